@@ -1,0 +1,40 @@
+"""The resolved settings of a run; stored with it, so that a resume needs none."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from evoengine.records import Frozen
+
+GeneratorName = Literal["openai", "tune", "replay"]
+
+
+class ModelSettings(Frozen):
+    """How the model endpoint is asked; the key itself is never stored."""
+
+    model: str = "gpt-4.1"  # the model that EvoEngineer reports its best pass rate with
+    base_url: str | None = None
+    temperature: float | None = None
+    max_tokens: int = 16384
+    timeout_s: float = 300.0
+    retries: int = 6
+    usd_per_million_prompt: float | None = None  # None: taken from the price table, or unknown
+    usd_per_million_completion: float | None = None
+    cost_cap_usd: float | None = None
+
+
+class RunConfig(Frozen):
+    """One run, fully said."""
+
+    task: str  # absolute path of the task file
+    seed: int = 0
+    trials: Annotated[int, Field(gt=0)]
+    in_flight: Annotated[int, Field(gt=0)] = 8  # trial n is proposed when trial n - in_flight is settled
+    places: Annotated[int, Field(gt=0)] = 3  # elites per tier
+    generator: GeneratorName
+    model: ModelSettings = ModelSettings()
+    replay_from: str | None = None
+    device: str = "auto"
+    kernels: tuple[str, ...] = ()  # absolute paths of the starting kernels

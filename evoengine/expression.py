@@ -1,0 +1,232 @@
+"""The arithmetic of task files and launch plans.
+
+An expression is parsed with Python's own parser, checked against a whitelist of syntax
+and evaluated by walking the tree: what a model wrote is data and never becomes code.
+Numbers are bounded (64 bits) and texts are short, so no expression can take long.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+Value = int | float | bool
+
+MAX_LENGTH = 400  # characters; the longest expression of the shipped seeds has 90
+MAX_MAGNITUDE = 2**63 - 1  # what a kernel argument can hold
+MAX_EXPONENT = 64
+
+
+class ExpressionError(ValueError):
+    """The expression cannot be used; `column` counts from 1 within its text."""
+
+    def __init__(self, message: str, text: str, column: int = 1) -> None:
+        super().__init__(f"{message} in {text!r}, column {column}")
+        self.message = message
+        self.text = text
+        self.column = column
+
+
+def _ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _round_up(a: int, b: int) -> int:
+    return _ceil_div(a, b) * b
+
+
+def _power(a: Value, b: Value) -> Value:
+    if abs(b) > MAX_EXPONENT:
+        raise ValueError(f"exponent {b} is beyond {MAX_EXPONENT}")
+    result = a**b
+    if isinstance(result, complex):
+        raise ValueError(f"{a} ** {b} is not a real number")
+    return result
+
+
+# name -> (function, fewest arguments, most arguments)
+FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
+    "ceil_div": (_ceil_div, 2, 2),
+    "round_up": (_round_up, 2, 2),
+    "min": (min, 2, 8),
+    "max": (max, 2, 8),
+    "abs": (abs, 1, 1),
+    "sqrt": (math.sqrt, 1, 1),
+    "log2": (math.log2, 1, 1),
+}
+
+_BINARY: dict[type[ast.AST], Callable[[Value, Value], Value]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+}
+_COMPARE: dict[type[ast.AST], Callable[[Value, Value], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_UNARY: dict[type[ast.AST], Callable[[Value], Value]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Not: operator.not_,
+}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression over named numbers."""
+
+    text: str
+    names: frozenset[str]
+    _tree: ast.expr
+
+    def evaluate(self, scope: Mapping[str, Value]) -> Value:
+        """Its value where every name has the value that `scope` gives it.
+
+        Raises ExpressionError for an unknown name, a division by zero, a domain error
+        or a number beyond 64 bits.
+        """
+        return _Evaluation(self.text, scope).value(self._tree)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expression) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def parse(text: str | int | float) -> Expression:
+    """The expression that `text` spells; raises ExpressionError naming the column."""
+    source = str(text).strip()
+    if not source:
+        raise ExpressionError("expected an expression, got nothing", source)
+    if len(source) > MAX_LENGTH:
+        raise ExpressionError(f"expected at most {MAX_LENGTH} characters, got {len(source)}", source[:40] + "...")
+    try:
+        tree = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        column = getattr(error, "offset", None) or 1
+        raise ExpressionError(f"not an arithmetic expression{_quote_hint(source)}", source, column) from None
+    names: set[str] = set()
+    _check(tree, source, names)
+    return Expression(source, frozenset(names), tree)
+
+
+def _quote_hint(source: str) -> str:
+    if source.count("(") == source.count(")"):
+        return ""
+    return " (unbalanced parentheses: YAML splits a list at bare commas, so put quotes around the whole expression)"
+
+
+def _check(node: ast.expr, text: str, names: set[str]) -> None:
+    """Refuses every syntax outside the whitelist, and collects the names used."""
+    children: list[ast.expr] = []
+    match node:
+        case ast.Constant(value=bool() | int() | float() as number):
+            if not math.isfinite(number) or abs(number) > MAX_MAGNITUDE:
+                raise ExpressionError("number is beyond 64 bits", text, node.col_offset + 1)
+        case ast.Name():
+            names.add(node.id)
+        case ast.BinOp() if type(node.op) in _BINARY:
+            children = [node.left, node.right]
+        case ast.UnaryOp() if type(node.op) in _UNARY:
+            children = [node.operand]
+        case ast.BoolOp():
+            children = node.values
+        case ast.Compare() if all(type(op) in _COMPARE for op in node.ops):
+            children = [node.left, *node.comparators]
+        case ast.IfExp():
+            children = [node.test, node.body, node.orelse]
+        case ast.Call(func=ast.Name(id=function), keywords=[]):
+            _check_call(node, function, text)
+            children = node.args
+        case _:
+            raise ExpressionError(
+                f"{type(node).__name__} is not arithmetic; allowed are numbers, names, + - * / // % **, comparisons, "
+                f"and/or/not, `a if c else b` and {', '.join(FUNCTIONS)}",
+                text,
+                node.col_offset + 1,
+            )
+    for child in children:
+        _check(child, text, names)
+
+
+def _check_call(node: ast.Call, function: str, text: str) -> None:
+    if function not in FUNCTIONS:
+        raise ExpressionError(f"no function {function!r}; known: {', '.join(FUNCTIONS)}", text, node.col_offset + 1)
+    _, fewest, most = FUNCTIONS[function]
+    if not fewest <= len(node.args) <= most:
+        wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
+        raise ExpressionError(f"{function} takes {wanted} arguments, got {len(node.args)}", text, node.col_offset + 1)
+
+
+class _Evaluation:
+    """One walk over a checked tree."""
+
+    def __init__(self, text: str, scope: Mapping[str, Value]) -> None:
+        self.text = text
+        self.scope = scope
+
+    def value(self, node: ast.expr) -> Value:
+        try:
+            result = self._compute(node)
+        except (ArithmeticError, ValueError, TypeError) as error:
+            if isinstance(error, ExpressionError):
+                raise
+            raise ExpressionError(str(error), self.text, node.col_offset + 1) from None
+        if not math.isfinite(result) or abs(result) > MAX_MAGNITUDE:
+            raise ExpressionError("value is beyond 64 bits", self.text, node.col_offset + 1)
+        return result
+
+    def _compute(self, node: ast.expr) -> Value:
+        match node:
+            case ast.Constant():
+                return node.value  # type: ignore[return-value]  # _check let only numbers through
+            case ast.Name():
+                return self._name(node)
+            case ast.BinOp():
+                return _BINARY[type(node.op)](self.value(node.left), self.value(node.right))
+            case ast.UnaryOp():
+                return _UNARY[type(node.op)](self.value(node.operand))
+            case ast.BoolOp():
+                return self._bool(node)
+            case ast.Compare():
+                return self._compare(node)
+            case ast.IfExp():
+                return self.value(node.body) if self.value(node.test) else self.value(node.orelse)
+            case ast.Call(func=ast.Name(id=function)):
+                return FUNCTIONS[function][0](*(self.value(argument) for argument in node.args))
+        raise AssertionError(f"_check let {type(node).__name__} through")
+
+    def _name(self, node: ast.Name) -> Value:
+        if node.id in self.scope:
+            return self.scope[node.id]
+        near = get_close_matches(node.id, self.scope, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(sorted(self.scope)) or "none"
+        raise ExpressionError(f"unknown name {node.id!r}{hint} known: {known}", self.text, node.col_offset + 1)
+
+    def _bool(self, node: ast.BoolOp) -> bool:
+        if isinstance(node.op, ast.And):
+            return all(self.value(value) for value in node.values)
+        return any(self.value(value) for value in node.values)
+
+    def _compare(self, node: ast.Compare) -> bool:
+        left = self.value(node.left)
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.value(comparator)
+            if not _COMPARE[type(op)](left, right):
+                return False
+            left = right
+        return True

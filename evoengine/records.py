@@ -1,0 +1,222 @@
+"""What crosses a process or the disk: frozen, and no unknown keys.
+
+Lengths are bytes, times microseconds unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Frozen(BaseModel):
+    """A value that never changes and that refuses keys it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Status(StrEnum):
+    """How far a candidate came, from worst to best."""
+
+    rejected = "rejected"  # refused before compiling: header, include, plan, or a duplicate
+    compile_error = "compile_error"
+    over_limits = "over_limits"  # asks for more than the device has
+    launch_error = "launch_error"  # the driver refused to load or launch it
+    crash = "crash"  # illegal access, trap, assert, a worker that died under it
+    timeout = "timeout"
+    wrong_result = "wrong_result"
+    cheat = "cheat"  # wrote to its inputs or outside its buffers
+    unstable = "unstable"  # correct once, not in a second process
+    correct = "correct"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst status; a higher rank came further."""
+        return list(Status).index(self)
+
+
+class KernelResources(Frozen):
+    """What one compiled kernel needs; from the cubin, spills from the assembler's report."""
+
+    kernel: str  # as the plan names it, with its template arguments
+    arch: str
+    registers: int
+    static_shared_bytes: int
+    dynamic_shared_bytes: int  # the largest that the plan asks for over the cases
+    local_bytes: int  # stack frame per thread
+    spill_store_bytes: int
+    spill_load_bytes: int
+    cubin_bytes: int = 0
+
+
+class InputSetCheck(Frozen):
+    """One launch compared with the float64 reference, every element of every output."""
+
+    distribution: str
+    seed: int
+    ok: bool
+    max_abs: float
+    rel_rmse: float  # ||out - ref|| / ||ref||
+    failing_share: float  # of all elements
+    worst_index: tuple[int, ...]
+    worst_output: str
+    limit_abs: float  # the absolute part of the gate that held here
+    limit_rel_rmse: float
+    trusted_max_abs: float  # the trusted implementation on the same inputs
+    trusted_rel_rmse: float
+    nan_count: int = 0
+
+
+class CaseCheck(Frozen):
+    """All input sets of one case that were launched."""
+
+    case: str
+    hidden: bool
+    ok: bool
+    sets: tuple[InputSetCheck, ...]
+
+    @property
+    def worst(self) -> InputSetCheck:
+        """The failing set with the largest error, else the passing one."""
+        return max(self.sets, key=lambda item: (not item.ok, item.nan_count > 0, item.max_abs))
+
+
+class Samples(Frozen):
+    """Paired raw samples: the i-th of both sides were taken one after the other."""
+
+    calls_per_sample: int
+    candidate_us: tuple[float, ...]  # per call
+    baseline_us: tuple[float, ...]  # per call
+
+
+class CaseTiming(Frozen):
+    """Raw times of one case; every figure shown is recomputed from them."""
+
+    case: str
+    baseline: str
+    hot: Samples
+    cold: Samples | None  # L2 flushed before every call
+
+
+class Interval(Frozen):
+    """A median with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Environment(Frozen):
+    """The machine and the programs that a verdict was found with."""
+
+    device: str  # e.g. "cuda:0 NVIDIA H200"
+    kind: str  # "cuda", "emulator", "none"
+    arch: str  # e.g. "sm_90"
+    sm_count: int
+    max_shared_bytes: int  # per block, opt-in
+    l2_bytes: int
+    memory_bytes: int
+    versions: dict[str, str]  # driver, nvrtc, torch, cupy, python, evoengine
+
+
+class Verdict(Frozen):
+    """What the harness found about one candidate."""
+
+    status: Status
+    reason: str  # one line
+    detail: str = ""  # the compiler's or checker's own words, cut to a few kilobytes
+    tier: str = ""
+    score: Interval | None = None  # candidate time / baseline time, geomean of the objective's cases; lower is better
+    latency_us: Interval | None = None  # geomean of the objective's cases
+    resources: tuple[KernelResources, ...] = ()
+    target_exceeds: tuple[str, ...] = ()  # limits of the task's target that it does not keep
+    checks: tuple[CaseCheck, ...] = ()
+    timings: tuple[CaseTiming, ...] = ()
+    code_digest: str = ""  # of machine code and plan; equal means the same candidate
+    phases_s: dict[str, float] = {}  # compile, check, timing, total
+    environment: Environment | None = None
+
+    @property
+    def speedup(self) -> float | None:
+        """Against the fastest baseline, in the same process; None without a time."""
+        return 1.0 / self.score.value if self.score else None
+
+
+class Usage(Frozen):
+    """What replies cost."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost_usd=self.cost_usd + other.cost_usd,
+        )
+
+
+class Reply(Frozen):
+    """One answer of a model, as it came; stored before anything is made of it."""
+
+    model: str
+    prompt: str
+    text: str
+    usage: Usage = Usage()
+    finish_reason: str = ""
+
+
+Operator = Literal["seed", "first", "mutate", "crossover", "repair", "tune", "replay"]
+
+
+class Proposal(Frozen):
+    """What a generator returned for one trial: a candidate, or why there is none."""
+
+    operator: str  # one of Operator
+    parents: tuple[int, ...] = ()  # trial numbers
+    source: str | None  # the .cu file; None when there is no usable candidate
+    tunables: dict[str, int] = {}  # chosen values; those left out keep their default
+    problem: str = ""  # why source is None
+    insight: str = ""  # the generator's own words on what it tried
+    label: str = ""  # a short name, e.g. the file of a seed
+
+
+class Outcome(Frozen):
+    """One settled trial, reduced to what a population or a generator needs to remember."""
+
+    trial: int
+    operator: str
+    parents: tuple[int, ...]
+    source_digest: str  # "" when there was no candidate
+    tunables: dict[str, int]
+    label: str
+    status: Status
+    reason: str
+    tier: str
+    code_digest: str
+    score: Interval | None
+    latency_us: Interval | None
+
+
+class Elite(Frozen):
+    """A candidate that holds a place of its tier; place counts from 1."""
+
+    tier: str
+    place: int
+    outcome: Outcome
+
+
+class RunInfo(Frozen):
+    """What a run was started with; never changes."""
+
+    name: str
+    task_path: str
+    config: dict[str, Any]  # RunConfig as JSON
+    task: dict[str, Any]  # the Task as JSON
+    environment: dict[str, Any] | None
+    baselines: dict[str, str]  # case -> the fastest baseline found at the start
+    created: str  # ISO 8601, UTC
+    version: str

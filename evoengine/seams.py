@@ -1,0 +1,197 @@
+"""Where parts can be exchanged: the protocols, their contracts written once.
+
+Each has at most three methods and at least two implementations; one contract suite in
+the tests runs over all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from evoengine.candidate import Candidate
+from evoengine.plan import CasePlan
+from evoengine.records import CaseCheck, CaseTiming, Elite, Environment, Frozen, Outcome, Proposal, Reply, RunInfo, Status, Verdict
+from evoengine.task import Task
+
+Progress = Callable[[str], None]  # told what is going on now, e.g. "checking mission"
+
+
+# ---------------------------------------------------------------- generating
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """A candidate that a generator may learn from or build upon."""
+
+    outcome: Outcome
+    source: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a generator may know when it proposes trial number `trial`.
+
+    All of it follows from the settled trials, so a resumed run asks the same again.
+    `seed` is derived from the run's seed and the trial's number.
+    """
+
+    trial: int
+    seed: int
+    task: Task
+    environment: Environment
+    seeds: tuple[Specimen, ...]  # the starting kernels, by trial number
+    elites: tuple[tuple[Elite, Specimen], ...]  # by tier and place
+    recent: tuple[Specimen, ...]  # the last settled trials, oldest first, failures included
+
+
+class Replies(Protocol):
+    """The stored replies of one trial."""
+
+    async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+        """The stored reply of `turn`; where there is none, `ask()` is awaited and its reply committed before it is returned."""
+        ...
+
+
+class Exhausted(Exception):  # noqa: N818 - not an error: there is nothing left to propose
+    """The generator has nothing more to propose; the run ends early and says why."""
+
+
+class Generator(Protocol):
+    """Proposes candidates.
+
+    `tell` is called once for every settled trial in the order of their numbers, also on
+    resume; `propose` must depend on its request, its replies and what was told, and on
+    nothing else. Several `propose` may be in flight. A reply without a usable kernel is
+    a Proposal with a problem, never an exception; GeneratorError means that no further
+    trial can succeed; Exhausted that there is nothing left to try.
+    """
+
+    def tell(self, outcome: Outcome, source: str | None) -> None: ...
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal: ...
+
+    async def close(self) -> None: ...
+
+
+# ---------------------------------------------------------------- evaluating
+
+
+class CompiledCase(Frozen):
+    """One case's plan with the machine code that it needs."""
+
+    plan: CasePlan
+    cubin: str  # path of the cubin
+    functions: dict[str, str]  # the plan's kernel -> its name in the cubin
+
+
+class Job(Frozen):
+    """What a device is asked to judge."""
+
+    cases: tuple[CompiledCase, ...]  # checked in this order; the first wrong case ends the job
+    tier: str
+    baselines: dict[str, str] = {}  # case -> baseline to time against; cases left out are not timed
+
+
+class Report(Frozen):
+    """What a device found. `status` is correct, or why the job ended early."""
+
+    status: Status
+    reason: str = ""
+    detail: str = ""
+    checks: tuple[CaseCheck, ...] = ()
+    timings: tuple[CaseTiming, ...] = ()
+    phases_s: dict[str, float] = {}
+
+
+class Device(Protocol):
+    """Runs compiled candidates. Closing is safe at any time and more than once.
+
+    `start` brings the device up for a task and returns what it is. `run` judges one job;
+    whatever the candidate does, it returns a Report within the task's limits, and the
+    next job finds a healthy device. With `fresh`, no other candidate has run before in
+    the process that judges. `baselines` are measured by `run` of a Job without cases.
+    """
+
+    async def start(self, task: Task, task_path: str) -> Environment: ...
+
+    async def run(self, job: Job, progress: Progress, fresh: bool = False) -> Report: ...
+
+    async def close(self) -> None: ...
+
+
+class Executor(Protocol):
+    """Turns candidates into verdicts: compiles them and has a device judge them."""
+
+    async def start(self) -> tuple[Environment, dict[str, str]]:
+        """What verdicts will be found with, and the fastest baseline of each case."""
+        ...
+
+    async def evaluate(self, candidate: Candidate, progress: Progress, fresh: bool = False) -> Verdict: ...
+
+    async def close(self) -> None: ...
+
+
+# ---------------------------------------------------------------- storing
+
+
+@dataclass(frozen=True)
+class ReplyRow:
+    """One stored reply."""
+
+    trial: int
+    turn: int
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class ProposalRow:
+    """One stored proposal."""
+
+    trial: int
+    proposal: Proposal
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """One stored verdict; round 0 is the first, round 1 the one of a fresh process before a place is taken."""
+
+    trial: int
+    round: int
+    verdict: Verdict
+
+
+Row = RunInfo | ReplyRow | ProposalRow | VerdictRow
+
+
+@dataclass(frozen=True)
+class Light:
+    """One trial without its bulk: what the fold over a stored run needs."""
+
+    proposed: bool
+    outcome: Outcome | None  # of round 0
+    reverified: Outcome | None  # of round 1
+
+
+R = TypeVar("R", RunInfo, ReplyRow, ProposalRow, VerdictRow)
+
+
+class Store(Protocol):
+    """Keeps a run. What `append` has returned from is on disk, whole, whatever happens next."""
+
+    def append(self, *rows: Row) -> None:
+        """Commits `rows` in one transaction.
+
+        A row whose key is already there raises StoreError: nothing is ever overwritten.
+        """
+        ...
+
+    def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
+        """One row whole: part is the turn of a reply, the round of a verdict; None where there is none."""
+        ...
+
+    def trials(self, start: int = 0) -> Iterator[tuple[int, Light]]:
+        """The stored trials from number `start` on, in order, without their bulk."""
+        ...

@@ -1,0 +1,221 @@
+"""A task: what to speed up, and what counts as correct.
+
+A task file is YAML beside a plain torch reference; `load` reads it. Every complaint
+names file, line and column.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from evoengine import expression, yaml_source
+from evoengine.errors import TaskError
+from evoengine.expression import ExpressionError, Value
+from evoengine.records import Frozen
+
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool")
+DISTRIBUTIONS = ("normal", "outliers", "wide", "uniform", "positive")
+UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+
+
+def _bytes(value: Any) -> Any:
+    match = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB)", str(value))
+    return int(match[1]) * UNITS[match[2]] if match else value
+
+
+def _expression_text(value: Any) -> Any:
+    if isinstance(value, str | int | float):
+        try:
+            return expression.parse(value).text
+        except ExpressionError as error:
+            raise ValueError(str(error)) from None
+    return value
+
+
+Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
+Formula = Annotated[str, BeforeValidator(_expression_text)]
+Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"]
+Distribution = Literal["normal", "outliers", "wide", "uniform", "positive"]
+FunctionRef = Annotated[str, Field(pattern=r"^[\w./-]+\.py:[A-Za-z_]\w*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
+Case = dict[Name, int | bool]
+
+
+class Input(Frozen):
+    """A tensor (shape, dtype) or a scalar (value, dtype)."""
+
+    dtype: Dtype
+    shape: tuple[Formula, ...] | None = None
+    value: Formula | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Input:
+        if (self.shape is None) == (self.value is None):
+            raise ValueError("expected either shape (a tensor) or value (a scalar)")
+        return self
+
+
+class Output(Frozen):
+    """A tensor that the candidate writes whole."""
+
+    dtype: Dtype
+    shape: tuple[Formula, ...]
+
+
+class Tier(Frozen):
+    """The gate of one precision tier.
+
+    An element fails when |out - ref| > atol + rtol * |ref|, where atol is raised to
+    `trusted_factor` times the largest error of the trusted implementation on the same
+    inputs; the whole output fails when its relative RMSE exceeds the larger of
+    `rel_rmse` and the same factor times the trusted one's.
+    """
+
+    atol: Annotated[float, Field(ge=0)]
+    rtol: Annotated[float, Field(ge=0)] = 0.0
+    rel_rmse: Annotated[float, Field(gt=0)]
+    trusted: FunctionRef | None = None
+    trusted_factor: Annotated[float, Field(ge=1)] = 2.0
+
+
+class Objective(Frozen):
+    """What candidates are ordered by: the geometric mean of time ratios over `cases`."""
+
+    cases: tuple[str, ...]
+    aggregate: Literal["geomean"] = "geomean"
+    cache: Literal["hot", "cold"] = "hot"
+
+
+class Target(Frozen):
+    """The device that the kernels are meant for; its limits are reported for every candidate."""
+
+    arch: Annotated[str, Field(pattern=r"^sm_\d+a?$")]
+    registers: Annotated[int, Field(gt=0)] | None = None
+    shared: Bytes | None = None
+
+
+class Budget(Frozen):
+    """When a run ends: after so many trials, the starting kernels included."""
+
+    trials: Annotated[int, Field(gt=0)]
+    cost_usd: Annotated[float, Field(ge=0)] | None = None
+
+
+class Limits(Frozen):
+    """What one candidate may take."""
+
+    compile_s: Annotated[float, Field(gt=0)] = 30.0
+    compile_memory: Bytes = 4 * 1024**3
+    launch_s: Annotated[float, Field(gt=0)] = 10.0  # longest silence of the device worker while it checks
+    evaluate_s: Annotated[float, Field(gt=0)] = 120.0
+    timing_ms: Annotated[float, Field(gt=0)] = 60.0  # measuring time per case, each of hot and cold
+    scratch: Bytes = 2 * 1024**3
+
+
+class Task(Frozen):
+    """One task, checked; `reference`, `trusted` and baselines name functions in Python files beside it."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
+    summary: str = ""
+    reference: FunctionRef
+    dims: dict[Name, Literal["int", "bool"]]
+    inputs: dict[Name, Input]
+    outputs: dict[Name, Output]
+    distributions: tuple[Distribution, ...] = ("normal", "outliers", "wide")
+    cases: dict[Name, Case]
+    hidden_cases: dict[Name, Case] = {}
+    seeds: tuple[int, ...] = (0, 1, 2)
+    tiers: dict[Name, Tier]
+    objective: Objective
+    baselines: dict[str, FunctionRef]
+    target: Target | None = None
+    seeds_from: tuple[str, ...] = ()
+    budget: Budget
+    limits: Limits = Limits()
+
+    @property
+    def all_cases(self) -> dict[str, Case]:
+        """The cases shown to generators, then the hidden ones."""
+        return {**self.cases, **self.hidden_cases}
+
+    def scope(self, case: str) -> dict[str, Value]:
+        """The names that an expression may use for `case`: its dimensions and flags."""
+        return dict(self.all_cases[case])
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Task:
+        _need(len(self.seeds) >= 3 and len(set(self.seeds)) == len(self.seeds), f"seeds: expected at least 3 different ones, got {list(self.seeds)}")
+        _need(bool(self.distributions), "distributions: expected at least one")
+        _need(bool(self.cases) and bool(self.outputs) and bool(self.baselines), "expected at least one case, one output and one baseline")
+        _need(not set(self.cases) & set(self.hidden_cases), "a case and a hidden case share a name")
+        for name in self.objective.cases:
+            _need(name in self.cases, f"objective.cases: no case {name!r}; known: {', '.join(self.cases)}")
+        clash = set(self.inputs) & set(self.outputs) | (set(self.inputs) | set(self.outputs)) & set(self.dims)
+        _need(not clash, f"{', '.join(sorted(clash))}: named twice among dims, inputs and outputs")
+        for name, case in self.all_cases.items():
+            self._check_case(name, case)
+        return self
+
+    def _check_case(self, name: str, case: Case) -> None:
+        _need(set(case) == set(self.dims), f"case {name}: expected values for {', '.join(self.dims)}, got {', '.join(case)}")
+        for dim, kind in self.dims.items():
+            value = case[dim]
+            right = isinstance(value, bool) if kind == "bool" else isinstance(value, int) and not isinstance(value, bool) and value > 0
+            _need(right, f"case {name}: {dim} must be {'true or false' if kind == 'bool' else 'a positive integer'}, got {value!r}")
+        for buffer, spec in {**self.inputs, **self.outputs}.items():
+            for formula in spec.shape or (spec.value,):
+                try:
+                    size = expression.parse(formula).evaluate(self.scope(name))
+                except ExpressionError as error:
+                    raise ValueError(f"{buffer}: {error}") from None
+                _need(spec.shape is None or size == int(size) > 0, f"{buffer}: {formula} is {size} for case {name}, expected a positive integer")
+
+
+def _need(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def shape_of(shape: tuple[str, ...], scope: dict[str, Value]) -> tuple[int, ...]:
+    """The extents that the formulas `shape` have in `scope`."""
+    return tuple(int(expression.parse(formula).evaluate(scope)) for formula in shape)
+
+
+def load(path: Path) -> Task:
+    """The task in the file at `path`; raises TaskError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise TaskError(f"no task file {str(path)!r}; `evoengine tasks` lists the packaged ones") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"{path}: cannot be read: {error}") from None
+    try:
+        source = yaml_source.load(text, str(path))
+        if not isinstance(source.data, dict):
+            raise source.error((), f"expected a mapping with name, reference, dims, ..., got {type(source.data).__name__}")
+        task = _validated(source)
+    except yaml_source.YamlError as error:
+        raise TaskError(str(error)) from None
+    _check_files(task, path, source)
+    return task
+
+
+def _validated(source: yaml_source.YamlSource) -> Task:
+    try:
+        return Task.model_validate(source.data)
+    except ValidationError as error:
+        raise source.explain(error) from None
+
+
+def _check_files(task: Task, path: Path, source: yaml_source.YamlSource) -> None:
+    """Every Python file that the task names stands beside it."""
+    named = {("reference",): task.reference, **{("baselines", key): ref for key, ref in task.baselines.items()}}
+    named |= {("tiers", key, "trusted"): tier.trusted for key, tier in task.tiers.items() if tier.trusted}
+    for place, reference in named.items():
+        file = path.parent / reference.split(":")[0]
+        if not file.is_file():
+            raise TaskError(f"{source.at(place)}: no file {str(file)!r}")
