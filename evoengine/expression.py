@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 
 Value = int | float | bool
 
@@ -106,6 +107,7 @@ class Expression:
         return hash(self.text)
 
 
+@lru_cache(maxsize=4096, typed=True)  # a tuner binds the same few formulas thousands of times
 def parse(text: str | int | float) -> Expression:
     """The expression that `text` spells; raises ExpressionError naming the column."""
     source = str(text).strip()

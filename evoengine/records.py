@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict
 class Frozen(BaseModel):
     """A value that never changes and that refuses keys it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # NaN and infinity stay themselves in JSON: an error of a wrong result can be either
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class Status(StrEnum):
@@ -35,6 +36,10 @@ class Status(StrEnum):
     def rank(self) -> int:
         """0 for the worst status; a higher rank came further."""
         return list(Status).index(self)
+
+    def after(self, reverified: Status | None) -> Status:
+        """The status that counts once a fresh process has judged again, or has not (None)."""
+        return self if reverified is None or self is reverified is Status.correct else Status.unstable
 
 
 class KernelResources(Frozen):
@@ -86,7 +91,8 @@ class CaseCheck(Frozen):
 class Samples(Frozen):
     """Paired raw samples: the i-th of both sides were taken one after the other."""
 
-    calls_per_sample: int
+    candidate_calls: int  # calls in one sample: one replay of a CUDA graph of so many
+    baseline_calls: int
     candidate_us: tuple[float, ...]  # per call
     baseline_us: tuple[float, ...]  # per call
 
@@ -200,6 +206,15 @@ class Outcome(Frozen):
     score: Interval | None
     latency_us: Interval | None
 
+    def after(self, reverified: Outcome | None) -> Outcome:
+        """The outcome that counts once a fresh process has judged again, or has not (None): its times, or `unstable`."""
+        if reverified is None:
+            return self
+        status = self.status.after(reverified.status)
+        if status is Status.correct:
+            return reverified
+        return reverified.model_copy(update={"status": status, "score": None, "latency_us": None})
+
 
 class Elite(Frozen):
     """A candidate that holds a place of its tier; place counts from 1."""
@@ -218,5 +233,6 @@ class RunInfo(Frozen):
     task: dict[str, Any]  # the Task as JSON
     environment: dict[str, Any] | None
     baselines: dict[str, str]  # case -> the fastest baseline found at the start
+    references: dict[str, str] = {}  # Python file beside the task -> digest of its text at the start
     created: str  # ISO 8601, UTC
     version: str

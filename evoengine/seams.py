@@ -34,7 +34,9 @@ class Specimen:
 class Request:
     """What a generator may know when it proposes trial number `trial`.
 
-    All of it follows from the settled trials, so a resumed run asks the same again.
+    All of it follows from the settled trials and from the proposals of those in flight
+    (`pending`: the engine gives the same ones live and on resume), so a resumed run asks
+    the same again.
     `seed` is derived from the run's seed and the trial's number.
     """
 
@@ -45,6 +47,7 @@ class Request:
     seeds: tuple[Specimen, ...]  # the starting kernels, by trial number
     elites: tuple[tuple[Elite, Specimen], ...]  # by tier and place
     recent: tuple[Specimen, ...]  # the last settled trials, oldest first, failures included
+    pending: Callable[[], Awaitable[tuple[Proposal, ...]]]  # proposals before `trial` that are not settled yet; waits until they are known
 
 
 class Replies(Protocol):
@@ -69,7 +72,7 @@ class Generator(Protocol):
     trial can succeed; Exhausted that there is nothing left to try.
     """
 
-    def tell(self, outcome: Outcome, source: str | None) -> None: ...
+    def tell(self, outcome: Outcome) -> None: ...
 
     async def propose(self, request: Request, replies: Replies) -> Proposal: ...
 
@@ -85,6 +88,18 @@ class CompiledCase(Frozen):
     plan: CasePlan
     cubin: str  # path of the cubin
     functions: dict[str, str]  # the plan's kernel -> its name in the cubin
+
+
+class BaselineTimes(Frozen):
+    """The baselines of one case, in microseconds a call; those that do not work here say why."""
+
+    median_us: dict[str, float]
+    problems: dict[str, str] = {}
+
+    @property
+    def fastest(self) -> str | None:
+        """The one that speed-ups are counted against; None when none works."""
+        return min(self.median_us, key=lambda name: self.median_us[name], default=None)
 
 
 class Job(Frozen):
@@ -104,6 +119,7 @@ class Report(Frozen):
     checks: tuple[CaseCheck, ...] = ()
     timings: tuple[CaseTiming, ...] = ()
     phases_s: dict[str, float] = {}
+    baselines: dict[str, BaselineTimes] = {}  # case -> what was found, for a Job without cases
 
 
 class Device(Protocol):

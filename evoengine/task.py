@@ -18,7 +18,7 @@ from evoengine.expression import ExpressionError, Value
 from evoengine.records import Frozen
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool")
-DISTRIBUTIONS = ("normal", "outliers", "wide", "uniform", "positive")
+DISTRIBUTIONS = ("normal", "outliers", "wide", "shifted")
 UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
@@ -39,7 +39,7 @@ def _expression_text(value: Any) -> Any:
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
 Formula = Annotated[str, BeforeValidator(_expression_text)]
 Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"]
-Distribution = Literal["normal", "outliers", "wide", "uniform", "positive"]
+Distribution = Literal["normal", "outliers", "wide", "shifted"]
 FunctionRef = Annotated[str, Field(pattern=r"^[\w./-]+\.py:[A-Za-z_]\w*$")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 Case = dict[Name, int | bool]

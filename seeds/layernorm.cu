@@ -1,7 +1,7 @@
 /* evoengine
 name: layernorm
 precision: fp32
-summary: one block a row, three passes over it; statistics of the row relative to its first element
+summary: one block a row, three passes over it; two-pass variance with a corrected mean
 tunables:
   THREADS: [256, 128, 512, 1024]
   VECTOR: [4, 2, 1]            # floats per load where C is a multiple of it
@@ -40,7 +40,7 @@ __device__ __forceinline__ float block_sum(float x) {
 }
 
 template <int V>
-__global__ void __launch_bounds__(THREADS, 1)
+__global__ void __launch_bounds__(THREADS)
 layernorm(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
           float* __restrict__ out, int N, int C, float eps) {
     const int packs = C / V;
@@ -53,37 +53,37 @@ layernorm(const float* __restrict__ x, const float* __restrict__ weight, const f
         const Pack<V>* source = reinterpret_cast<const Pack<V>*>(x + row * C);
         Pack<V>* target = reinterpret_cast<Pack<V>*>(out + row * C);
 
-        // All sums are over x - shift, with shift the row's first element. A mean much
-        // larger than the spread cancels before anything is rounded, and a constant row
-        // gives exact zeros. An outlier as shift does no harm: it widens the spread too.
-        const float shift = x[row * C];
-
         float sum = 0.0f;
         for (int i = threadIdx.x; i < packs; i += THREADS) {
             const Pack<V> p = source[i];
 #pragma unroll
-            for (int j = 0; j < V; ++j) sum += p.value[j] - shift;
+            for (int j = 0; j < V; ++j) sum += p.value[j];
         }
         const float mean = block_sum(sum) / C;
 
         // A second pass, because E[x^2] - mean^2 would subtract two nearly equal numbers.
-        float squares = 0.0f;
+        // Where the mean is large beside the spread, its own rounding error counts as well:
+        // the deviations then do not add up to zero, and what they add up to is the error.
+        float deviations = 0.0f, squares = 0.0f;
         for (int i = threadIdx.x; i < packs; i += THREADS) {
             const Pack<V> p = source[i];
 #pragma unroll
             for (int j = 0; j < V; ++j) {
-                const float d = (p.value[j] - shift) - mean;
+                const float d = p.value[j] - mean;
+                deviations += d;
                 squares += d * d;
             }
         }
-        const float inverse_std = 1.0f / sqrtf(block_sum(squares) / C + eps);
+        const float error = block_sum(deviations) / C;
+        const float variance = fmaxf(block_sum(squares) / C - error * error, 0.0f);
+        const float inverse_std = 1.0f / sqrtf(variance + eps);
 
         for (int i = threadIdx.x; i < packs; i += THREADS) {
             const Pack<V> p = source[i], w = weights[i], b = biases[i];
             Pack<V> y;
 #pragma unroll
             for (int j = 0; j < V; ++j)
-                y.value[j] = ((p.value[j] - shift) - mean) * inverse_std * w.value[j] + b.value[j];
+                y.value[j] = ((p.value[j] - mean) - error) * inverse_std * w.value[j] + b.value[j];
             target[i] = y;
         }
     }

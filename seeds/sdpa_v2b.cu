@@ -80,7 +80,7 @@ __device__ __forceinline__ void load_tile(half* tile, const half* head, int star
 }
 
 template <int D, int M, int N, bool CAUSAL>
-__global__ void __launch_bounds__(WARPS * 32, 1)
+__global__ void __launch_bounds__(WARPS * 32)
 sdpa(const half* __restrict__ q, const half* __restrict__ k, const half* __restrict__ v,
      half* __restrict__ out, int S, float scale) {
     static_assert(D % 64 == 0 && N % 32 == 0 && STAGES >= 2, "unsupported tile");

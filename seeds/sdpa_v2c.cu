@@ -182,7 +182,7 @@ __device__ __forceinline__ void accumulate_rows(float* accumulator, float* row_m
 }
 
 template <int D, int M, int N, int R, bool CAUSAL>
-__global__ void __launch_bounds__(WARPS * 32, 1)
+__global__ void __launch_bounds__(WARPS * 32)
 sdpa(const half* __restrict__ q, const half* __restrict__ k, const half* __restrict__ v,
      half* __restrict__ out, int S, float scale) {
     static_assert(D % 64 == 0 && N % KEYS == 0 && M % (WARPS * R) == 0 && STAGES >= 2, "unsupported tile");

@@ -3,36 +3,35 @@ name: sdpa_v2c_wmma_qk
 precision: fp16
 summary: streaming-softmax attention, Q@K^T on tensor cores (WMMA), P@V scalar
 tunables:
-  BLOCK_M: [64, 32, 16, 128]  # query rows of a block
-  BLOCK_N: [64, 32, 16, 128]      # keys of a tile
+  BLOCK_M: [64, 32, 128]      # query rows of a block; half as many at D=128
+  BLOCK_N: [64, 32, 16, 128]  # keys of a tile
   WARPS: [8, 4, 16]
 let:
-  SHARED: 2*BLOCK_M*(D+8) + 2*D*(BLOCK_N+8) + 2*BLOCK_N*D + 4*BLOCK_M*(BLOCK_N+4)
+  M: BLOCK_M if D <= 64 else BLOCK_M // 2
+  SHARED: 2*M*(D+8) + 2*D*(BLOCK_N+8) + 2*BLOCK_N*D + 4*M*(BLOCK_N+4)
 require:
-  - BLOCK_M % WARPS == 0 and 32 % (BLOCK_M // WARPS) == 0  # a warp shares its lanes out among its rows
-  - BLOCK_M * D <= 2048 * WARPS                            # at most 64 output sums a thread, or they spill
+  - M % WARPS == 0 and 32 % (M // WARPS) == 0  # a warp shares its lanes out among its rows
+  - M * D <= 1024 * WARPS                      # at most 32 output sums a thread, or they spill
   - SHARED <= MAX_SHARED_BYTES
 launches:
-  - kernel: sdpa<D, causal>
-    grid: ["ceil_div(S, BLOCK_M)", "B*H"]
+  - kernel: sdpa<D, M, causal>
+    grid: ["ceil_div(S, M)", "B*H"]
     block: ["WARPS*32"]
     shared: SHARED
     args: [q, k, v, out, S, scale]
 */
-// One block computes BLOCK_M rows of one head and walks over the keys in tiles of BLOCK_N. Only one
+// One block computes M rows of one head and walks over the keys in tiles of BLOCK_N. Only one
 // tile of scores ever exists: the softmax is carried along as a running maximum m and sum l a row.
 //
 // Two divisions of labour meet in this kernel. For Q@K^T the warps share out 16x16 squares of the
-// score tile; for softmax and P@V every warp owns BLOCK_M/WARPS consecutive rows. Scores therefore
+// score tile; for softmax and P@V every warp owns M/WARPS consecutive rows. Scores therefore
 // change hands, through shared memory and across a block-wide barrier.
 #include <cuda_fp16.h>
 #include <mma.h>
 
 using namespace nvcuda;
 
-constexpr int M = BLOCK_M, N = BLOCK_N, THREADS = 32 * WARPS;
-constexpr int ROWS = M / WARPS;           // rows that one warp owns
-constexpr int LANES_A_ROW = 32 / ROWS;    // lanes that share one row in the softmax
+constexpr int N = BLOCK_N, THREADS = 32 * WARPS;
 // Padding shifts successive rows by 16 bytes, so that the 8 rows which a fragment load touches at
 // once fall into different banks. 16 bytes is also the granule WMMA demands of a leading dimension.
 constexpr int PAD_H = 8, PAD_F = 4;
@@ -87,11 +86,13 @@ __device__ __forceinline__ void load_k_transposed(__half* dst, const __half* hea
     }
 }
 
-template <int D, bool CAUSAL>
+template <int D, int M, bool CAUSAL>
 __global__ void __launch_bounds__(THREADS)
 sdpa(const __half* __restrict__ q, const __half* __restrict__ k, const __half* __restrict__ v,
      __half* __restrict__ out, int S, float scale) {
     constexpr int Q_LD = D + PAD_H;
+    constexpr int ROWS = M / WARPS;         // rows that one warp owns
+    constexpr int LANES_A_ROW = 32 / ROWS;  // lanes that share one row in the softmax
     constexpr int PAIRS = D / 64;  // channel pairs of a lane: channels 2*lane + 64*i and the next one
 
     extern __shared__ __align__(128) unsigned char shared[];
@@ -170,7 +171,7 @@ sdpa(const __half* __restrict__ q, const __half* __restrict__ k, const __half* _
 
         // P@V. A lane keeps its channels of all the warp's rows, so that a value of V which it reads
         // serves ROWS rows, and the probabilities of KEYS keys come as one broadcast. Fewer keys at
-        // a time for D=128, where more would not fit the registers beside the sums.
+        // a time for D=128, where each is twice as long and registers would run out.
         constexpr int KEYS = 256 / D;
 #pragma unroll 1
         for (int n = 0; n < N; n += KEYS) {

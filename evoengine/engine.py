@@ -1,0 +1,332 @@
+"""The search: proposes, evaluates, settles, and can be killed at any instant.
+
+Several trials are under way at once, yet they settle in the order of their numbers, and
+trial n is proposed from exactly the trials up to `horizon(n)`. So what a trial sees does
+not depend on timing, and a resumed run, which goes through the same fold over the stored
+trials, sees the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+
+from evoengine import candidate as candidates
+from evoengine.config import RunConfig
+from evoengine.digest import derived_seed, digest, digest_json
+from evoengine.errors import CandidateError
+from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
+from evoengine.population.elites import Population
+from evoengine.records import Environment, Outcome, Proposal, Reply, Status, Usage, Verdict
+from evoengine.seams import Executor, Exhausted, Generator, Light, ProposalRow, ReplyRow, Request, Specimen, Store, VerdictRow
+from evoengine.task import Task
+
+RECENT = 8  # settled trials that a generator is shown; a prompt holds no more
+KEPT_SPECIMENS = 64  # in memory; the rest is read from the store when it is needed
+FIRST, AGAIN = 0, 1  # rounds of a verdict: the first one, and the one of a fresh process
+
+
+class Engine:
+    """One run over its seams."""
+
+    def __init__(
+        self,
+        *,
+        task: Task,
+        config: RunConfig,
+        environment: Environment,
+        seeds: list[Proposal],
+        generator: Generator,
+        executor: Executor,
+        store: Store,
+        observe: Observer = lambda _: None,
+        spent: Usage | None = None,
+    ) -> None:
+        self.task = task
+        self.config = config
+        self.environment = environment
+        self.seeds = seeds  # the starting kernels: the first trials
+        self.generator = generator
+        self.executor = executor
+        self.store = store
+        self.observe = observe
+        self.population = Population(config.places)
+        self._spent = spent or Usage()
+        self._settled = 0
+        self._recent: deque[int] = deque(maxlen=RECENT)
+        self._tried: dict[str, int] = {}  # source and tunables -> the trial that had them first
+        self._specimens: OrderedDict[int, Specimen] = OrderedDict()
+        self._proposals: dict[int, asyncio.Future[Proposal]] = {}  # of the trials in flight
+        self._flights: dict[int, asyncio.Task[tuple[Proposal, Verdict]]] = {}
+        self._asks: set[asyncio.Task[Reply]] = set()
+
+    @property
+    def settled(self) -> int:
+        """How many trials are settled."""
+        return self._settled
+
+    def horizon(self, trial: int) -> int:
+        """The last trial that is settled when `trial` is proposed; all before it are, too, and none after it."""
+        window = trial - self.config.in_flight
+        return max(window, len(self.seeds) - 1) if trial >= len(self.seeds) else window
+
+    def restore(self) -> None:
+        """Folds the stored trials, as far as a run that was never stopped would have settled them.
+
+        Trials between the horizon and the first open one stay in flight: their verdicts
+        are stored, but the next proposal must not see them yet.
+        """
+        stored: deque[tuple[int, Light]] = deque()
+        for trial, light in self.store.trials():
+            if trial != self._settled + len(stored) or light.outcome is None:
+                break
+            stored.append((trial, light))
+            while stored and stored[0][0] <= self.horizon(trial + 1):
+                if not self._restore_one(*stored.popleft()):
+                    return
+
+    def _restore_one(self, trial: int, light: Light) -> bool:
+        """Folds one stored trial; false where its second verdict is still to be found."""
+        assert light.outcome is not None
+        if light.reverified is None and self.population.would_take_place(light.outcome):
+            return False
+        self._fold(light.outcome, light.reverified, None)
+        return True
+
+    async def run(self, stop: asyncio.Event, drop: asyncio.Event | None = None) -> RunEnded:
+        """Searches until the budget is spent, nothing is left to try, or `stop` is set.
+
+        After `stop`, replies that a model is still writing are waited for and stored,
+        because they are paid for, unless `drop` is set as well.
+        """
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            ended = await self._search(stopping)
+        finally:
+            stopping.cancel()
+            await self._land(drop)
+        self.observe(ended)
+        return ended
+
+    # ---------------------------------------------------------------- the loop
+
+    async def _search(self, stopping: asyncio.Task[bool]) -> RunEnded:
+        try:
+            for trial in range(self._settled, self.config.trials):
+                if not await self._settle_through(self.horizon(trial), stopping):
+                    return self._interrupted()
+                self._launch(trial)
+            if not await self._settle_through(self.config.trials - 1, stopping):
+                return self._interrupted()
+        except Exhausted as nothing_left:
+            return RunEnded(reason=str(nothing_left), complete=True)
+        return RunEnded(reason="the budget of trials is spent", complete=True)
+
+    def _interrupted(self) -> RunEnded:
+        return RunEnded(reason="interrupted", complete=False)
+
+    async def _settle_through(self, last: int, stopping: asyncio.Task[bool]) -> bool:
+        """Settles trials in order up to `last`; false when `stopping` came first."""
+        while self._settled <= last:
+            settling = asyncio.create_task(self._settle(self._settled))
+            await asyncio.wait({settling, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not settling.done():
+                settling.cancel()
+                await asyncio.wait({settling})
+                return False
+            settling.result()
+        return not stopping.done()
+
+    async def _settle(self, trial: int) -> None:
+        """Folds trial `trial`, after a second verdict where it would take a place."""
+        proposal, verdict = await asyncio.shield(self._flights[trial])
+        outcome = outcome_of(trial, proposal, verdict)
+        again: Verdict | None = None
+        if self.population.would_take_place(outcome):
+            again = await self._verify_again(trial, proposal)
+        reverified = outcome_of(trial, proposal, again) if again else None
+        self._fold(outcome, reverified, Specimen(outcome, proposal.source or "", again or verdict))
+        del self._flights[trial], self._proposals[trial]
+
+    def _fold(self, outcome: Outcome, reverified: Outcome | None, specimen: Specimen | None) -> None:
+        """The one way into population and generator, live and on resume."""
+        place = self.population.tell(outcome, reverified)
+        final = outcome.after(reverified)
+        if specimen is not None:
+            self._keep(outcome.trial, Specimen(final, specimen.source, specimen.verdict))
+        self._tried.setdefault(_key(outcome.source_digest, outcome.tunables), outcome.trial)
+        self._recent.append(outcome.trial)
+        self._settled = outcome.trial + 1
+        self.generator.tell(final)
+        self.observe(TrialSettled(final, place, self.population.elites))
+
+    # ---------------------------------------------------------------- one trial
+
+    def _launch(self, trial: int) -> None:
+        request = self._request(trial)
+        self._proposals[trial] = asyncio.get_running_loop().create_future()
+        self._flights[trial] = asyncio.create_task(self._fly(trial, request, self._proposals[trial]))
+
+    async def _fly(self, trial: int, request: Request, announced: asyncio.Future[Proposal]) -> tuple[Proposal, Verdict]:
+        """Proposes and judges one trial; what is stored already is not done again."""
+        try:
+            proposal = await self._propose(trial, request)
+        except BaseException:
+            announced.cancel()
+            raise
+        announced.set_result(proposal)
+        stored = self.store.get(VerdictRow, trial, FIRST)
+        if stored is not None:
+            return proposal, stored.verdict
+        verdict = await self._judge(trial, proposal)
+        self.store.append(VerdictRow(trial, FIRST, verdict))
+        return proposal, verdict
+
+    async def _propose(self, trial: int, request: Request) -> Proposal:
+        stored = self.store.get(ProposalRow, trial)
+        if stored is not None:
+            return stored.proposal
+        if trial < len(self.seeds):
+            proposal = self.seeds[trial]
+        else:
+            self.observe(TrialMoved(trial, "asking"))
+            proposal = await self.generator.propose(request, _TrialReplies(self, trial))
+        self.store.append(ProposalRow(trial, proposal))
+        return proposal
+
+    async def _judge(self, trial: int, proposal: Proposal) -> Verdict:
+        """A verdict in every case: a proposal without a candidate and a repeated one are rejected."""
+        if proposal.source is None:
+            return Verdict(status=Status.rejected, reason=proposal.problem or "no candidate")
+        try:
+            candidate = candidates.parse(proposal.source, f"trial {trial}").tuned(proposal.tunables)
+        except CandidateError as error:
+            return Verdict(status=Status.rejected, reason=str(error))
+        earlier = self._tried.get(_key(candidate.source_digest, proposal.tunables))
+        if earlier is not None and earlier <= self.horizon(trial):
+            return Verdict(status=Status.rejected, reason=f"the same as trial {earlier}", tier=candidate.plan.precision)
+        return await self.executor.evaluate(candidate, self._progress(trial, proposal.label or candidate.plan.name))
+
+    async def _verify_again(self, trial: int, proposal: Proposal) -> Verdict:
+        """A second verdict, by a process in which no other candidate has run."""
+        stored = self.store.get(VerdictRow, trial, AGAIN)
+        if stored is not None:
+            return stored.verdict
+        assert proposal.source is not None
+        candidate = candidates.parse(proposal.source, f"trial {trial}").tuned(proposal.tunables)
+        verdict = await self.executor.evaluate(candidate, self._progress(trial, proposal.label, "again: "), fresh=True)
+        self.store.append(VerdictRow(trial, AGAIN, verdict))
+        return verdict
+
+    def _progress(self, trial: int, label: str, prefix: str = "") -> Callable[[str], None]:
+        return lambda step: self.observe(TrialMoved(trial, f"{prefix}{step}", label))
+
+    async def _land(self, drop: asyncio.Event | None) -> None:
+        """Ends what is in flight; nothing that was committed is touched."""
+        for flight in self._flights.values():
+            flight.cancel()
+        await asyncio.gather(*self._flights.values(), return_exceptions=True)
+        dropping = asyncio.create_task(drop.wait()) if drop else None
+        while self._asks and not (dropping and dropping.done()):
+            await asyncio.wait({*self._asks, *([dropping] if dropping else [])}, return_when=asyncio.FIRST_COMPLETED)
+        for ask in self._asks:
+            ask.cancel()
+        await asyncio.gather(*self._asks, return_exceptions=True)
+        if dropping:
+            dropping.cancel()
+
+    # ---------------------------------------------------------------- what a generator sees
+
+    def _request(self, trial: int) -> Request:
+        elites = self.population.elites
+        return Request(
+            trial=trial,
+            seed=derived_seed(self.config.seed, trial),
+            task=self.task,
+            environment=self.environment,
+            seeds=tuple(self._specimen(number) for number in range(min(len(self.seeds), self._settled))),
+            elites=tuple((elite, self._specimen(elite.outcome.trial)) for elite in elites),
+            recent=tuple(self._specimen(number) for number in self._recent),
+            pending=self._pending(trial),
+        )
+
+    def _pending(self, trial: int) -> Callable[[], Awaitable[tuple[Proposal, ...]]]:
+        """The proposals between the horizon and `trial`, for generators that must not repeat them."""
+        numbers = range(max(self.horizon(trial) + 1, 0), trial)
+
+        async def wait() -> tuple[Proposal, ...]:
+            return tuple([await asyncio.shield(self._proposals[number]) for number in numbers if number in self._proposals])
+
+        return wait
+
+    def _specimen(self, trial: int) -> Specimen:
+        if trial not in self._specimens:
+            self._keep(trial, _load_specimen(self.store, trial))
+        self._specimens.move_to_end(trial)
+        return self._specimens[trial]
+
+    def _keep(self, trial: int, specimen: Specimen) -> None:
+        self._specimens[trial] = specimen
+        while len(self._specimens) > KEPT_SPECIMENS:
+            self._specimens.popitem(last=False)
+
+    # ---------------------------------------------------------------- replies
+
+    async def ask(self, trial: int, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+        """The reply of one turn: the stored one, or a new one that is on disk before anybody reads it."""
+        stored = self.store.get(ReplyRow, trial, turn)
+        if stored is not None:
+            return stored.reply
+        task = asyncio.create_task(self._ask_and_store(trial, turn, ask))
+        self._asks.add(task)
+        task.add_done_callback(self._asks.discard)
+        return await asyncio.shield(task)
+
+    async def _ask_and_store(self, trial: int, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+        reply = await ask()
+        self.store.append(ReplyRow(trial, turn, reply))
+        self._spent = self._spent + reply.usage
+        self.observe(Spent(self._spent))
+        return reply
+
+
+class _TrialReplies:
+    """seams.Replies of one trial."""
+
+    def __init__(self, engine: Engine, trial: int) -> None:
+        self._engine = engine
+        self._trial = trial
+
+    async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+        return await self._engine.ask(self._trial, turn, ask)
+
+
+def outcome_of(trial: int, proposal: Proposal, verdict: Verdict) -> Outcome:
+    """What is remembered of a trial."""
+    return Outcome(
+        trial=trial,
+        operator=proposal.operator,
+        parents=proposal.parents,
+        source_digest=digest(proposal.source) if proposal.source is not None else "",
+        tunables=proposal.tunables,
+        label=proposal.label,
+        status=verdict.status,
+        reason=verdict.reason,
+        tier=verdict.tier,
+        code_digest=verdict.code_digest,
+        score=verdict.score,
+        latency_us=verdict.latency_us,
+    )
+
+
+def _key(source_digest: str, tunables: dict[str, int]) -> str:
+    return f"{source_digest} {digest_json(tunables)}" if source_digest else ""
+
+
+def _load_specimen(store: Store, trial: int) -> Specimen:
+    row, first, again = store.get(ProposalRow, trial), store.get(VerdictRow, trial, FIRST), store.get(VerdictRow, trial, AGAIN)
+    assert row is not None and first is not None  # only settled trials are asked for
+    reverified = outcome_of(trial, row.proposal, again.verdict) if again else None
+    outcome = outcome_of(trial, row.proposal, first.verdict).after(reverified)
+    return Specimen(outcome, row.proposal.source or "", (again or first).verdict)

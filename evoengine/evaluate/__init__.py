@@ -1,0 +1,1 @@
+"""The evaluate stage: compiles candidates and has a device judge them."""

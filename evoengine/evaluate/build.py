@@ -1,0 +1,216 @@
+"""From a candidate to what a device can run: bound plans, cubins, resources, and refusals on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from evoengine.arch import MAX_REGISTERS_PER_THREAD, DeviceLimits, limits_of_arch
+from evoengine.candidate import Candidate
+from evoengine.digest import digest, digest_json
+from evoengine.errors import CandidateError
+from evoengine.evaluate.compile.includes import IncludeRefused, check_includes
+from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
+from evoengine.plan import ITEM_BYTES, Buffer, CasePlan, Launch, OverLimits, bind
+from evoengine.records import KernelResources, Status, Verdict
+from evoengine.seams import CompiledCase, Progress
+from evoengine.task import Task
+
+REGISTERS_PER_BLOCK = 65536  # CUDA C++ Programming Guide 13.0, technical specifications, all of sm_75 to sm_120
+REGISTER_UNIT = 8  # registers are given to threads in eights
+DETAIL_BYTES = 4096
+
+
+@dataclass
+class Build:
+    """What compiling found out so far."""
+
+    tier: str
+    cases: tuple[CompiledCase, ...] = ()
+    resources: tuple[KernelResources, ...] = ()
+    target_exceeds: tuple[str, ...] = ()
+    code_digest: str = ""
+    results: list[CompileResult] = field(default_factory=list)
+
+
+class Refused(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
+    """The candidate ends here; `verdict` says why."""
+
+    def __init__(self, build: Build, status: Status, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.build = build
+        self.verdict = Verdict(status=status, reason=reason.strip().splitlines()[0], detail=detail[:DETAIL_BYTES])
+
+
+class Builder:
+    """Compiles candidates of one task."""
+
+    def __init__(self, task: Task, pool: CompilePool) -> None:
+        self.task = task
+        self.pool = pool
+
+    async def build(self, candidate: Candidate, limits: DeviceLimits, progress: Progress) -> Build:
+        """Machine code for every case on the device, and the target's resources; raises Refused."""
+        build = Build(tier=candidate.plan.precision)
+        plans = self._bind(build, candidate, limits)
+        progress("compiling")
+        device, target = await asyncio.gather(
+            self._compile(build, candidate, plans, limits.arch),
+            self._compile_target(candidate, limits.arch),
+        )
+        self._keep_device_limits(build, plans, device, limits)
+        build.cases = tuple(_compiled(plan, device[plan.specialisation]) for plan in plans)
+        build.code_digest = digest_json([[digest_of_file(case.cubin), case.plan.model_dump(mode="json", exclude={"macros"})] for case in build.cases])
+        self._report_target(build, *target)
+        return build
+
+    def _bind(self, build: Build, candidate: Candidate, limits: DeviceLimits) -> list[CasePlan]:
+        if candidate.plan.precision not in self.task.tiers:
+            known = ", ".join(self.task.tiers)
+            raise Refused(build, Status.rejected, f"precision: no tier {candidate.plan.precision!r} in task {self.task.name}; known: {known}")
+        try:
+            check_includes(candidate.code)
+            return [bind(candidate, self.task, case, limits) for case in self.task.all_cases]
+        except OverLimits as error:
+            raise Refused(build, Status.over_limits, str(error)) from None
+        except (CandidateError, IncludeRefused) as error:
+            raise Refused(build, Status.rejected, str(error)) from None
+
+    async def _compile(self, build: Build, candidate: Candidate, plans: list[CasePlan], arch: str) -> dict[str, CompileResult]:
+        """One result for each specialisation; the first that fails ends the candidate."""
+        units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
+        tasks = {key: asyncio.create_task(self.pool.compile(unit)) for key, unit in units.items()}
+        try:
+            for finished in asyncio.as_completed(list(tasks.values())):
+                _refuse_failed(build, await finished)
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+        return {key: task.result() for key, task in tasks.items()}
+
+    def _unit(self, candidate: Candidate, plan: CasePlan, arch: str) -> CompileUnit:
+        kernels = tuple(sorted({launch.kernel for launch in plan.launches}))
+        limits = self.task.limits
+        return CompileUnit(
+            code=candidate.code,
+            name=f"{candidate.plan.name}.cu",
+            arch=arch,
+            macros=plan.macros,
+            kernels=kernels,
+            timeout_s=limits.compile_s,
+            memory_bytes=limits.compile_memory,
+        )
+
+    async def _compile_target(self, candidate: Candidate, device_arch: str) -> tuple[list[CasePlan], dict[str, CompileResult], str]:
+        """The same for the task's target where that is another architecture; failing there is reported, not fatal."""
+        target = self.task.target
+        if target is None:
+            return [], {}, ""
+        try:
+            limits = limits_of_arch(target.arch)
+            plans = [bind(candidate, self.task, case, limits) for case in self.task.cases]
+        except CandidateError as error:
+            return [], {}, str(error)
+        if target.arch == device_arch:
+            return plans, {}, ""
+        try:
+            return plans, await self._compile(Build(candidate.plan.precision), candidate, plans, target.arch), ""
+        except Refused as refused:
+            return [], {}, refused.verdict.reason
+
+    def _keep_device_limits(self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], limits: DeviceLimits) -> None:
+        build.resources = resources_of(plans, results)
+        for plan in plans:
+            result = results[plan.specialisation]
+            for launch in plan.launches:
+                _check_parameters(build, launch, result)
+        for item in build.resources:
+            shared = item.static_shared_bytes + item.dynamic_shared_bytes
+            if shared > limits.max_shared_bytes:
+                raise Refused(build, Status.over_limits, f"{item.kernel} needs {shared} bytes of shared memory, {limits.arch} allows {limits.max_shared_bytes}")
+        _check_registers(build, plans, results)
+
+    def _report_target(self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], problem: str) -> None:
+        target = self.task.target
+        if target is None:
+            return
+        if problem:
+            build.target_exceeds = (f"{target.arch}: {problem}",)
+            return
+        found = resources_of(plans, results) if results else build.resources
+        build.resources += found if results else ()
+        exceeds = []
+        for item in found:
+            shared = item.static_shared_bytes + item.dynamic_shared_bytes
+            if target.registers and item.registers > target.registers:
+                exceeds.append(f"{item.kernel}: {item.registers} registers on {target.arch}, target {target.registers}")
+            if target.shared and shared > target.shared:
+                exceeds.append(f"{item.kernel}: {shared} bytes of shared memory on {target.arch}, target {target.shared}")
+        build.target_exceeds = tuple(exceeds)
+
+
+def resources_of(plans: list[CasePlan], results: dict[str, CompileResult]) -> tuple[KernelResources, ...]:
+    """What each kernel needs, with the largest dynamic shared memory that a plan gives it."""
+    found: dict[tuple[str, str], KernelResources] = {}
+    for plan in plans:
+        for resources in results[plan.specialisation].resources:
+            dynamic = max((launch.shared_bytes for launch in plan.launches if launch.kernel == resources.kernel), default=0)
+            key = (plan.specialisation, resources.kernel)
+            dynamic = max(dynamic, found[key].dynamic_shared_bytes if key in found else 0)
+            found[key] = resources.model_copy(update={"dynamic_shared_bytes": dynamic})
+    return tuple(found.values())
+
+
+def digest_of_file(path: str) -> str:
+    """The name of a file's content."""
+    with open(path, "rb") as file:  # noqa: PTH123 - a path from our own cache
+        return digest(file.read())
+
+
+def _compiled(plan: CasePlan, result: CompileResult) -> CompiledCase:
+    return CompiledCase(plan=plan, cubin=str(result.cubin_path), functions=result.functions)
+
+
+def _refuse_failed(build: Build, result: CompileResult) -> None:
+    if result.status == "ok":
+        return
+    if result.status == "timeout":
+        raise Refused(build, Status.timeout, f"compiling took longer than {result.seconds:.0f} s", result.log)
+    if result.status == "out_of_memory":
+        raise Refused(build, Status.compile_error, "compiling took more memory than allowed", result.log)
+    raise Refused(build, Status.compile_error, first_error(result.log), result.log)
+
+
+def first_error(log: str) -> str:
+    """The first line of a compiler's log that tells of an error."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "the compiler failed and said nothing")
+
+
+def _check_parameters(build: Build, launch: Launch, result: CompileResult) -> None:
+    """A plan that passes too few arguments would have the driver read beyond them."""
+    wanted = result.params.get(launch.kernel)
+    if wanted is None:
+        return
+    if len(wanted) != len(launch.args):
+        raise Refused(build, Status.rejected, f"{launch.kernel} takes {len(wanted)} parameters, its launch passes {len(launch.args)}")
+    for position, (size, argument) in enumerate(zip(wanted, launch.args, strict=True), start=1):
+        given = 8 if isinstance(argument, Buffer) else ITEM_BYTES[argument.dtype]
+        is_integer = not isinstance(argument, Buffer) and argument.dtype in ("int64", "int32", "int8", "uint8", "bool")
+        if size > 8 or (size != given and not is_integer):
+            what = f"buffer {argument.buffer!r}" if isinstance(argument, Buffer) else f"a {argument.dtype}"
+            raise Refused(build, Status.rejected, f"{launch.kernel}: parameter {position} has {size} bytes, its launch passes {what} ({given} bytes)")
+
+
+def _check_registers(build: Build, plans: list[CasePlan], results: dict[str, CompileResult]) -> None:
+    for plan in plans:
+        registers = {item.kernel: item.registers for item in results[plan.specialisation].resources}
+        for launch in plan.launches:
+            threads = 1
+            for extent in launch.block:
+                threads *= extent
+            warps = -(-threads // 32)
+            each = min(MAX_REGISTERS_PER_THREAD + 1, -(-registers.get(launch.kernel, 0) // REGISTER_UNIT) * REGISTER_UNIT)
+            if warps * 32 * each > REGISTERS_PER_BLOCK:
+                raise Refused(build, Status.over_limits, f"{launch.kernel} needs {each} registers x {warps * 32} threads, a block has {REGISTERS_PER_BLOCK}")

@@ -1,0 +1,159 @@
+"""One unit through NVRTC, inside a compiler process; only here its binding is imported.
+
+The low-level binding of CuPy works on a machine without a driver; CuPy's own compile
+functions ask the driver first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evoengine.evaluate.compile import cubin, messages, ptxas_log
+from evoengine.evaluate.compile.includes import PRELUDE, SHIM
+from evoengine.evaluate.compile.unit import Built, CompileUnit
+from evoengine.records import KernelResources
+
+OPTIONS = (
+    "--std=c++17",
+    # There is no host code, so what has no annotation is meant for the device; nvcc accepts unannotated constexpr helpers too.
+    "--device-as-default-execution-space",
+    # Profilers and memory checkers can then name the candidate's lines; it costs no speed.
+    "-lineinfo",
+    # Spills are told nowhere else.
+    "--ptxas-options=-v",
+    # libcu++ and the shim both define limits such as INT_MAX, with equal values.
+    "--diag-suppress=47",
+    f"-I{SHIM}",
+    f"--pre-include={SHIM / PRELUDE}",
+)
+
+_OUT_OF_MEMORY = re.compile(r"catastrophic error: out of memory$|NVRTC_ERROR_OUT_OF_MEMORY", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The binding and the library behind it."""
+
+    binding: Any  # a compiled module without types
+    version: tuple[int, int]
+    library: str
+
+
+def load() -> Loaded:
+    """The NVRTC that CuPy finds; raises ImportError, OSError or RuntimeError where there is none."""
+    try:
+        binding = _import()
+    except (ImportError, OSError, RuntimeError):
+        _preload()  # older bindings look only where the linker looks, which is not where wheels are
+        binding = _import()
+    return Loaded(binding, tuple(binding.getVersion()), _loaded_library())
+
+
+def _import() -> Any:
+    binding = importlib.import_module("cupy_backends.cuda.libs.nvrtc")
+    binding.getVersion()
+    return binding
+
+
+def _preload() -> None:
+    for entry in sys.path:
+        for pattern in ("nvidia/cu13/lib/libnvrtc.so.*", "nvidia/cuda_nvrtc/lib/libnvrtc.so.*"):
+            for library in sorted(Path(entry or ".").glob(pattern)):
+                if ".alt." not in library.name:
+                    ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+
+
+def _loaded_library() -> str:
+    """The path of the library that this process has mapped."""
+    maps = Path("/proc/self/maps").read_text()
+    names = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "libnvrtc.so" in line}
+    return min(names, default="")
+
+
+class Compiler:
+    """Compiles units with one NVRTC and one set of header folders."""
+
+    def __init__(self, loaded: Loaded, folders: tuple[Path, ...]) -> None:
+        self.nvrtc = loaded.binding
+        self.folders = folders
+
+    def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
+        """What became of `unit`, and its cubin: a real one, because PTX may hold instructions that no assembler takes."""
+        program = self.nvrtc.createProgram(unit.code, unit.name, [], [])
+        try:
+            for kernel in unit.kernels:
+                self.nvrtc.addNameExpression(program, kernel)
+            try:
+                self.nvrtc.compileProgram(program, self.options(unit, unit.arch))
+            except self.nvrtc.NVRTCError as error:
+                return self._failed(unit, str(error), self.nvrtc.getProgramLog(program)), b""
+            machine_code = cubin.completed(self.nvrtc.getCUBIN(program))
+            functions = {kernel: self.nvrtc.getLoweredName(program, kernel) for kernel in unit.kernels}
+            return self._built(unit, functions, machine_code, self.nvrtc.getProgramLog(program)), machine_code
+        finally:
+            self.nvrtc.destroyProgram(program)
+
+    def options(self, unit: CompileUnit, arch: str) -> list[str]:
+        """NVRTC's options for a unit."""
+        macros = [f"-D{name}={value}" for name, value in unit.macros.items()]
+        return [f"--gpu-architecture={arch}", *OPTIONS, *(f"-I{folder}" for folder in self.folders), *macros]
+
+    def _built(self, unit: CompileUnit, functions: dict[str, str], machine_code: bytes, log: str) -> Built:
+        facts, spills = cubin.kernels(machine_code), ptxas_log.reports(log)
+        resources, params = [], {}
+        for kernel, function in functions.items():
+            if function not in facts:
+                return Built(status="compile_error", log=f"launch plan: error: {kernel} is not a __global__ function; the plan launches kernels only")
+            fact, report = facts[function], spills.get(function)
+            params[kernel] = fact.params
+            resources.append(
+                KernelResources(
+                    kernel=kernel,
+                    arch=unit.arch,
+                    registers=fact.registers,
+                    static_shared_bytes=fact.static_shared_bytes,
+                    dynamic_shared_bytes=0,
+                    local_bytes=fact.local_bytes,
+                    spill_store_bytes=report.spill_store_bytes if report else 0,
+                    spill_load_bytes=report.spill_load_bytes if report else 0,
+                    cubin_bytes=len(machine_code),
+                )
+            )
+        return Built(
+            status="ok",
+            log=self._cleaned(log),
+            functions=functions,
+            resources=tuple(resources),
+            params=params,
+            code_digest=cubin.code_digest(machine_code),
+        )
+
+    def _failed(self, unit: CompileUnit, error: str, log: str) -> Built:
+        if _OUT_OF_MEMORY.search(error) or _OUT_OF_MEMORY.search(log):
+            return Built(status="out_of_memory", log=self._cleaned(log))
+        if messages.assembler_errors(log):
+            log = messages.traced(log, self._ptx(unit), unit.name)
+        return Built(status="compile_error", log=self._cleaned(log) or error)
+
+    def _ptx(self, unit: CompileUnit) -> str:
+        """The PTX that the assembler was given; empty where it cannot be had."""
+        program = self.nvrtc.createProgram(unit.code, unit.name, [], [])
+        try:
+            for kernel in unit.kernels:
+                self.nvrtc.addNameExpression(program, kernel)
+            self.nvrtc.compileProgram(program, self.options(unit, unit.arch.replace("sm_", "compute_")))
+            ptx = self.nvrtc.getPTX(program)
+            return ptx.decode("utf-8", "replace") if isinstance(ptx, bytes) else str(ptx)
+        except self.nvrtc.NVRTCError:
+            return ""
+        finally:
+            self.nvrtc.destroyProgram(program)
+
+    def _cleaned(self, log: str) -> str:
+        return messages.cleaned(log, [str(SHIM), *map(str, self.folders)])

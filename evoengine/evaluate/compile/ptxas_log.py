@@ -1,0 +1,41 @@
+"""What the assembler reports of each kernel with --ptxas-options=-v."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
+_PROPERTIES = re.compile(r"Function properties for '?([^'\s]+)")
+_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+
+
+@dataclass(frozen=True)
+class AssemblerReport:
+    """One kernel; static_shared_bytes without what the system reserves."""
+
+    registers: int
+    static_shared_bytes: int
+    stack_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+
+
+def reports(log: str) -> dict[str, AssemblerReport]:
+    """The kernels that the log tells of, by their name in the cubin."""
+    result = {}
+    entry, subject = "", ""
+    frames: dict[str, tuple[int, int, int]] = {}
+    for line in log.splitlines():
+        if match := _ENTRY.search(line):
+            entry = subject = match[1]
+        elif match := _PROPERTIES.search(line):
+            subject = match[1]
+        elif match := _FRAME.search(line):
+            frames[subject] = (int(match[1]), int(match[2]), int(match[3]))
+        elif (match := _USED.search(line)) and entry:
+            shared = _SHARED.search(line)
+            result[entry] = AssemblerReport(int(match[1]), int(shared[1]) if shared else 0, *frames.get(entry, (0, 0, 0)))
+    return result

@@ -1,0 +1,2 @@
+// bool is built in.
+#pragma once

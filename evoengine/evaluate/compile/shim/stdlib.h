@@ -1,0 +1,3 @@
+// abs, malloc and free are built in.
+#pragma once
+#include <stddef.h>

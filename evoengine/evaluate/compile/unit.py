@@ -1,0 +1,68 @@
+"""What goes into a compiler process and what comes out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from evoengine.records import Frozen, KernelResources
+
+# A name expression is put into the program text by NVRTC: a line break in it could carry a directive.
+NameExpression = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_:]*(<[^\r\n#%?\\\"'/;{}]*>)?$", max_length=1000)]
+MacroName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+MacroValue = Annotated[str, Field(pattern=r"^[^\r\n\0]*$", max_length=1000)]
+
+CompileStatus = Literal["ok", "refused", "compile_error", "timeout", "out_of_memory"]
+
+
+class CompileUnit(Frozen):
+    """One source to be compiled for one architecture.
+
+    `name` stands in messages, in the line table of the machine code, and so in the cache's
+    key: a constant name finds more in the cache.
+    """
+
+    code: str
+    arch: Annotated[str, Field(pattern=r"^sm_[0-9]+[af]?$")]
+    kernels: tuple[NameExpression, ...]
+    macros: dict[MacroName, MacroValue] = {}
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)] = "kernel.cu"
+    # The largest kernel met so far took 26 s; a loop that never ends should not take much longer.
+    timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    # Address space of the process: 0.5 GiB before the first line is read, 0.8 GiB with libcu++, the rest is the source's.
+    memory_bytes: Annotated[int, Field(gt=0)] = 4 << 30
+
+
+class Built(Frozen):
+    """What a compilation says for every reader of it; the same whether it was cached or not."""
+
+    status: CompileStatus
+    log: str = ""  # cleaned and cut; the candidate's file name only
+    functions: dict[str, str] = {}  # name expression -> name in the cubin
+    resources: tuple[KernelResources, ...] = ()  # in the order of the unit's kernels; dynamic_shared_bytes is 0
+    params: dict[str, tuple[int, ...]] = {}  # name expression -> bytes of each parameter, in order
+    code_digest: str = ""  # of the instructions and constants alone: comments and line numbers do not count
+
+
+class CompileResult(Built):
+    """What became of a unit. Only with status ok there is a cubin."""
+
+    cubin_path: str = ""
+    seconds: float = 0.0
+    cached: bool = False
+
+
+class Toolchain(Frozen):
+    """What a compiler process found at its start; `problem` is empty when it can work."""
+
+    nvrtc: str = ""  # version, e.g. "13.5"
+    library: str = ""  # the path of libnvrtc
+    architectures: tuple[int, ...] = ()
+    folders: tuple[str, ...] = ()  # searched for headers, in this order
+    headers: dict[str, str] = {}  # header -> where it was found
+    missing: tuple[str, ...] = ()
+    source: str = ""  # in words: which set of headers is used
+    confined: bool = False  # the process can open nothing but these folders
+    fingerprint: str = ""  # changes when the same source could give other machine code
+    problem: str = ""  # what is wrong and what to do

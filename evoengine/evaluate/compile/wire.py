@@ -1,0 +1,31 @@
+"""What parent and compiler process say to each other: one JSON document a line."""
+
+from __future__ import annotations
+
+from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
+from evoengine.records import Frozen
+
+MAX_LINE_BYTES = 256 * 1024 * 1024  # a cubin in base64; the largest met has a few megabytes
+
+
+class Hello(Frozen):
+    """Child to parent, first of all."""
+
+    toolchain: Toolchain
+
+
+class Request(Frozen):
+    """Parent to child."""
+
+    id: int
+    unit: CompileUnit
+
+
+class Answer(Frozen):
+    """Child to parent: the request's id, and either what was built or a fault of ours."""
+
+    id: int
+    built: Built | None = None
+    cubin: str = ""  # base64
+    fault: str = ""  # a traceback
+    size_bytes: int = 0  # of the process

@@ -1,0 +1,1 @@
+"""The parent side of a device: its worker processes, their clock and their end."""

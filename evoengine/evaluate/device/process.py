@@ -1,0 +1,153 @@
+"""One device worker process: its socket, its log, its clock and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+from evoengine.errors import DeviceError, TaskError, WorkerError
+from evoengine.evaluate.wire import ANSWER, MAX_LINE_BYTES, Doing, Done, Failed, Ready, Run, Start
+
+LOG_BYTES = 64 * 1024  # the end of what a worker printed; device printf is bounded by this too
+OURS_SILENCE_S = 180.0  # torch's first import on a cold disk has taken a minute
+_FAULTS = {"task": TaskError, "device": DeviceError, "worker": WorkerError}
+
+
+class Silent(Exception):  # noqa: N818 - becomes a status
+    """The worker said nothing for too long, or the whole job took too long; `candidate` tells whose time it was."""
+
+    def __init__(self, what: str, seconds: float, candidate: bool) -> None:
+        super().__init__(f"nothing after {seconds:g} s while {what}")
+        self.what = what
+        self.seconds = seconds
+        self.candidate = candidate
+
+
+class Died(Exception):  # noqa: N818 - becomes a status
+    """The worker's process ended in the middle of a request."""
+
+    def __init__(self, what: str, how: str, log: str, candidate: bool) -> None:
+        super().__init__(f"worker ended with {how} while {what}")
+        self.how = how
+        self.log = log
+        self.candidate = candidate
+
+
+class WorkerProcess:
+    """A child process in a group of its own, spoken to over a socket pair."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = list(command)
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._drain: asyncio.Task[None] | None = None
+        self._log = bytearray()
+        self._last_id = 0
+        self.jobs = 0  # how many candidates it has run
+
+    @property
+    def log(self) -> str:
+        """The end of what it printed."""
+        return self._log.decode(errors="replace")
+
+    async def spawn(self) -> None:
+        """Starts the process; it answers requests from now on."""
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                "--fd",
+                str(theirs.fileno()),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise WorkerError(f"cannot start {self._command[0]!r}: {error}") from error
+        finally:
+            theirs.close()
+        self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=MAX_LINE_BYTES)
+        self._drain = asyncio.create_task(self._keep_log())
+
+    async def ask(
+        self, make: Callable[[int], Start | Run], progress: Callable[[str], None], candidate_silence_s: float, total_s: float
+    ) -> Ready | Done:
+        """Sends one request and waits for its answer.
+
+        Raises Silent or Died, or TaskError, DeviceError, WorkerError as the worker reports.
+        """
+        assert self._writer is not None
+        self._last_id += 1
+        now = Doing(id=self._last_id, what="starting", candidate=False)
+        end = time.monotonic() + total_s
+        with contextlib.suppress(ConnectionError):  # the read below finds out how it ended
+            self._writer.write(make(self._last_id).model_dump_json().encode() + b"\n")
+            await self._writer.drain()
+        while True:
+            line = await self._line(now, candidate_silence_s, end)
+            answer = ANSWER.validate_json(line)
+            if answer.id != self._last_id:
+                continue  # of a request that was given up
+            if isinstance(answer, Doing):
+                now = answer
+                progress(answer.what)
+            elif isinstance(answer, Failed):
+                raise _FAULTS[answer.error](answer.message)
+            else:
+                return answer
+
+    async def kill(self) -> None:
+        """Ends the whole process group and waits until it is gone."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._process.wait()
+        if self._drain:
+            self._drain.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._drain
+        if self._writer:
+            self._writer.close()
+            with contextlib.suppress(ConnectionError):
+                await self._writer.wait_closed()
+
+    async def _line(self, now: Doing, candidate_silence_s: float, end: float) -> bytes:
+        assert self._reader is not None
+        allowed = candidate_silence_s if now.candidate else OURS_SILENCE_S
+        limit = min(allowed, end - time.monotonic()) if now.candidate else allowed
+        try:
+            line = await asyncio.wait_for(self._reader.readline(), max(0.0, limit))
+        except TimeoutError:
+            raise Silent(now.what, allowed, now.candidate) from None
+        except ConnectionError:
+            line = b""
+        if not line.endswith(b"\n"):
+            raise Died(now.what, await self._how_it_ended(), self.log, now.candidate)
+        return line
+
+    async def _how_it_ended(self) -> str:
+        assert self._process is not None
+        try:
+            code = await asyncio.wait_for(self._process.wait(), 5)
+        except TimeoutError:
+            return "its socket closed"
+        if self._drain:
+            await asyncio.wait([self._drain], timeout=1)
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+    async def _keep_log(self) -> None:
+        """Reads on whatever is printed, so that a flood never blocks the worker nor fills memory."""
+        assert self._process is not None and self._process.stdout is not None
+        while chunk := await self._process.stdout.read(LOG_BYTES):
+            self._log += chunk
+            del self._log[:-LOG_BYTES]

@@ -1,0 +1,126 @@
+"""A device behind worker processes: one judges, one stands by warm.
+
+The one that stands by takes over when the other was killed, broke its context, or when
+a candidate must be judged by a process in which no other candidate has run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from evoengine.errors import TaskError, WorkerError
+from evoengine.evaluate.device.process import Died, Silent, WorkerProcess
+from evoengine.evaluate.wire import Done, Ready, Run, Start
+from evoengine.records import Environment, Status
+from evoengine.seams import Job, Progress, Report
+from evoengine.task import Task
+
+DETAIL_BYTES = 4096
+START_S = 600.0
+
+
+def cuda_device(ordinal: int) -> WorkerDevice:
+    """The CUDA device of this number."""
+    return WorkerDevice([sys.executable, "-m", "evoengine.evaluate.worker.main", "--ordinal", str(ordinal)])
+
+
+class WorkerDevice:
+    """seams.Device over a worker program that speaks evaluate/wire.py."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._task: Task | None = None
+        self._task_path = ""
+        self._worker: WorkerProcess | None = None
+        self._environment: Environment | None = None
+        self._spare: asyncio.Task[tuple[WorkerProcess, Environment]] | None = None
+        self._turn = asyncio.Lock()
+
+    async def start(self, task: Task, task_path: str) -> Environment:
+        """Brings up the judging process; raises DeviceError, TaskError or WorkerError."""
+        self._task, self._task_path = task, task_path
+        self._worker, self._environment = await self._bring_up()
+        return self._environment
+
+    async def run(self, job: Job, progress: Progress, fresh: bool = False) -> Report:
+        """One job at a time; what the candidate breaks is replaced before the next one."""
+        async with self._turn:
+            if self._task is None:
+                raise WorkerError("the device was asked to judge before it was started")
+            if self._worker is not None and fresh and self._worker.jobs:
+                progress("changing to a fresh process")
+                await self._replace()
+            if self._worker is None:
+                await self._replace()
+            if self._spare is None:
+                self._spare = asyncio.create_task(self._bring_up())
+            try:
+                return await self._judge(job, progress)
+            except asyncio.CancelledError:
+                await self._drop()
+                raise
+
+    async def close(self) -> None:
+        """Ends every process."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.cancel()
+            await asyncio.wait([spare])
+            if not spare.cancelled() and spare.exception() is None:
+                await spare.result()[0].kill()
+        await self._drop()
+
+    async def _judge(self, job: Job, progress: Progress) -> Report:
+        assert self._task is not None and self._worker is not None
+        worker, limits = self._worker, self._task.limits
+        worker.jobs += bool(job.cases)
+        try:
+            answer = await worker.ask(lambda number: Run(id=number, job=job), progress, limits.launch_s, limits.evaluate_s)
+        except Silent as error:
+            await self._drop()
+            if not error.candidate:
+                raise WorkerError(f"the device worker is stuck: {error}") from error
+            return Report(status=Status.timeout, reason=f"{error.what} took longer than {error.seconds:g} s")
+        except Died as error:
+            await self._drop()
+            if not error.candidate:
+                raise WorkerError(f"the device worker died: {error}: {error.log[-500:]}") from error
+            return Report(status=Status.crash, reason=str(error), detail=error.log[-DETAIL_BYTES:])
+        except (TaskError, WorkerError):
+            await self._drop()
+            raise
+        assert isinstance(answer, Done)
+        report = answer.report
+        if report.status is not Status.correct and worker.log.strip():
+            report = report.model_copy(update={"detail": worker.log[-DETAIL_BYTES:]})
+        if not answer.healthy:
+            await self._drop()
+        return report
+
+    async def _replace(self) -> None:
+        await self._drop()
+        spare, self._spare = self._spare, None
+        self._worker, self._environment = await (spare or self._bring_up())
+
+    async def _drop(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.kill()
+
+    async def _bring_up(self) -> tuple[WorkerProcess, Environment]:
+        assert self._task is not None
+        task, path = self._task, self._task_path
+        worker = WorkerProcess(self._command)
+        try:
+            await worker.spawn()
+            answer = await worker.ask(lambda number: Start(id=number, task=task, task_path=path), lambda _: None, START_S, START_S)
+        except (Silent, Died) as error:
+            await worker.kill()
+            raise WorkerError(f"the device worker did not start: {error}: {worker.log[-500:]}") from error
+        except BaseException:
+            await worker.kill()
+            raise
+        assert isinstance(answer, Ready)
+        return worker, answer.environment

@@ -1,0 +1,65 @@
+"""What the right answer is, and how far from it is allowed: one entry for each input set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from evoengine.errors import TaskError
+from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
+from evoengine.evaluate.worker.inputs import Tensors, make_inputs
+from evoengine.evaluate.worker.reference import HostCache, TaskFunctions
+from evoengine.task import Task
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The float64 reference of one input set, on the host, with each tier's trusted errors."""
+
+    reference: Tensors
+    trusted: dict[str, Errors]
+    gates: dict[str, Gate]
+
+
+class Answers:
+    """Computes each answer once and keeps it where no candidate can read it."""
+
+    def __init__(self, task: Task, functions: TaskFunctions, device: torch.device) -> None:
+        self.task = task
+        self.functions = functions
+        self.device = device
+        self._kept = HostCache()
+
+    def get(self, case: str, distribution: str, seed: int) -> Answer:
+        """The answer for one input set; raises TaskError when the reference is not finite."""
+        found: Answer = self._kept.get((case, distribution, seed), lambda: self._compute(case, distribution, seed), _size)
+        return found
+
+    def one_off(self, case: str, distribution: str, seed: int) -> Answer:
+        """The same for an input set that will not be asked for again."""
+        return self._compute(case, distribution, seed)
+
+    def _compute(self, case: str, distribution: str, seed: int) -> Answer:
+        tensors = make_inputs(self.task, case, distribution, seed, self.device)
+        reference = self.functions.reference(tensors, case)
+        for name, value in reference.items():
+            if not bool(torch.isfinite(value).all()):
+                raise TaskError(f"{self.task.reference}: {name} is not finite for case {case}, distribution {distribution}, seed {seed}")
+        trusted = {}
+        for tier_name, tier in self.task.tiers.items():
+            if tier.trusted is not None:
+                outputs = self.functions.call(tier.trusted, tensors, case)
+                outputs = {name: value.to(getattr(torch, self.task.outputs[name].dtype)) for name, value in outputs.items()}
+                trusted[tier_name] = compare(outputs, reference, tier.atol, tier.rtol)
+        gates = {name: gate_of(tier, trusted.get(name)) for name, tier in self.task.tiers.items()}
+        return Answer({name: _to_host(value) for name, value in reference.items()}, trusted, gates)
+
+
+def _to_host(value: torch.Tensor) -> torch.Tensor:
+    host = torch.empty(value.shape, dtype=value.dtype, pin_memory=value.is_cuda)
+    return host.copy_(value)
+
+
+def _size(answer: Answer) -> int:
+    return sum(value.numel() * value.element_size() for value in answer.reference.values())

@@ -1,0 +1,55 @@
+"""Device buffers between guard zones: what a candidate writes outside them is seen."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from evoengine.evaluate.worker.inputs import Tensors
+
+GUARD_BYTES = 4096
+ALIGN_BYTES = 512  # what cudaMalloc gives
+GUARD = 0xA5
+POISON = 0xFF  # NaN in every floating type, -1 in every signed integer
+
+
+class Arena:
+    """Named buffers in one allocation, each with a guard zone on both sides."""
+
+    def __init__(self, layout: dict[str, tuple[torch.dtype, tuple[int, ...]]], device: torch.device) -> None:
+        self._spans: dict[str, tuple[int, int]] = {}
+        offset = GUARD_BYTES
+        for name, (dtype, shape) in layout.items():
+            size = math.prod(shape) * dtype.itemsize
+            self._spans[name] = (offset, size)
+            offset += -(-size // ALIGN_BYTES) * ALIGN_BYTES + GUARD_BYTES
+        self._bytes = torch.full((offset,), GUARD, dtype=torch.uint8, device=device)
+        self.tensors: Tensors = {name: self._span(name).view(dtype).view(shape) for name, (dtype, shape) in layout.items()}
+
+    def poison(self, names: list[str]) -> None:
+        """Fills whole buffers with NaN patterns, so that an element left out is seen."""
+        for name in names:
+            self._span(name).fill_(POISON)
+
+    def fill(self, values: Tensors) -> None:
+        """Copies `values` into the buffers of their names."""
+        for name, value in values.items():
+            self.tensors[name].copy_(value)
+
+    def pointer(self, name: str) -> int:
+        """The device address of a buffer."""
+        return self.tensors[name].data_ptr()
+
+    def guards_broken(self) -> torch.Tensor:
+        """A boolean on the device: whether any byte between the buffers changed."""
+        edges = [0]
+        for offset, size in self._spans.values():
+            edges += [offset, offset + size]
+        edges.append(self._bytes.numel())
+        zones = [self._bytes[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+        return torch.cat(zones).ne(GUARD).any()
+
+    def _span(self, name: str) -> torch.Tensor:
+        offset, size = self._spans[name]
+        return self._bytes[offset : offset + size]

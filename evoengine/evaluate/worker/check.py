@@ -1,0 +1,114 @@
+"""Correctness: every case, every distribution, every seed, every element."""
+
+from __future__ import annotations
+
+import torch
+
+from evoengine.evaluate.worker.answers import Answer, Answers
+from evoengine.evaluate.worker.arena import Arena
+from evoengine.evaluate.worker.gate import compare
+from evoengine.evaluate.worker.inputs import Tensors, make_inputs
+from evoengine.evaluate.worker.launch import CUDA_ERRORS, Program, translate
+from evoengine.plan import CasePlan
+from evoengine.records import CaseCheck, InputSetCheck
+from evoengine.seams import CompiledCase
+from evoengine.task import Task, shape_of
+
+
+class Cheated(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
+    """The candidate wrote where it must not."""
+
+
+def layout_of(task: Task, plan: CasePlan) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
+    """Every buffer of a plan: inputs, outputs, scratch."""
+    scope = task.scope(plan.case)
+    specs = {**{name: spec for name, spec in task.inputs.items() if spec.shape is not None}, **task.outputs}
+    layout = {name: (getattr(torch, spec.dtype), shape_of(spec.shape or (), scope)) for name, spec in specs.items()}
+    return layout | {name: (getattr(torch, spec.dtype), spec.shape) for name, spec in plan.scratch.items()}
+
+
+def check_case(task: Task, answers: Answers, compiled: CompiledCase, tier: str) -> CaseCheck:
+    """The verdict on one case, all its input sets.
+
+    Raises Crashed, LaunchRefused or Cheated as soon as one shows.
+    """
+    plan = compiled.plan
+    checker = _Checker(task, answers, compiled, tier)
+    sets = [checker.check(distribution, seed) for distribution in task.distributions for seed in task.seeds]
+    return CaseCheck(case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets))
+
+
+class _Checker:
+    """One candidate on one case."""
+
+    def __init__(self, task: Task, answers: Answers, compiled: CompiledCase, tier: str) -> None:
+        self.task = task
+        self.answers = answers
+        self.tier = tier
+        self.case = compiled.plan.case
+        self.arena = Arena(layout_of(task, compiled.plan), answers.device)
+        self.written = [*task.outputs, *compiled.plan.scratch]
+        try:
+            program = Program(compiled)
+            pointers = {name: self.arena.pointer(name) for name in self.arena.tensors}
+            self.launch = program.prepare(pointers, torch.cuda.current_stream())
+        except CUDA_ERRORS as error:
+            raise translate(error) from None
+
+    def check(self, distribution: str, seed: int) -> InputSetCheck:
+        """One launch on one input set."""
+        answer = self.answers.get(self.case, distribution, seed)
+        tensors = make_inputs(self.task, self.case, distribution, seed, self.answers.device)
+        self.arena.fill(tensors)
+        self.arena.poison(self.written)
+        run_guarded(self.launch)
+        self._refuse_stray_writes(tensors)
+        outputs = {name: self.arena.tensors[name] for name in self.task.outputs}
+        return judge(outputs, answer, self.tier, distribution, seed)
+
+    def _refuse_stray_writes(self, tensors: Tensors) -> None:
+        changed = [(self.arena.tensors[name].view(torch.uint8) != value.view(torch.uint8)).any() for name, value in tensors.items()]
+        *inputs, guards = torch.stack([*changed, self.arena.guards_broken()]).tolist()
+        for name, overwritten in zip(tensors, inputs, strict=True):
+            if overwritten:
+                raise Cheated(f"input {name!r} was overwritten")
+        if guards:
+            raise Cheated("memory outside the buffers was written")
+
+
+def run_guarded(launch) -> None:  # type: ignore[no-untyped-def]  # Callable[[], None]
+    """Launches and waits; every CUDA error becomes a finding about the candidate."""
+    try:
+        launch()
+        torch.cuda.synchronize()
+    except CUDA_ERRORS as error:
+        raise translate(error) from None
+
+
+def judge(outputs: Tensors, answer: Answer, tier: str, distribution: str, seed: int) -> InputSetCheck:
+    """The comparison of `outputs` with `answer` under the gate of `tier`.
+
+    The reference visits the device for the comparison only and is wiped afterwards.
+    """
+    gate = answer.gates[tier]
+    device = next(iter(outputs.values())).device
+    staged = {name: value.to(device, non_blocking=True) for name, value in answer.reference.items()}
+    errors = compare(outputs, staged, gate.atol, gate.rtol)
+    for value in staged.values():
+        value.fill_(float("nan"))
+    trusted = answer.trusted.get(tier)
+    return InputSetCheck(
+        distribution=distribution,
+        seed=seed,
+        ok=gate.passes(errors),
+        max_abs=errors.max_abs,
+        rel_rmse=errors.rel_rmse,
+        failing_share=errors.failing / errors.elements,
+        worst_index=errors.worst_index,
+        worst_output=errors.worst_output,
+        limit_abs=gate.atol,
+        limit_rel_rmse=gate.rel_rmse,
+        trusted_max_abs=trusted.max_abs if trusted else 0.0,
+        trusted_rel_rmse=trusted.rel_rmse if trusted else 0.0,
+        nan_count=errors.nan_count,
+    )

@@ -1,0 +1,42 @@
+"""The baselines: which of them work here, are right, and how fast each is."""
+
+from __future__ import annotations
+
+import torch
+
+from evoengine.errors import TaskError
+from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.check import judge
+from evoengine.evaluate.worker.inputs import make_inputs
+from evoengine.evaluate.worker.launch import CUDA_ERRORS
+from evoengine.evaluate.worker.timing import Side, calls_per_sample, estimate_us, measure
+from evoengine.seams import BaselineTimes
+from evoengine.statistics import median
+from evoengine.task import Task
+
+BUDGET_S = 0.05
+
+
+def time_baselines(task: Task, answers: Answers, case: str) -> BaselineTimes:
+    """Every baseline of `task` on `case`, in microseconds a call."""
+    times, problems = {}, {}
+    for name in task.baselines:
+        try:
+            times[name] = _time_one(task, answers, case, name)
+        except (TaskError, *CUDA_ERRORS) as error:
+            problems[name] = str(error).strip().splitlines()[0][:200]
+    return BaselineTimes(median_us=times, problems=problems)
+
+
+def _time_one(task: Task, answers: Answers, case: str, name: str) -> float:
+    distribution, seed = task.distributions[0], task.seeds[0]
+    tensors = make_inputs(task, case, distribution, seed, answers.device)
+    call = answers.functions.bind(task.baselines[name], tensors, case)
+    outputs = {key: value.to(getattr(torch, task.outputs[key].dtype)) for key, value in call().items()}
+    loosest = max(task.tiers, key=lambda tier: task.tiers[tier].atol)
+    check = judge(outputs, answers.get(case, distribution, seed), loosest, distribution, seed)
+    if not check.ok:
+        raise TaskError(f"{name} is wrong: max abs error {check.max_abs:.3g}, allowed {check.limit_abs:.3g}")
+    calls = [call] * calls_per_sample(estimate_us(call))
+    side = Side(list(calls), lambda: None)
+    return median(measure(side, side, BUDGET_S).candidate_us)

@@ -1,0 +1,136 @@
+"""One job from beginning to end: check every case, then time the ones that are asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.check import Cheated, check_case
+from evoengine.evaluate.worker.contenders import time_baselines
+from evoengine.evaluate.worker.launch import Crashed, LaunchRefused
+from evoengine.evaluate.worker.race import Race
+from evoengine.evaluate.worker.timing import Flusher
+from evoengine.records import CaseCheck, CaseTiming, InputSetCheck, Status
+from evoengine.seams import CompiledCase, Job, Report
+from evoengine.task import Task
+
+Doing = Callable[[str, bool], None]  # what happens next, and whether candidate code may run
+
+
+class Judge:
+    """Judges jobs of one task on one device."""
+
+    def __init__(self, task: Task, answers: Answers, doing: Doing) -> None:
+        self.task = task
+        self.answers = answers
+        self.doing = doing
+        self.flusher = Flusher(answers.device)
+        self.healthy = True
+
+    def run(self, job: Job) -> Report:
+        """The report on `job`; sets `healthy` to false when this process must be replaced."""
+        if not job.cases:
+            return self._baselines()
+        trial = _Trial(self, job)
+        try:
+            trial.check()
+            if trial.status is Status.correct:
+                trial.time()
+        except Crashed as error:
+            self.healthy = False
+            trial.end(Status.crash, str(error))
+        except LaunchRefused as error:
+            trial.end(Status.launch_error, str(error))
+        except Cheated as error:
+            trial.end(Status.cheat, str(error))
+        return trial.report()
+
+    def _baselines(self) -> Report:
+        found = {}
+        for case in self.task.cases:
+            self.doing(f"timing baselines on {case}", False)
+            found[case] = time_baselines(self.task, self.answers, case)
+        return Report(status=Status.correct, baselines=found)
+
+
+class _Trial:
+    """One job under way."""
+
+    def __init__(self, judge: Judge, job: Job) -> None:
+        self.judge = judge
+        self.job = job
+        self.status = Status.correct
+        self.reason = ""
+        self.checks: list[CaseCheck] = []
+        self.timings: list[CaseTiming] = []
+        self.phases_s: dict[str, float] = {}
+        self.now = ""
+
+    def check(self) -> None:
+        """Cases in the job's order; the first wrong one ends the job."""
+        start = time.monotonic()
+        for compiled in self.job.cases:
+            self._prepare(compiled)
+            self._enter("checking", compiled)
+            found = check_case(self.judge.task, self.judge.answers, compiled, self.job.tier)
+            self.checks.append(found)
+            if not found.ok:
+                self.end(Status.wrong_result, explain(found))
+                break
+        self.phases_s["check"] = time.monotonic() - start
+
+    def time(self) -> None:
+        """Paired timing of the cases that have a baseline in the job, and a check of what the timed launches wrote."""
+        start = time.monotonic()
+        for compiled in self.job.cases:
+            baseline = self.job.baselines.get(compiled.plan.case)
+            if baseline is None or self.status is not Status.correct:
+                continue
+            self._enter("timing", compiled)
+            race = Race(self.judge.task, self.judge.answers, self.judge.flusher, compiled)
+            self.timings.append(race.run(baseline))
+            wrong = [item for item in race.verify(self.job.tier) if not item.ok]
+            if wrong:
+                self._refuse_timed(compiled, wrong)
+        self.phases_s["timing"] = time.monotonic() - start
+
+    def end(self, status: Status, reason: str) -> None:
+        """Ends the job early; what happened is said together with where."""
+        self.status = status
+        self.reason = reason if status is Status.wrong_result or not self.now else f"{reason} ({self.now})"
+
+    def report(self) -> Report:
+        timings = tuple(self.timings) if self.status is Status.correct else ()
+        return Report(status=self.status, reason=self.reason, checks=tuple(self.checks), timings=timings, phases_s=self.phases_s)
+
+    def _prepare(self, compiled: CompiledCase) -> None:
+        """Computes the answers first: that takes our time, not the candidate's."""
+        case = compiled.plan.case
+        self.judge.doing(f"preparing {case}", False)
+        for distribution in self.judge.task.distributions:
+            for seed in self.judge.task.seeds:
+                self.judge.answers.get(case, distribution, seed)
+
+    def _enter(self, step: str, compiled: CompiledCase) -> None:
+        self.now = f"{step} {'a hidden case' if compiled.plan.hidden else compiled.plan.case}"
+        self.judge.doing(self.now, True)
+
+    def _refuse_timed(self, compiled: CompiledCase, wrong: list[InputSetCheck]) -> None:
+        check = CaseCheck(case=compiled.plan.case, hidden=compiled.plan.hidden, ok=False, sets=tuple(wrong))
+        self.checks.append(check)
+        self.end(Status.wrong_result, f"right when checked, wrong when timed: {explain(check)}")
+
+
+def explain(check: CaseCheck) -> str:
+    """One line on what is wrong with a case."""
+    worst = check.worst
+    where = "a hidden case" if check.hidden else f"case {check.case}"
+    failing = sum(not item.ok for item in check.sets)
+    nan = f", {worst.nan_count} NaN" if worst.nan_count else ""
+    index = "" if check.hidden else f", worst at {worst.worst_output}{list(worst.worst_index)}"
+    return (
+        f"{where}: {failing} of {len(check.sets)} input sets fail; {worst.distribution} seed {worst.seed}: max abs error {worst.max_abs:.3g} "
+        f"(allowed {worst.limit_abs:.3g}), relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}), "
+        f"{worst.failing_share:.2%} of elements fail{nan}{index}"
+    )

@@ -1,0 +1,97 @@
+"""Machine code onto the device: loading cubins and launching a bound plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import cupy
+import numpy
+import torch
+
+from evoengine.plan import Buffer, CasePlan, Launch, Scalar
+from evoengine.seams import CompiledCase
+
+PRINTF_BYTES = 64 * 1024  # device printf keeps no more than this between two synchronisations
+HEAP_BYTES = 8 * 1024**2
+_STICKY = (
+    "ILLEGAL_ADDRESS",
+    "MISALIGNED_ADDRESS",
+    "INVALID_ADDRESS_SPACE",
+    "INVALID_PC",
+    "ILLEGAL_INSTRUCTION",
+    "HARDWARE_STACK_ERROR",
+    "LAUNCH_FAILED",
+    "LAUNCH_TIMEOUT",
+    "ASSERT",
+    "ECC_UNCORRECTABLE",
+    "CONTAINED",
+)
+
+
+class LaunchRefused(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
+    """The driver would not load or launch the candidate; the device is healthy."""
+
+
+class Crashed(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
+    """The candidate broke the device's context; this process must be replaced."""
+
+
+CUDA_ERRORS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError, torch.AcceleratorError, torch.cuda.OutOfMemoryError)
+
+
+def translate(error: Exception) -> Exception:
+    """What a CUDA error raised while a candidate runs says about it."""
+    text = str(error).strip().splitlines()[0]
+    sticky = any(name in str(error).upper().replace(" ", "_") for name in _STICKY) or "device-side assert" in str(error)
+    return Crashed(text) if sticky or isinstance(error, torch.AcceleratorError) else LaunchRefused(text)
+
+
+def limit_device() -> None:
+    """Bounds what a kernel can take outside its buffers."""
+    runtime = cupy.cuda.runtime
+    runtime.deviceSetLimit(runtime.cudaLimitPrintfFifoSize, PRINTF_BYTES)
+    runtime.deviceSetLimit(runtime.cudaLimitMallocHeapSize, HEAP_BYTES)
+
+
+class Program:
+    """The loaded code of one case; `launch` runs its plan once on a stream."""
+
+    def __init__(self, compiled: CompiledCase) -> None:
+        self._plan: CasePlan = compiled.plan
+        module = cupy.RawModule(path=compiled.cubin)
+        self._functions = {kernel: module.get_function(name) for kernel, name in compiled.functions.items()}
+        most: dict[str, int] = {}
+        for launch in compiled.plan.launches:
+            most[launch.kernel] = max(most.get(launch.kernel, 0), launch.shared_bytes)
+        for kernel, shared_bytes in most.items():
+            self._functions[kernel].max_dynamic_shared_size_bytes = shared_bytes
+
+    def prepare(self, pointers: Mapping[str, int], stream: torch.cuda.Stream) -> Callable[[], None]:
+        """A call that launches the whole plan with these buffers; all Python work is done here."""
+        external = cupy.cuda.ExternalStream(stream.cuda_stream)
+        steps = [(self._functions[launch.kernel], launch, self._arguments(launch, pointers)) for launch in self._plan.launches]
+
+        def run() -> None:
+            with external:
+                for function, launch, arguments in steps:
+                    function(_three(launch.grid), _three(launch.block), arguments, shared_mem=launch.shared_bytes)
+
+        return run
+
+    def _arguments(self, launch: Launch, pointers: Mapping[str, int]) -> tuple[numpy.generic, ...]:
+        return tuple(_argument(argument, pointers) for argument in launch.args)
+
+
+def _argument(argument: Buffer | Scalar, pointers: Mapping[str, int]) -> numpy.generic:
+    if isinstance(argument, Buffer):
+        return numpy.uintp(pointers[argument.buffer])
+    if argument.dtype in ("float16", "bfloat16", "float32", "float64"):
+        kind = {"float16": numpy.float16, "float64": numpy.float64}.get(argument.dtype, numpy.float32)
+        return kind(argument.scalar)
+    # The driver copies as many bytes as the kernel's parameter has: 8 little-endian bytes serve int, int64 and bool alike.
+    return numpy.int64(argument.scalar)
+
+
+def _three(extents: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*extents, 1, 1)[:3]
+    return x, y, z

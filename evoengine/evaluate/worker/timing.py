@@ -1,0 +1,137 @@
+"""Timing: replays of CUDA graphs, candidate and baseline in turn, in one process.
+
+Both sides are captured the same way, read the same input sets and write a fresh output
+in every call. Hot samples replay a graph of several calls back to back; cold samples
+replay one call after the L2 cache was overwritten. Every time is a difference of two
+device events; no host clock decides anything but when to stop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from evoengine.records import Samples
+from evoengine.statistics import median_interval
+
+Call = Callable[[], object]
+
+SAMPLE_US = 200.0  # one hot sample lasts about so long: far above the 0.5 us resolution of events
+MAX_CALLS = 32
+WARM_UP_CALLS = 3
+MIN_ROUNDS = 5
+MAX_ROUNDS = 400
+ROUNDS_PER_LOOK = 10
+NARROW = 0.004  # stop when the interval of the median ratio is within +-0.4 %
+
+
+@dataclass(frozen=True)
+class Side:
+    """One contender: `calls[i]` launches it once on buffers of its own; `reset` poisons them."""
+
+    calls: list[Call]
+    reset: Call
+
+
+def estimate_us(call: Call) -> float:
+    """The time of one call, roughly, after warming up."""
+    for _ in range(WARM_UP_CALLS):
+        call()
+    start, end = _event(), _event()
+    start.record()
+    for _ in range(WARM_UP_CALLS):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 1000 / WARM_UP_CALLS
+
+
+def calls_per_sample(call_us: float) -> int:
+    """How many calls make a sample long enough to be measured."""
+    return max(1, min(MAX_CALLS, round(SAMPLE_US / max(call_us, 1e-3))))
+
+
+class Graph:
+    """Calls captured as one CUDA graph, in order; what they return stays alive with it.
+
+    torch.cuda.graph() collects garbage and empties the allocator's cache on every entry,
+    which costs more than all the measuring: so capture is begun and ended by hand.
+    """
+
+    def __init__(self, calls: list[Call]) -> None:
+        self._graph = torch.cuda.CUDAGraph()
+        self._graph.capture_begin(capture_error_mode="thread_local")
+        try:
+            self._kept = [call() for call in calls]
+        finally:
+            self._graph.capture_end()
+        self.replay = self._graph.replay
+
+
+class Flusher:
+    """Overwrites the L2 cache."""
+
+    def __init__(self, device: torch.device) -> None:
+        l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
+        self._buffer = torch.empty(max(2 * l2_bytes, 32 * 1024**2), dtype=torch.uint8, device=device)
+
+    def flush(self) -> None:
+        self._buffer.zero_()
+
+
+def measure(candidate: Side, baseline: Side, budget_s: float, flusher: Flusher | None = None) -> Samples:
+    """Paired samples of both sides in turn; cold ones, one call each, with a `flusher`.
+
+    Sampling ends when the median ratio is known to +-0.4 %, or when the time is spent
+    and at least MIN_ROUNDS pairs were taken.
+    """
+    if flusher:
+        candidate, baseline = Side(candidate.calls[:1], candidate.reset), Side(baseline.calls[:1], baseline.reset)
+    graphs = [Graph(candidate.calls), Graph(baseline.calls)]
+    resets = [candidate.reset, baseline.reset]
+    counts = [len(candidate.calls), len(baseline.calls)]
+    for graph in graphs:
+        graph.replay()
+    torch.cuda.synchronize()
+    taken: list[list[float]] = [[], []]
+    deadline = time.monotonic() + budget_s
+    while len(taken[0]) < MAX_ROUNDS:
+        rounds = MIN_ROUNDS if not taken[0] else ROUNDS_PER_LOOK
+        for times, more in zip(taken, _rounds(graphs, resets, counts, rounds, flusher), strict=True):
+            times += more
+        if time.monotonic() > deadline or _is_narrow(taken):
+            break
+    return Samples(candidate_calls=counts[0], baseline_calls=counts[1], candidate_us=tuple(taken[0]), baseline_us=tuple(taken[1]))
+
+
+def _rounds(
+    graphs: list[Graph], resets: list[Call], counts: list[int], rounds: int, flusher: Flusher | None
+) -> list[list[float]]:
+    """So many pairs of samples, in microseconds a call; one synchronisation at the end."""
+    marks: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[], []]
+    for _ in range(rounds):
+        for graph, reset, events in zip(graphs, resets, marks, strict=True):
+            reset()
+            if flusher:
+                flusher.flush()
+            start, end = _event(), _event()
+            start.record()
+            graph.replay()
+            end.record()
+            events.append((start, end))
+    torch.cuda.synchronize()
+    return [[start.elapsed_time(end) * 1000 / count for start, end in events] for events, count in zip(marks, counts, strict=True)]
+
+
+def _is_narrow(taken: list[list[float]]) -> bool:
+    if len(taken[0]) < 3 * ROUNDS_PER_LOOK:
+        return False
+    interval = median_interval([a / b for a, b in zip(*taken, strict=True)])
+    return interval.high - interval.low <= 2 * NARROW * interval.value
+
+
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)

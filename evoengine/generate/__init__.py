@@ -1,0 +1,1 @@
+"""Proposes candidates: asks a model, tunes what is declared, or replays an earlier run."""

@@ -1,0 +1,202 @@
+"""One model behind an OpenAI-compatible address, asked once.
+
+Everything that the openai package raises is translated here: into Transient where
+another attempt may succeed, into GeneratorError where none will. No text that leaves
+this file holds the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import openai
+
+from evoengine.config import ModelSettings
+from evoengine.errors import GeneratorError
+from evoengine.generate.retry import Transient
+
+DEFAULT_URL = "https://api.openai.com/v1"
+NO_KEY = "no-key-needed"  # local endpoints want no key, the openai package wants one
+MAX_QUOTED = 300  # characters of the endpoint's own words in a message
+UNPAID_SERVER_ERRORS = (500, 501, 503, 529)  # the others come from a gateway that may have lost a finished answer
+
+# By name, because two generations of httpx are in use below the openai package.
+NOT_SENT = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "ProxyError", "InvalidURL", "LocalProtocolError")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the endpoint sent; tokens are None where it does not count them."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+class Endpoint:
+    """Sends one prompt as one chat completion."""
+
+    def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        url = settings.base_url or environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+        self._key = _key(environ, needed=url == DEFAULT_URL)
+        self.address = self._clean(_address(url))
+        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=url, max_retries=0, timeout=settings.timeout_s)
+        self._tokens_name = "max_tokens"  # newer OpenAI models want max_completion_tokens and say so
+        self._reached = False
+
+    async def ask(self, prompt: str) -> Answer:
+        """The answer to `prompt`; raises Transient or GeneratorError."""
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):  # httpx limits the gap between bytes, not the whole
+                text = await self._send(prompt)
+        except (TimeoutError, openai.APITimeoutError) as error:
+            self._reached = self._reached or not _never_connected(error)
+            raise Transient(f"{self.address} gave no answer within {self._settings.timeout_s:g} s", maybe_paid=True) from None
+        except openai.APIStatusError as error:
+            self._reached = True
+            raise self._translated(error) from None
+        except openai.APIConnectionError as error:
+            raise self._disconnected(error) from None
+        self._reached = True
+        return self._answer(text)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+    async def _send(self, prompt: str) -> str:
+        options: dict[str, Any] = {} if self._settings.temperature is None else {"temperature": self._settings.temperature}
+        name = self._tokens_name
+        options[name] = self._settings.max_tokens
+        try:
+            response = await self._client.chat.completions.with_raw_response.create(
+                model=self._settings.model, messages=[{"role": "user", "content": prompt}], **options
+            )
+        except openai.BadRequestError as error:
+            if name != "max_tokens" or "max_completion_tokens" not in str(error):
+                raise
+            self._tokens_name = "max_completion_tokens"
+            return await self._send(prompt)
+        # The body is read by hand, because the package neither checks its shape nor agrees between versions on what a wrong one raises.
+        return str(response.text)
+
+    def _answer(self, body: str) -> Answer:
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError):
+            raise Transient(f"{self.address} sent what is not JSON: {self._quoted(body)}", maybe_paid=True) from None
+        match data:
+            case {"choices": [{"message": dict(message), **choice}, *_]}:
+                usage = data.get("usage")
+                return Answer(
+                    text=self._clean(_content(message)),
+                    finish_reason=str(choice.get("finish_reason") or ""),
+                    prompt_tokens=_count(usage, "prompt_tokens"),
+                    completion_tokens=_count(usage, "completion_tokens"),
+                )
+        raise Transient(f"{self.address} sent an answer without choices: {self._quoted(body)}", maybe_paid=True)
+
+    def _translated(self, error: openai.APIStatusError) -> Exception:
+        status = error.status_code
+        words = self._words(error)
+        if status == 429 and "insufficient_quota" not in str(error.body):
+            return Transient(f"{self.address} limits the rate (429){words}", _retry_after_s(error.response.headers))
+        if status in (408, 409, 425) or status >= 500:
+            maybe_paid = status not in UNPAID_SERVER_ERRORS
+            return Transient(f"{self.address} failed ({status}){words}", _retry_after_s(error.response.headers), maybe_paid)
+        return GeneratorError(self._refusal(status, words))
+
+    def _refusal(self, status: int, words: str) -> str:
+        model = self._settings.model
+        if status == 401 and self._key == NO_KEY:
+            return f"{self.address} wants a key (401): set OPENAI_API_KEY"
+        if status == 401:  # not quoted: endpoints repeat parts of the key
+            return f"{self.address} refused the key (401): check OPENAI_API_KEY and that it belongs to this endpoint"
+        if status == 403:
+            return f"{self.address} refused access to model {model!r} (403){words}"
+        if status == 404:
+            return f"no model {model!r} at {self.address}, or no endpoint at that address, which usually ends in /v1 (404){words}"
+        if status == 429:
+            return f"the quota at {self.address} is spent (429){words}"
+        return f"{self.address} refused the request for model {model!r} ({status}){words}"
+
+    def _disconnected(self, error: openai.APIConnectionError) -> Exception:
+        cause = self._quoted(str(error.__cause__ or error))
+        if not _never_connected(error):
+            self._reached = True
+            return Transient(f"{self.address} cut the connection: {cause}", maybe_paid=True)
+        if self._reached:
+            return Transient(f"{self.address} cannot be reached: {cause}")
+        return GeneratorError(f"no model endpoint at {self.address}: {cause}; check OPENAI_BASE_URL and that the server runs")
+
+    def _words(self, error: openai.APIStatusError) -> str:
+        """The endpoint's own explanation, to be put after a colon; "" where it gives none."""
+        body = error.body
+        text = body.get("message") if isinstance(body, dict) else body
+        return f": {self._quoted(text)}" if isinstance(text, str) and text.strip() else ""
+
+    def _quoted(self, text: str) -> str:
+        return self._clean(" ".join(text.split()))[:MAX_QUOTED] or "nothing"
+
+    def _clean(self, text: str) -> str:
+        """`text` without the key, and without what no database can store."""
+        text = text.encode("utf-8", "replace").decode()  # lone surrogates
+        return text if self._key == NO_KEY else text.replace(self._key, "***")
+
+
+def _key(environ: Mapping[str, str], needed: bool) -> str:
+    key = environ.get("OPENAI_API_KEY", "").strip()
+    if not key and needed:
+        raise GeneratorError("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint that needs none")
+    if not (key.isascii() and key.isprintable()):  # it could not be sent, and the complaint would show it
+        raise GeneratorError("OPENAI_API_KEY holds characters that no key has; set it again")
+    return key or NO_KEY
+
+
+def _address(url: str) -> str:
+    """`url` as messages show it: without a user, a password or a query."""
+    if not re.match(r"https?://[^/]", url):
+        raise GeneratorError(f"the address of a model endpoint must begin with http:// or https://, got {re.sub(r'//.*@', '//', url)!r}")
+    return re.sub(r"//[^/]*@", "//", url).partition("?")[0].rstrip("/")
+
+
+def _never_connected(error: BaseException) -> bool:
+    """Whether the request never left."""
+    return type(error.__cause__).__name__ in NOT_SENT
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """The wait that the endpoint asks for: milliseconds, seconds, or a date (RFC 9110, section 10.2.3)."""
+    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) / scale)
+        except (KeyError, ValueError):
+            continue
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    """The text of a message: some endpoints send it in parts, some send none for a refusal or an empty thought."""
+    match message.get("content"):
+        case str(text):
+            return text
+        case list(parts):
+            return "".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+    return ""
+
+
+def _count(usage: Any, name: str) -> int | None:
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if isinstance(value, int) and value >= 0 else None

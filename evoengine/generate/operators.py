@@ -1,0 +1,63 @@
+"""Which operator a trial uses, and on which parents.
+
+After EvoEngineer-Full (arXiv 2510.03760): a population is opened by five samples that
+see the task but need not follow a parent; from then on crossover of two elites and
+mutation of one take turns at random. Here a parent is drawn by its place, and a
+precision tier is chosen first, because elites compete within their tier.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from evoengine.records import Elite
+from evoengine.seams import Request, Specimen
+
+FIRST_SAMPLES = 5  # arXiv 2510.03760, section 5.1: initialised from 5 samples
+FEW_ELITES = 2  # crossover needs two
+CROSSOVER_SHARE = 0.5  # the paper draws as many offspring from crossover as from mutation
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An operator with its parents, best first, and the tier that the new kernel is meant for."""
+
+    operator: str  # first, mutate, crossover
+    tier: str
+    parents: tuple[Specimen, ...] = ()
+
+    @property
+    def trials(self) -> tuple[int, ...]:
+        """The trial numbers of the parents."""
+        return tuple(parent.outcome.trial for parent in self.parents)
+
+
+def choose(request: Request) -> Choice:
+    """The operator for this trial; the same for the same request."""
+    rng = random.Random(request.seed)  # noqa: S311 - reproducible on purpose
+    distinct = {specimen.outcome.source_digest for _, specimen in request.elites}
+    if len(distinct) < FEW_ELITES or request.trial - len(request.seeds) < FIRST_SAMPLES:
+        return Choice("first", rng.choice(_open_tiers(request)))
+    tier = rng.choice(list(dict.fromkeys(elite.tier for elite, _ in request.elites)))
+    first = _draw(rng, [pair for pair in request.elites if pair[0].tier == tier])
+    if rng.random() >= CROSSOVER_SHARE:
+        return Choice("mutate", tier, (first,))
+    return Choice("crossover", tier, (first, _partner(rng, request, tier, first)))
+
+
+def _open_tiers(request: Request) -> list[str]:
+    """The tiers without an elite, else all of them."""
+    held = {elite.tier for elite, _ in request.elites}
+    return [tier for tier in request.task.tiers if tier not in held] or list(request.task.tiers)
+
+
+def _draw(rng: random.Random, pairs: list[tuple[Elite, Specimen]]) -> Specimen:
+    """One of `pairs`; the second place is half as likely as the first, the third a third."""
+    return rng.choices([specimen for _, specimen in pairs], weights=[1 / elite.place for elite, _ in pairs])[0]
+
+
+def _partner(rng: random.Random, request: Request, tier: str, first: Specimen) -> Specimen:
+    """A parent with other code than `first`, of the same tier where there is one."""
+    others = [pair for pair in request.elites if pair[1].outcome.source_digest != first.outcome.source_digest]
+    return _draw(rng, [pair for pair in others if pair[0].tier == tier] or others)

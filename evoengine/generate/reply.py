@@ -1,0 +1,140 @@
+"""From a model's reply to the text of one kernel file, and to what the model says about it.
+
+Nothing here judges the kernel; a reply is prose of unknown shape, and this is where
+every shape that models have been seen to use is understood.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+
+MAX_THOUGHTS = 3  # EvoEngineer keeps up to three thoughts of a reply
+MAX_THOUGHT_LENGTH = 300  # characters: two sentences
+
+_HEADER = re.compile(r"^[ \t]*/\*[ \t]*evoengine[ \t]*$", re.MULTILINE)
+_HEADER_COMMENT = re.compile(r"^[ \t]*/\*[ \t]*evoengine[ \t]*\n.*?\*/[ \t]*\n?", re.MULTILINE | re.DOTALL)
+_ALMOST_HEADER = re.compile(r"(?:/\*+|//+)[ \t!*-]*evoengine\b.*", re.IGNORECASE)
+_FENCE = re.compile(r"^([ \t>]*)(`{3,}|~{3,})[ \t]*([^`\n]*)$")
+_THOUGHTS = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*)?[*_]{0,2}(?:thoughts?|insights?)\b[^\n]*$", re.IGNORECASE | re.MULTILINE)
+_BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)])[ \t]+(.*)$")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What stands in a reply: a kernel file's text, or why there is none; and up to three thoughts."""
+
+    kernel: str | None
+    problem: str
+    thoughts: tuple[str, ...]
+
+
+def read(text: str) -> Reading:
+    """What stands in the reply `text`."""
+    text = _answer_of(_plain(text))
+    blocks, prose = _split(text)
+    thoughts = _thoughts(prose)
+    kernel = _kernel(blocks, text)
+    return Reading(kernel, "" if kernel else _why_none(blocks, text), thoughts)
+
+
+def _plain(text: str) -> str:
+    """`text` with one kind of line end, without byte order marks and control characters."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "").replace("\u2028", "\n")
+    return _CONTROL.sub("", text)
+
+
+def _answer_of(text: str) -> str:
+    """What follows the reasoning that some models put before their answer, if a kernel is there."""
+    answer = text.rpartition("</think>")[2]
+    return answer if _HEADER.search(answer) else text
+
+
+def _split(text: str) -> tuple[list[str], str]:
+    """The fenced blocks of `text` in order, and all that stands outside them.
+
+    A block that is never closed runs to the end: the reply was cut.
+    """
+    blocks: list[str] = []
+    prose: list[str] = []
+    current: list[str] | None = None
+    indent, fence = "", ""
+    for line in text.split("\n"):
+        match = _FENCE.match(line)
+        if current is None:
+            if match:
+                indent, fence, current = match[1], match[2], []
+            else:
+                prose.append(line)
+        elif match and not match[3].strip() and match[2][0] == fence[0] and len(match[2]) >= len(fence):
+            blocks.append(_block(current))
+            current = None
+        else:
+            current.append(line.removeprefix(indent))
+    if current is not None:
+        blocks.append(_block(current))
+    return blocks, "\n".join(prose)
+
+
+def _block(lines: list[str]) -> str:
+    return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
+
+
+def _kernel(blocks: list[str], text: str) -> str | None:
+    """The kernel file: the last block with header and kernel, else the longest with a header, else the bare text."""
+    headed = [block for block in blocks if _HEADER.search(block)]
+    whole = [block for block in headed if "__global__" in block]
+    if headed:
+        return _header_first(whole[-1] if whole else max(headed, key=len))
+    if not blocks and _HEADER.search(text):
+        return _bare(text)
+    return None
+
+
+def _header_first(block: str) -> str:
+    """`block` with its header moved to the top: what models put before it (includes, a file name) may stand below as well."""
+    match = _HEADER_COMMENT.search(block)
+    if not match or not block[: match.start()].strip():
+        return block.strip("\n") + "\n"
+    return match[0].rstrip() + "\n" + block[: match.start()] + block[match.end() :]
+
+
+def _bare(text: str) -> str:
+    """The kernel file of a reply without any fence: from the header on, up to a heading of prose."""
+    code = text[next(_HEADER.finditer(text)).start() :]
+    end = _THOUGHTS.search(code)
+    return (code[: end.start()] if end else code).strip("\n") + "\n"
+
+
+def _why_none(blocks: list[str], text: str) -> str:
+    """What is missing, in words that tell the model what to do."""
+    wanted = "expected one fenced block that begins with the line '/* evoengine' and holds the whole .cu file"
+    if not text.strip():
+        return f"the reply is empty; {wanted}"
+    almost = _ALMOST_HEADER.search(text)
+    if almost:
+        return f"the header must begin with '/* evoengine' alone on its line and end with '*/', got {almost[0][:60]!r}; {wanted}"
+    if any("__global__" in block for block in blocks):
+        return f"the code has no launch plan: {wanted}; write the header (name, precision, launches ...) as the file's first comment"
+    if blocks:
+        return f"none of the {len(blocks)} fenced blocks holds a kernel; {wanted}"
+    return f"the reply holds no code block; {wanted}"
+
+
+def _thoughts(prose: str) -> tuple[str, ...]:
+    """The items below the heading Thoughts, each cut to a length."""
+    headings = list(_THOUGHTS.finditer(prose))
+    if not headings:
+        return ()
+    items: list[str] = []
+    for line in prose[headings[-1].end() :].split("\n"):  # the last: models also announce the section
+        bullet = _BULLET.match(line)
+        if bullet:
+            items.append(bullet[1].strip())
+        elif line.lstrip().startswith("#"):
+            break
+        elif line.strip() and items:
+            items[-1] += " " + line.strip()
+    return tuple(item[:MAX_THOUGHT_LENGTH] for item in items[:MAX_THOUGHTS] if item)

@@ -1,0 +1,63 @@
+"""The configurations of one kernel file: which there are, which of them can be launched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from random import Random
+
+from evoengine.arch import DeviceLimits
+from evoengine.candidate import Candidate
+from evoengine.plan import is_valid
+from evoengine.task import Task
+
+Point = tuple[int, ...]  # for every tunable, the position of its value among its sorted values
+
+ENUMERATED = 20_000  # a larger space is sampled: to walk it whole takes 0.3 ms a configuration
+SAMPLES = 2_000  # of a larger space, before it counts as having nothing left
+
+
+class SearchSpace:
+    """All choices of a candidate's tunables, for one task on one device."""
+
+    def __init__(self, candidate: Candidate, task: Task, limits: DeviceLimits) -> None:
+        self.candidate = candidate
+        self._task = task
+        self._limits = limits
+        self.values = {name: tuple(sorted(values)) for name, values in candidate.plan.tunables.items()}
+        self.size = math.prod(len(values) for values in self.values.values())
+        self._validity: dict[Point, bool] = {}
+
+    def point(self, tunables: dict[str, int]) -> Point | None:
+        """Where `tunables` lies, defaults filled in; None when a value is not declared."""
+        chosen = {**{name: values[0] for name, values in self.candidate.plan.tunables.items()}, **tunables}
+        if any(value not in self.values.get(name, ()) for name, value in chosen.items()):
+            return None
+        return tuple(values.index(chosen[name]) for name, values in self.values.items())
+
+    def tunables(self, point: Point) -> dict[str, int]:
+        """The values at `point`, every tunable named."""
+        return {name: values[at] for (name, values), at in zip(self.values.items(), point, strict=True)}
+
+    def is_valid(self, point: Point) -> bool:
+        """Whether the plan binds there for every case of the task."""
+        if point not in self._validity:
+            self._validity[point] = is_valid(self.candidate.tuned(self.tunables(point)), self._task, self._limits)
+        return self._validity[point]
+
+    def any_untried(self, tried: Collection[Point], chance: Random) -> Point | None:
+        """A valid point outside `tried`, each as likely as any other; None when there is none (or none is found in a large space)."""
+        return next((point for point in self._shuffled(chance) if point not in tried and self.is_valid(point)), None)
+
+    def _shuffled(self, chance: Random) -> Iterator[Point]:
+        if self.size <= ENUMERATED:
+            return (self._at(number) for number in chance.sample(range(self.size), self.size))
+        return (self._at(chance.randrange(self.size)) for _ in range(SAMPLES))
+
+    def _at(self, number: int) -> Point:
+        """The point with this number, counted with the last tunable fastest."""
+        point = []
+        for values in reversed(self.values.values()):
+            number, position = divmod(number, len(values))
+            point.append(position)
+        return tuple(reversed(point))

@@ -1,0 +1,222 @@
+"""The generator that needs no model: tries other values of the tunables that kernels declare.
+
+Each proposal is a function of the request and of what was told: the study that Optuna
+samples from is built anew every time and its sampler seeded by the request, so that a
+resumed run proposes what the killed one would have.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from evoengine.arch import DeviceLimits, limits_of
+from evoengine.candidate import Candidate, parse
+from evoengine.digest import derived_seed, digest
+from evoengine.errors import CandidateError
+from evoengine.generate.search_space import Point, SearchSpace
+from evoengine.records import Outcome, Proposal, Status
+from evoengine.seams import Exhausted, Replies, Request, Specimen
+from evoengine.task import Task
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+WARM_UP = 4  # configurations of every starting kernel, its default included, before the better ones are preferred
+STARTUP = 6  # random samples of a kernel before TPE has enough to go by; Optuna's 10 is a quarter of a usual budget
+ASKS = 10  # a point that TPE keeps proposing although it was tried is not worth more than 0.1 s
+HISTORY = 1_000  # outcomes of a kernel that TPE sees: more of them take 0.1 s a proposal and change little
+FAILED = 1_000.0  # worse than the logarithm of any score
+
+
+@dataclass
+class _Told:
+    """What was told about one source; the points are worked out when it is first tuned."""
+
+    outcomes: list[tuple[dict[str, int], float]] = field(default_factory=list)  # tunables, loss
+    best: float = math.inf
+    points: list[tuple[Point, float]] = field(default_factory=list)
+    seen: int = 0  # outcomes that are in `points`
+
+    def catch_up(self, space: SearchSpace) -> None:
+        for tunables, loss in self.outcomes[self.seen :]:
+            point = space.point(tunables)
+            if point is not None:
+                self.points.append((point, loss))
+        self.seen = len(self.outcomes)
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """One source that can be tuned at this request."""
+
+    digest: str
+    parent: Specimen | None  # None while its first verdict is being found
+    space: SearchSpace
+    told: _Told
+    pending: tuple[Point, ...]
+
+    @property
+    def is_warm(self) -> bool:
+        return len(self.told.points) + len(self.pending) >= WARM_UP
+
+
+class TuneGenerator:
+    """Implements seams.Generator: searches the tunables of the starting kernels and of the elites with Optuna's TPE.
+
+    No configuration of a source is proposed twice. Source: Bergstra et al., Algorithms for
+    Hyper-Parameter Optimization, NeurIPS 2011; multivariate, with a constant liar for the
+    trials in flight, and over the positions of a tunable's sorted values.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[str, _Told] = {}
+        self._spaces: dict[tuple[str, DeviceLimits], SearchSpace | None] = {}
+
+    def tell(self, outcome: Outcome, source: str | None) -> None:
+        if source is None:
+            return
+        told = self._told.setdefault(outcome.source_digest, _Told())
+        loss = _loss(outcome)
+        told.outcomes.append((outcome.tunables, loss))
+        told.best = min(told.best, loss)
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        chance = Random(request.seed)  # noqa: S311 - must repeat, need not be secret
+        kernels = self._kernels(request)
+        known = len(kernels)
+        while kernels:
+            kernel = _choose(kernels, chance)
+            point = _next_point(kernel, request.seed, chance)
+            if point is not None:
+                return _proposal(kernel, point)
+            kernels.remove(kernel)
+        raise Exhausted(f"every valid configuration of {known} kernel{'' if known == 1 else 's'} was tried")
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _kernels(self, request: Request) -> list[_Kernel]:
+        """The sources that can be tuned: starting kernels first, then those of elites."""
+        parents: dict[str, Specimen | None] = {specimen.outcome.source_digest: specimen for specimen in request.seeds}
+        for proposal in request.pending:  # starting kernels without a verdict yet
+            if proposal.operator == "seed" and proposal.source is not None:
+                parents.setdefault(digest(proposal.source), None)
+        for _, specimen in sorted(request.elites, key=lambda elite: -elite[0].place):  # the best place last, so that it stays
+            parents[specimen.outcome.source_digest] = specimen
+        found = (self._kernel(name, parent, request) for name, parent in parents.items())
+        return [kernel for kernel in found if kernel is not None]
+
+    def _kernel(self, name: str, parent: Specimen | None, request: Request) -> _Kernel | None:
+        in_flight = [proposal for proposal in request.pending if proposal.source is not None and digest(proposal.source) == name]
+        source = parent.source if parent else in_flight[0].source
+        space = self._space(name, source or "", request.task, limits_of(request.environment))
+        if space is None:
+            return None
+        told = self._told.setdefault(name, _Told())
+        told.catch_up(space)
+        points = (space.point(proposal.tunables) for proposal in in_flight)
+        return _Kernel(name, parent, space, told, tuple(point for point in points if point is not None))
+
+    def _space(self, name: str, source: str, task: Task, limits: DeviceLimits) -> SearchSpace | None:
+        key = (name, limits)
+        if key not in self._spaces:
+            candidate = _parsed(source)
+            self._spaces[key] = SearchSpace(candidate, task, limits) if candidate else None
+        return self._spaces[key]
+
+
+def _parsed(source: str) -> Candidate | None:
+    try:
+        return parse(source)
+    except CandidateError:
+        return None  # its own trial has said why
+
+
+def _loss(outcome: Outcome) -> float:
+    """What TPE minimises: the logarithm of a score; a failure is worse than that, the worse the earlier it came."""
+    if outcome.status is Status.correct and outcome.score is not None and outcome.score.value > 0:
+        return math.log(outcome.score.value)
+    return FAILED + Status.correct.rank - outcome.status.rank
+
+
+def _choose(kernels: list[_Kernel], chance: Random) -> _Kernel:
+    """Which kernel to tune: every one in turn until all are warm, then better ones more often.
+
+    A tier that has a correct kernel is drawn evenly; within it the kernel of rank r (from
+    1) has the weight 1 / r^2, ordered by the best that was measured with any of its values.
+    """
+    cold = [kernel for kernel in kernels if not kernel.is_warm]
+    if cold:
+        return min(cold, key=lambda kernel: len(kernel.told.points) + len(kernel.pending))
+    works = [kernel for kernel in kernels if kernel.told.best < FAILED] or kernels
+    tier = chance.choice(sorted({kernel.space.candidate.plan.precision for kernel in works}))
+    ranked = sorted((kernel for kernel in kernels if kernel.space.candidate.plan.precision == tier), key=lambda kernel: kernel.told.best)
+    return chance.choices(ranked, [1 / rank**2 for rank in range(1, len(ranked) + 1)])[0]
+
+
+def _next_point(kernel: _Kernel, seed: int, chance: Random) -> Point | None:
+    """A valid point that was not tried: TPE's choice, or any when TPE only repeats itself; None when none is left."""
+    space = kernel.space
+    tried = {point for point, _ in kernel.told.points} | set(kernel.pending)
+    if len(tried) >= space.size:
+        return None
+    for point in _asked(kernel, seed):
+        if point not in tried and space.is_valid(point):
+            return point
+    return space.any_untried(tried, chance)
+
+
+def _asked(kernel: _Kernel, seed: int) -> Iterator[Point]:
+    """What TPE proposes; those not taken stay open in the study, so that the next one keeps away from them."""
+    import optuna  # here, because it takes longer to import than all the rest
+
+    distributions = {name: optuna.distributions.IntDistribution(0, len(values) - 1) for name, values in kernel.space.values.items()}
+    study = _study(kernel, distributions, derived_seed(seed, "tpe"))
+    for _ in range(ASKS):
+        trial = study.ask(dict(distributions))
+        yield tuple(int(trial.params[name]) for name in distributions)
+
+
+def _study(kernel: _Kernel, distributions: dict[str, Any], seed: int) -> Study:
+    """A study in memory that knows what was told, and the configurations in flight as running."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # Optuna 4 calls both options experimental
+        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, multivariate=True, constant_liar=True)
+    study = optuna.create_study(sampler=sampler)
+    for point, loss in _instructive(kernel.told.points):
+        params = dict(zip(distributions, point, strict=True))
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=dict(distributions), value=loss))
+    for point in kernel.pending:
+        params = dict(zip(distributions, point, strict=True))
+        study.add_trial(optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING, params=params, distributions=dict(distributions)))
+    return study
+
+
+def _instructive(points: list[tuple[Point, float]]) -> list[tuple[Point, float]]:
+    """At most HISTORY of `points`, in their order: half of them the best, half the latest."""
+    if len(points) <= HISTORY:
+        return points
+    best = sorted(range(len(points)), key=lambda number: points[number][1])[: HISTORY // 2]
+    return [points[number] for number in sorted({*best, *range(len(points) - HISTORY // 2, len(points))})]
+
+
+def _proposal(kernel: _Kernel, point: Point) -> Proposal:
+    candidate, parent = kernel.space.candidate, kernel.parent
+    before = {**candidate.tunables, **(parent.outcome.tunables if parent else {})}
+    after = kernel.space.tunables(point)
+    return Proposal(
+        operator="tune",
+        parents=(parent.outcome.trial,) if parent else (),
+        source=candidate.source,
+        tunables=after,
+        label=candidate.plan.name,
+        insight=", ".join(f"{name} {before[name]} -> {value}" for name, value in after.items() if value != before[name]),
+    )

@@ -1,0 +1,1 @@
+"""Keeps the best: a fold over settled trials."""

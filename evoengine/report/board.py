@@ -1,0 +1,125 @@
+"""What a run is doing now: a fold over its events, for every view of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
+from evoengine.records import Elite, Status, Usage
+from evoengine.report.rows import EliteRow, VerdictOf, elite_row
+
+NOTICES_KEPT = 3  # on the screen; all of them are printed by the plain view
+RATE_WINDOW = 32  # settled trials that the time left is estimated from
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What one trial in flight is at."""
+
+    trial: int
+    step: str
+    label: str
+    since: float
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The board at one moment; times are the clock's seconds."""
+
+    now: float
+    started: RunStarted | None
+    begun: float
+    settled: int
+    counts: dict[Status, int]  # best first
+    elites: tuple[EliteRow, ...]
+    doing: tuple[Doing, ...]
+    spent: Usage
+    notices: tuple[str, ...]
+    ended: RunEnded | None
+    left_s: float | None  # None until something was settled
+
+    @property
+    def budget(self) -> int:
+        """The trials of the whole run; 0 before it started."""
+        return self.started.trials if self.started else 0
+
+
+class Board:
+    """Observes a run; `snapshot` may be asked for by another thread."""
+
+    def __init__(self, clock: Callable[[], float], verdict_of: VerdictOf = lambda _: None) -> None:
+        self._clock = clock
+        self._verdict_of = verdict_of
+        self._lock = threading.Lock()
+        self._begun = clock()
+        self._started: RunStarted | None = None
+        self._settled = 0
+        self._times: deque[float] = deque(maxlen=RATE_WINDOW)  # when trials of this process settled
+        self._counts: dict[Status, int] = {}
+        self._elites: tuple[Elite, ...] = ()
+        self._rows: dict[int, EliteRow] = {}  # by trial
+        self._doing: dict[int, Doing] = {}
+        self._spent = Usage()
+        self._notices: deque[str] = deque(maxlen=NOTICES_KEPT)
+        self._ended: RunEnded | None = None
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            self._tell(event)
+
+    def is_restored(self, trial: int) -> bool:
+        """Whether an earlier process settled `trial`."""
+        return self._started is None or trial < self._started.settled
+
+    def snapshot(self) -> Snapshot:
+        """The board now."""
+        with self._lock:
+            return Snapshot(
+                now=self._clock(),
+                started=self._started,
+                begun=self._begun,
+                settled=self._settled,
+                counts={status: self._counts[status] for status in reversed(Status) if status in self._counts},
+                elites=tuple(self._rows[elite.outcome.trial].model_copy(update={"place": elite.place}) for elite in self._elites),
+                doing=tuple(self._doing[trial] for trial in sorted(self._doing)),
+                spent=self._spent,
+                notices=tuple(self._notices),
+                ended=self._ended,
+                left_s=self._left_s(),
+            )
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, RunStarted):
+            self._started = event
+            self._times.append(self._clock())
+        elif isinstance(event, TrialMoved):
+            self._doing[event.trial] = Doing(event.trial, event.step, event.label, self._clock())
+        elif isinstance(event, TrialSettled):
+            self._settle(event)
+        elif isinstance(event, Spent):
+            self._spent = event.total
+        elif isinstance(event, Notice):
+            self._notices.append(event.text)
+        else:
+            self._ended = event
+            self._doing.clear()
+
+    def _settle(self, event: TrialSettled) -> None:
+        outcome = event.outcome
+        self._doing.pop(outcome.trial, None)
+        self._settled = outcome.trial + 1
+        self._counts[outcome.status] = self._counts.get(outcome.status, 0) + 1
+        if not self.is_restored(outcome.trial):
+            self._times.append(self._clock())
+        self._elites = event.elites
+        held = {elite.outcome.trial: elite for elite in event.elites}
+        self._rows = {trial: self._rows.get(trial) or elite_row(elite, self._verdict_of(trial)) for trial, elite in held.items()}
+
+    def _left_s(self) -> float | None:
+        if self._started is None or len(self._times) < 2:
+            return None
+        each = (self._times[-1] - self._times[0]) / (len(self._times) - 1)
+        return max(0.0, each * (self._started.trials - self._settled) - (self._clock() - self._times[-1]))

@@ -1,0 +1,62 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evoengine.records import Interval, Usage
+
+MINUTE_S, HOUR_S = 60, 3600
+KIB = 1024
+
+
+def speedup(interval: Interval | None) -> str:
+    """`1.23x [1.20, 1.26]`; a dash without a time."""
+    return f"{interval.value:.2f}x [{interval.low:.2f}, {interval.high:.2f}]" if interval else "-"
+
+
+def micros(interval: Interval | None) -> str:
+    """A time in microseconds with four digits, without its unit."""
+    return _four_digits(interval.value) if interval else "-"
+
+
+def micros_interval(interval: Interval | None) -> str:
+    """`12.34 [12.30, 12.41]`, in microseconds."""
+    return f"{_four_digits(interval.value)} [{_four_digits(interval.low)}, {_four_digits(interval.high)}]" if interval else "-"
+
+
+def error(value: float | None) -> str:
+    """An error of a check; NaN and infinity stay words."""
+    return "-" if value is None else f"{value:.2e}"
+
+
+def duration(seconds: float) -> str:
+    """`45s`, `3m07s`, `2h05m`."""
+    whole = max(0, round(seconds))
+    if whole < MINUTE_S:
+        return f"{whole}s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S}m{whole % MINUTE_S:02d}s"
+    return f"{whole // HOUR_S}h{whole % HOUR_S // MINUTE_S:02d}m"
+
+
+def size(count: int | None) -> str:
+    """Bytes, in KiB where that is exact enough to compare with a limit."""
+    if count is None:
+        return "-"
+    return f"{count} B" if count < KIB else f"{count / KIB:.1f} KiB"
+
+
+def tunables(values: Mapping[str, int]) -> str:
+    """`BLOCK_M=64 WARPS=8`; a dash when all keep their defaults."""
+    return " ".join(f"{name}={value}" for name, value in values.items()) or "-"
+
+
+def usage(spent: Usage) -> str:
+    """Tokens and cost in one line."""
+    return f"{spent.prompt_tokens:,} prompt + {spent.completion_tokens:,} completion tokens, {spent.cost_usd:.4f} USD"
+
+
+def _four_digits(value: float) -> str:
+    digits = 2 if value < 100 else 1 if value < 1000 else 0
+    return f"{value:.{digits}f}"

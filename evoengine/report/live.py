@@ -1,0 +1,90 @@
+"""The live view of a run on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from evoengine.events import Event
+from evoengine.report import figures
+from evoengine.report.board import Board, Doing, Snapshot
+from evoengine.report.rows import VerdictOf
+from evoengine.report.tables import elites_table, status_style
+
+REFRESHES_PER_SECOND = 4  # a person reads no faster, and the machine is measuring
+MOST_DOING = 8  # lines; the default number of trials in flight
+
+
+class LiveView:
+    """An Observer that redraws a run's state on `console` while it is entered."""
+
+    def __init__(self, console: Console, clock: Callable[[], float], verdict_of: VerdictOf = lambda _: None) -> None:
+        self._board = Board(clock, verdict_of)
+        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=REFRESHES_PER_SECOND, redirect_stdout=False)
+
+    def __call__(self, event: Event) -> None:
+        self._board(event)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._live.stop()
+
+    def render(self) -> RenderableType:
+        """The run as it is now."""
+        return screen(self._board.snapshot())
+
+
+def screen(now: Snapshot) -> RenderableType:
+    """One picture: head, progress, elites, counts, what is going on, cost, notices."""
+    parts: list[RenderableType] = [_head(now), _progress(now)]
+    if now.started is not None:
+        parts += [elites_table(now.elites, title=None), _counts(now)]
+    parts += [_doing(item, now.now) for item in now.doing[:MOST_DOING]]
+    if len(now.doing) > MOST_DOING:
+        parts.append(Text(f"  ... and {len(now.doing) - MOST_DOING} more", style="dim"))
+    if now.spent.prompt_tokens or now.spent.completion_tokens:
+        parts.append(Text(f"spent   {figures.usage(now.spent)}"))
+    parts += [Text(f"note    {text}", style="cyan") for text in now.notices]
+    return Group(*parts)
+
+
+def _head(now: Snapshot) -> Text:
+    if now.started is None:
+        return Text(f"starting compilers and device ... {figures.duration(now.now - now.begun)}")
+    info = now.started.info
+    words = f"{info.name}  {info.task.get('name', '')}  {info.config.get('generator', '')}  {now.started.environment.device}"
+    return Text(words, style="bold", no_wrap=True, overflow="ellipsis")
+
+
+def _progress(now: Snapshot) -> RenderableType:
+    if now.ended is not None:
+        return Text(f"{now.settled}/{now.budget} trials, {now.ended.reason}, after {figures.duration(now.now - now.begun)}")
+    left = "" if now.left_s is None else f", about {figures.duration(now.left_s)} left"
+    grid = Table.grid(padding=(0, 1), expand=False)
+    grid.add_row(
+        ProgressBar(total=max(1, now.budget), completed=now.settled, width=30),
+        Text(f"{now.settled}/{now.budget} trials, {figures.duration(now.now - now.begun)}{left}"),
+    )
+    return grid
+
+
+def _counts(now: Snapshot) -> Text:
+    line = Text("settled ")
+    for position, (status, count) in enumerate(now.counts.items()):
+        line.append(f"{', ' if position else ''}{count} {status.value}", style=status_style(status))
+    return line if now.counts else Text("settled none", style="dim")
+
+
+def _doing(item: Doing, now: float) -> Text:
+    words = f"  trial {item.trial:>4}  {item.step}  {item.label}  {figures.duration(now - item.since)}"
+    return Text(words, style="dim", no_wrap=True, overflow="ellipsis")

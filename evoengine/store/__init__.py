@@ -1,0 +1,1 @@
+"""Keeps a run: a SQLite file in its folder, or the memory of a test."""

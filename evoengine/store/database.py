@@ -1,0 +1,73 @@
+"""Opens run.db: tells ours from others, and brings it to the latest schema."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from evoengine import __version__
+from evoengine.errors import NewerSchema, StoreError
+from evoengine.store.faults import translated
+from evoengine.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, version_of
+
+BUSY_TIMEOUT_S = 10.0  # somebody who looks at the file with another program holds it for a moment, never for so long
+
+
+def open_database(path: Path, create: bool, read_only: bool) -> sqlite3.Connection:
+    """A connection to the run.db at `path` with the latest schema; raises StoreError, or NewerSchema.
+
+    `create` also takes a file that is missing or empty: a run that was killed before its
+    first commit leaves one. With `read_only` the file stays as it is.
+    """
+    if not create and not path.is_file():
+        raise StoreError(f"{path}: there is no database; expected a run's run.db")
+    with translated(path):
+        connection = _connect(path, create, read_only)
+        try:
+            version = _checked_version(connection, path, create)
+            if read_only:
+                return connection if version == len(MIGRATIONS) else _migrated_copy(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            if version < len(MIGRATIONS):
+                migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _connect(path: Path, create: bool, read_only: bool) -> sqlite3.Connection:
+    mode = "ro" if read_only else "rwc" if create else "rw"
+    # without its log and in a folder that cannot be written, SQLite reads a database only when told that nobody changes it
+    unchanging = read_only and not path.with_name(f"{path.name}-wal").exists() and not os.access(path.parent, os.W_OK)
+    uri = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if unchanging else ''}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+
+
+def _checked_version(connection: sqlite3.Connection, path: Path, create: bool) -> int:
+    """The schema version of a database that is ours and not too new."""
+    version = version_of(connection)
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    empty = version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    if empty and not create:
+        raise StoreError(f"{path}: the database is empty: the run was never started; start it again under the same name")
+    if not empty and application != APPLICATION_ID:
+        raise StoreError(f"{path}: it is a database, but not one of evoengine: expected application_id {APPLICATION_ID}, got {application}")
+    if version > len(MIGRATIONS):
+        raise NewerSchema(
+            f"{path}: has schema version {version}, but evoengine {__version__} knows versions up to {len(MIGRATIONS)}; "
+            "a later evoengine wrote it: open it with that one, or upgrade this one"
+        )
+    return version
+
+
+def _migrated_copy(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """A copy in memory with the latest schema, in place of `connection`."""
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.backup(copy)
+    connection.close()
+    migrate(copy)
+    return copy

@@ -1,0 +1,83 @@
+"""A Store that forgets: for tests and benchmarks that need no disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from evoengine.errors import StoreError
+from evoengine.records import RunInfo, Status, Usage
+from evoengine.seams import Light, ProposalRow, R, ReplyRow, Row, VerdictRow
+from evoengine.store import faults
+from evoengine.store.rows import name_of, outcome_of
+
+Key = tuple[type, int, int]
+
+
+def _key(row: Row) -> Key:
+    if isinstance(row, RunInfo):
+        return (RunInfo, 0, 0)
+    if isinstance(row, ReplyRow):
+        return (ReplyRow, row.trial, row.turn)
+    if isinstance(row, ProposalRow):
+        return (ProposalRow, row.trial, 0)
+    return (VerdictRow, row.trial, row.round)
+
+
+class MemoryStore:
+    """Implements seams.Store in memory."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Key, Row] = {}
+        self._lights: dict[int, Light] = {}
+
+    def append(self, *rows: Row) -> None:
+        new: dict[Key, Row] = {}
+        for row in rows:
+            key = _key(row)
+            if key in self._rows or key in new:
+                raise StoreError(faults.already_stored(name_of(row)))
+            if isinstance(row, VerdictRow) and not ((ProposalRow, row.trial, 0) in self._rows or (ProposalRow, row.trial, 0) in new):
+                raise StoreError(faults.nothing_to_judge(name_of(row)))
+            new[key] = row
+        self._rows |= new
+        for row in rows:
+            if not isinstance(row, RunInfo):
+                self._lights[row.trial] = self._light(row.trial)
+
+    def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
+        key = (RunInfo, 0, 0) if kind is RunInfo else (kind, trial, 0 if kind is ProposalRow else part)
+        row = self._rows.get(key)
+        return row if isinstance(row, kind) else None
+
+    def trials(self, start: int = 0) -> Iterator[tuple[int, Light]]:
+        for trial in sorted(number for number in self._lights if number >= start):
+            yield trial, self._lights[trial]
+
+    def spent(self) -> Usage:
+        """What all stored replies have cost."""
+        return sum((row.reply.usage for row in self._rows.values() if isinstance(row, ReplyRow)), Usage())
+
+    def statuses(self) -> dict[Status, int]:
+        """How many settled trials ended in each status, best first; a fresh process has the last word."""
+        counts = Counter(
+            light.outcome.status.after(light.reverified.status if light.reverified else None)
+            for light in self._lights.values()
+            if light.outcome
+        )
+        return {status: counts[status] for status in reversed(Status) if counts[status]}
+
+    def last_trial(self) -> int | None:
+        """The highest number of a stored trial; None when there is none."""
+        return max(self._lights, default=None)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _light(self, trial: int) -> Light:
+        proposed = self._rows.get((ProposalRow, trial, 0))
+        if not isinstance(proposed, ProposalRow):
+            return Light(proposed=False, outcome=None, reverified=None)
+        verdicts = [self._rows.get((VerdictRow, trial, number)) for number in (0, 1)]
+        first, second = (outcome_of(trial, proposed.proposal, row.verdict) if isinstance(row, VerdictRow) else None for row in verdicts)
+        return Light(proposed=True, outcome=first, reverified=second)

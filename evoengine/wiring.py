@@ -1,0 +1,291 @@
+"""Chooses the real parts behind the seams, and runs an engine over them.
+
+The engine knows protocols only; here it is decided which generator, device, executor
+and store a run has, and every substitution is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evoengine import __version__
+from evoengine import candidate as candidates
+from evoengine import task as tasks
+from evoengine.candidate import Candidate
+from evoengine.config import ModelSettings, RunConfig
+from evoengine.digest import digest
+from evoengine.engine import Engine
+from evoengine.errors import DeviceError, TaskError, UsageError
+from evoengine.evaluate.compile.pool import CompilePool
+from evoengine.evaluate.device.workers import cuda_device
+from evoengine.evaluate.local import CompileOnly, LocalExecutor
+from evoengine.evaluate.probe import cuda_devices
+from evoengine.events import Notice, Observer, RunEnded, RunStarted
+from evoengine.generate.model import ModelGenerator
+from evoengine.generate.replay import ReplayGenerator
+from evoengine.generate.tune import TuneGenerator
+from evoengine.paths import RunPaths, find_kernel, find_task
+from evoengine.records import Environment, Proposal, RunInfo, Usage, Verdict
+from evoengine.seams import Generator, Progress, ProposalRow, VerdictRow
+from evoengine.store.run_folder import RunFolder, open_run
+from evoengine.store.sqlite import SqliteStore
+from evoengine.task import Task
+
+COMPILERS = max(1, min(16, (os.cpu_count() or 2) - 1))  # one core is left to the loop and the worker
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a run will use, decided before anything starts."""
+
+    task: Task
+    task_path: Path
+    config: RunConfig
+    seeds: list[Proposal]
+    notices: list[str]
+
+
+def choose(
+    task: str,
+    *,
+    trials: int | None = None,
+    seed: int = 0,
+    generator: str | None = None,
+    model: str | None = None,
+    device: str = "auto",
+    kernels: list[str] | None = None,
+    in_flight: int | None = None,
+    cost_cap_usd: float | None = None,
+    replay_from: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Choice:
+    """The resolved choice; raises TaskError, UsageError, CandidateError."""
+    path = find_task(task).resolve()
+    loaded = tasks.load(path)
+    files = [find_kernel(name, path.parent).resolve() for name in kernels or loaded.seeds_from]
+    if not files:
+        raise UsageError(f"task {loaded.name} names no starting kernels; give some with --kernel FILE")
+    name, notices = _generator_name(generator, replay_from, environ)
+    settings = ModelSettings(
+        base_url=environ.get("OPENAI_BASE_URL") or None,
+        cost_cap_usd=cost_cap_usd if cost_cap_usd is not None else loaded.budget.cost_usd,
+        **({"model": model} if model else {}),
+    )
+    config = RunConfig(
+        task=str(path),
+        seed=seed,
+        trials=trials or loaded.budget.trials,
+        generator=name,
+        model=settings,
+        replay_from=str(replay_from.resolve()) if replay_from else None,
+        device=device,
+        kernels=tuple(str(file) for file in files),
+        **({"in_flight": in_flight} if in_flight else {}),
+    )
+    return Choice(loaded, path, config, [seed_proposal(file) for file in files], notices)
+
+
+def _generator_name(wanted: str | None, replay_from: Path | None, environ: Mapping[str, str]) -> tuple[str, list[str]]:
+    if wanted == "replay" and replay_from is None:
+        raise UsageError("--generator replay needs the run to answer from: --replay-from RUN")
+    if wanted:
+        return wanted, []
+    if replay_from is not None:
+        return "replay", []
+    if environ.get("OPENAI_API_KEY"):
+        return "openai", []
+    return "tune", ["no OPENAI_API_KEY: the built-in tuner searches the tunables that the kernels declare; no model is asked"]
+
+
+def seed_proposal(file: Path) -> Proposal:
+    """A starting kernel as the proposal of a trial; raises CandidateError, UsageError."""
+    try:
+        source = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from None
+    candidates.parse(source, str(file))
+    return Proposal(operator="seed", source=source, label=file.stem)
+
+
+def find_device(device: str) -> int | None:
+    """The number of the CUDA device to use; None for `auto` on a machine without one.
+
+    Raises DeviceError when a device that was asked for is not there.
+    """
+    found = cuda_devices()
+    if device == "auto":
+        return 0 if found.names else None
+    kind, _, ordinal = device.partition(":")
+    if kind != "cuda" or not (ordinal or "0").isdigit():
+        raise UsageError(f"expected --device auto, cuda or cuda:N, got {device!r}")
+    number = int(ordinal or "0")
+    if number >= len(found.names):
+        raise DeviceError(f"no device {device!r}: {found.problem or f'this machine has {len(found.names)}: ' + ', '.join(found.names)}")
+    return number
+
+
+def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:
+    """The folder of a new run, named after task and time unless `name` is given."""
+    if name is not None and (not name or name in (".", "..") or "/" in name or name.startswith("-")):
+        raise UsageError(f"expected a plain folder name for --run, got {name!r}")
+    return RunPaths(runs_dir / (name or f"{task.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"))
+
+
+async def start_run(choice: Choice, paths: RunPaths, observe: Observer, stop: asyncio.Event, drop: asyncio.Event) -> RunEnded:
+    """A new run from its first trial; raises EvoError."""
+    with open_run(paths, create=True) as folder:
+        for notice in choice.notices:
+            observe(Notice(notice))
+        executor = _executor(choice.task, choice.task_path, choice.config.device)
+        try:
+            environment, baselines = await executor.start()
+            info = RunInfo(
+                name=paths.root.name,
+                task_path=str(choice.task_path),
+                config=choice.config.model_dump(mode="json"),
+                task=choice.task.model_dump(mode="json"),
+                environment=environment.model_dump(mode="json"),
+                baselines=baselines,
+                references=reference_digests(choice.task, choice.task_path),
+                created=datetime.now(UTC).isoformat(timespec="seconds"),
+                version=__version__,
+            )
+            seeds = [ProposalRow(trial, seed) for trial, seed in enumerate(choice.seeds[: choice.config.trials])]
+            folder.store.append(info, *seeds)
+            return await _search(info, folder, executor, environment, observe, stop, drop)
+        finally:
+            await executor.close()
+
+
+async def resume_run(paths: RunPaths, observe: Observer, stop: asyncio.Event, drop: asyncio.Event) -> RunEnded:
+    """The rest of a run that was stopped; raises EvoError."""
+    with open_run(paths) as folder:
+        info = folder.store.get(RunInfo)
+        assert info is not None  # open_run refuses a run that was never started
+        _same_references(info)
+        task = Task.model_validate(info.task)
+        executor = _executor(task, Path(info.task_path), RunConfig.model_validate(info.config).device, info.baselines)
+        try:
+            environment, _ = await executor.start()
+            _same_device(info, environment)
+            return await _search(info, folder, executor, environment, observe, stop, drop)
+        finally:
+            await executor.close()
+
+
+async def _search(
+    info: RunInfo,
+    folder: RunFolder,
+    executor: LocalExecutor,
+    environment: Environment,
+    observe: Observer,
+    stop: asyncio.Event,
+    drop: asyncio.Event,
+) -> RunEnded:
+    """The search itself, new or resumed: both come through here."""
+    task, config, store = Task.model_validate(info.task), RunConfig.model_validate(info.config), folder.store
+    stored = [store.get(ProposalRow, trial) for trial in range(min(len(config.kernels), config.trials))]
+    generator, recorded = make_generator(config, store.spent(), observe)
+    try:
+        engine = Engine(
+            task=task,
+            config=config,
+            environment=environment,
+            seeds=[row.proposal for row in stored if row],
+            generator=generator,
+            executor=executor,
+            store=store,
+            observe=observe,
+            spent=store.spent(),
+        )
+        resumed = store.get(VerdictRow, 0) is not None
+        observe(RunStarted(info, environment, config.trials, _count_judged(store), resumed))
+        engine.restore()
+        return await engine.run(stop, drop)
+    finally:
+        await generator.close()
+        if recorded is not None:
+            recorded.close()
+
+
+def make_generator(config: RunConfig, spent: Usage, observe: Observer) -> tuple[Generator, RunFolder | None]:
+    """The generator of a run, and the recorded run that it answers from, to be closed after it."""
+    if config.generator == "openai":
+        notify = lambda text: observe(Notice(text))  # noqa: E731 - an argument, named for the line's length
+        return ModelGenerator(config.model, Path(config.task), spent, notify), None
+    if config.generator == "replay":
+        assert config.replay_from is not None  # `choose` refuses replay without it
+        recorded = open_run(RunPaths(Path(config.replay_from)), read_only=True)
+        return ReplayGenerator(recorded.store), recorded
+    return TuneGenerator(), None
+
+
+def _executor(task: Task, task_path: Path, device: str, baselines: Mapping[str, str] | None = None) -> LocalExecutor:
+    number = find_device(device)
+    if number is None:
+        raise DeviceError("no CUDA device on this machine: a run needs one; `evoengine doctor` says what was looked for")
+    return LocalExecutor(task, str(task_path), CompilePool(COMPILERS), cuda_device(number), baselines)
+
+
+async def evaluate_once(task: Task, task_path: Path, candidate: Candidate, device: str, progress: Progress) -> Verdict:
+    """One verdict, no search; raises EvoError."""
+    executor = _executor(task, task_path, device)
+    try:
+        progress("starting the device")
+        await executor.start()
+        return await executor.evaluate(candidate, progress)
+    finally:
+        await executor.close()
+
+
+async def compile_only(task: Task, task_path: Path, candidates: list[Candidate], progress: Progress) -> list[tuple[Candidate, Verdict]]:
+    """What can be said without a GPU: each candidate compiled for the task's target, with its resources.
+
+    A verdict of status `correct` here means compiled; nothing was run.
+    """
+    pool = CompilePool(COMPILERS)
+    try:
+        await pool.start()
+        compiler = CompileOnly(task, pool)
+        found = []
+        for candidate in candidates:
+            progress(f"compiling {candidate.plan.name}")
+            found.append((candidate, await compiler.evaluate(candidate, progress)))
+        return found
+    finally:
+        await pool.close()
+
+
+def reference_digests(task: Task, task_path: Path) -> dict[str, str]:
+    """The Python files that the task names, by name, with the digests of their texts."""
+    named = [task.reference, *task.baselines.values(), *(tier.trusted for tier in task.tiers.values() if tier.trusted)]
+    files = sorted({name.split(":")[0] for name in named})
+    return {file: digest((task_path.parent / file).read_bytes()) for file in files}
+
+
+def _same_references(info: RunInfo) -> None:
+    """Verdicts against two references are not comparable."""
+    task_path = Path(info.task_path)
+    for file, before in info.references.items():
+        path = task_path.parent / file
+        if not path.is_file():
+            raise TaskError(f"run {info.name} needs {str(path)!r}, which is gone")
+        if digest(path.read_bytes()) != before:
+            raise TaskError(f"{path} changed since run {info.name} began: start a new run, or restore the file")
+
+
+def _same_device(info: RunInfo, environment: Environment) -> None:
+    """Times of two devices are not comparable, so a run stays with the model it began on."""
+    begun = Environment.model_validate(info.environment).device.partition(" ")[2]
+    here = environment.device.partition(" ")[2]
+    if here != begun:
+        raise DeviceError(f"run {info.name} was measured on {begun}; here is {here}: start a new run on this device")
+
+
+def _count_judged(store: SqliteStore) -> int:
+    return sum(store.statuses().values())

@@ -1,0 +1,162 @@
+"""The search over deterministic parts."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from evoengine.errors import GeneratorError
+from evoengine.events import RunEnded, TrialSettled
+from evoengine.records import Outcome, Proposal, Status
+from evoengine.seams import Exhausted, ProposalRow, Replies, ReplyRow, Request, VerdictRow
+from evoengine.store.memory import MemoryStore
+from tests.engine.scripted import SEEDS, ScriptedExecutor, ScriptedGenerator, content_of, load_task, make_engine
+
+
+def search(folder: Path, store: MemoryStore, generator: ScriptedGenerator, executor: ScriptedExecutor, **options):
+    engine = make_engine(load_task(folder), store, generator, executor, **options)
+    engine.restore()
+    return engine, asyncio.run(engine.run(asyncio.Event()))
+
+
+def test_a_run_settles_every_trial_in_the_order_of_numbers(tmp_path):
+    settled: list[int] = []
+    observe = lambda event: settled.append(event.outcome.trial) if isinstance(event, TrialSettled) else None  # noqa: E731
+    _, ended = search(tmp_path, MemoryStore(), ScriptedGenerator(0.002), ScriptedExecutor(0.002), observe=observe)
+    assert settled == list(range(40))
+    assert ended == RunEnded("the budget of trials is spent", complete=True)
+
+
+def test_what_a_run_decides_does_not_depend_on_timing(tmp_path):
+    slow, fast = MemoryStore(), MemoryStore()
+    search(tmp_path, slow, ScriptedGenerator(0.01), ScriptedExecutor(0.001))
+    search(tmp_path, fast, ScriptedGenerator(), ScriptedExecutor())
+    assert content_of(slow) == content_of(fast)
+
+
+def test_the_starting_kernels_are_the_first_trials_and_settled_before_anything_is_asked(tmp_path):
+    store, generator = MemoryStore(), ScriptedGenerator()
+    search(tmp_path, store, generator, ScriptedExecutor())
+    assert [store.get(ProposalRow, trial).proposal for trial in range(3)] == SEEDS
+    assert min(trial for trial, _ in generator.asked) == 3
+
+
+def test_only_a_candidate_that_a_fresh_process_confirms_takes_a_place(tmp_path):
+    store = MemoryStore()
+    engine, _ = search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor(), trials=80)
+    for elite in engine.population.elites:
+        again = store.get(VerdictRow, elite.outcome.trial, 1)
+        assert again.verdict.status is Status.correct
+        assert elite.outcome.score == again.verdict.score
+    assert any(light.reverified and light.reverified.status is not Status.correct for _, light in store.trials()), "the script has such cases"
+
+
+def test_a_proposal_without_a_kernel_is_a_rejected_trial_with_its_problem(tmp_path):
+    store = MemoryStore()
+    search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor())
+    problems = [light.outcome.reason for _, light in store.trials() if light.outcome.source_digest == ""]
+    assert problems and all(problem.startswith("no kernel in") for problem in problems)
+
+
+class Repeating(ScriptedGenerator):
+    """Proposes the first starting kernel again and again."""
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        return Proposal(operator="mutate", source=SEEDS[0].source)
+
+
+def test_a_candidate_that_was_judged_before_is_not_judged_again(tmp_path):
+    store, executor = MemoryStore(), ScriptedExecutor()
+    search(tmp_path, store, Repeating(), executor, trials=10)
+    reasons = [light.outcome.reason for number, light in store.trials() if number >= 3]
+    assert reasons == ["the same as trial 0"] * 7
+    assert len(set(executor.evaluated)) == 3
+
+
+class Stopping(ScriptedGenerator):
+    """Sets the stop event while its reply to trial 10 is being written."""
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        super().__init__()
+        self.stop = stop
+
+    async def _ask(self, trial, text):
+        reply = await super()._ask(trial, text)
+        if trial == 10:
+            self.stop.set()
+            await asyncio.sleep(0.05)
+        return reply
+
+
+def test_a_reply_that_is_being_written_when_the_run_is_stopped_is_still_stored(tmp_path):
+    async def stopped_run():
+        stop, store = asyncio.Event(), MemoryStore()
+        engine = make_engine(load_task(tmp_path), store, Stopping(stop), ScriptedExecutor())
+        ended = await engine.run(stop)
+        return ended, store
+
+    ended, store = asyncio.run(stopped_run())
+    assert not ended.complete
+    assert store.get(ReplyRow, 10, 0) is not None
+    whole = MemoryStore()
+    search(tmp_path, whole, ScriptedGenerator(), ScriptedExecutor())
+    generator = ScriptedGenerator()
+    search(tmp_path, store, generator, ScriptedExecutor())
+    assert content_of(store) == content_of(whole)
+    assert (10, 0) not in generator.asked, "it was paid for once"
+
+
+class Ending(ScriptedGenerator):
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        if request.trial >= 12:
+            raise Exhausted("nothing is left")
+        return await super().propose(request, replies)
+
+
+def test_a_run_with_nothing_left_to_try_ends_with_the_trials_before(tmp_path):
+    store = MemoryStore()
+    engine, ended = search(tmp_path, store, Ending(), ScriptedExecutor())
+    assert ended == RunEnded("nothing is left", complete=True)
+    assert engine.settled == 12
+    assert [number for number, light in store.trials() if light.outcome] == list(range(12))
+
+
+class Refused(ScriptedGenerator):
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        if request.trial >= 8:
+            raise GeneratorError("the key is refused")
+        return await super().propose(request, replies)
+
+
+def test_a_generator_that_cannot_go_on_ends_the_run_and_loses_nothing(tmp_path):
+    store = MemoryStore()
+    with pytest.raises(GeneratorError, match="the key is refused"):
+        search(tmp_path, store, Refused(), ScriptedExecutor())
+    whole = MemoryStore()
+    search(tmp_path, whole, ScriptedGenerator(), ScriptedExecutor())
+    search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor())
+    assert content_of(store) == content_of(whole)
+
+
+def test_a_generator_is_told_every_trial_once_also_after_a_resume(tmp_path):
+    store = MemoryStore()
+    search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor(), trials=20)
+    generator = ScriptedGenerator()
+    search(tmp_path, store, generator, ScriptedExecutor(), trials=40)
+    assert generator.told == list(range(40))
+
+
+def test_what_a_request_shows_ends_at_the_horizon(tmp_path):
+    class Watching(ScriptedGenerator):
+        seen: dict[int, list[Outcome]] = {}
+
+        async def propose(self, request: Request, replies: Replies) -> Proposal:
+            self.seen[request.trial] = [item.outcome for item in request.recent]
+            assert len(await request.pending()) == request.trial - 1 - engine.horizon(request.trial)
+            return await super().propose(request, replies)
+
+    generator = Watching(0.002)
+    engine = make_engine(load_task(tmp_path), MemoryStore(), generator, ScriptedExecutor(0.002))
+    asyncio.run(engine.run(asyncio.Event()))
+    for trial, outcomes in generator.seen.items():
+        assert outcomes[-1].trial == engine.horizon(trial) == max(trial - 4, 2)

@@ -1,0 +1,32 @@
+"""Writes assets/v<version>/run.db with the present code: once for every released schema version.
+
+    python -m tests.store.make_asset
+
+An asset of a released version is never written again: it stands for the databases that
+users have.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evoengine.records import Status
+from evoengine.store.migrations import MIGRATIONS
+from evoengine.store.sqlite import SqliteStore
+from tests.store.rows_of_a_run import info, proposal, reply, verdict
+
+
+def main() -> None:
+    path = Path(__file__).parent / "assets" / f"v{len(MIGRATIONS)}" / "run.db"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with SqliteStore(path, create=True) as store:
+        store.append(info())
+        store.append(proposal(0), verdict(0))
+        store.append(reply(1), reply(1, 1), proposal(1), verdict(1), verdict(1, 1))
+        store.append(proposal(2, None), verdict(2, 0, Status.rejected))
+        store.append(proposal(3), verdict(3), verdict(3, 1, Status.wrong_result))
+
+
+if __name__ == "__main__":
+    main()

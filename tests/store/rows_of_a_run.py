@@ -1,0 +1,95 @@
+"""Rows as a run writes them, for the tests of this folder."""
+
+from __future__ import annotations
+
+from evoengine.records import (
+    CaseCheck,
+    CaseTiming,
+    InputSetCheck,
+    Interval,
+    Proposal,
+    Reply,
+    RunInfo,
+    Samples,
+    Status,
+    Usage,
+    Verdict,
+)
+from evoengine.seams import ProposalRow, ReplyRow, VerdictRow
+
+SOURCE = "/* evoengine\nname: kernel\n*/\n__global__ void kernel() {} // é\n"
+
+
+def info(name: str = "demo") -> RunInfo:
+    return RunInfo(
+        name=name,
+        task_path="/tasks/demo.yaml",
+        config={"trials": 45, "seed": 7},
+        task={"name": "demo"},
+        environment=None,
+        baselines={"mission": "torch.sdpa.cudnn"},
+        created="2026-01-02T03:04:05Z",
+        version="0.1.0",
+    )
+
+
+def reply(trial: int, turn: int = 0) -> ReplyRow:
+    usage = Usage(prompt_tokens=100, completion_tokens=10 + trial, cost_usd=0.25)
+    return ReplyRow(
+        trial, turn, Reply(model="m", prompt=f"prompt {trial}", text=f"text {trial}.{turn} ≤ é", usage=usage, finish_reason="stop")
+    )
+
+
+def proposal(trial: int, source: str | None = SOURCE) -> ProposalRow:
+    return ProposalRow(
+        trial,
+        Proposal(
+            operator="tune" if trial else "seed",
+            parents=(0,) if trial else (),
+            source=source,
+            tunables={"BLOCK_M": 64, "WARPS": trial},
+            problem="" if source else "no kernel in the reply",
+            insight=f"WARPS -> {trial}",
+            label="kernel",
+        ),
+    )
+
+
+def verdict(trial: int, number: int = 0, status: Status = Status.correct) -> VerdictRow:
+    scored = status is Status.correct
+    score = Interval(value=1.0 + trial / 100, low=0.9, high=1.5 + trial)
+    latency_us = Interval(value=100.0 + trial, low=99.0, high=130.5 + trial)
+    samples = Samples(candidate_calls=20, baseline_calls=20, candidate_us=(100.5, 101.25), baseline_us=(99.5, 98.0))
+    return VerdictRow(
+        trial,
+        number,
+        Verdict(
+            status=status,
+            reason=f"{status} in round {number}",
+            tier="fp16",
+            code_digest=f"code{trial}",
+            score=score if scored else None,
+            latency_us=latency_us if scored else None,
+            checks=(CaseCheck(case="mission", hidden=False, ok=scored, sets=(_checked(scored),)),),
+            timings=(CaseTiming(case="mission", baseline="torch.sdpa.cudnn", hot=samples, cold=None),) if scored else (),
+            phases_s={"compile": 0.125},
+        ),
+    )
+
+
+def _checked(ok: bool) -> InputSetCheck:
+    """A wrong result has an infinite error here, for such values must survive the store."""
+    return InputSetCheck(
+        distribution="normal",
+        seed=0,
+        ok=ok,
+        max_abs=0.001 if ok else float("inf"),
+        rel_rmse=0.0005,
+        failing_share=0.0,
+        worst_index=(1, 2),
+        worst_output="out",
+        limit_abs=0.01,
+        limit_rel_rmse=0.01,
+        trusted_max_abs=0.002,
+        trusted_rel_rmse=0.001,
+    )

@@ -1,0 +1,102 @@
+"""Opening a run: who may, and what is said to those who may not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evoengine.errors import RunLocked, StoreError
+from evoengine.paths import RunPaths
+from evoengine.records import RunInfo
+from evoengine.store.run_folder import open_run
+from tests.store.rows_of_a_run import info, proposal
+
+HOLD = """
+import sys
+from pathlib import Path
+from evoengine.paths import RunPaths
+from evoengine.store.run_folder import open_run
+run = open_run(RunPaths(Path(sys.argv[1])))
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> RunPaths:
+    paths = RunPaths(tmp_path / "runs" / "sdpa_l4")
+    with open_run(paths, create=True) as run:
+        run.store.append(info())
+    return paths
+
+
+def test_a_run_is_created_closed_and_opened_again(paths: RunPaths) -> None:
+    with open_run(paths) as run:
+        assert run.store.get(RunInfo) == info()
+        assert paths.lock.read_text() == f"{os.getpid()}\n"
+    run.close()
+
+
+def test_a_missing_run_is_answered_with_near_names(paths: RunPaths) -> None:
+    with pytest.raises(StoreError, match=r"no run 'sdpa_14' in \S+runs; did you mean 'sdpa_l4'\? known: sdpa_l4"):
+        open_run(RunPaths(paths.root.parent / "sdpa_14"))
+    with pytest.raises(StoreError, match=r"no run 'x' in \S+nowhere; known: none"):
+        open_run(RunPaths(paths.root.parent / "nowhere" / "x"), read_only=True)
+    assert not (paths.root.parent / "nowhere").exists()
+
+
+def test_a_name_that_is_taken_is_refused_with_the_command_to_go_on(paths: RunPaths) -> None:
+    with pytest.raises(StoreError, match=r"run 'sdpa_l4' is already there; continue it with `evoengine resume sdpa_l4`"):
+        open_run(paths, create=True)
+    open_run(paths).close()
+
+
+def test_a_run_that_died_before_its_description_can_be_created_again_but_not_resumed(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path / "run")
+    open_run(paths, create=True).close()
+    with pytest.raises(StoreError, match="the run was never started"):
+        open_run(paths)
+    open_run(paths, create=True).close()
+
+
+def test_a_second_opener_is_told_who_works_on_the_run_until_that_one_is_killed(paths: RunPaths) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, paths.root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdin and holder.stdout
+    with holder, holder.stdin, holder.stdout:
+        assert holder.stdout.readline() == "open\n"
+        for create in (False, True):
+            with pytest.raises(RunLocked, match=rf"sdpa_l4: process {holder.pid} is working on this run; .*`evoengine show sdpa_l4`"):
+                open_run(paths, create)
+        with open_run(paths, read_only=True) as run:
+            assert run.store.get(RunInfo) == info()
+        holder.kill()
+        holder.wait()
+        open_run(paths).close()
+
+
+def test_a_child_program_does_not_keep_the_lock(paths: RunPaths) -> None:
+    with open_run(paths):
+        child = subprocess.Popen(["sleep", "60"])
+    try:
+        open_run(paths).close()
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_the_lock_is_free_again_when_opening_fails(paths: RunPaths) -> None:
+    for _ in range(2):
+        with pytest.raises(StoreError, match="already there"):
+            open_run(paths, create=True)
+    with open_run(paths) as run:
+        run.store.append(proposal(0))
+
+
+def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"file/run: \(Not a directory\)"):
+        open_run(RunPaths(tmp_path / "file" / "run"), create=True)

@@ -1,0 +1,137 @@
+"""What every Store promises, run over all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from evoengine.digest import digest
+from evoengine.errors import StoreError
+from evoengine.records import RunInfo, Status, Usage
+from evoengine.seams import Light, ProposalRow, ReplyRow, Row, Store, VerdictRow
+from evoengine.store.memory import MemoryStore
+from evoengine.store.sqlite import SqliteStore
+from tests.store.rows_of_a_run import SOURCE, info, proposal, reply, verdict
+
+AnyStore = SqliteStore | MemoryStore
+
+
+def test_both_are_stores(store: AnyStore) -> None:
+    fits: Store = store
+    assert list(fits.trials()) == []
+
+
+@pytest.mark.parametrize("row", [info(), reply(3), reply(3, 1), proposal(3), proposal(0, None)], ids=repr)
+def test_a_row_comes_back_as_it_went_in(store: AnyStore, row: Row) -> None:
+    store.append(row)
+    trial, part = getattr(row, "trial", 0), getattr(row, "turn", 0)
+    assert store.get(type(row), trial, part) == row
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_a_verdict_comes_back_whole_infinite_errors_included(store: AnyStore, status: Status) -> None:
+    store.append(proposal(2), verdict(2, 0), verdict(2, 1, status))
+    assert store.get(VerdictRow, 2, 0) == verdict(2, 0)
+    assert store.get(VerdictRow, 2, 1) == verdict(2, 1, status)
+
+
+def test_what_is_not_there_is_none(store: AnyStore) -> None:
+    assert store.get(RunInfo) is None
+    store.append(info(), reply(1), proposal(1), verdict(1))
+    assert store.get(ReplyRow, 1, 1) is None
+    assert store.get(ReplyRow, 2) is None
+    assert store.get(ProposalRow, 2) is None
+    assert store.get(VerdictRow, 1, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        (info("other"), "the run's description"),
+        (reply(1), "reply 0 of trial 1"),
+        (proposal(1), "the proposal of trial 1"),
+        (verdict(1), "verdict 0 of trial 1"),
+    ],
+)
+def test_nothing_is_overwritten(store: AnyStore, row: Row, named: str) -> None:
+    store.append(info(), reply(1), proposal(1), verdict(1))
+    with pytest.raises(StoreError, match=f"{named} is already stored; nothing is ever overwritten"):
+        store.append(row)
+    assert store.get(RunInfo) == info()
+
+
+def test_an_append_is_whole_or_nothing(store: AnyStore) -> None:
+    store.append(proposal(1))
+    with pytest.raises(StoreError, match="the proposal of trial 1 is already stored"):
+        store.append(reply(5), proposal(5), proposal(1), verdict(5))
+    assert store.get(ReplyRow, 5) is None
+    assert [trial for trial, _ in store.trials()] == [1]
+    store.append(reply(5), proposal(5), verdict(5))
+    assert [trial for trial, _ in store.trials()] == [1, 5]
+
+
+def test_a_key_twice_in_one_append_is_refused(store: AnyStore) -> None:
+    with pytest.raises(StoreError, match="reply 0 of trial 4 is already stored"):
+        store.append(reply(4), reply(4))
+    assert store.get(ReplyRow, 4) is None
+
+
+def test_a_verdict_needs_a_proposal(store: AnyStore) -> None:
+    with pytest.raises(StoreError, match="verdict 0 of trial 9 cannot be stored: the trial has no proposal"):
+        store.append(verdict(9))
+    assert store.last_trial() is None
+
+
+def test_trials_come_in_order_with_both_outcomes_and_no_bulk(store: AnyStore) -> None:
+    store.append(proposal(2), verdict(2), verdict(2, 1, Status.crash))
+    store.append(proposal(0), verdict(0, 0, Status.wrong_result))
+    store.append(reply(3))
+    store.append(proposal(1, None))
+    found = dict(store.trials())
+    assert list(found) == [0, 1, 2, 3]
+    assert found[3] == Light(proposed=False, outcome=None, reverified=None)
+    assert found[1] == Light(proposed=True, outcome=None, reverified=None)
+    first, second = found[2].outcome, found[2].reverified
+    assert first and second and found[0].outcome
+    assert (first.trial, first.operator, first.parents, first.label) == (2, "tune", (0,), "kernel")
+    assert first.source_digest == digest(SOURCE)
+    assert first.tunables == {"BLOCK_M": 64, "WARPS": 2}
+    assert (first.status, first.reason, first.tier, first.code_digest) == (Status.correct, "correct in round 0", "fp16", "code2")
+    assert (first.score, first.latency_us) == (verdict(2).verdict.score, verdict(2).verdict.latency_us)
+    assert (second.status, second.score) == (Status.crash, None)
+    assert found[0].outcome.status is Status.wrong_result
+
+
+def test_trials_start_where_asked(store: AnyStore) -> None:
+    for trial in range(5):
+        store.append(proposal(trial))
+    assert [trial for trial, _ in store.trials(3)] == [3, 4]
+    assert list(store.trials(5)) == []
+
+
+def test_a_trial_without_a_candidate_has_no_digest(store: AnyStore) -> None:
+    store.append(proposal(0, None), verdict(0, 0, Status.rejected))
+    (_, light), *_ = store.trials()
+    assert light.outcome
+    assert light.outcome.source_digest == ""
+
+
+def test_a_score_that_is_no_number_is_no_score(store: AnyStore) -> None:
+    row = verdict(0)
+    assert row.verdict.score
+    broken = row.verdict.score.model_copy(update={"low": float("nan")})
+    store.append(proposal(0), VerdictRow(0, 0, row.verdict.model_copy(update={"score": broken})))
+    (_, light), *_ = store.trials()
+    assert light.outcome
+    assert light.outcome.score is None
+    assert light.outcome.latency_us == row.verdict.latency_us
+
+
+def test_sums_over_the_run(store: AnyStore) -> None:
+    assert (store.spent(), store.statuses(), store.last_trial()) == (Usage(), {}, None)
+    store.append(reply(0), reply(0, 1), reply(7))
+    store.append(proposal(0), verdict(0), proposal(1), verdict(1), verdict(1, 1), proposal(2), verdict(2), verdict(2, 1, Status.crash))
+    store.append(proposal(3), verdict(3, 0, Status.timeout), proposal(4))
+    assert store.spent() == Usage(prompt_tokens=300, completion_tokens=37, cost_usd=0.75)
+    assert store.statuses() == {Status.correct: 2, Status.unstable: 1, Status.timeout: 1}
+    assert list(store.statuses()) == [Status.correct, Status.unstable, Status.timeout]
+    assert store.last_trial() == 7
