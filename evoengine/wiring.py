@@ -21,6 +21,7 @@ from evoengine.config import ModelSettings, RunConfig
 from evoengine.digest import digest
 from evoengine.engine import Engine
 from evoengine.errors import DeviceError, TaskError, UsageError
+from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.device.workers import cuda_device
 from evoengine.evaluate.local import CompileOnly, LocalExecutor
@@ -216,12 +217,15 @@ async def _search(
 def make_generator(config: RunConfig, spent: Usage, observe: Observer) -> tuple[Generator, RunFolder | None]:
     """The generator of a run, and the recorded run that it answers from, to be closed after it."""
     if config.generator == "openai":
-        notify = lambda text: observe(Notice(text))  # noqa: E731 - an argument, named for the line's length
-        return ModelGenerator(config.model, Path(config.task), spent, notify), None
+
+        def notify(text: str) -> None:
+            observe(Notice(text))
+
+        return ModelGenerator(config.model, Path(config.task), spent, notify, check_includes), None
     if config.generator == "replay":
         assert config.replay_from is not None  # `choose` refuses replay without it
         recorded = open_run(RunPaths(Path(config.replay_from)), read_only=True)
-        return ReplayGenerator(recorded.store), recorded
+        return ReplayGenerator(recorded.store, check_includes), recorded
     return TuneGenerator(), None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from evoengine.arch import MAX_REGISTERS_PER_THREAD, DeviceLimits, limits_of_arch
 from evoengine.candidate import Candidate
-from evoengine.digest import digest, digest_json
+from evoengine.digest import digest_json
 from evoengine.errors import CandidateError
 from evoengine.evaluate.compile.includes import IncludeRefused, check_includes
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
@@ -60,7 +60,9 @@ class Builder:
         )
         self._keep_device_limits(build, plans, device, limits)
         build.cases = tuple(_compiled(plan, device[plan.specialisation]) for plan in plans)
-        build.code_digest = digest_json([[digest_of_file(case.cubin), case.plan.model_dump(mode="json", exclude={"macros"})] for case in build.cases])
+        build.code_digest = digest_json(
+            [[device[plan.specialisation].code_digest, plan.model_dump(mode="json", exclude={"macros"})] for plan in plans]
+        )
         self._report_target(build, *target)
         return build
 
@@ -151,21 +153,14 @@ class Builder:
 
 
 def resources_of(plans: list[CasePlan], results: dict[str, CompileResult]) -> tuple[KernelResources, ...]:
-    """What each kernel needs, with the largest dynamic shared memory that a plan gives it."""
-    found: dict[tuple[str, str], KernelResources] = {}
+    """What each kernel needs, with the largest dynamic shared memory that a plan gives it; what is the same stands once."""
+    found: dict[KernelResources, int] = {}
     for plan in plans:
         for resources in results[plan.specialisation].resources:
             dynamic = max((launch.shared_bytes for launch in plan.launches if launch.kernel == resources.kernel), default=0)
-            key = (plan.specialisation, resources.kernel)
-            dynamic = max(dynamic, found[key].dynamic_shared_bytes if key in found else 0)
-            found[key] = resources.model_copy(update={"dynamic_shared_bytes": dynamic})
-    return tuple(found.values())
-
-
-def digest_of_file(path: str) -> str:
-    """The name of a file's content."""
-    with open(path, "rb") as file:  # noqa: PTH123 - a path from our own cache
-        return digest(file.read())
+            same = resources.model_copy(update={"cubin_bytes": 0})  # the size of the whole cubin says nothing about one kernel
+            found[same] = max(dynamic, found.get(same, 0))
+    return tuple(item.model_copy(update={"dynamic_shared_bytes": dynamic}) for item, dynamic in found.items())
 
 
 def _compiled(plan: CasePlan, result: CompileResult) -> CompiledCase:
@@ -175,6 +170,8 @@ def _compiled(plan: CasePlan, result: CompileResult) -> CompiledCase:
 def _refuse_failed(build: Build, result: CompileResult) -> None:
     if result.status == "ok":
         return
+    if result.status == "refused":
+        raise Refused(build, Status.rejected, result.log)
     if result.status == "timeout":
         raise Refused(build, Status.timeout, f"compiling took longer than {result.seconds:.0f} s", result.log)
     if result.status == "out_of_memory":

@@ -7,6 +7,7 @@ size of a hidden case.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from evoengine import candidate, plan
@@ -14,13 +15,15 @@ from evoengine.arch import limits_of
 from evoengine.candidate import Candidate
 from evoengine.errors import CandidateError
 from evoengine.generate import reply as reply_text
-from evoengine.includes import ALLOWED_INCLUDES, refused_include
 from evoengine.plan import OverLimits
 from evoengine.records import Proposal, Reply
 from evoengine.seams import Request
 
 FILE_NAME = "kernel.cu"  # what places in messages refer to
 CUT = "length"  # the finish reason of a reply that reached max_tokens
+
+# Why code may not be compiled, with its place, or None. Given from outside: what a compiler may be shown is not this stage's to know.
+Refuse = Callable[[str], str | None]
 
 _PLACE = re.compile(rf"^{re.escape(FILE_NAME)}:(\d+):\d+")
 
@@ -44,7 +47,12 @@ class Draft:
         return Proposal(operator=operator, parents=parents, source=self.source, problem=self.problem, insight=self.insight, label=self.name)
 
 
-def read(reply: Reply, request: Request) -> Draft:
+def refuse_nothing(code: str) -> str | None:
+    """None, for any code."""
+    return None
+
+
+def read(reply: Reply, request: Request, refuse: Refuse) -> Draft:
     """The draft in `reply`, checked as far as that needs no compiler."""
     reading = reply_text.read(reply.text)
     insight = "\n".join(reading.thoughts)
@@ -52,7 +60,7 @@ def read(reply: Reply, request: Request) -> Draft:
         return Draft(None, _cut(reply) + reading.problem, insight, "")
     try:
         parsed = candidate.parse(reading.kernel, FILE_NAME)
-        _check(parsed, request)
+        _check(parsed, request, refuse)
     except CandidateError as error:
         return Draft(reading.kernel, _cut(reply) + str(error), insight, "")
     return Draft(reading.kernel, "", insight, parsed.plan.name)
@@ -65,7 +73,7 @@ def _cut(reply: Reply) -> str:
     return f"the reply was cut after {reply.usage.completion_tokens or 'the largest number of'} tokens, so the kernel is not whole; "
 
 
-def _check(parsed: Candidate, request: Request) -> None:
+def _check(parsed: Candidate, request: Request, refuse: Refuse) -> None:
     """Raises CandidateError for the first thing that would keep `parsed` from being compiled."""
     task = request.task
     if parsed.plan.precision not in task.tiers:
@@ -74,10 +82,9 @@ def _check(parsed: Candidate, request: Request) -> None:
     for function in sorted(functions):
         if not re.search(rf"\b{re.escape(function)}\b", parsed.code):
             raise CandidateError(f"{FILE_NAME}: the header launches {function!r}, but the code defines no such kernel")
-    refused = refused_include(parsed.code)
+    refused = refuse(parsed.code)
     if refused:
-        line, words = refused
-        raise CandidateError(f"{FILE_NAME}:{line}:1: include of {words} is refused; allowed: {', '.join(ALLOWED_INCLUDES)}")
+        raise CandidateError(refused)
     limits = limits_of(request.environment)
     for case in task.all_cases:
         try:

@@ -24,6 +24,7 @@ from evoengine.generate.retry import Transient
 
 DEFAULT_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key-needed"  # local endpoints want no key, the openai package wants one
+CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
 MAX_QUOTED = 300  # characters of the endpoint's own words in a message
 UNPAID_SERVER_ERRORS = (500, 501, 503, 529)  # the others come from a gateway that may have lost a finished answer
 
@@ -49,7 +50,7 @@ class Endpoint:
         url = settings.base_url or environ.get("OPENAI_BASE_URL") or DEFAULT_URL
         self._key = _key(environ, needed=url == DEFAULT_URL)
         self.address = self._clean(_address(url))
-        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=url, max_retries=0, timeout=settings.timeout_s)
+        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=url, max_retries=0, timeout=_timeout(settings.timeout_s))
         self._tokens_name = "max_tokens"  # newer OpenAI models want max_completion_tokens and say so
         self._reached = False
 
@@ -58,9 +59,8 @@ class Endpoint:
         try:
             async with asyncio.timeout(self._settings.timeout_s):  # httpx limits the gap between bytes, not the whole
                 text = await self._send(prompt)
-        except (TimeoutError, openai.APITimeoutError) as error:
-            self._reached = self._reached or not _never_connected(error)
-            raise Transient(f"{self.address} gave no answer within {self._settings.timeout_s:g} s", maybe_paid=True) from None
+        except TimeoutError:
+            raise self._stalled() from None
         except openai.APIStatusError as error:
             self._reached = True
             raise self._translated(error) from None
@@ -130,13 +130,19 @@ class Endpoint:
         return f"{self.address} refused the request for model {model!r} ({status}){words}"
 
     def _disconnected(self, error: openai.APIConnectionError) -> Exception:
-        cause = self._quoted(str(error.__cause__ or error))
+        cause = self._quoted(str(error.__cause__ or "") or str(error))
         if not _never_connected(error):
+            if isinstance(error, openai.APITimeoutError):
+                return self._stalled()
             self._reached = True
             return Transient(f"{self.address} cut the connection: {cause}", maybe_paid=True)
         if self._reached:
             return Transient(f"{self.address} cannot be reached: {cause}")
         return GeneratorError(f"no model endpoint at {self.address}: {cause}; check OPENAI_BASE_URL and that the server runs")
+
+    def _stalled(self) -> Transient:
+        self._reached = True
+        return Transient(f"{self.address} gave no answer within {self._settings.timeout_s:g} s", maybe_paid=True)
 
     def _words(self, error: openai.APIStatusError) -> str:
         """The endpoint's own explanation, to be put after a colon; "" where it gives none."""
@@ -167,6 +173,11 @@ def _address(url: str) -> str:
     if not re.match(r"https?://[^/]", url):
         raise GeneratorError(f"the address of a model endpoint must begin with http:// or https://, got {re.sub(r'//.*@', '//', url)!r}")
     return re.sub(r"//[^/]*@", "//", url).partition("?")[0].rstrip("/")
+
+
+def _timeout(timeout_s: float) -> openai.Timeout:
+    """A limit for every step of a request; a shorter one for connecting, which needs no thought."""
+    return openai.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S))
 
 
 def _never_connected(error: BaseException) -> bool:

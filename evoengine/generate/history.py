@@ -23,7 +23,7 @@ MAX_REASON = 300  # characters
 MAX_DETAIL = 900  # characters: a compiler's first few errors
 MAX_TOLD = 8  # trials in the section on what was learnt
 
-_WHOLE_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.0+)?(?![\w.])")
+_WHOLE_NUMBER = re.compile(r"(?<![\w.])(?<!\de[-+])\d+(?:\.0+)?(?![\w.])")
 _PLACE = re.compile(r"^\S+?:\d+(?::\d+)?: ")
 
 

@@ -15,11 +15,11 @@ import os
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evoengine.config import ModelSettings
 from evoengine.generate import draft
-from evoengine.generate.draft import Draft
-from evoengine.generate.endpoint import Answer, Endpoint
+from evoengine.generate.draft import Draft, Refuse, refuse_nothing
 from evoengine.generate.ledger import Ledger, most_tokens
 from evoengine.generate.operators import choose
 from evoengine.generate.prompt import Prompts
@@ -27,11 +27,15 @@ from evoengine.generate.retry import Retries, Transient
 from evoengine.records import Outcome, Proposal, Reply, Usage
 from evoengine.seams import Replies, Request
 
+if TYPE_CHECKING:
+    from evoengine.generate.endpoint import Answer
+
 
 class ModelGenerator:
     """A seams.Generator that asks a model.
 
     `spent` is what the run's stored replies have cost: the cap of `settings` counts it.
+    `refuse` says of code why it may not be compiled; its words go into the repair turn.
     `notify` is told what a user should see: an unknown price, an attempt that failed.
     """
 
@@ -41,11 +45,15 @@ class ModelGenerator:
         task_path: Path,
         spent: Usage = Usage(),  # noqa: B008 - frozen
         notify: Callable[[str], None] = lambda text: None,
+        refuse: Refuse = refuse_nothing,
         environ: Mapping[str, str] = os.environ,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: random.Random | None = None,
     ) -> None:
+        from evoengine.generate.endpoint import Endpoint  # here, because the openai package takes half a second to import
+
         self._settings = settings
+        self._refuse = refuse
         self._prompts = Prompts(task_path)
         self._ledger = Ledger(settings, spent, notify)
         self._endpoint = Endpoint(settings, environ)
@@ -64,7 +72,7 @@ class ModelGenerator:
         choice = choose(request)
         prompt = self._prompts.render(choice, request)
         reply = await replies.get_or_ask(0, lambda: self._ask(prompt))
-        made = draft.read(reply, request)
+        made = draft.read(reply, request, self._refuse)
         operator = choice.operator
         if made.source is None:
             made = await self._repair(prompt, reply, made, request, replies)
@@ -78,7 +86,7 @@ class ModelGenerator:
     async def _repair(self, prompt: str, reply: Reply, made: Draft, request: Request, replies: Replies) -> Draft:
         again = self._prompts.repair(prompt, reply, made)
         repaired = await replies.get_or_ask(1, lambda: self._ask(again))
-        return draft.read(repaired, request)
+        return draft.read(repaired, request, self._refuse)
 
     async def _ask(self, prompt: str) -> Reply:
         return await self._retries.run(lambda: self._attempt(prompt))

@@ -24,7 +24,6 @@ from evoengine.generate import history
 from evoengine.generate.draft import CUT, Draft
 from evoengine.generate.operators import Choice
 from evoengine.generate.reply import MAX_THOUGHTS
-from evoengine.includes import ALLOWED_INCLUDES
 from evoengine.plan import ITEM_BYTES
 from evoengine.records import Reply
 from evoengine.seams import Request
@@ -51,7 +50,6 @@ class Prompts:
             lessons=history.lessons(request),
             parents=[history.sheet(parent, request) for parent in choice.parents],
             example=self._example(choice, request),
-            pending=[item for item in request.pending if item.source and item.operator != "seed"],
         )
 
     def repair(self, prompt: str, reply: Reply, made: Draft) -> str:
@@ -76,7 +74,6 @@ class Prompts:
             "sm": _compute_capability(request.environment.arch),
             "limits": limits_of(request.environment).scope(),
             "functions": list(FUNCTIONS),
-            "includes": ALLOWED_INCLUDES,
             "baseline_times": history.baseline_times(request),
             "max_thoughts": MAX_THOUGHTS,
         }
@@ -127,9 +124,9 @@ def _case(task: Task, name: str) -> dict[str, Any]:
     shapes = {key: shape_of(shape, scope) for key, (shape, _) in tensors.items()}
     return {
         "name": name,
-        "values": ", ".join(f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in scope.items()),
+        "binding": ", ".join(f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in scope.items()),
         "shapes": ", ".join(f"{key} [{', '.join(str(extent) for extent in shape)}]" for key, shape in shapes.items()),
-        "bytes": sum(math.prod(shapes[key]) * ITEM_BYTES[dtype] for key, (_, dtype) in tensors.items()),
+        "traffic_bytes": sum(math.prod(shapes[key]) * ITEM_BYTES[dtype] for key, (_, dtype) in tensors.items()),
         "timed": name in task.objective.cases,
     }
 

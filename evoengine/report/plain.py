@@ -46,7 +46,9 @@ class PlainView:
         found = f"  {figures.speedup(row.speedup)}  {figures.micros(row.latency_us)} us" if row.speedup else ""
         place = f"  takes place {row.place} of {row.tier}" if row.place else ""
         reason = "" if row.status is Status.correct else f"  {row.reason}"
-        return f"[{row.trial + 1}/{now.budget}{left}]  {row.status.value}{found}  {row.name}  {figures.tunables(row.tunables)}{place}{reason}"
+        return (
+            f"[{row.trial + 1}/{now.budget}{left}]  {row.status.value}{found}  {row.name}  {figures.tunables(row.tunables)}{place}{reason}"
+        )
 
     def _ended(self, event: RunEnded) -> str:
         now = self._board.snapshot()

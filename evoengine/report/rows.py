@@ -6,8 +6,22 @@ Every figure is recomputed from the stored verdicts; a row holds no words of a t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Literal
 
-from evoengine.records import CaseCheck, CaseTiming, Elite, Environment, Frozen, Interval, KernelResources, Outcome, Proposal, Status, Usage, Verdict
+from evoengine.records import (
+    CaseCheck,
+    CaseTiming,
+    Elite,
+    Environment,
+    Frozen,
+    Interval,
+    KernelResources,
+    Outcome,
+    Proposal,
+    Status,
+    Usage,
+    Verdict,
+)
 from evoengine.statistics import latency_interval, median_interval, ratio_interval
 from evoengine.task import Target
 
@@ -163,6 +177,16 @@ class CompiledRow(Frozen):
     target_exceeds: tuple[str, ...]
 
 
+class Finding(Frozen):
+    """One thing that a run needs, or may use."""
+
+    name: str
+    state: Literal["ok", "missing", "absent"]  # absent: a run works without it
+    found: str
+    remedy: str = ""
+    exit_code: int = 0  # what a run would end with for want of it
+
+
 def speedup_of(score: Interval | None) -> Interval | None:
     """How many times faster than the baseline; None without a usable score."""
     if score is None or not score.low > 0:
@@ -304,7 +328,9 @@ def compiled_row(name: str, tier: str, verdict: Verdict, target: Target | None) 
     )
 
 
-def trial_detail(row: TrialRow, proposal: Proposal, replies: Iterable[Usage], verdicts: tuple[VerdictRow, VerdictRow | None]) -> TrialDetail:
+def trial_detail(
+    row: TrialRow, proposal: Proposal, replies: Iterable[Usage], verdicts: tuple[VerdictRow, VerdictRow | None]
+) -> TrialDetail:
     """One trial whole; `verdicts` are the first one and the one of a fresh process."""
     first, again = verdicts
     costs = list(replies)

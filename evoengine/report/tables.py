@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from evoengine.records import Environment, Status
 from evoengine.report import figures
-from evoengine.report.rows import CaseRow, CompiledRow, EliteRow, ResourceRow, RunRows, TrialDetail, TrialRow, VerdictRow
+from evoengine.report.rows import CaseRow, CompiledRow, EliteRow, Finding, ResourceRow, RunRows, TrialDetail, TrialRow, VerdictRow
 
 STYLES = {Status.correct: "green", Status.wrong_result: "yellow", Status.unstable: "yellow", Status.rejected: "dim"}  # all others: red
 
@@ -28,7 +29,14 @@ def _table(*columns: str, title: str | None = None) -> Table:
     for column in columns:
         name = column.lstrip(">~")
         elastic = "~" in column[:2]
-        table.add_column(name, justify="right" if ">" in column[:2] else "left", no_wrap=True, overflow="ellipsis", ratio=None, min_width=4 if elastic else len(name))
+        table.add_column(
+            name,
+            justify="right" if ">" in column[:2] else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            ratio=None,
+            min_width=4 if elastic else len(name),
+        )
     return table
 
 
@@ -131,7 +139,13 @@ def verdict_report(row: VerdictRow) -> RenderableType:
 
 
 def _verdict_head(row: VerdictRow) -> Table:
-    facts = {"kernel": row.name, "status": row.status.value, "reason": row.reason, "tier": row.tier or "-", "tunables": figures.tunables(row.tunables)}
+    facts = {
+        "kernel": row.name,
+        "status": row.status.value,
+        "reason": row.reason,
+        "tier": row.tier or "-",
+        "tunables": figures.tunables(row.tunables),
+    }
     if row.speedup:
         facts["speed-up"] = f"{figures.speedup(row.speedup)}  ({figures.micros_interval(row.latency_us)} us a call)"
     if row.phases_s:
@@ -148,7 +162,19 @@ def _environment(found: Environment) -> str:
 
 def checks_table(rows: Iterable[CaseRow]) -> Table:
     """The worst input set of every case against its limits."""
-    table = _table("~case", "ok", ">sets", ">max abs", ">allowed", ">rel RMSE", ">allowed", ">failing", "~worst set", "~at", title="checks (worst input set of each case)")
+    table = _table(
+        "~case",
+        "ok",
+        ">sets",
+        ">max abs",
+        ">allowed",
+        ">rel RMSE",
+        ">allowed",
+        ">failing",
+        "~worst set",
+        "~at",
+        title="checks (worst input set of each case)",
+    )
     for row in rows:
         if row.ok is None:
             continue
@@ -169,7 +195,17 @@ def checks_table(rows: Iterable[CaseRow]) -> Table:
 
 def timings_table(rows: Iterable[CaseRow]) -> Table:
     """Times of every timed case beside its baseline, hot and with a flushed L2."""
-    table = _table("~case", "baseline", "hot us", ">baseline us", "speed-up", ">cold us", ">baseline us", "speed-up", title="times per call (median with its 95 % interval)")
+    table = _table(
+        "~case",
+        "baseline",
+        "hot us",
+        ">baseline us",
+        "speed-up",
+        ">cold us",
+        ">baseline us",
+        "speed-up",
+        title="times per call (median with its 95 % interval)",
+    )
     for row in rows:
         if row.hot_us:
             table.add_row(
@@ -187,7 +223,9 @@ def timings_table(rows: Iterable[CaseRow]) -> Table:
 
 def resources_table(rows: Iterable[ResourceRow]) -> Table:
     """What each compiled kernel takes of the device."""
-    table = _table("~kernel", "arch", ">registers", ">shared static", ">dynamic", ">local", ">spills", "against the target", title="resources")
+    table = _table(
+        "~kernel", "arch", ">registers", ">shared static", ">dynamic", ">local", ">spills", "against the target", title="resources"
+    )
     for row in rows:
         table.add_row(escape(row.kernel), *resource_cells(row))
     return table
@@ -221,7 +259,18 @@ def _against_target(row: ResourceRow) -> Text:
 
 def compiled_table(rows: Iterable[CompiledRow]) -> RenderableType:
     """What can be said without a device: one line for each kernel function, and why others did not compile."""
-    table = _table("~file", "~kernel", "arch", ">registers", ">shared static", ">dynamic", ">local", ">spills", "against the target", title="compiled, not run")
+    table = _table(
+        "~file",
+        "~kernel",
+        "arch",
+        ">registers",
+        ">shared static",
+        ">dynamic",
+        ">local",
+        ">spills",
+        "against the target",
+        title="compiled, not run",
+    )
     notes: list[Text] = []
     for row in rows:
         if not row.compiled:
@@ -245,5 +294,27 @@ def trial_report(detail: TrialDetail) -> RenderableType:
     if detail.replies:
         facts["replies"] = f"{detail.replies}, {figures.usage(detail.usage)}"
     if detail.first is not None:
-        facts["first verdict"] = f"{detail.first.status.value}, {figures.speedup(detail.first.speedup)}; below is the one of a fresh process"
+        facts["first verdict"] = (
+            f"{detail.first.status.value}, {figures.speedup(detail.first.speedup)}; below is the one of a fresh process"
+        )
     return Group(facts_grid(facts), verdict_report(detail.verdict))
+
+
+def tasks_table(rows: Iterable[dict[str, Any]]) -> Table:
+    """The packaged tasks."""
+    table = _table("task", "target", ">trials", "tiers", "~cases", "~summary")
+    for row in rows:
+        cells = [row["name"], row["target"] or "-", str(row["trials"]), ", ".join(row["tiers"]), ", ".join(row["cases"]), row["summary"]]
+        table.add_row(*(escape(cell) for cell in cells))
+    return table
+
+
+def findings_table(rows: Iterable[Finding]) -> Table:
+    """What `doctor` found, and what to do."""
+    table = _table("what", "state")
+    table.add_column("found", overflow="fold")
+    table.add_column("what to do", overflow="fold")
+    styles = {"ok": "green", "missing": "red", "absent": "yellow"}
+    for row in rows:
+        table.add_row(row.name, Text(row.state, style=styles[row.state]), escape(row.found), escape(row.remedy))
+    return table

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic_core import PydanticSerializationError
+
 from evoengine.errors import StoreError
 
 _NO_SPACE = "the disk is full; nothing that was committed is lost: free some space, then resume the run"
@@ -46,6 +48,8 @@ def translated(path: Path, what: str = "") -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StoreError(f"{path}: {explain(error, what)}") from error
+    except (UnicodeEncodeError, PydanticSerializationError) as error:  # half a surrogate pair, as JSON can spell it
+        raise StoreError(f"{path}: {what} holds text that is not Unicode: {error}") from error
     except OSError as error:
         known = _BY_ERRNO.get(error.errno or 0)
         raise StoreError(f"{path}: {known + ' ' if known else ''}({error.strerror or error})") from error

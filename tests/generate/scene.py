@@ -15,6 +15,7 @@ from evoengine.records import (
     Interval,
     KernelResources,
     Outcome,
+    Proposal,
     Reply,
     Status,
     Verdict,
@@ -102,7 +103,13 @@ ENVIRONMENT = Environment(
 
 
 def specimen(
-    trial: int, name: str = "", tier: str = "fp32", status: Status = Status.correct, reason: str = "", detail: str = "", tunables: dict[str, int] | None = None
+    trial: int,
+    name: str = "",
+    tier: str = "fp32",
+    status: Status = Status.correct,
+    reason: str = "",
+    detail: str = "",
+    tunables: dict[str, int] | None = None,
 ) -> Specimen:
     """A settled trial; correct ones are timed as twice as fast as the baseline."""
     source = kernel(name or f"kernel_{trial}", tier)
@@ -141,7 +148,10 @@ def specimen(
                 spill_load_bytes=0,
             ),
         ),
-        checks=(CaseCheck(case="main", hidden=False, ok=True, sets=(shown,)), CaseCheck(case="zq_ragged", hidden=True, ok=True, sets=(hidden,))),
+        checks=(
+            CaseCheck(case="main", hidden=False, ok=True, sets=(shown,)),
+            CaseCheck(case="zq_ragged", hidden=True, ok=True, sets=(hidden,)),
+        ),
     )
     outcome = Outcome(
         trial=trial,
@@ -166,7 +176,12 @@ def holder(item: Specimen, place: int) -> tuple[Elite, Specimen]:
 
 
 def request(
-    task_path: Path, trial: int = 20, seed: int = 1, elites: tuple[Specimen, ...] = (), recent: tuple[Specimen, ...] = (), seeds: tuple[Specimen, ...] = ()
+    task_path: Path,
+    trial: int = 20,
+    seed: int = 1,
+    elites: tuple[Specimen, ...] = (),
+    recent: tuple[Specimen, ...] = (),
+    seeds: tuple[Specimen, ...] = (),
 ) -> Request:
     """A request; the elites hold their places in the order given, counted for each tier."""
     places: dict[str, int] = {}
@@ -175,8 +190,19 @@ def request(
         places[item.outcome.tier] = places.get(item.outcome.tier, 0) + 1
         held.append(holder(item, places[item.outcome.tier]))
     return Request(
-        trial=trial, seed=seed, task=task.load(task_path), environment=ENVIRONMENT, seeds=seeds, elites=tuple(held), recent=recent
+        trial=trial,
+        seed=seed,
+        task=task.load(task_path),
+        environment=ENVIRONMENT,
+        seeds=seeds,
+        elites=tuple(held),
+        recent=recent,
+        pending=_never_awaited,
     )
+
+
+async def _never_awaited() -> tuple[Proposal, ...]:
+    raise AssertionError("requests to a model would no longer be in flight together if one waited for those before it")
 
 
 @dataclass

@@ -40,7 +40,7 @@ class Scene:
             notify=self.notices.append,
             environ={"OPENAI_API_KEY": KEY},
             sleep=self._sleep,
-            jitter=random.Random(0),
+            jitter=random.Random(0),  # noqa: S311
         )
 
     async def _sleep(self, seconds: float) -> None:
@@ -83,9 +83,9 @@ def test_the_reply_is_committed_before_it_is_read(task_path: Path, monkeypatch: 
     replies = MemoryReplies()
     read = draft.read
 
-    def noted(reply: Reply, asked: Any) -> draft.Draft:
+    def noted(*arguments: Any) -> draft.Draft:
         replies.events.append("read")
-        return read(reply, asked)
+        return read(*arguments)
 
     monkeypatch.setattr(draft, "read", noted)
     play(task_path, BAD, GOOD, act=lambda scene: scene.propose(replies))
@@ -250,7 +250,9 @@ def test_an_endpoint_without_key_is_sent_a_placeholder(task_path: Path) -> None:
         ({"OPENAI_API_KEY": KEY}, "localhost:8000/v1", "must begin with http:// or https://, got 'localhost:8000/v1'"),
     ],
 )
-def test_wrong_settings_are_refused_before_the_first_request(task_path: Path, environ: dict[str, str], base_url: str | None, words: str) -> None:
+def test_wrong_settings_are_refused_before_the_first_request(
+    task_path: Path, environ: dict[str, str], base_url: str | None, words: str
+) -> None:
     with pytest.raises(GeneratorError, match=words) as caught:
         ModelGenerator(ModelSettings(base_url=base_url), task_path, environ=environ)
     assert KEY not in str(caught.value)

@@ -10,7 +10,10 @@ from evoengine.generate.operators import FIRST_SAMPLES, choose
 def test_the_population_is_opened_by_first_samples(task_path: Path) -> None:
     elites = (specimen(0), specimen(1))
     seeds = (specimen(0), specimen(1))
-    chosen = [choose(request(task_path, trial=2 + number, seed=number, elites=elites, seeds=seeds)).operator for number in range(FIRST_SAMPLES + 20)]
+    chosen = [
+        choose(request(task_path, trial=2 + number, seed=number, elites=elites, seeds=seeds)).operator
+        for number in range(FIRST_SAMPLES + 20)
+    ]
     assert set(chosen[:FIRST_SAMPLES]) == {"first"}
     assert set(chosen[FIRST_SAMPLES:]) == {"mutate", "crossover"}
 
@@ -49,4 +52,6 @@ def test_first_samples_aim_at_tiers_that_hold_nothing(task_path: Path) -> None:
 
 def test_the_same_request_chooses_the_same(task_path: Path) -> None:
     elites = (specimen(0), specimen(1))
-    assert all(choose(request(task_path, seed=seed, elites=elites)) == choose(request(task_path, seed=seed, elites=elites)) for seed in range(20))
+    assert all(
+        choose(request(task_path, seed=seed, elites=elites)) == choose(request(task_path, seed=seed, elites=elites)) for seed in range(20)
+    )

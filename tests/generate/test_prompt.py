@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from evoengine.generate import history
 from evoengine.generate.draft import Draft
 from evoengine.generate.operators import Choice
 from evoengine.generate.prompt import Prompts, fenced
-from evoengine.records import Proposal, Reply, Status
+from evoengine.records import Reply, Status
 from evoengine.seams import Request
 
 OPERATORS = ("first", "mutate", "crossover")
@@ -30,9 +31,12 @@ FAILURES = (
 
 
 def full_request(task_path: Path) -> Request:
-    asked = request(task_path, elites=(specimen(1, tunables={"THREADS": 256}), specimen(2), specimen(3, tier="fp16")), recent=FAILURES, seeds=(specimen(1),))
-    pending = (Proposal(operator="mutate", source=kernel(), label="in_the_making", insight="tries wider loads"),)
-    return Request(**{**vars(asked), "pending": pending})
+    return request(
+        task_path,
+        elites=(specimen(1, tunables={"THREADS": 256}), specimen(2), specimen(3, tier="fp16")),
+        recent=FAILURES,
+        seeds=(specimen(1),),
+    )
 
 
 def every_prompt(task_path: Path, asked: Request) -> dict[str, str]:
@@ -47,9 +51,13 @@ def every_prompt(task_path: Path, asked: Request) -> dict[str, str]:
 
 def test_no_template_shows_a_hidden_case(task_path: Path) -> None:
     for asked in (full_request(task_path), request(task_path)):
-        for name, text in every_prompt(task_path, asked) .items() if asked.elites else {"first": Prompts(task_path).render(Choice("first", "fp32"), asked)}.items():
+        for name, text in every_prompt(task_path, asked).items():
             leaked = [word for word in (*HIDDEN_SIZES, *HIDDEN_NAMES, "7918", "4242", "7920") if word in text]
             assert not leaked, f"{name} shows {leaked}"
+
+
+def test_templates_are_not_handed_the_hidden_cases(task_path: Path) -> None:
+    assert Prompts(task_path)._task(full_request(task_path))["task"].hidden_cases == {}
 
 
 def test_all_templates_are_walked() -> None:
@@ -99,7 +107,6 @@ def test_failures_are_told_in_the_checkers_words_cut_to_length(task_path: Path) 
     assert "illegal address in a hidden case, grid #" in text
     assert "x" * 500 in text
     assert "x" * 1000 not in text
-    assert "in_the_making: tries wider loads" in text
 
 
 def test_a_prompt_begins_alike_for_all_operators_so_that_it_can_be_cached(task_path: Path) -> None:
@@ -115,7 +122,7 @@ def test_a_prompt_is_laid_out_cleanly(task_path: Path) -> None:
         assert "None" not in text
         assert text.count("\n# Your reply\n") == 1
         rows = re.findall(r"^\|.*\|$", text, re.MULTILINE)
-        assert len(rows) >= 14
+        assert len(rows) >= 13
 
 
 def test_what_a_model_wrote_cannot_close_its_fence(task_path: Path) -> None:
@@ -138,6 +145,13 @@ def test_the_example_of_the_format_is_a_plan_that_binds(tmp_path: Path, task_pat
     bound = plan.bind(example, loaded, "large", limits)
     assert [launch.kernel for launch in bound.launches] == ["partial_sums<4>", "add_partials"]
     assert bound.macros == {"THREADS": "256", "SPLITS": "4", "VECTOR": "4", "LARGE": "1"}
+
+
+def test_every_distribution_is_explained(task_path: Path) -> None:
+    asked = request(task_path)
+    every = asked.task.model_copy(update={"distributions": task.DISTRIBUTIONS})
+    text = Prompts(task_path).render(Choice("first", "fp32"), replace(asked, task=every))
+    assert all(f"\n- {name}: " in text for name in task.DISTRIBUTIONS)
 
 
 def test_an_unknown_name_in_a_template_is_an_error(task_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_killed_at_random_instants_no_acknowledged_row_is_lost(tmp_path: Path) -
     path = tmp_path / "run.db"
     chance = random.Random(0)
     acknowledged: set[tuple[str, int]] = set()
-    command = [sys.executable, "-m", "tests.store.appender", path]
+    command = [sys.executable, "-m", "tests.store.appender", str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as zygote:
         assert zygote.stdin and zygote.stdout
         for _ in range(KILLS):

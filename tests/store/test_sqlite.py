@@ -10,7 +10,7 @@ import pytest
 
 from evoengine.errors import NewerSchema, StoreError
 from evoengine.records import RunInfo
-from evoengine.seams import ProposalRow, VerdictRow
+from evoengine.seams import ProposalRow, ReplyRow, VerdictRow
 from evoengine.store import database
 from evoengine.store.migrations import MIGRATIONS, migrate, version_of
 from evoengine.store.sqlite import PAGE_ROWS, SqliteStore
@@ -77,9 +77,12 @@ def test_trials_beyond_one_page_come_all_and_the_store_can_be_written_meanwhile(
 
 def test_several_threads_may_append(path: Path) -> None:
     with SqliteStore(path) as store:
-        threads = [
-            threading.Thread(target=lambda first=first: [store.append(reply(first, turn)) for turn in range(20)]) for first in range(4)
-        ]
+
+        def append(trial: int) -> None:
+            for turn in range(20):
+                store.append(reply(trial, turn))
+
+        threads = [threading.Thread(target=append, args=(trial,)) for trial in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -177,6 +180,24 @@ def test_a_damaged_body_names_the_trial(path: Path) -> None:
     connection.close()
     with SqliteStore(path) as store, pytest.raises(StoreError, match="VerdictRow of trial 0 cannot be read: Error -5"):
         store.get(VerdictRow, 0)
+
+
+def test_text_that_is_not_unicode_is_kept_in_a_reply_and_refused_elsewhere(path: Path) -> None:
+    half = "\ud800"
+    answer = reply(1).reply.model_copy(update={"text": half})
+    unspeakable = [
+        ProposalRow(1, proposal(1).proposal.model_copy(update={"insight": half})),
+        ProposalRow(1, proposal(1).proposal.model_copy(update={"source": half})),
+        VerdictRow(0, 1, verdict(0).verdict.model_copy(update={"reason": half})),
+        VerdictRow(0, 1, verdict(0).verdict.model_copy(update={"detail": half})),
+    ]
+    with SqliteStore(path) as store:
+        store.append(ReplyRow(1, 0, answer))
+        assert store.get(ReplyRow, 1) == ReplyRow(1, 0, answer)
+        for row in unspeakable:
+            with pytest.raises(StoreError, match=r"of trial \d holds text that is not Unicode"):
+                store.append(row)
+        assert [trial for trial, _ in store.trials()] == [0, 1]
 
 
 def test_a_missing_database_and_an_empty_one_are_told_apart(tmp_path: Path) -> None:

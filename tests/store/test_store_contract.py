@@ -21,10 +21,14 @@ def test_both_are_stores(store: AnyStore) -> None:
 
 
 @pytest.mark.parametrize("row", [info(), reply(3), reply(3, 1), proposal(3), proposal(0, None)], ids=repr)
-def test_a_row_comes_back_as_it_went_in(store: AnyStore, row: Row) -> None:
+def test_a_row_comes_back_as_it_went_in(store: AnyStore, row: RunInfo | ReplyRow | ProposalRow) -> None:
     store.append(row)
-    trial, part = getattr(row, "trial", 0), getattr(row, "turn", 0)
-    assert store.get(type(row), trial, part) == row
+    if isinstance(row, RunInfo):
+        assert store.get(RunInfo) == row
+    elif isinstance(row, ReplyRow):
+        assert store.get(ReplyRow, row.trial, row.turn) == row
+    else:
+        assert store.get(ProposalRow, row.trial) == row
 
 
 @pytest.mark.parametrize("status", list(Status))

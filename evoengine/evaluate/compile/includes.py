@@ -10,6 +10,7 @@ but there is no state to lead astray.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -36,13 +37,17 @@ _LIBCUDACXX = """
     std/version
 """.split()
 
-_GAP = r"(?:\s|/\*.*?\*/)*"
-_DIRECTIVE = re.compile(rf"(?:\#|%:|\?\?=){_GAP}([A-Za-z_]\w*)", re.DOTALL)
-_INCLUDE = re.compile(r"""[ \t]*(?:<([^<>"\n]*)>|"([^<>"\n]*)")""")
-_LINE_MARK = re.compile(rf"(?:^|\*/)\s*(?:\#|%:|\?\?=){_GAP}[0-9]", re.DOTALL | re.MULTILINE)
+_MARK = re.compile(r"\#|%:|\?\?=")
+_BLANKS = re.compile(r"\s*+")
+_WORD = re.compile(r"[A-Za-z_]\w*+")
+_INCLUDE = re.compile(r"""[ \t]*+(?:<([^<>"\n]*+)>|"([^<>"\n]*+)")""")
 _QUESTION = re.compile(r"\b(__has_include(?:_next)?|__has_embed)\b")
 _REFUSED = {"include_next", "import", "embed", "using", "line"}
 _TRIGRAPHS = {"??=": "#", "??/": "\\", "??'": "^", "??(": "[", "??)": "]", "??!": "|", "??<": "{", "??>": "}", "??-": "~"}
+
+
+class IncludeRefused(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
+    """The source would use a file that it may not; the text says where and what is allowed."""
 
 
 @cache
@@ -52,30 +57,71 @@ def allowed_headers() -> frozenset[str]:
     return frozenset(shim | set(_CUDA) | {f"cuda/{name}" for name in _LIBCUDACXX})
 
 
-def check_includes(code: str, name: str = "kernel.cu") -> str | None:
-    """Why `code` is refused, with its line; None when it includes allowed headers only."""
+def check_includes(code: str, name: str = "kernel.cu") -> None:
+    """Returns when `code` includes allowed headers only; raises IncludeRefused with `name`:line."""
+    try:
+        code.encode()
+    except UnicodeEncodeError as error:
+        raise IncludeRefused(f"{name}:{code.count(chr(10), 0, error.start) + 1}: expected text, got {code[error.start : error.end]!r}") from None
     if "\0" in code:
-        return f"{name}:{code.count(chr(10), 0, code.index(chr(0))) + 1}: holds a NUL character; remove it"
+        raise IncludeRefused(f"{name}:{code.count(chr(10), 0, code.index(chr(0))) + 1}: holds a NUL character; remove it")
     for text, lines in _readings(code):
         for position, reason in _offences(text):
-            return f"{name}:{lines(position)}: {reason}"
-    return None
+            raise IncludeRefused(f"{name}:{lines(position)}: {reason}")
 
 
 def _offences(text: str) -> Iterator[tuple[int, str]]:
-    for match in _DIRECTIVE.finditer(text):
-        keyword = match[1]
-        if keyword == "include":
-            header = _INCLUDE.match(text, match.end())
+    gaps = _Gaps(text)
+    for mark in _MARK.finditer(text):
+        position = gaps.after(mark.end())
+        word = _WORD.match(text, position)
+        if word is None:
+            if text[position : position + 1].isdigit() and gaps.begins_line(mark.start()):
+                yield mark.start(), "a line marker (# 12) is not allowed; messages must name the candidate's own lines"
+        elif word[0] == "include":
+            header = _INCLUDE.match(text, word.end())
             reason = _refusal(header[1] or header[2] or "") if header else "expected a literal #include <header> on one line, got another form"
             if reason:
-                yield match.start(), reason
-        elif keyword in _REFUSED:
-            yield match.start(), f"#{keyword} is not allowed; #include <header> is the only way to use another file"
-    for match in _LINE_MARK.finditer(text):
-        yield match.end() - 1, "a line marker (# 12) is not allowed; messages must name the candidate's own lines"
+                yield mark.start(), reason
+        elif word[0] in _REFUSED:
+            yield mark.start(), f"#{word[0]} is not allowed; #include <header> is the only way to use another file"
     for match in _QUESTION.finditer(text):
         yield match.start(), f"{match[1]} is not allowed: what a kernel does must not depend on the machine's files"
+
+
+class _Gaps:
+    """Blanks and comments around a `#`, found in linear time whatever the text is: it was written by others."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._closers = [match.start() for match in re.finditer(r"\*/", text)]
+        self._known: dict[int, int] = {}
+
+    def after(self, position: int) -> int:
+        """Where the blanks and comments that begin at `position` end."""
+        path = []
+        while position not in self._known:
+            path.append(position)
+            position = _end(_BLANKS, self.text, position)
+            closer = bisect_left(self._closers, position + 2)
+            if not self.text.startswith("/*", position) or closer == len(self._closers):
+                self._known[position] = position
+                break
+            position = self._closers[closer] + 2
+        end = self._known[position]
+        self._known.update(dict.fromkeys(path, end))
+        return end
+
+    def begins_line(self, position: int) -> bool:
+        """Whether nothing but blanks, or the end of a comment, stands before `position` on its line."""
+        while position > 0 and self.text[position - 1] != "\n" and self.text[position - 1].isspace():
+            position -= 1
+        return position == 0 or self.text[position - 1] == "\n" or self.text.startswith("*/", position - 2)
+
+
+def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
+    return match.end() if match else position
 
 
 def _refusal(header: str) -> str:
@@ -104,7 +150,7 @@ def _readings(code: str) -> Iterator[tuple[str, _Lines]]:
         untangled = untangled.replace(three, one)
     yield code, _Lines([], code)
     seen = {code}
-    for text, splice in ((code, r"\\\r?\n"), (code, r"\\\s*?\n"), (code, r"\\[^\S\n]*(?:\r|\n)"), (untangled, r"\\[^\S\n]*\n")):
+    for text, splice in ((code, r"\\\r?\n"), (code, r"\\[^\S\n]*+\n"), (code, r"\\[^\S\r\n]*+(?:\r\n?|\n)"), (untangled, r"\\[^\S\n]*+\n")):
         spliced, cuts = _splice(text, splice)
         if spliced not in seen:
             seen.add(spliced)

@@ -9,9 +9,9 @@ MAX_LOG_BYTES = 8 * 1024  # what a prompt can carry; the first errors say the mo
 MAX_LINE_CHARACTERS = 400  # quoted source lines may be a whole file long
 
 _SUPPRESS_HINT = re.compile(r'^Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"\n\n?', re.MULTILINE)
-_ASSEMBLER_NOISE = re.compile(r"^ptxas (?:info|        ) .*\n?", re.MULTILINE)
+_ASSEMBLER_NOISE = re.compile(r"^ptxas\s+(?:info\s*:|\.).*\n?", re.MULTILINE)
 _NAME_MAP = re.compile(r"^__nv_name_map\(\d+\): ", re.MULTILINE)
-_NAME_PRAGMA = re.compile(r"^  #pragma nv_mangled_name (.*)$", re.MULTILINE)
+_NAME_PRAGMA = re.compile(r"^  #pragma nv_mangled_name (.*)\n\s*\^$", re.MULTILINE)
 _PTX_LINE = re.compile(r"^ptxas application ptx input, line (\d+); (\w+)\s*: (.*)$", re.MULTILINE)
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)

@@ -81,6 +81,7 @@ class Compiler:
 
     def __init__(self, loaded: Loaded, folders: tuple[Path, ...]) -> None:
         self.nvrtc = loaded.binding
+        self.library = ctypes.CDLL(loaded.library)
         self.folders = folders
 
     def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
@@ -93,11 +94,25 @@ class Compiler:
                 self.nvrtc.compileProgram(program, self.options(unit, unit.arch))
             except self.nvrtc.NVRTCError as error:
                 return self._failed(unit, str(error), self.nvrtc.getProgramLog(program)), b""
+            log = self.nvrtc.getProgramLog(program)
+            functions = {kernel: self._lowered_name(program, kernel) for kernel in unit.kernels}
+            absent = [kernel for kernel, function in functions.items() if not function]
+            if absent:
+                return Built(status="compile_error", log=_absent(unit, absent, self._cleaned(log))), b""
             machine_code = cubin.completed(self.nvrtc.getCUBIN(program))
-            functions = {kernel: self.nvrtc.getLoweredName(program, kernel) for kernel in unit.kernels}
-            return self._built(unit, functions, machine_code, self.nvrtc.getProgramLog(program)), machine_code
+            return self._built(unit, functions, machine_code, log), machine_code
         finally:
             self.nvrtc.destroyProgram(program)
+
+    def _lowered_name(self, program: int, kernel: str) -> str:
+        """The kernel's name in the cubin; empty when the compiler never came to look for it.
+
+        A source that ends inside a comment or an #if swallows the lines that NVRTC appends
+        for names. The binding would then read the name at address zero.
+        """
+        name = ctypes.c_char_p()
+        status = self.library.nvrtcGetLoweredName(ctypes.c_void_p(program), kernel.encode(), ctypes.byref(name))
+        return name.value.decode() if status == 0 and name.value else ""
 
     def options(self, unit: CompileUnit, arch: str) -> list[str]:
         """NVRTC's options for a unit."""
@@ -157,3 +172,8 @@ class Compiler:
 
     def _cleaned(self, log: str) -> str:
         return messages.cleaned(log, [str(SHIM), *map(str, self.folders)])
+
+
+def _absent(unit: CompileUnit, kernels: list[str], log: str) -> str:
+    line = unit.code.count("\n") + 1
+    return f"{unit.name}({line}): error: found no {', '.join(kernels)} at the end of the source; is a comment, a text or an #if left open?\n{log}".strip()

@@ -11,7 +11,7 @@ from evoengine.records import Frozen, KernelResources
 # A name expression is put into the program text by NVRTC: a line break in it could carry a directive.
 NameExpression = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_:]*(<[^\r\n#%?\\\"'/;{}]*>)?$", max_length=1000)]
 MacroName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-MacroValue = Annotated[str, Field(pattern=r"^[^\r\n\0]*$", max_length=1000)]
+MacroValue = Annotated[str, Field(pattern=r"^[^\r\n\x00]*$", max_length=1000)]
 
 CompileStatus = Literal["ok", "refused", "compile_error", "timeout", "out_of_memory"]
 

@@ -28,4 +28,3 @@ class Answer(Frozen):
     built: Built | None = None
     cubin: str = ""  # base64
     fault: str = ""  # a traceback
-    size_bytes: int = 0  # of the process

@@ -73,12 +73,8 @@ def _answer(compiler: Compiler, request: Request) -> Answer:
     except UnicodeEncodeError as error:
         built, machine_code = Built(status="compile_error", log=f"{request.unit.name}: error: the source is not text: {error}"), b""
     except Exception:  # noqa: BLE001 - top of a worker: a fault of ours, raised in the parent
-        return Answer(id=request.id, fault=traceback.format_exc(), size_bytes=_size_bytes())
-    return Answer(id=request.id, built=built, cubin=base64.b64encode(machine_code).decode(), size_bytes=_size_bytes())
-
-
-def _size_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        return Answer(id=request.id, fault=traceback.format_exc())
+    return Answer(id=request.id, built=built, cubin=base64.b64encode(machine_code).decode())
 
 
 def _start() -> tuple[Toolchain, Compiler | None]:

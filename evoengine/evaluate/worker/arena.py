@@ -14,10 +14,13 @@ GUARD = 0xA5
 POISON = 0xFF  # NaN in every floating type, -1 in every signed integer
 
 
+Layout = dict[str, tuple[torch.dtype, tuple[int, ...]]]
+
+
 class Arena:
     """Named buffers in one allocation, each with a guard zone on both sides."""
 
-    def __init__(self, layout: dict[str, tuple[torch.dtype, tuple[int, ...]]], device: torch.device) -> None:
+    def __init__(self, layout: Layout, device: torch.device) -> None:
         self._spans: dict[str, tuple[int, int]] = {}
         offset = GUARD_BYTES
         for name, (dtype, shape) in layout.items():

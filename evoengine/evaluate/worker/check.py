@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from evoengine.evaluate.worker.answers import Answer, Answers
-from evoengine.evaluate.worker.arena import Arena
+from evoengine.evaluate.worker.arena import Arena, Layout
 from evoengine.evaluate.worker.gate import compare
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.launch import CUDA_ERRORS, Program, translate
@@ -19,7 +19,7 @@ class Cheated(Exception):  # noqa: N818 - a finding about a candidate, not a fau
     """The candidate wrote where it must not."""
 
 
-def layout_of(task: Task, plan: CasePlan) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
+def layout_of(task: Task, plan: CasePlan) -> Layout:
     """Every buffer of a plan: inputs, outputs, scratch."""
     scope = task.scope(plan.case)
     specs = {**{name: spec for name, spec in task.inputs.items() if spec.shape is not None}, **task.outputs}

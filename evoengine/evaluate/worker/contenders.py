@@ -38,5 +38,5 @@ def _time_one(task: Task, answers: Answers, case: str, name: str) -> float:
     if not check.ok:
         raise TaskError(f"{name} is wrong: max abs error {check.max_abs:.3g}, allowed {check.limit_abs:.3g}")
     calls = [call] * calls_per_sample(estimate_us(call))
-    side = Side(list(calls), lambda: None)
+    side = Side(calls, [])
     return median(measure(side, side, BUDGET_S).candidate_us)

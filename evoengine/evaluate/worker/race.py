@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 
 from evoengine.evaluate.worker.answers import Answers
-from evoengine.evaluate.worker.arena import Arena
+from evoengine.evaluate.worker.arena import Arena, Layout
 from evoengine.evaluate.worker.check import Cheated, judge, layout_of
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.launch import CUDA_ERRORS, Program, translate
@@ -33,7 +33,8 @@ class Race:
         self.compiled = compiled
         self.seeds = [1000 + secrets.randbelow(2**30) for _ in range(INPUT_SETS)]
         self.inputs: list[Tensors] = [make_inputs(task, self.case, DISTRIBUTION, seed, answers.device) for seed in self.seeds]
-        self.arenas: list[Arena] = []
+        self.shared: list[Arena] = []  # the candidate's inputs, by input set
+        self.arenas: list[Arena] = []  # its outputs and scratch, by call
 
     def run(self, baseline: str) -> CaseTiming:
         """Hot and cold samples of both sides; raises Crashed or LaunchRefused."""
@@ -61,34 +62,28 @@ class Race:
     def _candidate(self) -> Side:
         """Calls that share input buffers by turns and have outputs and scratch of their own."""
         program = Program(self.compiled)
-        stream = torch.cuda.current_stream()
         layout = layout_of(self.task, self.compiled.plan)
-        shared = [Arena({name: layout[name] for name in tensors}, self.answers.device) for tensors in self.inputs]
-        for arena, tensors in zip(shared, self.inputs, strict=True):
-            arena.fill(tensors)
         own = {name: entry for name, entry in layout.items() if name not in self.inputs[0]}
+        for tensors in self.inputs:
+            arena = Arena({name: layout[name] for name in tensors}, self.answers.device)
+            arena.fill(tensors)
+            self.shared.append(arena)
+        first = self._add_call(program, own)
+        rest = [self._add_call(program, own) for _ in range(self._count(estimate_us(first)) - 1)]
+        return Side([first, *rest], [lambda arena=arena: arena.poison(list(own)) for arena in self.arenas])
 
-        def add_call() -> Callable[[], None]:
-            inputs = shared[len(self.arenas) % INPUT_SETS]
-            outputs = Arena(own, self.answers.device)
-            outputs.poison(list(own))
-            self.arenas.append(outputs)
-            pointers = {name: (inputs if name in inputs.tensors else outputs).pointer(name) for name in layout}
-            return program.prepare(pointers, stream)
-
-        first = add_call()
-        calls = [first, *(add_call() for _ in range(self._count(estimate_us(first)) - 1))]
-
-        def reset() -> None:
-            for arena in self.arenas:
-                arena.poison(list(own))
-
-        return Side(calls, reset)
+    def _add_call(self, program: Program, own: Layout) -> Callable[[], None]:
+        """One more call of the candidate, with an arena of its own for what it writes."""
+        inputs, written = self.shared[len(self.arenas) % INPUT_SETS], Arena(own, self.answers.device)
+        written.poison(list(own))
+        self.arenas.append(written)
+        pointers = {name: arena.pointer(name) for arena in (inputs, written) for name in arena.tensors}
+        return program.prepare(pointers, torch.cuda.current_stream())
 
     def _baseline(self, function: str) -> Side:
         bound = [self.answers.functions.bind(function, tensors, self.case) for tensors in self.inputs]
         count = self._count(estimate_us(bound[0]))
-        return Side([bound[index % INPUT_SETS] for index in range(count)], lambda: None)
+        return Side([bound[index % INPUT_SETS] for index in range(count)], [])
 
     def _count(self, call_us: float) -> int:
         outputs = sum(spec.numel() * spec.element_size() for spec in self.arenas[0].tensors.values())

@@ -30,10 +30,14 @@ NARROW = 0.004  # stop when the interval of the median ratio is within +-0.4 %
 
 @dataclass(frozen=True)
 class Side:
-    """One contender: `calls[i]` launches it once on buffers of its own; `reset` poisons them."""
+    """One contender: `calls[i]` launches it once on buffers of its own, `resets[i]` poisons those it writes."""
 
     calls: list[Call]
-    reset: Call
+    resets: list[Call]
+
+    def single(self) -> Side:
+        """The same with its first call only."""
+        return Side(self.calls[:1], self.resets[:1])
 
 
 def estimate_us(call: Call) -> float:
@@ -89,9 +93,9 @@ def measure(candidate: Side, baseline: Side, budget_s: float, flusher: Flusher |
     and at least MIN_ROUNDS pairs were taken.
     """
     if flusher:
-        candidate, baseline = Side(candidate.calls[:1], candidate.reset), Side(baseline.calls[:1], baseline.reset)
+        candidate, baseline = candidate.single(), baseline.single()
     graphs = [Graph(candidate.calls), Graph(baseline.calls)]
-    resets = [candidate.reset, baseline.reset]
+    resets = [candidate.resets, baseline.resets]
     counts = [len(candidate.calls), len(baseline.calls)]
     for graph in graphs:
         graph.replay()
@@ -108,13 +112,14 @@ def measure(candidate: Side, baseline: Side, budget_s: float, flusher: Flusher |
 
 
 def _rounds(
-    graphs: list[Graph], resets: list[Call], counts: list[int], rounds: int, flusher: Flusher | None
+    graphs: list[Graph], resets: list[list[Call]], counts: list[int], rounds: int, flusher: Flusher | None
 ) -> list[list[float]]:
     """So many pairs of samples, in microseconds a call; one synchronisation at the end."""
     marks: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[], []]
     for _ in range(rounds):
-        for graph, reset, events in zip(graphs, resets, marks, strict=True):
-            reset()
+        for graph, poison, events in zip(graphs, resets, marks, strict=True):
+            for reset in poison:
+                reset()
             if flusher:
                 flusher.flush()
             start, end = _event(), _event()

@@ -1,0 +1,1 @@
+"""The command line: one command a file, on top of everything else."""

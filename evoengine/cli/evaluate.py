@@ -1,0 +1,72 @@
+"""`evoengine evaluate KERNEL.cu --task TASK`: one verdict, no search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from evoengine.candidate import Candidate
+
+NOT_CORRECT = 1
+
+
+def evaluate(
+    kernel: Annotated[str, typer.Argument(metavar="KERNEL.cu", help="A kernel file, or the name of a packaged one.")],
+    task: Annotated[str, typer.Option(help="A task file, or the name of a packaged task.")],
+    chosen: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A tunable's value; repeatable.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cuda or cuda:N.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
+) -> None:
+    """Judge one kernel: errors of every case, resources, times against the fastest baseline.
+
+    Exits with 0 when it is correct and with 1 when it is not.
+    """
+    import asyncio
+
+    from evoengine import task as tasks
+    from evoengine import wiring
+    from evoengine.cli import output
+    from evoengine.cli.without_gpu import compile_and_report
+    from evoengine.paths import find_task
+    from evoengine.records import Status
+    from evoengine.report import as_json
+    from evoengine.report.rows import verdict_row
+    from evoengine.report.tables import verdict_report
+
+    path = find_task(task).resolve()
+    loaded = tasks.load(path)
+    file, candidate = _read(kernel, path, chosen or [])
+    if wiring.find_device(device) is None:
+        raise typer.Exit(compile_and_report(loaded, path, [(file.stem, candidate)], json))
+    verdict = asyncio.run(wiring.evaluate_once(loaded, path, candidate, device, output.progress()))
+    row = verdict_row(verdict, file.stem, candidate.tunables, loaded.target)
+    output.give(json, lambda: as_json.dumps(row), lambda: verdict_report(row))
+    raise typer.Exit(0 if verdict.status is Status.correct else NOT_CORRECT)
+
+
+def _read(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candidate]:
+    from evoengine import candidate
+    from evoengine.errors import UsageError
+    from evoengine.paths import find_kernel
+
+    file = find_kernel(kernel, task_path.parent)
+    try:
+        source = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from None
+    return file, candidate.parse(source, str(file)).tuned(dict(_setting(text) for text in chosen))
+
+
+def _setting(text: str) -> tuple[str, int]:
+    from evoengine.errors import UsageError
+
+    name, equals, value = text.partition("=")
+    try:
+        if not (name and equals):
+            raise ValueError
+        return name.strip(), int(value)
+    except ValueError:
+        raise UsageError(f"expected --set NAME=VALUE with a whole number, got {text!r}, e.g. --set BLOCK_M=64") from None

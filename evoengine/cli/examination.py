@@ -1,0 +1,163 @@
+"""The examinations of `evoengine doctor`, each of one thing; nothing here starts torch or CuPy in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from evoengine.cli.endpoint_probe import probe
+from evoengine.errors import DeviceError, EvoError, StoreError, ToolchainError
+from evoengine.evaluate.compile.pool import toolchain
+from evoengine.evaluate.compile.unit import Toolchain
+from evoengine.evaluate.probe import CudaDevices, cuda_devices
+from evoengine.paths import cache_dir
+from evoengine.report.rows import Finding
+
+DEFAULT_URL = "https://api.openai.com/v1"  # the openai package's own default
+LOW_SPACE_BYTES = 1 << 30  # a run of some hundred trials with its exports takes far less; a full disk ends it
+CUDA13_DRIVER = (13, 0)
+INSTALL = "pip install 'evoengine[cuda13]' (driver 580 or later) or 'evoengine[cuda12]'"
+CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+
+
+def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool, find: Callable[[], CudaDevices] = cuda_devices) -> list[Finding]:
+    """All findings, in the order in which a person would look."""
+    devices = find()
+    compiler = _toolchain()
+    return [
+        _python(),
+        _driver(devices),
+        _devices(devices),
+        _torch(bool(devices.names)),
+        _cupy(devices),
+        *_compiler(compiler),
+        _endpoint(environ, connect),
+        _folder("runs folder", runs_dir, "--runs-dir names another one"),
+        _folder("cache", cache_dir(environ), "EVOENGINE_CACHE_DIR names another one"),
+    ]
+
+
+def _python() -> Finding:
+    return Finding(name="python", state="ok", found=f"{platform.python_version()} ({sys.executable})")
+
+
+def _driver(devices: CudaDevices) -> Finding:
+    if devices.driver:
+        return Finding(name="driver", state="ok", found=f"CUDA {devices.driver}")
+    remedy = "install NVIDIA's driver, or give the container the GPU (docker run --gpus all); without it kernels are compiled only"
+    return Finding(name="driver", state="missing", found=devices.problem, remedy=remedy, exit_code=DeviceError.exit_code)
+
+
+def _devices(devices: CudaDevices) -> Finding:
+    if devices.names:
+        return Finding(name="devices", state="ok", found=", ".join(f"cuda:{number} {name}" for number, name in enumerate(devices.names)))
+    remedy = "see that `nvidia-smi` lists a device and that CUDA_VISIBLE_DEVICES does not hide it" if devices.driver else "needs the driver"
+    return Finding(name="devices", state="missing", found="none", remedy=remedy, exit_code=DeviceError.exit_code)
+
+
+def _torch(has_device: bool) -> Finding:
+    version = _version("torch")
+    if version is None:
+        return Finding(name="torch", state="missing", found="not installed", remedy=INSTALL, exit_code=ToolchainError.exit_code)
+    if has_device and version.endswith("+cpu"):
+        return Finding(
+            name="torch", state="missing", found=f"{version}, a build without CUDA", remedy=INSTALL, exit_code=ToolchainError.exit_code
+        )
+    return Finding(name="torch", state="ok", found=version)
+
+
+def _cupy(devices: CudaDevices) -> Finding:
+    for package in CUPY_PACKAGES:
+        version = _version(package)
+        if version is None:
+            continue
+        if package == "cupy-cuda13x" and devices.driver and _numbers(devices.driver) < CUDA13_DRIVER:
+            remedy = f"pip install 'evoengine[cuda12]': the driver knows CUDA {devices.driver} only"
+            return Finding(name="CuPy", state="missing", found=f"{package} {version}", remedy=remedy, exit_code=ToolchainError.exit_code)
+        return Finding(name="CuPy", state="ok", found=f"{package} {version}")
+    return Finding(name="CuPy", state="missing", found="not installed", remedy=INSTALL, exit_code=ToolchainError.exit_code)
+
+
+def _toolchain() -> Toolchain:
+    """What a real compiler process finds; one that does not start is a finding, too."""
+    try:
+        return asyncio.run(toolchain())
+    except EvoError as error:
+        return Toolchain(problem=str(error))
+
+
+def _compiler(found: Toolchain) -> Iterator[Finding]:
+    code = ToolchainError.exit_code
+    if found.nvrtc and not found.problem:
+        archs = f"sm_{min(found.architectures)} to sm_{max(found.architectures)}" if found.architectures else "no architectures named"
+        yield Finding(name="compiler", state="ok", found=f"NVRTC {found.nvrtc}, {archs} ({found.library})")
+    else:
+        problem = (found.problem.strip() or "it says nothing").splitlines()[-1]
+        yield Finding(
+            name="compiler", state="missing", found=f"NVRTC {found.nvrtc or 'does not start'}: {problem}", remedy=INSTALL, exit_code=code
+        )
+    if found.missing:
+        yield Finding(name="headers", state="missing", found=f"{', '.join(found.missing)} not found", remedy=INSTALL, exit_code=code)
+    elif found.headers:
+        yield Finding(name="headers", state="ok", found=f"{len(found.headers)} from {found.source}")
+    if found.nvrtc and not found.confined:
+        remedy = "Linux 5.13 or later with Landlock; until then only the check of includes keeps a kernel from reading files"
+        yield Finding(name="confinement", state="absent", found="compiler processes may open any file", remedy=remedy)
+
+
+def _endpoint(environ: Mapping[str, str], connect: bool) -> Finding:
+    url = environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+    key = environ.get("OPENAI_API_KEY", "").strip()
+    if not key and not environ.get("OPENAI_BASE_URL"):
+        remedy = "set OPENAI_API_KEY (and OPENAI_BASE_URL for another endpoint) to have a model propose kernels; the tuner needs none"
+        return Finding(name="model endpoint", state="absent", found="OPENAI_API_KEY is not set", remedy=remedy)
+    shown = f"{_without_secrets(url)}, {'a key is set' if key else 'no key'}"
+    if not connect:
+        return Finding(name="model endpoint", state="ok", found=f"{shown}; not asked (--connect asks it)")
+    problem = probe(url, key)
+    if problem:
+        return Finding(
+            name="model endpoint", state="absent", found=f"{shown}; {problem}", remedy="check OPENAI_BASE_URL and OPENAI_API_KEY"
+        )
+    return Finding(name="model endpoint", state="ok", found=f"{shown}; it answers")
+
+
+def _folder(name: str, folder: Path, elsewhere: str) -> Finding:
+    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    code = StoreError.exit_code
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return Finding(
+            name=name,
+            state="missing",
+            found=f"{folder}: {there} cannot be written",
+            remedy=f"make it writable; {elsewhere}",
+            exit_code=code,
+        )
+    free = shutil.disk_usage(there).free
+    words = f"{folder}: {free / 2**30:.1f} GiB free"
+    if free < LOW_SPACE_BYTES:
+        return Finding(name=name, state="missing", found=words, remedy=f"make room; {elsewhere}", exit_code=code)
+    return Finding(name=name, state="ok", found=words)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _without_secrets(url: str) -> str:
+    """`url` without a user, a password or a query."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.split('?')[0].rpartition('@')[2]}" if rest else url

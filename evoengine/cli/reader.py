@@ -1,0 +1,140 @@
+"""Reads a stored run into rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evoengine.config import RunConfig
+from evoengine.errors import UsageError
+from evoengine.paths import RunPaths
+from evoengine.population.elites import Population
+from evoengine.records import Elite, Outcome, RunInfo, Verdict
+from evoengine.report.export import Exports
+from evoengine.report.rows import RunRows, TrialDetail, VerdictRow, elite_row, name_of, trial_detail, trial_row, verdict_row
+from evoengine.seams import ProposalRow
+from evoengine.seams import VerdictRow as StoredVerdict
+from evoengine.store.run_folder import RunFolder, open_run
+from evoengine.task import Task
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What the stored trials come to: settled ones in order, and the elites after them."""
+
+    outcomes: list[Outcome]  # as they count: after the verdict of a fresh process where there is one
+    elites: tuple[Elite, ...]
+
+
+class RunReader:
+    """A run opened for reading; it may be live."""
+
+    def __init__(self, paths: RunPaths) -> None:
+        """Raises StoreError."""
+        self.folder: RunFolder = open_run(paths, read_only=True)
+        self.paths = paths
+
+    def close(self) -> None:
+        """Lets the database go."""
+        self.folder.close()
+
+    def __enter__(self) -> RunReader:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def info(self) -> RunInfo:
+        """What the run was started with."""
+        found = self.folder.store.get(RunInfo)
+        if found is None:
+            raise UsageError(f"{self.paths.root}: the run has not begun yet: its device is still being brought up")
+        return found
+
+    def exports(self) -> Exports:
+        """The writer of its readable files."""
+        return Exports(self.paths, self.folder.store, self.info)
+
+    def fold(self) -> Folded:
+        """The same fold as the engine's: in order, up to the first trial that is still open."""
+        population = Population(RunConfig.model_validate(self.info.config).places)
+        outcomes: list[Outcome] = []
+        for trial, light in self.folder.store.trials():
+            if trial != len(outcomes) or light.outcome is None:
+                break
+            if light.reverified is None and population.would_take_place(light.outcome):
+                break
+            population.tell(light.outcome, light.reverified)
+            outcomes.append(light.outcome.after(light.reverified))
+        return Folded(outcomes, population.elites)
+
+    def verdict_of(self, trial: int) -> Verdict | None:
+        """The verdict that counts; None where there is none yet."""
+        store = self.folder.store
+        row = store.get(StoredVerdict, trial, 1) or store.get(StoredVerdict, trial, 0)
+        return row.verdict if row else None
+
+    def rows(self, ended: str = "", with_trials: bool = True) -> RunRows:
+        """The run as a person sees it."""
+        info, folded = self.info, self.fold()
+        places = {elite.outcome.trial: elite.place for elite in folded.elites}
+        store = self.folder.store
+        return RunRows(
+            name=info.name,
+            folder=str(self.paths.root),
+            task=str(info.task.get("name", "")),
+            generator=str(info.config.get("generator", "")),
+            device=str((info.environment or {}).get("device", "")),
+            created=info.created,
+            version=info.version,
+            budget=int(info.config.get("trials", 0)),
+            settled=len(folded.outcomes),
+            ended=ended,
+            counts=_counts(folded.outcomes),
+            usage=store.spent(),
+            baselines=info.baselines,
+            elites=tuple(elite_row(elite, self.verdict_of(elite.outcome.trial)) for elite in folded.elites),
+            trials=tuple(trial_row(outcome, places.get(outcome.trial)) for outcome in folded.outcomes) if with_trials else (),
+        )
+
+    def trial(self, number: int) -> TrialDetail:
+        """One trial whole; raises UsageError for one that is not settled."""
+        folded, store = self.fold(), self.folder.store
+        if not 0 <= number < len(folded.outcomes):
+            known = f"0 to {len(folded.outcomes) - 1} are settled" if folded.outcomes else "none is settled yet"
+            raise UsageError(f"no trial {number} in run {self.info.name}: {known}")
+        stored = store.get(ProposalRow, number)
+        first = self._verdict_row(number, 0)
+        assert stored is not None and first is not None  # it is settled
+        places = {elite.outcome.trial: elite.place for elite in folded.elites}
+        row = trial_row(folded.outcomes[number], places.get(number))
+        usages = [reply.usage for reply in self.exports().replies(number)]
+        return trial_detail(row, stored.proposal, usages, (first, self._verdict_row(number, 1)))
+
+    def _verdict_row(self, number: int, part: int) -> VerdictRow | None:
+        store = self.folder.store
+        stored, proposed = store.get(StoredVerdict, number, part), store.get(ProposalRow, number)
+        if stored is None or proposed is None:
+            return None
+        proposal = proposed.proposal
+        return verdict_row(stored.verdict, name_of(proposal.label, number), proposal.tunables, Task.model_validate(self.info.task).target)
+
+
+def rebuild(paths: RunPaths) -> int:
+    """Writes all readable files of a run anew from its store; how many trials there were."""
+    with RunReader(paths) as reader:
+        exports, folded = reader.exports(), reader.fold()
+        exports.config()
+        exports.elites(folded.elites)
+        for outcome in folded.outcomes:
+            exports.trial(outcome.trial)
+        return len(folded.outcomes)
+
+
+def _counts(outcomes: list[Outcome]) -> dict[str, int]:
+    from evoengine.population.summary import Summary
+
+    summary = Summary()
+    for outcome in outcomes:
+        summary.tell(outcome)
+    return {status.value: count for status, count in summary.counts.items()}

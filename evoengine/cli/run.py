@@ -1,0 +1,78 @@
+"""`evoengine run TASK`: one search from its first trial."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evoengine.cli.run_argument import RUNS_DIR
+
+if TYPE_CHECKING:
+    from evoengine.wiring import Choice
+
+
+class GeneratorChoice(StrEnum):
+    """config.GeneratorName, which is not imported here because it would cost the help 100 ms."""
+
+    openai = "openai"
+    tune = "tune"
+    replay = "replay"
+
+
+def run(
+    task: Annotated[str, typer.Argument(help="A task file, or the name of a packaged task; see `evoengine tasks`.")],
+    name: Annotated[str | None, typer.Option("--run", metavar="NAME", help="The run's name; by default the task's with the time.")] = None,
+    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    trials: Annotated[int | None, typer.Option(min=1, help="The budget, starting kernels included; by default the task's.")] = None,
+    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    generator: Annotated[
+        GeneratorChoice | None, typer.Option(help="Who proposes kernels; by default openai with a key, else tune.")
+    ] = None,
+    replay_from: Annotated[str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model that is asked.")] = None,
+    cost_cap: Annotated[
+        float | None, typer.Option(min=0, metavar="USD", help="No reply is asked for beyond this; by default the task's.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cuda or cuda:N.")] = "auto",
+    kernel: Annotated[list[str] | None, typer.Option(metavar="FILE", help="A starting kernel in place of the task's; repeatable.")] = None,
+    in_flight: Annotated[int | None, typer.Option(min=1, help="Trials under way at once.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
+) -> None:
+    """Search for faster kernels until the budget of trials is spent.
+
+    Ctrl-C stops; what is committed is kept and the command that resumes is printed.
+    """
+    import os
+
+    from evoengine import wiring
+    from evoengine.cli.run_argument import find_run
+    from evoengine.cli.search import search
+
+    choice = wiring.choose(
+        task,
+        trials=trials,
+        seed=seed,
+        generator=generator.value if generator else None,
+        model=model,
+        device=device,
+        kernels=kernel or [],
+        in_flight=in_flight,
+        cost_cap_usd=cost_cap,
+        replay_from=find_run(replay_from, runs_dir).root if replay_from else None,
+        environ=os.environ,
+    )
+    if wiring.find_device(choice.config.device) is None:
+        raise typer.Exit(_compile_only(choice, json))
+    paths = wiring.new_run_paths(runs_dir, name, choice.task)
+    raise typer.Exit(search(paths, lambda observe, stop, drop: wiring.start_run(choice, paths, observe, stop, drop), json))
+
+
+def _compile_only(choice: Choice, as_json: bool) -> int:
+    from evoengine import candidate
+    from evoengine.cli.without_gpu import compile_and_report
+
+    kernels = [(seed.label, candidate.parse(seed.source or "", seed.label)) for seed in choice.seeds]
+    return compile_and_report(choice.task, choice.task_path, kernels, as_json)

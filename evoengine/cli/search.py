@@ -1,0 +1,146 @@
+"""Runs a search that a person watches and may interrupt."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from evoengine.cli import output
+from evoengine.cli.reader import RunReader
+from evoengine.cli.run_argument import resume_command, show_command
+from evoengine.errors import EvoError
+from evoengine.events import Event, Observer, RunEnded
+from evoengine.paths import RunPaths
+from evoengine.records import Verdict
+from evoengine.report import as_json
+from evoengine.report.exporter import Exporter
+from evoengine.report.live import LiveView
+from evoengine.report.plain import PlainView
+from evoengine.report.rows import RunRows
+from evoengine.report.tables import elites_table, run_head
+from evoengine.seams import Store
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+STOPPING = "stopping; replies under way are waited for, press again to drop them"
+DROPPING = "dropping the replies under way; press again to leave at once"
+
+Begin = Callable[[Observer, asyncio.Event, asyncio.Event], Awaitable[RunEnded]]
+
+
+class _Reading:
+    """The run's store, opened for reading when it is first needed: before that it may not exist."""
+
+    def __init__(self, paths: RunPaths) -> None:
+        self._paths = paths
+        self._reader: RunReader | None = None
+
+    def reader(self) -> RunReader:
+        if self._reader is None:
+            self._reader = RunReader(self._paths)
+        return self._reader
+
+    def store(self) -> Store:
+        return self.reader().folder.store
+
+    def verdict_of(self, trial: int) -> Verdict | None:
+        return self.reader().verdict_of(trial)
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+
+def search(paths: RunPaths, begin: Begin, as_json_wanted: bool) -> int:
+    """Runs `begin` to its end with a view on stderr; the result on stdout; the exit code."""
+    reading = _Reading(paths)
+    stopped: list[signal.Signals] = []
+    try:
+        view = _view(reading)
+        with view:
+            exporter = Exporter(paths, reading.store, view)
+
+            def observe(event: Event) -> None:
+                exporter(event)
+                view(event)
+
+            ended = asyncio.run(_interruptible(begin, observe, stopped))
+        _finish(paths, ended, as_json_wanted)
+    except (EvoError, KeyboardInterrupt):
+        _say_how_to_resume(paths)
+        raise
+    finally:
+        reading.close()
+    return INTERRUPTED if stopped and not ended.complete else 0
+
+
+def _view(reading: _Reading) -> LiveView | PlainView:
+    console = output.messages()
+    if console.is_terminal and not console.is_dumb_terminal:
+        return LiveView(console, time.monotonic, reading.verdict_of)
+    return PlainView(output.say, time.monotonic)
+
+
+async def _interruptible(begin: Begin, observe: Observer, stopped: list[signal.Signals]) -> RunEnded:
+    stop, drop = asyncio.Event(), asyncio.Event()
+    with _signals(stop, drop, stopped):
+        return await begin(observe, stop, drop)
+
+
+@contextmanager
+def _signals(stop: asyncio.Event, drop: asyncio.Event, stopped: list[signal.Signals]) -> Iterator[None]:
+    """The first SIGINT or SIGTERM stops, the second drops; a third does what it does to any program."""
+    loop = asyncio.get_running_loop()
+
+    def handle(number: signal.Signals) -> None:
+        stopped.append(number)
+        if len(stopped) == 1:
+            stop.set()
+            output.say(STOPPING)
+        else:
+            drop.set()
+            release()
+            output.say(DROPPING)
+
+    def release() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, handle, number)
+    try:
+        yield
+    finally:
+        release()
+
+
+def _finish(paths: RunPaths, ended: RunEnded, as_json_wanted: bool) -> None:
+    with RunReader(paths) as reader:
+        rows = reader.rows(ended.reason, with_trials=as_json_wanted)
+        try:
+            exports = reader.exports()
+            exports.config()
+            exports.elites(reader.fold().elites)
+        except OSError as error:
+            output.say(f"the readable files could not be written: {error}; `evoengine export` rebuilds them")
+    if as_json_wanted:
+        print(as_json.dumps(rows))
+    else:
+        _print_end(rows)
+    output.say(f"files: {paths.root} (elites/ holds the winners); look closer: {show_command(paths)}")
+    if not ended.complete:
+        _say_how_to_resume(paths)
+
+
+def _print_end(rows: RunRows) -> None:
+    console = output.results()
+    console.print(run_head(rows))
+    console.print()
+    console.print(elites_table(rows.elites))
+
+
+def _say_how_to_resume(paths: RunPaths) -> None:
+    if paths.database.is_file():
+        output.say(f"resume with: {resume_command(paths)}")

@@ -1,0 +1,39 @@
+"""`evoengine show RUN`: what a run has found; the run may be live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evoengine.cli.run_argument import RUNS_DIR
+
+LAST = 30  # trials shown without --all: what fits on a screen
+
+
+def show(
+    run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
+    trial: Annotated[int | None, typer.Option(min=0, help="One trial whole: errors of every case, resources, times.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help=f"All trials, not the last {LAST}.")] = False,
+    source: Annotated[bool, typer.Option("--source", help="With --trial: print the kernel's source alone.")] = False,
+    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    json: Annotated[bool, typer.Option("--json", help="JSON on stdout; always holds all trials.")] = False,
+) -> None:
+    """Show a run: its elites and trials, or one trial whole."""
+    from evoengine.cli import output
+    from evoengine.cli.reader import RunReader
+    from evoengine.cli.run_argument import find_run
+    from evoengine.report import as_json
+    from evoengine.report.tables import run_report, trial_report
+
+    with RunReader(find_run(run, runs_dir)) as reader:
+        if trial is None:
+            rows = reader.rows()
+            output.give(json, lambda: as_json.dumps(rows), lambda: run_report(rows, None if everything else LAST))
+            return
+        detail = reader.trial(trial)
+        if source:
+            print(detail.source or "", end="")
+        else:
+            output.give(json, lambda: as_json.dumps(detail), lambda: trial_report(detail))

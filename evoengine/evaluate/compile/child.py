@@ -1,0 +1,185 @@
+"""A compiler process as its parent sees it: started, asked, watched, killed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import signal
+import sys
+from collections import deque
+from pathlib import Path
+
+from evoengine.errors import ToolchainError, WorkerError
+from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
+from evoengine.evaluate.compile.wire import MAX_LINE_BYTES, Answer, Hello, Request
+
+START_TIMEOUT_S = 60.0  # 0.5 s on an idle machine; unpacking headers on a slow disk takes longer
+_WATCH_EVERY_S = 0.05
+_NEAR_LIMIT = 0.8  # a process that dies with so much of its memory in use is taken to have died of it
+_LAST_WORDS = 20  # lines of the compiler's own output that are kept
+
+# What a compiler needs of the environment. Keys and tokens are not among it.
+_ENVIRONMENT = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "XDG_CACHE_HOME", "EVOENGINE_CACHE_DIR"}
+_ENVIRONMENT_PREFIXES = ("PYTHON", "COV_CORE_", "COVERAGE_")
+_CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
+
+
+class Killed(Exception):  # noqa: N818 - the pool decides what it means
+    """Somebody else ended the process while it worked."""
+
+
+class CompilerProcess:
+    """One process in a process group of its own. After anything but an answer it is dead."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.toolchain = Toolchain()
+        self.size_bytes = 0
+        self._killed = False
+        self._next_id = 1
+        self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._listener = asyncio.create_task(self._listen())
+
+    @classmethod
+    async def start(cls) -> CompilerProcess:
+        """A process that is ready to compile; raises ToolchainError where it says it cannot, WorkerError where it says nothing."""
+        environment = {key: value for key, value in os.environ.items() if key in _ENVIRONMENT or key.startswith(_ENVIRONMENT_PREFIXES)}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "evoengine.evaluate.compile.worker",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            limit=MAX_LINE_BYTES,
+            env=environment,
+        )
+        child = cls(process)
+        ready = False
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                line = await child._line()
+            if not line:
+                child.kill()
+                raise WorkerError(f"a compiler process ended at its start{await child._post_mortem()}")
+            child.toolchain = Hello.model_validate_json(line).toolchain
+            ready = True
+        except TimeoutError:
+            raise WorkerError(f"a compiler process was not ready after {START_TIMEOUT_S:.0f} s{child._said()}") from None
+        finally:
+            if not ready:
+                await child.end()
+        return child
+
+    def usable(self) -> None:
+        """Returns when the process can compile; raises ToolchainError with what to do."""
+        if self.toolchain.problem:
+            raise ToolchainError(self.toolchain.problem)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return self.process.returncode is None and not self._killed
+
+    async def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
+        """What became of `unit`, and its cubin. Over its limits, or cancelled, the process is killed and gone."""
+        request = Request(id=self._next_id, unit=unit)
+        self._next_id += 1
+        answered = False
+        try:
+            try:
+                async with asyncio.timeout(unit.timeout_s):
+                    line, peak_bytes = await self._ask(request)
+            except TimeoutError:
+                await self.end()
+                return Built(status="timeout", log=f"{unit.name}: compiling took longer than {unit.timeout_s:g} s"), b""
+            if not line:
+                return await self._died(unit, peak_bytes), b""
+            answer = Answer.model_validate_json(line)
+            if answer.id != request.id or answer.built is None:
+                raise WorkerError(f"a compiler process failed on {unit.name}: expected an answer to {request.id}, got one to {answer.id}\n{answer.fault}")
+            answered = True
+            self.size_bytes = self._bytes("VmSize")
+            return answer.built, base64.b64decode(answer.cubin)
+        finally:
+            if not answered:
+                self.kill()
+
+    async def _ask(self, request: Request) -> tuple[bytes, int]:
+        """The answer's line (empty when the process died) and the most memory seen meanwhile."""
+        assert self.process.stdin
+        reading = asyncio.create_task(self._line())
+        peak_bytes = 0
+        try:
+            with contextlib.suppress(ConnectionError):  # it died before it read: the empty line below says so
+                self.process.stdin.write(request.model_dump_json().encode() + b"\n")
+                await self.process.stdin.drain()
+            while not (await asyncio.wait({reading}, timeout=_WATCH_EVERY_S))[0]:
+                peak_bytes = max(peak_bytes, self._bytes("VmPeak"))
+            return reading.result(), peak_bytes
+        finally:
+            if not reading.done():
+                reading.cancel()
+
+    async def _line(self) -> bytes:
+        assert self.process.stdout
+        try:
+            line = await self.process.stdout.readline()
+        except (ValueError, ConnectionError):  # longer than MAX_LINE_BYTES, or the pipe broke
+            return b""
+        return line if line.endswith(b"\n") else b""
+
+    def _bytes(self, field: str) -> int:
+        """A figure of the process's address space; 0 when it is gone."""
+        try:
+            status = Path(f"/proc/{self.process.pid}/status").read_text()
+        except OSError:
+            return 0
+        return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(f"{field}:")), 0)
+
+    async def _died(self, unit: CompileUnit, peak_bytes: int) -> Built:
+        self.kill()
+        words = await self._post_mortem()
+        code = self.process.returncode or 0
+        if "out of memory" in words or "bad_alloc" in words or peak_bytes > _NEAR_LIMIT * unit.memory_bytes:
+            return Built(status="out_of_memory", log=f"{unit.name}: compiling took more than {unit.memory_bytes} bytes of memory")
+        if -code not in _CRASHES:
+            raise Killed(f"a compiler process ended while it compiled {unit.name}{words}")
+        return Built(status="compile_error", log=f"{unit.name}: error: the compiler itself crashed on this source ({signal.Signals(-code).name}); write it differently")
+
+    async def _post_mortem(self) -> str:
+        await self.process.wait()
+        await asyncio.wait({self._listener}, timeout=1.0)
+        code = self.process.returncode or 0
+        cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return f" ({cause}){self._said()}"
+
+    def _said(self) -> str:
+        return "; it said: " + " | ".join(self._last_words) if self._last_words else ""
+
+    async def _listen(self) -> None:
+        """Drains what the compiler prints; a full pipe would stop it."""
+        assert self.process.stderr
+        while chunk := await self.process.stderr.read(4096):
+            for line in chunk.decode("utf-8", "replace").splitlines():
+                self._last_words.append(line[:300])
+
+    def kill(self) -> None:
+        """Kills the process and all that it started; does not wait."""
+        self._killed = True
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+    async def end(self) -> None:
+        """Kills the process and waits until it is gone."""
+        self.kill()
+        await self.process.wait()
+        await self._listener
+        if self.process.stdin:
+            self.process.stdin.close()
+            with contextlib.suppress(ConnectionError):
+                await self.process.stdin.wait_closed()

@@ -1,0 +1,150 @@
+"""A pool of compiler processes with a cache in front of it.
+
+Whatever a source does to its compiler is a result. A process that was killed, for its
+time, its memory or because nobody waits for it any more, is replaced by a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from evoengine import atomic
+from evoengine.errors import WorkerError
+from evoengine.evaluate.compile.cache import CompileCache, key_of
+from evoengine.evaluate.compile.child import CompilerProcess, Killed
+from evoengine.evaluate.compile.includes import IncludeRefused, check_includes
+from evoengine.evaluate.compile.unit import Built, CompileResult, CompileUnit, Toolchain
+from evoengine.paths import cache_dir
+
+__all__ = ["CompilePool", "CompileResult", "CompileUnit", "toolchain"]
+
+# NVRTC gives back what a compilation took (0.47 GiB remain after libcu++); far more than that is a leak.
+_RETIRE_ABOVE_BYTES = 1536 * 1024 * 1024
+
+
+def _say_nothing(_: str) -> None:
+    """Nobody listens."""
+
+
+class CompilePool:
+    """At most `workers` compilations at once; each process serves until it has to be killed."""
+
+    def __init__(self, workers: int, folder: Path | None = None, warn: Callable[[str], None] = _say_nothing) -> None:
+        if workers < 1:
+            raise ValueError(f"workers must be >= 1, got {workers}")
+        self.cache = CompileCache(folder if folder is not None else cache_dir() / "cubins", warn)
+        self.toolchain = Toolchain()
+        self._idle: list[CompilerProcess] = []
+        self._all: set[CompilerProcess] = set()
+        self._slots = asyncio.Semaphore(workers)
+        self._starting = asyncio.Lock()
+        self._unkept: tempfile.TemporaryDirectory[str] | None = None
+        self._unkept_count = 0
+        self._closed = False
+
+    async def start(self) -> str:
+        """The version of NVRTC, with the first process ready; raises ToolchainError where there is no usable compiler."""
+        async with self._starting:
+            if not self.toolchain.fingerprint:
+                async with self._process() as process:
+                    self.toolchain = process.toolchain
+        return self.toolchain.nvrtc
+
+    async def compile(self, unit: CompileUnit) -> CompileResult:
+        """What became of `unit`; only faults of the machine are exceptions. Cancelled, it leaves no work behind."""
+        started = time.monotonic()
+        try:
+            check_includes(unit.code, unit.name)
+        except IncludeRefused as refused:
+            return CompileResult(status="refused", log=str(refused))
+        await self.start()
+        stored = self.cache.find(key_of(unit, self.toolchain.fingerprint))
+        if stored is not None:
+            return stored.model_copy(update={"seconds": time.monotonic() - started})
+        built, cubin, fingerprint = await self._build(unit)
+        path = self.cache.keep(key_of(unit, fingerprint), built, cubin)
+        if cubin and path is None:
+            path = self._keep_for_now(cubin)
+        return CompileResult(**dict(built), cubin_path=path or "", seconds=time.monotonic() - started)
+
+    async def close(self) -> None:
+        """Ends every process and forgets what was not kept; safe at any time and more than once."""
+        self._closed = True
+        await asyncio.gather(*(process.end() for process in self._all))
+        self._all.clear()
+        self._idle.clear()
+        if self._unkept is not None:
+            self._unkept.cleanup()
+            self._unkept = None
+
+    async def _build(self, unit: CompileUnit) -> tuple[Built, bytes, str]:
+        """A process that somebody else killed says nothing about the source: one more try."""
+        try:
+            return await self._build_once(unit)
+        except Killed:
+            self._refuse_when_closed()
+        try:
+            return await self._build_once(unit)
+        except Killed as killed:
+            raise WorkerError(f"{killed}; this happened twice, see whether the machine is short of memory") from None
+
+    async def _build_once(self, unit: CompileUnit) -> tuple[Built, bytes, str]:
+        async with self._process() as process:
+            built, cubin = await process.compile(unit)
+            return built, cubin, process.toolchain.fingerprint
+
+    @contextlib.asynccontextmanager
+    async def _process(self) -> AsyncIterator[CompilerProcess]:
+        """A process for one compilation, an idle one or a new one."""
+        async with self._slots:
+            process = await self._take()
+            try:
+                yield process
+            finally:
+                if process.alive and process.size_bytes < _RETIRE_ABOVE_BYTES and not self._closed:
+                    self._idle.append(process)
+                else:
+                    process.kill()
+
+    async def _take(self) -> CompilerProcess:
+        self._refuse_when_closed()
+        await self._bury()
+        while self._idle:
+            process = self._idle.pop()
+            if process.alive:
+                return process
+        process = await CompilerProcess.start()
+        self._all.add(process)
+        process.usable()
+        self._refuse_when_closed()
+        return process
+
+    async def _bury(self) -> None:
+        for process in [item for item in self._all if not item.alive]:
+            self._all.discard(process)
+            await process.end()
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise WorkerError("the compile pool was closed")
+
+    def _keep_for_now(self, cubin: bytes) -> str:
+        """A path in a folder of this pool, for what the cache could not keep."""
+        if self._unkept is None:
+            self._unkept = tempfile.TemporaryDirectory(prefix="evoengine-cubins-")
+        self._unkept_count += 1
+        path = Path(self._unkept.name) / f"{self._unkept_count}.cubin"
+        atomic.write_bytes(path, cubin)
+        return str(path)
+
+
+async def toolchain() -> Toolchain:
+    """What a compiler process of this machine finds; asked of a real one."""
+    process = await CompilerProcess.start()
+    await process.end()
+    return process.toolchain

@@ -1,0 +1,35 @@
+"""Folders that are replaced as a whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from evoengine import atomic
+
+
+def replace_folder(folder: Path, files: Mapping[str, str]) -> None:
+    """Makes `folder` hold exactly `files`: a reader sees all of the old ones or all of the new ones."""
+    fresh, stale = _beside(folder, "new"), _beside(folder, "old")
+    for left_over in (fresh, stale):
+        remove(left_over)
+    for name, text in files.items():
+        atomic.write_text(fresh / name, text)
+    if folder.exists() or folder.is_symlink():
+        os.replace(folder, stale)
+    os.replace(fresh, folder)
+    remove(stale)
+
+
+def remove(path: Path) -> None:
+    """Takes away whatever is at `path`; a link itself, never what it points to."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.is_dir():
+        shutil.rmtree(path)
+
+
+def _beside(folder: Path, word: str) -> Path:
+    return folder.with_name(f".{folder.name}.{word}")

@@ -1,0 +1,47 @@
+"""Where a kernel comes from: its parents, up to the starting kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evoengine.records import Frozen, Interval, Proposal, Status
+from evoengine.report.rows import VerdictOf, name_of, speedup_of
+
+
+class Ancestor(Frozen):
+    """One trial of a lineage."""
+
+    trial: int
+    operator: str
+    parents: tuple[int, ...]
+    name: str
+    tunables: dict[str, int]
+    status: Status | None
+    score: Interval | None
+    speedup: Interval | None
+    insight: str
+
+
+def lineage(trial: int, proposal_of: Callable[[int], Proposal | None], verdict_of: VerdictOf) -> tuple[Ancestor, ...]:
+    """`trial` and all of its ancestors, the youngest first, each once."""
+    found: dict[int, Ancestor] = {}
+    waiting = [trial]
+    while waiting:
+        number = waiting.pop()
+        proposal = proposal_of(number)
+        if number in found or proposal is None:
+            continue
+        verdict = verdict_of(number)
+        found[number] = Ancestor(
+            trial=number,
+            operator=proposal.operator,
+            parents=proposal.parents,
+            name=name_of(proposal.label, number),
+            tunables=proposal.tunables,
+            status=verdict.status if verdict else None,
+            score=verdict.score if verdict else None,
+            speedup=speedup_of(verdict.score) if verdict else None,
+            insight=proposal.insight,
+        )
+        waiting += proposal.parents
+    return tuple(found[number] for number in sorted(found, reverse=True))

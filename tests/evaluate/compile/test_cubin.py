@@ -1,0 +1,107 @@
+import struct
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evoengine.evaluate.compile import cubin, ptxas_log
+from evoengine.evaluate.compile.headers import find_headers
+from evoengine.evaluate.compile.nvrtc import Compiler, load
+from evoengine.evaluate.compile.unit import CompileUnit
+from tests.evaluate.compile.kernels import COPY, VARIED, VARIED_KERNELS
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Compiler:
+    loaded = load()
+    return Compiler(loaded, find_headers(loaded.version).folders)
+
+
+def raw(compiler: Compiler, code: str, kernels: tuple[str, ...], arch: str) -> tuple[bytes, str, dict[str, str]]:
+    """The cubin, the log as it came, and the kernels' names."""
+    unit = CompileUnit(code=code, arch=arch, kernels=kernels)
+    program = compiler.nvrtc.createProgram(code, unit.name, [], [])
+    for kernel in kernels:
+        compiler.nvrtc.addNameExpression(program, kernel)
+    compiler.nvrtc.compileProgram(program, compiler.options(unit, arch))
+    names = {kernel: compiler.nvrtc.getLoweredName(program, kernel) for kernel in kernels}
+    return compiler.nvrtc.getCUBIN(program), compiler.nvrtc.getProgramLog(program), names
+
+
+@pytest.fixture(scope="module")
+def whole(compiler: Compiler) -> bytes:
+    return cubin.completed(raw(compiler, VARIED, VARIED_KERNELS, "sm_90")[0])
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90", "sm_90a"])
+def test_cubin_and_assembler_agree_on_every_kernel(arch: str, compiler: Compiler) -> None:
+    data, log, names = raw(compiler, VARIED, VARIED_KERNELS, arch)
+    facts, reports = cubin.kernels(cubin.completed(data)), ptxas_log.reports(log)
+    assert set(facts) == set(reports) == set(names.values())
+    for name, fact in facts.items():
+        report = reports[name]
+        assert fact.registers == report.registers
+        assert fact.local_bytes >= report.stack_bytes
+        assert fact.static_shared_bytes in (report.static_shared_bytes, report.static_shared_bytes + cubin.reserved_shared_bytes(arch))
+    spilling, calling = reports[names["spilling"]], facts[names["calling"]]
+    assert spilling.spill_store_bytes > 0
+    assert spilling.spill_load_bytes > 0
+    assert reports[names["empty"]].spill_store_bytes == 0
+    assert calling.local_bytes >= 400  # helper's array
+    assert calling.static_shared_bytes == 800 + cubin.reserved_shared_bytes(arch)
+
+
+def test_parameter_sizes_are_those_of_the_source(whole: bytes) -> None:
+    facts = cubin.kernels(whole)
+    mixed = next(fact for name, fact in facts.items() if "mixedILi64" in name)
+    assert mixed.params == (32, 8, 4, 1, 8, 2)
+    assert facts["_Z5emptyv"].params == ()
+    assert facts["plain"].params == (8,)
+
+
+def test_the_byte_that_the_binding_drops_is_put_back(compiler: Compiler) -> None:
+    data, _, _ = raw(compiler, COPY, ("copy",), "sm_89")
+    completed = cubin.completed(data)
+    offset, size, count = struct.unpack_from("<Q", completed, 0x20)[0], *struct.unpack_from("<HH", completed, 0x36)
+    assert len(completed) == offset + size * count
+    assert cubin.completed(completed) == completed
+    assert cubin.completed(b"short") == b"short"
+
+
+def test_the_code_digest_ignores_lines_and_sees_constants(compiler: Compiler) -> None:
+    def code_digest(code: str) -> str:
+        return cubin.code_digest(cubin.completed(raw(compiler, code, ("copy",), "sm_89")[0]))
+
+    assert code_digest(COPY) == code_digest("\n// a comment\n" + COPY)
+    assert code_digest(COPY) != code_digest(COPY.replace("a[i]", "a[i] * 2.5f"))
+    table = "__constant__ float table[4] = {1, 2, 3, 4};\n" + COPY.replace("a[i]", "a[i] * table[n & 3]")
+    assert code_digest(table) != code_digest(table.replace("3, 4}", "3, 5}"))
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fELF", b"not a cubin", bytes(4096), b"\x7fELF\x02\x01" + b"\xff" * 200])
+def test_what_is_no_cubin_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="expected (a cubin|section headers)"):
+        cubin.kernels(data)
+
+
+def test_every_truncation_is_refused(whole: bytes) -> None:
+    end_of_sections = struct.unpack_from("<Q", whole, 0x28)[0] + 64 * struct.unpack_from("<H", whole, 0x3C)[0]
+    for length in range(0, end_of_sections, 97):
+        with pytest.raises(ValueError, match="expected"):
+            cubin.kernels(whole[:length])
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 255)), min_size=1, max_size=8))
+def test_changed_bytes_end_in_a_value_error_or_in_facts(changes: list[tuple[int, int]], whole: bytes) -> None:
+    header_bytes = 64 * struct.unpack_from("<H", whole, 0x3C)[0]
+    start = struct.unpack_from("<Q", whole, 0x28)[0]
+    data = bytearray(whole)
+    for place, value in changes:
+        target = place % 64 if place % 3 == 0 else start + place % header_bytes if place % 3 == 1 else place % len(data)
+        data[target] = value
+    try:
+        cubin.kernels(bytes(data))
+        cubin.code_digest(bytes(data))
+    except ValueError as error:
+        assert "expected" in str(error)

@@ -1,0 +1,69 @@
+"""A worker program without a GPU: it speaks the wire and behaves as the job's cubin path says."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import time
+
+from evoengine.evaluate import lifeline
+from evoengine.evaluate.wire import REQUEST, Doing, Done, Failed, Ready, Start
+from evoengine.records import Environment, Status
+from evoengine.seams import Report
+
+ENVIRONMENT = Environment(
+    device="scripted:0 Scripted", kind="cuda", arch="sm_90", sm_count=1, max_shared_bytes=49152, l2_bytes=1, memory_bytes=1, versions={}
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fd", type=int, required=True)
+    lifeline.die_with_parent()
+    connection = socket.socket(fileno=parser.parse_args().fd)
+    send = lambda message: connection.sendall(message.model_dump_json().encode() + b"\n")  # noqa: E731
+    for line in connection.makefile("rb"):
+        request = REQUEST.validate_json(line)
+        if isinstance(request, Start):
+            if "raising" in request.task_path:
+                send(Failed(id=request.id, error="task", message="reference raised ValueError", traceback=""))
+                os._exit(0)
+            send(Ready(id=request.id, environment=ENVIRONMENT))
+            continue
+        behaviour = request.job.cases[0].cubin if request.job.cases else "correct"
+        send(Doing(id=request.id, what="checking small", candidate=not behaviour.startswith("ours")))
+        report, healthy = behave(behaviour)
+        send(Done(id=request.id - 1, report=Report(status=Status.cheat, reason="an answer to an earlier request"), healthy=True))
+        send(Done(id=request.id, report=report, healthy=healthy))
+        if not healthy:
+            os._exit(0)
+
+
+def behave(behaviour: str) -> tuple[Report, bool]:
+    """What the candidate, or this worker, does."""
+    match behaviour.removeprefix("ours "):
+        case "endless":
+            time.sleep(3600)
+        case "kills its worker":
+            print("last words", flush=True)
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "illegal access":
+            return Report(status=Status.crash, reason="an illegal memory access was encountered"), False
+        case "flood":
+            for _ in range(200):
+                sys.stdout.write("x" * 65536)
+            sys.stdout.flush()
+        case "child":  # something that would survive a kill of the worker alone
+            if os.fork() == 0:
+                time.sleep(3600)
+            time.sleep(3600)
+        case "wrong":
+            return Report(status=Status.wrong_result, reason="max abs error 1"), True
+    return Report(status=Status.correct), True
+
+
+if __name__ == "__main__":
+    main()

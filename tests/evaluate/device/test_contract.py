@@ -1,0 +1,224 @@
+"""What every device keeps, whatever a candidate does: one suite over all implementations."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evoengine import candidate as candidates
+from evoengine import task as tasks
+from evoengine.arch import DeviceLimits
+from evoengine.errors import TaskError, WorkerError
+from evoengine.evaluate.compile.pool import CompilePool
+from evoengine.evaluate.build import Builder
+from evoengine.evaluate.device.workers import WorkerDevice, cuda_device
+from evoengine.evaluate.probe import cuda_devices
+from evoengine.plan import CasePlan
+from evoengine.records import Status
+from evoengine.seams import CompiledCase, Device, Job
+from tests.evaluate.device.kernels import source
+
+TASK = """
+name: scale
+reference: scale.py:forward
+dims: {N: int}
+inputs: {x: {shape: [N], dtype: float32}}
+outputs: {out: {shape: [N], dtype: float32}}
+cases: {small: {N: 4096}}
+tiers: {fp32: {atol: 1e-6, rel_rmse: 1e-6}}
+objective: {cases: [small]}
+baselines: {torch: scale.py:forward}
+limits: {launch_s: 1.5, evaluate_s: 20}
+budget: {trials: 1}
+"""
+SCRIPTED = [sys.executable, "-m", "tests.evaluate.device.scripted_worker"]
+HAS_GPU = bool(cuda_devices().names)
+
+
+class Bench:
+    """One device under test, and jobs that it understands."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self.path = folder / "scale.yaml"
+        self.path.write_text(TASK)
+        (folder / "scale.py").write_text("def forward(x):\n    return x * 2\n")
+        self.task = tasks.load(self.path)
+        self.pool: CompilePool | None = None
+
+    def device(self) -> WorkerDevice:
+        return cuda_device(0) if self.kind == "cuda" else WorkerDevice(SCRIPTED)
+
+    async def job(self, behaviour: str) -> Job:
+        if self.kind == "scripted":
+            plan = CasePlan(case="small", hidden=False, macros={}, scratch={}, launches=())
+            return Job(cases=(CompiledCase(plan=plan, cubin=behaviour, functions={}),), tier="fp32")
+        if self.pool is None:
+            self.pool = CompilePool(2)
+            await self.pool.start()
+        candidate = candidates.parse(source(behaviour))
+        build = await Builder(self.task, self.pool).build(candidate, DeviceLimits("sm_90", 232448, 132), lambda _: None)
+        return Job(cases=build.cases, tier="fp32", baselines={"small": "torch"})
+
+    def play(self, scene: Callable[[Device], Awaitable[Any]]) -> Any:
+        """Runs `scene` with a started device, and closes everything."""
+
+        async def run() -> Any:
+            device = self.device()
+            try:
+                await device.start(self.task, str(self.path))
+                return await scene(device)
+            finally:
+                await device.close()
+                if self.pool is not None:
+                    await self.pool.close()
+
+        return asyncio.run(run())
+
+
+@pytest.fixture(params=["scripted", pytest.param("cuda", marks=pytest.mark.gpu)])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    if request.param == "cuda" and not HAS_GPU:
+        pytest.skip("needs a CUDA device")
+    return Bench(request.param, tmp_path)
+
+
+def run_in_turn(bench: Bench, *behaviours: str) -> list[Any]:
+    async def scene(device: Device) -> list[Any]:
+        return [await device.run(await bench.job(behaviour), lambda _: None) for behaviour in behaviours]
+
+    return bench.play(scene)
+
+
+def test_a_correct_candidate_is_correct(bench):
+    assert run_in_turn(bench, "correct")[0].status is Status.correct
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status"),
+    [("endless", Status.timeout), ("illegal access", Status.crash), ("wrong", Status.wrong_result), ("flood", Status.correct)],
+)
+def test_whatever_a_candidate_does_is_a_value_and_the_next_one_finds_a_healthy_device(bench, behaviour, status):
+    bad, good = run_in_turn(bench, behaviour, "correct")
+    assert bad.status is status, bad
+    assert status is Status.correct or bad.reason
+    assert good.status is Status.correct, good
+
+
+def test_what_a_candidate_prints_is_cut_to_a_few_kilobytes(bench):
+    assert len(run_in_turn(bench, "flood")[0].detail) <= 64 * 1024
+
+
+def test_a_fresh_process_has_run_no_other_candidate(bench):
+    async def scene(device: WorkerDevice) -> tuple[int, int, int]:
+        job = await bench.job("correct")
+        await device.run(job, lambda _: None)
+        first = device._worker._process.pid
+        await device.run(job, lambda _: None)
+        second = device._worker._process.pid
+        await device.run(job, lambda _: None, fresh=True)
+        return first, second, device._worker._process.pid
+
+    first, second, fresh = bench.play(scene)
+    assert first == second != fresh
+
+
+def test_a_cancelled_job_leaves_a_healthy_device(bench):
+    async def scene(device: Device) -> Any:
+        endless, correct = await bench.job("endless"), await bench.job("correct")
+        under_way = asyncio.create_task(device.run(endless, lambda _: None))
+        await asyncio.sleep(0.3)
+        under_way.cancel()
+        await asyncio.wait([under_way])
+        return await device.run(correct, lambda _: None)
+
+    assert bench.play(scene).status is Status.correct
+
+
+def test_closing_ends_every_process_and_may_be_repeated(bench):
+    async def scene(device: WorkerDevice) -> list[int]:
+        await device.run(await bench.job("correct"), lambda _: None)
+        worker, _ = await device._spare
+        pids = [device._worker._process.pid, worker._process.pid]
+        await device.close()
+        await device.close()
+        return pids
+
+    for pid in bench.play(scene):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+# ------------------------------------------------- faults that only a script can have
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Bench:
+    return Bench("scripted", tmp_path)
+
+
+def test_a_worker_that_dies_under_a_candidate_is_a_crash_with_its_last_words(scripted):
+    died, good = run_in_turn(scripted, "kills its worker", "correct")
+    assert died.status is Status.crash
+    assert "SIGSEGV" in died.reason
+    assert "last words" in died.detail
+    assert good.status is Status.correct
+
+
+def test_a_worker_that_dies_in_our_own_time_is_our_fault(scripted):
+    with pytest.raises(WorkerError, match="SIGSEGV"):
+        run_in_turn(scripted, "ours kills its worker")
+
+
+def test_a_kill_reaches_the_whole_process_group(scripted):
+    async def scene(device: WorkerDevice) -> int:
+        job = await scripted.job("child")
+        await device.run(job, lambda _: None)
+        return 0
+
+    before = _sleepers()
+    scripted.play(scene)
+    assert _sleepers() <= before
+
+
+def test_a_reference_that_raises_is_a_task_error(scripted, tmp_path):
+    async def start() -> None:
+        device = scripted.device()
+        try:
+            await device.start(scripted.task, "raising.yaml")
+        finally:
+            await device.close()
+
+    with pytest.raises(TaskError, match="reference raised ValueError"):
+        asyncio.run(start())
+
+
+def test_a_worker_program_that_does_not_start_says_so(scripted):
+    async def start() -> None:
+        device = WorkerDevice([sys.executable, "-c", "raise SystemExit('no such module')"])
+        try:
+            await device.start(scripted.task, "scale.yaml")
+        finally:
+            await device.close()
+
+    with pytest.raises(WorkerError, match="no such module"):
+        asyncio.run(start())
+
+
+def _sleepers() -> set[int]:
+    """The processes that run the scripted worker's program now."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if b"scripted_worker" in (folder / "cmdline").read_bytes() and "Z" not in (folder / "stat").read_text().split()[2]:
+                    found.add(int(folder.name))
+            except OSError:
+                continue
+    return found

@@ -1,0 +1,105 @@
+"""From source to verdict on a real GPU: every way to behave has its status."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from evoengine import candidate as candidates
+from evoengine import task as tasks
+from evoengine.evaluate.compile.pool import CompilePool
+from evoengine.evaluate.device.workers import cuda_device
+from evoengine.evaluate.local import LocalExecutor
+from evoengine.evaluate.probe import cuda_devices
+from evoengine.paths import find_kernel, find_task
+from evoengine.records import Status, Verdict
+from tests.evaluate.device.kernels import BODIES, source
+from tests.evaluate.device.test_contract import TASK
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not cuda_devices().names, reason="needs a CUDA device"),
+]
+
+EXPECTED = {
+    "correct": Status.correct,
+    "wrong": Status.wrong_result,
+    "endless": Status.timeout,
+    "illegal access": Status.crash,
+    "trap": Status.crash,
+    "assert": Status.crash,
+    "flood": Status.correct,
+    "misaligned": Status.crash,
+    "leaves a band out": Status.wrong_result,
+    "overwrites its input": Status.cheat,
+    "writes beyond": Status.cheat,
+    "leaves a NaN": Status.wrong_result,
+}
+
+
+def judge(task_path: Path, sources: list[str], fresh: bool = False) -> list[Verdict]:
+    """The verdicts of one executor, one after the other."""
+
+    async def run() -> list[Verdict]:
+        task = tasks.load(task_path)
+        executor = LocalExecutor(task, str(task_path), CompilePool(8), cuda_device(0))
+        try:
+            await executor.start()
+            return [await executor.evaluate(candidates.parse(text), lambda _: None, fresh) for text in sources]
+        finally:
+            await executor.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def scale(tmp_path: Path) -> Path:
+    (tmp_path / "scale.py").write_text("def forward(x):\n    return x * 2\n")
+    (tmp_path / "scale.yaml").write_text(TASK)
+    return tmp_path / "scale.yaml"
+
+
+def test_every_behaviour_has_its_status_and_the_next_candidate_is_judged_right(scale):
+    names = list(BODIES)
+    verdicts = judge(scale, [text for name in names for text in (source(name), source("correct"))])
+    found = {name: verdicts[2 * index].status for index, name in enumerate(names)}
+    assert found == EXPECTED
+    assert all(verdict.status is Status.correct for verdict in verdicts[1::2])
+
+
+def test_more_shared_memory_than_the_device_has_is_over_limits(scale):
+    (verdict,) = judge(scale, [source("correct", shared_bytes=300_000)])
+    assert verdict.status is Status.over_limits
+    assert "300000 bytes of shared memory" in verdict.reason
+
+
+def test_a_wrong_number_of_arguments_is_rejected_before_a_launch(scale):
+    (verdict,) = judge(scale, [source("correct").replace("args: [x, out, N]", "args: [x, out]")])
+    assert verdict.status is Status.rejected
+    assert "takes 3 parameters, its launch passes 2" in verdict.reason
+
+
+def test_a_baseline_against_itself_reads_one(tmp_path):
+    """A/A: a kernel that is torch's own multiplication, bound by memory, is as fast as torch's."""
+    (tmp_path / "scale.py").write_text("def forward(x):\n    return x * 2\n")
+    (tmp_path / "scale.yaml").write_text(TASK.replace("N: 4096", "N: 67108864"))
+    (verdict,) = judge(tmp_path / "scale.yaml", [source("correct")])
+    assert verdict.score is not None
+    assert 0.7 < verdict.score.value < 1.4
+
+
+@pytest.mark.parametrize("name", ["sdpa_v2b", "sdpa_v2c", "sdpa_v2c_wmma_qk", "sdpa_v2c_wmma", "sdpa_fp8", "sdpa_mma"])
+def test_every_attention_seed_is_correct_on_all_cases_in_its_tier(name):
+    (verdict,) = judge(find_task("sdpa_h200"), [find_kernel(name).read_text()])
+    assert verdict.status is Status.correct, verdict.reason
+    assert len(verdict.checks) == 8 and all(len(check.sets) == 9 for check in verdict.checks)
+    assert len(verdict.timings) == 5
+
+
+@pytest.mark.parametrize("name", ["layernorm", "matmul_fp16"])
+def test_the_other_tasks_have_correct_seeds(name):
+    (verdict,) = judge(find_task(name), [find_kernel(name).read_text()])
+    assert verdict.status is Status.correct, verdict.reason
