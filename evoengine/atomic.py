@@ -1,8 +1,7 @@
 """Files that are either whole or not there."""
 
-import os
-import tempfile
 from pathlib import Path
+from uuid import uuid4
 
 
 def write_text(path: Path, text: str) -> None:
@@ -13,11 +12,10 @@ def write_text(path: Path, text: str) -> None:
 def write_bytes(path: Path, data: bytes) -> None:
     """Puts `data` at `path` in one step: a reader sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    part = path.with_name(f".{path.name[:100]}.{uuid4().hex}")  # not by tempfile: its files are closed to other users
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
+        part.write_bytes(data)
+        part.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise

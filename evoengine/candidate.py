@@ -11,30 +11,23 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from evoengine import expression, yaml_source
 from evoengine.digest import digest, digest_json
 from evoengine.errors import CandidateError
 from evoengine.expression import ExpressionError
 from evoengine.records import Frozen
-from evoengine.task import Dtype, Name
-from evoengine.yaml_source import YamlSource
+from evoengine.task import Dtype, Formula, Name, Shape
+from evoengine.yaml_source import Mark, MisplacedError, YamlSource
 
 MAX_SOURCE_BYTES = 256 * 1024  # a large hand-written kernel has 60 KiB
+MAX_HEADER_BYTES = 32 * 1024  # those of the shipped seeds have 1.5 KiB; a YAML parser in Python reads 100 KiB a second
 MAX_CONFIGURATIONS = 1_000_000
 
 _HEADER = re.compile(r"\A\ufeff?\s*/\*[ \t]*evoengine[ \t]*\r?\n(.*?)\*/", re.DOTALL)
-_KERNEL = re.compile(r"^\s*([A-Za-z_][\w:]*)\s*(?:<(.*)>)?\s*$", re.DOTALL)
-
-
-def _formula(value: Any) -> Any:
-    if isinstance(value, str | int | float):
-        try:
-            return expression.parse(value).text
-        except ExpressionError as error:
-            raise ValueError(str(error)) from None
-    return value
+_OPENING = re.compile(r"/\*[ \t]*evoengine\b")
+_KERNEL = re.compile(r"^\s*([A-Za-z_][\w:]*)\s*(?:<(.*)>)?\s*$", re.DOTALL | re.ASCII)
 
 
 def _extents(value: Any) -> Any:
@@ -42,14 +35,14 @@ def _extents(value: Any) -> Any:
     return [value] if isinstance(value, str | int) else value
 
 
-Formula = Annotated[str, BeforeValidator(_formula)]
+Choice = Annotated[int, Field(strict=True, ge=-expression.MAX_MAGNITUDE, le=expression.MAX_MAGNITUDE)]
 
 
 class Scratch(Frozen):
     """A device buffer between launches; poisoned before every run of the plan."""
 
     dtype: Dtype
-    shape: Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]
+    shape: Shape
 
 
 class ScalarArgument(Frozen):
@@ -59,6 +52,13 @@ class ScalarArgument(Frozen):
     dtype: Dtype
 
 
+def _kind(argument: Any) -> str:
+    return "typed" if isinstance(argument, dict | ScalarArgument) else "expression"
+
+
+Argument = Annotated[Annotated[Formula, Tag("expression")] | Annotated[ScalarArgument, Tag("typed")], Discriminator(_kind)]
+
+
 class LaunchSpec(Frozen):
     """One kernel launch, in expressions."""
 
@@ -66,7 +66,7 @@ class LaunchSpec(Frozen):
     grid: Annotated[tuple[Formula, ...], Field(min_length=1, max_length=3), BeforeValidator(_extents)]
     block: Annotated[tuple[Formula, ...], Field(min_length=1, max_length=3), BeforeValidator(_extents)]
     shared: Formula = "0"
-    args: tuple[Formula | ScalarArgument, ...]
+    args: tuple[Argument, ...]
 
     @field_validator("kernel")
     @classmethod
@@ -75,7 +75,7 @@ class LaunchSpec(Frozen):
         if not match:
             raise ValueError("expected a kernel's name, with template arguments in <> where it has any")
         for argument in split_arguments(match[2]):
-            _formula(argument)
+            _check_expression(argument)
         return value
 
     @property
@@ -95,7 +95,7 @@ class Plan(Frozen):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,80}$")]
     precision: str
     summary: str = ""
-    tunables: dict[Name, Annotated[tuple[int, ...], Field(min_length=1)]] = {}
+    tunables: dict[Name, Annotated[tuple[Choice, ...], Field(min_length=1)]] = {}
     let: dict[Name, Formula] = {}
     constants: dict[Name, Formula] = {}
     require: tuple[Formula, ...] = ()
@@ -107,18 +107,20 @@ class Plan(Frozen):
     def _distinct(cls, value: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
         for name, choices in value.items():
             if len(set(choices)) != len(choices):
-                raise ValueError(f"{name}: a value stands twice in {list(choices)}")
+                raise MisplacedError(f"{name}: a value stands twice in {list(choices)}", name)
         return value
 
     @model_validator(mode="after")
     def _unique_names(self) -> Plan:
-        groups = {"tunables": set(self.tunables), "let": set(self.let), "scratch": set(self.scratch)}
         seen: dict[str, str] = {}
-        for group, names in groups.items():
-            for name in names:
+        for group in ("tunables", "let", "scratch"):
+            for name in getattr(self, group):
                 if name in seen:
-                    raise ValueError(f"{name!r} stands in {seen[name]} and in {group}")
+                    raise MisplacedError(f"{name!r} stands in {seen[name]} and in {group}", group, name)
                 seen[name] = group
+        for name in self.constants:
+            if name in self.tunables:  # both are -D macros, and one of the two would win silently
+                raise MisplacedError(f"{name!r} stands in tunables and in constants", "constants", name)
         return self
 
 
@@ -143,9 +145,8 @@ class Candidate:
     @property
     def code(self) -> str:
         """The device code; the header is blanked, line numbers stay those of the file."""
-        match = _HEADER.match(self.source)
-        assert match
-        return "\n" * self.source.count("\n", 0, match.end()) + self.source[match.end() :]
+        end = self._header.end()
+        return "\n" * self.source.count("\n", 0, end) + self.source[end:]
 
     @cached_property
     def source_digest(self) -> str:
@@ -159,18 +160,35 @@ class Candidate:
         return digest(self.code.strip(), digest_json(plan), digest_json(self.tunables))
 
     def with_defaults(self) -> str:
-        """The file's text in which the chosen values stand first, so that it is what was measured."""
-        pieces = [(self.header.marks[("tunables", name)], name) for name in self.plan.tunables]
-        text = self.source
-        offset = _HEADER.match(text).start(1)  # type: ignore[union-attr]  # parsed before
-        for mark, name in sorted(pieces, key=lambda piece: -piece[0].start):
+        """The file's text in which the chosen values stand first, so that it is what was measured.
+
+        Values change places and nothing else moves: comments and layout stay.
+        """
+        pieces: list[tuple[Mark, int]] = []
+        for name, values in self.plan.tunables.items():
             chosen = self.tunables[name]
-            if chosen != self.plan.tunables[name][0]:
-                values = [chosen, *(value for value in self.plan.tunables[name] if value != chosen)]
-                # a block sequence's mark ends on the next line: keep what follows on a line of its own
-                tail = "\n" if text[offset + mark.end - 1 : offset + mark.end] == "\n" else ""
-                text = text[: offset + mark.start] + str(values) + tail + text[offset + mark.end :]
+            if chosen != values[0]:
+                order = [chosen, *(value for value in values if value != chosen)]
+                pieces += [(self.header.marks["tunables", name, position], value) for position, value in enumerate(order)]
+        text = self.source
+        offset = self._header.start(1)
+        for mark, value in sorted(pieces, key=lambda piece: -piece[0].start):  # from the end: offsets before stay right
+            text = text[: offset + mark.start] + str(value) + text[offset + mark.end :]
         return text
+
+    @property
+    def _header(self) -> re.Match[str]:
+        match = _HEADER.match(self.source)
+        if match is None:
+            raise CandidateError(f"{self.header.name}: the header is gone")  # parse never lets such a source through
+        return match
+
+
+def _check_expression(text: str) -> None:
+    try:
+        expression.parse(text)
+    except ExpressionError as error:
+        raise ValueError(str(error)) from None
 
 
 def split_arguments(text: str | None) -> tuple[str, ...]:
@@ -188,17 +206,17 @@ def split_arguments(text: str | None) -> tuple[str, ...]:
 
 def parse(source: str, name: str = "kernel.cu") -> Candidate:
     """The candidate in `source`; raises CandidateError with `name`:line:column."""
-    if len(source.encode("utf-8", "replace")) > MAX_SOURCE_BYTES:
-        raise CandidateError(f"{name}: expected at most {MAX_SOURCE_BYTES} bytes, got {len(source.encode())}")
-    if "\0" in source:
-        raise CandidateError(f"{name}: holds a NUL character")
+    _check_text(source, name)
     match = _HEADER.match(source)
     if not match:
-        raise CandidateError(f"{name}:1:1: expected the launch plan first: a comment that begins with '/* evoengine' on a line of its own")
+        raise CandidateError(_no_header(source, name))
+    first_line = source.count("\n", 0, match.start(1)) + 1
+    if len(match[1].encode()) > MAX_HEADER_BYTES:
+        raise CandidateError(f"{name}:{first_line}:1: expected a header of at most {MAX_HEADER_BYTES} bytes, got {len(match[1].encode())}")
     try:
-        header = yaml_source.load(match[1], name, first_line=source.count("\n", 0, match.start(1)) + 1)
+        header = yaml_source.load(match[1], name, first_line)
         if not isinstance(header.data, dict):
-            raise header.error((), f"expected keys such as name, precision, launches; got {type(header.data).__name__}")
+            raise header.error((), f"expected keys such as name, precision, launches; got {yaml_source.shown(header.data)}")
         plan = _plan(header)
     except yaml_source.YamlError as error:
         raise CandidateError(str(error)) from None
@@ -206,12 +224,36 @@ def parse(source: str, name: str = "kernel.cu") -> Candidate:
     return Candidate(source, plan, defaults, header)
 
 
+def _check_text(source: str, name: str) -> None:
+    """A compiler takes neither NUL nor what is no Unicode text (a lone surrogate, as JSON can spell it)."""
+    if bad := re.search("[\0\ud800-\udfff]", source):
+        line = source.count("\n", 0, bad.start()) + 1
+        column = bad.start() - source.rfind("\n", 0, bad.start())
+        raise CandidateError(f"{name}:{line}:{column}: character {bad[0]!r} is not allowed")
+    if len(source.encode()) > MAX_SOURCE_BYTES:
+        raise CandidateError(f"{name}: expected at most {MAX_SOURCE_BYTES} bytes, got {len(source.encode())}")
+
+
+def _no_header(source: str, name: str) -> str:
+    """Why there is no header at the start of `source`."""
+    expected = "expected the launch plan first: a comment that begins with '/* evoengine' on a line of its own"
+    found = _OPENING.search(source)
+    if not found:
+        return f"{name}:1:1: {expected}, got {yaml_source.shown(source.lstrip()[:40])}"
+    line = source.count("\n", 0, found.start()) + 1
+    if source[: found.start()].strip("\ufeff \t\r\n"):
+        return f"{name}:{line}:1: {expected}; this one has text before it"
+    if "*/" not in source[found.end() :]:
+        return f"{name}:{line}:1: {expected}; this one is not closed by '*/'"
+    return f"{name}:{line}:1: {expected}; this one goes on on the same line"
+
+
 def _plan(header: YamlSource) -> Plan:
     _explain_bare_commas(header)
     try:
         plan = Plan.model_validate(header.data)
     except ValidationError as error:
-        raise header.explain(error) from None
+        raise header.explain(error, Plan) from None
     configurations = 1
     for values in plan.tunables.values():
         configurations *= len(values)
@@ -221,15 +263,24 @@ def _plan(header: YamlSource) -> Plan:
 
 
 def _explain_bare_commas(header: YamlSource) -> None:
-    """A forgotten quote is explained: [ceil_div(S, 64), B] reaches us as three items."""
+    """A forgotten quote is explained: [ceil_div(S, 64), B] reaches us as three items, {kernel: f<A, B>} as two keys."""
     launches = header.data.get("launches")
     for index, launch in enumerate(launches if isinstance(launches, list) else []):
+        if not isinstance(launch, dict):
+            continue
+        name = launch.get("kernel")
+        if isinstance(name, str) and name.count("<") and not name.count(">") and any(str(key).endswith(">") for key in launch):
+            raise header.error(
+                ("launches", index, "kernel"),
+                f"kernel: {yaml_source.shown(name)} is cut at a comma: YAML splits {{...}} at bare commas, so quote the name, "
+                'e.g. {kernel: "sdpa<D, causal>", ...}',
+            )
         for key in ("grid", "block", "args"):
-            items = launch.get(key) if isinstance(launch, dict) else None
+            items = launch.get(key)
             for position, item in enumerate(items if isinstance(items, list) else []):
                 if isinstance(item, str) and item.count("(") > item.count(")"):
                     raise header.error(
                         ("launches", index, key, position),
-                        f"{key}: {item!r} is cut at a comma: YAML splits a list at bare commas, so quote the expression, "
+                        f"{key}: {yaml_source.shown(item)} is cut at a comma: YAML splits a list at bare commas, so quote the expression, "
                         f'e.g. {key}: ["ceil_div(S, BLOCK_M)", "B*H"]',
                     )

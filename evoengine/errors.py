@@ -58,11 +58,11 @@ class StoreError(EvoError):
     exit_code = 7
 
 
-class NewerSchema(StoreError):
+class NewerSchema(StoreError):  # noqa: N818 - says what was found
     """The run was written by a later evoengine than this one."""
 
 
-class RunLocked(StoreError):
+class RunLocked(StoreError):  # noqa: N818 - says what was found
     """Another process is working on the run."""
 
 

@@ -2,7 +2,8 @@
 
 An expression is parsed with Python's own parser, checked against a whitelist of syntax
 and evaluated by walking the tree: what a model wrote is data and never becomes code.
-Numbers are bounded (64 bits) and texts are short, so no expression can take long.
+Numbers are bounded (64 bits), texts are short and trees are flat, so no expression can
+take long or run out of stack.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,6 +23,9 @@ Value = int | float | bool
 MAX_LENGTH = 400  # characters; the longest expression of the shipped seeds has 90
 MAX_MAGNITUDE = 2**63 - 1  # what a kernel argument can hold
 MAX_EXPONENT = 64
+MAX_DEPTH = 100  # levels; a walk takes three Python frames for each, and Python allows 1000 in all
+
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.+\-*/%()<>=!, ]")  # what no arithmetic is written with
 
 
 class ExpressionError(ValueError):
@@ -41,12 +47,18 @@ def _round_up(a: int, b: int) -> int:
 
 
 def _power(a: Value, b: Value) -> Value:
+    # no values in these messages: they may be the sizes of a hidden case
     if abs(b) > MAX_EXPONENT:
-        raise ValueError(f"exponent {b} is beyond {MAX_EXPONENT}")
-    result = a**b
+        raise ValueError(f"an exponent is beyond {MAX_EXPONENT}")
+    result: Value | complex = a**b
     if isinstance(result, complex):
-        raise ValueError(f"{a} ** {b} is not a real number")
+        raise ValueError("a power of a negative number is not a real number")
     return result
+
+
+def _fits(number: Value) -> bool:
+    """Whether `number` fits 64 bits; NaN and infinity do not."""
+    return -MAX_MAGNITUDE <= number <= MAX_MAGNITUDE
 
 
 # name -> (function, fewest arguments, most arguments)
@@ -59,6 +71,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
     "sqrt": (math.sqrt, 1, 1),
     "log2": (math.log2, 1, 1),
 }
+
+_ALLOWED = f"allowed are numbers, names, + - * / // % **, comparisons, and/or/not (not && || !), `a if c else b` and {', '.join(FUNCTIONS)}"
 
 _BINARY: dict[type[ast.AST], Callable[[Value, Value], Value]] = {
     ast.Add: operator.add,
@@ -110,19 +124,27 @@ class Expression:
 @lru_cache(maxsize=4096, typed=True)  # a tuner binds the same few formulas thousands of times
 def parse(text: str | int | float) -> Expression:
     """The expression that `text` spells; raises ExpressionError naming the column."""
-    source = str(text).strip()
+    source = " ".join(str(text).split())  # one line, so that a column is a place in it
     if not source:
         raise ExpressionError("expected an expression, got nothing", source)
     if len(source) > MAX_LENGTH:
         raise ExpressionError(f"expected at most {MAX_LENGTH} characters, got {len(source)}", source[:40] + "...")
+    if foreign := _FOREIGN.search(source):
+        raise ExpressionError(f"{foreign[0]!r} is not arithmetic; {_ALLOWED}", source, foreign.start() + 1)
+    names: set[str] = set()
+    tree = _tree(source)
+    _check(tree, source, names)
+    return Expression(source, frozenset(names), tree)
+
+
+def _tree(source: str) -> ast.expr:
     try:
-        tree = ast.parse(source, mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's advice on style, e.g. for "1if x else 2", would reach the terminal
+            return ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         column = getattr(error, "offset", None) or 1
         raise ExpressionError(f"not an arithmetic expression{_quote_hint(source)}", source, column) from None
-    names: set[str] = set()
-    _check(tree, source, names)
-    return Expression(source, frozenset(names), tree)
 
 
 def _quote_hint(source: str) -> str:
@@ -131,12 +153,14 @@ def _quote_hint(source: str) -> str:
     return " (unbalanced parentheses: YAML splits a list at bare commas, so put quotes around the whole expression)"
 
 
-def _check(node: ast.expr, text: str, names: set[str]) -> None:
+def _check(node: ast.expr, text: str, names: set[str], depth: int = 1) -> None:
     """Refuses every syntax outside the whitelist, and collects the names used."""
+    if depth > MAX_DEPTH:
+        raise ExpressionError(f"expected at most {MAX_DEPTH} levels of nesting", text, node.col_offset + 1)
     children: list[ast.expr] = []
     match node:
         case ast.Constant(value=bool() | int() | float() as number):
-            if not math.isfinite(number) or abs(number) > MAX_MAGNITUDE:
+            if not _fits(number):
                 raise ExpressionError("number is beyond 64 bits", text, node.col_offset + 1)
         case ast.Name():
             names.add(node.id)
@@ -154,14 +178,9 @@ def _check(node: ast.expr, text: str, names: set[str]) -> None:
             _check_call(node, function, text)
             children = node.args
         case _:
-            raise ExpressionError(
-                f"{type(node).__name__} is not arithmetic; allowed are numbers, names, + - * / // % **, comparisons, "
-                f"and/or/not, `a if c else b` and {', '.join(FUNCTIONS)}",
-                text,
-                node.col_offset + 1,
-            )
+            raise ExpressionError(f"{type(node).__name__} is not arithmetic; {_ALLOWED}", text, node.col_offset + 1)
     for child in children:
-        _check(child, text, names)
+        _check(child, text, names, depth + 1)
 
 
 def _check_call(node: ast.Call, function: str, text: str) -> None:
@@ -187,7 +206,7 @@ class _Evaluation:
             if isinstance(error, ExpressionError):
                 raise
             raise ExpressionError(str(error), self.text, node.col_offset + 1) from None
-        if not math.isfinite(result) or abs(result) > MAX_MAGNITUDE:
+        if not _fits(result):
             raise ExpressionError("value is beyond 64 bits", self.text, node.col_offset + 1)
         return result
 
@@ -215,7 +234,7 @@ class _Evaluation:
         if node.id in self.scope:
             return self.scope[node.id]
         near = get_close_matches(node.id, self.scope, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else ";"
         known = ", ".join(sorted(self.scope)) or "none"
         raise ExpressionError(f"unknown name {node.id!r}{hint} known: {known}", self.text, node.col_offset + 1)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from evoengine import expression
 from evoengine.arch import MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, DeviceLimits
@@ -22,7 +23,7 @@ from evoengine.task import Task
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1, "int32": 4, "int64": 8, "bool": 1}
 
 
-class OverLimits(CandidateError):
+class OverLimits(CandidateError):  # noqa: N818 - says what happened, as the status of that name does
     """The plan asks for more than the device has."""
 
 
@@ -108,7 +109,8 @@ class _Binding:
         self.case = case
         self.limits = limits
         self.buffers = self._buffers()
-        self.scope = self._scope()
+        self.scope: dict[str, Value] = {**limits.scope(), **task.scope(case)}
+        self._fill_scope()
 
     def plan(self) -> CasePlan:
         spec = self.candidate.plan
@@ -133,8 +135,7 @@ class _Binding:
                 raise CandidateError(self._at(("scratch", name), f"scratch {name!r} has the name of a tensor of the task"))
         return names | set(self.candidate.plan.scratch)
 
-    def _scope(self) -> dict[str, Value]:
-        self.scope = {**self.limits.scope(), **self.task.scope(self.case)}
+    def _fill_scope(self) -> None:
         for name, spec in self.task.inputs.items():
             if spec.value is not None:
                 self.scope[name] = expression.parse(spec.value).evaluate(self.scope)
@@ -142,7 +143,6 @@ class _Binding:
             self._define(("tunables", name), name, value)
         for name, formula in self.candidate.plan.let.items():
             self._define(("let", name), name, self._value(("let", name), formula))
-        return self.scope
 
     def _define(self, path: tuple[str | int, ...], name: str, value: Value) -> None:
         if name in self.scope or name in self.buffers:
@@ -155,7 +155,8 @@ class _Binding:
             shape = tuple(self._integer(("scratch", name), formula, "an extent of scratch") for formula in spec.shape)
             total += math.prod(shape) * ITEM_BYTES[spec.dtype]
             if total > self.task.limits.scratch:
-                raise OverLimits(self._at(("scratch", name), f"scratch takes {total} bytes {self._where()}, the task allows {self.task.limits.scratch}"))
+                asks = f"scratch takes {self._shown(total)} bytes {self._where()}"
+                raise OverLimits(self._at(("scratch", name), f"{asks}, the task allows {self.task.limits.scratch}"))
             result[name] = ScratchBuffer(dtype=spec.dtype, shape=shape)
         return result
 
@@ -173,14 +174,18 @@ class _Binding:
 
     def _keep_limits(self, path: tuple[str | int, ...], launch: Launch) -> None:
         threads = math.prod(launch.block)
-        if threads > MAX_THREADS_PER_BLOCK or any(extent > most for extent, most in zip(launch.block, MAX_BLOCK, strict=False)):
-            raise OverLimits(self._at((*path, "block"), f"block {launch.block} has {threads} threads {self._where()}, a device allows {MAX_THREADS_PER_BLOCK}"))
+        where = self._where()
+        if threads > MAX_THREADS_PER_BLOCK:
+            asks = f"block {self._shown(launch.block)} has {self._shown(threads)} threads {where}"
+            raise OverLimits(self._at((*path, "block"), f"{asks}, a device allows {MAX_THREADS_PER_BLOCK}"))
+        if any(extent > most for extent, most in zip(launch.block, MAX_BLOCK, strict=False)):
+            raise OverLimits(self._at((*path, "block"), f"block {self._shown(launch.block)} is beyond {MAX_BLOCK} {where}"))
         if any(extent > most for extent, most in zip(launch.grid, MAX_GRID, strict=False)):
-            raise OverLimits(self._at((*path, "grid"), f"grid {launch.grid} is beyond {MAX_GRID} {self._where()}"))
+            raise OverLimits(self._at((*path, "grid"), f"grid {self._shown(launch.grid)} is beyond {MAX_GRID} {where}"))
         if launch.shared_bytes > self.limits.max_shared_bytes:
-            raise OverLimits(
-                self._at((*path, "shared"), f"asks for {launch.shared_bytes} bytes of shared memory {self._where()}, {self.limits.arch} allows {self.limits.max_shared_bytes} per block")
-            )
+            asks = f"asks for {self._shown(launch.shared_bytes)} bytes of shared memory {where}"
+            allows = f"{self.limits.arch} allows {self.limits.max_shared_bytes} per block"
+            raise OverLimits(self._at((*path, "shared"), f"{asks}, {allows}"))
 
     def _kernel(self, path: tuple[str | int, ...], spec: LaunchSpec) -> str:
         arguments = [_spell(self._value((*path, "kernel"), argument)) for argument in spec.template_arguments]
@@ -188,18 +193,32 @@ class _Binding:
 
     def _argument(self, path: tuple[str | int, ...], argument: str | ScalarArgument) -> Buffer | Scalar:
         if isinstance(argument, ScalarArgument):
-            return Scalar(scalar=self._value(path, argument.value), dtype=argument.dtype)
+            value = self._value(path, argument.value)
+            if not argument.dtype.startswith(("float", "bfloat")) and value != int(value):
+                asked = f"{argument.value!r} is {self._shown(value)} {self._where()}"
+                raise CandidateError(self._at(path, f"an argument of type {argument.dtype} must be an integer, {asked}"))
+            return Scalar(scalar=value, dtype=argument.dtype)
         if argument in self.buffers:
             return Buffer(buffer=argument)
+        if argument.isidentifier() and argument not in self.scope:
+            self._refuse_unknown(path, argument)
         given = self.task.inputs.get(argument)
         value = self._value(path, argument)
         dtype = given.dtype if given else "float32" if isinstance(value, float) else "int64"
         return Scalar(scalar=value, dtype=dtype)
 
+    def _refuse_unknown(self, path: tuple[str | int, ...], name: str) -> None:
+        known = [*sorted(self.buffers), *self.scope]
+        near = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ";"
+        raise CandidateError(self._at(path, f"no buffer or number {name!r}{hint} known: {', '.join(known)}"))
+
     def _integer(self, path: tuple[str | int, ...], formula: str, what: str, smallest: int = 1) -> int:
         value = self._value(path, formula)
         if value != int(value) or value < smallest:
-            raise CandidateError(self._at(path, f"{what} must be an integer >= {smallest}, {formula!r} is {value} {self._where()}"))
+            raise CandidateError(
+                self._at(path, f"{what} must be an integer >= {smallest}, {formula!r} is {self._shown(value)} {self._where()}")
+            )
         return int(value)
 
     def _value(self, path: tuple[str | int, ...], formula: str) -> Value:
@@ -212,6 +231,10 @@ class _Binding:
         if self.case in self.task.hidden_cases:
             return "in a hidden case"  # its sizes are never shown to a generator
         return f"in case {self.case}"
+
+    def _shown(self, figure: object) -> str:
+        """A figure as a message may tell it: one of a hidden case would give its sizes away."""
+        return "?" if self.case in self.task.hidden_cases else str(figure)
 
     def _at(self, path: tuple[str | int, ...], message: str) -> str:
         return f"{self.candidate.header.at(path)}: {message}"

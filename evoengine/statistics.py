@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 
-from evoengine.records import CaseTiming, Interval
+from evoengine.records import CaseTiming, Interval, Samples
 
-Z_95 = 1.96  # standard normal quantile of a two-sided 95 % interval
+OUTSIDE_PERMILLE = 25  # of a 95 % interval, on each side
 
 
 def median(samples: Sequence[float]) -> float:
@@ -18,17 +19,30 @@ def median(samples: Sequence[float]) -> float:
 
 
 def median_interval(samples: Sequence[float]) -> Interval:
-    """The median with its distribution-free 95 % interval (order statistics, normal approximation).
+    """The median with its distribution-free 95 % interval, between two order statistics.
 
-    Source: Conover, Practical Nonparametric Statistics, 3rd ed., section 3.2. With fewer
-    than 6 samples the interval is the whole range.
+    Source: Conover, Practical Nonparametric Statistics, 3rd ed., section 3.2, with the
+    exact binomial. With fewer than 9 samples the interval is the whole range.
     """
     ordered = sorted(samples)
-    count = len(ordered)
-    half = Z_95 * math.sqrt(count) / 2
-    low = max(0, math.floor(count / 2 - half))
-    high = min(count - 1, math.ceil(count / 2 + half))
-    return Interval(value=median(ordered), low=ordered[low], high=ordered[high])
+    outside = _outside(len(ordered))
+    return Interval(value=median(ordered), low=ordered[outside], high=ordered[-1 - outside])
+
+
+@cache
+def _outside(count: int) -> int:
+    """How many samples on either side the narrowest symmetric 95 % interval of the median leaves out.
+
+    The number of samples below the median is binomial with p = 1/2.
+    """
+    allowed = OUTSIDE_PERMILLE * 2**count // 1000
+    ways = tail = 1  # to have 0 samples below it; at most 0
+    outside = 0
+    while tail <= allowed:
+        outside += 1
+        ways = ways * (count - outside + 1) // outside
+        tail += ways
+    return max(0, outside - 1)
 
 
 def ratio_interval(timing: CaseTiming, cold: bool = False) -> Interval:
@@ -53,7 +67,7 @@ def geomean(intervals: Iterable[Interval]) -> Interval:
     return Interval(value=value, low=value * math.exp(-down), high=value * math.exp(up))
 
 
-def _samples(timing: CaseTiming, cold: bool):  # type: ignore[no-untyped-def]  # Samples; kept local to the two readers above
+def _samples(timing: CaseTiming, cold: bool) -> Samples:
     if not cold:
         return timing.hot
     if timing.cold is None:

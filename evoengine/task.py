@@ -16,6 +16,7 @@ from evoengine import expression, yaml_source
 from evoengine.errors import TaskError
 from evoengine.expression import ExpressionError, Value
 from evoengine.records import Frozen
+from evoengine.yaml_source import MisplacedError, YamlSource
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool")
 DISTRIBUTIONS = ("normal", "outliers", "wide", "shifted")
@@ -27,21 +28,24 @@ def _bytes(value: Any) -> Any:
     return int(match[1]) * UNITS[match[2]] if match else value
 
 
-def _expression_text(value: Any) -> Any:
-    if isinstance(value, str | int | float):
-        try:
-            return expression.parse(value).text
-        except ExpressionError as error:
-            raise ValueError(str(error)) from None
-    return value
+def _expression_text(value: Any) -> str:
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"expected an expression, got {yaml_source.shown(value)}")
+    try:
+        return expression.parse(value).text
+    except ExpressionError as error:
+        raise ValueError(str(error)) from None
 
 
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Formula = Annotated[str, BeforeValidator(_expression_text)]
 Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"]
 Distribution = Literal["normal", "outliers", "wide", "shifted"]
 FunctionRef = Annotated[str, Field(pattern=r"^[\w./-]+\.py:[A-Za-z_]\w*$")]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]  # one extent at least: a lone number is a tensor of one
 Case = dict[Name, int | bool]
 
 
@@ -49,7 +53,7 @@ class Input(Frozen):
     """A tensor (shape, dtype) or a scalar (value, dtype)."""
 
     dtype: Dtype
-    shape: tuple[Formula, ...] | None = None
+    shape: Shape | None = None
     value: Formula | None = None
 
     @model_validator(mode="after")
@@ -63,7 +67,7 @@ class Output(Frozen):
     """A tensor that the candidate writes whole."""
 
     dtype: Dtype
-    shape: tuple[Formula, ...]
+    shape: Shape
 
 
 class Tier(Frozen):
@@ -75,17 +79,17 @@ class Tier(Frozen):
     `rel_rmse` and the same factor times the trusted one's.
     """
 
-    atol: Annotated[float, Field(ge=0)]
-    rtol: Annotated[float, Field(ge=0)] = 0.0
-    rel_rmse: Annotated[float, Field(gt=0)]
+    atol: NotNegative
+    rtol: NotNegative = 0.0
+    rel_rmse: Positive
     trusted: FunctionRef | None = None
-    trusted_factor: Annotated[float, Field(ge=1)] = 2.0
+    trusted_factor: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
 
 
 class Objective(Frozen):
     """What candidates are ordered by: the geometric mean of time ratios over `cases`."""
 
-    cases: tuple[str, ...]
+    cases: Annotated[tuple[str, ...], Field(min_length=1)]
     aggregate: Literal["geomean"] = "geomean"
     cache: Literal["hot", "cold"] = "hot"
 
@@ -102,17 +106,17 @@ class Budget(Frozen):
     """When a run ends: after so many trials, the starting kernels included."""
 
     trials: Annotated[int, Field(gt=0)]
-    cost_usd: Annotated[float, Field(ge=0)] | None = None
+    cost_usd: NotNegative | None = None
 
 
 class Limits(Frozen):
     """What one candidate may take."""
 
-    compile_s: Annotated[float, Field(gt=0)] = 30.0
+    compile_s: Positive = 30.0
     compile_memory: Bytes = 4 * 1024**3
-    launch_s: Annotated[float, Field(gt=0)] = 10.0  # longest silence of the device worker while it checks
-    evaluate_s: Annotated[float, Field(gt=0)] = 120.0
-    timing_ms: Annotated[float, Field(gt=0)] = 60.0  # measuring time per case, each of hot and cold
+    launch_s: Positive = 10.0  # longest silence of the device worker while it checks
+    evaluate_s: Positive = 120.0
+    timing_ms: Positive = 60.0  # measuring time per case, each of hot and cold
     scratch: Bytes = 2 * 1024**3
 
 
@@ -148,36 +152,58 @@ class Task(Frozen):
 
     @model_validator(mode="after")
     def _consistent(self) -> Task:
-        _need(len(self.seeds) >= 3 and len(set(self.seeds)) == len(self.seeds), f"seeds: expected at least 3 different ones, got {list(self.seeds)}")
-        _need(bool(self.distributions), "distributions: expected at least one")
-        _need(bool(self.cases) and bool(self.outputs) and bool(self.baselines), "expected at least one case, one output and one baseline")
-        _need(not set(self.cases) & set(self.hidden_cases), "a case and a hidden case share a name")
-        for name in self.objective.cases:
-            _need(name in self.cases, f"objective.cases: no case {name!r}; known: {', '.join(self.cases)}")
-        clash = set(self.inputs) & set(self.outputs) | (set(self.inputs) | set(self.outputs)) & set(self.dims)
-        _need(not clash, f"{', '.join(sorted(clash))}: named twice among dims, inputs and outputs")
-        for name, case in self.all_cases.items():
-            self._check_case(name, case)
+        different = len(set(self.seeds))
+        _need(different == len(self.seeds) >= 3, f"seeds: expected at least 3 different ones, got {list(self.seeds)}", "seeds")
+        for key in ("distributions", "cases", "outputs", "tiers", "baselines"):
+            _need(bool(getattr(self, key)), f"{key}: expected at least one", key)
+        for name in sorted(set(self.cases) & set(self.hidden_cases)):
+            raise MisplacedError(f"{name!r} is the name of a case and of a hidden case", "hidden_cases", name)
+        for position, name in enumerate(self.objective.cases):
+            place = ("objective", "cases", position)
+            _need(name in self.cases, f"objective.cases: no case {name!r}; known: {', '.join(self.cases)}", *place)
+        self._check_names()
+        for group, cases in (("cases", self.cases), ("hidden_cases", self.hidden_cases)):
+            for name, case in cases.items():
+                self._check_case(group, name, case)
         return self
 
-    def _check_case(self, name: str, case: Case) -> None:
-        _need(set(case) == set(self.dims), f"case {name}: expected values for {', '.join(self.dims)}, got {', '.join(case)}")
+    def _check_names(self) -> None:
+        seen: dict[str, str] = {}
+        for group in ("dims", "inputs", "outputs"):
+            for name in getattr(self, group):
+                _need(name not in seen, f"{name!r} stands in {seen.get(name)} and in {group}", group, name)
+                seen[name] = group
+
+    def _check_case(self, group: str, name: str, case: Case) -> None:
+        wanted = f"case {name}: expected values for {', '.join(self.dims)}, got {', '.join(case) or 'none'}"
+        _need(set(case) == set(self.dims), wanted, group, name)
         for dim, kind in self.dims.items():
             value = case[dim]
-            right = isinstance(value, bool) if kind == "bool" else isinstance(value, int) and not isinstance(value, bool) and value > 0
-            _need(right, f"case {name}: {dim} must be {'true or false' if kind == 'bool' else 'a positive integer'}, got {value!r}")
-        for buffer, spec in {**self.inputs, **self.outputs}.items():
-            for formula in spec.shape or (spec.value,):
-                try:
-                    size = expression.parse(formula).evaluate(self.scope(name))
-                except ExpressionError as error:
-                    raise ValueError(f"{buffer}: {error}") from None
-                _need(spec.shape is None or size == int(size) > 0, f"{buffer}: {formula} is {size} for case {name}, expected a positive integer")
+            right = isinstance(value, bool) if kind == "bool" else not isinstance(value, bool) and value > 0
+            expected = "true or false" if kind == "bool" else "a positive integer"
+            _need(right, f"case {name}: {dim} must be {expected}, got {value!r}", group, name, dim)
+        for key, specs in (("inputs", self.inputs), ("outputs", self.outputs)):
+            for buffer, spec in specs.items():
+                self._check_extents(name, (key, buffer), spec)
+
+    def _check_extents(self, case: str, place: tuple[str, str], spec: Input | Output) -> None:
+        for position, formula in enumerate(spec.shape or ()):
+            size = self._value(case, formula, *place, "shape", position)
+            wanted = f"{place[1]}: {formula} is {size} for case {case}, expected a positive integer"
+            _need(size == int(size) > 0, wanted, *place, "shape", position)
+        if isinstance(spec, Input) and spec.value is not None:
+            self._value(case, spec.value, *place, "value")
+
+    def _value(self, case: str, formula: str, *place: str | int) -> Value:
+        try:
+            return expression.parse(formula).evaluate(self.scope(case))
+        except ExpressionError as error:
+            raise MisplacedError(f"{place[1]}: {error} for case {case}", *place) from None
 
 
-def _need(condition: bool, message: str) -> None:
+def _need(condition: bool, message: str, *path: str | int) -> None:
     if not condition:
-        raise ValueError(message)
+        raise MisplacedError(message, *path)
 
 
 def shape_of(shape: tuple[str, ...], scope: dict[str, Value]) -> tuple[int, ...]:
@@ -204,16 +230,19 @@ def load(path: Path) -> Task:
     return task
 
 
-def _validated(source: yaml_source.YamlSource) -> Task:
+def _validated(source: YamlSource) -> Task:
     try:
         return Task.model_validate(source.data)
     except ValidationError as error:
-        raise source.explain(error) from None
+        raise source.explain(error, Task) from None
 
 
-def _check_files(task: Task, path: Path, source: yaml_source.YamlSource) -> None:
+def _check_files(task: Task, path: Path, source: YamlSource) -> None:
     """Every Python file that the task names stands beside it."""
-    named = {("reference",): task.reference, **{("baselines", key): ref for key, ref in task.baselines.items()}}
+    named: dict[tuple[str | int, ...], str] = {
+        ("reference",): task.reference,
+        **{("baselines", key): ref for key, ref in task.baselines.items()},
+    }
     named |= {("tiers", key, "trusted"): tier.trusted for key, tier in task.tiers.items() if tier.trusted}
     for place, reference in named.items():
         file = path.parent / reference.split(":")[0]

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 from evoengine import __version__
 from evoengine import candidate as candidates
 from evoengine import task as tasks
 from evoengine.candidate import Candidate
-from evoengine.config import ModelSettings, RunConfig
+from evoengine.config import GeneratorName, ModelSettings, RunConfig
 from evoengine.digest import digest
 from evoengine.engine import Engine
 from evoengine.errors import DeviceError, TaskError, UsageError
@@ -75,8 +76,9 @@ def choose(
     settings = ModelSettings(
         base_url=environ.get("OPENAI_BASE_URL") or None,
         cost_cap_usd=cost_cap_usd if cost_cap_usd is not None else loaded.budget.cost_usd,
-        **({"model": model} if model else {}),
     )
+    if model:
+        settings = settings.model_copy(update={"model": model})
     config = RunConfig(
         task=str(path),
         seed=seed,
@@ -86,16 +88,19 @@ def choose(
         replay_from=str(replay_from.resolve()) if replay_from else None,
         device=device,
         kernels=tuple(str(file) for file in files),
-        **({"in_flight": in_flight} if in_flight else {}),
+        in_flight=in_flight or RunConfig.model_fields["in_flight"].default,
     )
     return Choice(loaded, path, config, [seed_proposal(file) for file in files], notices)
 
 
-def _generator_name(wanted: str | None, replay_from: Path | None, environ: Mapping[str, str]) -> tuple[str, list[str]]:
+def _generator_name(wanted: str | None, replay_from: Path | None, environ: Mapping[str, str]) -> tuple[GeneratorName, list[str]]:
     if wanted == "replay" and replay_from is None:
         raise UsageError("--generator replay needs the run to answer from: --replay-from RUN")
+    known: dict[str, GeneratorName] = {name: name for name in get_args(GeneratorName)}
     if wanted:
-        return wanted, []
+        if wanted not in known:
+            raise UsageError(f"no generator {wanted!r}; known: {', '.join(known)}")
+        return known[wanted], []
     if replay_from is not None:
         return "replay", []
     if environ.get("OPENAI_API_KEY"):

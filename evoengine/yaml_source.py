@@ -1,18 +1,30 @@
 """YAML whose every value knows its line and column.
 
-Only plain data comes out: no tags, no anchors, no aliases, no duplicate keys.
+Only plain data comes out: no tags, no anchors, no aliases, no duplicate keys. Numbers are
+what they look like: 010 and 1:30, which YAML 1.1 reads as 8 and 90, stay text.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
+from difflib import get_close_matches
+from reprlib import Repr
+from typing import Any, get_args
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 Path = tuple[str | int, ...]
+
+# Longer numbers stay text: none here has more than 19 digits, and Python refuses to print those beyond 4300.
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,24}|0x[0-9a-fA-F]{1,16})")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")  # an escape can spell half a character, which no file can hold
+
+_QUOTES = " (a value that begins with * & ! % @ ` or holds ': ' needs quotes)"
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,14 @@ class Mark:
 
 class YamlError(ValueError):
     """The text is not the YAML that is wanted; the message begins with file:line:column."""
+
+
+class MisplacedError(ValueError):
+    """Something is wrong with the value at `path` below the model whose validator raises this."""
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 @dataclass(frozen=True)
@@ -48,17 +68,61 @@ class YamlSource:
         """An error whose message says where `path` stands."""
         return YamlError(f"{self.at(path)}: {message}")
 
-    def explain(self, error: ValidationError) -> YamlError:
-        """The first complaint of pydantic, with its place in the text."""
-        first = error.errors()[0]
-        path: Path = tuple(part for part in first["loc"] if part != "[key]")
-        dotted = ".".join(str(part) for part in path)
+    def explain(self, error: ValidationError, model: type[BaseModel]) -> YamlError:
+        """The complaint of pydantic that helps most, with its place in the text.
+
+        An unknown key comes first, because it often is the misspelling of a missing one.
+        """
+        complaints = error.errors()
+        first = next((item for item in complaints if item["type"] == "extra_forbidden"), complaints[0])
+        path = self._in_data(first["loc"], first["type"] in ("extra_forbidden", "missing"))
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
-            message = "unknown key"
+            message = f"unknown key{_hint(str(path[-1]), _known_keys(model, path[:-1]))}"
+        elif first["type"].endswith("_type") and isinstance(first["input"], dict | list):
+            message = f"{message}, got a {'mapping' if isinstance(first['input'], dict) else 'list'}"
         elif first["type"] != "missing" and not isinstance(first["input"], dict | list):
-            message = f"{message}, got {first['input']!r}"
-        return self.error(path, f"{dotted}: {message}" if dotted else message)
+            message = f"{message}, got {shown(first['input'])}"
+        dotted = ".".join(str(part) if re.fullmatch(r"[\w.-]{1,40}", str(part)) else shown(part) for part in path)
+        place = (*path, *getattr(first.get("ctx", {}).get("error"), "path", ()))
+        return self.error(place, f"{dotted}: {message}" if dotted else message)
+
+    def _in_data(self, loc: Path, is_about_a_key: bool) -> Path:
+        """`loc` without the parts that name a type of a union, not a place."""
+        path: Path = ()
+        for part in loc:
+            if (*path, part) in self.marks:
+                path = (*path, part)
+        return (*path, loc[-1]) if is_about_a_key and path[-1:] != loc[-1:] else path
+
+
+def shown(value: Any) -> str:
+    """`value` as a message quotes it: short, on one line."""
+    brief = Repr()
+    brief.maxstring = brief.maxother = 80
+    return brief.repr(value)
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    mean = f"; did you mean {near[0]!r}?" if near else ";" if known else ""
+    return f"{mean} known: {', '.join(known)}" if known else ""
+
+
+def _known_keys(model: type[BaseModel], path: Path) -> list[str]:
+    """The keys that the mapping at `path` may have, as far as the types of `model` tell."""
+    inner: type[BaseModel] | None = model
+    for part in path:
+        if inner and part in inner.model_fields:
+            inner = _model_in(inner.model_fields[str(part)].annotation)
+    return list(inner.model_fields) if inner else []
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_model_in(part) for part in get_args(annotation))
+    return next((model for model in found if model), None)
 
 
 def load(text: str, name: str, first_line: int = 1) -> YamlSource:
@@ -66,49 +130,80 @@ def load(text: str, name: str, first_line: int = 1) -> YamlSource:
 
     `first_line` is the line of the file on which `text` begins. Raises YamlError.
     """
-    builder = _Builder(name, first_line)
+    places = _Places(text, name, first_line)
+    builder = _Builder(places)
     try:
         root = yaml.compose(text, Loader=_Loader)
         data = builder.build(root, ()) if root is not None else None
+    except _RefusedError as error:
+        raise YamlError(f"{places.at(error.index)}: {error.problem}") from None
     except yaml.MarkedYAMLError as error:
-        raise YamlError(_explain_syntax(error, name, first_line)) from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise YamlError(f"{name}: not YAML: {error}") from None
+        mark = error.problem_mark or error.context_mark
+        place = places.at(mark.index) if mark else name
+        raise YamlError(f"{place}: not YAML: {error.problem or error.context}{_QUOTES}") from None
+    except yaml.reader.ReaderError as error:
+        raise YamlError(f"{places.at(error.position)}: not YAML: character {chr(error.character)!r} is not allowed") from None
+    except RecursionError:
+        raise YamlError(f"{name}:{first_line}:1: not YAML: nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: an escape such as \U00110000 that names no character
+        raise YamlError(f"{name}:{first_line}:1: not YAML: {error}") from None
     return YamlSource(name, data, builder.marks)
 
 
-def _explain_syntax(error: yaml.MarkedYAMLError, name: str, first_line: int) -> str:
-    mark = error.problem_mark or error.context_mark
-    place = f"{name}:{mark.line + first_line}:{mark.column + 1}" if mark else name
-    return f"{place}: not YAML: {error.problem or error.context} (a value that begins with * & ! % @ ` or holds ': ' needs quotes)"
+class _Places:
+    """Lines and columns of a text, as an editor counts them: YAML also ends lines at U+0085 and U+2028."""
+
+    def __init__(self, text: str, name: str, first_line: int) -> None:
+        self.name = name
+        self.first_line = first_line
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def mark(self, start: int, end: int) -> Mark:
+        """Where the text from `start` to `end` stands."""
+        line = bisect_right(self._starts, start) - 1
+        return Mark(line + self.first_line, start - self._starts[line] + 1, start, end)
+
+    def at(self, index: int) -> str:
+        """`file:line:column` of a character."""
+        mark = self.mark(index, index)
+        return f"{self.name}:{mark.line}:{mark.column}"
+
+
+class _RefusedError(yaml.MarkedYAMLError):
+    """It is YAML, but not of the kind that is used here."""
+
+    def __init__(self, problem: str, mark: yaml.Mark) -> None:
+        super().__init__(None, None, problem, mark)
+        self.index = mark.index
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's own loader, without aliases; numbers like 1e-3 are numbers."""
+    """YAML's own loader without aliases and tags; numbers like 1e-3 are numbers."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # the stubs leave it out
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise yaml.composer.ComposerError(None, None, "anchors and aliases are not used here", event.start_mark)
+            raise _RefusedError(f"anchors and aliases are not used here{_QUOTES}", event.start_mark)
+        if getattr(event, "tag", None) is not None:
+            raise _RefusedError(f"tag {shown(event.tag)} is not used here{_QUOTES}", event.start_mark)
         return super().compose_node(parent, index)
 
 
-# YAML 1.1 reads 1e-3 as text because it has no point; people write it as a number.
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789"))
+# YAML 1.1 reads 1e-3 (no point) and 1.5e3 (no sign) as text; people write them as numbers.
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789"))
 
 
 class _Builder:
     """Turns nodes into data and notes where each stands."""
 
-    def __init__(self, name: str, first_line: int) -> None:
-        self.name = name
-        self.first_line = first_line
+    def __init__(self, places: _Places) -> None:
+        self.places = places
         self.marks: dict[Path, Mark] = {}
         self._scalars = yaml.constructor.SafeConstructor()
 
     def build(self, node: yaml.Node, path: Path) -> Any:
-        start, end = node.start_mark, node.end_mark
-        self.marks[path] = Mark(start.line + self.first_line, start.column + 1, start.index, end.index)
+        """The data of `node`, which stands at `path`."""
+        self.marks[path] = self.places.mark(node.start_mark.index, node.end_mark.index)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
@@ -118,20 +213,29 @@ class _Builder:
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a plain word", key_node.start_mark)
+                raise _RefusedError("a key must be a plain word", key_node.start_mark)
+            key = key_node.value
             if key in result:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+                raise _RefusedError(f"key {shown(key)} stands twice", key_node.start_mark)
             result[key] = self.build(value_node, (*path, key))
         return result
 
     def _scalar(self, node: yaml.Node) -> Any:
+        if bad := _SURROGATE.search(node.value):
+            raise _RefusedError(f"character {bad[0]!r} is not allowed", node.start_mark)
         kind = node.tag.removeprefix("tag:yaml.org,2002:")
-        if kind == "float" and re.fullmatch(r"[-+]?[0-9]+[eE][-+]?[0-9]+", node.value):
-            return float(node.value)
-        if kind in ("int", "float", "bool", "null"):
-            return self._scalars.construct_object(node)
-        if kind in ("str", "timestamp", "value"):
-            return node.value
-        raise yaml.constructor.ConstructorError(None, None, f"tag {node.tag!r} is not used here", node.start_mark)
+        if kind == "int":
+            return int(node.value.replace("_", ""), 0) if _INT.fullmatch(node.value) else node.value
+        if kind == "float":
+            return _float(node.value)
+        return self._scalars.construct_object(node) if kind in ("bool", "null") else node.value
+
+
+def _float(text: str) -> float | str:
+    """The finite number that `text` spells; .inf, 1e999 and 1:30.5 stay text."""
+    try:
+        number = float(text.replace("_", ""))
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text

@@ -11,9 +11,7 @@ from evoengine.cli.run_argument import RUNS_DIR
 
 
 def doctor(
-    connect: Annotated[
-        bool, typer.Option("--connect", help="Also ask the model endpoint for its models; sends the key, costs nothing.")
-    ] = False,
+    connect: Annotated[bool, typer.Option("--connect", help="Also ask the model endpoint for its models; sends the key.")] = False,
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:

@@ -33,7 +33,7 @@ def evaluate(
     from evoengine.paths import find_task
     from evoengine.records import Status
     from evoengine.report import as_json
-    from evoengine.report.rows import verdict_row
+    from evoengine.report.derive import verdict_row
     from evoengine.report.tables import verdict_report
 
     path = find_task(task).resolve()

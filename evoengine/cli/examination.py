@@ -8,7 +8,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from evoengine.cli.endpoint_probe import probe
@@ -26,9 +26,9 @@ INSTALL = "pip install 'evoengine[cuda13]' (driver 580 or later) or 'evoengine[c
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
-def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool, find: Callable[[], CudaDevices] = cuda_devices) -> list[Finding]:
+def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[Finding]:
     """All findings, in the order in which a person would look."""
-    devices = find()
+    devices = cuda_devices()
     compiler = _toolchain()
     return [
         _python(),

@@ -44,23 +44,21 @@ for command in (run, resume, show, evaluate, export, tasks, doctor):
     app.command()(command)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"evoengine {__version__}")
+        raise typer.Exit
+
+
 @app.callback(
     epilog="Exit codes: 0 done, 1 internal error or a kernel that is not correct, 2 usage, 3 task, 4 kernel file, 5 device, "
     "6 compiler, 7 run folder, 8 model endpoint, 9 worker process, 130 interrupted."
 )
 def _everywhere(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=lambda value: _print_version(value))
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)] = False,
     debug: Annotated[bool, typer.Option(DEBUG, help="Print the traceback of an error; may stand anywhere.")] = False,
 ) -> None:
     """Options of all commands; --debug is taken out before they are read."""
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"evoengine {__version__}")
-        raise typer.Exit
 
 
 def main() -> NoReturn:

@@ -8,11 +8,11 @@ from evoengine.config import RunConfig
 from evoengine.errors import UsageError
 from evoengine.paths import RunPaths
 from evoengine.population.elites import Population
-from evoengine.records import Elite, Outcome, RunInfo, Verdict
+from evoengine.records import Elite, Outcome, RunInfo
+from evoengine.report.derive import elite_row, name_of, trial_detail, trial_row, verdict_row
 from evoengine.report.export import Exports
-from evoengine.report.rows import RunRows, TrialDetail, VerdictRow, elite_row, name_of, trial_detail, trial_row, verdict_row
-from evoengine.seams import ProposalRow
-from evoengine.seams import VerdictRow as StoredVerdict
+from evoengine.report.rows import RunRows, TrialDetail
+from evoengine.report.stored import StoredTrials
 from evoengine.store.run_folder import RunFolder, open_run
 from evoengine.task import Task
 
@@ -32,6 +32,7 @@ class RunReader:
         """Raises StoreError."""
         self.folder: RunFolder = open_run(paths, read_only=True)
         self.paths = paths
+        self.stored = StoredTrials(self.folder.store)
 
     def close(self) -> None:
         """Lets the database go."""
@@ -68,12 +69,6 @@ class RunReader:
             outcomes.append(light.outcome.after(light.reverified))
         return Folded(outcomes, population.elites)
 
-    def verdict_of(self, trial: int) -> Verdict | None:
-        """The verdict that counts; None where there is none yet."""
-        store = self.folder.store
-        row = store.get(StoredVerdict, trial, 1) or store.get(StoredVerdict, trial, 0)
-        return row.verdict if row else None
-
     def rows(self, ended: str = "", with_trials: bool = True) -> RunRows:
         """The run as a person sees it."""
         info, folded = self.info, self.fold()
@@ -93,31 +88,24 @@ class RunReader:
             counts=_counts(folded.outcomes),
             usage=store.spent(),
             baselines=info.baselines,
-            elites=tuple(elite_row(elite, self.verdict_of(elite.outcome.trial)) for elite in folded.elites),
+            elites=tuple(elite_row(elite, self.stored.verdict_of(elite.outcome.trial)) for elite in folded.elites),
             trials=tuple(trial_row(outcome, places.get(outcome.trial)) for outcome in folded.outcomes) if with_trials else (),
         )
 
     def trial(self, number: int) -> TrialDetail:
         """One trial whole; raises UsageError for one that is not settled."""
-        folded, store = self.fold(), self.folder.store
+        folded, stored = self.fold(), self.stored
         if not 0 <= number < len(folded.outcomes):
             known = f"0 to {len(folded.outcomes) - 1} are settled" if folded.outcomes else "none is settled yet"
             raise UsageError(f"no trial {number} in run {self.info.name}: {known}")
-        stored = store.get(ProposalRow, number)
-        first = self._verdict_row(number, 0)
-        assert stored is not None and first is not None  # it is settled
+        proposal, first, again = stored.proposal_of(number), stored.first_verdict_of(number), stored.second_verdict_of(number)
+        assert proposal is not None and first is not None
         places = {elite.outcome.trial: elite.place for elite in folded.elites}
-        row = trial_row(folded.outcomes[number], places.get(number))
-        usages = [reply.usage for reply in self.exports().replies(number)]
-        return trial_detail(row, stored.proposal, usages, (first, self._verdict_row(number, 1)))
-
-    def _verdict_row(self, number: int, part: int) -> VerdictRow | None:
-        store = self.folder.store
-        stored, proposed = store.get(StoredVerdict, number, part), store.get(ProposalRow, number)
-        if stored is None or proposed is None:
-            return None
-        proposal = proposed.proposal
-        return verdict_row(stored.verdict, name_of(proposal.label, number), proposal.tunables, Task.model_validate(self.info.task).target)
+        target = Task.model_validate(self.info.task).target
+        rows = [verdict_row(item, name_of(proposal.label, number), proposal.tunables, target) if item else None for item in (first, again)]
+        assert rows[0] is not None
+        usages = [reply.usage for reply in stored.replies_of(number)]
+        return trial_detail(trial_row(folded.outcomes[number], places.get(number)), proposal, usages, rows[0], rows[1])
 
 
 def rebuild(paths: RunPaths) -> int:

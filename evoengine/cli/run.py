@@ -28,14 +28,10 @@ def run(
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
     trials: Annotated[int | None, typer.Option(min=1, help="The budget, starting kernels included; by default the task's.")] = None,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    generator: Annotated[
-        GeneratorChoice | None, typer.Option(help="Who proposes kernels; by default openai with a key, else tune.")
-    ] = None,
+    generator: Annotated[GeneratorChoice | None, typer.Option(help="Who proposes; by default openai with a key, else tune.")] = None,
     replay_from: Annotated[str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")] = None,
     model: Annotated[str | None, typer.Option(help="The model that is asked.")] = None,
-    cost_cap: Annotated[
-        float | None, typer.Option(min=0, metavar="USD", help="No reply is asked for beyond this; by default the task's.")
-    ] = None,
+    cost_cap: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Nothing is asked beyond this cost.")] = None,
     device: Annotated[str, typer.Option(help="auto, cuda or cuda:N.")] = "auto",
     kernel: Annotated[list[str] | None, typer.Option(metavar="FILE", help="A starting kernel in place of the task's; repeatable.")] = None,
     in_flight: Annotated[int | None, typer.Option(min=1, help="Trials under way at once.")] = None,

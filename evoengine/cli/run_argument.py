@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
@@ -51,7 +50,7 @@ def _program() -> str:
     called = Path(sys.argv[0])
     if called.name == "evoengine" and called.is_file():
         on_path = shutil.which("evoengine")
-        if on_path and os.path.samefile(on_path, called):
+        if on_path and called.samefile(on_path):
             return "evoengine"
         return shlex.quote(sys.argv[0])
     return f"{shlex.quote(sys.executable)} -m evoengine" if called.name == "__main__.py" else "evoengine"

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from evoengine.cli import output
 from evoengine.cli.reader import RunReader
 from evoengine.cli.run_argument import resume_command, show_command
-from evoengine.errors import EvoError
-from evoengine.events import Event, Observer, RunEnded
+from evoengine.errors import EvoError, StoreError
+from evoengine.events import Event, Observer, RunEnded, RunStarted
 from evoengine.paths import RunPaths
 from evoengine.records import Verdict
 from evoengine.report import as_json
@@ -20,7 +20,7 @@ from evoengine.report.exporter import Exporter
 from evoengine.report.live import LiveView
 from evoengine.report.plain import PlainView
 from evoengine.report.rows import RunRows
-from evoengine.report.tables import elites_table, run_head
+from evoengine.report.tables import elites_table, run_head, section
 from evoengine.seams import Store
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -36,6 +36,7 @@ class _Reading:
     def __init__(self, paths: RunPaths) -> None:
         self._paths = paths
         self._reader: RunReader | None = None
+        self.begun = False  # whether the run told that it is open
 
     def reader(self) -> RunReader:
         if self._reader is None:
@@ -46,7 +47,7 @@ class _Reading:
         return self.reader().folder.store
 
     def verdict_of(self, trial: int) -> Verdict | None:
-        return self.reader().verdict_of(trial)
+        return self.reader().stored.verdict_of(trial)
 
     def close(self) -> None:
         if self._reader is not None:
@@ -63,13 +64,15 @@ def search(paths: RunPaths, begin: Begin, as_json_wanted: bool) -> int:
             exporter = Exporter(paths, reading.store, view)
 
             def observe(event: Event) -> None:
+                reading.begun = reading.begun or isinstance(event, RunStarted)
                 exporter(event)
                 view(event)
 
             ended = asyncio.run(_interruptible(begin, observe, stopped))
         _finish(paths, ended, as_json_wanted)
-    except (EvoError, KeyboardInterrupt):
-        _say_how_to_resume(paths)
+    except (EvoError, KeyboardInterrupt) as error:
+        if reading.begun or (not isinstance(error, StoreError) and _is_stored(paths)):
+            _say_how_to_resume(paths)
         raise
     finally:
         reading.close()
@@ -137,10 +140,17 @@ def _finish(paths: RunPaths, ended: RunEnded, as_json_wanted: bool) -> None:
 def _print_end(rows: RunRows) -> None:
     console = output.results()
     console.print(run_head(rows))
-    console.print()
-    console.print(elites_table(rows.elites))
+    console.print(section(elites_table(rows.elites)))
 
 
 def _say_how_to_resume(paths: RunPaths) -> None:
-    if paths.database.is_file():
-        output.say(f"resume with: {resume_command(paths)}")
+    output.say(f"resume with: {resume_command(paths)}")
+
+
+def _is_stored(paths: RunPaths) -> bool:
+    """Whether there is a run that could be resumed: one that was killed before its device was up is not."""
+    try:
+        with RunReader(paths) as reader:
+            return bool(reader.info)
+    except EvoError:
+        return False

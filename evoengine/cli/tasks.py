@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from evoengine.report.rows import TaskRow
 
 
 def tasks(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False) -> None:
     """List the packaged tasks."""
-    from evoengine import task as task_files
     from evoengine.cli import output
     from evoengine.paths import packaged_tasks
     from evoengine.report import as_json
     from evoengine.report.tables import tasks_table
 
-    rows: list[dict[str, Any]] = []
-    for path in packaged_tasks():
-        task = task_files.load(path)
-        rows.append(
-            {
-                "name": path.stem,
-                "summary": task.summary,
-                "tiers": list(task.tiers),
-                "cases": list(task.cases),
-                "target": task.target.arch if task.target else None,
-                "trials": task.budget.trials,
-                "kernels": list(task.seeds_from),
-                "file": str(path),
-            }
-        )
+    rows = [_row(path) for path in packaged_tasks()]
     output.give(json, lambda: as_json.dumps(rows), lambda: tasks_table(rows))
+
+
+def _row(path: Path) -> TaskRow:
+    from evoengine import task as task_files
+    from evoengine.errors import TaskError
+    from evoengine.report.rows import TaskRow
+
+    try:
+        task = task_files.load(path)
+    except TaskError as error:
+        return TaskRow(name=path.stem, file=str(path), problem=str(error))
+    return TaskRow(
+        name=path.stem,
+        file=str(path),
+        summary=task.summary,
+        tiers=tuple(task.tiers),
+        cases=tuple(task.cases),
+        target=task.target.arch if task.target else None,
+        trials=task.budget.trials,
+        kernels=task.seeds_from,
+    )

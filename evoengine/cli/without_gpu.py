@@ -10,8 +10,9 @@ from evoengine.candidate import Candidate
 from evoengine.cli import output
 from evoengine.errors import DeviceError
 from evoengine.report import as_json as json_text
-from evoengine.report.rows import CompiledRow, compiled_row
-from evoengine.report.tables import compiled_table
+from evoengine.report.derive import compiled_row
+from evoengine.report.resource_tables import compiled_table
+from evoengine.report.rows import CompiledRow
 from evoengine.task import Task
 
 
@@ -23,7 +24,8 @@ def compile_and_report(task: Task, task_path: Path, kernels: list[tuple[str, Can
         f"The kernels are compiled for {arch}, the target of task {task.name}, and their resources are compared with its limits. "
         "On a machine with an NVIDIA GPU the same command does the whole job; `evoengine doctor` says what was looked for."
     )
-    output.messages().print(message, style="yellow")
+    console = output.messages()
+    console.print(message, style="yellow", soft_wrap=not console.is_terminal)
     found = asyncio.run(wiring.compile_only(task, task_path, [candidate for _, candidate in kernels], output.progress()))
     rows = [
         compiled_row(name, candidate.plan.precision, verdict, task.target)

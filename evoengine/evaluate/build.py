@@ -69,7 +69,8 @@ class Builder:
     def _bind(self, build: Build, candidate: Candidate, limits: DeviceLimits) -> list[CasePlan]:
         if candidate.plan.precision not in self.task.tiers:
             known = ", ".join(self.task.tiers)
-            raise Refused(build, Status.rejected, f"precision: no tier {candidate.plan.precision!r} in task {self.task.name}; known: {known}")
+            reason = f"precision: no tier {candidate.plan.precision!r} in task {self.task.name}; known: {known}"
+            raise Refused(build, Status.rejected, reason)
         try:
             check_includes(candidate.code)
             return [bind(candidate, self.task, case, limits) for case in self.task.all_cases]
@@ -130,7 +131,8 @@ class Builder:
         for item in build.resources:
             shared = item.static_shared_bytes + item.dynamic_shared_bytes
             if shared > limits.max_shared_bytes:
-                raise Refused(build, Status.over_limits, f"{item.kernel} needs {shared} bytes of shared memory, {limits.arch} allows {limits.max_shared_bytes}")
+                reason = f"{item.kernel} needs {shared} bytes of shared memory, {limits.arch} allows {limits.max_shared_bytes}"
+                raise Refused(build, Status.over_limits, reason)
         _check_registers(build, plans, results)
 
     def _report_target(self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], problem: str) -> None:
@@ -197,7 +199,8 @@ def _check_parameters(build: Build, launch: Launch, result: CompileResult) -> No
         is_integer = not isinstance(argument, Buffer) and argument.dtype in ("int64", "int32", "int8", "uint8", "bool")
         if size > 8 or (size != given and not is_integer):
             what = f"buffer {argument.buffer!r}" if isinstance(argument, Buffer) else f"a {argument.dtype}"
-            raise Refused(build, Status.rejected, f"{launch.kernel}: parameter {position} has {size} bytes, its launch passes {what} ({given} bytes)")
+            reason = f"{launch.kernel}: parameter {position} has {size} bytes, its launch passes {what} ({given} bytes)"
+            raise Refused(build, Status.rejected, reason)
 
 
 def _check_registers(build: Build, plans: list[CasePlan], results: dict[str, CompileResult]) -> None:
@@ -210,4 +213,5 @@ def _check_registers(build: Build, plans: list[CasePlan], results: dict[str, Com
             warps = -(-threads // 32)
             each = min(MAX_REGISTERS_PER_THREAD + 1, -(-registers.get(launch.kernel, 0) // REGISTER_UNIT) * REGISTER_UNIT)
             if warps * 32 * each > REGISTERS_PER_BLOCK:
-                raise Refused(build, Status.over_limits, f"{launch.kernel} needs {each} registers x {warps * 32} threads, a block has {REGISTERS_PER_BLOCK}")
+                reason = f"{launch.kernel} needs {each} registers x {warps * 32} threads, a block has {REGISTERS_PER_BLOCK}"
+                raise Refused(build, Status.over_limits, reason)

@@ -10,6 +10,8 @@ from evoengine.records import Environment, Frozen
 from evoengine.seams import Job, Report
 from evoengine.task import Task
 
+FaultKind = Literal["task", "device", "worker"]  # whose fault it is that a request failed
+
 
 class Start(Frozen):
     """Parent to worker: bring up the device for this task."""
@@ -63,7 +65,7 @@ class Failed(Frozen):
 
     kind: Literal["failed"] = "failed"
     id: int
-    error: Literal["task", "device", "worker"]
+    error: FaultKind
     message: str
     traceback: str
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
 
-def dumps(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> str:
+def dumps(value: BaseModel | Sequence[BaseModel] | Mapping[str, Any]) -> str:
     """`value` as indented JSON. Numbers that JSON has not become the words "NaN", "Infinity", "-Infinity"."""
     return json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False)
 
@@ -24,4 +24,6 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()  # half a surrogate pair, as JSON replies can hold, is no text
     return value

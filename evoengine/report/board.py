@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
 from evoengine.records import Elite, Status, Usage
-from evoengine.report.rows import EliteRow, VerdictOf, elite_row
+from evoengine.report.derive import VerdictOf, elite_row
+from evoengine.report.rows import EliteRow
 
 NOTICES_KEPT = 3  # on the screen; all of them are printed by the plain view
 RATE_WINDOW = 32  # settled trials that the time left is estimated from

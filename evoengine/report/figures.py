@@ -40,11 +40,9 @@ def duration(seconds: float) -> str:
     return f"{whole // HOUR_S}h{whole % HOUR_S // MINUTE_S:02d}m"
 
 
-def size(count: int | None) -> str:
-    """Bytes, in KiB where that is exact enough to compare with a limit."""
-    if count is None:
-        return "-"
-    return f"{count} B" if count < KIB else f"{count / KIB:.1f} KiB"
+def kib(count: int) -> str:
+    """Bytes in KiB, exact enough to compare with a limit."""
+    return "0" if count == 0 else f"{count / KIB:.1f}"
 
 
 def tunables(values: Mapping[str, int]) -> str:
@@ -60,3 +58,8 @@ def usage(spent: Usage) -> str:
 def _four_digits(value: float) -> str:
     digits = 2 if value < 100 else 1 if value < 1000 else 0
     return f"{value:.{digits}f}"
+
+
+def printable(text: str) -> str:
+    """`text` without characters that would move a terminal's cursor or colours: a model may have written it."""
+    return "".join(character if character.isprintable() or character in "\n\t" else "\N{REPLACEMENT CHARACTER}" for character in text)

@@ -1,13 +1,17 @@
-"""Folders that are replaced as a whole."""
+"""Readable files, and folders of them that are replaced as a whole."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from evoengine import atomic
+
+
+def write(path: Path, text: str) -> None:
+    """Puts `text` at `path` in one step; half a surrogate pair, which a reply can hold and UTF-8 cannot, becomes a question mark."""
+    atomic.write_bytes(path, text.encode("utf-8", "replace"))
 
 
 def replace_folder(folder: Path, files: Mapping[str, str]) -> None:
@@ -16,10 +20,10 @@ def replace_folder(folder: Path, files: Mapping[str, str]) -> None:
     for left_over in (fresh, stale):
         remove(left_over)
     for name, text in files.items():
-        atomic.write_text(fresh / name, text)
+        write(fresh / name, text)
     if folder.exists() or folder.is_symlink():
-        os.replace(folder, stale)
-    os.replace(fresh, folder)
+        folder.replace(stale)
+    fresh.replace(folder)
     remove(stale)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evoengine.records import Frozen, Interval, Proposal, Status
-from evoengine.report.rows import VerdictOf, name_of, speedup_of
+from evoengine.report.derive import VerdictOf, name_of, speedup_of
 
 
 class Ancestor(Frozen):

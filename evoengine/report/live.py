@@ -15,7 +15,7 @@ from rich.text import Text
 from evoengine.events import Event
 from evoengine.report import figures
 from evoengine.report.board import Board, Doing, Snapshot
-from evoengine.report.rows import VerdictOf
+from evoengine.report.derive import VerdictOf
 from evoengine.report.tables import elites_table, status_style
 
 REFRESHES_PER_SECOND = 4  # a person reads no faster, and the machine is measuring
@@ -54,7 +54,7 @@ def screen(now: Snapshot) -> RenderableType:
         parts.append(Text(f"  ... and {len(now.doing) - MOST_DOING} more", style="dim"))
     if now.spent.prompt_tokens or now.spent.completion_tokens:
         parts.append(Text(f"spent   {figures.usage(now.spent)}"))
-    parts += [Text(f"note    {text}", style="cyan") for text in now.notices]
+    parts += [Text(f"note    {figures.printable(text)}", style="cyan") for text in now.notices]
     return Group(*parts)
 
 
@@ -86,5 +86,5 @@ def _counts(now: Snapshot) -> Text:
 
 
 def _doing(item: Doing, now: float) -> Text:
-    words = f"  trial {item.trial:>4}  {item.step}  {item.label}  {figures.duration(now - item.since)}"
+    words = figures.printable(f"  trial {item.trial:>4}  {item.step}  {item.label}  {figures.duration(now - item.since)}")
     return Text(words, style="dim", no_wrap=True, overflow="ellipsis")

@@ -10,14 +10,15 @@ from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialSe
 from evoengine.records import Status
 from evoengine.report import figures
 from evoengine.report.board import Board
-from evoengine.report.rows import trial_row
+from evoengine.report.derive import trial_row
+from evoengine.report.rows import TrialRow
 
 
 class PlainView:
     """An Observer that gives lines to `write`, each of them once."""
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float]) -> None:
-        self._write = write
+        self._write_line = write
         self._board = Board(clock)
 
     def __enter__(self) -> Self:
@@ -40,19 +41,29 @@ class PlainView:
         elif isinstance(event, Spent):
             self._write(f"spent: {figures.usage(event.total)}")
 
+    def _write(self, text: str) -> None:
+        self._write_line(" ".join(figures.printable(text).split("\n")))
+
     def _settled(self, event: TrialSettled) -> str:
         now, row = self._board.snapshot(), trial_row(event.outcome, event.took_place)
-        left = f"  {figures.duration(now.left_s)} left" if now.left_s is not None else ""
-        found = f"  {figures.speedup(row.speedup)}  {figures.micros(row.latency_us)} us" if row.speedup else ""
-        place = f"  takes place {row.place} of {row.tier}" if row.place else ""
-        reason = "" if row.status is Status.correct else f"  {row.reason}"
-        return (
-            f"[{row.trial + 1}/{now.budget}{left}]  {row.status.value}{found}  {row.name}  {figures.tunables(row.tunables)}{place}{reason}"
-        )
+        left = f", {figures.duration(now.left_s)} left" if now.left_s is not None else ""
+        return f"[{row.trial + 1}/{now.budget}{left}]  {_words(row)}"
 
     def _ended(self, event: RunEnded) -> str:
         now = self._board.snapshot()
         return f"ended: {event.reason}; {now.settled} of {now.budget} trials are settled"
+
+
+def _words(row: TrialRow) -> str:
+    words = [row.status.value]
+    if row.speedup:
+        words += [figures.speedup(row.speedup), f"{figures.micros(row.latency_us)} us"]
+    words += [row.name, figures.tunables(row.tunables)]
+    if row.place:
+        words.append(f"takes place {row.place} of {row.tier}")
+    if row.status is not Status.correct:
+        words.append(row.reason)
+    return "  ".join(words)
 
 
 def _started(event: RunStarted) -> str:

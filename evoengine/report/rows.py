@@ -5,27 +5,15 @@ Every figure is recomputed from the stored verdicts; a row holds no words of a t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Literal
 
 from evoengine.records import (
-    CaseCheck,
-    CaseTiming,
-    Elite,
     Environment,
     Frozen,
     Interval,
-    KernelResources,
-    Outcome,
-    Proposal,
     Status,
     Usage,
-    Verdict,
 )
-from evoengine.statistics import latency_interval, median_interval, ratio_interval
-from evoengine.task import Target
-
-VerdictOf = Callable[[int], Verdict | None]  # the verdict that counts for a trial; None when there is none
 
 
 class EliteRow(Frozen):
@@ -177,6 +165,20 @@ class CompiledRow(Frozen):
     target_exceeds: tuple[str, ...]
 
 
+class TaskRow(Frozen):
+    """One packaged task; `problem` says why one cannot be read."""
+
+    name: str
+    file: str
+    summary: str = ""
+    tiers: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    target: str | None = None
+    trials: int = 0
+    kernels: tuple[str, ...] = ()
+    problem: str = ""
+
+
 class Finding(Frozen):
     """One thing that a run needs, or may use."""
 
@@ -185,162 +187,3 @@ class Finding(Frozen):
     found: str
     remedy: str = ""
     exit_code: int = 0  # what a run would end with for want of it
-
-
-def speedup_of(score: Interval | None) -> Interval | None:
-    """How many times faster than the baseline; None without a usable score."""
-    if score is None or not score.low > 0:
-        return None
-    return Interval(value=1 / score.value, low=1 / score.high, high=1 / score.low)
-
-
-def elite_row(elite: Elite, verdict: Verdict | None) -> EliteRow:
-    """A place with what its verdict says about the machine code."""
-    outcome = elite.outcome
-    here = on_device(verdict) if verdict else []
-    return EliteRow(
-        tier=elite.tier,
-        place=elite.place,
-        trial=outcome.trial,
-        name=name_of(outcome.label, outcome.trial),
-        operator=outcome.operator,
-        tunables=outcome.tunables,
-        speedup=speedup_of(outcome.score),
-        latency_us=outcome.latency_us,
-        registers=max((item.registers for item in here), default=None),
-        shared_bytes=max((item.static_shared_bytes + item.dynamic_shared_bytes for item in here), default=None),
-        keeps_target=not verdict.target_exceeds if verdict else None,
-    )
-
-
-def trial_row(outcome: Outcome, place: int | None = None) -> TrialRow:
-    """A settled trial; `place` is the one that it holds now."""
-    return TrialRow(
-        trial=outcome.trial,
-        operator=outcome.operator,
-        parents=outcome.parents,
-        name=name_of(outcome.label, outcome.trial),
-        tunables=outcome.tunables,
-        status=outcome.status,
-        tier=outcome.tier,
-        speedup=speedup_of(outcome.score),
-        latency_us=outcome.latency_us,
-        place=place,
-        reason=outcome.reason,
-    )
-
-
-def name_of(label: str, trial: int) -> str:
-    """How a trial without a label is called."""
-    return label or f"trial {trial}"
-
-
-def on_device(verdict: Verdict) -> list[KernelResources]:
-    """The kernels as they were compiled for the device that judged them."""
-    arch = verdict.environment.arch if verdict.environment else None
-    return [item for item in verdict.resources if arch is None or item.arch == arch]
-
-
-def verdict_row(verdict: Verdict, name: str, tunables: dict[str, int], target: Target | None) -> VerdictRow:
-    """One verdict with the figures of every case."""
-    return VerdictRow(
-        name=name,
-        status=verdict.status,
-        reason=verdict.reason,
-        detail=verdict.detail,
-        tier=verdict.tier,
-        tunables=tunables,
-        speedup=speedup_of(verdict.score),
-        latency_us=verdict.latency_us,
-        cases=case_rows(verdict),
-        resources=resource_rows(verdict.resources, target),
-        target_exceeds=verdict.target_exceeds,
-        code_digest=verdict.code_digest,
-        phases_s=verdict.phases_s,
-        environment=verdict.environment,
-    )
-
-
-def case_rows(verdict: Verdict) -> tuple[CaseRow, ...]:
-    """One row for each case that was checked or timed; a failing check counts before a passing one."""
-    checks: dict[str, CaseCheck] = {}
-    for check in verdict.checks:
-        if check.case not in checks or not check.ok:
-            checks[check.case] = check
-    timings = {timing.case: timing for timing in verdict.timings}
-    return tuple(_case_row(case, checks.get(case), timings.get(case)) for case in {**checks, **timings})
-
-
-def _case_row(case: str, check: CaseCheck | None, timing: CaseTiming | None) -> CaseRow:
-    worst = check.worst if check and check.sets else None
-    cold = timing.cold if timing else None
-    return CaseRow(
-        case=case,
-        hidden=check.hidden if check else False,
-        ok=check.ok if check else None,
-        input_sets=len(check.sets) if check else 0,
-        failing_sets=sum(not item.ok for item in check.sets) if check else 0,
-        worst_set=f"{worst.distribution} seed {worst.seed}" if worst else "",
-        worst_at=f"{worst.worst_output}{list(worst.worst_index)}" if worst else "",
-        max_abs=worst.max_abs if worst else None,
-        limit_abs=worst.limit_abs if worst else None,
-        rel_rmse=worst.rel_rmse if worst else None,
-        limit_rel_rmse=worst.limit_rel_rmse if worst else None,
-        failing_share=worst.failing_share if worst else None,
-        nan_count=worst.nan_count if worst else 0,
-        baseline=timing.baseline if timing else "",
-        hot_us=latency_interval(timing) if timing else None,
-        hot_baseline_us=median_interval(timing.hot.baseline_us) if timing else None,
-        hot_speedup=speedup_of(ratio_interval(timing)) if timing else None,
-        cold_us=latency_interval(timing, cold=True) if timing and cold else None,
-        cold_baseline_us=median_interval(cold.baseline_us) if cold else None,
-        cold_speedup=speedup_of(ratio_interval(timing, cold=True)) if timing and cold else None,
-    )
-
-
-def resource_rows(found: Iterable[KernelResources], target: Target | None) -> tuple[ResourceRow, ...]:
-    """What each kernel takes; the target's limits stand beside those compiled for it."""
-    rows = []
-    for item in found:
-        limits = target if target and target.arch == item.arch else None
-        row = ResourceRow(
-            **item.model_dump(),
-            target_registers=limits.registers if limits else None,
-            target_shared_bytes=limits.shared if limits else None,
-        )
-        if row not in rows:
-            rows.append(row)
-    return tuple(rows)
-
-
-def compiled_row(name: str, tier: str, verdict: Verdict, target: Target | None) -> CompiledRow:
-    """One verdict of compiling alone: `correct` means compiled there, and is not shown as more."""
-    compiled = verdict.status is Status.correct
-    return CompiledRow(
-        name=name,
-        tier=tier,
-        compiled=compiled,
-        status=None if compiled else verdict.status,
-        reason="" if compiled else verdict.reason,
-        detail=verdict.detail,
-        resources=resource_rows(verdict.resources, target),
-        target_exceeds=verdict.target_exceeds,
-    )
-
-
-def trial_detail(
-    row: TrialRow, proposal: Proposal, replies: Iterable[Usage], verdicts: tuple[VerdictRow, VerdictRow | None]
-) -> TrialDetail:
-    """One trial whole; `verdicts` are the first one and the one of a fresh process."""
-    first, again = verdicts
-    costs = list(replies)
-    return TrialDetail(
-        row=row,
-        problem=proposal.problem,
-        insight=proposal.insight,
-        replies=len(costs),
-        usage=sum(costs, Usage()),
-        verdict=again or first,
-        first=first if again else None,
-        source=proposal.source,
-    )

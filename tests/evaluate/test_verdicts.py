@@ -82,13 +82,20 @@ def test_a_wrong_number_of_arguments_is_rejected_before_a_launch(scale):
     assert "takes 3 parameters, its launch passes 2" in verdict.reason
 
 
-def test_a_baseline_against_itself_reads_one(tmp_path):
-    """A/A: a kernel that is torch's own multiplication, bound by memory, is as fast as torch's."""
-    (tmp_path / "scale.py").write_text("def forward(x):\n    return x * 2\n")
-    (tmp_path / "scale.yaml").write_text(TASK.replace("N: 4096", "N: 67108864"))
-    (verdict,) = judge(tmp_path / "scale.yaml", [source("correct")])
-    assert verdict.score is not None
-    assert 0.7 < verdict.score.value < 1.4
+def test_a_contender_against_itself_reads_one():
+    import torch
+
+    from evoengine.evaluate.worker.timing import Flusher, Side, measure
+    from evoengine.records import CaseTiming
+    from evoengine.statistics import ratio_interval
+
+    with torch.cuda.stream(torch.cuda.Stream()):
+        x = torch.randn(1 << 22, device="cuda")
+        sides = [Side([lambda: x * 2] * 8, []) for _ in range(2)]
+        hot, cold = measure(*sides, 0.2), measure(*sides, 0.2, Flusher(x.device))
+    timing = CaseTiming(case="same", baseline="same", hot=hot, cold=cold)
+    for interval in (ratio_interval(timing), ratio_interval(timing, cold=True)):
+        assert interval.low * 0.99 <= 1.0 <= interval.high * 1.01
 
 
 @pytest.mark.parametrize("name", ["sdpa_v2b", "sdpa_v2c", "sdpa_v2c_wmma_qk", "sdpa_v2c_wmma", "sdpa_fp8", "sdpa_mma"])

@@ -46,16 +46,18 @@ def test_a_full_database_keeps_what_it_has_and_goes_on_with_more_space(tmp_path:
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    mount = shutil.which("mount")
     place = tmp_path / "disk"
     place.mkdir()
-    if (
-        mount is None
-        or subprocess.run([mount, "-t", "tmpfs", "-o", "size=512k", "tmpfs", place], capture_output=True, check=False).returncode
-    ):
+    if not ran("mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)):
         pytest.skip("only root can mount a tiny disk")
     yield place
-    subprocess.run(["umount", "-l", place], check=True)
+    assert ran("umount", "-l", str(place))
+
+
+def ran(program: str, *arguments: str) -> bool:
+    """Whether there is such a program and it succeeded."""
+    path = shutil.which(program)
+    return path is not None and subprocess.run([path, *arguments], capture_output=True, check=False).returncode == 0  # noqa: S603
 
 
 def test_a_full_disk_keeps_what_it_has_and_goes_on_with_more_space(tiny_disk: Path) -> None:
@@ -82,7 +84,7 @@ def test_a_run_cannot_begin_on_a_full_disk(tiny_disk: Path) -> None:
 def test_a_run_cannot_begin_on_a_read_only_disk_but_can_be_read_there(tiny_disk: Path) -> None:
     with open_run(RunPaths(tiny_disk / "old"), create=True) as run:
         run.store.append(info())
-    subprocess.run(["mount", "-o", "remount,ro", tiny_disk], check=True)
+    assert ran("mount", "-o", "remount,ro", str(tiny_disk))
     with pytest.raises(StoreError, match=r"it cannot be written; choose another place with --runs-dir.*Read-only file system"):
         open_run(RunPaths(tiny_disk / "run"), create=True)
     with pytest.raises(StoreError, match="it cannot be written"):

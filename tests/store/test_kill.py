@@ -51,10 +51,10 @@ def check(path: Path, acknowledged: set[tuple[str, int]]) -> None:
 
 def test_killed_at_random_instants_no_acknowledged_row_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
-    chance = random.Random(0)
+    chance = random.Random(0)  # noqa: S311
     acknowledged: set[tuple[str, int]] = set()
-    command = [sys.executable, "-m", "tests.store.appender", str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as zygote:
+    command, root = [sys.executable, "-m", "tests.store.appender", str(path)], Path(__file__).parents[2]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as zygote:  # noqa: S603
         assert zygote.stdin and zygote.stdout
         for _ in range(KILLS):
             fresh = killed_child(zygote.stdin, zygote.stdout, chance.uniform(0, LONGEST_LIFE_S))

@@ -64,7 +64,8 @@ def test_a_run_that_died_before_its_description_can_be_created_again_but_not_res
 
 
 def test_a_second_opener_is_told_who_works_on_the_run_until_that_one_is_killed(paths: RunPaths) -> None:
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, paths.root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", HOLD, str(paths.root)]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
     assert holder.stdin and holder.stdout
     with holder, holder.stdin, holder.stdout:
         assert holder.stdout.readline() == "open\n"
@@ -80,7 +81,7 @@ def test_a_second_opener_is_told_who_works_on_the_run_until_that_one_is_killed(p
 
 def test_a_child_program_does_not_keep_the_lock(paths: RunPaths) -> None:
     with open_run(paths):
-        child = subprocess.Popen(["sleep", "60"])
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         open_run(paths).close()
     finally:

@@ -10,7 +10,7 @@ import pytest
 
 from evoengine.errors import NewerSchema, StoreError
 from evoengine.records import RunInfo
-from evoengine.seams import ProposalRow, ReplyRow, VerdictRow
+from evoengine.seams import ProposalRow, ReplyRow, Row, VerdictRow
 from evoengine.store import database
 from evoengine.store.migrations import MIGRATIONS, migrate, version_of
 from evoengine.store.sqlite import PAGE_ROWS, SqliteStore
@@ -185,7 +185,7 @@ def test_a_damaged_body_names_the_trial(path: Path) -> None:
 def test_text_that_is_not_unicode_is_kept_in_a_reply_and_refused_elsewhere(path: Path) -> None:
     half = "\ud800"
     answer = reply(1).reply.model_copy(update={"text": half})
-    unspeakable = [
+    unspeakable: list[Row] = [
         ProposalRow(1, proposal(1).proposal.model_copy(update={"insight": half})),
         ProposalRow(1, proposal(1).proposal.model_copy(update={"source": half})),
         VerdictRow(0, 1, verdict(0).verdict.model_copy(update={"reason": half})),

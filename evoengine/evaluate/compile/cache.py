@@ -65,7 +65,10 @@ class CompileCache:
             atomic.write_text(entry_path, entry.model_dump_json())
         except OSError as error:
             self._writable = False
-            self.warn(f"the compile cache {self.folder} cannot be written ({error}); everything is compiled anew, set EVOENGINE_CACHE_DIR to a writable folder")
+            self.warn(
+                f"the compile cache {self.folder} cannot be written ({error}); everything is compiled anew, "
+                "set EVOENGINE_CACHE_DIR to a writable folder"
+            )
             return None
         return str(cubin_path) if cubin else ""
 

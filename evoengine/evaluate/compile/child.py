@@ -10,8 +10,9 @@ import signal
 import sys
 from collections import deque
 from pathlib import Path
+from typing import TypeVar
 
-from evoengine.errors import ToolchainError, WorkerError
+from evoengine.errors import WorkerError
 from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
 from evoengine.evaluate.compile.wire import MAX_LINE_BYTES, Answer, Hello, Request
 
@@ -21,13 +22,34 @@ _NEAR_LIMIT = 0.8  # a process that dies with so much of its memory in use is ta
 _LAST_WORDS = 20  # lines of the compiler's own output that are kept
 
 # What a compiler needs of the environment. Keys and tokens are not among it.
-_ENVIRONMENT = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "XDG_CACHE_HOME", "EVOENGINE_CACHE_DIR"}
+_ENVIRONMENT = {
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "XDG_CACHE_HOME",
+    "EVOENGINE_CACHE_DIR",
+}
 _ENVIRONMENT_PREFIXES = ("PYTHON", "COV_CORE_", "COVERAGE_")
 _CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
 
 
+T = TypeVar("T")
+
+
 class Killed(Exception):  # noqa: N818 - the pool decides what it means
     """Somebody else ended the process while it worked."""
+
+
+def _piped(stream: T | None) -> T:
+    if stream is None:
+        raise WorkerError("a compiler process was started without its pipes")
+    return stream
 
 
 class CompilerProcess:
@@ -35,6 +57,7 @@ class CompilerProcess:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
+        self._stdin, self._stdout, self._stderr = _piped(process.stdin), _piped(process.stdout), _piped(process.stderr)
         self.toolchain = Toolchain()
         self.size_bytes = 0
         self._killed = False
@@ -44,7 +67,7 @@ class CompilerProcess:
 
     @classmethod
     async def start(cls) -> CompilerProcess:
-        """A process that is ready to compile; raises ToolchainError where it says it cannot, WorkerError where it says nothing."""
+        """A process that answers; its toolchain says whether it can. Raises WorkerError where it says nothing."""
         environment = {key: value for key, value in os.environ.items() if key in _ENVIRONMENT or key.startswith(_ENVIRONMENT_PREFIXES)}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -74,11 +97,6 @@ class CompilerProcess:
                 await child.end()
         return child
 
-    def usable(self) -> None:
-        """Returns when the process can compile; raises ToolchainError with what to do."""
-        if self.toolchain.problem:
-            raise ToolchainError(self.toolchain.problem)
-
     @property
     def alive(self) -> bool:
         """Whether it can be asked."""
@@ -100,7 +118,9 @@ class CompilerProcess:
                 return await self._died(unit, peak_bytes), b""
             answer = Answer.model_validate_json(line)
             if answer.id != request.id or answer.built is None:
-                raise WorkerError(f"a compiler process failed on {unit.name}: expected an answer to {request.id}, got one to {answer.id}\n{answer.fault}")
+                raise WorkerError(
+                    f"a compiler process failed on {unit.name}: expected an answer to {request.id}, got one to {answer.id}\n{answer.fault}"
+                )
             answered = True
             self.size_bytes = self._bytes("VmSize")
             return answer.built, base64.b64decode(answer.cubin)
@@ -110,13 +130,12 @@ class CompilerProcess:
 
     async def _ask(self, request: Request) -> tuple[bytes, int]:
         """The answer's line (empty when the process died) and the most memory seen meanwhile."""
-        assert self.process.stdin
         reading = asyncio.create_task(self._line())
         peak_bytes = 0
         try:
             with contextlib.suppress(ConnectionError):  # it died before it read: the empty line below says so
-                self.process.stdin.write(request.model_dump_json().encode() + b"\n")
-                await self.process.stdin.drain()
+                self._stdin.write(request.model_dump_json().encode() + b"\n")
+                await self._stdin.drain()
             while not (await asyncio.wait({reading}, timeout=_WATCH_EVERY_S))[0]:
                 peak_bytes = max(peak_bytes, self._bytes("VmPeak"))
             return reading.result(), peak_bytes
@@ -125,9 +144,8 @@ class CompilerProcess:
                 reading.cancel()
 
     async def _line(self) -> bytes:
-        assert self.process.stdout
         try:
-            line = await self.process.stdout.readline()
+            line = await self._stdout.readline()
         except (ValueError, ConnectionError):  # longer than MAX_LINE_BYTES, or the pipe broke
             return b""
         return line if line.endswith(b"\n") else b""
@@ -148,7 +166,10 @@ class CompilerProcess:
             return Built(status="out_of_memory", log=f"{unit.name}: compiling took more than {unit.memory_bytes} bytes of memory")
         if -code not in _CRASHES:
             raise Killed(f"a compiler process ended while it compiled {unit.name}{words}")
-        return Built(status="compile_error", log=f"{unit.name}: error: the compiler itself crashed on this source ({signal.Signals(-code).name}); write it differently")
+        return Built(
+            status="compile_error",
+            log=f"{unit.name}: error: the compiler itself crashed on this source ({signal.Signals(-code).name}); write it differently",
+        )
 
     async def _post_mortem(self) -> str:
         await self.process.wait()
@@ -162,8 +183,7 @@ class CompilerProcess:
 
     async def _listen(self) -> None:
         """Drains what the compiler prints; a full pipe would stop it."""
-        assert self.process.stderr
-        while chunk := await self.process.stderr.read(4096):
+        while chunk := await self._stderr.read(4096):
             for line in chunk.decode("utf-8", "replace").splitlines():
                 self._last_words.append(line[:300])
 
@@ -179,7 +199,6 @@ class CompilerProcess:
         self.kill()
         await self.process.wait()
         await self._listener
-        if self.process.stdin:
-            self.process.stdin.close()
-            with contextlib.suppress(ConnectionError):
-                await self.process.stdin.wait_closed()
+        self._stdin.close()
+        with contextlib.suppress(ConnectionError):
+            await self._stdin.wait_closed()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from evoengine.digest import digest
@@ -49,20 +50,16 @@ def reserved_shared_bytes(arch: str) -> int:
 
 def kernels(cubin: bytes) -> dict[str, KernelFacts]:
     """The kernels of a cubin by their name in it; raises ValueError for anything that is not a whole cubin."""
-    try:
+    with _as_value_error(cubin):
         sections = _sections(cubin)
         table = _by_symbol(sections)
         return {name.removeprefix(f"{_INFO}."): _facts(sections, table, name) for name in sections if name.startswith(f"{_INFO}.")}
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise ValueError(f"expected a cubin, got {len(cubin)} bytes that break off or do not fit together ({error})") from None
 
 
 def code_digest(cubin: bytes) -> str:
     """A name for instructions, constants and initial values; the line table does not count."""
-    try:
+    with _as_value_error(cubin):
         sections = _sections(cubin)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise ValueError(f"expected a cubin, got {len(cubin)} bytes that break off or do not fit together ({error})") from None
     parts: list[str | bytes] = []
     for name in sorted(sections):
         if name.startswith((".text.", ".nv.constant", ".nv.global", ".nv.shared.")):
@@ -79,6 +76,15 @@ def completed(cubin: bytes) -> bytes:
         return cubin
     offset, size, count = struct.unpack_from("<Q", cubin, 0x20)[0], *struct.unpack_from("<HH", cubin, 0x36)
     return cubin + b"\0" if len(cubin) + 1 == offset + size * count else cubin
+
+
+@contextmanager
+def _as_value_error(cubin: bytes) -> Iterator[None]:
+    """Turns what a misleading offset can raise into a ValueError."""
+    try:
+        yield
+    except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
+        raise ValueError(f"expected a cubin, got {len(cubin)} bytes that break off or do not fit together ({error})") from None
 
 
 def _sections(data: bytes) -> dict[str, _Section]:

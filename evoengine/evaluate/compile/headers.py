@@ -97,7 +97,12 @@ def _wheels(path: list[str]) -> list[HeaderSet]:
 
 
 def _toolkits(environ: Mapping[str, str]) -> list[HeaderSet]:
-    named = [environ.get("CUDA_HOME"), environ.get("CUDA_PATH"), "/usr/local/cuda", *sorted(map(str, Path("/usr/local").glob("cuda-*")), reverse=True)]
+    named = [
+        environ.get("CUDA_HOME"),
+        environ.get("CUDA_PATH"),
+        "/usr/local/cuda",
+        *sorted(map(str, Path("/usr/local").glob("cuda-*")), reverse=True),
+    ]
     roots = dict.fromkeys(Path(name).resolve() for name in named if name)
     sets = [_set(f"toolkit in {root}", _with_cccl(root / "include")) for root in roots]
     return [item for item in sets if item.folders]

@@ -19,23 +19,29 @@ SHIM = Path(__file__).parent / "shim"
 PRELUDE = "evoengine_prelude.h"
 
 # CUDA headers that work in device code without a host; every one was compiled with NVRTC 13.5.
-_CUDA = """
-    cuda_fp16.h cuda_bf16.h cuda_fp8.h cuda_fp6.h cuda_fp4.h mma.h cuda_pipeline.h cuda_pipeline_primitives.h cuda_awbarrier.h
-    cuda_awbarrier_primitives.h cooperative_groups.h cooperative_groups/memcpy_async.h cooperative_groups/reduce.h cooperative_groups/scan.h
-    cuda_runtime.h cuda_runtime_api.h cuda_device_runtime_api.h device_launch_parameters.h cuda.h cuda_tf32.h math_constants.h
-    vector_types.h vector_functions.h cuComplex.h library_types.h nv/target
-""".split()
+# fmt: off
+_CUDA = [
+    "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_fp6.h", "cuda_fp4.h", "mma.h", "cuda_pipeline.h", "cuda_pipeline_primitives.h",
+    "cuda_awbarrier.h", "cuda_awbarrier_primitives.h", "cooperative_groups.h", "cooperative_groups/memcpy_async.h",
+    "cooperative_groups/reduce.h", "cooperative_groups/scan.h", "cuda_runtime.h", "cuda_runtime_api.h",
+    "device_launch_parameters.h", "cuda.h", "cuda_tf32.h", "math_constants.h", "vector_types.h", "vector_functions.h", "cuComplex.h",
+    "library_types.h", "nv/target",
+]
+# fmt: on
 
 # Public libcu++ headers. CUB and Thrust stay out: they include through macros that a candidate could define.
-_LIBCUDACXX = """
-    access_property algorithm annotated_ptr atomic barrier bit cmath discard_memory functional iterator latch mdspan memory numeric
-    pipeline ptx semaphore tma type_traits utility version warp work_stealing
-    std/algorithm std/array std/atomic std/barrier std/bit std/bitset std/cassert std/cfloat std/chrono std/climits std/cmath std/complex
-    std/concepts std/cstddef std/cstdint std/cstdlib std/cstring std/ctime std/expected std/functional std/initializer_list
-    std/inplace_vector std/iterator std/latch std/limits std/linalg std/mdspan std/memory std/numbers std/numeric std/optional std/random
-    std/ranges std/ratio std/semaphore std/source_location std/span std/string_view std/tuple std/type_traits std/utility std/variant
-    std/version
-""".split()
+# fmt: off
+_LIBCUDACXX = [
+    "access_property", "algorithm", "annotated_ptr", "atomic", "barrier", "bit", "cmath", "discard_memory", "functional", "iterator",
+    "latch", "mdspan", "memory", "numeric", "pipeline", "ptx", "semaphore", "tma", "type_traits", "utility", "version", "warp",
+    "work_stealing", "std/algorithm", "std/array", "std/atomic", "std/barrier", "std/bit", "std/bitset", "std/cassert", "std/cfloat",
+    "std/chrono", "std/climits", "std/cmath", "std/complex", "std/concepts", "std/cstddef", "std/cstdint", "std/cstdlib", "std/cstring",
+    "std/ctime", "std/expected", "std/functional", "std/initializer_list", "std/inplace_vector", "std/iterator", "std/latch",
+    "std/limits", "std/linalg", "std/mdspan", "std/memory", "std/numbers", "std/numeric", "std/optional", "std/random", "std/ranges",
+    "std/ratio", "std/semaphore", "std/source_location", "std/span", "std/string_view", "std/tuple", "std/type_traits", "std/utility",
+    "std/variant", "std/version",
+]
+# fmt: on
 
 _MARK = re.compile(r"\#|%:|\?\?=")
 _BLANKS = re.compile(r"\s*+")
@@ -62,7 +68,9 @@ def check_includes(code: str, name: str = "kernel.cu") -> None:
     try:
         code.encode()
     except UnicodeEncodeError as error:
-        raise IncludeRefused(f"{name}:{code.count(chr(10), 0, error.start) + 1}: expected text, got {code[error.start : error.end]!r}") from None
+        raise IncludeRefused(
+            f"{name}:{code.count(chr(10), 0, error.start) + 1}: expected text, got {code[error.start : error.end]!r}"
+        ) from None
     if "\0" in code:
         raise IncludeRefused(f"{name}:{code.count(chr(10), 0, code.index(chr(0))) + 1}: holds a NUL character; remove it")
     for text, lines in _readings(code):
@@ -80,7 +88,9 @@ def _offences(text: str) -> Iterator[tuple[int, str]]:
                 yield mark.start(), "a line marker (# 12) is not allowed; messages must name the candidate's own lines"
         elif word[0] == "include":
             header = _INCLUDE.match(text, word.end())
-            reason = _refusal(header[1] or header[2] or "") if header else "expected a literal #include <header> on one line, got another form"
+            reason = (
+                _refusal(header[1] or header[2] or "") if header else "expected a literal #include <header> on one line, got another form"
+            )
             if reason:
                 yield mark.start(), reason
         elif word[0] in _REFUSED:
@@ -129,7 +139,8 @@ def _refusal(header: str) -> str:
     known = allowed_headers()
     if header in known:
         return ""
-    return f"#include of {header!r} is not allowed; allowed: {', '.join(sorted(item for item in known if '/' not in item))}, <cuda/...>, <cuda/std/...>"
+    plain = ", ".join(sorted(item for item in known if "/" not in item))
+    return f"#include of {header!r} is not allowed; allowed: {plain}, <cuda/...>, <cuda/std/...>"
 
 
 class _Lines:

@@ -124,7 +124,9 @@ class Compiler:
         resources, params = [], {}
         for kernel, function in functions.items():
             if function not in facts:
-                return Built(status="compile_error", log=f"launch plan: error: {kernel} is not a __global__ function; the plan launches kernels only")
+                return Built(
+                    status="compile_error", log=f"launch plan: error: {kernel} is not a __global__ function; the plan launches kernels only"
+                )
             fact, report = facts[function], spills.get(function)
             params[kernel] = fact.params
             resources.append(
@@ -175,5 +177,5 @@ class Compiler:
 
 
 def _absent(unit: CompileUnit, kernels: list[str], log: str) -> str:
-    line = unit.code.count("\n") + 1
-    return f"{unit.name}({line}): error: found no {', '.join(kernels)} at the end of the source; is a comment, a text or an #if left open?\n{log}".strip()
+    where = f"{unit.name}({unit.code.count(chr(10)) + 1})"
+    return f"{where}: error: found no {', '.join(kernels)} up to here; is a comment, a text or an #if left open?\n{log}".strip()

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from evoengine import atomic
-from evoengine.errors import WorkerError
+from evoengine.errors import ToolchainError, WorkerError
 from evoengine.evaluate.compile.cache import CompileCache, key_of
 from evoengine.evaluate.compile.child import CompilerProcess, Killed
 from evoengine.evaluate.compile.includes import IncludeRefused, check_includes
@@ -120,14 +120,18 @@ class CompilePool:
                 return process
         process = await CompilerProcess.start()
         self._all.add(process)
-        process.usable()
+        if process.toolchain.problem:
+            process.kill()
+            raise ToolchainError(process.toolchain.problem)
+        if self._closed:
+            await process.end()
         self._refuse_when_closed()
         return process
 
     async def _bury(self) -> None:
         for process in [item for item in self._all if not item.alive]:
-            self._all.discard(process)
             await process.end()
+            self._all.discard(process)
 
     def _refuse_when_closed(self) -> None:
         if self._closed:

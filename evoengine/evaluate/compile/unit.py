@@ -26,7 +26,7 @@ class CompileUnit(Frozen):
     code: str
     arch: Annotated[str, Field(pattern=r"^sm_[0-9]+[af]?$")]
     kernels: tuple[NameExpression, ...]
-    macros: dict[MacroName, MacroValue] = {}
+    macros: dict[MacroName, MacroValue] = Field(default_factory=dict)
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)] = "kernel.cu"
     # The largest kernel met so far took 26 s; a loop that never ends should not take much longer.
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
@@ -39,9 +39,9 @@ class Built(Frozen):
 
     status: CompileStatus
     log: str = ""  # cleaned and cut; the candidate's file name only
-    functions: dict[str, str] = {}  # name expression -> name in the cubin
+    functions: dict[str, str] = Field(default_factory=dict)  # name expression -> name in the cubin
     resources: tuple[KernelResources, ...] = ()  # in the order of the unit's kernels; dynamic_shared_bytes is 0
-    params: dict[str, tuple[int, ...]] = {}  # name expression -> bytes of each parameter, in order
+    params: dict[str, tuple[int, ...]] = Field(default_factory=dict)  # name expression -> bytes of each parameter, in order
     code_digest: str = ""  # of the instructions and constants alone: comments and line numbers do not count
 
 
@@ -60,7 +60,7 @@ class Toolchain(Frozen):
     library: str = ""  # the path of libnvrtc
     architectures: tuple[int, ...] = ()
     folders: tuple[str, ...] = ()  # searched for headers, in this order
-    headers: dict[str, str] = {}  # header -> where it was found
+    headers: dict[str, str] = Field(default_factory=dict)  # header -> where it was found
     missing: tuple[str, ...] = ()
     source: str = ""  # in words: which set of headers is used
     confined: bool = False  # the process can open nothing but these folders

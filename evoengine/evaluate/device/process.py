@@ -6,15 +6,16 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from evoengine.errors import DeviceError, TaskError, WorkerError
+from evoengine.evaluate.device.forks import Fork, Nursery
 from evoengine.evaluate.wire import ANSWER, MAX_LINE_BYTES, Doing, Done, Failed, Ready, Run, Start
 
 LOG_BYTES = 64 * 1024  # the end of what a worker printed; device printf is bounded by this too
-OURS_SILENCE_S = 180.0  # torch's first import on a cold disk has taken a minute
+OURS_SILENCE_S = 300.0  # torch.compile tunes a baseline for a minute without a word
+LAST_WORDS_S = 1.0
 _FAULTS = {"task": TaskError, "device": DeviceError, "worker": WorkerError}
 
 
@@ -39,13 +40,15 @@ class Died(Exception):  # noqa: N818 - becomes a status
 
 
 class WorkerProcess:
-    """A child process in a group of its own, spoken to over a socket pair."""
+    """A forked worker in a process group of its own, spoken to over a socket pair."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self._command = list(command)
-        self._process: asyncio.subprocess.Process | None = None
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+        self._fork: Fork | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._printed: asyncio.StreamReader | None = None
+        self._pipe: asyncio.ReadTransport | None = None
         self._drain: asyncio.Task[None] | None = None
         self._log = bytearray()
         self._last_id = 0
@@ -56,26 +59,18 @@ class WorkerProcess:
         """The end of what it printed."""
         return self._log.decode(errors="replace")
 
+    @property
+    def pid(self) -> int | None:
+        """Its process; None before it was forked and after it is gone."""
+        return self._fork.pid if self._fork else None
+
     async def spawn(self) -> None:
-        """Starts the process; it answers requests from now on."""
-        ours, theirs = socket.socketpair()
-        try:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                "--fd",
-                str(theirs.fileno()),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        except OSError as error:
-            ours.close()
-            raise WorkerError(f"cannot start {self._command[0]!r}: {error}") from error
-        finally:
-            theirs.close()
-        self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=MAX_LINE_BYTES)
+        """Forks the process; it answers requests from now on."""
+        self._fork = await self._nursery.fork()
+        self._reader, self._writer = await asyncio.open_connection(sock=self._fork.connection, limit=MAX_LINE_BYTES)
+        self._printed = asyncio.StreamReader()
+        loop, printed = asyncio.get_running_loop(), self._printed
+        self._pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(printed), os.fdopen(self._fork.log, "rb"))
         self._drain = asyncio.create_task(self._keep_log())
 
     async def ask(
@@ -107,15 +102,17 @@ class WorkerProcess:
 
     async def kill(self) -> None:
         """Ends the whole process group and waits until it is gone."""
-        if self._process is None:
+        fork, self._fork = self._fork, None
+        if fork is None:
             return
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await self._process.wait()
+            os.killpg(fork.pid, signal.SIGKILL)
+        await self._nursery.wait(fork.pid)
         if self._drain:
             self._drain.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._drain
+            await asyncio.wait([self._drain])
+        if self._pipe:
+            self._pipe.close()
         if self._writer:
             self._writer.close()
             with contextlib.suppress(ConnectionError):
@@ -136,18 +133,14 @@ class WorkerProcess:
         return line
 
     async def _how_it_ended(self) -> str:
-        assert self._process is not None
-        try:
-            code = await asyncio.wait_for(self._process.wait(), 5)
-        except TimeoutError:
-            return "its socket closed"
-        if self._drain:
-            await asyncio.wait([self._drain], timeout=1)
+        assert self._fork is not None and self._drain is not None
+        code = await self._nursery.wait(self._fork.pid)
+        await asyncio.wait([self._drain], timeout=LAST_WORDS_S)
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     async def _keep_log(self) -> None:
         """Reads on whatever is printed, so that a flood never blocks the worker nor fills memory."""
-        assert self._process is not None and self._process.stdout is not None
-        while chunk := await self._process.stdout.read(LOG_BYTES):
+        assert self._printed is not None
+        while chunk := await self._printed.read(LOG_BYTES):
             self._log += chunk
             del self._log[:-LOG_BYTES]

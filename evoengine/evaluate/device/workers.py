@@ -7,10 +7,9 @@ a candidate must be judged by a process in which no other candidate has run.
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Sequence
 
 from evoengine.errors import TaskError, WorkerError
+from evoengine.evaluate.device.forks import Nursery
 from evoengine.evaluate.device.process import Died, Silent, WorkerProcess
 from evoengine.evaluate.wire import Done, Ready, Run, Start
 from evoengine.records import Environment, Status
@@ -23,14 +22,14 @@ START_S = 600.0
 
 def cuda_device(ordinal: int) -> WorkerDevice:
     """The CUDA device of this number."""
-    return WorkerDevice([sys.executable, "-m", "evoengine.evaluate.worker.main", "--ordinal", str(ordinal)])
+    return WorkerDevice(Nursery("evoengine.evaluate.worker.main", [str(ordinal)]))
 
 
 class WorkerDevice:
-    """seams.Device over a worker program that speaks evaluate/wire.py."""
+    """seams.Device over workers that speak evaluate/wire.py, forked from `nursery`."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self._command = command
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
         self._task: Task | None = None
         self._task_path = ""
         self._worker: WorkerProcess | None = None
@@ -71,6 +70,7 @@ class WorkerDevice:
             if not spare.cancelled() and spare.exception() is None:
                 await spare.result()[0].kill()
         await self._drop()
+        await self._nursery.close()
 
     async def _judge(self, job: Job, progress: Progress) -> Report:
         assert self._task is not None and self._worker is not None
@@ -112,7 +112,7 @@ class WorkerDevice:
     async def _bring_up(self) -> tuple[WorkerProcess, Environment]:
         assert self._task is not None
         task, path = self._task, self._task_path
-        worker = WorkerProcess(self._command)
+        worker = WorkerProcess(self._nursery)
         try:
             await worker.spawn()
             answer = await worker.ask(lambda number: Start(id=number, task=task, task_path=path), lambda _: None, START_S, START_S)

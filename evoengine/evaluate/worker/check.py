@@ -12,7 +12,7 @@ from evoengine.evaluate.worker.launch import CUDA_ERRORS, Program, translate
 from evoengine.plan import CasePlan
 from evoengine.records import CaseCheck, InputSetCheck
 from evoengine.seams import CompiledCase
-from evoengine.task import Task, shape_of
+from evoengine.task import Input, Output, Task, shape_of
 
 
 class Cheated(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
@@ -22,8 +22,8 @@ class Cheated(Exception):  # noqa: N818 - a finding about a candidate, not a fau
 def layout_of(task: Task, plan: CasePlan) -> Layout:
     """Every buffer of a plan: inputs, outputs, scratch."""
     scope = task.scope(plan.case)
-    specs = {**{name: spec for name, spec in task.inputs.items() if spec.shape is not None}, **task.outputs}
-    layout = {name: (getattr(torch, spec.dtype), shape_of(spec.shape or (), scope)) for name, spec in specs.items()}
+    tensors: dict[str, Input | Output] = {**task.inputs, **task.outputs}
+    layout = {name: (getattr(torch, spec.dtype), shape_of(spec.shape, scope)) for name, spec in tensors.items() if spec.shape is not None}
     return layout | {name: (getattr(torch, spec.dtype), spec.shape) for name, spec in plan.scratch.items()}
 
 

@@ -9,7 +9,7 @@ from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.check import judge
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.evaluate.worker.launch import CUDA_ERRORS
-from evoengine.evaluate.worker.timing import Side, calls_per_sample, estimate_us, measure
+from evoengine.evaluate.worker.timing import Call, Side, calls_per_sample, estimate_us, measure
 from evoengine.seams import BaselineTimes
 from evoengine.statistics import median
 from evoengine.task import Task
@@ -37,6 +37,6 @@ def _time_one(task: Task, answers: Answers, case: str, name: str) -> float:
     check = judge(outputs, answers.get(case, distribution, seed), loosest, distribution, seed)
     if not check.ok:
         raise TaskError(f"{name} is wrong: max abs error {check.max_abs:.3g}, allowed {check.limit_abs:.3g}")
-    calls = [call] * calls_per_sample(estimate_us(call))
+    calls: list[Call] = [call] * calls_per_sample(estimate_us(call))
     side = Side(calls, [])
     return median(measure(side, side, BUDGET_S).candidate_us)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -37,8 +38,11 @@ class Gate:
 
 
 def gate_of(tier: Tier, trusted: Errors | None) -> Gate:
-    """The tier's gate, widened to a multiple of what a trusted implementation reaches on the same inputs."""
-    if trusted is None:
+    """The tier's gate, widened to a multiple of what a trusted implementation reaches on the same inputs.
+
+    One that overflows there has no error to go by; infinite limits would let everything pass.
+    """
+    if trusted is None or trusted.nan_count or not math.isfinite(trusted.max_abs + trusted.rel_rmse):
         return Gate(tier.atol, tier.rtol, tier.rel_rmse)
     return Gate(
         atol=max(tier.atol, tier.trusted_factor * trusted.max_abs),
@@ -71,7 +75,7 @@ def _compare_one(output: torch.Tensor, reference: torch.Tensor, atol: float, rto
     error = (wide - reference).abs_()
     nan = error.isnan()
     error = torch.where(nan, torch.inf, error)
-    failing = ~(error <= reference.abs().mul_(rtol).add_(atol))
+    failing = ~(error <= reference.abs().mul_(rtol).add_(atol)) | nan
     worst = error.argmax()
     figures = torch.stack(
         [

@@ -130,7 +130,8 @@ def explain(check: CaseCheck) -> str:
     nan = f", {worst.nan_count} NaN" if worst.nan_count else ""
     index = "" if check.hidden else f", worst at {worst.worst_output}{list(worst.worst_index)}"
     return (
-        f"{where}: {failing} of {len(check.sets)} input sets fail; {worst.distribution} seed {worst.seed}: max abs error {worst.max_abs:.3g} "
-        f"(allowed {worst.limit_abs:.3g}), relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}), "
+        f"{where}: {failing} of {len(check.sets)} input sets fail; {worst.distribution} seed {worst.seed}: "
+        f"max abs error {worst.max_abs:.3g} (allowed {worst.limit_abs:.3g}), "
+        f"relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}), "
         f"{worst.failing_share:.2%} of elements fail{nan}{index}"
     )

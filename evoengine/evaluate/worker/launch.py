@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import cupy
 import numpy
@@ -86,8 +87,8 @@ def _argument(argument: Buffer | Scalar, pointers: Mapping[str, int]) -> numpy.g
     if isinstance(argument, Buffer):
         return numpy.uintp(pointers[argument.buffer])
     if argument.dtype in ("float16", "bfloat16", "float32", "float64"):
-        kind = {"float16": numpy.float16, "float64": numpy.float64}.get(argument.dtype, numpy.float32)
-        return kind(argument.scalar)
+        kinds: dict[str, type[numpy.floating[Any]]] = {"float16": numpy.float16, "float64": numpy.float64}
+        return kinds.get(argument.dtype, numpy.float32)(argument.scalar)
     # The driver copies as many bytes as the kernel's parameter has: 8 little-endian bytes serve int, int64 and bool alike.
     return numpy.int64(argument.scalar)
 

@@ -1,29 +1,25 @@
-"""The device worker's program: `python -m evoengine.evaluate.worker.main --fd N --ordinal N`.
+"""The device worker: what runs in a process forked from the nursery.
 
-It reads requests from the inherited socket `--fd` and answers on it; standard output and
-error are left to device printf and to libraries. It ends with its parent.
+It reads requests from its connection and answers on it; standard output and error are
+left to device printf and to libraries. Importing this module imports torch and CuPy,
+which is the nursery's whole purpose, and leaves CUDA alone until a task is started.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import socket
 import traceback
 from pathlib import Path
 
 from evoengine.errors import DeviceError, TaskError
-from evoengine.evaluate import lifeline
 from evoengine.evaluate.wire import REQUEST, Doing, Done, Failed, Ready, Run, Start
+from evoengine.evaluate.worker.session import Session
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--fd", type=int, required=True)
-    parser.add_argument("--ordinal", type=int, required=True)
-    arguments = parser.parse_args()
-    lifeline.die_with_parent()
-    Worker(socket.socket(fileno=arguments.fd), arguments.ordinal).serve()
+def serve(connection: socket.socket, arguments: list[str]) -> None:
+    """Answers one parent until it hangs up; `arguments` holds the device's number."""
+    Worker(connection, int(arguments[0])).serve()
 
 
 class Worker:
@@ -33,7 +29,7 @@ class Worker:
         self.connection = connection
         self.ordinal = ordinal
         self.current = 0  # id of the request under way
-        self.session = None
+        self.session: Session | None = None
 
     def serve(self) -> None:
         with self.connection.makefile("rb") as requests:
@@ -50,8 +46,6 @@ class Worker:
 
     def _handle(self, request: Start | Run) -> bool:
         if isinstance(request, Start):
-            from evoengine.evaluate.worker.session import Session  # torch and CuPy: seconds, so not before the parent asks
-
             self.session = Session(request.task, Path(request.task_path), self.ordinal, self._doing)
             self._send(Ready(id=request.id, environment=self.session.environment))
             return True
@@ -65,13 +59,9 @@ class Worker:
         self._send(Doing(id=self.current, what=what, candidate=candidate))
 
     def _fail(self, error: Exception) -> None:
-        kind = "task" if isinstance(error, TaskError) else "device" if isinstance(error, DeviceError) else "worker"
+        kind: FaultKind = "task" if isinstance(error, TaskError) else "device" if isinstance(error, DeviceError) else "worker"
         message = str(error) if kind != "worker" else f"{type(error).__name__}: {error}"
         self._send(Failed(id=self.current, error=kind, message=message, traceback=traceback.format_exc()))
 
     def _send(self, message: Ready | Doing | Done | Failed) -> None:
         self.connection.sendall(message.model_dump_json().encode() + b"\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -70,7 +71,7 @@ class Race:
             self.shared.append(arena)
         first = self._add_call(program, own)
         rest = [self._add_call(program, own) for _ in range(self._count(estimate_us(first)) - 1)]
-        return Side([first, *rest], [lambda arena=arena: arena.poison(list(own)) for arena in self.arenas])
+        return Side([first, *rest], [partial(arena.poison, list(own)) for arena in self.arenas])
 
     def _add_call(self, program: Program, own: Layout) -> Callable[[], None]:
         """One more call of the candidate, with an arena of its own for what it writes."""

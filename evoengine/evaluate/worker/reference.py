@@ -17,8 +17,10 @@ import torch
 
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
-from evoengine.task import Task
+from evoengine.task import Task, shape_of
 
+# What a plain function over tensors raises; anything else is a fault of the engine.
+USER_ERRORS = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 HOST_CACHE_BYTES = 4 * 1024**3  # the shipped attention tasks need 0.7 GiB
 
 
@@ -33,7 +35,7 @@ class TaskFunctions:
     def reference(self, tensors: Tensors, case: str) -> Tensors:
         """The outputs in float64, computed from float64 copies of `tensors`."""
         wide = {name: value.double() if value.is_floating_point() else value for name, value in tensors.items()}
-        return self.call(self.task.reference, wide, case)
+        return {name: value.double() for name, value in self.call(self.task.reference, wide, case).items()}
 
     def call(self, name: str, tensors: Tensors, case: str) -> Tensors:
         """The outputs of function `name` ("file.py:function"), by output name; raises TaskError when it raises."""
@@ -46,10 +48,11 @@ class TaskFunctions:
 
         def run() -> Tensors:
             try:
-                return self._by_name(name, function(**arguments))
-            except (RuntimeError, ValueError, TypeError, AttributeError, IndexError, KeyError, ArithmeticError, NotImplementedError) as error:
+                result = function(**arguments)
+            except USER_ERRORS as error:
                 first = str(error).strip().splitlines()[0] if str(error).strip() else ""
                 raise TaskError(f"{name} raised {type(error).__name__} for case {case}: {first}") from error
+            return self._by_name(name, result, case)
 
         return run
 
@@ -69,14 +72,19 @@ class TaskFunctions:
             raise TaskError(f"{name} takes {', '.join(unknown)}, which is no input, dimension or flag; known: {', '.join(known)}")
         return {parameter: known[parameter] for parameter in wanted}
 
-    def _by_name(self, name: str, result: Any) -> Tensors:
-        outputs = list(self.task.outputs)
+    def _by_name(self, name: str, result: Any, case: str) -> Tensors:
+        outputs = self.task.outputs
         if isinstance(result, torch.Tensor):
             result = (result,)
         if isinstance(result, tuple | list) and len(result) == len(outputs):
             result = dict(zip(outputs, result, strict=True))
         if not isinstance(result, dict) or set(result) != set(outputs):
             raise TaskError(f"{name}: expected a tensor for each of {', '.join(outputs)}, got {type(result).__name__}")
+        for key, spec in outputs.items():
+            wanted = shape_of(spec.shape, self.task.scope(case))
+            found = tuple(result[key].shape) if isinstance(result[key], torch.Tensor) else type(result[key]).__name__
+            if found != wanted:  # a comparison would broadcast it
+                raise TaskError(f"{name}: {key} must be a tensor of shape {wanted} for case {case}, got {found}")
         return result
 
 
@@ -87,7 +95,7 @@ def _import(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's file raises is told as a fault of that file
+    except (Exception, SystemExit) as error:  # whatever the user's file raises is told as a fault of that file
         raise TaskError(f"{path}: {type(error).__name__} on import: {error}") from error
     return module
 

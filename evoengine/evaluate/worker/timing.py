@@ -50,7 +50,8 @@ def estimate_us(call: Call) -> float:
         call()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) * 1000 / WARM_UP_CALLS
+    elapsed_ms: float = start.elapsed_time(end)
+    return elapsed_ms * 1000 / WARM_UP_CALLS
 
 
 def calls_per_sample(call_us: float) -> int:
@@ -111,9 +112,7 @@ def measure(candidate: Side, baseline: Side, budget_s: float, flusher: Flusher |
     return Samples(candidate_calls=counts[0], baseline_calls=counts[1], candidate_us=tuple(taken[0]), baseline_us=tuple(taken[1]))
 
 
-def _rounds(
-    graphs: list[Graph], resets: list[list[Call]], counts: list[int], rounds: int, flusher: Flusher | None
-) -> list[list[float]]:
+def _rounds(graphs: list[Graph], resets: list[list[Call]], counts: list[int], rounds: int, flusher: Flusher | None) -> list[list[float]]:
     """So many pairs of samples, in microseconds a call; one synchronisation at the end."""
     marks: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[], []]
     for _ in range(rounds):

@@ -15,7 +15,7 @@ __global__ void mixed(const __grid_constant__ Big big, float* a, int n, bool fla
 extern "C" __global__ void plain(int* p) { extern __shared__ int e[]; e[*p] = 1; *p = e[0]; }
 __global__ void empty() {}
 namespace inner { __global__ void deep(long long x) { if (x) __trap(); } }
-__global__ void __launch_bounds__(1024, 2) spilling(float* a, int n) {
+__global__ void __launch_bounds__(1024) spilling(float* a, int n) {
     float x[96];
 #pragma unroll
     for (int i = 0; i < 96; ++i) x[i] = a[i * n + threadIdx.x];

@@ -1,7 +1,8 @@
 import struct
+from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evoengine.evaluate.compile import cubin, ptxas_log
@@ -80,7 +81,7 @@ def test_the_code_digest_ignores_lines_and_sees_constants(compiler: Compiler) ->
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", b"not a cubin", bytes(4096), b"\x7fELF\x02\x01" + b"\xff" * 200])
 def test_what_is_no_cubin_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="expected (a cubin|section headers)"):
+    with pytest.raises(ValueError, match=r"expected (a cubin|section headers)"):
         cubin.kernels(data)
 
 
@@ -91,9 +92,17 @@ def test_every_truncation_is_refused(whole: bytes) -> None:
             cubin.kernels(whole[:length])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.fixture(scope="module")
+def whole_file(whole: bytes, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cubin") / "whole.cubin"
+    path.write_bytes(whole)
+    return path
+
+
+@settings(max_examples=300, deadline=None)
 @given(changes=st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 255)), min_size=1, max_size=8))
-def test_changed_bytes_end_in_a_value_error_or_in_facts(changes: list[tuple[int, int]], whole: bytes) -> None:
+def test_changed_bytes_end_in_a_value_error_or_in_facts(changes: list[tuple[int, int]], whole_file: Path) -> None:
+    whole = whole_file.read_bytes()
     header_bytes = 64 * struct.unpack_from("<H", whole, 0x3C)[0]
     start = struct.unpack_from("<Q", whole, 0x28)[0]
     data = bytearray(whole)

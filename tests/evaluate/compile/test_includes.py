@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evoengine.candidate import MAX_SOURCE_BYTES
@@ -12,14 +12,14 @@ from evoengine.evaluate.compile.nvrtc import Compiler, load
 from evoengine.evaluate.compile.unit import CompileUnit
 from tests.evaluate.compile.tricks import HARMLESS, LEAKING, OTHERS
 
-SECRET = "SECRET_TOKEN_4711"
+MARKER = "SECRET_TOKEN_4711"
 KERNEL = "__global__ void k() {}\n"
 
 
 @pytest.fixture(scope="module")
 def secret(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("private") / "secret.txt"
-    path.write_text(f"{SECRET} is here\n")
+    path.write_text(f"{MARKER} is here\n")
     return path
 
 
@@ -32,7 +32,7 @@ def compiler() -> Compiler:
 
 def leaks(compiler: Compiler, code: str) -> bool:
     built, cubin = compiler.compile(CompileUnit(code=code, arch="sm_80", kernels=("k",)))
-    return SECRET in built.log or SECRET.encode() in cubin
+    return MARKER in built.log or MARKER.encode() in cubin
 
 
 def passes(code: str) -> bool:
@@ -64,11 +64,28 @@ def test_what_passes_the_check_reads_no_file(name: str, secret: Path, compiler: 
 
 
 PIECES = ["#", "%:", "??=", "include", "inc", "lude", "_next", " ", "\t", "\n", "\n", "\\\n", "\\ \n", "\\\r\n", "??/\n", "\r", "\f"]
-PIECES += ["/*", "*/", "//", '"', "'", 'R"(', ')"', "<", ">", "{path}", '"{path}"', "<{path}>", '#include "{path}"', "#if 0", "#endif", "#else"]
+PIECES += [
+    "/*",
+    "*/",
+    "//",
+    '"',
+    "'",
+    'R"(',
+    ')"',
+    "<",
+    ">",
+    "{path}",
+    '"{path}"',
+    "<{path}>",
+    '#include "{path}"',
+    "#if 0",
+    "#endif",
+    "#else",
+]
 PIECES += ["#define F", " F ", "x", "\\", "##", "<stdint.h>", "0", "..", ";"]
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=250, deadline=None)
 @given(pieces=st.lists(st.sampled_from(PIECES), min_size=2, max_size=14))
 def test_no_mixture_of_pieces_passes_the_check_and_reads_the_file(pieces: list[str], secret: Path, compiler: Compiler) -> None:
     code = "".join(pieces).replace("{path}", str(secret)) + "\n" + KERNEL
@@ -82,7 +99,7 @@ def test_no_mixture_of_pieces_passes_the_check_and_reads_the_file(pieces: list[s
         ("a\\\nb\\\nc\n#inc\\\nlude </etc/passwd>\n", 4),
         ("int a;\r\n#include MACRO\r\n", 2),
         ("\n#if __has_include(<x>)\n", 2),
-        ("x\n\n  # 12 \"other.cu\"\n", 3),
+        ('x\n\n  # 12 "other.cu"\n', 3),
     ],
 )
 def test_a_refusal_names_the_line(code: str, line: int) -> None:
@@ -91,14 +108,16 @@ def test_a_refusal_names_the_line(code: str, line: int) -> None:
 
 
 def test_a_refusal_says_what_is_allowed() -> None:
-    with pytest.raises(IncludeRefused, match=re.escape("#include of 'vector' is not allowed; allowed: ") + ".*cuda_fp16.h.*mma.h.*stdint.h"):
+    with pytest.raises(
+        IncludeRefused, match=re.escape("#include of 'vector' is not allowed; allowed: ") + ".*cuda_fp16.h.*mma.h.*stdint.h"
+    ):
         check_includes("#include <vector>\n")
 
 
 @pytest.mark.parametrize(
     "code",
     [
-        "#include <cuda_fp16.h>\n#include \"mma.h\"  // tensor cores\n#  include <cooperative_groups/reduce.h>\n",
+        '#include <cuda_fp16.h>\n#include "mma.h"  // tensor cores\n#  include <cooperative_groups/reduce.h>\n',
         "#include <cuda/std/limits>\n#include <cuda/barrier>\n#include <stdint.h>\n#include <cmath>\n",
         "#define STR(x) #x\n#define CAT(a, b) a##b\n#pragma unroll 4\n#if defined(A) && A > 2\n#error no\n#endif\n",
         "// fixes #12; see # 3\nint a = 5 %3; // 100%: of it\n",
@@ -111,6 +130,8 @@ def test_what_kernels_do_is_allowed(code: str) -> None:
 
 
 def test_every_allowed_header_exists(compiler: Compiler) -> None:
+    if load().version < (13, 5):
+        pytest.skip("older releases lack the newest of the allowed headers")
     folders = [Path(__file__).parents[3] / "evoengine" / "evaluate" / "compile" / "shim", *compiler.folders]
     missing = [name for name in allowed_headers() if not any((folder / name).is_file() for folder in folders)]
     assert missing == []

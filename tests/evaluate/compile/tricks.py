@@ -5,7 +5,7 @@ LEAKING = {
     "quoted": '#include "{path}"\n',
     "angle": "#include <{path}>\n",
     "macro": '#define F "{path}"\n#include F\n',
-    "stringified macro": '#define S(x) #x\n#define T(x) S(x)\n#include T({path})\n',
+    "stringified macro": "#define S(x) #x\n#define T(x) S(x)\n#include T({path})\n",
     "include_next": '#include_next "{path}"\n',
     "digraph": '%:include "{path}"\n',
     "digraph next": "%:include_next <{path}>\n",
@@ -34,7 +34,7 @@ LEAKING = {
 # Those that this compiler does not take, or that another might.
 OTHERS = {
     "import": '#import "{path}"\n',
-    "embed": "const unsigned char x[] = {{\n#embed \"{path}\"\n}};\n",
+    "embed": 'const unsigned char x[] = {{\n#embed "{path}"\n}};\n',
     "trigraph": '??=include "{path}"\n',
     "trigraph splice": '#inc??/\nlude "{path}"\n',
     "splice with blanks": '#inc\\  \nlude "{path}"\n',

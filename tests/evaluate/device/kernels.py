@@ -7,7 +7,7 @@ BODIES = {
     "illegal access": "out[i] = *(float*)(0x10 + (unsigned long long)i * 4);",
     "trap": "out[i] = 2.0f * x[i]; asm volatile(\"trap;\");",
     "assert": "out[i] = 2.0f * x[i]; __assert_fail(\"never\", \"kernel.cu\", 1, \"scale\");",
-    "flood": 'for (int k = 0; k < 4096; ++k) printf("thread %d says %d\\n", i, k); out[i] = 2.0f * x[i];',
+    "flood": 'for (int k = 0; k < 64; ++k) printf("thread %d says %d\\n", i, k); out[i] = 2.0f * x[i];',
     "misaligned": "out[i] = *(const double*)((const char*)x + 4 * i + 1);",
     "leaves a band out": "if (i % 64 < 56) out[i] = 2.0f * x[i];",
     "overwrites its input": "out[i] = 2.0f * x[i]; ((float*)x)[i] = 0.0f;",

@@ -1,15 +1,13 @@
-"""A worker program without a GPU: it speaks the wire and behaves as the job's cubin path says."""
+"""A worker module without a GPU: it speaks the wire and behaves as the job's cubin path says."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import socket
 import sys
 import time
 
-from evoengine.evaluate import lifeline
 from evoengine.evaluate.wire import REQUEST, Doing, Done, Failed, Ready, Start
 from evoengine.records import Environment, Status
 from evoengine.seams import Report
@@ -19,11 +17,8 @@ ENVIRONMENT = Environment(
 )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--fd", type=int, required=True)
-    lifeline.die_with_parent()
-    connection = socket.socket(fileno=parser.parse_args().fd)
+def serve(connection: socket.socket, arguments: list[str]) -> None:
+    """Answers one parent until it hangs up."""
     send = lambda message: connection.sendall(message.model_dump_json().encode() + b"\n")  # noqa: E731
     for line in connection.makefile("rb"):
         request = REQUEST.validate_json(line)
@@ -63,7 +58,3 @@ def behave(behaviour: str) -> tuple[Report, bool]:
         case "wrong":
             return Report(status=Status.wrong_result, reason="max abs error 1"), True
     return Report(status=Status.correct), True
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from evoengine.arch import DeviceLimits
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.build import Builder
+from evoengine.evaluate.device.forks import Nursery
 from evoengine.evaluate.device.workers import WorkerDevice, cuda_device
 from evoengine.evaluate.probe import cuda_devices
 from evoengine.plan import CasePlan
@@ -37,7 +37,7 @@ baselines: {torch: scale.py:forward}
 limits: {launch_s: 1.5, evaluate_s: 20}
 budget: {trials: 1}
 """
-SCRIPTED = [sys.executable, "-m", "tests.evaluate.device.scripted_worker"]
+SCRIPTED = "tests.evaluate.device.scripted_worker"
 HAS_GPU = bool(cuda_devices().names)
 
 
@@ -53,7 +53,7 @@ class Bench:
         self.pool: CompilePool | None = None
 
     def device(self) -> WorkerDevice:
-        return cuda_device(0) if self.kind == "cuda" else WorkerDevice(SCRIPTED)
+        return cuda_device(0) if self.kind == "cuda" else WorkerDevice(Nursery(SCRIPTED))
 
     async def job(self, behaviour: str) -> Job:
         if self.kind == "scripted":
@@ -119,11 +119,11 @@ def test_a_fresh_process_has_run_no_other_candidate(bench):
     async def scene(device: WorkerDevice) -> tuple[int, int, int]:
         job = await bench.job("correct")
         await device.run(job, lambda _: None)
-        first = device._worker._process.pid
+        first = device._worker.pid
         await device.run(job, lambda _: None)
-        second = device._worker._process.pid
+        second = device._worker.pid
         await device.run(job, lambda _: None, fresh=True)
-        return first, second, device._worker._process.pid
+        return first, second, device._worker.pid
 
     first, second, fresh = bench.play(scene)
     assert first == second != fresh
@@ -145,7 +145,7 @@ def test_closing_ends_every_process_and_may_be_repeated(bench):
     async def scene(device: WorkerDevice) -> list[int]:
         await device.run(await bench.job("correct"), lambda _: None)
         worker, _ = await device._spare
-        pids = [device._worker._process.pid, worker._process.pid]
+        pids = [device._worker.pid, worker.pid]
         await device.close()
         await device.close()
         return pids
@@ -201,13 +201,13 @@ def test_a_reference_that_raises_is_a_task_error(scripted, tmp_path):
 
 def test_a_worker_program_that_does_not_start_says_so(scripted):
     async def start() -> None:
-        device = WorkerDevice([sys.executable, "-c", "raise SystemExit('no such module')"])
+        device = WorkerDevice(Nursery("tests.no_such_module"))
         try:
             await device.start(scripted.task, "scale.yaml")
         finally:
             await device.close()
 
-    with pytest.raises(WorkerError, match="no such module"):
+    with pytest.raises(WorkerError, match="No module named 'tests.no_such_module'"):
         asyncio.run(start())
 
 

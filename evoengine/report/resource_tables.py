@@ -1,0 +1,76 @@
+"""Tables of what compiled kernels take, beside the limits of the task's target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from evoengine.report import figures
+from evoengine.report.fitted import Column, FittedTable, figure, words
+from evoengine.report.rows import CompiledRow, ResourceRow
+
+_UNITS = "shared memory in KiB, local memory and spills in bytes"
+_TAKES = (
+    Column("arch", optional=True),
+    figure("registers"),
+    figure("static"),
+    figure("dynamic"),
+    figure("shared"),
+    figure("local", optional=True),
+    figure("spills"),
+    Column("target"),
+)
+
+
+def resources_table(rows: Iterable[ResourceRow]) -> FittedTable:
+    """What each compiled kernel takes of the device."""
+    table = FittedTable([words("kernel"), *_TAKES], f"resources ({_UNITS})")
+    for row in rows:
+        table.add(row.kernel, *_cells(row))
+    return table
+
+
+def compiled_table(rows: Iterable[CompiledRow]) -> RenderableType:
+    """What can be said without a device: a line for each kernel function, and why others did not compile."""
+    table = FittedTable([words("file"), words("kernel"), *_TAKES], f"compiled, not run ({_UNITS})")
+    notes: list[Text] = []
+    for row in rows:
+        if not row.compiled:
+            notes.append(Text(figures.printable(f"{row.name}: {row.status}: {row.reason}"), style="red"))
+        for item in row.resources if row.compiled else ():
+            table.add(row.name, item.kernel, *_cells(item))
+        notes += over_target(row.resources, row.target_exceeds, f"{row.name}: ")
+    return Group(table, *notes)
+
+
+def over_target(rows: Iterable[ResourceRow], exceeds: Iterable[str], prefix: str = "") -> list[Text]:
+    """What the target would not take, in words, where no line of the table says it."""
+    if any(row.over for row in rows):
+        return []
+    return [Text(figures.printable(f"{prefix}over the target: {item}"), style="yellow") for item in exceeds]
+
+
+def _cells(row: ResourceRow) -> list[str | Text]:
+    return [
+        row.arch,
+        _of(str(row.registers), row.target_registers and str(row.target_registers), "registers" in row.over),
+        figures.kib(row.static_shared_bytes),
+        figures.kib(row.dynamic_shared_bytes),
+        _of(figures.kib(row.shared_bytes), row.target_shared_bytes and figures.kib(row.target_shared_bytes), "shared" in row.over),
+        str(row.local_bytes),
+        str(row.spill_store_bytes + row.spill_load_bytes),
+        _target(row),
+    ]
+
+
+def _of(taken: str, limit: str | int | None, over: bool) -> Text:
+    """`40/72`, or what is taken alone where the target sets no limit."""
+    return Text(f"{taken}/{limit}" if limit else taken, style="yellow" if over else "")
+
+
+def _target(row: ResourceRow) -> Text:
+    if row.target_registers is None and row.target_shared_bytes is None:
+        return Text("-", style="dim")
+    return Text("over", style="yellow") if row.over else Text("within", style="green")

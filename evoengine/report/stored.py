@@ -1,0 +1,46 @@
+"""What a store holds about one trial, as reports ask for it."""
+
+from __future__ import annotations
+
+from evoengine.records import Proposal, Reply, Verdict
+from evoengine.seams import ProposalRow, ReplyRow, Store, VerdictRow
+
+TURNS = 16  # far more than a trial has: a first reply and one repair
+
+FIRST, AGAIN = 0, 1  # rounds of a verdict: the first one, and the one of a fresh process
+
+
+class StoredTrials:
+    """Reads trials of `store` by number."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def proposal_of(self, trial: int) -> Proposal | None:
+        """What was proposed; None where nothing was yet."""
+        row = self._store.get(ProposalRow, trial)
+        return row.proposal if row else None
+
+    def first_verdict_of(self, trial: int) -> Verdict | None:
+        """The verdict before a fresh process judged again."""
+        row = self._store.get(VerdictRow, trial, FIRST)
+        return row.verdict if row else None
+
+    def second_verdict_of(self, trial: int) -> Verdict | None:
+        """The verdict of a fresh process; None for a trial that was not up for a place."""
+        row = self._store.get(VerdictRow, trial, AGAIN)
+        return row.verdict if row else None
+
+    def verdict_of(self, trial: int) -> Verdict | None:
+        """The verdict that counts: the second one where there is one."""
+        return self.second_verdict_of(trial) or self.first_verdict_of(trial)
+
+    def replies_of(self, trial: int) -> list[Reply]:
+        """The replies of a model, by turn."""
+        found = []
+        for turn in range(TURNS):
+            row = self._store.get(ReplyRow, trial, turn)
+            if row is None:
+                break
+            found.append(row.reply)
+        return found

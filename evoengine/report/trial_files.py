@@ -1,0 +1,37 @@
+"""The files of one trial: what was asked, what was answered, what was found."""
+
+from __future__ import annotations
+
+from evoengine import candidate
+from evoengine.errors import CandidateError
+from evoengine.records import Proposal
+from evoengine.report import as_json
+from evoengine.report.stored import StoredTrials
+
+LAST = "verdict.json"  # written last: a folder that has it is whole
+
+
+def files_of(number: int, stored: StoredTrials) -> dict[str, str]:
+    """Name to text of every file in the trial's folder, `LAST` at the end; empty for a trial without a verdict."""
+    proposal, first, again = stored.proposal_of(number), stored.first_verdict_of(number), stored.second_verdict_of(number)
+    if proposal is None or first is None:
+        return {}
+    files: dict[str, str] = {}
+    for turn, reply in enumerate(stored.replies_of(number), start=1):
+        suffix = "" if turn == 1 else f"_{turn}"
+        files[f"prompt{suffix}.md"] = reply.prompt
+        files[f"reply{suffix}.md"] = reply.text
+    if proposal.source is not None:
+        files["kernel.cu"] = as_tried(proposal, proposal.source)
+    if again is not None:
+        files["verdict_first.json"] = as_json.dumps(first) + "\n"
+    about = proposal.model_dump(mode="json", exclude={"source"})
+    return {**files, LAST: as_json.dumps({"trial": number, "proposal": about, "verdict": again or first}) + "\n"}
+
+
+def as_tried(proposal: Proposal, source: str) -> str:
+    """The source with the chosen tunables first; as it came when its header cannot be used."""
+    try:
+        return candidate.parse(source).tuned(proposal.tunables).with_defaults()
+    except CandidateError:
+        return source

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Call
+
+
+def line(found, code: int) -> str:
+    """The only line on stderr."""
+    assert found.code == code, found
+    assert found.out == "" and found.err.count("\n") == 1 and found.err.startswith("evoengine: "), found
+    return found.err
+
+
+def test_missing_task_is_answered_with_the_near_one(call: Call) -> None:
+    assert "no task 'sdpa_l5'; did you mean 'sdpa_l4'? known: " in line(call("run", "sdpa_l5"), 3)
+    assert "no task 'sdpa_l5'" in line(call("evaluate", "sdpa_v2b", "--task", "sdpa_l5"), 3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("dims: {N: int}", "dims: {N: int", r"scale.yaml:\d+:\d+: not YAML"),
+        ("budget: {trials: 8}", "budget: {trails: 8}", r"scale.yaml:20:\d+: budget.trails: unknown key"),
+        ("dtype: float32}", "dtype: float31}", r"scale.yaml:5:\d+: .*float31"),
+        ("scale.py:forward\ndims", "scole.py:forward\ndims", r"scale.yaml:2:\d+: no file '.*scole.py'"),
+    ],
+)
+def test_malformed_task_names_file_and_line(call: Call, task: Path, old: str, new: str, words: str) -> None:
+    text = task.read_text()
+    assert old in text
+    task.write_text(text.replace(old, new, 1))
+    assert re.search(words, line(call("run", task), 3))
+
+
+def test_missing_kernel_is_answered_with_the_near_one(call: Call, task: Path) -> None:
+    assert "no kernel 'sdpa_v2d'; did you mean 'sdpa_v2" in line(call("run", task, "--kernel", "sdpa_v2d"), 2)
+    assert "no kernel 'sdpa_v2d'" in line(call("evaluate", "sdpa_v2d", "--task", task), 2)
+
+
+def test_kernel_without_a_plan_is_refused_with_its_place(call: Call, task: Path, tmp_path: Path) -> None:
+    (tmp_path / "bare.cu").write_text("__global__ void f() {}\n")
+    for arguments in (["run", task, "--kernel", tmp_path / "bare.cu"], ["evaluate", tmp_path / "bare.cu", "--task", task]):
+        assert "bare.cu:1:1: expected the launch plan first" in line(call(*arguments), 4)
+
+
+@pytest.mark.parametrize(("text", "words", "code"), [
+    ("BLOCK", "expected --set NAME=VALUE with a whole number, got 'BLOCK'", 2),
+    ("BLOCK=big", "got 'BLOCK=big'", 2),
+    ("BLOCK=33", "BLOCK=33: expected one of [128, 64, 32, 256]", 4),
+    ("BLOK=64", "expected a tunable among BLOCK, UNROLL", 4),
+])  # fmt: skip
+def test_tunable_that_is_not_declared_is_refused(call: Call, task: Path, text: str, words: str, code: int) -> None:
+    assert words in line(call("evaluate", "scale_a.cu", "--task", task, "--set", text), code)
+
+
+def test_replay_needs_a_run_to_answer_from(call: Call, task: Path) -> None:
+    assert "--replay-from RUN" in line(call("run", task, "--generator", "replay"), 2)
+
+
+def test_device_that_is_not_there_is_refused(call: Call, task: Path) -> None:
+    assert "expected --device auto, cuda or cuda:N, got 'tpu'" in line(call("run", task, "--device", "tpu"), 2)
+    assert "no device 'cuda:93'" in line(call("run", task, "--device", "cuda:93"), 5)
+
+
+def test_name_that_is_no_folder_is_refused(scripted: Call, task: Path) -> None:
+    assert "expected a plain folder name for --run, got '../x'" in line(scripted("run", task, "--run", "../x"), 2)
+
+
+def test_run_that_exists_is_not_begun_again(scripted: Call, task: Path) -> None:
+    assert scripted("run", task, "--run", "one", "--trials", "2").code == 0
+    found = scripted("run", task, "--run", "one", "--trials", "2")
+    assert found.code == 7 and found.out == ""
+    assert "run 'one' is already there" in found.err and "evoengine resume one" in found.err and "resume with" not in found.err
+
+
+def test_unknown_run_is_answered_with_the_near_one(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "attention", "--trials", "2")
+    for command in ("show", "resume", "export"):
+        assert "no run 'atention' in runs; did you mean 'attention'?" in line(scripted(command, "atention"), 7)
+    assert "no run 'nope'" in line(scripted("show", "/somewhere/nope"), 7)
+    assert "expected the name of a run" in line(scripted("show", ""), 2)
+
+
+def test_trial_that_is_not_settled_is_refused(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "2")
+    assert "no trial 7 in run one: 0 to 1 are settled" in line(scripted("show", "one", "--trial", "7"), 2)
+
+
+def test_run_of_a_later_evoengine_is_refused(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "2")
+    with sqlite3.connect("runs/one/run.db") as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    for command in ("show", "export"):
+        assert "schema version 99" in line(scripted(command, "one"), 7)
+    assert "schema version 99" in scripted("resume", "one").err.splitlines()[-1]
+
+
+def test_folder_that_holds_no_database_of_ours_is_refused(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "runs" / "junk").mkdir(parents=True)
+    (tmp_path / "runs" / "junk" / "run.db").write_text("this is no database" * 100)
+    assert "runs/junk/run.db" in line(call("show", "junk"), 7)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+def test_runs_folder_that_is_read_only_is_said(scripted: Call, task: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir(mode=0o555)
+    assert "runs" in line(scripted("run", task), 7)
+
+
+def test_runs_folder_that_is_a_file_is_said(scripted: Call, task: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    assert "runs" in line(scripted("run", task), 7)

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import shlex
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from evoengine import wiring
+from evoengine.records import Status
+from tests.cli.conftest import Call
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_run_without_a_terminal_tells_each_settled_trial_and_ends_with_the_elites(scripted: Call, task: Path) -> None:
+    found = scripted("run", task, "--run", "one", "--trials", "6", "--seed", "3")
+    assert found.code == 0, found.err
+    lines = found.err.splitlines()
+    assert lines[0].startswith("note: no OPENAI_API_KEY")
+    assert "run one started: task scale, 6 trials, generator tune, device cuda:0 Scripted" in lines[1]
+    assert [line.split("/")[0] for line in lines if line.startswith("[")] == [f"[{number}" for number in range(1, 7)]
+    assert "files: runs/one" in found.err and "show one --runs-dir runs" in found.err
+    assert "elites" in found.out and "speed-up" in found.out and "6 of 6 settled" in found.out
+    assert "\x1b" not in found.out + found.err
+    assert {"config.yaml", "elites", "run.db", "trials"} <= {path.name for path in Path("runs/one").iterdir()}
+    assert len(list(Path("runs/one/trials").iterdir())) == 6
+
+
+def test_json_of_run_and_of_show_is_the_same_rows(scripted: Call, task: Path) -> None:
+    found = scripted("run", task, "--run", "one", "--trials", "6", "--json")
+    ran, shown = json.loads(found.out), json.loads(scripted("show", "one", "--json").out)
+    assert ran["ended"] == "the budget of trials is spent"
+    assert {**ran, "ended": ""} == shown
+    assert len(shown["trials"]) == shown["settled"] == 6
+    for elite in shown["elites"]:
+        row = shown["trials"][elite["trial"]]
+        assert row["place"] == elite["place"] and row["speedup"] == elite["speedup"]
+        exported = json.loads(Path(f"runs/one/elites/{elite['tier']}/{elite['place']}/verdict.json").read_text())
+        assert exported["trial"] == elite["trial"] and exported["speedup"] == elite["speedup"]
+
+
+def test_show_prints_run_trial_and_source(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "5")
+    shown = scripted("show", "one")
+    assert shown.code == 0 and shown.err == ""
+    assert all(words in shown.out for words in ("scale_a", "scale_b", "elites", "trials", "torch.mul"))
+    assert [line.rstrip() for line in scripted("show", "runs/one").out.splitlines()[1:]] == [
+        line.rstrip() for line in shown.out.splitlines()[1:]
+    ]
+    trial = scripted("show", "one", "--trial", "0")
+    assert all(words in trial.out for words in ("seed", "checks", "odd (hidden)", "resources", "cuda:0 Scripted"))
+    detail = json.loads(scripted("show", "one", "--trial", "0", "--json").out)
+    assert detail["row"]["trial"] == 0 and detail["verdict"]["cases"][0]["limit_abs"] == 0.001
+    assert scripted("show", "one", "--trial", "0", "--source").out == (task.parent / "scale_a.cu").read_text()
+
+
+def test_show_of_many_trials_names_what_it_leaves_out(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "18", "--in-flight", "2")
+    text = scripted("show", "one").out
+    assert "earlier trials" not in text
+    from evoengine.cli import show
+
+    assert show.LAST > 18  # else the claim above would say nothing
+
+
+def test_deleted_files_are_rebuilt_the_same(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "6")
+    root = Path("runs/one")
+
+    def files() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file() and not path.name.startswith("run.")}
+
+    before = files()
+    assert any("elites" in name for name in before)
+    for path in [*root.rglob("*")]:
+        if path.is_file() and not path.name.startswith("run."):
+            path.unlink()
+    assert scripted("export", "one").code == 0
+    assert files() == before
+
+
+def test_resume_of_a_run_that_is_complete_changes_nothing(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "5")
+    before = scripted("show", "one", "--json").out
+    found = scripted("resume", "one")
+    assert found.code == 0 and "resumed after 5 trials" in found.err and "[1/" not in found.err
+    assert scripted("show", "one", "--json").out == before
+
+
+def test_replay_of_a_run_gives_the_same_trials(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "6")
+    assert scripted("run", task, "--run", "two", "--trials", "6", "--replay-from", "one").code == 0
+    one, two = (json.loads(scripted("show", name, "--json").out) for name in ("one", "two"))
+    assert two["generator"] == "replay" and one["elites"] == two["elites"]
+
+
+def test_fault_in_a_run_is_one_line_after_the_command_that_resumes(scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evoengine.errors import GeneratorError
+
+    def fail(*_: object) -> None:
+        raise GeneratorError("the endpoint refused the key")
+
+    monkeypatch.setattr(wiring, "make_generator", fail)
+    found = scripted("run", task, "--run", "one", "--trials", "6")
+    assert found.code == 8
+    assert found.err.splitlines()[-2:] == ["resume with: evoengine resume one --runs-dir runs", "evoengine: the endpoint refused the key"]
+
+
+# ---------------------------------------------------------------- real processes
+
+
+def start(folder: Path, *arguments: str, delay_s: float = 0.2) -> subprocess.Popen[str]:
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")}
+    environ |= {"PYTHONPATH": str(ROOT), "SCRIPTED_DELAY_S": str(delay_s)}
+    command = [sys.executable, "-m", "tests.cli.scripted_main", *arguments]
+    return subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603  # noqa: S603 - our own program
+
+
+def wait_for_line(process: subprocess.Popen[str], beginning: str) -> list[str]:
+    assert process.stderr is not None
+    seen = []
+    for line in process.stderr:
+        seen.append(line.rstrip("\n"))
+        if line.startswith(beginning):
+            return seen
+    raise AssertionError(f"no line begins with {beginning!r}: {seen}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run_prints_the_command_that_resumes_it_to_the_same_end(
+    tmp_path: Path, task: Path, call: Call, number: signal.Signals
+) -> None:
+    shape = ["run", str(task), "--trials", "12", "--in-flight", "2"]
+    process = start(tmp_path, *shape, "--run", "it's", "--runs-dir", "my runs")
+    wait_for_line(process, "[3/12")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "stopping; replies under way are waited for, press again to drop them" in err
+    assert "interrupted" in out
+    command = err.splitlines()[-1].removeprefix("resume with: ")
+    assert shlex.split(command)[-4:] == ["resume", "it's", "--runs-dir", "my runs"]
+    resumed = start(tmp_path, *shlex.split(command)[-4:], delay_s=0.0)
+    assert resumed.wait(timeout=30) == 0, resumed.stderr.read()
+    resumed.communicate()
+    whole = start(tmp_path, *shape, "--run", "whole", delay_s=0.0)
+    whole.communicate(timeout=30)
+    rows = [json.loads(call("show", name, "--runs-dir", folder, "--json").out) for name, folder in (("it's", "my runs"), ("whole", "runs"))]
+    assert rows[0]["trials"] == rows[1]["trials"] and rows[0]["elites"] == rows[1]["elites"]
+
+
+def test_killed_run_goes_on_and_its_files_are_made_whole(tmp_path: Path, task: Path, call: Call) -> None:
+    process = start(tmp_path, "run", str(task), "--trials", "10", "--run", "one", "--in-flight", "2", delay_s=0.1)
+    wait_for_line(process, "[4/10")
+    process.kill()
+    process.communicate(timeout=30)
+    resumed = start(tmp_path, "resume", "one", delay_s=0.0)
+    _, err = resumed.communicate(timeout=30)
+    assert resumed.returncode == 0, err
+    assert len(list((tmp_path / "runs" / "one" / "trials").iterdir())) == 10
+    shown = json.loads(call("show", "one", "--json").out)
+    held = {(elite["tier"], str(elite["place"])) for elite in shown["elites"]}
+    assert {(path.parent.name, path.name) for path in (tmp_path / "runs" / "one" / "elites").glob("*/*")} == held
+
+
+def test_second_resume_of_a_live_run_is_refused_and_show_works(tmp_path: Path, task: Path, call: Call) -> None:
+    process = start(tmp_path, "run", str(task), "--trials", "200", "--run", "one")
+    wait_for_line(process, "[2/200")
+    try:
+        found = call("resume", "one")
+        assert found.code == 7 and f"process {process.pid} is working on this run" in found.err
+        shown = call("show", "one", "--json")
+        assert shown.code == 0 and json.loads(shown.out)["settled"] >= 2
+    finally:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "dropping the replies under way" in err
+
+
+# ---------------------------------------------------------------- one verdict
+
+
+def test_evaluate_of_a_correct_kernel_exits_with_0_and_of_another_with_1(scripted: Call, task: Path) -> None:
+    codes = set()
+    for block in (128, 64, 32, 256):
+        found = scripted("evaluate", "scale_a.cu", "--task", task, "--set", f"BLOCK={block}", "--json")
+        row = json.loads(found.out)
+        assert row["tunables"]["BLOCK"] == block
+        assert found.code == (0 if row["status"] == Status.correct else 1)
+        codes.add(found.code)
+        text = scripted("evaluate", "scale_a.cu", "--task", task, "--set", f"BLOCK={block}")
+        assert text.code == found.code and row["status"] in text.out and "starting the device" in text.err
+    assert codes == {0, 1}
+
+
+# ---------------------------------------------------------------- a terminal
+
+
+def test_run_on_a_terminal_draws_the_live_view_and_stops_cleanly(tmp_path: Path, task: Path) -> None:
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")}
+    environ |= {"PYTHONPATH": str(ROOT), "SCRIPTED_DELAY_S": "0.2", "TERM": "xterm", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "tests.cli.scripted_main", "run", str(task), "--trials", "60", "--run", "one", "--json"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=child, text=True)  # noqa: S603 - our own program
+    os.close(child)
+    seen = b""
+    while b"scale_a" not in seen or (b"3/60 trials" not in seen and b"4/60 trials" not in seen):
+        seen += os.read(parent, 65536)
+    process.send_signal(signal.SIGINT)
+    while True:
+        try:
+            seen += os.read(parent, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            break
+    out, _ = process.communicate(timeout=30)
+    os.close(parent)
+    text = seen.decode()
+    assert process.returncode == 130
+    assert json.loads(out)["ended"] == "interrupted"
+    assert "checking small" in text and "press again to drop them" in text and "resume with: " in text
+    assert "trials, interrupted, after" in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h")  # the cursor is shown again

@@ -1,0 +1,102 @@
+"""What models write without a thought must compile: the names that nvcc brings along, and the host's headers."""
+
+import pytest
+
+from evoengine.evaluate.compile.headers import find_headers
+from evoengine.evaluate.compile.includes import PRELUDE, SHIM, allowed_headers
+from evoengine.evaluate.compile.nvrtc import Compiler, load
+from evoengine.evaluate.compile.unit import Built, CompileUnit
+
+BARE = r"""
+constexpr float LARGE = INFINITY, NOTHING = NAN;
+const float table[3] = {1, 2, -INFINITY};
+static inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
+constexpr int twice(int x) { return 2 * x; }
+__global__ void k(float* p, uint32_t* u, int64_t n, size_t m, uintptr_t q, ptrdiff_t d) {
+    p[0] = fmaxf(p[0], -INFINITY) + FLT_MAX + FLT_EPSILON + M_PI + table[n % 3] + LARGE + NOTHING + HUGE_VALF;
+    u[1] = UINT32_MAX + INT_MAX + UINT_MAX + ceil_div(n, twice(3)) + INT64_MAX + DBL_MAX + CHAR_BIT + (NULL == p);
+    assert(p[0] > 0);
+    printf("%f", p[0]);
+}
+"""
+
+STANDARD = r"""
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <array>
+#include <tuple>
+template <typename T> struct Sum { static_assert(std::is_floating_point<T>::value, ""); };
+__global__ void k(float* p, std::uint32_t* u, std::size_t n) {
+    p[0] = std::max(p[0], -std::numeric_limits<float>::infinity()) + std::exp(p[1]) + std::isnan(p[2]);
+    p[1] = std::abs(p[3]) + std::pow(p[4], 2.0f);
+    int a = 1, b = std::numeric_limits<int>::max();
+    std::swap(a, b);
+    std::array<int, 3> list{};
+    auto pair = std::make_tuple(1, 2.0f);
+    u[1] = a + list[1] + std::get<0>(pair) + std::min(a, b) + std::clamp(a, 1, 3);
+    std::memcpy(p + 8, u, 4);
+    p[5] = std::move(p[6]) + std::numeric_limits<double>::epsilon() + std::sqrt(2.0);
+    static_assert(std::is_same<uint64_t, unsigned long long>::value && !std::numeric_limits<unsigned>::is_signed, "");
+    Sum<float> sum;
+}
+"""
+
+DRIVER_TYPES = r"""
+#include <cuda.h>
+#include <cuda_runtime.h>
+__global__ void k(const __grid_constant__ CUtensorMap map, float4* p, cudaTextureObject_t t) {
+    p[0] = make_float4(1, 2, 3, reinterpret_cast<const int*>(&map)[0]);
+}
+"""
+
+OWN_DEFINITIONS = r"""
+typedef unsigned int uint32_t;
+using uint8_t = unsigned char;
+#define INFINITY __int_as_float(0x7f800000)
+#define M_PI 3.14159f
+__global__ void k(float* p, uint32_t n) { p[n] = INFINITY + M_PI; }
+"""
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Compiler:
+    loaded = load()
+    return Compiler(loaded, find_headers(loaded.version).folders)
+
+
+def build(compiler: Compiler, code: str, arch: str = "sm_89") -> Built:
+    return compiler.compile(CompileUnit(code=code, arch=arch, kernels=("k",)))[0]
+
+
+@pytest.mark.parametrize("code", [BARE, STANDARD, DRIVER_TYPES, OWN_DEFINITIONS], ids=["bare", "standard", "driver", "own"])
+def test_what_models_write_compiles_without_a_word(code: str, compiler: Compiler) -> None:
+    built = build(compiler, code, "sm_90")
+    assert (built.status, [line for line in built.log.splitlines() if "error" in line]) == ("ok", [])
+
+
+@pytest.mark.parametrize("header", sorted(name for name in allowed_headers() if not name.startswith("cuda/")))
+def test_every_plain_header_compiles_alone(header: str, compiler: Compiler) -> None:
+    if not any((folder / header).is_file() for folder in (SHIM, *compiler.folders)):
+        pytest.skip(f"this release has no {header}")
+    built = build(compiler, f"#include <{header}>\n#include <{header}>\n__global__ void k() {{}}\n")
+    assert (built.status, built.log) == ("ok", "")
+
+
+@pytest.mark.parametrize("header", ["cuda/std/cstdint", "cuda/std/limits", "cuda/barrier", "cuda/ptx"])
+def test_libcudacxx_gets_along_with_the_shim(header: str, compiler: Compiler) -> None:
+    code = (
+        f"#include <stdint.h>\n#include <cmath>\n#include <{header}>\n#include <limits>\n__global__ void k(float* p) {{ *p = INFINITY; }}\n"
+    )
+    assert build(compiler, code, "sm_90").status == "ok"
+
+
+def test_the_shim_is_found_beside_the_code() -> None:
+    assert SHIM.is_dir()
+    assert (SHIM / PRELUDE).is_file()
+    assert "stdint.h" in allowed_headers()
+    assert PRELUDE not in allowed_headers()

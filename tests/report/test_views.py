@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
+from evoengine.records import Elite, Usage, Verdict
+from evoengine.report import as_json
+from evoengine.report.board import Board
+from evoengine.report.derive import case_rows, speedup_of, trial_row, verdict_row
+from evoengine.report.live import LiveView, screen
+from evoengine.report.plain import PlainView
+from evoengine.report.stored import StoredTrials
+from evoengine.report.tables import elites_table, trials_table, verdict_report
+from evoengine.store.memory import MemoryStore
+from tests.report.scene import ENVIRONMENT, fill, proposals, run_info, the_task, write_task
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> tuple[MemoryStore, tuple[Elite, ...], list[Event]]:
+    task = the_task(tmp_path)
+    store, info = MemoryStore(), run_info(task, write_task(tmp_path))
+    elites = fill(store, info, proposals())
+    events: list[Event] = [Notice("no key: the tuner searches"), RunStarted(info, ENVIRONMENT, 8, 0, False)]
+    for trial, light in store.trials():
+        final = light.outcome.after(light.reverified)
+        held = tuple(elite for elite in elites if elite.outcome.trial <= trial)
+        place = next((elite.place for elite in held if elite.outcome.trial == trial), None)
+        events += [TrialMoved(trial, "compiling", "k"), TrialSettled(final, place, held)]
+    return store, elites, events
+
+
+def show(renderable, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+def test_screen_shows_progress_elites_counts_doing_and_cost_in_80_columns(stored) -> None:
+    store, elites, events = stored
+    clock = Clock()
+    board = Board(clock, StoredTrials(store).verdict_of)
+    for event in events:
+        clock.now += 2
+        board(event)
+    board(TrialMoved(7, "checking small", "scale_a"))
+    board(Spent(Usage(prompt_tokens=1200, completion_tokens=340, cost_usd=0.0123)))
+    text = show(screen(board.snapshot()))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "7/8 trials" in text and "left" in text
+    assert "1,200 prompt + 340 completion tokens, 0.0123 USD" in text
+    assert "trial    7  checking small  scale_a" in text
+    assert "note    no key: the tuner searches" in text
+    assert "rejected" in text and "correct" in text
+    for elite in elites:
+        assert f"{1 / elite.outcome.score.value:.2f}x [" in text
+    assert "40!" in text  # registers, and over the target's limit
+
+
+def test_time_left_follows_from_the_trials_of_this_process(stored) -> None:
+    _, _, events = stored
+    clock = Clock()
+    board = Board(clock)
+    for event in events:
+        clock.now += 3 if isinstance(event, TrialSettled) else 0
+        board(event)
+    assert board.snapshot().left_s == pytest.approx(3.0)
+    clock.now += 1
+    assert board.snapshot().left_s == pytest.approx(2.0)
+
+
+def test_before_the_start_the_screen_says_what_is_waited_for() -> None:
+    clock = Clock()
+    board = Board(clock)
+    clock.now += 65
+    assert "starting compilers and device ... 1m05s" in show(screen(board.snapshot()))
+
+
+def test_live_view_draws_on_a_terminal_and_leaves_the_last_picture(stored) -> None:
+    store, _, events = stored
+    console = Console(file=io.StringIO(), width=80, height=40, force_terminal=True, color_system=None)
+    with LiveView(console, Clock(), StoredTrials(store).verdict_of) as view:
+        for event in [*events, RunEnded("the budget of trials is spent", True)]:
+            view(event)
+    last = console.file.getvalue()
+    assert "7/8 trials, the budget of trials is spent" in last
+    assert "scale_a" in last
+
+
+def test_plain_view_prints_one_line_for_each_settled_trial(stored) -> None:
+    _, _, events = stored
+    lines: list[str] = []
+    view = PlainView(lines.append, Clock())
+    for event in [*events, RunEnded("interrupted", False)]:
+        view(event)
+    assert lines[0] == "note: no key: the tuner searches"
+    assert lines[1] == "run one started: task scale, 8 trials, generator tune, device cuda:0 Scripted"
+    settled = [line for line in lines if line.startswith("[")]
+    assert [line.split("/")[0] for line in settled] == [f"[{number}" for number in range(1, 8)]
+    assert "rejected" in settled[5] and "the reply holds no kernel" in settled[5]
+    assert lines[-1] == "ended: interrupted; 7 of 8 trials are settled"
+    assert all("\x1b" not in line and "\n" not in line for line in lines)
+
+
+def test_plain_view_of_a_resumed_run_does_not_repeat_settled_trials(stored) -> None:
+    _, _, events = stored
+    lines: list[str] = []
+    view = PlainView(lines.append, Clock())
+    started = events[1]
+    view(RunStarted(started.info, ENVIRONMENT, 8, 5, True))
+    for event in events[2:]:
+        view(event)
+    assert lines[0].startswith("run one resumed after 5 trials")
+    assert [line.split("/")[0] for line in lines[1:]] == ["[6", "[7"]
+
+
+def test_what_a_model_wrote_moves_no_cursor_and_is_no_markup(stored) -> None:
+    store, _, _ = stored
+    text = show(trials_table([trial_row(light.outcome) for _, light in store.trials()]), width=160)
+    assert "\x1b" not in text and "�[2J[red]better" in text
+
+
+def test_figures_stay_whole_when_the_window_is_narrow(stored) -> None:
+    store, elites, _ = stored
+    from evoengine.report.derive import elite_row
+
+    rows = [elite_row(elite, StoredTrials(store).verdict_of(elite.outcome.trial)) for elite in elites]
+    for width in (60, 80, 120):
+        text = show(elites_table(rows), width)
+        assert max(map(len, text.splitlines())) <= max(width, 60)
+        for row in rows:
+            assert f"{row.speedup.value:.2f}x [{row.speedup.low:.2f}, {row.speedup.high:.2f}]" in text
+
+
+def test_verdict_shows_every_case_with_its_worst_set(stored, tmp_path: Path) -> None:
+    store, _, _ = stored
+    task = the_task(tmp_path)
+    verdicts = [StoredTrials(store).verdict_of(number) for number in range(7)]
+    correct = next(item for item in verdicts if item.status == "correct")
+    text = show(verdict_report(verdict_row(correct, "k", {"BLOCK": 64}, task.target)), 160)
+    for words in ("small", "large", "odd (hidden)", "wide seed 1", "y[3]", "2/2", "torch.mul", "80/72", "over", "BLOCK=64", "torch 2.11"):
+        assert words in text
+
+
+def test_every_figure_of_a_case_is_recomputed_from_raw_samples(stored) -> None:
+    store, elites, _ = stored
+    verdict = StoredTrials(store).verdict_of(elites[0].outcome.trial)
+    row = next(item for item in case_rows(verdict) if item.case == "large")
+    assert row.hot_us == verdict.latency_us
+    assert row.hot_speedup == speedup_of(verdict.score)
+
+
+def test_json_is_strict_where_an_error_is_not_a_number(stored) -> None:
+    row = verdict_row(_wrong(), "k", {}, None)
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    parsed = json.loads(as_json.dumps(row), parse_constant=refuse)
+    assert parsed["cases"][0]["max_abs"] == "NaN"
+    assert parsed["cases"][0]["nan_count"] == 5
+    assert "NO" in show(verdict_report(row), 160)
+
+
+def _wrong() -> Verdict:
+    from evoengine.records import CaseCheck, Status
+    from tests.report.scene import input_set
+
+    check = CaseCheck(case="small", hidden=False, ok=False, sets=(input_set(True, 1e-5), input_set(False, float("nan"))))
+    return Verdict(status=Status.wrong_result, reason="case small fails", checks=(check,))
