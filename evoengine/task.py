@@ -24,8 +24,12 @@ UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
 def _bytes(value: Any) -> Any:
-    match = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB)", str(value))
-    return int(match[1]) * UNITS[match[2]] if match else value
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"([0-9]{1,18})\s*(B|KiB|MiB|GiB)", value)
+    if not match:
+        raise ValueError("expected a number of bytes such as 4096, 99KiB, 2 MiB or 1 GiB")
+    return int(match[1]) * UNITS[match[2]]
 
 
 def _expression_text(value: Any) -> str:

@@ -215,21 +215,26 @@ class _Builder:
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise _RefusedError("a key must be a plain word", key_node.start_mark)
-            key = key_node.value
+            key = _text(key_node)
             if key in result:
                 raise _RefusedError(f"key {shown(key)} stands twice", key_node.start_mark)
             result[key] = self.build(value_node, (*path, key))
         return result
 
     def _scalar(self, node: yaml.Node) -> Any:
-        if bad := _SURROGATE.search(node.value):
-            raise _RefusedError(f"character {bad[0]!r} is not allowed", node.start_mark)
         kind = node.tag.removeprefix("tag:yaml.org,2002:")
         if kind == "int":
             return int(node.value.replace("_", ""), 0) if _INT.fullmatch(node.value) else node.value
         if kind == "float":
             return _float(node.value)
-        return self._scalars.construct_object(node) if kind in ("bool", "null") else node.value
+        return self._scalars.construct_object(node) if kind in ("bool", "null") else _text(node)
+
+
+def _text(node: yaml.ScalarNode) -> str:
+    text: str = node.value
+    if bad := _SURROGATE.search(text):
+        raise _RefusedError(f"character {bad[0]!r} is not allowed", node.start_mark)
+    return text
 
 
 def _float(text: str) -> float | str:

@@ -1,0 +1,1 @@
+"""Measurements of the engine itself: `python -m benchmarks.verdict`, `python -m benchmarks.loop`."""
