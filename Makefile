@@ -2,52 +2,55 @@
 
 PYTHON ?= python3
 VENV   := .venv
-BIN    := $(VENV)/bin
-# A driver's version file means an NVIDIA GPU: then torch and CuPy are the CUDA builds of the lock.
-LOCK   := requirements/$(if $(wildcard /proc/driver/nvidia/version),cuda13,cpu).txt
-STAMP  := $(VENV)/.installed-$(notdir $(basename $(LOCK)))
-TASK   ?= $(if $(wildcard /proc/driver/nvidia/version),sdpa_h200,sdpa_l4)
+PY     := $(VENV)/bin/python
+# A driver's file means an NVIDIA GPU (the second: Windows' Linux): then torch is its CUDA build.
+GPU    := $(firstword $(wildcard /proc/driver/nvidia/version /usr/lib/wsl/lib/libcuda.so.1))
+LOCK   ?= requirements/$(if $(GPU),cuda13,cpu).txt
+STAMP  := $(VENV)/.installed-$(basename $(notdir $(LOCK)))
+TASK   ?= $(if $(GPU),sdpa_h200,sdpa_l4)
+LINTED := evoengine tests benchmarks setup.py scripts/lock
 
 .PHONY: help setup run test check lint types unit gpu clean
 
 help:
 	@echo "make run    set up, then search for faster kernels: task $(TASK) (choose with TASK=name)"
 	@echo "make test   set up, then check style, types and behaviour"
-	@echo "make gpu    the tests that need a CUDA device"
-	@echo "make clean  remove the environment and what was built"
+	@echo "make gpu    set up, then run the tests that need a CUDA device"
+	@echo "make clean  remove the environment and what was built; runs/ stays"
 
 setup: $(STAMP)
 
-$(STAMP): $(LOCK) pyproject.toml
-	@echo "== setting up $(VENV) from $(LOCK): a few minutes the first time, nothing afterwards"
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "evoengine needs Python >= 3.11; choose one with PYTHON=..."; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || scripts/install-venv
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(LOCK)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $@
+# The path is in the scripts of the environment: one that was copied elsewhere is brought up to date.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+.PHONY: $(STAMP)
+endif
+
+$(STAMP): $(LOCK) pyproject.toml setup.py
+	@echo "== setting up $(VENV) from $(LOCK) ($(if $(GPU),an NVIDIA GPU,no NVIDIA GPU) here): minutes the first time, nothing afterwards"
+	@PYTHON="$(PYTHON)" scripts/set-up $(VENV) $(LOCK)
+	@echo "$(CURDIR)" > $@
 
 run: setup
-	@echo "== searching: $(BIN)/evoengine run $(TASK)"
-	@$(BIN)/evoengine run $(TASK)
+	@echo "== searching: $(VENV)/bin/evoengine run $(TASK)"
+	@$(VENV)/bin/evoengine run $(TASK)
 
 test check: lint types unit
 
 lint: setup
 	@echo "== style: ruff"
-	@$(BIN)/ruff check evoengine tests benchmarks
-	@$(BIN)/ruff format --check evoengine tests benchmarks
+	@$(PY) -m ruff check $(LINTED)
+	@$(PY) -m ruff format --check $(LINTED)
 
 types: setup
 	@echo "== types: mypy"
-	@$(BIN)/mypy
+	@$(PY) -m mypy
 
 unit: setup
 	@echo "== behaviour: pytest"
-	@$(BIN)/python -m pytest
+	@$(PY) -m pytest
 
 gpu: setup
-	@$(BIN)/python -m pytest -m gpu
+	@$(PY) -m pytest -m gpu
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

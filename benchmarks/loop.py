@@ -126,7 +126,9 @@ def measure_run(root: Path, trials: int) -> list[Row]:
     rows = _rates(at, watch.seconds)
     for settled, mib in zip(at, watch.resident_mib, strict=True):
         rows.append(_row(f"memory after {settled:,} trials", mib, "MiB"))
-    rows.append(_row(f"growth of memory from {at[0]:,} trials on", watch.resident_mib[-1] - watch.resident_mib[0], "MiB", at_most=GROWTH_MARK_MIB))
+    rows.append(
+        _row(f"growth of memory from {at[0]:,} trials on", watch.resident_mib[-1] - watch.resident_mib[0], "MiB", at_most=GROWTH_MARK_MIB)
+    )
     rows.append(_row("database", sum(file.stat().st_size for file in root.iterdir()) / 2**20, "MiB"))
     rows.append(_resume(root, trials, tuned=False))
     return [*rows, _resume(root, trials, tuned=True)]

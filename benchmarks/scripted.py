@@ -69,7 +69,7 @@ class ScriptedExecutor:
 
 
 class Renaming:
-    """seams.Generator: the first starting kernel with a new last line; with `replies`, as if a model had written it."""
+    """seams.Generator: the first starting kernel under a new name, so that each header is read anew; with `replies`, as if a model wrote."""
 
     def __init__(self, replies: bool) -> None:
         self._replies = replies
@@ -83,7 +83,8 @@ class Renaming:
         if self._replies:
             await replies.get_or_ask(0, lambda: self._reply(request.trial))
         parents = tuple(elite.outcome.trial for elite, _ in request.elites)[:1]
-        return Proposal(operator="mutate", parents=parents, source=f"{request.seeds[0].source}// variant {request.trial}\n")
+        source = request.seeds[0].source.replace("name: ", f"name: variant_{request.trial}_of_", 1)
+        return Proposal(operator="mutate", parents=parents, source=source)
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -41,7 +41,7 @@ def packaged_tasks() -> Iterator[Path]:
 
 def find_task(text: str) -> Path:
     """The task file that `text` names: a path, or the name of a packaged task."""
-    if Path(text).is_file():
+    if _is_file(Path(text)):
         return Path(text)
     names = [path.stem for path in packaged_tasks()]
     if text in names:
@@ -49,6 +49,14 @@ def find_task(text: str) -> Path:
     near = get_close_matches(Path(text).stem, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     raise TaskError(f"no task {text!r}{hint} known: {', '.join(names)}")
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file can be reached there; a name too long or a closed folder is a no."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def find_kernel(text: str, beside: Path | None = None) -> Path:
@@ -59,7 +67,7 @@ def find_kernel(text: str, beside: Path | None = None) -> Path:
     name = Path(text).name
     places.append(seeds_dir() / (name if name.endswith(".cu") else f"{name}.cu"))
     for place in places:
-        if place.is_file():
+        if _is_file(place):
             return place
     known = [path.stem for path in sorted(seeds_dir().glob("*.cu"))]
     near = get_close_matches(Path(text).stem, known, n=1)

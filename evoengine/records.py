@@ -48,7 +48,7 @@ class KernelResources(Frozen):
     kernel: str  # as the plan names it, with its template arguments
     arch: str
     registers: int
-    static_shared_bytes: int
+    static_shared_bytes: int  # what the kernel declares; what the system reserves from sm_90 on is not in it
     dynamic_shared_bytes: int  # the largest that the plan asks for over the cases
     local_bytes: int  # stack frame per thread
     spill_store_bytes: int

@@ -27,7 +27,7 @@ from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.device.workers import cuda_device
 from evoengine.evaluate.local import CompileOnly, LocalExecutor
 from evoengine.evaluate.probe import cuda_devices
-from evoengine.events import Notice, Observer, RunEnded, RunStarted
+from evoengine.events import Notice, Observer, RunEnded, RunStarted, Spent
 from evoengine.generate.model import ModelGenerator
 from evoengine.generate.replay import ReplayGenerator
 from evoengine.generate.tune import TuneGenerator
@@ -149,7 +149,10 @@ async def start_run(choice: Choice, paths: RunPaths, observe: Observer, stop: as
             observe(Notice(notice))
         executor = _executor(choice.task, choice.task_path, choice.config.device)
         try:
-            environment, baselines = await executor.start()
+            started = await _started(executor, stop)
+            if started is None:
+                return RunEnded("interrupted before the first trial", complete=False)
+            environment, baselines = started
             info = RunInfo(
                 name=paths.root.name,
                 task_path=str(choice.task_path),
@@ -177,11 +180,26 @@ async def resume_run(paths: RunPaths, observe: Observer, stop: asyncio.Event, dr
         task = Task.model_validate(info.task)
         executor = _executor(task, Path(info.task_path), RunConfig.model_validate(info.config).device, info.baselines)
         try:
-            environment, _ = await executor.start()
+            started = await _started(executor, stop)
+            if started is None:
+                return RunEnded("interrupted before the device was up", complete=False)
+            environment, _ = started
             _same_device(info, environment)
             return await _search(info, folder, executor, environment, observe, stop, drop)
         finally:
             await executor.close()
+
+
+async def _started(executor: LocalExecutor, stop: asyncio.Event) -> tuple[Environment, dict[str, str]] | None:
+    """What the executor starts with; None when `stop` is set before it is up, which takes seconds."""
+    starting, stopping = asyncio.create_task(executor.start()), asyncio.create_task(stop.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait({starting})
+        return None
+    return starting.result()
 
 
 async def _search(
@@ -211,6 +229,8 @@ async def _search(
         )
         resumed = store.get(VerdictRow, 0) is not None
         observe(RunStarted(info, environment, config.trials, _count_judged(store), resumed))
+        if resumed and store.spent().cost_usd + store.spent().prompt_tokens:
+            observe(Spent(store.spent()))
         engine.restore()
         return await engine.run(stop, drop)
     finally:

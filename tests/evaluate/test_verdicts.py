@@ -31,7 +31,8 @@ EXPECTED = {
     "illegal access": Status.crash,
     "trap": Status.crash,
     "assert": Status.crash,
-    "flood": Status.correct,
+    "prints": Status.correct,
+    "floods": Status.timeout,  # device printf takes a microsecond a line: 16 million lines are an endless loop
     "misaligned": Status.crash,
     "leaves a band out": Status.wrong_result,
     "overwrites its input": Status.cheat,

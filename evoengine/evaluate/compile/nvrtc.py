@@ -134,7 +134,7 @@ class Compiler:
                     kernel=kernel,
                     arch=unit.arch,
                     registers=fact.registers,
-                    static_shared_bytes=fact.static_shared_bytes,
+                    static_shared_bytes=max(0, fact.static_shared_bytes - cubin.reserved_shared_bytes(unit.arch)),
                     dynamic_shared_bytes=0,
                     local_bytes=fact.local_bytes,
                     spill_store_bytes=report.spill_store_bytes if report else 0,

@@ -69,7 +69,7 @@ class Program:
 
     def prepare(self, pointers: Mapping[str, int], stream: torch.cuda.Stream) -> Callable[[], None]:
         """A call that launches the whole plan with these buffers; all Python work is done here."""
-        external = cupy.cuda.ExternalStream(stream.cuda_stream)
+        external = _as_cupy(stream)
         steps = [(self._functions[launch.kernel], launch, self._arguments(launch, pointers)) for launch in self._plan.launches]
 
         def run() -> None:
@@ -81,6 +81,23 @@ class Program:
 
     def _arguments(self, launch: Launch, pointers: Mapping[str, int]) -> tuple[numpy.generic, ...]:
         return tuple(_argument(argument, pointers) for argument in launch.args)
+
+
+class _Handle:
+    """A stream's handle in the CUDA stream protocol, which torch's own streams do not speak in every version."""
+
+    def __init__(self, stream: torch.cuda.Stream) -> None:
+        self._stream = stream  # kept alive with the handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, int(self._stream.cuda_stream)
+
+
+def _as_cupy(stream: torch.cuda.Stream) -> cupy.cuda.Stream | cupy.cuda.ExternalStream:
+    """torch's stream for CuPy; CuPy 14 replaced ExternalStream."""
+    if hasattr(cupy.cuda.Stream, "from_external"):
+        return cupy.cuda.Stream.from_external(_Handle(stream))
+    return cupy.cuda.ExternalStream(stream.cuda_stream)
 
 
 def _argument(argument: Buffer | Scalar, pointers: Mapping[str, int]) -> numpy.generic:

@@ -47,7 +47,7 @@ def behave(behaviour: str) -> tuple[Report, bool]:
             os.kill(os.getpid(), signal.SIGSEGV)
         case "illegal access":
             return Report(status=Status.crash, reason="an illegal memory access was encountered"), False
-        case "flood":
+        case "prints":
             for _ in range(200):
                 sys.stdout.write("x" * 65536)
             sys.stdout.flush()

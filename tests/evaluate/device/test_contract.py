@@ -102,7 +102,7 @@ def test_a_correct_candidate_is_correct(bench):
 
 @pytest.mark.parametrize(
     ("behaviour", "status"),
-    [("endless", Status.timeout), ("illegal access", Status.crash), ("wrong", Status.wrong_result), ("flood", Status.correct)],
+    [("endless", Status.timeout), ("illegal access", Status.crash), ("wrong", Status.wrong_result), ("prints", Status.correct)],
 )
 def test_whatever_a_candidate_does_is_a_value_and_the_next_one_finds_a_healthy_device(bench, behaviour, status):
     bad, good = run_in_turn(bench, behaviour, "correct")
@@ -112,7 +112,7 @@ def test_whatever_a_candidate_does_is_a_value_and_the_next_one_finds_a_healthy_d
 
 
 def test_what_a_candidate_prints_is_cut_to_a_few_kilobytes(bench):
-    assert len(run_in_turn(bench, "flood")[0].detail) <= 64 * 1024
+    assert len(run_in_turn(bench, "prints")[0].detail) <= 64 * 1024
 
 
 def test_a_fresh_process_has_run_no_other_candidate(bench):

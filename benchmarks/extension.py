@@ -1,0 +1,151 @@
+"""The layernorm kernel judged as torch extensions are: `python -m benchmarks.extension --folder EMPTY_FOLDER`.
+
+Compiles it with torch.utils.cpp_extension.load_inline into the folder, checks it on the
+same input sets and against the same answers as evoengine does, and times it and its
+baseline with events. Prints one JSON object: the seconds of start, compile, check and
+timing. The references are computed before the clock runs, as a warm worker has them.
+Needs nvcc, ninja and a C++ compiler. Started by benchmarks.verdict, in a process of its own
+because it imports torch.
+"""
+
+from __future__ import annotations
+
+import time
+
+STARTED = time.monotonic()
+
+import argparse  # noqa: E402 - the clock first: importing torch is what it has to see
+import json  # noqa: E402
+import os  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+import torch  # noqa: E402
+
+from evoengine import candidate as candidates  # noqa: E402
+from evoengine import task as tasks  # noqa: E402
+from evoengine.candidate import Candidate  # noqa: E402
+from evoengine.evaluate.worker.answers import Answers  # noqa: E402
+from evoengine.evaluate.worker.check import judge  # noqa: E402
+from evoengine.evaluate.worker.inputs import make_inputs  # noqa: E402
+from evoengine.evaluate.worker.reference import TaskFunctions  # noqa: E402
+from evoengine.paths import find_kernel, find_task  # noqa: E402
+from evoengine.task import Task  # noqa: E402
+
+NAME = "layernorm"
+WARM_UP_CALLS = 3
+TIMED_CALLS = 100  # the usual number of peers: KernelBench times 100 calls, each with its own pair of events
+
+DECLARATION = "torch::Tensor layernorm_forward(torch::Tensor x, torch::Tensor weight, torch::Tensor bias, double eps);"
+LAUNCHER = """
+torch::Tensor layernorm_forward(torch::Tensor x, torch::Tensor weight, torch::Tensor bias, double eps) {
+    auto out = torch::empty_like(x);
+    const int N = x.size(0), C = x.size(1);
+    const dim3 grid((N + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK), block(THREADS);
+    const cudaStream_t stream = at::cuda::getCurrentCUDAStream();
+    if (C % VECTOR == 0)
+        candidate::layernorm<VECTOR><<<grid, block, 0, stream>>>(x.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(),
+                                                                 out.data_ptr<float>(), N, C, static_cast<float>(eps));
+    else
+        candidate::layernorm<1><<<grid, block, 0, stream>>>(x.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(),
+                                                            out.data_ptr<float>(), N, C, static_cast<float>(eps));
+    return out;
+}
+"""
+
+Forward = Callable[..., torch.Tensor]
+
+
+def cuda_source(candidate: Candidate) -> str:
+    """The candidate's code, with its default tunables, and the host function that launches it."""
+    macros = "\n".join(f"#define {name} {value}" for name, value in candidate.tunables.items())
+    return f"#include <ATen/cuda/CUDAContext.h>\n{macros}\nnamespace candidate {{\n{candidate.code.strip()}\n}}\n{LAUNCHER}"
+
+
+def build(candidate: Candidate, folder: Path) -> Forward:
+    """The compiled host function."""
+    from torch.utils.cpp_extension import load_inline
+
+    major, minor = torch.cuda.get_device_capability()
+    os.environ["TORCH_CUDA_ARCH_LIST"] = f"{major}.{minor}"  # this device only, which is the least work
+    module: Any = load_inline(
+        name="evoengine_layernorm",
+        cpp_sources=DECLARATION,
+        cuda_sources=cuda_source(candidate),
+        functions=["layernorm_forward"],
+        extra_cuda_cflags=["-O3"],
+        build_directory=str(folder),
+    )
+    forward: Forward = module.layernorm_forward
+    return forward
+
+
+def check(task: Task, answers: Answers, forward: Forward, eps: float) -> bool:
+    """Whether every input set of every case passes the task's gate."""
+    (tier,) = task.tiers
+    passed = []
+    for case in task.all_cases:
+        for distribution in task.distributions:
+            for seed in task.seeds:
+                tensors = make_inputs(task, case, distribution, seed, answers.device)
+                out = forward(tensors["x"], tensors["weight"], tensors["bias"], eps)
+                passed.append(judge({"out": out}, answers.get(case, distribution, seed), tier, distribution, seed).ok)
+    return all(passed)
+
+
+def compute_references(task: Task, answers: Answers) -> None:
+    for case in task.all_cases:
+        for distribution in task.distributions:
+            for seed in task.seeds:
+                answers.get(case, distribution, seed)
+
+
+def measure(task: Task, forward: Forward, eps: float, device: torch.device) -> dict[str, tuple[list[float], list[float]]]:
+    """Milliseconds a call of the extension and of torch's own kernel, by case."""
+    found = {}
+    for case in task.cases:
+        tensors = make_inputs(task, case, "normal", 0, device)
+        x, weight, bias = tensors["x"], tensors["weight"], tensors["bias"]
+        sides = [lambda: forward(x, weight, bias, eps), lambda: torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps)]  # noqa: B023
+        found[case] = (_times_ms(sides[0]), _times_ms(sides[1]))
+    return found
+
+
+def _times_ms(call: Callable[[], torch.Tensor]) -> list[float]:
+    for _ in range(WARM_UP_CALLS):
+        call()
+    times = []
+    for _ in range(TIMED_CALLS):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end))
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--folder", type=Path, required=True)
+    folder: Path = parser.parse_args().folder
+    path = find_task(NAME)
+    task, candidate = tasks.load(path), candidates.parse(find_kernel(NAME).read_text(encoding="utf-8"))
+    device = torch.device("cuda", 0)
+    answers = Answers(task, TaskFunctions(task, path), device)
+    eps = float(str(task.inputs["eps"].value))
+    compute_references(task, answers)
+    ready = time.monotonic()
+    forward = build(candidate, folder)
+    built = time.monotonic()
+    if not check(task, answers, forward, eps):
+        raise SystemExit("the extension's results are wrong")
+    checked = time.monotonic()
+    measure(task, forward, eps, device)
+    timed = time.monotonic()
+    print(json.dumps({"start": ready - STARTED, "compile": built - ready, "check": checked - built, "timing": timed - checked}))
+
+
+if __name__ == "__main__":
+    main()

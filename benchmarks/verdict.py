@@ -1,0 +1,268 @@
+"""From source to full verdict on a GPU, compiler cold and worker warm; and the same job as a torch extension.
+
+    python -m benchmarks.verdict [--repeats N] [--only KERNEL ...] [--skip-extension] [--json FILE]
+
+Needs a CUDA device, takes about four minutes, of which the extension's compiler has one or
+two. Candidates come one at a time. Each repetition is a source that no cache has seen and
+compiles into an empty cache folder. One verdict of every kernel comes before the measured
+ones: it starts the compiler processes and has the task's references computed. Shown are
+the seconds of
+
+* a full verdict on every packaged starting kernel of three tasks (mark: median 1.0 s for a
+  fast candidate; sdpa_h200 checks 5 cases and 3 hidden ones on 9 input sets each),
+* a wrong and an uncompilable candidate (mark: median 0.3 s),
+* the next verdict after a worker was killed, from the kill on: with the process that stands
+  by, and when that one was lost as well (mark: 8 s),
+* the layernorm kernel through torch.utils.cpp_extension.load_inline, compiled, checked on
+  the same input sets and timed, in a process of its own; how long that process takes to
+  start and to compute the references is not counted. And the ratio of both ways.
+
+Where a baseline is torch.compile, the first of the others is timed against, because its own
+compilation would take most of the benchmark. The figures mean nothing without the machine:
+name the GPU, the processor and the versions that are printed above the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.subjects import FLAWS, KERNELS, endless, numbers, renewed, trapping, uncompilable, wrong
+from benchmarks.table import Row, machine, publish, table
+from evoengine import candidate as candidates
+from evoengine import task as tasks
+from evoengine.evaluate.compile.pool import CompilePool
+from evoengine.evaluate.device.workers import cuda_device
+from evoengine.evaluate.local import LocalExecutor
+from evoengine.evaluate.probe import cuda_devices
+from evoengine.paths import find_kernel, find_task
+from evoengine.records import Environment, Status, Verdict
+from evoengine.task import Task
+from evoengine.wiring import COMPILERS
+
+VERDICT_MARK_S = 1.0
+REFUSAL_MARK_S = 0.3
+KILLED_MARK_S = 8.0
+SPARE_S = 8.0  # by then the process that stands by is warm, and disturbs no more
+KILLS = 2  # repetitions of what needs two waits for the spare
+SILENCE_S = 2.0  # allowed to an endless kernel here; the wait is not part of any figure
+PHASES = ("compile", "check", "timing")
+PEER = "layernorm"
+PEER_LIMIT_S = 300.0
+
+
+@dataclass
+class Series:
+    """Repetitions of one measurement."""
+
+    what: str
+    expected: Status = Status.correct
+    mark_s: float | None = None
+    total_s: list[float] = field(default_factory=list)
+    phases_s: list[dict[str, float]] = field(default_factory=list)
+    surprise: str = ""  # the first verdict that was not the expected one
+
+    def add(self, seconds: float, verdict: Verdict) -> None:
+        self.total_s.append(seconds)
+        self.phases_s.append(verdict.phases_s)
+        if verdict.status is not self.expected and not self.surprise:
+            self.surprise = f"{verdict.status}: {verdict.reason}"
+
+    def row(self) -> Row:
+        """The medians; the phases of verdicts that have them."""
+        middle = statistics.median(self.total_s)
+        phases = {f"{name}_s": self._phase(name) for name in PHASES}
+        return {
+            "measured": self.what,
+            "runs": len(self.total_s),
+            "median_s": middle,
+            "min_s": min(self.total_s),
+            "max_s": max(self.total_s),
+            **phases,
+            "mark": "" if self.mark_s is None else f"<= {self.mark_s:g}",
+            "kept": None if self.mark_s is None else middle <= self.mark_s and not self.surprise,
+            "note": self.surprise,
+            "samples_s": self.total_s,
+        }
+
+    def _phase(self, name: str) -> float | None:
+        seconds = [phases[name] for phases in self.phases_s if name in phases]
+        return statistics.median(seconds) if seconds else None
+
+
+class Bench:
+    """One task with its executor; every source that it judges is new to all caches."""
+
+    def __init__(self, task: Task, executor: LocalExecutor, number: Iterator[int]) -> None:
+        self.task = task
+        self.executor = executor
+        self._number = number
+        self.last_step = 0.0  # when the worker last said what it does
+
+    async def judge(self, source: str) -> tuple[float, Verdict]:
+        """Seconds from source to verdict, and the verdict."""
+        text = renewed(source, next(self._number))
+        start = time.monotonic()
+        verdict = await self.executor.evaluate(candidates.parse(text), self._stepped)
+        return time.monotonic() - start, verdict
+
+    def _stepped(self, _: str) -> None:
+        self.last_step = time.monotonic()
+
+
+@asynccontextmanager
+async def bench(
+    task_name: str, folder: Path, number: Iterator[int], silence_s: float | None = None
+) -> AsyncIterator[tuple[Bench, Environment]]:
+    """A started executor for the task, its cache below `folder`."""
+    path = find_task(task_name)
+    task = tasks.load(path)
+    if silence_s is not None:
+        task = task.model_copy(update={"limits": task.limits.model_copy(update={"launch_s": silence_s})})
+    pool = CompilePool(COMPILERS, folder / "cubins")
+    executor = LocalExecutor(task, str(path), pool, cuda_device(0), plain_baselines(task))
+    try:
+        environment, _ = await executor.start()
+        yield Bench(task, executor, number), environment
+    finally:
+        await executor.close()
+
+
+def plain_baselines(task: Task) -> dict[str, str] | None:
+    """The first baseline that is not compiled, for every case; None, to find the fastest, where none is compiled."""
+    plain = [name for name in task.baselines if name != "torch.compile"]
+    return None if len(plain) == len(task.baselines) else dict.fromkeys(task.cases, plain[0])
+
+
+async def measure_kernels(
+    task_name: str, kernels: Sequence[str], repeats: int, folder: Path, number: Iterator[int]
+) -> tuple[list[Row], Environment]:
+    """Verdicts on the kernels of one task: right, wrong and uncompilable ones."""
+    async with bench(task_name, folder, number) as (subject, environment):
+        sources = {name: find_kernel(name).read_text(encoding="utf-8") for name in kernels}
+        started = time.monotonic()
+        work = [(Series(f"{task_name}: {name}", mark_s=VERDICT_MARK_S), source) for name, source in sources.items()]
+        first = Series(f"{task_name}: {kernels[0]}, the first verdict of a process, references computed")
+        first.add(*await subject.judge(sources[kernels[0]]))
+        for source in list(sources.values())[1:]:
+            await subject.judge(source)
+        for name in FLAWS.keys() & sources.keys():
+            work.append((Series(f"{task_name}: {name}, wrong", Status.wrong_result, REFUSAL_MARK_S), wrong(name, sources[name])))
+            work.append((Series(f"{task_name}: {name}, uncompilable", Status.compile_error, REFUSAL_MARK_S), uncompilable(sources[name])))
+        await asyncio.sleep(max(0.0, SPARE_S - (time.monotonic() - started)))
+        for _ in range(repeats):
+            for series, source in work:
+                series.add(*await subject.judge(source))
+        return [first.row(), *(series.row() for series, _ in work)], environment
+
+
+async def measure_kills(task_name: str, kernel: str, folder: Path, number: Iterator[int]) -> list[Row]:
+    """How long until a worker that was lost judges again."""
+    source = find_kernel(kernel).read_text(encoding="utf-8")
+    warm = Series(f"{kernel}: after an endless kernel was killed, to the next verdict", mark_s=KILLED_MARK_S)
+    cold = Series(f"{kernel}: after two crashes in a row, to the next verdict", mark_s=KILLED_MARK_S)
+    async with bench(task_name, folder, number, SILENCE_S) as (subject, _):
+        await subject.judge(source)
+        for _ in range(KILLS):
+            await asyncio.sleep(SPARE_S)
+            _expect(await subject.judge(endless(subject.task)), Status.timeout)
+            killed = subject.last_step + SILENCE_S
+            _, verdict = await subject.judge(source)
+            warm.add(time.monotonic() - killed, verdict)
+        await asyncio.sleep(SPARE_S)
+        for _ in range(2):  # the second crash takes the process that stood by
+            _expect(await subject.judge(trapping(subject.task)), Status.crash)
+        crashed = subject.last_step
+        _, verdict = await subject.judge(source)
+        cold.add(time.monotonic() - crashed, verdict)
+    return [warm.row(), cold.row()]
+
+
+def _expect(judged: tuple[float, Verdict], status: Status) -> None:
+    verdict = judged[1]
+    if verdict.status is not status:
+        raise SystemExit(f"expected {status} of a kernel that breaks its worker, got {verdict.status}: {verdict.reason}")
+
+
+def measure_extension(folder: Path, ours_s: float) -> list[Row]:
+    """The peers' way, and the ratio to `ours_s`; a machine without nvcc and a C++ compiler gets a row that says so."""
+    what = f"{PEER} through load_inline"
+    command = [sys.executable, "-m", "benchmarks.extension", "--folder", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PEER_LIMIT_S)  # noqa: S603 - our own program
+    except subprocess.TimeoutExpired:
+        return [{"measured": what, "note": f"not done after {PEER_LIMIT_S:g} s"}]
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        print(done.stderr, file=sys.stderr)
+        return [{"measured": what, "note": f"not measured: {last}"}]
+    return extension_rows(what, json.loads(done.stdout.splitlines()[-1]), ours_s)
+
+
+def extension_rows(what: str, phases_s: dict[str, float], ours_s: float) -> list[Row]:
+    """The peer's phases, summed and against ours."""
+    total_s = sum(phases_s[name] for name in PHASES)
+    times = {"median_s": total_s, "min_s": total_s, "max_s": total_s}
+    spent = {f"{name}_s": phases_s[name] for name in PHASES}
+    note = f"starting the process took {phases_s['start']:.1f} s more"
+    ratio: Row = {"measured": f"{what} / evoengine", "median_s": total_s / ours_s, "note": "a ratio"}
+    return [{"measured": what, "runs": 1, **times, **spent, "note": note}, ratio]
+
+
+async def measure(options: argparse.Namespace, folder: Path) -> tuple[list[Row], Environment]:
+    """Every row; each part is printed on standard error as soon as it is known."""
+    number, rows, began = numbers(), list[Row](), time.monotonic()
+
+    def report(part: list[Row]) -> None:
+        rows.extend(part)
+        print(f"\nafter {time.monotonic() - began:.0f} s\n{table(part)}", file=sys.stderr, flush=True)
+
+    chosen = {task: [name for name in names if name in options.only] for task, names in KERNELS.items()}
+    for task, kernels in chosen.items():
+        if kernels:
+            part, environment = await measure_kernels(task, kernels, options.repeats, folder, number)
+            report(part)
+    task, kernels = next((task, kernels) for task, kernels in chosen.items() if kernels)
+    report(await measure_kills(task, kernels[-1], folder, number))
+    ours = [row["median_s"] for row in rows if row["measured"] == f"{PEER}: {PEER}"]
+    if not options.skip_extension and ours:
+        (folder / "extension").mkdir()
+        report(measure_extension(folder / "extension", float(str(ours[0]))))
+    return rows, environment
+
+
+def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    names = [name for kernels in KERNELS.values() for name in kernels]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.verdict", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=5, help="measured verdicts on each kernel (default %(default)s)")
+    parser.add_argument("--only", nargs="+", metavar="KERNEL", choices=names, default=names, help=f"some of: {', '.join(names)}")
+    parser.add_argument("--skip-extension", action="store_true", help=f"leave load_inline out; it also needs {PEER} among the kernels")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write machine and rows, with every sample, there as well")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = parse_arguments(arguments)
+    found = cuda_devices()
+    if not found.names:
+        raise SystemExit(f"this benchmark needs a CUDA device: {found.problem}; benchmarks.loop runs without one")
+    where = machine()
+    with tempfile.TemporaryDirectory(prefix="evoengine-verdict-") as folder:
+        rows, environment = asyncio.run(measure(options, Path(folder)))
+    publish({"device": environment.device, **where, **environment.versions}, rows, options.json)
+    if any(row.get("note") and row.get("mark") for row in rows):
+        raise SystemExit("a verdict was not the expected one: see the notes")
+
+
+if __name__ == "__main__":
+    main()
