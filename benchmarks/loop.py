@@ -55,13 +55,15 @@ class Watch:
 
     def __init__(self, at: list[int]) -> None:
         self._at = at
-        self._start = time.perf_counter()
+        self._start, self._used = time.perf_counter(), time.process_time()
         self.seconds: list[float] = []
+        self.processor_s: list[float] = []  # less than the above where disk or other programs were waited for
         self.resident_mib: list[float] = []
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, TrialSettled) and event.outcome.trial + 1 in self._at:
             self.seconds.append(time.perf_counter() - self._start)
+            self.processor_s.append(time.process_time() - self._used)
             self.resident_mib.append(resident_mib())
 
 
@@ -123,7 +125,7 @@ def measure_run(root: Path, trials: int) -> list[Row]:
     at = sorted({max(1, int(part * trials)) for part in PARTS})
     watch = Watch(at)
     search(root, Renaming(replies=True), trials, watch)
-    rows = _rates(at, watch.seconds)
+    rows = _rates(at, watch)
     for settled, mib in zip(at, watch.resident_mib, strict=True):
         rows.append(_row(f"memory after {settled:,} trials", mib, "MiB"))
     rows.append(
@@ -141,10 +143,14 @@ def measure_tuned(root: Path, trials: int) -> list[Row]:
     return [_row(f"with the tuner: trials a second over {trials:,}", trials / watch.seconds[-1], "1/s")]
 
 
-def _rates(at: list[int], seconds: list[float]) -> list[Row]:
-    rows = []
-    for (first, start), (last, end) in zip([(0, 0.0), *zip(at, seconds, strict=True)], zip(at, seconds, strict=True), strict=False):
-        rows.append(_row(f"trials a second, {first:,} to {last:,}", (last - first) / (end - start), "1/s", at_least=RATE_MARK))
+def _rates(at: list[int], watch: Watch) -> list[Row]:
+    rows, before = [], (0, 0.0, 0.0)
+    for settled, seconds, processor_s in zip(at, watch.seconds, watch.processor_s, strict=True):
+        first, start, used = before
+        count, part = settled - first, f"{first:,} to {settled:,}"
+        rows.append(_row(f"trials a second, {part}", count / (seconds - start), "1/s", at_least=RATE_MARK))
+        rows.append(_row(f"processor time a trial, {part}", (processor_s - used) * 1000 / count, "ms"))
+        before = settled, seconds, processor_s
     return rows
 
 

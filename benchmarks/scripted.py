@@ -69,7 +69,7 @@ class ScriptedExecutor:
 
 
 class Renaming:
-    """seams.Generator: the first starting kernel under a new name, so that each header is read anew; with `replies`, as if a model wrote."""
+    """seams.Generator: the first starting kernel under a new name, so that each header is read anew; `replies` as of a model, or none."""
 
     def __init__(self, replies: bool) -> None:
         self._replies = replies

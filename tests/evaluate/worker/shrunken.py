@@ -1,0 +1,41 @@
+"""The packaged tasks with cases small enough for a CPU."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+
+from evoengine import task as tasks
+from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.reference import TaskFunctions
+from evoengine.paths import find_task
+from evoengine.task import Task
+
+CPU = torch.device("cpu")
+
+ATTENTION = {
+    "full": {"B": 1, "H": 3, "S": 128, "D": 64, "causal": False},
+    "causal": {"B": 2, "H": 2, "S": 77, "D": 64, "causal": True},
+    "wide_head": {"B": 1, "H": 2, "S": 96, "D": 128, "causal": False},
+}
+CASES = {
+    "sdpa_l4": ATTENTION,
+    "sdpa_h200": ATTENTION,
+    "layernorm": {"rows": {"N": 33, "C": 1024}, "odd": {"N": 7, "C": 333}},
+    "matmul_fp16": {"square": {"M": 48, "N": 48, "K": 48}, "ragged": {"M": 33, "N": 65, "K": 257}},
+}
+
+
+@cache
+def shrunken(name: str) -> Task:
+    """The packaged task `name`, with its gates, on small cases."""
+    whole = tasks.load(find_task(name))
+    small = {"cases": CASES[name], "hidden_cases": {}, "objective": {"cases": list(CASES[name])}}
+    return Task.model_validate({**whole.model_dump(), **small})
+
+
+@cache
+def answers(name: str) -> Answers:
+    """Its answers, on the CPU."""
+    return Answers(shrunken(name), TaskFunctions(shrunken(name), find_task(name)), CPU)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
+from evoengine.task import Tier
+
+halves = st.floats(width=16)
+finite = st.floats(-1e4, 1e4)
+pairs = st.lists(st.tuples(halves, finite), min_size=1, max_size=12)
+
+
+def errors_of(outputs: list[float], reference: list[float], atol: float = 0.0, rtol: float = 0.0) -> Errors:
+    out = {"out": torch.tensor(outputs, dtype=torch.float16)}
+    return compare(out, {"out": torch.tensor(reference, dtype=torch.float64)}, atol, rtol)
+
+
+@given(pairs, st.sampled_from([0.0, 1e-3, 1.0]), st.sampled_from([0.0, 1e-3, 0.5]))
+def test_comparison_agrees_with_arithmetic_element_by_element(items: list[tuple[float, float]], atol: float, rtol: float) -> None:
+    found = errors_of([out for out, _ in items], [ref for _, ref in items], atol, rtol)
+    errors = [math.inf if math.isnan(out) else abs(out - ref) for out, ref in items]
+    limits = [atol + rtol * abs(ref) for _, ref in items]
+    assert found.max_abs == max(errors)
+    assert found.nan_count == sum(math.isnan(out) for out, _ in items)
+    assert found.elements == len(items)
+    clear = [(error, limit) for error, limit in zip(errors, limits, strict=True) if not math.isclose(error, limit, rel_tol=1e-12)]
+    assert found.failing >= sum(error > limit for error, limit in clear)
+    assert found.failing <= len(errors) - sum(error <= limit for error, limit in clear)
+    assert errors[found.worst_index[0]] == max(errors)
+    squares = sum(ref**2 for _, ref in items) or len(items)
+    assert found.rel_rmse == pytest.approx(math.sqrt(sum(error**2 for error in errors) / squares), nan_ok=True)
+
+
+@pytest.mark.parametrize("limit", [1.0, 1e300, math.inf])
+def test_nan_never_passes_however_wide_the_gate(limit: float) -> None:
+    gate = Gate(atol=limit, rtol=limit, rel_rmse=limit)
+    errors = errors_of([1.0, math.nan], [1.0, 1.0], gate.atol, gate.rtol)
+    assert errors.failing == 1
+    assert errors.nan_count == 1
+    assert errors.max_abs == math.inf
+    assert not gate.passes(errors)
+
+
+def test_infinity_never_passes_a_finite_gate() -> None:
+    for wrong in (math.inf, -math.inf):
+        errors = errors_of([wrong], [65504.0], 1e6, 1.0)
+        assert errors.failing == 1
+        assert not Gate(1e6, 1.0, 1e6).passes(errors)
+
+
+def test_the_worst_element_is_named_by_output_and_index() -> None:
+    reference = {"a": torch.zeros(2, 3, dtype=torch.float64), "b": torch.zeros(4, 5, 6, dtype=torch.float64)}
+    outputs = {name: value.float() for name, value in reference.items()}
+    outputs["b"][3, 0, 5] = -2.0
+    outputs["a"][1, 1] = 1.0
+    errors = compare(outputs, reference, 0.0, 0.0)
+    assert (errors.worst_output, errors.worst_index, errors.max_abs) == ("b", (3, 0, 5), 2.0)
+    assert (errors.failing, errors.elements) == (2, 126)
+
+
+def test_comparison_leaves_its_arguments_alone() -> None:
+    out, reference = torch.randn(50).half(), torch.randn(50).double()
+    before = out.clone(), reference.clone()
+    compare({"out": out}, {"out": reference}, 1e-3, 1e-3)
+    assert torch.equal(out, before[0])
+    assert torch.equal(reference, before[1])
+
+
+def test_a_reference_of_zeros_is_judged_by_its_absolute_error() -> None:
+    assert errors_of([0.0, 0.0], [0.0, 0.0]).rel_rmse == 0
+    assert errors_of([0.0, 2.0], [0.0, 0.0]).rel_rmse == pytest.approx(math.sqrt(2))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int8, torch.bool, torch.bfloat16])
+def test_outputs_of_any_type_are_compared(dtype: torch.dtype) -> None:
+    out = torch.tensor([0, 1, 1]).to(dtype)
+    assert compare({"out": out}, {"out": torch.tensor([0.0, 1.0, 0.0]).double()}, 0.0, 0.0).failing == 1
+
+
+def test_a_gate_widens_to_a_multiple_of_the_trusted_error_and_never_narrows() -> None:
+    tier = Tier(atol=1e-3, rtol=1e-4, rel_rmse=1e-3, trusted="a.py:f", trusted_factor=3.0)
+    assert gate_of(tier, None) == Gate(1e-3, 1e-4, 1e-3)
+    assert gate_of(tier, Errors(1e-9, 1e-9, 0, 1, 0, "out", (0,))) == Gate(1e-3, 1e-4, 1e-3)
+    assert gate_of(tier, Errors(0.5, 0.25, 0, 1, 0, "out", (0,))) == Gate(1.5, 1e-4, 0.75)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [Errors(math.inf, math.inf, 1, 1, 0, "out", (0,)), Errors(math.inf, math.inf, 1, 1, 1, "out", (0,)), Errors(1.0, math.inf, 1, 1, 0, "out", (0,))],
+    ids=["infinite", "nan", "infinite square"],
+)
+def test_a_trusted_implementation_that_overflows_does_not_open_the_gate(broken: Errors) -> None:
+    tier = Tier(atol=1e-3, rel_rmse=1e-3, trusted="a.py:f")
+    assert gate_of(tier, broken) == Gate(1e-3, 0.0, 1e-3)
