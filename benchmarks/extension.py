@@ -43,7 +43,7 @@ torch::Tensor layernorm_forward(torch::Tensor x, torch::Tensor weight, torch::Te
     auto out = torch::empty_like(x);
     const int N = x.size(0), C = x.size(1);
     const dim3 grid((N + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK), block(THREADS);
-    const cudaStream_t stream = at::cuda::getCurrentCUDAStream();
+    const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
     if (C % VECTOR == 0)
         candidate::layernorm<VECTOR><<<grid, block, 0, stream>>>(x.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(),
                                                                  out.data_ptr<float>(), N, C, static_cast<float>(eps));
@@ -60,7 +60,7 @@ Forward = Callable[..., torch.Tensor]
 def cuda_source(candidate: Candidate) -> str:
     """The candidate's code, with its default tunables, and the host function that launches it."""
     macros = "\n".join(f"#define {name} {value}" for name, value in candidate.tunables.items())
-    return f"#include <ATen/cuda/CUDAContext.h>\n{macros}\nnamespace candidate {{\n{candidate.code.strip()}\n}}\n{LAUNCHER}"
+    return f"#include <c10/cuda/CUDAStream.h>\n{macros}\nnamespace candidate {{\n{candidate.code.strip()}\n}}\n{LAUNCHER}"
 
 
 def build(candidate: Candidate, folder: Path) -> Forward:

@@ -157,7 +157,7 @@ async def measure_kernels(
         first.add(*await subject.judge(sources[kernels[0]]))
         for source in list(sources.values())[1:]:
             await subject.judge(source)
-        for name in FLAWS.keys() & sources.keys():
+        for name in (name for name in kernels if name in FLAWS):
             work.append((Series(f"{task_name}: {name}, wrong", Status.wrong_result, REFUSAL_MARK_S), wrong(name, sources[name])))
             work.append((Series(f"{task_name}: {name}, uncompilable", Status.compile_error, REFUSAL_MARK_S), uncompilable(sources[name])))
         await asyncio.sleep(max(0.0, SPARE_S - (time.monotonic() - started)))

@@ -211,7 +211,7 @@ class _Binding:
         known = [*sorted(self.buffers), *self.scope]
         near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ";"
-        raise CandidateError(self._at(path, f"no buffer or number {name!r}{hint} known: {', '.join(known)}"))
+        raise CandidateError(self._at(path, f"unknown name {name!r}{hint} known: {', '.join(known)}"))
 
     def _integer(self, path: tuple[str | int, ...], formula: str, what: str, smallest: int = 1) -> int:
         value = self._value(path, formula)

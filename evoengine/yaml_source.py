@@ -230,7 +230,7 @@ class _Builder:
         return self._scalars.construct_object(node) if kind in ("bool", "null") else _text(node)
 
 
-def _text(node: yaml.ScalarNode) -> str:
+def _text(node: yaml.Node) -> str:
     text: str = node.value
     if bad := _SURROGATE.search(text):
         raise _RefusedError(f"character {bad[0]!r} is not allowed", node.start_mark)

@@ -97,7 +97,9 @@ def test_any_text_is_a_candidate_or_a_candidate_error(text: str) -> None:
 
 key_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["THREADS", "x", "1/0", "float32"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["dtype", "shape", "kernel", "grid", "value"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["dtype", "shape", "kernel", "grid", "value"]), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 
@@ -121,7 +123,7 @@ def test_code_keeps_the_line_numbers_of_the_file() -> None:
 
 def test_the_first_comment_end_ends_the_header_even_in_quotes() -> None:
     """As in C: a compiler sees the rest as code."""
-    with pytest.raises(CandidateError, match="k.cu:13:13: not YAML.*end of stream"):
+    with pytest.raises(CandidateError, match=r"k.cu:13:13: not YAML.*end of stream"):
         candidate.parse(kernel(HEADER + 'summary: "a */ b"\n'), "k.cu")
 
 
@@ -178,7 +180,10 @@ def test_tuned_refuses_what_is_not_declared(choice: dict[str, int], says: str) -
         ("/* evoengine\n- a\n*/", "^k.cu:2:1: expected keys such as .* got .'a'."),
         (kernel(code="a\n b\0"), r"^k.cu:14:3: character '\\x00' is not allowed"),
         (kernel(code="x" * candidate.MAX_SOURCE_BYTES), f"^k.cu: expected at most {candidate.MAX_SOURCE_BYTES} bytes, got 26"),
-        (kernel("#" * candidate.MAX_HEADER_BYTES + "\n"), f"^k.cu:2:1: expected a header of at most {candidate.MAX_HEADER_BYTES} bytes, got 32769"),
+        (
+            kernel("#" * candidate.MAX_HEADER_BYTES + "\n"),
+            f"^k.cu:2:1: expected a header of at most {candidate.MAX_HEADER_BYTES} bytes, got 32769",
+        ),
     ],
 )
 def test_a_missing_header_is_explained(text: str, says: str) -> None:
@@ -189,8 +194,16 @@ def test_a_missing_header_is_explained(text: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("precision: fp32", "precison: fp32", "^k.cu:3:11: precison: unknown key; did you mean 'precision'[?] known: name, precision, summary"),
-        ("    shared: 4*THREADS", "    shard: 4", "^k.cu:11:12: launches.0.shard: unknown key; did you mean 'shared'[?] known: kernel, grid, block, shared"),
+        (
+            "precision: fp32",
+            "precison: fp32",
+            "^k.cu:3:11: precison: unknown key; did you mean 'precision'[?] known: name, precision, summary",
+        ),
+        (
+            "    shared: 4*THREADS",
+            "    shard: 4",
+            "^k.cu:11:12: launches.0.shard: unknown key; did you mean 'shared'[?] known: kernel, grid, block, shared",
+        ),
         ("precision: fp32\n", "", "^k.cu:2:1: precision: Field required"),
         ("name: scale_rows", "name: two words", "^k.cu:2:7: name: String should match pattern .* got 'two words'"),
         ("[256, 128, 512]", "[256, big]", "^k.cu:5:18: tunables.THREADS.1: Input should be a valid integer, got 'big'"),
@@ -211,7 +224,11 @@ def test_a_missing_header_is_explained(text: str, says: str) -> None:
         ("kernel: scale<ROWS, flip>", "kernel: scale<ROWS,>", "^k.cu:8:13: launches.0.kernel: expected an expression, got nothing"),
         ("kernel: scale<ROWS, flip>", "kernel: [scale]", "^k.cu:8:13: launches.0.kernel: Input should be a valid string, got a list"),
         ("kernel: scale<ROWS, flip>", 'kernel: "a; b"', "^k.cu:8:13: launches.0.kernel: expected a kernel's name.* got 'a; b'"),
-        ("factor]", "{value: C, dtpe: int32}]", "^k.cu:12:40: launches.0.args.3.dtpe: unknown key; did you mean 'dtype'[?] known: value, dtype"),
+        (
+            "factor]",
+            "{value: C, dtpe: int32}]",
+            "^k.cu:12:40: launches.0.args.3.dtpe: unknown key; did you mean 'dtype'[?] known: value, dtype",
+        ),
         ("factor]", "{value: C, dtype: int}]", "^k.cu:12:41: launches.0.args.3.dtype: Input should be 'float16', .* got 'int'"),
         ("factor]", "[factor]]", "^k.cu:12:23: launches.0.args.3: expected an expression, got .'factor'."),
         ("factor]", "*factor]", "^k.cu:12:23: anchors and aliases are not used here"),
@@ -228,10 +245,18 @@ def test_a_wrong_header_is_explained(old: str, new: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('["ceil_div(N, ROWS)"]', "[ceil_div(N, ROWS)]", r"^k.cu:9:12: grid: 'ceil_div\(N' is cut at a comma: YAML splits a list at bare commas, so quote"),
+        (
+            '["ceil_div(N, ROWS)"]',
+            "[ceil_div(N, ROWS)]",
+            r"^k.cu:9:12: grid: 'ceil_div\(N' is cut at a comma: YAML splits a list at bare commas, so quote",
+        ),
         ("[THREADS]", "[1, min(THREADS, 32)]", r"^k.cu:10:16: block: 'min\(THREADS' is cut at a comma"),
         ("[x, out, C, factor]", "[x, out, max(C, 1), factor]", r"^k.cu:12:20: args: 'max\(C' is cut at a comma"),
-        ("  ROWS: [1, 2]", "  ROWS: [1, 2]\nrequire: [min(THREADS, 2) > 1]", r"^k.cu:7:11: require.0: .*YAML splits a list at bare commas.*put quotes"),
+        (
+            "  ROWS: [1, 2]",
+            "  ROWS: [1, 2]\nrequire: [min(THREADS, 2) > 1]",
+            r"^k.cu:7:11: require.0: .*YAML splits a list at bare commas.*put quotes",
+        ),
         (
             "  - kernel: scale<ROWS, flip>",
             "  - {kernel: g<ROWS, flip>, grid: 1, block: 1, args: []}\n  - kernel: scale<ROWS, flip>",
@@ -246,7 +271,7 @@ def test_a_forgotten_quote_is_explained(old: str, new: str, says: str) -> None:
 
 def test_too_many_configurations_are_refused() -> None:
     many = "".join(f"  T{index}: {list(range(100))}\n" for index in range(4))
-    with pytest.raises(CandidateError, match="tunables|k.cu:5:3: expected at most 1000000 configurations, got 600000000"):
+    with pytest.raises(CandidateError, match=r"k.cu:5:3: expected at most 1000000 configurations, got 600000000"):
         candidate.parse(changed("  ROWS: [1, 2]\n", "  ROWS: [1, 2]\n" + many), "k.cu")
 
 

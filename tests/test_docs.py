@@ -143,7 +143,8 @@ def test_shown_evoengine_commands_parse() -> None:
         try:
             group.main([word for word in shown.words if word != DEBUG], prog_name="evoengine", standalone_mode=False)
         except Exception as error:  # noqa: BLE001 - typer gives the complaints of its parser no public name
-            wrong.append(f"{shown.place}: evoengine {shlex.join(shown.words)}: {getattr(error, 'message', error)}")
+            words = getattr(error, "format_message", error.__str__)()
+            wrong.append(f"{shown.place}: evoengine {shlex.join(shown.words)}: {words}")
     assert not wrong
 
 

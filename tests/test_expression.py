@@ -119,7 +119,7 @@ def test_value_of(text: str, value: Value) -> None:
         ("a" * (MAX_LENGTH + 1), f"expected at most {MAX_LENGTH} characters, got {MAX_LENGTH + 1}"),
         ("+".join("1" * (MAX_DEPTH + 2)), f"expected at most {MAX_DEPTH} levels of nesting"),
         ("S && D", "'&' is not arithmetic; allowed are numbers, names.*and/or/not"),
-        ("'a' * 9", "\"'\" is not arithmetic"),
+        ("'a' * 9", '"\'" is not arithmetic'),
         ("x[0]", r"'\[' is not arithmetic"),
         ("S.real", "Attribute is not arithmetic"),
         ("S in D", "Compare is not arithmetic"),

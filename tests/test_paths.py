@@ -31,11 +31,11 @@ def test_a_file_of_the_user_comes_before_a_packaged_one(tmp_path: Path, monkeypa
 
 def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(TaskError, match="no task 'sdpa_l5'; did you mean 'sdpa_l4'[?] known: layernorm, matmul_fp16, sdpa_h200, sdpa_l4"):
+    with pytest.raises(TaskError, match=r"no task 'sdpa_l5'; did you mean 'sdpa_l4'[?] known: layernorm, matmul_fp16, sdpa_h200, sdpa_l4"):
         paths.find_task("sdpa_l5")
     with pytest.raises(TaskError, match="no task 'zzz'; known: layernorm"):
         paths.find_task("zzz")
-    with pytest.raises(UsageError, match="no kernel 'sdpa_v2bb.cu'; did you mean 'sdpa_v2b'[?] packaged seeds: layernorm, "):
+    with pytest.raises(UsageError, match=r"no kernel 'sdpa_v2bb.cu'; did you mean 'sdpa_v2b'[?] packaged seeds: layernorm, "):
         paths.find_kernel("sdpa_v2bb.cu")
 
 

@@ -77,15 +77,35 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(folder: Path, n
         ("atol: 1e-6", "atol: .inf", "t.yaml:15:16: tiers.fp32.atol: Input should be a .* got '.inf'"),
         ("atol: 1e-6", "atol: inf", "t.yaml:15:16: tiers.fp32.atol: Input should be a finite number, got 'inf'"),
         ("atol: 1e-6", "atol: nan", "t.yaml:15:16: tiers.fp32.atol: Input should be .*, got 'nan'"),
-        ("shape: [N, 4], dtype: float32}\n  f", "shape: [N, 4], dtype: fp32}\n  f", "t.yaml:5:29: inputs.x.dtype: Input should be 'float16', .* got 'fp32'"),
-        ("shape: [N, 4], dtype: float32}\n  f", "shape: [], dtype: float32}\n  f", "t.yaml:5:14: inputs.x.shape: Tuple should have at least 1 item"),
+        (
+            "shape: [N, 4], dtype: float32}\n  f",
+            "shape: [N, 4], dtype: fp32}\n  f",
+            "t.yaml:5:29: inputs.x.dtype: Input should be 'float16', .* got 'fp32'",
+        ),
+        (
+            "shape: [N, 4], dtype: float32}\n  f",
+            "shape: [], dtype: float32}\n  f",
+            "t.yaml:5:14: inputs.x.shape: Tuple should have at least 1 item",
+        ),
         ("shape: [N, 4], dtype: float32}\n  f", "dtype: float32}\n  f", "t.yaml:5:6: inputs.x: expected either shape .* or value"),
-        ("shape: [N, 4], dtype: float32}\n  f", "shape: [N, M], dtype: float32}\n  f", "t.yaml:5:18: x: unknown name 'M'; known: N, flip in 'M'"),
-        ("shape: [N, 4], dtype: float32}\n  f", "shape: [N, N/7], dtype: float32}\n  f", "t.yaml:5:18: x: N/7 is 9.1.* for case plain, expected a positive"),
+        (
+            "shape: [N, 4], dtype: float32}\n  f",
+            "shape: [N, M], dtype: float32}\n  f",
+            "t.yaml:5:18: x: unknown name 'M'; known: N, flip in 'M'",
+        ),
+        (
+            "shape: [N, 4], dtype: float32}\n  f",
+            "shape: [N, N/7], dtype: float32}\n  f",
+            "t.yaml:5:18: x: N/7 is 9.1.* for case plain, expected a positive",
+        ),
         ("value: 1/N", "value: 1/(N - 64)", "t.yaml:6:19: factor: division by zero in '1/.N - 64.', column 1 for case plain"),
         ("value: 1/N", "value: [1]", "t.yaml:6:19: inputs.factor.value: expected an expression, got .1."),
         ("plain: {N: 64, flip: false}", "plain: {N: 0, flip: false}", "t.yaml:10:14: case plain: N must be a positive integer, got 0"),
-        ("plain: {N: 64, flip: false}", "plain: {N: true, flip: false}", "t.yaml:10:14: case plain: N must be a positive integer, got True"),
+        (
+            "plain: {N: 64, flip: false}",
+            "plain: {N: true, flip: false}",
+            "t.yaml:10:14: case plain: N must be a positive integer, got True",
+        ),
         ("plain: {N: 64, flip: false}", "plain: {N: 64, flip: 0}", "t.yaml:10:24: case plain: flip must be true or false, got 0"),
         ("plain: {N: 64, flip: false}", "plain: {N: 64}", "t.yaml:10:10: case plain: expected values for N, flip, got N"),
         ("odd: {N: 7", "plain: {N: 7", "t.yaml:12:10: 'plain' is the name of a case and of a hidden case"),
@@ -112,11 +132,11 @@ def test_a_wrong_task_is_explained(folder: Path, old: str, new: str, says: str) 
 
 
 def test_files_that_are_no_task_are_explained(folder: Path) -> None:
-    with pytest.raises(TaskError, match="no task file '.*none.yaml'; `evoengine tasks` lists"):
+    with pytest.raises(TaskError, match=r"no task file '.*none.yaml'; `evoengine tasks` lists"):
         tasks.load(folder / "none.yaml")
     with pytest.raises(TaskError, match="cannot be read"):
         tasks.load(folder)
-    with pytest.raises(TaskError, match="t.yaml: expected a mapping with name, reference, dims, ..., got NoneType"):
+    with pytest.raises(TaskError, match=r"t.yaml: expected a mapping with name, reference, dims, ..., got NoneType"):
         load(folder, "")
     (folder / "t.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TaskError, match="cannot be read: 'utf-8' codec"):
@@ -125,7 +145,9 @@ def test_files_that_are_no_task_are_explained(folder: Path) -> None:
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.sampled_from(["N", "float32", "a.py:f", "1/0"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["N", "C", "x", "dtype", "shape", "a b"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["N", "C", "x", "dtype", "shape", "a b"]), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 

@@ -150,5 +150,3 @@ def test_a_place_that_is_not_there_is_told_by_what_is_around_it() -> None:
     source = load("a: {b: [1, 2]}", "f")
     assert source.at(("a", "b", 7, "c")) == "f:1:8"
     assert str(source.error(("x",), "no x")) == "f:1:1: no x"
-
-

@@ -27,10 +27,12 @@ from evoengine.task import Task
 if TYPE_CHECKING:
     from optuna import Study
 
-WARM_UP = 4  # configurations of every starting kernel, its default included, before the better ones are preferred
+WARM_UP = 4  # configurations of every promising kernel, its default included, before the faster ones are preferred
 STARTUP = 6  # outcomes of a kernel before TPE; simulated searches of 45 trials among 478 ended at rank 1.8, with 4 at 4.3, with 10 at 2.1
 ASKS = 10  # a point that TPE only repeats is not worth more than 0.1 s; 30 found nothing better
 HISTORY = 1_000  # outcomes of a kernel that TPE sees: more of them take 0.1 s a proposal and change little
+PROMISING = math.log(4)  # the widest spread that the tunables of a shipped kernel span is a factor of 4
+FAR = 20.0  # keeps the weight of a failed kernel above zero
 FAILED = 1_000.0  # worse than the logarithm of any score
 
 
@@ -156,18 +158,31 @@ def _loss(outcome: Outcome) -> float:
 
 
 def _choose(kernels: list[_Kernel], chance: Random) -> _Kernel:
-    """Which kernel to tune: every one in turn until all are warm, then better ones more often.
+    """Which kernel to tune: every promising one in turn until all are warm, then faster ones more often.
 
-    A tier that has a correct kernel is drawn evenly; within it the kernel of rank r (from
-    1) has the weight 1 / r^2, ordered by the best that was measured with any of its values.
+    A tier that has a correct kernel is drawn evenly; within it a kernel that takes r times
+    as long as the fastest one, with the best values known, has the weight 1 / r^2.
     """
-    cold = [kernel for kernel in kernels if kernel.tries < WARM_UP]
+    working = [kernel for kernel in kernels if kernel.best < FAILED] or kernels
+    fastest = {
+        tier: min(kernel.best for kernel in working if kernel.precision == tier) for tier in {kernel.precision for kernel in working}
+    }
+    cold = [kernel for kernel in kernels if kernel.tries < WARM_UP and _is_promising(kernel, fastest)]
     if cold:
         return min(cold, key=lambda kernel: kernel.tries)
-    working = [kernel for kernel in kernels if kernel.best < FAILED] or kernels
-    tier = chance.choice(sorted({kernel.precision for kernel in working}))
-    ranked = sorted((kernel for kernel in kernels if kernel.precision == tier), key=lambda kernel: kernel.best)
-    return chance.choices(ranked, [1 / rank**2 for rank in range(1, len(ranked) + 1)])[0]
+    tier = chance.choice(sorted(fastest))
+    rivals = [kernel for kernel in kernels if kernel.precision == tier]
+    return chance.choices(rivals, [math.exp(-2 * _behind(kernel, fastest[tier])) for kernel in rivals])[0]
+
+
+def _behind(kernel: _Kernel, fastest: float) -> float:
+    """How far a kernel is behind the fastest of its tier, in logarithms."""
+    return min(kernel.best - fastest, FAR) if math.isfinite(kernel.best) else FAR
+
+
+def _is_promising(kernel: _Kernel, fastest: dict[str, float]) -> bool:
+    """Whether its tunables could still make it the fastest of its tier: a few per cent to a few times, hardly more."""
+    return math.isinf(kernel.best) or _behind(kernel, fastest.get(kernel.precision, math.inf)) < PROMISING
 
 
 def _next_point(kernel: _Kernel, seed: int, chance: Random) -> Point | None:

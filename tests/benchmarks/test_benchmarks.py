@@ -129,7 +129,7 @@ def test_the_extension_program_starts_and_launches_the_seed_as_its_plan_does():
     text = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout  # noqa: S603 - ours
     defaults = candidates.parse(find_kernel("layernorm").read_text()).tunables
     assert all(f"#define {name} {value}\n" in text for name, value in defaults.items())
-    assert text.index("#include <ATen") < text.index("#define") < text.index("namespace candidate {") < text.index("layernorm_forward(")
+    assert text.index("#include <c10") < text.index("#define") < text.index("namespace candidate {") < text.index("layernorm_forward(")
 
 
 def test_a_table_shows_every_column_and_no_samples():

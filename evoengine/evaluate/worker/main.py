@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 
 from evoengine.errors import DeviceError, TaskError
-from evoengine.evaluate.wire import REQUEST, Doing, Done, Failed, Ready, Run, Start
+from evoengine.evaluate.wire import REQUEST, Doing, Done, Failed, FaultKind, Ready, Run, Start
 from evoengine.evaluate.worker.session import Session
 
 

@@ -91,7 +91,11 @@ def test_a_gate_widens_to_a_multiple_of_the_trusted_error_and_never_narrows() ->
 
 @pytest.mark.parametrize(
     "broken",
-    [Errors(math.inf, math.inf, 1, 1, 0, "out", (0,)), Errors(math.inf, math.inf, 1, 1, 1, "out", (0,)), Errors(1.0, math.inf, 1, 1, 0, "out", (0,))],
+    [
+        Errors(math.inf, math.inf, 1, 1, 0, "out", (0,)),
+        Errors(math.inf, math.inf, 1, 1, 1, "out", (0,)),
+        Errors(1.0, math.inf, 1, 1, 0, "out", (0,)),
+    ],
     ids=["infinite", "nan", "infinite square"],
 )
 def test_a_trusted_implementation_that_overflows_does_not_open_the_gate(broken: Errors) -> None:

@@ -47,7 +47,10 @@ def test_one_output_may_come_alone_or_in_a_container(tmp_path: Path, code: str) 
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("def forward(x, z): return x", "scale_rows.py:forward takes z, which is no input, dimension or flag; known: N, C, flip, factor, x"),
+        (
+            "def forward(x, z): return x",
+            "scale_rows.py:forward takes z, which is no input, dimension or flag; known: N, C, flip, factor, x",
+        ),
         ("def forward(x): raise ValueError('no\\nway')", "scale_rows.py:forward raised ValueError for case plain: no$"),
         ("def forward(x): return x @ x", "scale_rows.py:forward raised RuntimeError for case plain: mat1 and mat2"),
         ("def forward(x): return x.nope", "raised AttributeError"),
@@ -72,7 +75,7 @@ def test_a_reference_that_cannot_be_used_is_told_as_a_fault_of_the_task(tmp_path
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="no reference file '.*gone.py'"):
+    with pytest.raises(TaskError, match=r"no reference file '.*gone.py'"):
         call(functions(tmp_path, ""), "gone.py:forward")
 
 
@@ -83,7 +86,7 @@ def answers_of(folder: Path, code: str, **changes: Any) -> Answers:
 
 def test_a_reference_that_is_not_finite_is_a_fault_of_the_task(tmp_path: Path) -> None:
     found = answers_of(tmp_path, "def forward(x): return x / 0")
-    with pytest.raises(TaskError, match="scale_rows.py:forward: out is not finite for case plain, distribution normal, seed 1"):
+    with pytest.raises(TaskError, match=r"scale_rows.py:forward: out is not finite for case plain, distribution normal, seed 1"):
         found.get("plain", "normal", 1)
 
 
