@@ -47,7 +47,10 @@ def kernel(variant: str, precision: str = "fp32") -> str:
     return KERNEL.replace("VARIANT", variant).replace("PRECISION", precision)
 
 
-SEEDS = [Proposal(operator="seed", source=kernel(f"seed {number}", tier), label=f"seed{number}") for number, tier in enumerate(["fp32", "fp32", "fp16"])]
+SEEDS = [
+    Proposal(operator="seed", source=kernel(f"seed {number}", tier), label=f"seed{number}")
+    for number, tier in enumerate(["fp32", "fp32", "fp16"])
+]
 
 
 def load_task(folder: Path) -> tasks.Task:
@@ -80,7 +83,12 @@ class ScriptedExecutor:
         score = luck.uniform(0.5, 2.0) * (1.01 if fresh else 1.0)
         interval = Interval(value=score, low=score * 0.99, high=score * 1.01)
         return Verdict(
-            status=status, reason="correct", tier=candidate.plan.precision, score=interval, latency_us=interval, code_digest=candidate.digest
+            status=status,
+            reason="correct",
+            tier=candidate.plan.precision,
+            score=interval,
+            latency_us=interval,
+            code_digest=candidate.digest,
         )
 
     async def close(self) -> None:
@@ -99,7 +107,9 @@ class ScriptedGenerator:
         self.told.append(outcome.trial)
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
-        seen = [specimen.outcome.model_dump_json() for _, specimen in request.elites] + [item.outcome.model_dump_json() for item in request.recent]
+        seen = [specimen.outcome.model_dump_json() for _, specimen in request.elites] + [
+            item.outcome.model_dump_json() for item in request.recent
+        ]
         text = f"{derived_seed(request.seed, len(self.told), *seen):08x}"
         reply = await replies.get_or_ask(0, lambda: self._ask(request.trial, text))
         parents = tuple(elite.outcome.trial for elite, _ in request.elites)[:2]
@@ -119,7 +129,12 @@ class ScriptedGenerator:
 
 
 def make_engine(
-    task: tasks.Task, store: Store, generator: ScriptedGenerator, executor: ScriptedExecutor, trials: int = 40, observe: Observer = lambda _: None
+    task: tasks.Task,
+    store: Store,
+    generator: ScriptedGenerator,
+    executor: ScriptedExecutor,
+    trials: int = 40,
+    observe: Observer = lambda _: None,
 ) -> Engine:
     config = RunConfig(task="scale.yaml", trials=trials, generator="openai", in_flight=4)
     return Engine(

@@ -48,7 +48,9 @@ def test_only_a_candidate_that_a_fresh_process_confirms_takes_a_place(tmp_path):
         again = store.get(VerdictRow, elite.outcome.trial, 1)
         assert again.verdict.status is Status.correct
         assert elite.outcome.score == again.verdict.score
-    assert any(light.reverified and light.reverified.status is not Status.correct for _, light in store.trials()), "the script has such cases"
+    assert any(light.reverified and light.reverified.status is not Status.correct for _, light in store.trials()), (
+        "the script has such cases"
+    )
 
 
 def test_a_proposal_without_a_kernel_is_a_rejected_trial_with_its_problem(tmp_path):

@@ -37,6 +37,8 @@ class Crashed(Exception):  # noqa: N818 - a finding about a candidate, not a fau
     """The candidate broke the device's context; this process must be replaced."""
 
 
+_FLOATS: dict[str, type[numpy.floating[Any]]] = {"float16": numpy.float16, "float32": numpy.float32, "float64": numpy.float64}
+
 CUDA_ERRORS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError, torch.AcceleratorError, torch.cuda.OutOfMemoryError)
 
 
@@ -103,9 +105,10 @@ def _as_cupy(stream: torch.cuda.Stream) -> cupy.cuda.Stream | cupy.cuda.External
 def _argument(argument: Buffer | Scalar, pointers: Mapping[str, int]) -> numpy.generic:
     if isinstance(argument, Buffer):
         return numpy.uintp(pointers[argument.buffer])
-    if argument.dtype in ("float16", "bfloat16", "float32", "float64"):
-        kinds: dict[str, type[numpy.floating[Any]]] = {"float16": numpy.float16, "float64": numpy.float64}
-        return kinds.get(argument.dtype, numpy.float32)(argument.scalar)
+    if argument.dtype == "bfloat16":  # numpy has no such type: its two bytes travel as an integer
+        return numpy.int16(torch.tensor(argument.scalar, dtype=torch.bfloat16).view(torch.int16).item())
+    if argument.dtype in _FLOATS:
+        return _FLOATS[argument.dtype](argument.scalar)
     # The driver copies as many bytes as the kernel's parameter has: 8 little-endian bytes serve int, int64 and bool alike.
     return numpy.int64(argument.scalar)
 

@@ -14,8 +14,8 @@ from evoengine import candidate as candidates
 from evoengine import task as tasks
 from evoengine.arch import DeviceLimits
 from evoengine.errors import TaskError, WorkerError
-from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.build import Builder
+from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.device.forks import Nursery
 from evoengine.evaluate.device.workers import WorkerDevice, cuda_device
 from evoengine.evaluate.probe import cuda_devices
