@@ -48,23 +48,35 @@ class Builder:
     def __init__(self, task: Task, pool: CompilePool) -> None:
         self.task = task
         self.pool = pool
+        self._under_way: set[asyncio.Task[CompileResult]] = set()
 
     async def build(self, candidate: Candidate, limits: DeviceLimits, progress: Progress) -> Build:
         """Machine code for every case on the device, and the target's resources; raises Refused."""
         build = Build(tier=candidate.plan.precision)
         plans = self._bind(build, candidate, limits)
         progress("compiling")
-        device, target = await asyncio.gather(
-            self._compile(build, candidate, plans, limits.arch),
-            self._compile_target(candidate, limits.arch),
-        )
+        target_plans, problem = self._target_plans(candidate)
+        target = self.task.target if target_plans and self.task.target and self.task.target.arch != limits.arch else None
+        device_tasks = self._begin(candidate, plans, limits.arch)
+        target_tasks = self._begin(candidate, target_plans, target.arch) if target else {}
+        device = await self._results(build, device_tasks)
+        try:
+            target_results = await self._results(Build(build.tier), target_tasks)
+        except Refused as refused:
+            target_plans, target_results, problem = [], {}, refused.verdict.reason
         self._keep_device_limits(build, plans, device, limits)
         build.cases = tuple(_compiled(plan, device[plan.specialisation]) for plan in plans)
         build.code_digest = digest_json(
             [[device[plan.specialisation].code_digest, plan.model_dump(mode="json", exclude={"macros"})] for plan in plans]
         )
-        self._report_target(build, *target)
+        self._report_target(build, target_plans, target_results, problem)
         return build
+
+    async def close(self) -> None:
+        """Ends compilations that nobody waits for any more."""
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
     def _bind(self, build: Build, candidate: Candidate, limits: DeviceLimits) -> list[CasePlan]:
         if candidate.plan.precision not in self.task.tiers:
@@ -79,18 +91,36 @@ class Builder:
         except (CandidateError, IncludeRefused) as error:
             raise Refused(build, Status.rejected, str(error)) from None
 
-    async def _compile(self, build: Build, candidate: Candidate, plans: list[CasePlan], arch: str) -> dict[str, CompileResult]:
-        """One result for each specialisation; the first that fails ends the candidate."""
+    def _begin(self, candidate: Candidate, plans: list[CasePlan], arch: str) -> dict[str, asyncio.Task[CompileResult]]:
+        """The compilation of every specialisation, under way."""
         units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
         tasks = {key: asyncio.create_task(self.pool.compile(unit)) for key, unit in units.items()}
+        for task in tasks.values():
+            self._under_way.add(task)
+            task.add_done_callback(self._done)
+        return tasks
+
+    def _done(self, task: asyncio.Task[CompileResult]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # who waited has seen it; who stopped waiting need not
+
+    async def _results(self, build: Build, tasks: dict[str, asyncio.Task[CompileResult]]) -> dict[str, CompileResult]:
+        """One result for each specialisation; the first that failed, in the order of cases, ends the candidate.
+
+        The others are then left to finish: to cancel one is to kill its compiler, and the
+        next candidate would wait for a new one.
+        """
+        results = {}
         try:
-            for finished in asyncio.as_completed(list(tasks.values())):
-                _refuse_failed(build, await finished)
-        finally:
+            for key, task in tasks.items():
+                results[key] = await task
+                _refuse_failed(build, results[key])
+        except asyncio.CancelledError:
             for task in tasks.values():
                 task.cancel()
-            await asyncio.gather(*tasks.values(), return_exceptions=True)
-        return {key: task.result() for key, task in tasks.items()}
+            raise
+        return results
 
     def _unit(self, candidate: Candidate, plan: CasePlan, arch: str) -> CompileUnit:
         kernels = tuple(sorted({launch.kernel for launch in plan.launches}))
@@ -105,22 +135,15 @@ class Builder:
             memory_bytes=limits.compile_memory,
         )
 
-    async def _compile_target(self, candidate: Candidate, device_arch: str) -> tuple[list[CasePlan], dict[str, CompileResult], str]:
-        """The same for the task's target where that is another architecture; failing there is reported, not fatal."""
-        target = self.task.target
-        if target is None:
-            return [], {}, ""
+    def _target_plans(self, candidate: Candidate) -> tuple[list[CasePlan], str]:
+        """The visible cases bound on the task's target; what fails there is reported, not fatal."""
+        if self.task.target is None:
+            return [], ""
+        limits = limits_of_arch(self.task.target.arch)
         try:
-            limits = limits_of_arch(target.arch)
-            plans = [bind(candidate, self.task, case, limits) for case in self.task.cases]
+            return [bind(candidate, self.task, case, limits) for case in self.task.cases], ""
         except CandidateError as error:
-            return [], {}, str(error)
-        if target.arch == device_arch:
-            return plans, {}, ""
-        try:
-            return plans, await self._compile(Build(candidate.plan.precision), candidate, plans, target.arch), ""
-        except Refused as refused:
-            return [], {}, refused.verdict.reason
+            return [], str(error)
 
     def _keep_device_limits(self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], limits: DeviceLimits) -> None:
         build.resources = resources_of(plans, results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 
@@ -37,7 +38,7 @@ class LocalExecutor:
         Raises TaskError where no baseline works, DeviceError and WorkerError from the device.
         """
         versions = {"nvrtc": await self.pool.start()}
-        environment = await self.device.start(self.task, self.task_path)
+        environment, _ = await asyncio.gather(self.device.start(self.task, self.task_path), self.pool.warm())
         self._environment = environment.model_copy(update={"versions": {**environment.versions, **versions}})
         if not self._baselines:
             await self._find_baselines(environment)
@@ -69,6 +70,7 @@ class LocalExecutor:
 
     async def close(self) -> None:
         """Ends every process."""
+        await self.builder.close()
         await self.device.close()
         await self.pool.close()
 

@@ -36,6 +36,8 @@ _ENVIRONMENT = {
     "EVOENGINE_CACHE_DIR",
 }
 _ENVIRONMENT_PREFIXES = ("PYTHON", "COV_CORE_", "COVERAGE_")
+# numpy comes with CuPy; its threads would take address space by the number of cores, and nothing here computes with it.
+_SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
 
 
@@ -59,7 +61,8 @@ class CompilerProcess:
         self.process = process
         self._stdin, self._stdout, self._stderr = _piped(process.stdin), _piped(process.stdout), _piped(process.stderr)
         self.toolchain = Toolchain()
-        self.size_bytes = 0
+        self._first_bytes = 0  # its address space before the first unit
+        self.grown_bytes = 0  # what units have left behind in it
         self._killed = False
         self._next_id = 1
         self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
@@ -78,7 +81,7 @@ class CompilerProcess:
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
             limit=MAX_LINE_BYTES,
-            env=environment,
+            env={**environment, **_SINGLE_THREADED},
         )
         child = cls(process)
         ready = False
@@ -89,6 +92,7 @@ class CompilerProcess:
                 child.kill()
                 raise WorkerError(f"a compiler process ended at its start{await child._post_mortem()}")
             child.toolchain = Hello.model_validate_json(line).toolchain
+            child._first_bytes = child._bytes("VmSize")
             ready = True
         except TimeoutError:
             raise WorkerError(f"a compiler process was not ready after {START_TIMEOUT_S:.0f} s{child._said()}") from None
@@ -122,7 +126,7 @@ class CompilerProcess:
                     f"a compiler process failed on {unit.name}: expected an answer to {request.id}, got one to {answer.id}\n{answer.fault}"
                 )
             answered = True
-            self.size_bytes = self._bytes("VmSize")
+            self.grown_bytes = self._bytes("VmSize") - self._first_bytes
             return answer.built, base64.b64decode(answer.cubin)
         finally:
             if not answered:

@@ -23,8 +23,8 @@ from evoengine.paths import cache_dir
 
 __all__ = ["CompilePool", "CompileResult", "CompileUnit", "toolchain"]
 
-# NVRTC gives back what a compilation took (0.47 GiB remain after libcu++); far more than that is a leak.
-_RETIRE_ABOVE_BYTES = 1536 * 1024 * 1024
+# NVRTC gives back most of what a compilation took (0.3 GiB remain after libcu++); far more than that is a leak.
+_RETIRE_AFTER_BYTES = 1024 * 1024 * 1024
 
 
 def _say_nothing(_: str) -> None:
@@ -37,6 +37,7 @@ class CompilePool:
     def __init__(self, workers: int, folder: Path | None = None, warn: Callable[[str], None] = _say_nothing) -> None:
         if workers < 1:
             raise ValueError(f"workers must be >= 1, got {workers}")
+        self._workers = workers
         self.cache = CompileCache(folder if folder is not None else cache_dir() / "cubins", warn)
         self.toolchain = Toolchain()
         self._idle: list[CompilerProcess] = []
@@ -54,6 +55,14 @@ class CompilePool:
                 async with self._process() as process:
                     self.toolchain = process.toolchain
         return self.toolchain.nvrtc
+
+    async def warm(self) -> None:
+        """Has a process idle for every worker, so that no candidate waits for one; raises ToolchainError."""
+        await self.start()
+        missing = self._workers - len(self._all)
+        for process in await asyncio.gather(*(CompilerProcess.start() for _ in range(missing))):
+            self._all.add(process)
+            self._idle.append(process)
 
     async def compile(self, unit: CompileUnit) -> CompileResult:
         """What became of `unit`; only faults of the machine are exceptions. Cancelled, it leaves no work behind."""
@@ -106,7 +115,7 @@ class CompilePool:
             try:
                 yield process
             finally:
-                if process.alive and process.size_bytes < _RETIRE_ABOVE_BYTES and not self._closed:
+                if process.alive and process.grown_bytes < _RETIRE_AFTER_BYTES and not self._closed:
                     self._idle.append(process)
                 else:
                     process.kill()
