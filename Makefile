@@ -7,7 +7,9 @@ PY     := $(VENV)/bin/python
 GPU    := $(firstword $(wildcard /proc/driver/nvidia/version /usr/lib/wsl/lib/libcuda.so.1))
 LOCK   ?= requirements/$(if $(GPU),cuda13,cpu).txt
 STAMP  := $(VENV)/.installed-$(basename $(notdir $(LOCK)))
-TASK   ?= $(if $(GPU),sdpa_h200,sdpa_l4)
+# The attention task that is meant for this GPU: Hopper's, or the one for smaller cards and for none.
+CAP    := $(if $(GPU),$(firstword $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))
+TASK   ?= $(if $(filter 9.0,$(CAP)),sdpa_h200,sdpa_l4)
 LINTED := evoengine tests benchmarks setup.py scripts/lock
 
 .PHONY: help setup run test check lint types unit gpu clean

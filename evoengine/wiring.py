@@ -284,7 +284,7 @@ async def compile_only(task: Task, task_path: Path, candidates: list[Candidate],
         found = []
         for candidate in candidates:
             progress(f"compiling {candidate.plan.name}")
-            found.append((candidate, await compiler.evaluate(candidate, progress)))
+            found.append((candidate, await compiler.evaluate(candidate, lambda _: None)))
         return found
     finally:
         await pool.close()

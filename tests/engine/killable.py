@@ -4,6 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from evoengine.errors import StoreError
 from evoengine.paths import RunPaths
 from evoengine.records import RunInfo
 from evoengine.store.run_folder import open_run
@@ -27,10 +28,11 @@ async def main(folder: Path) -> None:
 
 
 def _has_info(paths: RunPaths) -> bool:
+    """Whether an earlier process came as far as describing the run."""
     try:
         with open_run(paths, read_only=True) as run:
             return run.store.get(RunInfo) is not None
-    except Exception:
+    except StoreError:
         return False
 
 

@@ -71,9 +71,9 @@ class ScriptedExecutor:
 
     async def evaluate(self, candidate: Candidate, progress: Progress, fresh: bool = False) -> Verdict:
         progress("judging")
-        luck = random.Random(derived_seed(candidate.digest))
+        luck = random.Random(derived_seed(candidate.digest))  # noqa: S311 - must repeat, need not be secret
         if self.delay_s:
-            await asyncio.sleep(self.delay_s * random.random())  # real timing varies; the result must not
+            await asyncio.sleep(self.delay_s * random.random())  # noqa: S311 - real timing varies; the result must not
         self.evaluated.append(candidate.digest)
         status = luck.choice([Status.correct, Status.correct, Status.correct, Status.wrong_result, Status.crash])
         if fresh and luck.random() < 0.2:
@@ -121,7 +121,7 @@ class ScriptedGenerator:
     async def _ask(self, trial: int, text: str) -> Reply:
         self.asked.append((trial, 0))
         if self.delay_s:
-            await asyncio.sleep(self.delay_s * random.random())
+            await asyncio.sleep(self.delay_s * random.random())  # noqa: S311 - as above
         return Reply(model="scripted", prompt="?", text=text, usage=Usage(prompt_tokens=10, completion_tokens=5, cost_usd=0.01))
 
     async def close(self) -> None:
