@@ -15,6 +15,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
 WARP_SIZE = 32
 MAX_REGISTERS_PER_THREAD = 255
+DEFAULT_ARCH = "sm_90"  # compiled for where there is neither a device nor a target
 
 _MAX_SHARED_KIB = {
     "sm_75": 64,

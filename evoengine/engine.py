@@ -117,7 +117,7 @@ class Engine:
                 if not await self._settle_through(self.horizon(trial), stopping):
                     return self._interrupted()
                 self._launch(trial)
-            if not await self._settle_through(self.config.trials - 1, stopping):
+            if not await self._settle_through(self.config.trials - 1, stopping) and self._settled < self.config.trials:
                 return self._interrupted()
         except Exhausted as nothing_left:
             return RunEnded(reason=str(nothing_left), complete=True)
@@ -133,7 +133,7 @@ class Engine:
             await asyncio.wait({settling, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not settling.done():
                 settling.cancel()
-                await asyncio.wait({settling})
+                await asyncio.gather(settling, return_exceptions=True)
                 return False
             settling.result()
         return not stopping.done()
@@ -280,8 +280,13 @@ class Engine:
             return stored.reply
         task = asyncio.create_task(self._ask_and_store(trial, turn, ask))
         self._asks.add(task)
-        task.add_done_callback(self._asks.discard)
+        task.add_done_callback(self._asked)
         return await asyncio.shield(task)
+
+    def _asked(self, task: asyncio.Task[Reply]) -> None:
+        self._asks.discard(task)
+        if not task.cancelled():
+            task.exception()  # the trial that waits has it too; one that was cancelled meanwhile needs it no more
 
     async def _ask_and_store(self, trial: int, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         reply = await ask()

@@ -105,10 +105,6 @@ class RunPaths:
     def elites(self) -> Path:
         return self.root / "elites"
 
-    @property
-    def log(self) -> Path:
-        return self.root / "worker.log"
-
     def elite(self, tier: str, place: int) -> Path:
         return self.elites / tier / str(place)
 

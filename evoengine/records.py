@@ -233,6 +233,8 @@ class RunInfo(Frozen):
     task: dict[str, Any]  # the Task as JSON
     environment: dict[str, Any] | None
     baselines: dict[str, str]  # case -> the fastest baseline found at the start
+    baseline_us: dict[str, dict[str, float]] = {}  # case -> every baseline that works here -> its median time a call
+    baseline_problems: dict[str, str] = {}  # baseline -> why it does not work here
     references: dict[str, str] = {}  # Python file beside the task -> digest of its text at the start
     created: str  # ISO 8601, UTC
     version: str

@@ -10,11 +10,13 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from evoengine import expression, yaml_source
-from evoengine.errors import TaskError
+from evoengine.errors import TaskError, UsageError
 from evoengine.expression import ExpressionError, Value
+from evoengine.paths import find_kernel
+from evoengine.python_source import check_defines
 from evoengine.records import Frozen
 from evoengine.yaml_source import MisplacedError, YamlSource
 
@@ -41,13 +43,25 @@ def _expression_text(value: Any) -> str:
         raise ValueError(str(error)) from None
 
 
+def _function_reference(value: str) -> str:
+    if not re.fullmatch(r"[\w./-]+\.py:[A-Za-z_]\w*", value):
+        raise ValueError("expected FILE.py:FUNCTION, e.g. sdpa.py:forward")
+    return value
+
+
+def _arch(value: str) -> str:
+    if not re.fullmatch(r"sm_[0-9]+a?", value):
+        raise ValueError("expected an architecture such as sm_89 or sm_90a")
+    return value
+
+
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Formula = Annotated[str, BeforeValidator(_expression_text)]
 Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"]
 Distribution = Literal["normal", "outliers", "wide", "shifted"]
-FunctionRef = Annotated[str, Field(pattern=r"^[\w./-]+\.py:[A-Za-z_]\w*$")]
+FunctionRef = Annotated[str, AfterValidator(_function_reference)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]  # one extent at least: a lone number is a tensor of one
 Case = dict[Name, int | bool]
@@ -101,7 +115,7 @@ class Objective(Frozen):
 class Target(Frozen):
     """The device that the kernels are meant for; its limits are reported for every candidate."""
 
-    arch: Annotated[str, Field(pattern=r"^sm_\d+a?$")]
+    arch: Annotated[str, AfterValidator(_arch)]
     registers: Annotated[int, Field(gt=0)] | None = None
     shared: Bytes | None = None
 
@@ -242,13 +256,20 @@ def _validated(source: YamlSource) -> Task:
 
 
 def _check_files(task: Task, path: Path, source: YamlSource) -> None:
-    """Every Python file that the task names stands beside it."""
+    """Every Python function that the task names stands beside it, and so does every starting kernel or it is a packaged one."""
     named: dict[tuple[str | int, ...], str] = {
         ("reference",): task.reference,
         **{("baselines", key): ref for key, ref in task.baselines.items()},
     }
     named |= {("tiers", key, "trusted"): tier.trusted for key, tier in task.tiers.items() if tier.trusted}
     for place, reference in named.items():
-        file = path.parent / reference.split(":")[0]
+        file_name, _, function = reference.partition(":")
+        file = path.parent / file_name
         if not file.is_file():
             raise TaskError(f"{source.at(place)}: no file {str(file)!r}")
+        check_defines(file, function, source.at(place))
+    for position, kernel in enumerate(task.seeds_from):
+        try:
+            find_kernel(kernel, path.parent)
+        except UsageError as error:
+            raise TaskError(f"{source.at(('seeds_from', position))}: {error}") from None

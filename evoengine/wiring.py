@@ -28,7 +28,7 @@ from evoengine.evaluate.device.workers import cuda_device
 from evoengine.evaluate.local import CompileOnly, LocalExecutor
 from evoengine.evaluate.probe import cuda_devices
 from evoengine.events import Notice, Observer, RunEnded, RunStarted, Spent
-from evoengine.generate.model import ModelGenerator
+from evoengine.generate.model import ModelGenerator, check_settings
 from evoengine.generate.replay import ReplayGenerator
 from evoengine.generate.tune import TuneGenerator
 from evoengine.paths import RunPaths, find_kernel, find_task
@@ -63,10 +63,14 @@ def choose(
     kernels: list[str] | None = None,
     in_flight: int | None = None,
     cost_cap_usd: float | None = None,
+    price_usd: tuple[float, float] | None = None,
     replay_from: Path | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Choice:
-    """The resolved choice; raises TaskError, UsageError, CandidateError."""
+    """The resolved choice; raises TaskError, UsageError, CandidateError, GeneratorError, StoreError.
+
+    `price_usd` is what a million prompt tokens and a million completion tokens cost.
+    """
     path = find_task(task).resolve()
     loaded = tasks.load(path)
     files = [find_kernel(name, path.parent).resolve() for name in kernels or loaded.seeds_from]
@@ -79,6 +83,8 @@ def choose(
     )
     if model:
         settings = settings.model_copy(update={"model": model})
+    if price_usd:
+        settings = settings.model_copy(update={"usd_per_million_prompt": price_usd[0], "usd_per_million_completion": price_usd[1]})
     config = RunConfig(
         task=str(path),
         seed=seed,
@@ -90,7 +96,9 @@ def choose(
         kernels=tuple(str(file) for file in files),
         in_flight=in_flight or RunConfig.model_fields["in_flight"].default,
     )
-    return Choice(loaded, path, config, [seed_proposal(file) for file in files], notices)
+    seeds = [seed_proposal(file) for file in files]
+    check_generator(config, environ)
+    return Choice(loaded, path, config, seeds, notices)
 
 
 def _generator_name(wanted: str | None, replay_from: Path | None, environ: Mapping[str, str]) -> tuple[GeneratorName, list[str]]:
@@ -106,6 +114,14 @@ def _generator_name(wanted: str | None, replay_from: Path | None, environ: Mappi
     if environ.get("OPENAI_API_KEY"):
         return "openai", []
     return "tune", ["no OPENAI_API_KEY: the built-in tuner searches the tunables that the kernels declare; no model is asked"]
+
+
+def check_generator(config: RunConfig, environ: Mapping[str, str]) -> None:
+    """Raises what would stop the generator at once, before a device is brought up for it."""
+    if config.generator == "openai":
+        check_settings(config.model, environ)
+    elif config.generator == "replay" and config.replay_from:
+        open_run(RunPaths(Path(config.replay_from)), read_only=True).close()
 
 
 def seed_proposal(file: Path) -> Proposal:
@@ -153,6 +169,8 @@ async def start_run(choice: Choice, paths: RunPaths, observe: Observer, stop: as
             if started is None:
                 return RunEnded("interrupted before the first trial", complete=False)
             environment, baselines = started
+            for baseline, problem in executor.baseline_problems.items():
+                observe(Notice(f"baseline {baseline} does not work here and is left out: {problem}"))
             info = RunInfo(
                 name=paths.root.name,
                 task_path=str(choice.task_path),
@@ -160,6 +178,8 @@ async def start_run(choice: Choice, paths: RunPaths, observe: Observer, stop: as
                 task=choice.task.model_dump(mode="json"),
                 environment=environment.model_dump(mode="json"),
                 baselines=baselines,
+                baseline_us=executor.baseline_times,
+                baseline_problems=executor.baseline_problems,
                 references=reference_digests(choice.task, choice.task_path),
                 created=datetime.now(UTC).isoformat(timespec="seconds"),
                 version=__version__,
@@ -177,6 +197,7 @@ async def resume_run(paths: RunPaths, observe: Observer, stop: asyncio.Event, dr
         info = folder.store.get(RunInfo)
         assert info is not None  # open_run refuses a run that was never started
         _same_references(info)
+        check_generator(RunConfig.model_validate(info.config), os.environ)
         task = Task.model_validate(info.task)
         executor = _executor(task, Path(info.task_path), RunConfig.model_validate(info.config).device, info.baselines)
         try:

@@ -55,12 +55,11 @@ def test_the_cache_goes_where_the_environment_says() -> None:
 
 def test_everything_of_a_run_lies_in_its_folder() -> None:
     run = RunPaths(Path("runs/a"))
-    places = [run.database, run.lock, run.config, run.log, run.elite("fp16", 1), run.trial(7)]
+    places = [run.database, run.lock, run.config, run.elite("fp16", 1), run.trial(7)]
     assert [str(place.relative_to("runs/a")) for place in places] == [
         "run.db",
         "run.lock",
         "config.yaml",
-        "worker.log",
         "elites/fp16/1",
         "trials/7",
     ]

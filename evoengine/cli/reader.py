@@ -88,6 +88,8 @@ class RunReader:
             counts=_counts(folded.outcomes),
             usage=store.spent(),
             baselines=info.baselines,
+            baseline_us=info.baseline_us,
+            baseline_problems=info.baseline_problems,
             elites=tuple(elite_row(elite, self.stored.verdict_of(elite.outcome.trial)) for elite in folded.elites),
             trials=tuple(trial_row(outcome, places.get(outcome.trial)) for outcome in folded.outcomes) if with_trials else (),
         )

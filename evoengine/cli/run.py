@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,6 +33,10 @@ def run(
     replay_from: Annotated[str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")] = None,
     model: Annotated[str | None, typer.Option(help="The model that is asked.")] = None,
     cost_cap: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Nothing is asked beyond this cost.")] = None,
+    price: Annotated[
+        str | None,
+        typer.Option(metavar="USD/USD", help="A million prompt and completion tokens of the model, e.g. 2/8; known for OpenAI's."),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cuda or cuda:N.")] = "auto",
     kernel: Annotated[list[str] | None, typer.Option(metavar="FILE", help="A starting kernel in place of the task's; repeatable.")] = None,
     in_flight: Annotated[int | None, typer.Option(min=1, help="Trials under way at once.")] = None,
@@ -57,6 +62,7 @@ def run(
         kernels=kernel or [],
         in_flight=in_flight,
         cost_cap_usd=cost_cap,
+        price_usd=_price(price) if price is not None else None,
         replay_from=find_run(replay_from, runs_dir).root if replay_from else None,
         environ=os.environ,
     )
@@ -64,6 +70,15 @@ def run(
         raise typer.Exit(_compile_only(choice, json))
     paths = wiring.new_run_paths(runs_dir, name, choice.task)
     raise typer.Exit(search(paths, lambda observe, stop, drop: wiring.start_run(choice, paths, observe, stop, drop), json))
+
+
+def _price(text: str) -> tuple[float, float]:
+    from evoengine.errors import UsageError
+
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", text)
+    if not match:
+        raise UsageError(f"expected --price USD/USD, for a million prompt and a million completion tokens, got {text!r}, e.g. --price 2/8")
+    return float(match[1]), float(match[2])
 
 
 def _compile_only(choice: Choice, as_json: bool) -> int:

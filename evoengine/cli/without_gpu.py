@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from evoengine import wiring
+from evoengine.arch import DEFAULT_ARCH
 from evoengine.candidate import Candidate
 from evoengine.cli import output
 from evoengine.errors import DeviceError
@@ -18,10 +19,14 @@ from evoengine.task import Task
 
 def compile_and_report(task: Task, task_path: Path, kernels: list[tuple[str, Candidate]], as_json: bool) -> int:
     """Compiles `kernels` (name, candidate) for the task's target and prints what they take; DeviceError's exit code."""
-    arch = task.target.arch if task.target else "sm_90"
+    arch = task.target.arch if task.target else DEFAULT_ARCH
+    if task.target:
+        what = f"for {arch}, the target of task {task.name}, and their resources are compared with its limits"
+    else:
+        what = f"for {arch}, because task {task.name} names no target, and their resources are reported"
     message = (
         "There is no GPU on this machine, so no kernel can be run, checked or timed here, and no search was started. "
-        f"The kernels are compiled for {arch}, the target of task {task.name}, and their resources are compared with its limits. "
+        f"The kernels are compiled {what}. "
         "On a machine with an NVIDIA GPU the same command does the whole job; `evoengine doctor` says what was looked for."
     )
     console = output.messages()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from evoengine.arch import MAX_REGISTERS_PER_THREAD, DeviceLimits, limits_of_arch
 from evoengine.candidate import Candidate
 from evoengine.digest import digest_json
 from evoengine.errors import CandidateError
+from evoengine.evaluate.compile import cubin
 from evoengine.evaluate.compile.includes import IncludeRefused, check_includes
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
 from evoengine.plan import ITEM_BYTES, Buffer, CasePlan, Launch, OverLimits, bind
@@ -19,6 +21,9 @@ from evoengine.task import Task
 REGISTERS_PER_BLOCK = 65536  # CUDA C++ Programming Guide 13.0, technical specifications, all of sm_75 to sm_120
 REGISTER_UNIT = 8  # registers are given to threads in eights
 DETAIL_BYTES = 4096
+# What outlives a launch could hold the answers of earlier ones; counters, tables and the texts of printf are smaller by far.
+LASTING_BYTES = 64 * 1024
+TOO_MUCH_SHARED = "uses too much shared data"  # what ptxas says of static arrays beyond 48 KiB
 
 
 @dataclass
@@ -157,6 +162,8 @@ class Builder:
                 reason = f"{item.kernel} needs {shared} bytes of shared memory, {limits.arch} allows {limits.max_shared_bytes}"
                 raise Refused(build, Status.over_limits, reason)
         _check_registers(build, plans, results)
+        for result in results.values():
+            _check_lasting(build, Path(result.cubin_path).read_bytes())
 
     def _report_target(self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], problem: str) -> None:
         target = self.task.target
@@ -201,7 +208,8 @@ def _refuse_failed(build: Build, result: CompileResult) -> None:
         raise Refused(build, Status.timeout, f"compiling took longer than {result.seconds:.0f} s", result.log)
     if result.status == "out_of_memory":
         raise Refused(build, Status.compile_error, "compiling took more memory than allowed", result.log)
-    raise Refused(build, Status.compile_error, first_error(result.log), result.log)
+    status = Status.over_limits if TOO_MUCH_SHARED in result.log else Status.compile_error
+    raise Refused(build, status, first_error(result.log), result.log)
 
 
 def first_error(log: str) -> str:
@@ -224,6 +232,15 @@ def _check_parameters(build: Build, launch: Launch, result: CompileResult) -> No
             what = f"buffer {argument.buffer!r}" if isinstance(argument, Buffer) else f"a {argument.dtype}"
             reason = f"{launch.kernel}: parameter {position} has {size} bytes, its launch passes {what} ({given} bytes)"
             raise Refused(build, Status.rejected, reason)
+
+
+def _check_lasting(build: Build, machine_code: bytes) -> None:
+    """Device memory that no launch plan declares stays as it was left, so no candidate has much of it."""
+    kept = cubin.global_bytes(machine_code)
+    if kept > LASTING_BYTES:
+        raise Refused(build, Status.rejected, f"global variables take {kept} bytes, allowed are {LASTING_BYTES}; declare scratch instead")
+    if cubin.allocates(machine_code):
+        raise Refused(build, Status.rejected, "device code calls malloc or new, which is not allowed; declare scratch instead")
 
 
 def _check_registers(build: Build, plans: list[CasePlan], results: dict[str, CompileResult]) -> None:

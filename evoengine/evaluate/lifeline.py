@@ -7,8 +7,13 @@ import signal
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
-def die_with_parent() -> None:
-    """Has the kernel kill this process when its parent ends, even by SIGKILL."""
+def die_with_parent(parent: int | None = None) -> None:
+    """Has the kernel kill this process when its parent ends, even by SIGKILL.
+
+    `parent` is who started it; left out, who is the parent now. The parent may well be
+    process 1: that is what a program is in a container of its own.
+    """
+    expected = os.getppid() if parent is None else parent
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == 1:  # the parent ended before the call above
+    if os.getppid() != expected:  # it ended before the call above
         os._exit(1)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from evoengine.arch import limits_of, limits_of_arch
+from evoengine.arch import DEFAULT_ARCH, limits_of, limits_of_arch
 from evoengine.candidate import Candidate
 from evoengine.errors import DeviceError, TaskError
 from evoengine.evaluate.build import Build, Builder, Refused
@@ -38,11 +38,23 @@ class LocalExecutor:
         Raises TaskError where no baseline works, DeviceError and WorkerError from the device.
         """
         versions = {"nvrtc": await self.pool.start()}
-        environment, _ = await asyncio.gather(self.device.start(self.task, self.task_path), self.pool.warm())
+        environment = await self._start_both()
         self._environment = environment.model_copy(update={"versions": {**environment.versions, **versions}})
         if not self._baselines:
             await self._find_baselines(environment)
         return self._environment, dict(self._baselines)
+
+    async def _start_both(self) -> Environment:
+        """Device and compilers at once; when one fails, the other is not left behind half started."""
+        tasks = (asyncio.create_task(self.device.start(self.task, self.task_path)), asyncio.create_task(self.pool.warm()))
+        try:
+            environment, _ = await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        return environment
 
     async def _find_baselines(self, environment: Environment) -> None:
         report = await self.device.run(Job(cases=(), tier=""), lambda _: None)
@@ -91,7 +103,7 @@ class CompileOnly:
     """Compiles candidates for the task's target where there is no device to run them."""
 
     def __init__(self, task: Task, pool: CompilePool) -> None:
-        self._limits = limits_of_arch(task.target.arch if task.target else "sm_90")
+        self._limits = limits_of_arch(task.target.arch if task.target else DEFAULT_ARCH)
         self._builder = Builder(task, pool)
 
     async def evaluate(self, candidate: Candidate, progress: Progress) -> Verdict:

@@ -1,9 +1,10 @@
 """The process that device workers are forked from: `python -m evoengine.evaluate.nursery --fd N MODULE ARGUMENT...`.
 
 Importing torch and CuPy takes seconds, a fork milliseconds. The nursery imports MODULE
-once, never touches CUDA, and for every message forks a child in a process
-group of its own that runs `MODULE.serve(connection, arguments)`. A message carries two descriptors: the
-child's connection and where its standard output goes.
+once, never touches CUDA, and for every request to fork starts a child in a process group of
+its own that runs `MODULE.serve(connection, arguments)`. Such a request carries two
+descriptors: the child's connection and where its standard output goes. The other request
+waits for a child to end.
 """
 
 from __future__ import annotations
@@ -56,19 +57,20 @@ class _Nursery:
         self.connection.sendall(NUMBER.pack(number))
 
     def _fork(self, connection: int, log: int) -> int:
+        nursery = os.getpid()
         child = os.fork()
         if child == 0:
-            self._become_worker(connection, log)
+            self._become_worker(nursery, connection, log)
         os.setpgid(child, child)  # here as well as in the child: whoever is asked to kill the group finds it
         os.close(connection)
         os.close(log)
         return child
 
-    def _become_worker(self, connection: int, log: int) -> None:
+    def _become_worker(self, nursery: int, connection: int, log: int) -> None:
         """Runs the worker in the child; never returns."""
         try:
             os.setpgid(0, 0)
-            lifeline.die_with_parent()
+            lifeline.die_with_parent(nursery)
             self.connection.close()
             os.dup2(log, 1)
             os.dup2(log, 2)

@@ -47,9 +47,8 @@ class Endpoint:
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
-        url = settings.base_url or environ.get("OPENAI_BASE_URL") or DEFAULT_URL
-        self._key = _key(environ, needed=url == DEFAULT_URL)
-        self.address = self._clean(_address(url))
+        url, self._key, address = checked_target(settings, environ)
+        self.address = self._clean(address)
         self._client = openai.AsyncOpenAI(api_key=self._key, base_url=url, max_retries=0, timeout=_timeout(settings.timeout_s))
         self._tokens_name = "max_tokens"  # newer OpenAI models want max_completion_tokens and say so
         self._reached = False
@@ -157,6 +156,12 @@ class Endpoint:
         """`text` without the key, and without what no database can store."""
         text = text.encode("utf-8", "replace").decode()  # lone surrogates
         return text if self._key == NO_KEY else text.replace(self._key, "***")
+
+
+def checked_target(settings: ModelSettings, environ: Mapping[str, str]) -> tuple[str, str, str]:
+    """The address to ask, the key, and the address as messages show it; raises GeneratorError where nothing could be sent."""
+    url = settings.base_url or environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+    return url, _key(environ, needed=url == DEFAULT_URL), _address(url)
 
 
 def _key(environ: Mapping[str, str], needed: bool) -> str:

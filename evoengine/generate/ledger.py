@@ -102,7 +102,7 @@ class Ledger:
         if self.price is None and self._cap_usd is not None:
             raise UsageError(
                 f"a cost cap of ${self._cap_usd:.2f} cannot be kept: the price of model {settings.model!r} is unknown; "
-                "give usd_per_million_prompt and usd_per_million_completion"
+                "give it with --price, e.g. --price 2/8 for $2 a million prompt and $8 a million completion tokens"
             )
         if self.price is None:
             notify(f"price of model {settings.model} unknown: cost is not counted")

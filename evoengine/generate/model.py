@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from evoengine.generate.endpoint import Answer
 
 
+def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
+    """Raises GeneratorError or UsageError for settings with which nothing could ever be asked; sends nothing."""
+    from evoengine.generate.endpoint import checked_target
+
+    checked_target(settings, environ)
+    Ledger(settings, Usage(), lambda _: None)
+
+
 class ModelGenerator:
     """A seams.Generator that asks a model.
 

@@ -147,7 +147,9 @@ class RunRows(Frozen):
     ended: str  # why it ended; empty for a run that was only looked at
     counts: dict[str, int]  # status -> trials, best first
     usage: Usage
-    baselines: dict[str, str]
+    baselines: dict[str, str]  # case -> the one that speed-ups are counted against
+    baseline_us: dict[str, dict[str, float]]  # case -> baseline -> its time at the start
+    baseline_problems: dict[str, str]  # baseline -> why it does not work here
     elites: tuple[EliteRow, ...]
     trials: tuple[TrialRow, ...]
 

@@ -111,11 +111,19 @@ def run_head(rows: RunRows) -> Table:
         "generator": rows.generator,
         "trials": f"{rows.settled} of {rows.budget} settled" + (f"; {rows.ended}" if rows.ended else ""),
         "counts": ", ".join(f"{count} {status}" for status, count in rows.counts.items()) or "none",
-        "baselines": ", ".join(f"{case}: {name}" for case, name in rows.baselines.items()) or "-",
+        "baselines": "; ".join(_baselines(rows, case) for case in rows.baselines) or "-",
     }
     if rows.usage.prompt_tokens or rows.usage.completion_tokens:
         facts["spent"] = figures.usage(rows.usage)
+    if rows.baseline_problems:
+        facts["left out"] = "; ".join(f"{name}: {problem}" for name, problem in rows.baseline_problems.items())
     return facts_grid(facts)
+
+
+def _baselines(rows: RunRows, case: str) -> str:
+    """The baselines of a case with their times, the fastest first."""
+    times = sorted(rows.baseline_us.get(case, {}).items(), key=lambda item: item[1])
+    return f"{case}: {', '.join(f'{name} {us:.4g} us' for name, us in times) or rows.baselines[case]}"
 
 
 def section(content: RenderableType) -> Padding:

@@ -28,6 +28,12 @@ def test_missing_task_is_answered_with_the_near_one(call: Call) -> None:
         ("budget: {trials: 8}", "budget: {trails: 8}", r"scale.yaml:20:\d+: budget.trails: unknown key"),
         ("dtype: float32}", "dtype: float31}", r"scale.yaml:5:\d+: .*float31"),
         ("scale.py:forward\ndims", "scole.py:forward\ndims", r"scale.yaml:2:\d+: no file '.*scole.py'"),
+        (
+            "scale.py:forward\ndims",
+            "scale.py:forwad\ndims",
+            r"scale.yaml:2:\d+: no function 'forwad' in '.*scale.py'; did you mean 'forward'",
+        ),
+        ("[scale_a.cu,", "[scale_x.cu,", r"scale.yaml:19:\d+: no kernel 'scale_x.cu'"),
     ],
 )
 def test_malformed_task_names_file_and_line(call: Call, task: Path, old: str, new: str, words: str) -> None:
@@ -35,6 +41,11 @@ def test_malformed_task_names_file_and_line(call: Call, task: Path, old: str, ne
     assert old in text
     task.write_text(text.replace(old, new, 1))
     assert re.search(words, line(call("run", task), 3))
+
+
+def test_reference_that_is_no_python_names_its_line(call: Call, task: Path) -> None:
+    (task.parent / "scale.py").write_text("def forward(x):\n    return 2 x\n")
+    assert re.search(r"scale.py:2:\d+: not Python: ", line(call("run", task), 3))
 
 
 def test_missing_kernel_is_answered_with_the_near_one(call: Call, task: Path) -> None:
@@ -60,6 +71,45 @@ def test_tunable_that_is_not_declared_is_refused(call: Call, task: Path, text: s
 
 def test_replay_needs_a_run_to_answer_from(call: Call, task: Path) -> None:
     assert "--replay-from RUN" in line(call("run", task, "--generator", "replay"), 2)
+
+
+def test_run_to_answer_from_that_is_not_there_leaves_no_folder(scripted: Call, task: Path) -> None:
+    assert "no run 'gone'" in line(scripted("run", task, "--replay-from", "gone"), 7)
+    assert not Path("runs").exists()
+
+
+def test_endpoint_that_cannot_be_asked_is_refused_before_a_device_is_up(
+    scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no key: set OPENAI_API_KEY" in line(scripted("run", task, "--generator", "openai"), 8)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    found = line(scripted("run", task, "--model", "home-made", "--cost-cap", "1"), 2)
+    assert "the price of model 'home-made' is unknown; give it with --price" in found
+    monkeypatch.setenv("OPENAI_BASE_URL", "ftp://x")
+    assert "must begin with http:// or https://, got 'ftp://x'" in line(scripted("run", task), 8)
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("text", ["2", "2/", "two/8", "-2/8", "2/8/1"])
+def test_price_that_is_no_pair_is_refused(call: Call, task: Path, text: str) -> None:
+    assert f"expected --price USD/USD, for a million prompt and a million completion tokens, got {text!r}" in line(
+        call("run", task, "--price", text), 2
+    )
+
+
+def test_endpoint_that_is_not_there_keeps_the_run_and_says_how_to_resume(
+    scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")  # the discard port: nobody listens
+    found = scripted("run", task, "--run", "one", "--model", "home-made", "--price", "2/8", "--cost-cap", "1")
+    assert found.code == 8 and "no model endpoint at http://127.0.0.1:9/v1" in found.err
+    assert "resume with: " in found.err and "sk-secret" not in found.err
+    assert "2 of 8 settled" in scripted("show", "one").out
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    assert scripted("resume", "one").code == 8
+    assert "2 of 8 settled" in scripted("show", "one").out
 
 
 def test_device_that_is_not_there_is_refused(call: Call, task: Path) -> None:

@@ -27,7 +27,9 @@ def test_run_without_a_terminal_tells_each_settled_trial_and_ends_with_the_elite
     assert found.code == 0, found.err
     lines = found.err.splitlines()
     assert lines[0].startswith("note: no OPENAI_API_KEY")
-    assert "run one started: task scale, 6 trials, generator tune, device cuda:0 Scripted" in lines[1]
+    assert lines[1] == "note: baseline torch.broken does not work here and is left out: no kernel image"
+    assert "run one started: task scale, 6 trials, generator tune, device cuda:0 Scripted" in lines[2]
+    assert "small: torch.mul 12 us, torch.other 13.5 us; large: torch.mul 12 us" in found.out
     assert [line.split("/")[0] for line in lines if line.startswith("[")] == [f"[{number}" for number in range(1, 7)]
     assert "files: runs/one" in found.err and "show one --runs-dir runs" in found.err
     assert "elites" in found.out and "speed-up" in found.out and "6 of 6 settled" in found.out

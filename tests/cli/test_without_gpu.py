@@ -51,6 +51,12 @@ def test_run_without_a_gpu_says_so_compiles_and_exits_with_5(no_gpu: Call, task:
     assert not Path("runs").exists()
 
 
+def test_task_without_a_target_is_said_to_have_none(no_gpu: Call, task: Path) -> None:
+    task.write_text(task.read_text().replace("target: {arch: sm_89, registers: 72, shared: 99KiB}\n", ""))
+    found = no_gpu("run", task)
+    assert found.code == 5 and "compiled for sm_90, because task scale names no target" in found.err
+
+
 def test_json_without_a_gpu_says_compiled_and_never_correct(no_gpu: Call, task: Path) -> None:
     found = no_gpu("run", task, "--json")
     said = json.loads(found.out)

@@ -1,6 +1,7 @@
 """The search over deterministic parts."""
 
 import asyncio
+import gc
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,39 @@ def test_what_a_request_shows_ends_at_the_horizon(tmp_path):
     asyncio.run(engine.run(asyncio.Event()))
     for trial, outcomes in generator.seen.items():
         assert outcomes[-1].trial == engine.horizon(trial) == max(trial - 4, 2)
+
+
+class AllRefused(ScriptedGenerator):
+    """Every request fails a moment after it was sent, several of them at once."""
+
+    async def _ask(self, trial, text):
+        await asyncio.sleep(0.01)
+        raise GeneratorError(f"the key is refused (trial {trial})")
+
+
+def test_several_requests_that_fail_at_once_are_one_error_and_no_noise(tmp_path):
+    noise: list[dict[str, object]] = []
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: noise.append(context))
+        engine = make_engine(load_task(tmp_path), MemoryStore(), AllRefused(), ScriptedExecutor())
+        with pytest.raises(GeneratorError, match="the key is refused"):
+            await engine.run(asyncio.Event())
+
+    asyncio.run(run())
+    gc.collect()
+    assert noise == []
+
+
+def test_a_run_that_is_stopped_after_its_last_trial_is_complete(tmp_path):
+    async def stopped_run():
+        stop = asyncio.Event()
+
+        def observe(event):
+            if isinstance(event, TrialSettled) and event.outcome.trial == 11:
+                stop.set()
+
+        engine = make_engine(load_task(tmp_path), MemoryStore(), ScriptedGenerator(), ScriptedExecutor(), trials=12, observe=observe)
+        return await engine.run(stop)
+
+    assert asyncio.run(stopped_run()) == RunEnded("the budget of trials is spent", complete=True)

@@ -38,6 +38,9 @@ EXPECTED = {
     "overwrites its input": Status.cheat,
     "writes beyond": Status.cheat,
     "leaves a NaN": Status.wrong_result,
+    "idles when it was launched often": Status.wrong_result,  # while it is timed: a check launches it nine times
+    "overwrites its input when it was launched often": Status.cheat,
+    "keeps its answers": Status.rejected,
 }
 
 

@@ -272,7 +272,7 @@ def test_the_choice_does_not_hang_on_the_process(task: Task, tmp_path: Path) -> 
         "search = Search(load(Path(sys.argv[1])), [kernel('a'), kernel('bb', 'fp16')]); search.run(20)\n"
         "print(*(proposal.model_dump_json() for proposal in search.proposals), sep='\\n')\n"
     )
-    (tmp_path / "scale.py").write_text("")
+    (tmp_path / "scale.py").write_text("def forward(x): return 2 * x\n")
     (tmp_path / "scale.yaml").write_text(TASK)
     command = [sys.executable, "-c", script, str(tmp_path / "scale.yaml")]
     root, environ = Path(__file__).parents[2], {"PYTHONHASHSEED": "12345"}

@@ -67,6 +67,20 @@ def code_digest(cubin: bytes) -> str:
     return digest(*parts)
 
 
+def global_bytes(cubin: bytes) -> int:
+    """What outlives a launch: global variables, and the texts that printf writes."""
+    with _as_value_error(cubin):
+        return sum(section.size for name, section in _sections(cubin).items() if name.startswith(".nv.global"))
+
+
+def allocates(cubin: bytes) -> bool:
+    """Whether device code calls malloc, or new."""
+    with _as_value_error(cubin):
+        sections = _sections(cubin)
+        symbols, names = sections[".symtab"].data, sections[".strtab"].data
+        return any(_text(names, symbol[0]) == "malloc" for symbol in _SYMBOL.iter_unpack(symbols))
+
+
 def completed(cubin: bytes) -> bytes:
     """The cubin with the last byte that CuPy's binding cuts off as if it ended a text.
 
@@ -83,7 +97,7 @@ def _as_value_error(cubin: bytes) -> Iterator[None]:
     """Turns what a misleading offset can raise into a ValueError."""
     try:
         yield
-    except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
+    except (struct.error, LookupError, OverflowError, UnicodeDecodeError) as error:
         raise ValueError(f"expected a cubin, got {len(cubin)} bytes that break off or do not fit together ({error})") from None
 
 

@@ -50,7 +50,7 @@ class Nursery:
             try:
                 pid = await self._ask(FORK, 0, [theirs.fileno(), written])
             except BaseException:
-                ours.close()
+                ours.close()  # a worker that was forked all the same ends when it finds nobody at the other end
                 os.close(log)
                 raise
             finally:
@@ -79,8 +79,17 @@ class Nursery:
     async def _start(self) -> None:
         if self._process is not None:
             return
+        try:
+            await self._launch()
+        except BaseException:
+            await self.close()  # one that is half started would take the next request for a new one
+            raise
+
+    async def _launch(self) -> None:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "evoengine.evaluate.nursery", "--fd", str(theirs.fileno()), self._module, *self._arguments]
+        ours.setblocking(False)
+        self._connection = ours
         with theirs:
             self._process = await asyncio.create_subprocess_exec(
                 *command,
@@ -91,12 +100,19 @@ class Nursery:
                 start_new_session=True,
                 env={**os.environ, **SINGLE_THREADED},
             )
-        ours.setblocking(False)
-        self._connection = ours
-        if not await self._receive(1, START_S, until=b"\n"):
+        if not (await self._receive(1, START_S, until=b"\n")).endswith(b"\n"):
             raise WorkerError(f"{self._module} cannot be imported by a worker: {await self._last_words()}")
 
     async def _ask(self, what: bytes, number: int, descriptors: list[int]) -> int:
+        """The answer to one request; a cancelled one is waited for, because whoever asks next would take it for his."""
+        exchange = asyncio.create_task(self._exchange(what, number, descriptors))
+        try:
+            return await asyncio.shield(exchange)
+        except asyncio.CancelledError:
+            await asyncio.gather(exchange, return_exceptions=True)
+            raise
+
+    async def _exchange(self, what: bytes, number: int, descriptors: list[int]) -> int:
         assert self._connection is not None
         try:
             socket.send_fds(self._connection, [what + NUMBER.pack(number)], descriptors)

@@ -23,7 +23,7 @@ class Silent(Exception):  # noqa: N818 - becomes a status
     """The worker said nothing for too long, or the whole job took too long; `candidate` tells whose time it was."""
 
     def __init__(self, what: str, seconds: float, candidate: bool) -> None:
-        super().__init__(f"nothing after {seconds:g} s while {what}")
+        super().__init__(f"nothing after {seconds:.3g} s while {what}")
         self.what = what
         self.seconds = seconds
         self.candidate = candidate
@@ -78,17 +78,21 @@ class WorkerProcess:
     ) -> Ready | Done:
         """Sends one request and waits for its answer.
 
+        `total_s` is how long candidate code may run in all; our own steps do not count.
         Raises Silent or Died, or TaskError, DeviceError, WorkerError as the worker reports.
         """
         assert self._writer is not None
         self._last_id += 1
+        self._log.clear()  # what an earlier candidate printed says nothing about this one
         now = Doing(id=self._last_id, what="starting", candidate=False)
-        end = time.monotonic() + total_s
+        left_s = total_s
         with contextlib.suppress(ConnectionError):  # the read below finds out how it ended
             self._writer.write(make(self._last_id).model_dump_json().encode() + b"\n")
             await self._writer.drain()
         while True:
-            line = await self._line(now, candidate_silence_s, end)
+            since = time.monotonic()
+            line = await self._line(now, candidate_silence_s, left_s)
+            left_s -= (time.monotonic() - since) * now.candidate
             answer = ANSWER.validate_json(line)
             if answer.id != self._last_id:
                 continue  # of a request that was given up
@@ -107,7 +111,8 @@ class WorkerProcess:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(fork.pid, signal.SIGKILL)
-        await self._nursery.wait(fork.pid)
+        with contextlib.suppress(WorkerError):  # a nursery that is gone has taken its workers with it
+            await self._nursery.wait(fork.pid)
         if self._drain:
             self._drain.cancel()
             await asyncio.wait([self._drain])
@@ -118,12 +123,11 @@ class WorkerProcess:
             with contextlib.suppress(ConnectionError):
                 await self._writer.wait_closed()
 
-    async def _line(self, now: Doing, candidate_silence_s: float, end: float) -> bytes:
+    async def _line(self, now: Doing, candidate_silence_s: float, left_s: float) -> bytes:
         assert self._reader is not None
-        allowed = candidate_silence_s if now.candidate else OURS_SILENCE_S
-        limit = min(allowed, end - time.monotonic()) if now.candidate else allowed
+        allowed = min(candidate_silence_s, max(0.0, left_s)) if now.candidate else OURS_SILENCE_S
         try:
-            line = await asyncio.wait_for(self._reader.readline(), max(0.0, limit))
+            line = await asyncio.wait_for(self._reader.readline(), allowed)
         except TimeoutError:
             raise Silent(now.what, allowed, now.candidate) from None
         except ConnectionError:

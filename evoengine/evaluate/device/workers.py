@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from evoengine.errors import TaskError, WorkerError
+from evoengine.errors import EvoError, WorkerError
 from evoengine.evaluate.device.forks import Nursery
 from evoengine.evaluate.device.process import Died, Silent, WorkerProcess
 from evoengine.evaluate.wire import Done, Ready, Run, Start
@@ -18,6 +18,7 @@ from evoengine.task import Task
 
 DETAIL_BYTES = 4096
 START_S = 600.0
+KILLED = "signal SIGKILL"  # no device code sends it: this is the system's, short of memory, or a person's
 
 
 def cuda_device(ordinal: int) -> WorkerDevice:
@@ -57,8 +58,8 @@ class WorkerDevice:
                 self._spare = asyncio.create_task(self._bring_up())
             try:
                 return await self._judge(job, progress)
-            except asyncio.CancelledError:
-                await self._drop()
+            except BaseException:
+                await self._drop()  # in the middle of a job it is of no use to the next one
                 raise
 
     async def close(self) -> None:
@@ -82,15 +83,14 @@ class WorkerDevice:
             await self._drop()
             if not error.candidate:
                 raise WorkerError(f"the device worker is stuck: {error}") from error
-            return Report(status=Status.timeout, reason=f"{error.what} took longer than {error.seconds:g} s")
+            return Report(status=Status.timeout, reason=f"{error.what} took longer than {error.seconds:.3g} s")
         except Died as error:
             await self._drop()
+            if error.how == KILLED:
+                raise WorkerError(f"{error}, sent from outside: see whether the machine is short of memory") from error
             if not error.candidate:
                 raise WorkerError(f"the device worker died: {error}: {error.log[-500:]}") from error
             return Report(status=Status.crash, reason=str(error), detail=error.log[-DETAIL_BYTES:])
-        except (TaskError, WorkerError):
-            await self._drop()
-            raise
         assert isinstance(answer, Done)
         report = answer.report
         if report.status is not Status.correct and worker.log.strip():
@@ -102,7 +102,13 @@ class WorkerDevice:
     async def _replace(self) -> None:
         await self._drop()
         spare, self._spare = self._spare, None
-        self._worker, self._environment = await (spare or self._bring_up())
+        try:
+            self._worker, self._environment = await (spare or self._bring_up())
+        except EvoError:
+            if spare is None:
+                raise
+            # What kept it from standing by, a device that takes one process only, may be over now.
+            self._worker, self._environment = await self._bring_up()
 
     async def _drop(self) -> None:
         worker, self._worker = self._worker, None

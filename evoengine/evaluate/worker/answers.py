@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.worker.arena import wipe
 from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.reference import HostCache, TaskFunctions
@@ -46,14 +47,17 @@ class Answers:
         for name, value in reference.items():
             if not bool(torch.isfinite(value).all()):
                 raise TaskError(f"{self.task.reference}: {name} is not finite for case {case}, distribution {distribution}, seed {seed}")
-        trusted = {}
+        trusted, on_device = {}, [*reference.values()]
         for tier_name, tier in self.task.tiers.items():
             if tier.trusted is not None:
                 outputs = self.functions.call(tier.trusted, tensors, case)
                 outputs = {name: value.to(getattr(torch, self.task.outputs[name].dtype)) for name, value in outputs.items()}
+                on_device += outputs.values()
                 trusted[tier_name] = compare(outputs, reference, tier.atol, tier.rtol)
         gates = {name: gate_of(tier, trusted.get(name)) for name, tier in self.task.tiers.items()}
-        return Answer({name: _to_host(value) for name, value in reference.items()}, trusted, gates)
+        kept = {name: _to_host(value) for name, value in reference.items()}
+        wipe(on_device)
+        return Answer(kept, trusted, gates)
 
 
 def _to_host(value: torch.Tensor) -> torch.Tensor:

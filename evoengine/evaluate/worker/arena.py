@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 
@@ -56,3 +57,16 @@ class Arena:
     def _span(self, name: str) -> torch.Tensor:
         offset, size = self._spans[name]
         return self._bytes[offset : offset + size]
+
+
+def storages(values: Iterable[object]) -> list[torch.Tensor]:
+    """The memory of every tensor among `values`, as bytes and each piece once: a tensor may see a part of it only, or see it twice."""
+    pieces = {value.untyped_storage().data_ptr(): value for value in values if isinstance(value, torch.Tensor) and value.numel()}
+    empty = {value.device: torch.empty(0, dtype=torch.uint8, device=value.device) for value in pieces.values()}
+    return [empty[value.device].new_empty(0).set_(value.untyped_storage()) for value in pieces.values()]
+
+
+def wipe(values: Iterable[object]) -> None:
+    """Overwrites the memory of every tensor among `values`, so that no candidate finds an answer in what was freed."""
+    for piece in storages(values):
+        piece.fill_(POISON)

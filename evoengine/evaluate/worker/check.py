@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from evoengine.evaluate.worker.answers import Answer, Answers
-from evoengine.evaluate.worker.arena import Arena, Layout
+from evoengine.evaluate.worker.arena import Arena, Layout, wipe
 from evoengine.evaluate.worker.gate import compare
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.launch import CUDA_ERRORS, Program, translate
@@ -46,9 +46,9 @@ class _Checker:
         self.answers = answers
         self.tier = tier
         self.case = compiled.plan.case
-        self.arena = Arena(layout_of(task, compiled.plan), answers.device)
         self.written = [*task.outputs, *compiled.plan.scratch]
         try:
+            self.arena = Arena(layout_of(task, compiled.plan), answers.device)
             program = Program(compiled)
             pointers = {name: self.arena.pointer(name) for name in self.arena.tensors}
             self.launch = program.prepare(pointers, torch.cuda.current_stream())
@@ -92,10 +92,9 @@ def judge(outputs: Tensors, answer: Answer, tier: str, distribution: str, seed: 
     """
     gate = answer.gates[tier]
     device = next(iter(outputs.values())).device
-    staged = {name: value.to(device, non_blocking=True) for name, value in answer.reference.items()}
+    staged = {name: value.to(device, non_blocking=True, copy=True) for name, value in answer.reference.items()}
     errors = compare(outputs, staged, gate.atol, gate.rtol)
-    for value in staged.values():
-        value.fill_(float("nan"))
+    wipe(staged.values())
     trusted = answer.trusted.get(tier)
     return InputSetCheck(
         distribution=distribution,

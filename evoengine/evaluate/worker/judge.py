@@ -8,7 +8,7 @@ from collections.abc import Callable
 from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.check import Cheated, check_case
 from evoengine.evaluate.worker.contenders import time_baselines
-from evoengine.evaluate.worker.launch import Crashed, LaunchRefused
+from evoengine.evaluate.worker.launch import CUDA_ERRORS, Crashed, LaunchRefused, translate
 from evoengine.evaluate.worker.race import Race
 from evoengine.evaluate.worker.timing import Flusher
 from evoengine.records import CaseCheck, CaseTiming, InputSetCheck, Status
@@ -37,20 +37,24 @@ class Judge:
             trial.check()
             if trial.status is Status.correct:
                 trial.time()
-        except Crashed as error:
-            self.healthy = False
-            trial.end(Status.crash, str(error))
-        except LaunchRefused as error:
-            trial.end(Status.launch_error, str(error))
-        except Cheated as error:
-            trial.end(Status.cheat, str(error))
+        except (Crashed, LaunchRefused, Cheated) as finding:
+            self._end(trial, finding)
+        except CUDA_ERRORS as error:  # beside a launch: buffers that leave no memory for the comparison
+            if not trial.candidate:
+                raise
+            self._end(trial, translate(error))
         return trial.report()
+
+    def _end(self, trial: _Trial, finding: Crashed | LaunchRefused | Cheated) -> None:
+        statuses = {Crashed: Status.crash, LaunchRefused: Status.launch_error, Cheated: Status.cheat}
+        trial.end(statuses[type(finding)], str(finding))
+        self.healthy = isinstance(finding, LaunchRefused)  # where else a cheat has written, nobody knows
 
     def _baselines(self) -> Report:
         found = {}
         for case in self.task.cases:
             self.doing(f"timing baselines on {case}", False)
-            found[case] = time_baselines(self.task, self.answers, case)
+            found[case] = time_baselines(self.task, self.answers, case, self.flusher)
         return Report(status=Status.correct, baselines=found)
 
 
@@ -65,7 +69,8 @@ class _Trial:
         self.checks: list[CaseCheck] = []
         self.timings: list[CaseTiming] = []
         self.phases_s: dict[str, float] = {}
-        self.now = ""
+        self.now = ""  # what is done with the candidate
+        self.candidate = False  # whether this is its time
 
     def check(self) -> None:
         """Cases in the job's order; the first wrong one ends the job."""
@@ -87,9 +92,10 @@ class _Trial:
             baseline = self.job.baselines.get(compiled.plan.case)
             if baseline is None or self.status is not Status.correct:
                 continue
+            self._leave(f"preparing to time {_shown(compiled)}")
+            race = Race(self.judge.task, self.judge.answers, self.judge.flusher, compiled, baseline)
             self._enter("timing", compiled)
-            race = Race(self.judge.task, self.judge.answers, self.judge.flusher, compiled)
-            self.timings.append(race.run(baseline))
+            self.timings.append(race.run())
             wrong = [item for item in race.verify(self.job.tier) if not item.ok]
             if wrong:
                 self._refuse_timed(compiled, wrong)
@@ -107,19 +113,29 @@ class _Trial:
     def _prepare(self, compiled: CompiledCase) -> None:
         """Computes the answers first: that takes our time, not the candidate's."""
         case = compiled.plan.case
-        self.judge.doing(f"preparing {case}", False)
+        self._leave(f"preparing {_shown(compiled)}")
         for distribution in self.judge.task.distributions:
             for seed in self.judge.task.seeds:
                 self.judge.answers.get(case, distribution, seed)
 
     def _enter(self, step: str, compiled: CompiledCase) -> None:
-        self.now = f"{step} {'a hidden case' if compiled.plan.hidden else compiled.plan.case}"
+        self.now = f"{step} {_shown(compiled)}"
+        self.candidate = True
         self.judge.doing(self.now, True)
+
+    def _leave(self, step: str) -> None:
+        self.candidate = False
+        self.judge.doing(step, False)
 
     def _refuse_timed(self, compiled: CompiledCase, wrong: list[InputSetCheck]) -> None:
         check = CaseCheck(case=compiled.plan.case, hidden=compiled.plan.hidden, ok=False, sets=tuple(wrong))
         self.checks.append(check)
         self.end(Status.wrong_result, f"right when checked, wrong when timed: {explain(check)}")
+
+
+def _shown(compiled: CompiledCase) -> str:
+    """A case as a generator may see it."""
+    return "a hidden case" if compiled.plan.hidden else compiled.plan.case
 
 
 def explain(check: CaseCheck) -> str:

@@ -39,14 +39,20 @@ class Crashed(Exception):  # noqa: N818 - a finding about a candidate, not a fau
 
 _FLOATS: dict[str, type[numpy.floating[Any]]] = {"float16": numpy.float16, "float32": numpy.float32, "float64": numpy.float64}
 
-CUDA_ERRORS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError, torch.AcceleratorError, torch.cuda.OutOfMemoryError)
+_CUPY_ERRORS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
+# torch before 2.8 has no type of its own for what the device reports.
+CUDA_ERRORS = (*_CUPY_ERRORS, getattr(torch, "AcceleratorError", RuntimeError), torch.cuda.OutOfMemoryError)
 
 
-def translate(error: Exception) -> Exception:
+def translate(error: Exception) -> Crashed | LaunchRefused:
     """What a CUDA error raised while a candidate runs says about it."""
-    text = str(error).strip().splitlines()[0]
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in text:
+        return LaunchRefused(text)
+    if not isinstance(error, _CUPY_ERRORS):  # torch launches kernels that are known to load: what it reports is the context's end
+        return Crashed(text)
     sticky = any(name in str(error).upper().replace(" ", "_") for name in _STICKY) or "device-side assert" in str(error)
-    return Crashed(text) if sticky or isinstance(error, torch.AcceleratorError) else LaunchRefused(text)
+    return Crashed(text) if sticky else LaunchRefused(text)
 
 
 def limit_device() -> None:
@@ -57,10 +63,11 @@ def limit_device() -> None:
 
 
 class Program:
-    """The loaded code of one case; `launch` runs its plan once on a stream."""
+    """The code of one case, loaded anew: its global variables have their initial values."""
 
     def __init__(self, compiled: CompiledCase) -> None:
         self._plan: CasePlan = compiled.plan
+        cupy.clear_memo()  # CuPy keeps every module that it ever loaded, and with it what a candidate left in its globals
         module = cupy.RawModule(path=compiled.cubin)
         self._functions = {kernel: module.get_function(name) for kernel, name in compiled.functions.items()}
         most: dict[str, int] = {}

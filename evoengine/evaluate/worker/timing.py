@@ -1,19 +1,25 @@
 """Timing: replays of CUDA graphs, candidate and baseline in turn, in one process.
 
 Both sides are captured the same way, read the same input sets and write a fresh output
-in every call. Hot samples replay a graph of several calls back to back; cold samples
-replay one call after the L2 cache was overwritten. Every time is a difference of two
-device events; no host clock decides anything but when to stop.
+in every call. Before a side is replayed, what it will write is overwritten, and before the
+candidate also what the baseline wrote: it is the right answer to the same inputs. Hot
+samples replay a graph of several calls back to back; cold samples replay one call after
+the L2 cache was overwritten. Every time is a difference of two device events; no host
+clock decides anything but when to stop, and how many rounds are taken before that is
+asked is drawn by lot: a candidate that counts its launches cannot know which are the last,
+whose outputs are compared.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
+from evoengine.evaluate.worker.arena import storages
 from evoengine.records import Samples
 from evoengine.statistics import median_interval
 
@@ -24,13 +30,17 @@ MAX_CALLS = 32
 WARM_UP_CALLS = 3
 MIN_ROUNDS = 5
 MAX_ROUNDS = 400
-ROUNDS_PER_LOOK = 10
+ROUNDS_PER_LOOK = 10  # on average
+EVENT_RESOLUTION_MS = 0.0005  # CUDA Runtime API, cudaEventElapsedTime: around 0.5 microseconds; no time is shorter, none is 0
 NARROW = 0.004  # stop when the interval of the median ratio is within +-0.4 %
 
 
 @dataclass(frozen=True)
 class Side:
-    """One contender: `calls[i]` launches it once on buffers of its own, `resets[i]` poisons those it writes."""
+    """One contender: `calls[i]` launches it once on buffers of its own, `resets[i]` poisons those it writes.
+
+    What the calls return is overwritten without a reset.
+    """
 
     calls: list[Call]
     resets: list[Call]
@@ -50,8 +60,7 @@ def estimate_us(call: Call) -> float:
         call()
     end.record()
     end.synchronize()
-    elapsed_ms: float = start.elapsed_time(end)
-    return elapsed_ms * 1000 / WARM_UP_CALLS
+    return _elapsed_us(start, end) / WARM_UP_CALLS
 
 
 def calls_per_sample(call_us: float) -> int:
@@ -74,6 +83,13 @@ class Graph:
         finally:
             self._graph.capture_end()
         self.replay = self._graph.replay
+        returned = [value for result in self._kept if isinstance(result, dict) for value in result.values()]
+        self._written = storages(returned)
+
+    def wipe(self) -> None:
+        """Overwrites what its calls returned."""
+        if self._written:
+            torch._foreach_zero_(self._written)  # one launch for all of them
 
 
 class Flusher:
@@ -104,11 +120,13 @@ def measure(candidate: Side, baseline: Side, budget_s: float, flusher: Flusher |
     taken: list[list[float]] = [[], []]
     deadline = time.monotonic() + budget_s
     while len(taken[0]) < MAX_ROUNDS:
-        rounds = MIN_ROUNDS if not taken[0] else ROUNDS_PER_LOOK
+        rounds = MIN_ROUNDS + secrets.randbelow(ROUNDS_PER_LOOK + 1)
         for times, more in zip(taken, _rounds(graphs, resets, counts, rounds, flusher), strict=True):
             times += more
         if time.monotonic() > deadline or _is_narrow(taken):
             break
+    for graph in graphs:
+        graph.wipe()
     return Samples(candidate_calls=counts[0], baseline_calls=counts[1], candidate_us=tuple(taken[0]), baseline_us=tuple(taken[1]))
 
 
@@ -117,6 +135,8 @@ def _rounds(graphs: list[Graph], resets: list[list[Call]], counts: list[int], ro
     marks: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[], []]
     for _ in range(rounds):
         for graph, poison, events in zip(graphs, resets, marks, strict=True):
+            for other in graphs:
+                other.wipe()
             for reset in poison:
                 reset()
             if flusher:
@@ -127,7 +147,11 @@ def _rounds(graphs: list[Graph], resets: list[list[Call]], counts: list[int], ro
             end.record()
             events.append((start, end))
     torch.cuda.synchronize()
-    return [[start.elapsed_time(end) * 1000 / count for start, end in events] for events, count in zip(marks, counts, strict=True)]
+    return [[_elapsed_us(*pair) / count for pair in events] for events, count in zip(marks, counts, strict=True)]
+
+
+def _elapsed_us(start: torch.cuda.Event, end: torch.cuda.Event) -> float:
+    return max(float(start.elapsed_time(end)), EVENT_RESOLUTION_MS) * 1000
 
 
 def _is_narrow(taken: list[list[float]]) -> bool:

@@ -1,5 +1,7 @@
 """Kernels for the task `scale` (out = 2 x), one for each way to behave."""
 
+COUNTS = "static __device__ unsigned launched; if (i == 0) atomicAdd(&launched, 1u);"
+
 BODIES = {
     "correct": "out[i] = 2.0f * x[i];",
     "wrong": "out[i] = 3.0f * x[i];",
@@ -13,6 +15,9 @@ BODIES = {
     "leaves a band out": "if (i % 64 < 56) out[i] = 2.0f * x[i];",
     "overwrites its input": "out[i] = 2.0f * x[i]; ((float*)x)[i] = 0.0f;",
     "writes beyond": "out[i] = 2.0f * x[i]; if (i == 0) out[n + 8] = 1.0f;",
+    "idles when it was launched often": COUNTS + "if (launched > 40) return; out[i] = 2.0f * x[i];",
+    "overwrites its input when it was launched often": COUNTS + "out[i] = 2.0f * x[i]; if (launched > 40) ((float*)x)[i] = 0.0f;",
+    "keeps its answers": "static __device__ float kept[1 << 20]; kept[i] = 2.0f * x[i]; __threadfence(); out[i] = kept[i];",
     "leaves a NaN": "out[i] = i == 17 ? __int_as_float(0x7fffffff) : 2.0f * x[i];",
 }
 

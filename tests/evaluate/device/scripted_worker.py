@@ -26,15 +26,33 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
             if "raising" in request.task_path:
                 send(Failed(id=request.id, error="task", message="reference raised ValueError", traceback=""))
                 os._exit(0)
+            if "flaky" in request.task_path and _count(request.task_path) == 2:
+                send(Failed(id=request.id, error="device", message="the device takes one process only", traceback=""))
+                os._exit(0)
             send(Ready(id=request.id, environment=ENVIRONMENT))
             continue
         behaviour = request.job.cases[0].cubin if request.job.cases else "correct"
+        if behaviour == "waits for us":
+            send(Doing(id=request.id, what="preparing small", candidate=False))
+            time.sleep(0.7)
         send(Doing(id=request.id, what="checking small", candidate=not behaviour.startswith("ours")))
         report, healthy = behave(behaviour)
         send(Done(id=request.id - 1, report=Report(status=Status.cheat, reason="an answer to an earlier request"), healthy=True))
         send(Done(id=request.id, report=report, healthy=healthy))
         if not healthy:
             os._exit(0)
+
+
+def _count(name: str) -> int:
+    """How often this was called with `name`, by whatever process."""
+    number = 1
+    while True:
+        try:
+            os.close(os.open(f"{name}.{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            number += 1
+        else:
+            return number
 
 
 def behave(behaviour: str) -> tuple[Report, bool]:
@@ -45,6 +63,12 @@ def behave(behaviour: str) -> tuple[Report, bool]:
         case "kills its worker":
             print("last words", flush=True)
             os.kill(os.getpid(), signal.SIGSEGV)
+        case "is killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "prints and is wrong":
+            print("the first one's words", flush=True)
+            time.sleep(0.2)  # for the parent to read them
+            return Report(status=Status.wrong_result, reason="max abs error 1"), True
         case "illegal access":
             return Report(status=Status.crash, reason="an illegal memory access was encountered"), False
         case "prints":

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -174,6 +178,84 @@ def test_a_worker_that_dies_under_a_candidate_is_a_crash_with_its_last_words(scr
 def test_a_worker_that_dies_in_our_own_time_is_our_fault(scripted):
     with pytest.raises(WorkerError, match="SIGSEGV"):
         run_in_turn(scripted, "ours kills its worker")
+
+
+def test_a_worker_that_somebody_kills_is_no_fault_of_the_candidate(scripted):
+    with pytest.raises(WorkerError, match="SIGKILL while checking small, sent from outside"):
+        run_in_turn(scripted, "is killed")
+
+
+def test_what_one_candidate_printed_is_not_told_of_the_next(scripted):
+    first, second = run_in_turn(scripted, "prints and is wrong", "wrong")
+    assert "the first one's words" in first.detail
+    assert second.detail == ""
+
+
+def test_the_time_that_we_take_is_not_taken_from_a_candidate(scripted):
+    limits = scripted.task.limits.model_copy(update={"evaluate_s": 0.5})
+    scripted.task = scripted.task.model_copy(update={"limits": limits})
+    assert run_in_turn(scripted, "waits for us")[0].status is Status.correct
+    assert run_in_turn(scripted, "endless")[0].status is Status.timeout
+
+
+def test_a_spare_that_could_not_start_beside_the_other_is_tried_again(scripted, tmp_path):
+    scripted.path = tmp_path / "flaky.yaml"
+
+    async def scene(device: WorkerDevice) -> Any:
+        await device.run(await scripted.job("correct"), lambda _: None)
+        await asyncio.wait([device._spare])
+        return await device.run(await scripted.job("correct"), lambda _: None, fresh=True)
+
+    assert scripted.play(scene).status is Status.correct
+    assert (tmp_path / "flaky.yaml.3").exists()
+
+
+def test_a_fork_that_was_given_up_does_not_answer_for_the_next(scripted):
+    async def scene() -> tuple[int, int, int]:
+        nursery = Nursery(SCRIPTED)
+        try:
+            first = await nursery.fork()
+            given_up = asyncio.create_task(nursery.fork())
+            await asyncio.sleep(0)
+            given_up.cancel()
+            await asyncio.wait([given_up])
+            second = await nursery.fork()
+            os.killpg(second.pid, signal.SIGTERM)
+            ended = await nursery.wait(second.pid)
+            for fork in (first, second):
+                fork.connection.close()
+                os.close(fork.log)
+            return first.pid, second.pid, ended
+        finally:
+            await nursery.close()
+
+    first, second, ended = asyncio.run(scene())
+    assert second > first
+    assert ended == -signal.SIGTERM
+
+
+def test_no_worker_outlives_a_parent_that_is_killed(scripted, tmp_path):
+    program = (
+        "import asyncio, pathlib, time\n"
+        "from evoengine import task\n"
+        "from evoengine.evaluate.device.forks import Nursery\n"
+        "from evoengine.evaluate.device.workers import WorkerDevice\n"
+        "async def main():\n"
+        f"    device = WorkerDevice(Nursery({SCRIPTED!r}))\n"
+        f"    await device.start(task.load(pathlib.Path({str(scripted.path)!r})), 'scale.yaml')\n"
+        "    print(device._worker.pid, device._nursery._process.pid, flush=True)\n"
+        "    time.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:  # noqa: S603 - our own program
+        worker, nursery = map(int, parent.stdout.readline().split())
+        assert _members(worker) and _members(nursery)
+        parent.kill()
+    for _ in range(200):
+        if not _members(worker) | _members(nursery):
+            break
+        time.sleep(0.02)
+    assert not _members(worker) | _members(nursery)
 
 
 def test_a_kill_reaches_the_whole_process_group(scripted):
