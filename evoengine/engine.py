@@ -14,9 +14,10 @@ from collections.abc import Awaitable, Callable
 
 from evoengine import candidate as candidates
 from evoengine.config import RunConfig
-from evoengine.digest import derived_seed, digest, digest_json
+from evoengine.digest import derived_seed, digest_json
 from evoengine.errors import CandidateError
 from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
+from evoengine.outcome import outcome_of
 from evoengine.population.elites import Population
 from evoengine.records import Environment, Outcome, Proposal, Reply, Status, Usage, Verdict
 from evoengine.seams import Executor, Exhausted, Generator, Light, ProposalRow, ReplyRow, Request, Specimen, Store, VerdictRow
@@ -305,24 +306,6 @@ class _TrialReplies:
 
     async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         return await self._engine.ask(self._trial, turn, ask)
-
-
-def outcome_of(trial: int, proposal: Proposal, verdict: Verdict) -> Outcome:
-    """What is remembered of a trial."""
-    return Outcome(
-        trial=trial,
-        operator=proposal.operator,
-        parents=proposal.parents,
-        source_digest=digest(proposal.source) if proposal.source is not None else "",
-        tunables=proposal.tunables,
-        label=proposal.label,
-        status=verdict.status,
-        reason=verdict.reason,
-        tier=verdict.tier,
-        code_digest=verdict.code_digest,
-        score=verdict.score,
-        latency_us=verdict.latency_us,
-    )
 
 
 def _key(source_digest: str, tunables: dict[str, int]) -> str:

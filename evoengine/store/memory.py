@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from evoengine.errors import StoreError
+from evoengine.outcome import outcome_of
 from evoengine.records import RunInfo, Status, Usage
 from evoengine.seams import Light, ProposalRow, R, ReplyRow, Row, VerdictRow
 from evoengine.store import faults
-from evoengine.store.rows import name_of, outcome_of
+from evoengine.store.rows import name_of
 
 Key = tuple[type, int, int]
 

@@ -20,11 +20,12 @@ from pydantic_core import from_json
 
 from evoengine.digest import digest
 from evoengine.errors import StoreError
+from evoengine.outcome import numbers_only
 from evoengine.records import Interval, Outcome, Proposal, Reply, RunInfo, Status, Usage, Verdict
 from evoengine.seams import Light, ProposalRow, R, ReplyRow, Row, VerdictRow
 from evoengine.store.database import open_database
 from evoengine.store.faults import translated
-from evoengine.store.rows import name_of, numbers_only
+from evoengine.store.rows import name_of
 
 COMPRESSION = 1  # a verdict of 32 KB: 0.2 ms and 8.2 KB; level 6 takes 1.1 ms for 7.7 KB
 PAGE_ROWS = 2000  # trials read at once: no statement stays open while the caller works, memory stays flat

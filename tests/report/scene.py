@@ -9,7 +9,7 @@ from pathlib import Path
 from evoengine import candidate
 from evoengine.candidate import Candidate
 from evoengine.digest import derived_seed
-from evoengine.engine import outcome_of
+from evoengine.outcome import outcome_of
 from evoengine.population.elites import Population
 from evoengine.records import (
     CaseCheck,
