@@ -6,7 +6,7 @@ Lengths are bytes, times microseconds unless a name says otherwise.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -175,13 +175,10 @@ class Reply(Frozen):
     finish_reason: str = ""
 
 
-Operator = Literal["seed", "first", "mutate", "crossover", "repair", "tune", "replay"]
-
-
 class Proposal(Frozen):
     """What a generator returned for one trial: a candidate, or why there is none."""
 
-    operator: str  # one of Operator
+    operator: str  # seed, first, mutate, crossover, repair or tune
     parents: tuple[int, ...] = ()  # trial numbers
     source: str | None  # the .cu file; None when there is no usable candidate
     tunables: dict[str, int] = {}  # chosen values; those left out keep their default

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
@@ -20,8 +20,6 @@ from evoengine.python_source import check_defines
 from evoengine.records import Frozen
 from evoengine.yaml_source import MisplacedError, YamlSource
 
-DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool")
-DISTRIBUTIONS = ("normal", "outliers", "wide", "shifted")
 UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
@@ -61,6 +59,8 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Formula = Annotated[str, BeforeValidator(_expression_text)]
 Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"]
 Distribution = Literal["normal", "outliers", "wide", "shifted"]
+DTYPES: tuple[str, ...] = get_args(Dtype)
+DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
 FunctionRef = Annotated[str, AfterValidator(_function_reference)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]  # one extent at least: a lone number is a tensor of one

@@ -235,7 +235,8 @@ async def _search(
     """The search itself, new or resumed: both come through here."""
     task, config, store = Task.model_validate(info.task), RunConfig.model_validate(info.config), folder.store
     stored = [store.get(ProposalRow, trial) for trial in range(min(len(config.kernels), config.trials))]
-    generator, recorded = make_generator(config, store.spent(), observe)
+    spent = store.spent()
+    generator, recorded = make_generator(config, spent, observe)
     try:
         engine = Engine(
             task=task,
@@ -246,12 +247,12 @@ async def _search(
             executor=executor,
             store=store,
             observe=observe,
-            spent=store.spent(),
+            spent=spent,
         )
         resumed = store.get(VerdictRow, 0) is not None
         observe(RunStarted(info, environment, config.trials, _count_judged(store), resumed))
-        if resumed and store.spent().cost_usd + store.spent().prompt_tokens:
-            observe(Spent(store.spent()))
+        if resumed and spent != Usage():
+            observe(Spent(spent))
         engine.restore()
         return await engine.run(stop, drop)
     finally:

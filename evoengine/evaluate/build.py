@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evoengine.arch import MAX_REGISTERS_PER_THREAD, DeviceLimits, limits_of_arch
+from evoengine.arch import MAX_REGISTERS_PER_THREAD, WARP_SIZE, DeviceLimits, limits_of_arch
 from evoengine.candidate import Candidate
 from evoengine.digest import digest_json
 from evoengine.errors import CandidateError
@@ -247,11 +248,8 @@ def _check_registers(build: Build, plans: list[CasePlan], results: dict[str, Com
     for plan in plans:
         registers = {item.kernel: item.registers for item in results[plan.specialisation].resources}
         for launch in plan.launches:
-            threads = 1
-            for extent in launch.block:
-                threads *= extent
-            warps = -(-threads // 32)
+            threads = -(-math.prod(launch.block) // WARP_SIZE) * WARP_SIZE  # registers are given to whole warps
             each = min(MAX_REGISTERS_PER_THREAD + 1, -(-registers.get(launch.kernel, 0) // REGISTER_UNIT) * REGISTER_UNIT)
-            if warps * 32 * each > REGISTERS_PER_BLOCK:
-                reason = f"{launch.kernel} needs {each} registers x {warps * 32} threads, a block has {REGISTERS_PER_BLOCK}"
+            if threads * each > REGISTERS_PER_BLOCK:
+                reason = f"{launch.kernel} needs {each} registers x {threads} threads, a block has {REGISTERS_PER_BLOCK}"
                 raise Refused(build, Status.over_limits, reason)
