@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
 from evoengine.records import Frozen
 
 GeneratorName = Literal["openai", "tune", "replay"]
+CheckName = Literal["races", "bounds", "init", "async"]
+CHECKS: tuple[CheckName, ...] = get_args(CheckName)
 
 
 class ModelSettings(Frozen):
@@ -37,4 +39,5 @@ class RunConfig(Frozen):
     model: ModelSettings = ModelSettings()
     replay_from: str | None = None
     device: str = "auto"
+    checks: tuple[CheckName, ...] = CHECKS  # what checked mode looks for on the emulator; none: it is left out
     kernels: tuple[str, ...] = ()  # absolute paths of the starting kernels

@@ -18,7 +18,7 @@ from evoengine.digest import derived_seed, digest_json
 from evoengine.errors import CandidateError
 from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
 from evoengine.outcome import outcome_of
-from evoengine.population.elites import Population
+from evoengine.population.elites import Population, resolution_of
 from evoengine.records import Environment, Outcome, Proposal, Reply, Status, Usage, Verdict
 from evoengine.seams import Executor, Exhausted, Generator, Light, ProposalRow, ReplyRow, Request, Specimen, Store, VerdictRow
 from evoengine.task import Task
@@ -52,7 +52,7 @@ class Engine:
         self.executor = executor
         self.store = store
         self.observe = observe
-        self.population = Population(config.places)
+        self.population = Population(config.places, resolution_of(environment))
         self._spent = spent or Usage()
         self._settled = 0
         self._recent: deque[int] = deque(maxlen=RECENT)

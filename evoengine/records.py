@@ -23,11 +23,13 @@ class Status(StrEnum):
 
     rejected = "rejected"  # refused before compiling: header, include, plan, or a duplicate
     compile_error = "compile_error"
+    unsupported = "unsupported"  # compiled, but the emulator lacks an instruction or a function; nothing is known against the kernel
     over_limits = "over_limits"  # asks for more than the device has
     launch_error = "launch_error"  # the driver refused to load or launch it
     crash = "crash"  # illegal access, trap, assert, a worker that died under it
     timeout = "timeout"
     wrong_result = "wrong_result"
+    fault = "fault"  # checked mode found a race, a stray or misaligned access, an uninitialised read, a copy read too early
     cheat = "cheat"  # wrote to its inputs or outside its buffers
     unstable = "unstable"  # correct once, not in a second process
     correct = "correct"
@@ -74,6 +76,20 @@ class InputSetCheck(Frozen):
     nan_count: int = 0
 
 
+class CheckedRun(Frozen):
+    """One case run in checked mode, which follows every access of every thread."""
+
+    checks: tuple[str, ...]  # what was looked for: races, bounds, init, async
+    blocks: int  # that were followed, over all launches of the plan
+    total_blocks: int  # that the launches have
+    findings: tuple[str, ...] = ()  # one line each, the first of their kind first
+
+    @property
+    def sampled(self) -> bool:
+        """Whether blocks were left out."""
+        return self.blocks < self.total_blocks
+
+
 class CaseCheck(Frozen):
     """All input sets of one case that were launched."""
 
@@ -81,6 +97,7 @@ class CaseCheck(Frozen):
     hidden: bool
     ok: bool
     sets: tuple[InputSetCheck, ...]
+    checked: CheckedRun | None = None  # on the emulator, for a first verdict
 
     @property
     def worst(self) -> InputSetCheck:
@@ -106,8 +123,35 @@ class CaseTiming(Frozen):
     cold: Samples | None  # L2 flushed before every call
 
 
+class LaunchModel(Frozen):
+    """The modelled time of one launch."""
+
+    kernel: str
+    us: float
+    limiter: str  # the bound that decides, e.g. "tensor", "shared memory"
+    bounds_us: dict[str, float]  # what each part of the device would take alone
+
+
+class CaseModel(Frozen):
+    """The modelled time of one case on a GPU that is not here: counted and computed, no clock was read."""
+
+    case: str
+    target: str  # e.g. "l4"
+    launches: tuple[LaunchModel, ...]
+
+    @property
+    def us(self) -> float:
+        """All launches, one after the other."""
+        return sum(launch.us for launch in self.launches)
+
+    @property
+    def limiter(self) -> str:
+        """What limits the longest launch."""
+        return max(self.launches, key=lambda launch: launch.us).limiter
+
+
 class Interval(Frozen):
-    """A median with its 95 % interval."""
+    """A median with its 95 % interval; of a modelled time, the same figure three times."""
 
     value: float
     low: float
@@ -117,14 +161,19 @@ class Interval(Frozen):
 class Environment(Frozen):
     """The machine and the programs that a verdict was found with."""
 
-    device: str  # e.g. "cuda:0 NVIDIA H200"
+    device: str  # e.g. "cuda:0 NVIDIA H200", "emulator:l4 NVIDIA L4 (modelled on 2 cores)"
     kind: str  # "cuda", "emulator", "none"
     arch: str  # e.g. "sm_90"
     sm_count: int
     max_shared_bytes: int  # per block, opt-in
     l2_bytes: int
     memory_bytes: int
-    versions: dict[str, str]  # driver, nvrtc, torch, cupy, python, evoengine
+    versions: dict[str, str]  # driver, nvrtc, torch, cupy, clang, llvmlite, python, evoengine
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether times are modelled: then no clock was read, and they are compared with no measured time."""
+        return self.kind == "emulator"
 
 
 class Verdict(Frozen):
@@ -134,20 +183,28 @@ class Verdict(Frozen):
     reason: str  # one line
     detail: str = ""  # the compiler's or checker's own words, cut to a few kilobytes
     tier: str = ""
-    score: Interval | None = None  # candidate time / baseline time, geomean of the objective's cases; lower is better
+    # What candidates are ordered by, lower is better: candidate time / baseline time, the geomean of the objective's
+    # cases; where times are modelled there is no baseline, and it is the modelled time itself in microseconds.
+    score: Interval | None = None
     latency_us: Interval | None = None  # geomean of the objective's cases
     resources: tuple[KernelResources, ...] = ()
     target_exceeds: tuple[str, ...] = ()  # limits of the task's target that it does not keep
     checks: tuple[CaseCheck, ...] = ()
     timings: tuple[CaseTiming, ...] = ()
+    modelled: tuple[CaseModel, ...] = ()  # in place of timings, on the emulator
     code_digest: str = ""  # of machine code and plan; equal means the same candidate
     phases_s: dict[str, float] = {}  # compile, check, timing, total
     environment: Environment | None = None
 
     @property
+    def is_modelled(self) -> bool:
+        """Whether its times are modelled."""
+        return bool(self.modelled)
+
+    @property
     def speedup(self) -> float | None:
-        """Against the fastest baseline, in the same process; None without a time."""
-        return 1.0 / self.score.value if self.score else None
+        """Against the fastest baseline, in the same process; None without a measured time."""
+        return 1.0 / self.score.value if self.score and not self.is_modelled else None
 
 
 class Usage(Frozen):

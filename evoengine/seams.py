@@ -12,7 +12,21 @@ from typing import Protocol, TypeVar
 
 from evoengine.candidate import Candidate
 from evoengine.plan import CasePlan
-from evoengine.records import CaseCheck, CaseTiming, Elite, Environment, Frozen, Outcome, Proposal, Reply, RunInfo, Status, Verdict
+from evoengine.records import (
+    CaseCheck,
+    CaseModel,
+    CaseTiming,
+    Elite,
+    Environment,
+    Frozen,
+    KernelResources,
+    Outcome,
+    Proposal,
+    Reply,
+    RunInfo,
+    Status,
+    Verdict,
+)
 from evoengine.task import Task
 
 Progress = Callable[[str], None]  # told what is going on now, e.g. "checking mission"
@@ -86,8 +100,9 @@ class CompiledCase(Frozen):
     """One case's plan with the machine code that it needs."""
 
     plan: CasePlan
-    cubin: str  # path of the cubin
-    functions: dict[str, str]  # the plan's kernel -> its name in the cubin
+    code_path: str  # of the cubin; on the emulator, of clang's PTX
+    functions: dict[str, str]  # the plan's kernel -> its name in that file
+    resources: tuple[KernelResources, ...] = ()  # of its kernels on the device; empty where no NVRTC told them
 
 
 class BaselineTimes(Frozen):
@@ -108,6 +123,7 @@ class Job(Frozen):
     cases: tuple[CompiledCase, ...]  # checked in this order; the first wrong case ends the job
     tier: str
     baselines: dict[str, str] = {}  # case -> baseline to time against; cases left out are not timed
+    checked: bool = True  # whether an emulator runs it in checked mode before all else; the second verdict needs that no more
 
 
 class Report(Frozen):
@@ -118,6 +134,7 @@ class Report(Frozen):
     detail: str = ""
     checks: tuple[CaseCheck, ...] = ()
     timings: tuple[CaseTiming, ...] = ()
+    modelled: tuple[CaseModel, ...] = ()  # of an emulator, which times nothing
     phases_s: dict[str, float] = {}
     baselines: dict[str, BaselineTimes] = {}  # case -> what was found, for a Job without cases
 

@@ -57,6 +57,11 @@ def latency_interval(timing: CaseTiming, cold: bool = False) -> Interval:
     return median_interval(_samples(timing, cold).candidate_us)
 
 
+def exact(value: float) -> Interval:
+    """A figure without noise, as a modelled one is."""
+    return Interval(value=value, low=value, high=value)
+
+
 def geomean(intervals: Iterable[Interval]) -> Interval:
     """The geometric mean; relative half-widths add in quadrature, as for independent cases."""
     items = list(intervals)

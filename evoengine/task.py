@@ -134,6 +134,10 @@ class Limits(Frozen):
     compile_memory: Bytes = 4 * 1024**3
     launch_s: Positive = 10.0  # longest silence of the device worker while it checks
     evaluate_s: Positive = 120.0
+    # The same two for the emulator, which runs a scalar kernel a thousand times slower than a GPU: 10 s a launch of the
+    # slowest packaged kernel on two cores. Endless kernels are ended by the number of their instructions before that.
+    emulator_launch_s: Positive = 300.0
+    emulator_evaluate_s: Positive = 1800.0
     timing_ms: Positive = 60.0  # measuring time per case, each of hot and cold
     scratch: Bytes = 2 * 1024**3
 

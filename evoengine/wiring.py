@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,20 +18,20 @@ from evoengine import __version__
 from evoengine import candidate as candidates
 from evoengine import task as tasks
 from evoengine.candidate import Candidate
-from evoengine.config import GeneratorName, ModelSettings, RunConfig
+from evoengine.config import CHECKS, CheckName, GeneratorName, ModelSettings, RunConfig
 from evoengine.digest import digest
 from evoengine.engine import Engine
 from evoengine.errors import DeviceError, TaskError, UsageError
 from evoengine.evaluate.compile.includes import check_includes
-from evoengine.evaluate.compile.pool import CompilePool
-from evoengine.evaluate.device.workers import cuda_device
-from evoengine.evaluate.local import CompileOnly, LocalExecutor
-from evoengine.evaluate.probe import cuda_devices
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.device.workers import cuda_device, emulator_device
+from evoengine.evaluate.devices import Chosen, choose_device
+from evoengine.evaluate.local import LocalExecutor
 from evoengine.events import Notice, Observer, RunEnded, RunStarted, Spent
 from evoengine.generate.model import ModelGenerator, check_settings
 from evoengine.generate.replay import ReplayGenerator
 from evoengine.generate.tune import TuneGenerator
-from evoengine.paths import RunPaths, find_kernel, find_task
+from evoengine.paths import RunPaths, cache_dir, find_kernel, find_task
 from evoengine.records import Environment, Proposal, RunInfo, Usage, Verdict
 from evoengine.seams import Generator, Progress, ProposalRow, VerdictRow
 from evoengine.store.run_folder import RunFolder, open_run
@@ -48,6 +48,7 @@ class Choice:
     task: Task
     task_path: Path
     config: RunConfig
+    device: Chosen
     seeds: list[Proposal]
     notices: list[str]
 
@@ -60,6 +61,7 @@ def choose(
     generator: str | None = None,
     model: str | None = None,
     device: str = "auto",
+    checks: str | None = None,
     kernels: list[str] | None = None,
     in_flight: int | None = None,
     cost_cap_usd: float | None = None,
@@ -67,7 +69,7 @@ def choose(
     replay_from: Path | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Choice:
-    """The resolved choice; raises TaskError, UsageError, CandidateError, GeneratorError, StoreError.
+    """The resolved choice; raises TaskError, UsageError, DeviceError, CandidateError, GeneratorError, StoreError.
 
     `price_usd` is what a million prompt tokens and a million completion tokens cost.
     """
@@ -85,6 +87,7 @@ def choose(
         settings = settings.model_copy(update={"model": model})
     if price_usd:
         settings = settings.model_copy(update={"usd_per_million_prompt": price_usd[0], "usd_per_million_completion": price_usd[1]})
+    chosen = find_device(device, loaded)
     config = RunConfig(
         task=str(path),
         seed=seed,
@@ -93,12 +96,13 @@ def choose(
         model=settings,
         replay_from=str(replay_from.resolve()) if replay_from else None,
         device=device,
+        checks=check_names(checks, chosen),
         kernels=tuple(str(file) for file in files),
         in_flight=in_flight or RunConfig.model_fields["in_flight"].default,
     )
     seeds = [seed_proposal(file) for file in files]
     check_generator(config, environ)
-    return Choice(loaded, path, config, seeds, notices)
+    return Choice(loaded, path, config, chosen, seeds, [*([chosen.notice] if chosen.notice else []), *notices])
 
 
 def _generator_name(wanted: str | None, replay_from: Path | None, environ: Mapping[str, str]) -> tuple[GeneratorName, list[str]]:
@@ -134,23 +138,6 @@ def seed_proposal(file: Path) -> Proposal:
     return Proposal(operator="seed", source=source, label=file.stem)
 
 
-def find_device(device: str) -> int | None:
-    """The number of the CUDA device to use; None for `auto` on a machine without one.
-
-    Raises DeviceError when a device that was asked for is not there.
-    """
-    found = cuda_devices()
-    if device == "auto":
-        return 0 if found.names else None
-    kind, _, ordinal = device.partition(":")
-    if kind != "cuda" or not (ordinal or "0").isdigit():
-        raise UsageError(f"expected --device auto, cuda or cuda:N, got {device!r}")
-    number = int(ordinal or "0")
-    if number >= len(found.names):
-        raise DeviceError(f"no device {device!r}: {found.problem or f'this machine has {len(found.names)}: ' + ', '.join(found.names)}")
-    return number
-
-
 def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:
     """The folder of a new run, named after task and time unless `name` is given."""
     if name is not None and (not name or name in (".", "..") or "/" in name or name.startswith("-")):
@@ -163,12 +150,13 @@ async def start_run(choice: Choice, paths: RunPaths, observe: Observer, stop: as
     with open_run(paths, create=True) as folder:
         for notice in choice.notices:
             observe(Notice(notice))
-        executor = _executor(choice.task, choice.task_path, choice.config.device)
+        executor = _executor(choice.task, choice.task_path, choice.device, choice.config.checks)
         try:
             started = await _started(executor, stop)
             if started is None:
                 return RunEnded("interrupted before the first trial", complete=False)
             environment, baselines = started
+            _tell(executor, observe)
             for baseline, problem in executor.baseline_problems.items():
                 observe(Notice(f"baseline {baseline} does not work here and is left out: {problem}"))
             info = RunInfo(
@@ -198,17 +186,34 @@ async def resume_run(paths: RunPaths, observe: Observer, stop: asyncio.Event, dr
         assert info is not None  # open_run refuses a run that was never started
         _same_references(info)
         check_generator(RunConfig.model_validate(info.config), os.environ)
-        task = Task.model_validate(info.task)
-        executor = _executor(task, Path(info.task_path), RunConfig.model_validate(info.config).device, info.baselines)
+        task, config = Task.model_validate(info.task), RunConfig.model_validate(info.config)
+        chosen = find_device(_device_of(info, config), task)
+        if chosen.notice:
+            observe(Notice(chosen.notice))
+        executor = _executor(task, Path(info.task_path), chosen, config.checks, info.baselines)
         try:
             started = await _started(executor, stop)
             if started is None:
                 return RunEnded("interrupted before the device was up", complete=False)
             environment, _ = started
+            _tell(executor, observe)
             _same_device(info, environment)
             return await _search(info, folder, executor, environment, observe, stop, drop)
         finally:
             await executor.close()
+
+
+def _tell(executor: LocalExecutor, observe: Observer) -> None:
+    for notice in executor.notices:
+        observe(Notice(notice))
+
+
+def _device_of(info: RunInfo, config: RunConfig) -> str:
+    """What to ask for when a run goes on: `auto` must not change the kind of device that it began on."""
+    if config.device != "auto" or info.environment is None:
+        return config.device
+    begun = Environment.model_validate(info.environment)
+    return begun.device.partition(" ")[0] if begun.is_modelled else "cuda"
 
 
 async def _started(executor: LocalExecutor, stop: asyncio.Event) -> tuple[Environment, dict[str, str]] | None:
@@ -276,40 +281,47 @@ def make_generator(config: RunConfig, spent: Usage, observe: Observer) -> tuple[
     return TuneGenerator(), None
 
 
-def _executor(task: Task, task_path: Path, device: str, baselines: Mapping[str, str] | None = None) -> LocalExecutor:
-    number = find_device(device)
-    if number is None:
-        raise DeviceError("no CUDA device on this machine: a run needs one; `evoengine doctor` says what was looked for")
-    return LocalExecutor(task, str(task_path), CompilePool(COMPILERS), cuda_device(number), baselines)
+def find_device(device: str, task: Task) -> Chosen:
+    """The device that `device` means for `task`; raises UsageError, DeviceError."""
+    return choose_device(device, task.target.arch if task.target else None)
 
 
-async def evaluate_once(task: Task, task_path: Path, candidate: Candidate, device: str, progress: Progress) -> Verdict:
+def _executor(
+    task: Task, task_path: Path, chosen: Chosen, checks: Sequence[str], baselines: Mapping[str, str] | None = None
+) -> LocalExecutor:
+    pool = CompilePool(COMPILERS)
+    if chosen.ordinal is not None:
+        return LocalExecutor(task, str(task_path), pool, cuda_device(chosen.ordinal), baselines)
+    device = emulator_device(chosen.target, checks, cache_dir() / "answers")
+    return LocalExecutor(task, str(task_path), pool, device, baselines, CompilePool(COMPILERS, module=CLANG))
+
+
+def check_names(text: str | None, chosen: Chosen) -> tuple[CheckName, ...]:
+    """What checked mode looks for: all by default, `none`, or names with commas between them; raises UsageError."""
+    if text is None:
+        return CHECKS
+    if not chosen.is_emulator:
+        raise UsageError("--check is for the emulator, which alone can follow every access; add --device emulator")
+    names = [] if text == "none" else [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in CHECKS]
+    if unknown:
+        raise UsageError(f"--check: no check {unknown[0]!r}; expected none, or some of {','.join(CHECKS)}")
+    return tuple(name for name in CHECKS if name in names)
+
+
+async def evaluate_once(
+    task: Task, task_path: Path, candidate: Candidate, chosen: Chosen, checks: Sequence[str], progress: Progress
+) -> Verdict:
     """One verdict, no search; raises EvoError."""
-    executor = _executor(task, task_path, device)
+    executor = _executor(task, task_path, chosen, checks)
     try:
         progress("starting the device")
         await executor.start()
+        for notice in executor.notices:
+            progress(f"note: {notice}")
         return await executor.evaluate(candidate, progress)
     finally:
         await executor.close()
-
-
-async def compile_only(task: Task, task_path: Path, candidates: list[Candidate], progress: Progress) -> list[tuple[Candidate, Verdict]]:
-    """What can be said without a GPU: each candidate compiled for the task's target, with its resources.
-
-    A verdict of status `correct` here means compiled; nothing was run.
-    """
-    pool = CompilePool(COMPILERS)
-    try:
-        await pool.start()
-        compiler = CompileOnly(task, pool)
-        found = []
-        for candidate in candidates:
-            progress(f"compiling {candidate.plan.name}")
-            found.append((candidate, await compiler.evaluate(candidate, lambda _: None)))
-        return found
-    finally:
-        await pool.close()
 
 
 def reference_digests(task: Task, task_path: Path) -> dict[str, str]:
@@ -331,11 +343,16 @@ def _same_references(info: RunInfo) -> None:
 
 
 def _same_device(info: RunInfo, environment: Environment) -> None:
-    """Times of two devices are not comparable, so a run stays with the model it began on."""
-    begun = Environment.model_validate(info.environment).device.partition(" ")[2]
-    here = environment.device.partition(" ")[2]
+    """Times of two devices are not comparable, so a run stays with the model it began on; modelled times depend on clang, too."""
+    begun, here = (_identity(item) for item in (Environment.model_validate(info.environment), environment))
     if here != begun:
-        raise DeviceError(f"run {info.name} was measured on {begun}; here is {here}: start a new run on this device")
+        raise DeviceError(f"run {info.name} was begun on {begun}; here is {here}: start a new run on this device")
+
+
+def _identity(found: Environment) -> str:
+    """What two environments have in common whose times may be compared; the number of cores that emulate changes none."""
+    name, _, model = found.device.partition(" ")
+    return f"{name} with clang {found.versions.get('clang', '?')}" if found.is_modelled else model
 
 
 def _count_judged(store: SqliteStore) -> int:

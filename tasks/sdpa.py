@@ -4,17 +4,29 @@ q, k, v and the result are [B, H, S, D]; every function also takes scale (a floa
 causal (a bool; then query i sees keys 0..i).
 """
 
+from itertools import product
+
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def forward(q, k, v, scale, causal):
-    """The definition, in the precision of its inputs; run in float64 it is the reference."""
+    """The definition, in the precision of its inputs; run in float64 it is the reference.
+
+    One head at a time: the scores of all heads at once take gigabytes in float64.
+    """
+    out = torch.empty_like(v)
+    for batch, head in product(range(q.shape[0]), range(q.shape[1])):
+        out[batch, head] = _one_head(q[batch, head], k[batch, head], v[batch, head], scale, causal)
+    return out
+
+
+def _one_head(q, k, v, scale, causal):
+    """All three [S, D]."""
     scores = q @ k.transpose(-2, -1) * scale
     if causal:
-        size = scores.shape[-1]
-        hidden = torch.ones(size, size, dtype=torch.bool, device=q.device).triu(1)
+        hidden = torch.ones(scores.shape, dtype=torch.bool, device=q.device).triu(1)
         scores = scores.masked_fill(hidden, float("-inf"))
     return torch.softmax(scores, dim=-1) @ v
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evoengine.cli.device_option import CHECK_HELP, DEVICE_HELP
+
 if TYPE_CHECKING:
     from evoengine.candidate import Candidate
 
@@ -17,10 +19,11 @@ def evaluate(
     kernel: Annotated[str, typer.Argument(metavar="KERNEL.cu", help="A kernel file, or the name of a packaged one.")],
     task: Annotated[str, typer.Option(help="A task file, or the name of a packaged task.")],
     chosen: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A tunable's value; repeatable.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cuda or cuda:N.")] = "auto",
+    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
+    check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
 ) -> None:
-    """Judge one kernel: errors of every case, resources, times against the fastest baseline.
+    """Judge one kernel: errors of every case, resources, times against the fastest baseline (modelled times on the emulator).
 
     Exits with 0 when it is correct and with 1 when it is not.
     """
@@ -29,7 +32,6 @@ def evaluate(
     from evoengine import task as tasks
     from evoengine import wiring
     from evoengine.cli import output
-    from evoengine.cli.without_gpu import compile_and_report
     from evoengine.paths import find_task
     from evoengine.records import Status
     from evoengine.report import as_json
@@ -39,9 +41,11 @@ def evaluate(
     path = find_task(task).resolve()
     loaded = tasks.load(path)
     file, candidate = _read(kernel, path, chosen or [])
-    if wiring.find_device(device) is None:
-        raise typer.Exit(compile_and_report(loaded, path, [(file.stem, candidate)], json))
-    verdict = asyncio.run(wiring.evaluate_once(loaded, path, candidate, device, output.progress()))
+    used = wiring.find_device(device, loaded)
+    checks = wiring.check_names(check, used)
+    if used.notice:
+        output.say(f"note: {used.notice}")
+    verdict = asyncio.run(wiring.evaluate_once(loaded, path, candidate, used, checks, output.progress()))
     row = verdict_row(verdict, file.stem, candidate.tunables, loaded.target)
     output.give(json, lambda: as_json.dumps(row), lambda: verdict_report(row))
     raise typer.Exit(0 if verdict.status is Status.correct else NOT_CORRECT)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from evoengine.config import RunConfig
 from evoengine.errors import UsageError
 from evoengine.paths import RunPaths
-from evoengine.population.elites import Population
-from evoengine.records import Elite, Outcome, RunInfo
-from evoengine.report.derive import elite_row, name_of, trial_detail, trial_row, verdict_row
+from evoengine.population.elites import Population, resolution_of
+from evoengine.records import Elite, Environment, Outcome, RunInfo
+from evoengine.report.derive import Firsts, elite_row, name_of, trial_detail, trial_row, verdict_row
 from evoengine.report.export import Exports
 from evoengine.report.rows import RunRows, TrialDetail
 from evoengine.report.stored import StoredTrials
@@ -52,13 +52,19 @@ class RunReader:
             raise UsageError(f"{self.paths.root}: the run has not begun yet: its device is still being brought up")
         return found
 
+    @property
+    def environment(self) -> Environment | None:
+        """What its verdicts are found with."""
+        found = self.info.environment
+        return None if found is None else Environment.model_validate(found)
+
     def exports(self) -> Exports:
         """The writer of its readable files."""
         return Exports(self.paths, self.folder.store, self.info)
 
     def fold(self) -> Folded:
         """The same fold as the engine's: in order, up to the first trial that is still open."""
-        population = Population(RunConfig.model_validate(self.info.config).places)
+        population = Population(RunConfig.model_validate(self.info.config).places, resolution_of(self.environment))
         outcomes: list[Outcome] = []
         for trial, light in self.folder.store.trials():
             if trial != len(outcomes) or light.outcome is None:
@@ -73,13 +79,14 @@ class RunReader:
         """The run as a person sees it."""
         info, folded = self.info, self.fold()
         places = {elite.outcome.trial: elite.place for elite in folded.elites}
-        store = self.folder.store
+        store, environment, firsts = self.folder.store, self.environment, self._firsts(folded.outcomes)
         return RunRows(
             name=info.name,
             folder=str(self.paths.root),
             task=str(info.task.get("name", "")),
             generator=str(info.config.get("generator", "")),
-            device=str((info.environment or {}).get("device", "")),
+            device=environment.device if environment else "",
+            modelled=firsts.modelled,
             created=info.created,
             version=info.version,
             budget=int(info.config.get("trials", 0)),
@@ -90,9 +97,16 @@ class RunReader:
             baselines=info.baselines,
             baseline_us=info.baseline_us,
             baseline_problems=info.baseline_problems,
-            elites=tuple(elite_row(elite, self.stored.verdict_of(elite.outcome.trial)) for elite in folded.elites),
-            trials=tuple(trial_row(outcome, places.get(outcome.trial)) for outcome in folded.outcomes) if with_trials else (),
+            elites=tuple(elite_row(elite, self.stored.verdict_of(elite.outcome.trial), firsts) for elite in folded.elites),
+            trials=tuple(trial_row(outcome, places.get(outcome.trial), firsts) for outcome in folded.outcomes) if with_trials else (),
         )
+
+    def _firsts(self, outcomes: list[Outcome]) -> Firsts:
+        environment = self.environment
+        firsts = Firsts(environment is not None and environment.is_modelled)
+        for outcome in outcomes:
+            firsts.tell(outcome)
+        return firsts
 
     def trial(self, number: int) -> TrialDetail:
         """One trial whole; raises UsageError for one that is not settled."""
@@ -103,11 +117,12 @@ class RunReader:
         proposal, first, again = stored.proposal_of(number), stored.first_verdict_of(number), stored.second_verdict_of(number)
         assert proposal is not None and first is not None
         places = {elite.outcome.trial: elite.place for elite in folded.elites}
+        firsts = self._firsts(folded.outcomes)
         target = Task.model_validate(self.info.task).target
         rows = [verdict_row(item, name_of(proposal.label, number), proposal.tunables, target) if item else None for item in (first, again)]
         assert rows[0] is not None
         usages = [reply.usage for reply in stored.replies_of(number)]
-        return trial_detail(trial_row(folded.outcomes[number], places.get(number)), proposal, usages, rows[0], rows[1])
+        return trial_detail(trial_row(folded.outcomes[number], places.get(number), firsts), proposal, usages, rows[0], rows[1])
 
 
 def rebuild(paths: RunPaths) -> int:

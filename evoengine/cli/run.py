@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from evoengine.cli.device_option import CHECK_HELP, DEVICE_HELP
 from evoengine.cli.run_argument import RUNS_DIR
-
-if TYPE_CHECKING:
-    from evoengine.wiring import Choice
 
 
 class GeneratorChoice(StrEnum):
@@ -37,7 +35,8 @@ def run(
         str | None,
         typer.Option(metavar="USD/USD", help="A million prompt and completion tokens of the model, e.g. 2/8; known for OpenAI's."),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cuda or cuda:N.")] = "auto",
+    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
+    check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
     kernel: Annotated[list[str] | None, typer.Option(metavar="FILE", help="A starting kernel in place of the task's; repeatable.")] = None,
     in_flight: Annotated[int | None, typer.Option(min=1, help="Trials under way at once.")] = None,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
@@ -59,6 +58,7 @@ def run(
         generator=generator.value if generator else None,
         model=model,
         device=device,
+        checks=check,
         kernels=kernel or [],
         in_flight=in_flight,
         cost_cap_usd=cost_cap,
@@ -66,8 +66,6 @@ def run(
         replay_from=find_run(replay_from, runs_dir).root if replay_from else None,
         environ=os.environ,
     )
-    if wiring.find_device(choice.config.device) is None:
-        raise typer.Exit(_compile_only(choice, json))
     paths = wiring.new_run_paths(runs_dir, name, choice.task)
     raise typer.Exit(search(paths, lambda observe, stop, drop: wiring.start_run(choice, paths, observe, stop, drop), json))
 
@@ -79,11 +77,3 @@ def _price(text: str) -> tuple[float, float]:
     if not match:
         raise UsageError(f"expected --price USD/USD, for a million prompt and a million completion tokens, got {text!r}, e.g. --price 2/8")
     return float(match[1]), float(match[2])
-
-
-def _compile_only(choice: Choice, as_json: bool) -> int:
-    from evoengine import candidate
-    from evoengine.cli.without_gpu import compile_and_report
-
-    kernels = [(seed.label, candidate.parse(seed.source or "", seed.label)) for seed in choice.seeds]
-    return compile_and_report(choice.task, choice.task_path, kernels, as_json)

@@ -1,4 +1,8 @@
-"""From a candidate to what a device can run: bound plans, cubins, resources, and refusals on the way."""
+"""From a candidate to what a device can run: bound plans, code, resources, and refusals on the way.
+
+A GPU runs the cubins of NVRTC. The emulator runs the PTX of clang; there NVRTC, where it is
+installed, is the gate: what it refuses is refused, and it tells registers and spills.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +55,13 @@ class Refused(Exception):  # noqa: N818 - a finding about a candidate, not a fau
 class Builder:
     """Compiles candidates of one task."""
 
-    def __init__(self, task: Task, pool: CompilePool) -> None:
+    def __init__(self, task: Task, pool: CompilePool | None, front: CompilePool | None = None) -> None:
+        """`pool` makes cubins, `front` the emulator's PTX; without a pool nobody tells resources, without a front there is no emulator."""
+        if pool is None and front is None:
+            raise ValueError("a builder needs a compiler")
         self.task = task
         self.pool = pool
+        self.front = front
         self._under_way: set[asyncio.Task[CompileResult]] = set()
 
     async def build(self, candidate: Candidate, limits: DeviceLimits, progress: Progress) -> Build:
@@ -63,17 +71,20 @@ class Builder:
         progress("compiling")
         target_plans, problem = self._target_plans(candidate)
         target = self.task.target if target_plans and self.task.target and self.task.target.arch != limits.arch else None
-        device_tasks = self._begin(candidate, plans, limits.arch)
-        target_tasks = self._begin(candidate, target_plans, target.arch) if target else {}
+        device_tasks = self._begin(self.pool, candidate, plans, limits.arch)
+        target_tasks = self._begin(self.pool, candidate, target_plans, target.arch) if target else {}
+        front_tasks = self._begin(self.front, candidate, plans, limits.arch)
         device = await self._results(build, device_tasks)
         try:
             target_results = await self._results(Build(build.tier), target_tasks)
         except Refused as refused:
             target_plans, target_results, problem = [], {}, refused.verdict.reason
         self._keep_device_limits(build, plans, device, limits)
-        build.cases = tuple(_compiled(plan, device[plan.specialisation]) for plan in plans)
+        run = await self._results(build, front_tasks) if self.front else device
+        build.cases = tuple(_compiled(plan, run[plan.specialisation], device) for plan in plans)
+        named = device or run  # machine code where there is any: two sources can have the same
         build.code_digest = digest_json(
-            [[device[plan.specialisation].code_digest, plan.model_dump(mode="json", exclude={"macros"})] for plan in plans]
+            [[named[plan.specialisation].code_digest, plan.model_dump(mode="json", exclude={"macros"})] for plan in plans]
         )
         self._report_target(build, target_plans, target_results, problem)
         return build
@@ -97,10 +108,14 @@ class Builder:
         except (CandidateError, IncludeRefused) as error:
             raise Refused(build, Status.rejected, str(error)) from None
 
-    def _begin(self, candidate: Candidate, plans: list[CasePlan], arch: str) -> dict[str, asyncio.Task[CompileResult]]:
-        """The compilation of every specialisation, under way."""
+    def _begin(
+        self, pool: CompilePool | None, candidate: Candidate, plans: list[CasePlan], arch: str
+    ) -> dict[str, asyncio.Task[CompileResult]]:
+        """The compilation of every specialisation by `pool`, under way; none without a pool."""
+        if pool is None:
+            return {}
         units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
-        tasks = {key: asyncio.create_task(self.pool.compile(unit)) for key, unit in units.items()}
+        tasks = {key: asyncio.create_task(pool.compile(unit)) for key, unit in units.items()}
         for task in tasks.values():
             self._under_way.add(task)
             task.add_done_callback(self._done)
@@ -121,7 +136,7 @@ class Builder:
         try:
             for key, task in tasks.items():
                 results[key] = await task
-                _refuse_failed(build, results[key])
+                _refuse_failed(build, results[key], gated=bool(build.resources))
         except asyncio.CancelledError:
             for task in tasks.values():
                 task.cancel()
@@ -152,6 +167,8 @@ class Builder:
             return [], str(error)
 
     def _keep_device_limits(self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], limits: DeviceLimits) -> None:
+        if not results:
+            return
         build.resources = resources_of(plans, results)
         for plan in plans:
             result = results[plan.specialisation]
@@ -164,7 +181,7 @@ class Builder:
                 raise Refused(build, Status.over_limits, reason)
         _check_registers(build, plans, results)
         for result in results.values():
-            _check_lasting(build, Path(result.cubin_path).read_bytes())
+            _check_lasting(build, Path(result.code_path).read_bytes())
 
     def _report_target(self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], problem: str) -> None:
         target = self.task.target
@@ -196,13 +213,19 @@ def resources_of(plans: list[CasePlan], results: dict[str, CompileResult]) -> tu
     return tuple(item.model_copy(update={"dynamic_shared_bytes": dynamic}) for item, dynamic in found.items())
 
 
-def _compiled(plan: CasePlan, result: CompileResult) -> CompiledCase:
-    return CompiledCase(plan=plan, cubin=str(result.cubin_path), functions=result.functions)
+def _compiled(plan: CasePlan, run: CompileResult, device: dict[str, CompileResult]) -> CompiledCase:
+    """What the device runs, with the resources that NVRTC tells of it."""
+    resources = device[plan.specialisation].resources if device else ()
+    return CompiledCase(plan=plan, code_path=run.code_path, functions=run.functions, resources=resources)
 
 
-def _refuse_failed(build: Build, result: CompileResult) -> None:
+def _refuse_failed(build: Build, result: CompileResult, gated: bool) -> None:
+    """`gated`: NVRTC has compiled this source, so whatever clang and our headers make of it is their fault."""
     if result.status == "ok":
         return
+    if result.status == "unsupported" or gated:
+        reason = result.log.strip() or f"the emulator's compiler ended with {result.status}"
+        raise Refused(build, Status.unsupported, reason if result.status == "unsupported" else f"not for the emulator: {reason}", result.log)
     if result.status == "refused":
         raise Refused(build, Status.rejected, result.log)
     if result.status == "timeout":

@@ -5,28 +5,42 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from typing import Any
 
-from evoengine.arch import DEFAULT_ARCH, limits_of, limits_of_arch
+from evoengine.arch import limits_of
 from evoengine.candidate import Candidate
-from evoengine.errors import DeviceError, TaskError
+from evoengine.errors import DeviceError, TaskError, ToolchainError
 from evoengine.evaluate.build import Build, Builder, Refused
 from evoengine.evaluate.compile.pool import CompilePool
-from evoengine.records import CaseTiming, Environment, Interval, Status, Verdict
-from evoengine.seams import Device, Job, Progress, Report
-from evoengine.statistics import geomean, latency_interval, ratio_interval
+from evoengine.evaluate.scores import verdict_of
+from evoengine.records import Environment, Verdict
+from evoengine.seams import Device, Job, Progress
 from evoengine.task import Task
 
 
 class LocalExecutor:
     """Compiles candidates on this machine's cores and has `device` judge them."""
 
-    def __init__(self, task: Task, task_path: str, pool: CompilePool, device: Device, baselines: Mapping[str, str] | None = None) -> None:
-        """`baselines` names the one to time against for each case; without it, the fastest is found at the start."""
+    def __init__(
+        self,
+        task: Task,
+        task_path: str,
+        pool: CompilePool,
+        device: Device,
+        baselines: Mapping[str, str] | None = None,
+        front: CompilePool | None = None,
+    ) -> None:
+        """`baselines` names the one to time against for each case; without it, the fastest is found at the start.
+
+        `front` compiles for an emulator, which times nothing and so needs no baselines, and can do without `pool`.
+        """
         self.task = task
         self.task_path = task_path
         self.pool = pool
         self.device = device
-        self.builder = Builder(task, pool)
+        self.front = front
+        self.builder = Builder(task, pool, front)
+        self.notices: list[str] = []  # what is done without, for the user to know
         self._environment: Environment | None = None
         self._baselines: dict[str, str] = dict(baselines or {})
         self.baseline_times: dict[str, dict[str, float]] = {}
@@ -35,26 +49,43 @@ class LocalExecutor:
     async def start(self) -> tuple[Environment, dict[str, str]]:
         """Brings up compilers and device, and times every baseline once.
 
-        Raises TaskError where no baseline works, DeviceError and WorkerError from the device.
+        Raises TaskError where no baseline works, ToolchainError, DeviceError and WorkerError.
         """
-        versions = {"nvrtc": await self.pool.start()}
+        versions = await self._start_compilers()
         environment = await self._start_both()
         self._environment = environment.model_copy(update={"versions": {**environment.versions, **versions}})
-        if not self._baselines:
+        if not self._baselines and not environment.is_modelled:
             await self._find_baselines(environment)
         return self._environment, dict(self._baselines)
 
+    async def _start_compilers(self) -> dict[str, str]:
+        """Their versions. An emulator needs clang, but NVRTC is only its gate."""
+        if self.front is None:
+            return {"nvrtc": await self.pool.start()}
+        try:
+            versions = {"clang": await self.front.start()}
+        except ToolchainError as error:
+            raise DeviceError(f"the emulator has no compiler: {error}") from None
+        try:
+            versions["nvrtc"] = await self.pool.start()
+        except ToolchainError as error:
+            self.builder.pool = None
+            self.notices.append(f"kernels are compiled by clang alone, and nobody tells their registers and spills: {error}")
+        return versions
+
     async def _start_both(self) -> Environment:
         """Device and compilers at once; when one fails, the other is not left behind half started."""
-        tasks = (asyncio.create_task(self.device.start(self.task, self.task_path)), asyncio.create_task(self.pool.warm()))
+        starting = asyncio.create_task(self.device.start(self.task, self.task_path))
+        pools = [pool for pool in (self.builder.pool, self.front) if pool is not None]
+        tasks: list[asyncio.Task[Any]] = [starting, *(asyncio.create_task(pool.warm()) for pool in pools)]
         try:
-            environment, _ = await asyncio.gather(*tasks)
+            await asyncio.gather(*tasks)
         except BaseException:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
-        return environment
+        return starting.result()
 
     async def _find_baselines(self, environment: Environment) -> None:
         report = await self.device.run(Job(cases=(), tier=""), lambda _: None)
@@ -75,9 +106,9 @@ class LocalExecutor:
         except Refused as refused:
             return self._finish(refused.verdict, started, refused.build)
         compiled = time.monotonic()
-        job = Job(cases=build.cases, tier=candidate.plan.precision, baselines=self._baselines)
+        job = Job(cases=build.cases, tier=candidate.plan.precision, baselines=self._baselines, checked=not fresh)
         report = await self.device.run(job, progress, fresh)
-        verdict = _verdict_of(report, self.task, candidate.plan.precision)
+        verdict = verdict_of(report, self.task, candidate.plan.precision)
         return self._finish(verdict, started, build, {"compile": compiled - started, **report.phases_s})
 
     async def close(self) -> None:
@@ -85,6 +116,8 @@ class LocalExecutor:
         await self.builder.close()
         await self.device.close()
         await self.pool.close()
+        if self.front is not None:
+            await self.front.close()
 
     def _finish(self, verdict: Verdict, started: float, build: Build, phases_s: dict[str, float] | None = None) -> Verdict:
         return verdict.model_copy(
@@ -97,44 +130,3 @@ class LocalExecutor:
                 "phases_s": {**(phases_s or {}), "total": time.monotonic() - started},
             }
         )
-
-
-class CompileOnly:
-    """Compiles candidates for the task's target where there is no device to run them."""
-
-    def __init__(self, task: Task, pool: CompilePool) -> None:
-        self._limits = limits_of_arch(task.target.arch if task.target else DEFAULT_ARCH)
-        self._builder = Builder(task, pool)
-
-    async def evaluate(self, candidate: Candidate, progress: Progress) -> Verdict:
-        """Status `correct` with resources when it compiled, else why it did not."""
-        try:
-            build = await self._builder.build(candidate, self._limits, progress)
-        except Refused as refused:
-            return refused.verdict.model_copy(update={"resources": refused.build.resources, "tier": refused.build.tier})
-        reason = f"compiled for {self._limits.arch}, not run"
-        return Verdict(
-            status=Status.correct, reason=reason, tier=build.tier, resources=build.resources, target_exceeds=build.target_exceeds
-        )
-
-
-def _verdict_of(report: Report, task: Task, tier: str) -> Verdict:
-    score, latency = score_of(task, report.timings) if report.status is Status.correct else (None, None)
-    return Verdict(
-        status=report.status,
-        reason=report.reason or "correct on every case",
-        detail=report.detail,
-        tier=tier,
-        score=score,
-        latency_us=latency,
-        checks=report.checks,
-        timings=report.timings,
-    )
-
-
-def score_of(task: Task, timings: tuple[CaseTiming, ...]) -> tuple[Interval, Interval]:
-    """The objective's ratio to the baseline and its time per call, with their intervals."""
-    cold = task.objective.cache == "cold"
-    chosen = [timing for timing in timings if timing.case in task.objective.cases]
-    score = geomean(ratio_interval(timing, cold) for timing in chosen)
-    return score, geomean(latency_interval(timing, cold) for timing in chosen)

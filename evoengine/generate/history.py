@@ -15,12 +15,13 @@ from evoengine.arch import limits_of
 from evoengine.candidate import Candidate
 from evoengine.errors import CandidateError
 from evoengine.plan import CasePlan
-from evoengine.records import Elite, KernelResources, Status, Verdict
+from evoengine.records import CaseModel, Elite, KernelResources, Status, Verdict
 from evoengine.seams import Request, Specimen
 from evoengine.task import Task
 
 MAX_REASON = 300  # characters
 MAX_DETAIL = 900  # characters: a compiler's first few errors
+MAX_BOUNDS = 4  # of a modelled time
 MAX_TOLD = 8  # trials in the section on what was learnt
 
 _WHOLE_NUMBER = re.compile(r"(?<![\w.])(?<!\de[-+])\d+(?:\.0+)?(?![\w.])")
@@ -154,7 +155,7 @@ def _parsed(specimen: Specimen) -> Candidate | None:
 
 
 def _times(verdict: Verdict) -> list[str]:
-    lines = []
+    lines = [_modelled(model) for model in verdict.modelled]
     for timing in verdict.timings:
         latency, ratio = statistics.latency_interval(timing), statistics.ratio_interval(timing)
         line = f"{timing.case}: {latency.value:.2f} us [{latency.low:.2f}, {latency.high:.2f}], {1 / ratio.value:.3f}x of {timing.baseline}"
@@ -162,6 +163,16 @@ def _times(verdict: Verdict) -> list[str]:
             line += f"; {statistics.latency_interval(timing, cold=True).value:.2f} us with a flushed L2"
         lines.append(line)
     return lines
+
+
+def _modelled(model: CaseModel) -> str:
+    """The modelled time of a case with its bounds, the largest first: they say what to work on."""
+    lines = []
+    for launch in model.launches:
+        bounds = sorted(launch.bounds_us.items(), key=lambda bound: -bound[1])[:MAX_BOUNDS]
+        told = ", ".join(f"{name} {us:.3g}" for name, us in bounds)
+        lines.append(f"{launch.kernel} {launch.us:.2f} us, limited by {launch.limiter} (alone: {told})")
+    return f"{model.case}: {model.us:.2f} us modelled, not measured: {'; '.join(lines)}"
 
 
 def _resources(item: KernelResources) -> str:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from evoengine.digest import digest_json
-from evoengine.records import Elite, Interval, Outcome, Status
+from evoengine.records import Elite, Environment, Interval, Outcome, Status
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,14 @@ class _Holder:
         return self.score.value, self.outcome.trial
 
 
+MODEL_RESOLUTION = 0.01  # modelled times that differ by less are taken as equal: published models are 5 to 17 % off
+
+
+def resolution_of(environment: Environment | None) -> float:
+    """The share by which a newcomer must be better than an elite, beyond the noise of both: 0 where times are measured."""
+    return MODEL_RESOLUTION if environment is not None and environment.is_modelled else 0.0
+
+
 class Population:
     """A fold over settled trials in the order of their numbers; the same outcomes give the same elites.
 
@@ -34,10 +42,12 @@ class Population:
     second place, nor does a lucky measurement of it improve the first one's score.
     """
 
-    def __init__(self, places: int = 3) -> None:
+    def __init__(self, places: int = 3, resolution: float = 0.0) -> None:
+        """`resolution` is the share of a score below which a difference counts for nothing."""
         if places < 1:
             raise ValueError(f"places must be >= 1, got {places!r}")
         self._places = places
+        self._resolution = resolution
         self._tiers: dict[str, list[_Holder]] = {}
 
     def would_take_place(self, outcome: Outcome) -> bool:
@@ -76,7 +86,10 @@ class Population:
         holders = self._tiers.get(outcome.tier, [])
         if any(_identity(holder.outcome) == _identity(outcome) for holder in holders):
             return None
-        return _Holder(score, outcome) if len(holders) < self._places or beats(score, holders[-1].score) else None
+        return _Holder(score, outcome) if len(holders) < self._places or self._beats(score, holders[-1].score) else None
+
+    def _beats(self, newcomer: Interval, holder: Interval) -> bool:
+        return beats(newcomer, holder) and holder.value - newcomer.value > self._resolution * holder.value
 
 
 def beats(newcomer: Interval, holder: Interval) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
 from evoengine.records import Elite, Status, Usage
-from evoengine.report.derive import VerdictOf, elite_row
+from evoengine.report.derive import MEASURED, Firsts, VerdictOf, elite_row
 from evoengine.report.rows import EliteRow
 
 NOTICES_KEPT = 3  # on the screen; all of them are printed by the plain view
@@ -62,6 +62,7 @@ class Board:
         self._counts: dict[Status, int] = {}
         self._elites: tuple[Elite, ...] = ()
         self._rows: dict[int, EliteRow] = {}  # by trial
+        self.firsts = MEASURED
         self._doing: dict[int, Doing] = {}
         self._spent = Usage()
         self._notices: deque[str] = deque(maxlen=NOTICES_KEPT)
@@ -95,6 +96,7 @@ class Board:
     def _tell(self, event: Event) -> None:
         if isinstance(event, RunStarted):
             self._started = event
+            self.firsts = Firsts(event.environment.is_modelled)
             self._times.append(self._clock())
         elif isinstance(event, TrialMoved):
             self._doing[event.trial] = Doing(event.trial, event.step, event.label, self._clock())
@@ -116,8 +118,9 @@ class Board:
         if not self.is_restored(outcome.trial):
             self._times.append(self._clock())
         self._elites = event.elites
+        self.firsts.tell(outcome)
         held = {elite.outcome.trial: elite for elite in event.elites}
-        self._rows = {trial: self._rows.get(trial) or elite_row(elite, self._verdict_of(trial)) for trial, elite in held.items()}
+        self._rows = {trial: self._rows.get(trial) or elite_row(elite, self._verdict_of(trial), self.firsts) for trial, elite in held.items()}
 
     def _left_s(self) -> float | None:
         if self._started is None or len(self._times) < 2:

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from evoengine.records import CaseCheck, CaseTiming, Elite, Interval, KernelResources, Outcome, Proposal, Status, Usage, Verdict
-from evoengine.report.rows import CaseRow, CompiledRow, EliteRow, ResourceRow, TrialDetail, TrialRow, VerdictRow
+from evoengine.records import (
+    CaseCheck,
+    CaseModel,
+    CaseTiming,
+    Elite,
+    Interval,
+    KernelResources,
+    Outcome,
+    Proposal,
+    Usage,
+    Verdict,
+)
+from evoengine.report.rows import CaseRow, EliteRow, ResourceRow, TrialDetail, TrialRow, VerdictRow
 from evoengine.statistics import latency_interval, median_interval, ratio_interval
 from evoengine.task import Target
 
@@ -19,7 +30,34 @@ def speedup_of(score: Interval | None) -> Interval | None:
     return Interval(value=1 / score.value, low=1 / score.high, high=1 / score.low)
 
 
-def elite_row(elite: Elite, verdict: Verdict | None) -> EliteRow:
+def speedup_of_verdict(verdict: Verdict) -> Interval | None:
+    """The same for a verdict: none where its score is a modelled time."""
+    return None if verdict.is_modelled else speedup_of(verdict.score)
+
+
+class Firsts:
+    """The modelled times of the first correct trial of each tier: what later ones are compared with. A fold over outcomes."""
+
+    def __init__(self, modelled: bool) -> None:
+        """`modelled`: whether the run's times are; measured ones are compared with a baseline instead."""
+        self.modelled = modelled
+        self._us: dict[str, float] = {}
+
+    def tell(self, outcome: Outcome) -> None:
+        """A settled trial, in the order of numbers."""
+        if outcome.latency_us:
+            self._us.setdefault(outcome.tier, outcome.latency_us.value)
+
+    def ratio(self, outcome: Outcome) -> float | None:
+        """How many times shorter the modelled time of `outcome` is; None without one."""
+        first = self._us.get(outcome.tier)
+        return first / outcome.latency_us.value if self.modelled and first and outcome.latency_us else None
+
+
+MEASURED = Firsts(modelled=False)
+
+
+def elite_row(elite: Elite, verdict: Verdict | None, firsts: Firsts = MEASURED) -> EliteRow:
     """A place with what its verdict says about the machine code."""
     outcome = elite.outcome
     here = on_device(verdict) if verdict else []
@@ -30,15 +68,18 @@ def elite_row(elite: Elite, verdict: Verdict | None) -> EliteRow:
         name=name_of(outcome.label, outcome.trial),
         operator=outcome.operator,
         tunables=outcome.tunables,
-        speedup=speedup_of(outcome.score),
+        speedup=None if firsts.modelled else speedup_of(outcome.score),
         latency_us=outcome.latency_us,
+        modelled=firsts.modelled,
+        vs_first=firsts.ratio(outcome),
+        limiter=verdict.modelled[0].limiter if verdict and verdict.modelled else "",
         registers=max((item.registers for item in here), default=None),
         shared_bytes=max((item.static_shared_bytes + item.dynamic_shared_bytes for item in here), default=None),
         keeps_target=not verdict.target_exceeds if verdict else None,
     )
 
 
-def trial_row(outcome: Outcome, place: int | None = None) -> TrialRow:
+def trial_row(outcome: Outcome, place: int | None = None, firsts: Firsts = MEASURED) -> TrialRow:
     """A settled trial; `place` is the one that it holds now."""
     return TrialRow(
         trial=outcome.trial,
@@ -48,8 +89,10 @@ def trial_row(outcome: Outcome, place: int | None = None) -> TrialRow:
         tunables=outcome.tunables,
         status=outcome.status,
         tier=outcome.tier,
-        speedup=speedup_of(outcome.score),
+        speedup=None if firsts.modelled else speedup_of(outcome.score),
         latency_us=outcome.latency_us,
+        modelled=firsts.modelled,
+        vs_first=firsts.ratio(outcome),
         place=place,
         reason=outcome.reason,
     )
@@ -75,8 +118,9 @@ def verdict_row(verdict: Verdict, name: str, tunables: dict[str, int], target: T
         detail=verdict.detail,
         tier=verdict.tier,
         tunables=tunables,
-        speedup=speedup_of(verdict.score),
+        speedup=speedup_of_verdict(verdict),
         latency_us=verdict.latency_us,
+        modelled=verdict.is_modelled,
         cases=case_rows(verdict),
         resources=resource_rows(verdict.resources, target),
         target_exceeds=verdict.target_exceeds,
@@ -93,12 +137,14 @@ def case_rows(verdict: Verdict) -> tuple[CaseRow, ...]:
         if check.case not in checks or not check.ok:
             checks[check.case] = check
     timings = {timing.case: timing for timing in verdict.timings}
-    return tuple(_case_row(case, checks.get(case), timings.get(case)) for case in {**checks, **timings})
+    models = {model.case: model for model in verdict.modelled}
+    return tuple(_case_row(case, checks.get(case), timings.get(case), models.get(case)) for case in {**checks, **timings, **models})
 
 
-def _case_row(case: str, check: CaseCheck | None, timing: CaseTiming | None) -> CaseRow:
+def _case_row(case: str, check: CaseCheck | None, timing: CaseTiming | None, model: CaseModel | None) -> CaseRow:
     worst = check.worst if check and check.sets else None
     cold = timing.cold if timing else None
+    checked = check.checked if check else None
     return CaseRow(
         case=case,
         hidden=check.hidden if check else False,
@@ -120,7 +166,23 @@ def _case_row(case: str, check: CaseCheck | None, timing: CaseTiming | None) -> 
         cold_us=latency_interval(timing, cold=True) if timing and cold else None,
         cold_baseline_us=median_interval(cold.baseline_us) if cold else None,
         cold_speedup=speedup_of(ratio_interval(timing, cold=True)) if timing and cold else None,
+        modelled_us=model.us if model else None,
+        limiter=model.limiter if model else "",
+        bounds_us=_bounds_us(model) if model else {},
+        checked_for=checked.checks if checked else (),
+        checked_blocks=checked.blocks if checked else 0,
+        total_blocks=checked.total_blocks if checked else 0,
+        findings=checked.findings if checked else (),
     )
+
+
+def _bounds_us(model: CaseModel) -> dict[str, float]:
+    """Each bound over all launches, the largest first."""
+    sums: dict[str, float] = {}
+    for launch in model.launches:
+        for name, us in launch.bounds_us.items():
+            sums[name] = sums.get(name, 0.0) + us
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
 def resource_rows(found: Iterable[KernelResources], target: Target | None) -> tuple[ResourceRow, ...]:
@@ -136,21 +198,6 @@ def resource_rows(found: Iterable[KernelResources], target: Target | None) -> tu
         if row not in rows:
             rows.append(row)
     return tuple(rows)
-
-
-def compiled_row(name: str, tier: str, verdict: Verdict, target: Target | None) -> CompiledRow:
-    """One verdict of compiling alone: `correct` means compiled there, and is not shown as more."""
-    compiled = verdict.status is Status.correct
-    return CompiledRow(
-        name=name,
-        tier=tier,
-        compiled=compiled,
-        status=None if compiled else verdict.status,
-        reason="" if compiled else verdict.reason,
-        detail=verdict.detail,
-        resources=resource_rows(verdict.resources, target),
-        target_exceeds=verdict.target_exceeds,
-    )
 
 
 def trial_detail(row: TrialRow, proposal: Proposal, replies: Iterable[Usage], first: VerdictRow, again: VerdictRow | None) -> TrialDetail:

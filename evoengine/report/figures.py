@@ -15,6 +15,11 @@ def speedup(interval: Interval | None) -> str:
     return f"{interval.value:.2f}x [{interval.low:.2f}, {interval.high:.2f}]" if interval else "-"
 
 
+def vs_first(ratio: float | None) -> str:
+    """`1.23x` of the first correct trial's modelled time; a dash without one."""
+    return f"{ratio:.2f}x" if ratio else "-"
+
+
 def micros(interval: Interval | None) -> str:
     """A time in microseconds with four digits, without its unit."""
     return _four_digits(interval.value) if interval else "-"

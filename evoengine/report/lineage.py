@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evoengine.records import Frozen, Interval, Proposal, Status
-from evoengine.report.derive import VerdictOf, name_of, speedup_of
+from evoengine.report.derive import VerdictOf, name_of, speedup_of_verdict
 
 
 class Ancestor(Frozen):
@@ -19,6 +19,7 @@ class Ancestor(Frozen):
     status: Status | None
     score: Interval | None
     speedup: Interval | None
+    modelled_us: Interval | None  # where times are modelled
     insight: str
 
 
@@ -40,7 +41,8 @@ def lineage(trial: int, proposal_of: Callable[[int], Proposal | None], verdict_o
             tunables=proposal.tunables,
             status=verdict.status if verdict else None,
             score=verdict.score if verdict else None,
-            speedup=speedup_of(verdict.score) if verdict else None,
+            speedup=speedup_of_verdict(verdict) if verdict else None,
+            modelled_us=verdict.latency_us if verdict and verdict.is_modelled else None,
             insight=proposal.insight,
         )
         waiting += proposal.parents

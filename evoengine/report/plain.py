@@ -45,7 +45,7 @@ class PlainView:
         self._write_line(" ".join(figures.printable(text).split("\n")))
 
     def _settled(self, event: TrialSettled) -> str:
-        now, row = self._board.snapshot(), trial_row(event.outcome, event.took_place)
+        now, row = self._board.snapshot(), trial_row(event.outcome, event.took_place, self._board.firsts)
         left = f", {figures.duration(now.left_s)} left" if now.left_s is not None else ""
         return f"[{row.trial + 1}/{now.budget}{left}]  {_words(row)}"
 
@@ -58,6 +58,8 @@ def _words(row: TrialRow) -> str:
     words = [row.status.value]
     if row.speedup:
         words += [figures.speedup(row.speedup), f"{figures.micros(row.latency_us)} us"]
+    elif row.modelled and row.latency_us:
+        words.append(f"{figures.vs_first(row.vs_first)} the first seed, {figures.micros(row.latency_us)} us (modelled)")
     words += [row.name, figures.tunables(row.tunables)]
     if row.place:
         words.append(f"takes place {row.place} of {row.tier}")

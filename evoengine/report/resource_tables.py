@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import Group, RenderableType
 from rich.text import Text
 
 from evoengine.report import figures
 from evoengine.report.fitted import Column, FittedTable, figure, words
-from evoengine.report.rows import CompiledRow, ResourceRow
+from evoengine.report.rows import ResourceRow
 
 _UNITS = "shared memory in KiB, local memory and spills in bytes"
 _TAKES = (
@@ -32,24 +31,11 @@ def resources_table(rows: Iterable[ResourceRow]) -> FittedTable:
     return table
 
 
-def compiled_table(rows: Iterable[CompiledRow]) -> RenderableType:
-    """What can be said without a device: a line for each kernel function, and why others did not compile."""
-    table = FittedTable([words("file"), words("kernel"), *_TAKES], f"compiled, not run ({_UNITS})")
-    notes: list[Text] = []
-    for row in rows:
-        if not row.compiled:
-            notes.append(Text(figures.printable(f"{row.name}: {row.status}: {row.reason}"), style="red"))
-        for item in row.resources if row.compiled else ():
-            table.add(row.name, item.kernel, *_cells(item))
-        notes += over_target(row.resources, row.target_exceeds, f"{row.name}: ")
-    return Group(table, *notes)
-
-
-def over_target(rows: Iterable[ResourceRow], exceeds: Iterable[str], prefix: str = "") -> list[Text]:
+def over_target(rows: Iterable[ResourceRow], exceeds: Iterable[str]) -> list[Text]:
     """What the target would not take, in words, where no line of the table says it."""
     if any(row.over for row in rows):
         return []
-    return [Text(figures.printable(f"{prefix}over the target: {item}"), style="yellow") for item in exceeds]
+    return [Text(figures.printable(f"over the target: {item}"), style="yellow") for item in exceeds]
 
 
 def _cells(row: ResourceRow) -> list[str | Text]:

@@ -27,6 +27,9 @@ class EliteRow(Frozen):
     tunables: dict[str, int]
     speedup: Interval | None
     latency_us: Interval | None
+    modelled: bool = False  # whether latency_us is modelled; then there is no speed-up
+    vs_first: float | None = None  # of modelled times: the first correct trial of the tier / this one
+    limiter: str = ""  # what the modelled time of the first timed case is limited by
     registers: int | None  # the most that one of its kernels takes on the device
     shared_bytes: int | None  # static and dynamic of one block, the most over its kernels
     keeps_target: bool | None
@@ -44,6 +47,8 @@ class TrialRow(Frozen):
     tier: str
     speedup: Interval | None
     latency_us: Interval | None
+    modelled: bool = False
+    vs_first: float | None = None
     place: int | None  # that it holds now
     reason: str
 
@@ -71,6 +76,13 @@ class CaseRow(Frozen):
     cold_us: Interval | None
     cold_baseline_us: Interval | None
     cold_speedup: Interval | None
+    modelled_us: float | None = None  # in place of all times above
+    limiter: str = ""
+    bounds_us: dict[str, float] = {}  # what each part of the modelled device would take alone, over all launches
+    checked_for: tuple[str, ...] = ()  # what checked mode looked for; empty: it did not run
+    checked_blocks: int = 0
+    total_blocks: int = 0
+    findings: tuple[str, ...] = ()
 
 
 class ResourceRow(Frozen):
@@ -111,6 +123,7 @@ class VerdictRow(Frozen):
     tunables: dict[str, int]
     speedup: Interval | None
     latency_us: Interval | None
+    modelled: bool = False
     cases: tuple[CaseRow, ...]
     resources: tuple[ResourceRow, ...]
     target_exceeds: tuple[str, ...]
@@ -140,6 +153,7 @@ class RunRows(Frozen):
     task: str
     generator: str
     device: str
+    modelled: bool = False  # whether its times are modelled
     created: str
     version: str
     budget: int
@@ -152,19 +166,6 @@ class RunRows(Frozen):
     baseline_problems: dict[str, str]  # baseline -> why it does not work here
     elites: tuple[EliteRow, ...]
     trials: tuple[TrialRow, ...]
-
-
-class CompiledRow(Frozen):
-    """One kernel on a machine that cannot run it. `compiled` says nothing about its results."""
-
-    name: str
-    tier: str
-    compiled: bool
-    status: Status | None  # of a kernel that did not compile
-    reason: str
-    detail: str
-    resources: tuple[ResourceRow, ...]
-    target_exceeds: tuple[str, ...]
 
 
 class TaskRow(Frozen):

@@ -15,7 +15,15 @@ from evoengine.report.fitted import Column, FittedTable, figure, words
 from evoengine.report.resource_tables import over_target, resources_table
 from evoengine.report.rows import CaseRow, EliteRow, Finding, RunRows, TaskRow, TrialDetail, TrialRow, VerdictRow
 
-STYLES = {Status.correct: "green", Status.wrong_result: "yellow", Status.unstable: "yellow", Status.rejected: "dim"}  # all others: red
+STYLES = {  # all others: red
+    Status.correct: "green",
+    Status.wrong_result: "yellow",
+    Status.unstable: "yellow",
+    Status.unsupported: "yellow",  # a lack of ours
+    Status.rejected: "dim",
+}
+MOST_BOUNDS = 4  # that a line shows; the JSON has all
+MODELLED = "times are modelled, not measured: no speed-up against a library follows from them"
 
 
 def status_style(status: Status) -> str:
@@ -24,19 +32,15 @@ def status_style(status: Status) -> str:
 
 
 def elites_table(rows: Sequence[EliteRow], title: str | None = "elites") -> RenderableType:
-    """The holders of places: tier, place, trial, name, tunables, speed-up with interval, latency, registers."""
+    """The holders of places: tier, place, trial, name, tunables, speed-up with interval, latency, registers.
+
+    Where times are modelled: against the first seed, the modelled time and what limits it.
+    """
     if not rows:
         return Text("no elites yet: no correct kernel has a time", style="dim")
-    columns = [
-        Column("tier"),
-        figure("#"),
-        figure("trial"),
-        words("name"),
-        words("tunables"),
-        Column("speed-up"),
-        figure("us"),
-        figure("regs"),
-    ]
+    modelled = any(row.modelled for row in rows)
+    times = [figure("vs first seed"), figure("modelled us"), words("limited by")] if modelled else [Column("speed-up"), figure("us")]
+    columns = [Column("tier"), figure("#"), figure("trial"), words("name"), words("tunables"), *times, figure("regs")]
     table = FittedTable(columns, title)
     for row in rows:
         table.add(
@@ -45,14 +49,18 @@ def elites_table(rows: Sequence[EliteRow], title: str | None = "elites") -> Rend
             str(row.trial),
             row.name,
             figures.tunables(row.tunables),
-            figures.speedup(row.speedup),
-            figures.micros(row.latency_us),
+            *(_modelled_cells(row) if modelled else (figures.speedup(row.speedup), figures.micros(row.latency_us))),
             _registers(row),
             style="bold" if row.place == 1 else "",
         )
-    if not any(row.keeps_target is False for row in rows):
-        return table
-    return Group(table, Text("! exceeds a limit of the task's target", style="dim"))
+    notes = [MODELLED] if modelled else []
+    if any(row.keeps_target is False for row in rows):
+        notes.append("! exceeds a limit of the task's target")
+    return Group(table, *(Text(note, style="dim") for note in notes)) if notes else table
+
+
+def _modelled_cells(row: EliteRow) -> tuple[str, str, str]:
+    return figures.vs_first(row.vs_first), figures.micros(row.latency_us), row.limiter or "-"
 
 
 def _registers(row: EliteRow) -> str:
@@ -62,6 +70,8 @@ def _registers(row: EliteRow) -> str:
 
 def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
     """One line for each trial."""
+    rows = list(rows)
+    modelled = any(row.modelled for row in rows)
     table = FittedTable(
         [
             figure("trial"),
@@ -70,8 +80,8 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
             words("tunables"),
             Column("status"),
             Column("tier", optional=True),
-            figure("speed-up"),
-            figure("us", optional=True),
+            figure("vs first seed" if modelled else "speed-up"),
+            figure("modelled us" if modelled else "us", optional=True),
             figure("#"),
             words("reason"),
         ],
@@ -85,7 +95,7 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
             figures.tunables(row.tunables),
             Text(row.status.value, style=status_style(row.status)),
             row.tier,
-            f"{row.speedup.value:.3f}x" if row.speedup else "-",
+            figures.vs_first(row.vs_first) if modelled else f"{row.speedup.value:.3f}x" if row.speedup else "-",
             figures.micros(row.latency_us),
             "" if row.place is None else str(row.place),
             "" if row.status is Status.correct else row.reason,
@@ -111,7 +121,7 @@ def run_head(rows: RunRows) -> Table:
         "generator": rows.generator,
         "trials": f"{rows.settled} of {rows.budget} settled" + (f"; {rows.ended}" if rows.ended else ""),
         "counts": ", ".join(f"{count} {status}" for status, count in rows.counts.items()) or "none",
-        "baselines": "; ".join(_baselines(rows, case) for case in rows.baselines) or "-",
+        "baselines": "; ".join(_baselines(rows, case) for case in rows.baselines) or (f"none: {MODELLED}" if rows.modelled else "-"),
     }
     if rows.usage.prompt_tokens or rows.usage.completion_tokens:
         facts["spent"] = figures.usage(rows.usage)
@@ -146,8 +156,12 @@ def verdict_report(row: VerdictRow) -> RenderableType:
     parts: list[RenderableType] = [_verdict_head(row)]
     if any(case.ok is not None for case in row.cases):
         parts.append(section(checks_table(row.cases)))
+    if any(case.checked_for for case in row.cases):
+        parts.append(section(followed_table(row.cases)))
     if any(case.hot_us for case in row.cases):
         parts.append(section(timings_table(row.cases)))
+    if any(case.modelled_us for case in row.cases):
+        parts.append(section(modelled_table(row.cases)))
     if row.resources:
         parts.append(section(resources_table(row.resources)))
     parts += over_target(row.resources, row.target_exceeds)
@@ -166,6 +180,8 @@ def _verdict_head(row: VerdictRow) -> Table:
     }
     if row.speedup:
         facts["speed-up"] = f"{figures.speedup(row.speedup)}  ({figures.micros_interval(row.latency_us)} us a call)"
+    if row.modelled:
+        facts["modelled time"] = f"{figures.micros(row.latency_us)} us a call; {MODELLED}"
     if row.phases_s:
         facts["took"] = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in row.phases_s.items())
     if row.environment:
@@ -197,6 +213,27 @@ def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
                 row.worst_set,
                 row.worst_at,
             )
+    return table
+
+
+def followed_table(rows: Iterable[CaseRow]) -> FittedTable:
+    """How much of every case checked mode has followed, and how many findings there were."""
+    table = FittedTable([words("case"), words("looked for"), figure("blocks"), figure("findings")], "checked mode: every access followed")
+    for row in rows:
+        if row.checked_for:
+            blocks = f"all {row.total_blocks}" if row.checked_blocks == row.total_blocks else f"{row.checked_blocks} of {row.total_blocks}"
+            findings = Text(str(len(row.findings)), style="red" if row.findings else "")
+            table.add(f"{row.case}{' (hidden)' if row.hidden else ''}", ", ".join(row.checked_for), blocks, findings)
+    return table
+
+
+def modelled_table(rows: Iterable[CaseRow]) -> FittedTable:
+    """The modelled time of every case that has one, with what would take longest alone."""
+    table = FittedTable([words("case"), figure("modelled us"), Column("limited by"), words("bounds in us")], "modelled times a call")
+    for row in rows:
+        if row.modelled_us is not None:
+            bounds = ", ".join(f"{name} {us:.3g}" for name, us in list(row.bounds_us.items())[:MOST_BOUNDS])
+            table.add(row.case, f"{row.modelled_us:.2f}", row.limiter, bounds)
     return table
 
 
@@ -232,7 +269,8 @@ def trial_report(detail: TrialDetail) -> RenderableType:
     if detail.replies:
         facts["replies"] = f"{detail.replies}, {figures.usage(detail.usage)}"
     if detail.first is not None:
-        found = f"{detail.first.status.value}, {figures.speedup(detail.first.speedup)}"
+        time = f"modelled {figures.micros(detail.first.latency_us)} us" if detail.first.modelled else figures.speedup(detail.first.speedup)
+        found = f"{detail.first.status.value}, {time}"
         facts["first verdict"] = f"{found}; below is the one of a fresh process"
     return Group(facts_grid(facts), verdict_report(detail.verdict))
 

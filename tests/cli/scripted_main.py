@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from evoengine import wiring
+from evoengine.evaluate.devices import Chosen
 from tests.report.scene import ScriptedExecutor
 
 
@@ -13,7 +14,7 @@ def pretend(setattr_: Any = setattr) -> None:
     """Gives this process a device that judges by the script."""
     delay_s = float(os.environ.get("SCRIPTED_DELAY_S", "0"))
     setattr_(wiring, "_executor", lambda *_: ScriptedExecutor(delay_s))
-    setattr_(wiring, "find_device", lambda device: 0)
+    setattr_(wiring, "find_device", lambda device, task: Chosen(0))
 
 
 if __name__ == "__main__":

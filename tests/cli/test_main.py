@@ -69,7 +69,7 @@ def test_command_line_that_does_not_fit_is_one_line_and_code_2(call: Call, argum
     [(DeviceError, 5), (ToolchainError, 6), (StoreError, 7), (NewerSchema, 7), (RunLocked, 7), (GeneratorError, 8), (WorkerError, 9)],
 )
 def test_known_fault_is_one_line_with_its_code(call: Call, monkeypatch: pytest.MonkeyPatch, task: Path, error: type, code: int) -> None:
-    def fail(device: str) -> int:
+    def fail(device: str, task: object) -> int:
         raise error("first line\nsecond line")
 
     monkeypatch.setattr(wiring, "find_device", fail)
@@ -78,7 +78,7 @@ def test_known_fault_is_one_line_with_its_code(call: Call, monkeypatch: pytest.M
 
 
 def test_unknown_fault_is_one_line_and_debug_shows_the_traceback(call: Call, monkeypatch: pytest.MonkeyPatch, task: Path) -> None:
-    def fail(device: str) -> int:
+    def fail(device: str, task: object) -> int:
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr(wiring, "find_device", fail)

@@ -89,7 +89,7 @@ def test_a_wrong_number_of_arguments_is_rejected_before_a_launch(scale):
 def test_a_contender_against_itself_reads_one():
     import torch
 
-    from evoengine.evaluate.worker.timing import Flusher, Side, measure
+    from evoengine.evaluate.worker.cuda.timing import Flusher, Side, measure
     from evoengine.records import CaseTiming
     from evoengine.statistics import ratio_interval
 

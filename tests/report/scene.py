@@ -172,6 +172,7 @@ class ScriptedExecutor:
     def __init__(self, delay_s: float = 0.0) -> None:
         self.delay_s = delay_s
         self.baseline_times = {case: {"torch.other": 13.5, "torch.mul": 12.0} for case in ("small", "large")}
+        self.notices: list[str] = []
         self.baseline_problems = {"torch.broken": "no kernel image"}
 
     async def start(self) -> tuple[Environment, dict[str, str]]:

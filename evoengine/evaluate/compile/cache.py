@@ -1,6 +1,6 @@
-"""Machine code kept between runs: one JSON entry and one cubin for each compiled unit.
+"""Code kept between runs: one JSON entry and one cubin or PTX file for each compiled unit.
 
-An entry names the digest of its cubin and of itself; what does not agree is as if it were
+An entry names the digest of its code and of itself; what does not agree is as if it were
 not there. Only what follows from the source is kept: not a timeout, not a lack of memory.
 """
 
@@ -16,14 +16,14 @@ from evoengine.digest import digest, digest_json
 from evoengine.evaluate.compile.unit import Built, CompileResult, CompileUnit
 from evoengine.records import Frozen
 
-FORMAT = 1  # a new one when the meaning of an entry changes
-_KEPT = ("ok", "compile_error")
+FORMAT = 2  # a new one when the meaning of an entry changes
+_KEPT = ("ok", "compile_error", "unsupported")
 
 
 class _Entry(Frozen):
     key: str
     built: Built
-    cubin_digest: str
+    code_digest: str
     digest: str  # of the three above
 
 
@@ -36,32 +36,33 @@ def key_of(unit: CompileUnit, fingerprint: str) -> str:
 class CompileCache:
     """Entries below a folder. A folder that cannot be written is said once and then left alone."""
 
-    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, warn: Callable[[str], None], suffix: str = ".cubin") -> None:
         self.folder = folder
+        self._suffix = suffix
         self.warn = warn
         self._writable = True
 
     def find(self, key: str) -> CompileResult | None:
-        """The stored result with the path of its cubin; None where there is none or it was changed."""
-        entry_path, cubin_path = self._paths(key)
+        """The stored result with the path of its code; None where there is none or it was changed."""
+        entry_path, code_path = self._paths(key)
         try:
             entry = _Entry.model_validate_json(entry_path.read_bytes())
-            cubin = cubin_path.read_bytes() if entry.built.status == "ok" else b""
+            code = code_path.read_bytes() if entry.built.status == "ok" else b""
         except (OSError, ValidationError):
             return None
-        if entry.key != key or entry.cubin_digest != digest(cubin) or entry.digest != _seal(key, entry.built, cubin):
+        if entry.key != key or entry.code_digest != digest(code) or entry.digest != _seal(key, entry.built, code):
             return None
-        return CompileResult(**dict(entry.built), cubin_path=str(cubin_path) if cubin else "", cached=True)
+        return CompileResult(**dict(entry.built), code_path=str(code_path) if code else "", cached=True)
 
-    def keep(self, key: str, built: Built, cubin: bytes) -> str | None:
-        """The path of the cubin, once the entry is whole on the disk; None where nothing was kept."""
+    def keep(self, key: str, built: Built, code: bytes) -> str | None:
+        """The path of the code, once the entry is whole on the disk; None where nothing was kept."""
         if not self._writable or built.status not in _KEPT:
             return None
-        entry_path, cubin_path = self._paths(key)
-        entry = _Entry(key=key, built=built, cubin_digest=digest(cubin), digest=_seal(key, built, cubin))
+        entry_path, code_path = self._paths(key)
+        entry = _Entry(key=key, built=built, code_digest=digest(code), digest=_seal(key, built, code))
         try:
-            if cubin:
-                atomic.write_bytes(cubin_path, cubin)
+            if code:
+                atomic.write_bytes(code_path, code)
             atomic.write_text(entry_path, entry.model_dump_json())
         except OSError as error:
             self._writable = False
@@ -70,12 +71,12 @@ class CompileCache:
                 "set EVOENGINE_CACHE_DIR to a writable folder"
             )
             return None
-        return str(cubin_path) if cubin else ""
+        return str(code_path) if code else ""
 
     def _paths(self, key: str) -> tuple[Path, Path]:
         folder = self.folder / key[:2]
-        return folder / f"{key}.json", folder / f"{key}.cubin"
+        return folder / f"{key}.json", folder / f"{key}{self._suffix}"
 
 
-def _seal(key: str, built: Built, cubin: bytes) -> str:
-    return digest(key, built.model_dump_json(), cubin)
+def _seal(key: str, built: Built, code: bytes) -> str:
+    return digest(key, built.model_dump_json(), code)

@@ -19,6 +19,7 @@ from evoengine.evaluate.compile.wire import MAX_LINE_BYTES, Answer, Hello, Reque
 START_TIMEOUT_S = 60.0  # 0.5 s on an idle machine; unpacking headers on a slow disk takes longer
 _WATCH_EVERY_S = 0.05
 _NEAR_LIMIT = 0.8  # a process that dies with so much of its memory in use is taken to have died of it
+NVRTC, CLANG = "evoengine.evaluate.compile.worker", "evoengine.evaluate.compile.clang_worker"  # what a process serves
 _LAST_WORDS = 20  # lines of the compiler's own output that are kept
 
 # What a compiler needs of the environment. Keys and tokens are not among it.
@@ -34,6 +35,7 @@ _ENVIRONMENT = {
     "CUDA_PATH",
     "XDG_CACHE_HOME",
     "EVOENGINE_CACHE_DIR",
+    "EVOENGINE_CLANG",
 }
 _ENVIRONMENT_PREFIXES = ("PYTHON", "COV_CORE_", "COVERAGE_")
 # numpy comes with CuPy; its threads would take address space by the number of cores, and nothing here computes with it.
@@ -54,6 +56,14 @@ def _piped(stream: T | None) -> T:
     return stream
 
 
+def _children(pid: int) -> list[int]:
+    """Those that a process has started in groups of their own, as clang is; none when it is gone."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 class CompilerProcess:
     """One process in a process group of its own. After anything but an answer it is dead."""
 
@@ -69,13 +79,13 @@ class CompilerProcess:
         self._listener = asyncio.create_task(self._listen())
 
     @classmethod
-    async def start(cls) -> CompilerProcess:
-        """A process that answers; its toolchain says whether it can. Raises WorkerError where it says nothing."""
+    async def start(cls, module: str = NVRTC) -> CompilerProcess:
+        """A process of `module` that answers; its toolchain says whether it can. Raises WorkerError where it says nothing."""
         environment = {key: value for key, value in os.environ.items() if key in _ENVIRONMENT or key.startswith(_ENVIRONMENT_PREFIXES)}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "evoengine.evaluate.compile.worker",
+            module,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -107,7 +117,7 @@ class CompilerProcess:
         return self.process.returncode is None and not self._killed
 
     async def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
-        """What became of `unit`, and its cubin. Over its limits, or cancelled, the process is killed and gone."""
+        """What became of `unit`, and its code. Over its limits, or cancelled, the process is killed and gone."""
         request = Request(id=self._next_id, unit=unit)
         self._next_id += 1
         answered = False
@@ -127,7 +137,7 @@ class CompilerProcess:
                 )
             answered = True
             self.grown_bytes = self._bytes("VmSize") - self._first_bytes
-            return answer.built, base64.b64decode(answer.cubin)
+            return answer.built, base64.b64decode(answer.code)
         finally:
             if not answered:
                 self.kill()
@@ -195,8 +205,9 @@ class CompilerProcess:
         """Kills the process and all that it started; does not wait."""
         self._killed = True
         if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            for group in (*_children(self.process.pid), self.process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(group, signal.SIGKILL)
 
     async def end(self) -> None:
         """Kills the process and waits until it is gone."""

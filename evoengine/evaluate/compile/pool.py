@@ -16,12 +16,12 @@ from pathlib import Path
 from evoengine import atomic
 from evoengine.errors import ToolchainError, WorkerError
 from evoengine.evaluate.compile.cache import CompileCache, key_of
-from evoengine.evaluate.compile.child import CompilerProcess, Killed
+from evoengine.evaluate.compile.child import CLANG, NVRTC, CompilerProcess, Killed
 from evoengine.evaluate.compile.includes import IncludeRefused, check_includes
 from evoengine.evaluate.compile.unit import Built, CompileResult, CompileUnit, Toolchain
 from evoengine.paths import cache_dir
 
-__all__ = ["CompilePool", "CompileResult", "CompileUnit", "toolchain"]
+__all__ = ["CLANG", "NVRTC", "CompilePool", "CompileResult", "CompileUnit", "toolchain"]
 
 # NVRTC gives back most of what a compilation took (0.3 GiB remain after libcu++); far more than that is a leak.
 _RETIRE_AFTER_BYTES = 1024 * 1024 * 1024
@@ -34,11 +34,16 @@ def _say_nothing(_: str) -> None:
 class CompilePool:
     """At most `workers` compilations at once; each process serves until it has to be killed."""
 
-    def __init__(self, workers: int, folder: Path | None = None, warn: Callable[[str], None] = _say_nothing) -> None:
+    def __init__(
+        self, workers: int, folder: Path | None = None, warn: Callable[[str], None] = _say_nothing, module: str = NVRTC
+    ) -> None:
+        """`module` is NVRTC, which makes cubins, or CLANG, which makes PTX for the emulator."""
         if workers < 1:
             raise ValueError(f"workers must be >= 1, got {workers}")
         self._workers = workers
-        self.cache = CompileCache(folder if folder is not None else cache_dir() / "cubins", warn)
+        self._module = module
+        self._suffix = ".ptx" if module == CLANG else ".cubin"
+        self.cache = CompileCache(folder if folder is not None else cache_dir() / ("ptx" if module == CLANG else "cubins"), warn, self._suffix)
         self.toolchain = Toolchain()
         self._idle: list[CompilerProcess] = []
         self._all: set[CompilerProcess] = set()
@@ -49,18 +54,18 @@ class CompilePool:
         self._closed = False
 
     async def start(self) -> str:
-        """The version of NVRTC, with the first process ready; raises ToolchainError where there is no usable compiler."""
+        """The version of the compiler, with the first process ready; raises ToolchainError where there is no usable compiler."""
         async with self._starting:
             if not self.toolchain.fingerprint:
                 async with self._process() as process:
                     self.toolchain = process.toolchain
-        return self.toolchain.nvrtc
+        return self.toolchain.version
 
     async def warm(self) -> None:
         """Has a process idle for every worker, so that no candidate waits for one; raises ToolchainError."""
         await self.start()
         missing = self._workers - len(self._all)
-        for process in await asyncio.gather(*(CompilerProcess.start() for _ in range(missing))):
+        for process in await asyncio.gather(*(CompilerProcess.start(self._module) for _ in range(missing))):
             self._all.add(process)
             self._idle.append(process)
 
@@ -75,11 +80,11 @@ class CompilePool:
         stored = self.cache.find(key_of(unit, self.toolchain.fingerprint))
         if stored is not None:
             return stored.model_copy(update={"seconds": time.monotonic() - started})
-        built, cubin, fingerprint = await self._build(unit)
-        path = self.cache.keep(key_of(unit, fingerprint), built, cubin)
-        if cubin and path is None:
-            path = self._keep_for_now(cubin)
-        return CompileResult(**dict(built), cubin_path=path or "", seconds=time.monotonic() - started)
+        built, code, fingerprint = await self._build(unit)
+        path = self.cache.keep(key_of(unit, fingerprint), built, code)
+        if code and path is None:
+            path = self._keep_for_now(code)
+        return CompileResult(**dict(built), code_path=path or "", seconds=time.monotonic() - started)
 
     async def close(self) -> None:
         """Ends every process and forgets what was not kept; safe at any time and more than once."""
@@ -104,8 +109,8 @@ class CompilePool:
 
     async def _build_once(self, unit: CompileUnit) -> tuple[Built, bytes, str]:
         async with self._process() as process:
-            built, cubin = await process.compile(unit)
-            return built, cubin, process.toolchain.fingerprint
+            built, code = await process.compile(unit)
+            return built, code, process.toolchain.fingerprint
 
     @contextlib.asynccontextmanager
     async def _process(self) -> AsyncIterator[CompilerProcess]:
@@ -127,7 +132,7 @@ class CompilePool:
             process = self._idle.pop()
             if process.alive:
                 return process
-        process = await CompilerProcess.start()
+        process = await CompilerProcess.start(self._module)
         self._all.add(process)
         if process.toolchain.problem:
             process.kill()
@@ -146,18 +151,18 @@ class CompilePool:
         if self._closed:
             raise WorkerError("the compile pool was closed")
 
-    def _keep_for_now(self, cubin: bytes) -> str:
+    def _keep_for_now(self, code: bytes) -> str:
         """A path in a folder of this pool, for what the cache could not keep."""
         if self._unkept is None:
-            self._unkept = tempfile.TemporaryDirectory(prefix="evoengine-cubins-")
+            self._unkept = tempfile.TemporaryDirectory(prefix="evoengine-code-")
         self._unkept_count += 1
-        path = Path(self._unkept.name) / f"{self._unkept_count}.cubin"
-        atomic.write_bytes(path, cubin)
+        path = Path(self._unkept.name) / f"{self._unkept_count}{self._suffix}"
+        atomic.write_bytes(path, code)
         return str(path)
 
 
-async def toolchain() -> Toolchain:
+async def toolchain(module: str = NVRTC) -> Toolchain:
     """What a compiler process of this machine finds; asked of a real one."""
-    process = await CompilerProcess.start()
+    process = await CompilerProcess.start(module)
     await process.end()
     return process.toolchain

@@ -13,7 +13,7 @@ NameExpression = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_:]*(<[^\r\n
 MacroName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 MacroValue = Annotated[str, Field(pattern=r"^[^\r\n\x00]*$", max_length=1000)]
 
-CompileStatus = Literal["ok", "refused", "compile_error", "timeout", "out_of_memory"]
+CompileStatus = Literal["ok", "refused", "compile_error", "unsupported", "timeout", "out_of_memory"]
 
 
 class CompileUnit(Frozen):
@@ -39,16 +39,16 @@ class Built(Frozen):
 
     status: CompileStatus
     log: str = ""  # cleaned and cut; the candidate's file name only
-    functions: dict[str, str] = Field(default_factory=dict)  # name expression -> name in the cubin
+    functions: dict[str, str] = Field(default_factory=dict)  # name expression -> name in the machine code
     resources: tuple[KernelResources, ...] = ()  # in the order of the unit's kernels; dynamic_shared_bytes is 0
     params: dict[str, tuple[int, ...]] = Field(default_factory=dict)  # name expression -> bytes of each parameter, in order
     code_digest: str = ""  # of the instructions and constants alone: comments and line numbers do not count
 
 
 class CompileResult(Built):
-    """What became of a unit. Only with status ok there is a cubin."""
+    """What became of a unit. Only with status ok there is code: a cubin, or PTX from clang."""
 
-    cubin_path: str = ""
+    code_path: str = ""
     seconds: float = 0.0
     cached: bool = False
 
@@ -57,6 +57,7 @@ class Toolchain(Frozen):
     """What a compiler process found at its start; `problem` is empty when it can work."""
 
     nvrtc: str = ""  # version, e.g. "13.5"
+    clang: str = ""  # version, e.g. "22.1.8"; a process has one of the two compilers
     library: str = ""  # the path of libnvrtc
     architectures: tuple[int, ...] = ()
     folders: tuple[str, ...] = ()  # searched for headers, in this order
@@ -66,3 +67,8 @@ class Toolchain(Frozen):
     confined: bool = False  # the process can open nothing but these folders
     fingerprint: str = ""  # changes when the same source could give other machine code
     problem: str = ""  # what is wrong and what to do
+
+    @property
+    def version(self) -> str:
+        """Of the compiler that it is."""
+        return self.nvrtc or self.clang

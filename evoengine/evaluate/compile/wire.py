@@ -5,7 +5,7 @@ from __future__ import annotations
 from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
 from evoengine.records import Frozen
 
-MAX_LINE_BYTES = 256 * 1024 * 1024  # a cubin in base64; the largest met has a few megabytes
+MAX_LINE_BYTES = 256 * 1024 * 1024  # code in base64; the largest met has a few megabytes
 
 
 class Hello(Frozen):
@@ -26,5 +26,5 @@ class Answer(Frozen):
 
     id: int
     built: Built | None = None
-    cubin: str = ""  # base64
+    code: str = ""  # base64 of a cubin, or of PTX
     fault: str = ""  # a traceback

@@ -7,6 +7,10 @@ a candidate must be judged by a process in which no other candidate has run.
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from evoengine.errors import EvoError, WorkerError
 from evoengine.evaluate.device.forks import Nursery
@@ -14,7 +18,7 @@ from evoengine.evaluate.device.process import Died, Silent, WorkerProcess
 from evoengine.evaluate.wire import Done, Ready, Run, Start
 from evoengine.records import Environment, Status
 from evoengine.seams import Job, Progress, Report
-from evoengine.task import Task
+from evoengine.task import Limits, Task
 
 DETAIL_BYTES = 4096
 START_S = 600.0
@@ -23,14 +27,42 @@ KILLED = "signal SIGKILL"  # no device code sends it: this is the system's, shor
 
 def cuda_device(ordinal: int) -> WorkerDevice:
     """The CUDA device of this number."""
-    return WorkerDevice(Nursery("evoengine.evaluate.worker.main", [str(ordinal)]))
+    return WorkerDevice(Nursery("evoengine.evaluate.worker.cuda.main", [str(ordinal)]))
+
+
+def emulator_device(target: str, checks: Sequence[str], answers: Path, threads: int | None = None) -> WorkerDevice:
+    """The emulator of a target's GPU on `threads` cores of this machine (None: all that this process may use).
+
+    `checks` is what checked mode looks for; `answers` a folder where references are kept, so that a worker that takes
+    over need not compute them again.
+    """
+    cores = threads or len(os.sched_getaffinity(0))
+    return WorkerDevice(Nursery("evoengine.evaluate.worker.emulated.main", [target, str(cores), ",".join(checks), str(answers)]), _emulated)
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How long a candidate may be silent, and run in all."""
+
+    silence_s: float
+    total_s: float
+
+
+def _on_a_gpu(limits: Limits) -> Allowance:
+    return Allowance(limits.launch_s, limits.evaluate_s)
+
+
+def _emulated(limits: Limits) -> Allowance:
+    return Allowance(limits.emulator_launch_s, limits.emulator_evaluate_s)
 
 
 class WorkerDevice:
     """seams.Device over workers that speak evaluate/wire.py, forked from `nursery`."""
 
-    def __init__(self, nursery: Nursery) -> None:
+    def __init__(self, nursery: Nursery, allow: Callable[[Limits], Allowance] = _on_a_gpu) -> None:
+        """`allow` picks this kind of device's own from the task's limits."""
         self._nursery = nursery
+        self._allow = allow
         self._task: Task | None = None
         self._task_path = ""
         self._worker: WorkerProcess | None = None
@@ -75,10 +107,10 @@ class WorkerDevice:
 
     async def _judge(self, job: Job, progress: Progress) -> Report:
         assert self._task is not None and self._worker is not None
-        worker, limits = self._worker, self._task.limits
+        worker, allowed = self._worker, self._allow(self._task.limits)
         worker.jobs += bool(job.cases)
         try:
-            answer = await worker.ask(lambda number: Run(id=number, job=job), progress, limits.launch_s, limits.evaluate_s)
+            answer = await worker.ask(lambda number: Run(id=number, job=job), progress, allowed.silence_s, allowed.total_s)
         except Silent as error:
             await self._drop()
             if not error.candidate:
@@ -94,7 +126,8 @@ class WorkerDevice:
         assert isinstance(answer, Done)
         report = answer.report
         if report.status is not Status.correct and worker.log.strip():
-            report = report.model_copy(update={"detail": worker.log[-DETAIL_BYTES:]})
+            words = "\n".join(filter(None, (report.detail, worker.log)))  # findings come before what the candidate printed
+            report = report.model_copy(update={"detail": words[:DETAIL_BYTES] if report.detail else words[-DETAIL_BYTES:]})
         if not answer.healthy:
             await self._drop()
         return report

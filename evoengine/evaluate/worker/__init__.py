@@ -1,1 +1,1 @@
-"""The process that owns a GPU: torch and CuPy live here and nowhere else."""
+"""The process that runs candidates: inputs, answers, gates, and a bench for each kind of device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -23,19 +24,23 @@ class Answer:
     gates: dict[str, Gate]
 
 
+Key = tuple[str, str, int]  # case, distribution, seed
+Keep = Callable[[Key, Callable[[], Answer]], Answer]
+
+
 class Answers:
     """Computes each answer once and keeps it where no candidate can read it."""
 
-    def __init__(self, task: Task, functions: TaskFunctions, device: torch.device) -> None:
+    def __init__(self, task: Task, functions: TaskFunctions, device: torch.device, keep: Keep | None = None) -> None:
+        """`keep` gives the answer of a key, made where it is not kept; left out, this process's memory keeps them."""
         self.task = task
         self.functions = functions
         self.device = device
-        self._kept = HostCache()
+        self._keep = keep or _in_memory()
 
     def get(self, case: str, distribution: str, seed: int) -> Answer:
         """The answer for one input set; raises TaskError when the reference is not finite."""
-        found: Answer = self._kept.get((case, distribution, seed), lambda: self._compute(case, distribution, seed), _size)
-        return found
+        return self._keep((case, distribution, seed), lambda: self._compute(case, distribution, seed))
 
     def one_off(self, case: str, distribution: str, seed: int) -> Answer:
         """The same for an input set that will not be asked for again."""
@@ -63,6 +68,16 @@ class Answers:
 def _to_host(value: torch.Tensor) -> torch.Tensor:
     host = torch.empty(value.shape, dtype=value.dtype, pin_memory=value.is_cuda)
     return host.copy_(value)
+
+
+def _in_memory() -> Keep:
+    cache = HostCache()
+
+    def keep(key: Key, make: Callable[[], Answer]) -> Answer:
+        found: Answer = cache.get(key, make, _size)
+        return found
+
+    return keep
 
 
 def _size(answer: Answer) -> int:

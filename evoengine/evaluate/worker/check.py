@@ -5,18 +5,15 @@ from __future__ import annotations
 import torch
 
 from evoengine.evaluate.worker.answers import Answer, Answers
-from evoengine.evaluate.worker.arena import Arena, Layout, wipe
+from evoengine.evaluate.worker.arena import Layout, wipe
+from evoengine.evaluate.worker.bench import Bench, Mounted
+from evoengine.evaluate.worker.findings import Cheated
 from evoengine.evaluate.worker.gate import compare
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
-from evoengine.evaluate.worker.launch import CUDA_ERRORS, Program, translate
 from evoengine.plan import CasePlan
 from evoengine.records import CaseCheck, InputSetCheck
 from evoengine.seams import CompiledCase
 from evoengine.task import Input, Output, Task, shape_of
-
-
-class Cheated(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
-    """The candidate wrote where it must not."""
 
 
 def layout_of(task: Task, plan: CasePlan) -> Layout:
@@ -27,33 +24,31 @@ def layout_of(task: Task, plan: CasePlan) -> Layout:
     return layout | {name: (getattr(torch, spec.dtype), spec.shape) for name, spec in plan.scratch.items()}
 
 
-def check_case(task: Task, answers: Answers, compiled: CompiledCase, tier: str) -> CaseCheck:
-    """The verdict on one case, all its input sets.
+def written_by(task: Task, plan: CasePlan) -> list[str]:
+    """The buffers that a candidate writes: poisoned before every launch."""
+    return [*task.outputs, *plan.scratch]
 
-    Raises Crashed, LaunchRefused or Cheated as soon as one shows.
-    """
+
+def check_case(task: Task, answers: Answers, bench: Bench, compiled: CompiledCase, tier: str) -> CaseCheck:
+    """The verdict on one case, all its input sets; raises Finding as soon as one shows."""
     plan = compiled.plan
-    checker = _Checker(task, answers, compiled, tier)
-    sets = [checker.check(distribution, seed) for distribution in task.distributions for seed in task.seeds]
+    with bench.mount(compiled) as mounted:
+        checker = _Checker(task, answers, mounted, plan, tier)
+        sets = [checker.check(distribution, seed) for distribution in task.distributions for seed in task.seeds]
     return CaseCheck(case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets))
 
 
 class _Checker:
     """One candidate on one case."""
 
-    def __init__(self, task: Task, answers: Answers, compiled: CompiledCase, tier: str) -> None:
+    def __init__(self, task: Task, answers: Answers, mounted: Mounted, plan: CasePlan, tier: str) -> None:
         self.task = task
         self.answers = answers
         self.tier = tier
-        self.case = compiled.plan.case
-        self.written = [*task.outputs, *compiled.plan.scratch]
-        try:
-            self.arena = Arena(layout_of(task, compiled.plan), answers.device)
-            program = Program(compiled)
-            pointers = {name: self.arena.pointer(name) for name in self.arena.tensors}
-            self.launch = program.prepare(pointers, torch.cuda.current_stream())
-        except CUDA_ERRORS as error:
-            raise translate(error) from None
+        self.case = plan.case
+        self.written = written_by(task, plan)
+        self.arena = mounted.arena
+        self.launch = mounted.launch
 
     def check(self, distribution: str, seed: int) -> InputSetCheck:
         """One launch on one input set."""
@@ -61,7 +56,7 @@ class _Checker:
         tensors = make_inputs(self.task, self.case, distribution, seed, self.answers.device)
         self.arena.fill(tensors)
         self.arena.poison(self.written)
-        run_guarded(self.launch)
+        self.launch()
         self._refuse_stray_writes(tensors)
         outputs = {name: self.arena.tensors[name] for name in self.task.outputs}
         return judge(outputs, answer, self.tier, distribution, seed)
@@ -74,15 +69,6 @@ class _Checker:
                 raise Cheated(f"input {name!r} was overwritten")
         if guards:
             raise Cheated("memory outside the buffers was written")
-
-
-def run_guarded(launch) -> None:  # type: ignore[no-untyped-def]  # Callable[[], None]
-    """Launches and waits; every CUDA error becomes a finding about the candidate."""
-    try:
-        launch()
-        torch.cuda.synchronize()
-    except CUDA_ERRORS as error:
-        raise translate(error) from None
 
 
 def judge(outputs: Tensors, answer: Answer, tier: str, distribution: str, seed: int) -> InputSetCheck:

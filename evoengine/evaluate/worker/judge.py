@@ -1,17 +1,16 @@
-"""One job from beginning to end: check every case, then time the ones that are asked for."""
+"""One job from beginning to end: what a device screens for, every case, then times."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from evoengine.evaluate.worker.answers import Answers
-from evoengine.evaluate.worker.check import Cheated, check_case
-from evoengine.evaluate.worker.contenders import time_baselines
-from evoengine.evaluate.worker.launch import CUDA_ERRORS, Crashed, LaunchRefused, translate
-from evoengine.evaluate.worker.race import Race
-from evoengine.evaluate.worker.timing import Flusher
-from evoengine.records import CaseCheck, CaseTiming, InputSetCheck, Status
+from evoengine.evaluate.worker.bench import Bench
+from evoengine.evaluate.worker.check import check_case
+from evoengine.evaluate.worker.findings import Finding
+from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, Status
 from evoengine.seams import CompiledCase, Job, Report
 from evoengine.task import Task
 
@@ -21,44 +20,44 @@ Doing = Callable[[str, bool], None]  # what happens next, and whether candidate 
 class Judge:
     """Judges jobs of one task on one device."""
 
-    def __init__(self, task: Task, answers: Answers, doing: Doing) -> None:
+    def __init__(self, task: Task, answers: Answers, bench: Bench, doing: Doing) -> None:
         self.task = task
         self.answers = answers
+        self.bench = bench
         self.doing = doing
-        self.flusher = Flusher(answers.device)
         self.healthy = True
 
     def run(self, job: Job) -> Report:
         """The report on `job`; sets `healthy` to false when this process must be replaced."""
         if not job.cases:
             return self._baselines()
-        trial = _Trial(self, job)
+        trial = Trial(self, job)
         try:
+            self.bench.screen(trial)
             trial.check()
             if trial.status is Status.correct:
-                trial.time()
-        except (Crashed, LaunchRefused, Cheated) as finding:
+                self.bench.clock(trial)
+        except Finding as finding:
             self._end(trial, finding)
-        except CUDA_ERRORS as error:  # beside a launch: buffers that leave no memory for the comparison
+        except self.bench.errors as error:  # beside a launch: buffers that leave no memory for the comparison
             if not trial.candidate:
                 raise
-            self._end(trial, translate(error))
+            self._end(trial, self.bench.finding(error))
         return trial.report()
 
-    def _end(self, trial: _Trial, finding: Crashed | LaunchRefused | Cheated) -> None:
-        statuses = {Crashed: Status.crash, LaunchRefused: Status.launch_error, Cheated: Status.cheat}
-        trial.end(statuses[type(finding)], str(finding))
-        self.healthy = isinstance(finding, LaunchRefused)  # where else a cheat has written, nobody knows
+    def _end(self, trial: Trial, finding: Finding) -> None:
+        trial.end(finding.status, str(finding), finding.detail)
+        self.healthy = finding.healthy
 
     def _baselines(self) -> Report:
         found = {}
         for case in self.task.cases:
             self.doing(f"timing baselines on {case}", False)
-            found[case] = time_baselines(self.task, self.answers, case, self.flusher)
+            found[case] = self.bench.baselines(case)
         return Report(status=Status.correct, baselines=found)
 
 
-class _Trial:
+class Trial:
     """One job under way."""
 
     def __init__(self, judge: Judge, job: Job) -> None:
@@ -66,74 +65,75 @@ class _Trial:
         self.job = job
         self.status = Status.correct
         self.reason = ""
+        self.detail = ""
         self.checks: list[CaseCheck] = []
+        self.checked: dict[str, CheckedRun] = {}  # by case: what checked mode found
         self.timings: list[CaseTiming] = []
+        self.modelled: list[CaseModel] = []
         self.phases_s: dict[str, float] = {}
         self.now = ""  # what is done with the candidate
         self.candidate = False  # whether this is its time
 
     def check(self) -> None:
         """Cases in the job's order; the first wrong one ends the job."""
-        start = time.monotonic()
-        for compiled in self.job.cases:
-            self._prepare(compiled)
-            self._enter("checking", compiled)
-            found = check_case(self.judge.task, self.judge.answers, compiled, self.job.tier)
-            self.checks.append(found)
-            if not found.ok:
-                self.end(Status.wrong_result, explain(found))
-                break
-        self.phases_s["check"] = time.monotonic() - start
+        with self.phase("check"):
+            for compiled in self.job.cases:
+                self._prepare(compiled)
+                self.enter("checking", compiled)
+                found = check_case(self.judge.task, self.judge.answers, self.judge.bench, compiled, self.job.tier)
+                self.checks.append(found.model_copy(update={"checked": self.checked.get(found.case)}))
+                if not found.ok:
+                    self.end(Status.wrong_result, explain(found))
+                    break
 
-    def time(self) -> None:
-        """Paired timing of the cases that have a baseline in the job, and a check of what the timed launches wrote."""
-        start = time.monotonic()
-        for compiled in self.job.cases:
-            baseline = self.job.baselines.get(compiled.plan.case)
-            if baseline is None or self.status is not Status.correct:
-                continue
-            self._leave(f"preparing to time {_shown(compiled)}")
-            race = Race(self.judge.task, self.judge.answers, self.judge.flusher, compiled, baseline)
-            self._enter("timing", compiled)
-            self.timings.append(race.run())
-            wrong = [item for item in race.verify(self.job.tier) if not item.ok]
-            if wrong:
-                self._refuse_timed(compiled, wrong)
-        self.phases_s["timing"] = time.monotonic() - start
-
-    def end(self, status: Status, reason: str) -> None:
+    def end(self, status: Status, reason: str, detail: str = "") -> None:
         """Ends the job early; what happened is said together with where."""
-        self.status = status
+        self.status, self.detail = status, detail
         self.reason = reason if status is Status.wrong_result or not self.now else f"{reason} ({self.now})"
 
     def report(self) -> Report:
-        timings = tuple(self.timings) if self.status is Status.correct else ()
-        return Report(status=self.status, reason=self.reason, checks=tuple(self.checks), timings=timings, phases_s=self.phases_s)
+        """What was found, with times only where everything is right."""
+        correct = self.status is Status.correct
+        return Report(
+            status=self.status,
+            reason=self.reason,
+            detail=self.detail,
+            checks=tuple(self.checks),
+            timings=tuple(self.timings) if correct else (),
+            modelled=tuple(self.modelled) if correct else (),
+            phases_s=self.phases_s,
+        )
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the time that is spent inside to the phase of that name."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases_s[name] = self.phases_s.get(name, 0.0) + time.monotonic() - start
+
+    def enter(self, step: str, compiled: CompiledCase) -> None:
+        """From now on the candidate's code may run, and the time is its own."""
+        self.now = f"{step} {shown(compiled)}"
+        self.candidate = True
+        self.judge.doing(self.now, True)
+
+    def leave(self, step: str) -> None:
+        """From now on the time is ours."""
+        self.candidate = False
+        self.judge.doing(step, False)
 
     def _prepare(self, compiled: CompiledCase) -> None:
         """Computes the answers first: that takes our time, not the candidate's."""
         case = compiled.plan.case
-        self._leave(f"preparing {_shown(compiled)}")
         for distribution in self.judge.task.distributions:
             for seed in self.judge.task.seeds:
+                self.leave(f"preparing {shown(compiled)}")
                 self.judge.answers.get(case, distribution, seed)
 
-    def _enter(self, step: str, compiled: CompiledCase) -> None:
-        self.now = f"{step} {_shown(compiled)}"
-        self.candidate = True
-        self.judge.doing(self.now, True)
 
-    def _leave(self, step: str) -> None:
-        self.candidate = False
-        self.judge.doing(step, False)
-
-    def _refuse_timed(self, compiled: CompiledCase, wrong: list[InputSetCheck]) -> None:
-        check = CaseCheck(case=compiled.plan.case, hidden=compiled.plan.hidden, ok=False, sets=tuple(wrong))
-        self.checks.append(check)
-        self.end(Status.wrong_result, f"right when checked, wrong when timed: {explain(check)}")
-
-
-def _shown(compiled: CompiledCase) -> str:
+def shown(compiled: CompiledCase) -> str:
     """A case as a generator may see it."""
     return "a hidden case" if compiled.plan.hidden else compiled.plan.case
 

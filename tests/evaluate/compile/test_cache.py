@@ -21,8 +21,8 @@ def test_what_was_kept_is_found_with_its_cubin(cache: CompileCache) -> None:
     found = cache.find("abc")
     assert found is not None
     assert found.cached
-    assert found.cubin_path == path
-    assert Path(found.cubin_path).read_bytes() == b"machine code"
+    assert found.code_path == path
+    assert Path(found.code_path).read_bytes() == b"machine code"
     assert found.params == {"k": (8, 4)}
 
 
@@ -32,7 +32,7 @@ def test_a_compile_error_is_kept_a_timeout_is_not(cache: CompileCache) -> None:
     cache.keep("large", Built(status="out_of_memory"), b"")
     found = cache.find("error")
     assert found is not None
-    assert (found.status, found.log, found.cubin_path) == ("compile_error", "k.cu(1): error", "")
+    assert (found.status, found.log, found.code_path) == ("compile_error", "k.cu(1): error", "")
     assert cache.find("slow") is None
     assert cache.find("large") is None
 

@@ -67,11 +67,11 @@ def children(of: int | None = None) -> list[int]:
 
 
 def is_cubin(result: CompileResult) -> bool:
-    return Path(result.cubin_path).read_bytes()[:4] == b"\x7fELF"
+    return Path(result.code_path).read_bytes()[:4] == b"\x7fELF"
 
 
 def damage(result: CompileResult) -> None:
-    Path(result.cubin_path).write_bytes(b"something else")
+    Path(result.code_path).write_bytes(b"something else")
 
 
 def environment_of(process: int) -> bytes:
@@ -120,7 +120,7 @@ def test_a_kernel_becomes_a_cubin_with_its_resources_and_parameters(tmp_path: Pa
     assert spilling.spill_store_bytes > 0
     assert spilling.spill_load_bytes > 0
     assert spilling.arch == "sm_89"
-    assert spilling.cubin_bytes == Path(result.cubin_path).stat().st_size
+    assert spilling.cubin_bytes == Path(result.code_path).stat().st_size
 
 
 def test_macros_reach_the_source(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_cache_that_cannot_be_written_is_said_and_compiling_goes_on(tmp_path: 
             results = [await pool.compile(UNIT), await pool.compile(UNIT)]
             assert [item.status for item in results] == ["ok", "ok"]
             assert all(is_cubin(item) for item in results)
-        return [item.cubin_path for item in results]
+        return [item.code_path for item in results]
 
     paths = asyncio.run(main())
     assert len(said) == 1
@@ -176,7 +176,7 @@ def test_an_error_is_a_result_that_names_the_candidates_own_line(name: str, tmp_
     code, expected = ERRORS[name]
     result = compile_one(tmp_path, with_code(code))
     assert result.status == "compile_error"
-    assert result.cubin_path == ""
+    assert result.code_path == ""
     assert re.search(expected, result.log), result.log
 
 
@@ -221,7 +221,7 @@ def test_a_source_that_takes_forever_is_a_timeout_and_its_process_is_gone(name: 
         await pool.start()
         before = children()
         result = await pool.compile(with_code(bombs.SLOW[name], timeout_s=1.0))
-        assert (result.status, result.cubin_path) == ("timeout", "")
+        assert (result.status, result.code_path) == ("timeout", "")
         assert "longer than 1 s" in result.log
         assert children() == []
         assert (await pool.compile(UNIT)).status == "ok"

@@ -31,7 +31,7 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
                 os._exit(0)
             send(Ready(id=request.id, environment=ENVIRONMENT))
             continue
-        behaviour = request.job.cases[0].cubin if request.job.cases else "correct"
+        behaviour = request.job.cases[0].code_path if request.job.cases else "correct"
         if behaviour == "waits for us":
             send(Doing(id=request.id, what="preparing small", candidate=False))
             time.sleep(0.7)

@@ -17,11 +17,12 @@ import pytest
 from evoengine import candidate as candidates
 from evoengine import task as tasks
 from evoengine.arch import DeviceLimits
+from evoengine.config import CHECKS
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.build import Builder
-from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.device.forks import Nursery
-from evoengine.evaluate.device.workers import WorkerDevice, cuda_device
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.device.workers import WorkerDevice, cuda_device, emulator_device
 from evoengine.evaluate.probe import cuda_devices
 from evoengine.plan import CasePlan
 from evoengine.records import Status
@@ -38,7 +39,7 @@ cases: {small: {N: 4096}}
 tiers: {fp32: {atol: 1e-6, rel_rmse: 1e-6}}
 objective: {cases: [small]}
 baselines: {torch: scale.py:forward}
-limits: {launch_s: 1.5, evaluate_s: 20}
+limits: {launch_s: 1.5, evaluate_s: 20, emulator_launch_s: 10, emulator_evaluate_s: 60}
 budget: {trials: 1}
 """
 SCRIPTED = "tests.evaluate.device.scripted_worker"
@@ -50,6 +51,8 @@ class Bench:
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
+        self.folder = folder
+        self.front: CompilePool | None = None
         self.path = folder / "scale.yaml"
         self.path.write_text(TASK)
         (folder / "scale.py").write_text("def forward(x):\n    return x * 2\n")
@@ -57,17 +60,20 @@ class Bench:
         self.pool: CompilePool | None = None
 
     def device(self) -> WorkerDevice:
+        if self.kind == "emulator":
+            return emulator_device("h200", CHECKS, self.folder / "answers", threads=1)
         return cuda_device(0) if self.kind == "cuda" else WorkerDevice(Nursery(SCRIPTED))
 
     async def job(self, behaviour: str) -> Job:
         if self.kind == "scripted":
             plan = CasePlan(case="small", hidden=False, macros={}, scratch={}, launches=())
-            return Job(cases=(CompiledCase(plan=plan, cubin=behaviour, functions={}),), tier="fp32")
+            return Job(cases=(CompiledCase(plan=plan, code_path=behaviour, functions={}),), tier="fp32")
         if self.pool is None:
-            self.pool = CompilePool(2)
+            self.pool = CompilePool(1)
             await self.pool.start()
+            self.front = CompilePool(1, module=CLANG) if self.kind == "emulator" else None
         candidate = candidates.parse(source(behaviour))
-        build = await Builder(self.task, self.pool).build(candidate, DeviceLimits("sm_90", 232448, 132), lambda _: None)
+        build = await Builder(self.task, self.pool, self.front).build(candidate, DeviceLimits("sm_90", 232448, 132), lambda _: None)
         return Job(cases=build.cases, tier="fp32", baselines={"small": "torch"})
 
     def play(self, scene: Callable[[Device], Awaitable[Any]]) -> Any:
@@ -80,13 +86,14 @@ class Bench:
                 return await scene(device)
             finally:
                 await device.close()
-                if self.pool is not None:
-                    await self.pool.close()
+                for pool in (self.pool, self.front):
+                    if pool is not None:
+                        await pool.close()
 
         return asyncio.run(run())
 
 
-@pytest.fixture(params=["scripted", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(params=["scripted", "emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     if request.param == "cuda" and not HAS_GPU:
         pytest.skip("needs a CUDA device")

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker import judge, launch
+from evoengine.evaluate.worker import judge
 from evoengine.evaluate.worker.answers import Answers
-from evoengine.evaluate.worker.check import Cheated
 from evoengine.evaluate.worker.check import judge as compare_with
-from evoengine.evaluate.worker.launch import Crashed, LaunchRefused, translate
+from evoengine.evaluate.worker.cuda import bench, launch
+from evoengine.evaluate.worker.cuda.launch import translate
+from evoengine.evaluate.worker.findings import Cheated, Crashed, LaunchRefused
 from evoengine.evaluate.worker.reference import TaskFunctions
 from evoengine.plan import CasePlan
 from evoengine.records import Status
@@ -41,16 +42,16 @@ def judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Except
             raise fault
 
         monkeypatch.setattr(judge, "check_case", check_case)
-        monkeypatch.setattr(judge, "Flusher", lambda _: None)
+        monkeypatch.setattr(bench, "Flusher", lambda _: None)
         answers = answers_of(tmp_path)
-        return judge.Judge(answers.task, answers, lambda *_: None)
+        return judge.Judge(answers.task, answers, bench.CudaBench(answers.task, answers), lambda *_: None)
 
     return make
 
 
 def job() -> Job:
     plan = CasePlan(case="plain", hidden=False, macros={}, scratch={}, launches=())
-    return Job(cases=(CompiledCase(plan=plan, cubin="", functions={}),), tier="fp32")
+    return Job(cases=(CompiledCase(plan=plan, code_path="", functions={}),), tier="fp32")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_a_lack_of_memory_leaves_the_process_healthy_and_nothing_else_that_torch
 
 def test_torch_without_a_type_for_device_errors_will_do() -> None:
     program = (
-        "import torch; vars(torch).pop('AcceleratorError', None); from evoengine.evaluate.worker.launch import CUDA_ERRORS as e; print(e)"
+        "import torch; vars(torch).pop('AcceleratorError', None); from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS as e; print(e)"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 - our own program
     assert "<class 'RuntimeError'>" in found.stdout

@@ -1,0 +1,94 @@
+"""Counts of a kernel's configuration from the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy
+import torch
+
+from evoengine import candidate as candidates
+from evoengine import task as tasks
+from evoengine.arch import DeviceLimits
+from evoengine.emulator.device import Checks, Emulator
+from evoengine.emulator.front.clang import compile_cuda
+from evoengine.emulator.model.counts import Counts
+from evoengine.emulator.ptx.parser import parse
+from evoengine.emulator.targets import find
+from evoengine.evaluate.worker.check import layout_of
+from evoengine.evaluate.worker.inputs import make_inputs
+from evoengine.paths import find_kernel, find_task
+from evoengine.plan import Buffer, CasePlan, Launch, Scalar, bind
+
+SAMPLED_BLOCKS = 8  # in checked mode, for what only it counts
+
+
+class Bench:
+    """An emulator with one task's inputs at a time."""
+
+    def __init__(self, target: str, threads: int = 2) -> None:
+        self._target = find(target)
+        self._threads = threads
+
+    def counts(self, seed: str, task_name: str, case: str, tunables: Mapping[str, int]) -> list[Counts]:
+        """What each launch of the configuration does on normally distributed inputs; raises EmulatorError."""
+        task = tasks.load(find_task(task_name))
+        candidate = candidates.parse(find_kernel(seed).read_text(encoding="utf-8")).tuned(dict(tunables))
+        plan = bind(candidate, task, case, DeviceLimits(self._target.arch, self._target.shared_per_block, self._target.sms))
+        emulator = Emulator(target=self._target.name, threads=self._threads)
+        addresses = self._filled(emulator, task, plan)
+        kernels = sorted({launch.kernel for launch in plan.launches})
+        arch = "sm_89" if self._target.arch == "sm_90" else self._target.arch  # the emulator has nothing that only sm_90 has
+        compiled = compile_cuda(candidate.code, name=f"{seed}.cu", macros=plan.macros, arch=arch, kernels=kernels)
+        return [self._run(emulator, compiled.ptx, compiled.functions[launch.kernel], launch, addresses) for launch in plan.launches]
+
+    @staticmethod
+    def _filled(emulator: Emulator, task: tasks.Task, plan: CasePlan) -> dict[str, int]:
+        """Every buffer of the plan, the inputs filled in: name -> address."""
+        inputs = make_inputs(task, plan.case, "normal", 0, torch.device("cpu"))
+        addresses = {}
+        for name, (dtype, shape) in layout_of(task, plan).items():
+            size = int(numpy.prod(shape)) * dtype.itemsize
+            addresses[name] = emulator.memory.allocate(size, name=name)
+            if name in inputs:
+                emulator.memory.view(addresses[name], size)[:] = inputs[name].contiguous().view(torch.uint8).flatten().numpy()
+        return addresses
+
+    @staticmethod
+    def _run(emulator: Emulator, ptx: str, symbol: str, launch: Launch, addresses: Mapping[str, int]) -> Counts:
+        """A fast run of the whole grid for what every block executes, and a checked one of a few blocks for its memory."""
+        sizes = [parameter.size for parameter in parse(ptx).functions[symbol].parameters]
+        args = [_bytes(argument, size, addresses) for argument, size in zip(launch.args, sizes, strict=True)]
+        grid, block = _three(launch.grid), _three(launch.block)
+        program = emulator.load(ptx)
+        whole = program.launch(symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes).counts
+        blocks = int(numpy.prod(grid))
+        sample = sorted({round(position) for position in numpy.linspace(0, blocks - 1, min(blocks, SAMPLED_BLOCKS))})
+        checked = program.launch(
+            symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes, checks=Checks(), blocks=sample
+        ).counts
+        return merged(whole, checked)
+
+
+def merged(whole: Counts, sample: Counts) -> Counts:
+    """`whole`, with what only checked mode counts scaled up from a sample of its blocks; both are Counts."""
+    scaled = sample.scaled(whole.blocks / sample.blocks)
+    missing = {
+        name: getattr(scaled, name)
+        for name in ("shared_wavefronts", "load_sectors", "store_sectors", "copy_sectors", "block_sectors", "local_sectors")
+        if not getattr(whole, name)
+    }
+    return Counts(**{**vars(whole), **missing})
+
+
+def _bytes(argument: Buffer | Scalar, size: int, addresses: Mapping[str, int]) -> bytes:
+    if isinstance(argument, Buffer):
+        return addresses[argument.buffer].to_bytes(8, "little")
+    if argument.dtype in ("float16", "float32", "float64"):
+        return numpy.array(argument.scalar, dtype=argument.dtype).tobytes()
+    return int(argument.scalar).to_bytes(8, "little", signed=True)[:size]
+
+
+def _three(extents: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*extents, 1, 1)[:3]
+    return x, y, z

@@ -1,0 +1,215 @@
+"""How well modelled times order configurations that were measured on a GPU: Spearman's rank correlation.
+
+    python -m benchmarks.model CONFIGS.json [--target h200] [--case NAME ...] [--counts FILE] [--json FILE] [--svg FILE]
+
+CONFIGS.json: {"configs": [{seed, task, case, tunables, us, launches: [{registers, static_shared_bytes, ...}]}]}, times
+measured hot, in microseconds. Every configuration is run on the emulator, a sample of its blocks in checked mode; `--counts`
+keeps what was counted, so that the next run need not emulate again. The two constants of the model that can be calibrated are
+judged by leaving out one seed at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scatter import Point, scatter
+from benchmarks.table import Row, machine, publish
+from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.model.counts import Counts
+from evoengine.emulator.model.time import DEFAULT, Calibration, modelled
+from evoengine.emulator.targets import Target, find
+
+PIPES = (1.5, 2.0, 3.0, 4.0, 8.0)  # what is tried for each constant
+LATENCY = (1.0, 1.25, 1.5, 2.0, 3.0, 6.0)
+WORST = 10
+
+Count = Callable[[str, str, str, Mapping[str, int]], Sequence[Counts]]  # seed, task, case, tunables -> the counts of each launch
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a configuration: what was counted, and what the compiler for the GPU gave it."""
+
+    counts: Counts
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    registers: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class Config:
+    """A configuration that was measured and counted."""
+
+    seed: str
+    case: str
+    tunables: Mapping[str, int]
+    measured_us: float
+    launches: tuple[Launch, ...]
+
+    @property
+    def label(self) -> str:
+        """Seed and tunables, short."""
+        return f"{self.seed} {' '.join(f'{name}={value}' for name, value in self.tunables.items())}"
+
+    def modelled_us(self, target: Target, calibration: Calibration = DEFAULT) -> float:
+        """The modelled time of all launches."""
+        return sum(
+            modelled(
+                item.counts,
+                target=target,
+                grid=item.grid,
+                block=item.block,
+                registers=item.registers,
+                shared_bytes=item.shared_bytes,
+                calibration=calibration,
+            ).us
+            for item in self.launches
+        )
+
+
+def main() -> None:
+    from benchmarks.emulate import Bench  # torch and the emulator: seconds, which those do not need who read this module
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("configs", type=Path)
+    parser.add_argument("--target", default="h200")
+    parser.add_argument("--case", nargs="*", default=["mission"])
+    parser.add_argument("--counts", type=Path)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--svg", type=Path)
+    options = parser.parse_args()
+    measured = [item for item in json.loads(options.configs.read_text())["configs"] if item["case"] in options.case and "us" in item]
+    if not measured:
+        sys.exit(f"{options.configs} has no measured configuration of {', '.join(options.case)}")
+    target = find(options.target)
+    configs = with_counts(measured, Bench(options.target).counts, options.counts)
+    rows = [row for case in options.case for row in judged([item for item in configs if item.case == case], case, target)]
+    publish(machine(target=target.title, times="modelled, against measured ones"), rows, options.json)
+    for case in options.case:
+        print(f"\nworst pairs of {case}: measured | modelled us")
+        for line in worst_pairs([item for item in configs if item.case == case], target):
+            print(line)
+    if options.svg:
+        points = [Point(item.measured_us, item.modelled_us(target), item.seed, f"{item.case} {item.label}") for item in configs]
+        title = f"{target.title}: modelled against measured times, {', '.join(options.case)}"
+        options.svg.write_text(scatter(points, title=title, x="measured, us", y="modelled, us"), encoding="utf-8")
+
+
+def judged(configs: Sequence[Config], case: str, target: Target) -> list[Row]:
+    """One row for all configurations of a case, with constants as they are and as cross-validated, and one for each seed."""
+    seeds = sorted({item.seed for item in configs})
+    rows: list[Row] = [{"case": case, "seed": "all", **_agreement(configs, [item.modelled_us(target) for item in configs])}]
+    if len(seeds) > 1:
+        held_out = cross_validated(configs, target)
+        rows.append({"case": case, "seed": "all, each seed's constants from the others", **_agreement(configs, held_out)})
+    for seed in seeds:
+        own = [item for item in configs if item.seed == seed]
+        rows.append({"case": case, "seed": seed, **_agreement(own, [item.modelled_us(target) for item in own])})
+    return rows
+
+
+def _agreement(configs: Sequence[Config], times: Sequence[float]) -> Row:
+    measured = [item.measured_us for item in configs]
+    off = sorted(abs(math.log(time / truth)) for time, truth in zip(times, measured, strict=True))
+    best = min(range(len(times)), key=times.__getitem__)
+    return {
+        "configurations": len(configs),
+        "spearman": spearman(measured, times),
+        "median factor off": math.exp(off[len(off) // 2]),
+        "modelled best / measured best": measured[best] / min(measured),
+    }
+
+
+def cross_validated(configs: Sequence[Config], target: Target) -> list[float]:
+    """Modelled times, those of each seed with the constants that order the other seeds best."""
+    candidates = [Calibration(pipes, latency) for pipes, latency in product(PIPES, LATENCY)]
+    times = {calibration: [item.modelled_us(target, calibration) for item in configs] for calibration in candidates}
+    chosen = {seed: _best(configs, times, seed) for seed in {item.seed for item in configs}}
+    return [times[chosen[item.seed]][position] for position, item in enumerate(configs)]
+
+
+def _best(configs: Sequence[Config], times: Mapping[Calibration, Sequence[float]], left_out: str) -> Calibration:
+    kept = [position for position, item in enumerate(configs) if item.seed != left_out]
+    measured = [configs[position].measured_us for position in kept]
+    return max(times, key=lambda calibration: spearman(measured, [times[calibration][position] for position in kept]))
+
+
+def spearman(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's rank correlation, equal values with their mean rank; NaN where one of the two never changes."""
+    ranks = [_ranks(values) for values in (one, other)]
+    mean = (len(one) + 1) / 2
+    products = [sum((a - mean) * (b - mean) for a, b in zip(x, y, strict=True)) for x, y in product(ranks, ranks)]
+    return products[1] / math.sqrt(products[0] * products[3]) if products[0] and products[3] else math.nan
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or values[order[end]] != values[order[start]]:
+            for position in order[start:end]:
+                ranks[position] = (start + 1 + end) / 2
+            start = end
+    return ranks
+
+
+def worst_pairs(configs: Sequence[Config], target: Target) -> Iterable[str]:
+    """The pairs that the model orders wrongly although they differ most, once for each configuration."""
+    times = [item.modelled_us(target) for item in configs]
+    pairs = []
+    for i, j in product(range(len(configs)), repeat=2):
+        truth, model = math.log(configs[i].measured_us / configs[j].measured_us), math.log(times[i] / times[j])
+        if truth < 0 < model:
+            pairs.append((min(-truth, model), i, j))
+    seen: set[int] = set()
+    for _, i, j in sorted(pairs, reverse=True):
+        if not {i, j} & seen and len(seen) < 2 * WORST:
+            seen |= {i, j}
+            a, b = configs[i], configs[j]
+            yield f"{a.measured_us:9.2f} {b.measured_us:9.2f} | {times[i]:9.2f} {times[j]:9.2f}  {a.label}  |  {b.label}"
+
+
+def with_counts(measured: Sequence[Mapping[str, Any]], count: Count, kept: Path | None) -> list[Config]:
+    """Every measured configuration with its counts, from the file `kept` or else counted now; failures are told and left out."""
+    stored: dict[str, Any] = json.loads(kept.read_text()) if kept and kept.is_file() else {}
+    configs = []
+    for item in measured:
+        key = json.dumps([item["seed"], item["case"], item["tunables"]])
+        if key not in stored:
+            try:
+                stored[key] = [asdict(counts) for counts in count(item["seed"], item["task"], item["case"], item["tunables"])]
+            except EmulatorError as error:
+                print(f"left out: {key}: {type(error).__name__}: {error}", file=sys.stderr)
+                continue
+            if kept:
+                kept.write_text(json.dumps(stored))
+        configs.append(_config(item, [Counts(**counts) for counts in stored[key]]))
+    return configs
+
+
+def _config(item: Mapping[str, Any], counts: Sequence[Counts]) -> Config:
+    launches = tuple(
+        Launch(
+            found,
+            tuple(launch["grid"]),
+            tuple(launch["block"]),
+            launch["registers"],
+            launch["static_shared_bytes"] + launch["dynamic_shared_bytes"],
+        )
+        for found, launch in zip(counts, item["launches"], strict=True)
+    )
+    return Config(item["seed"], item["case"], item["tunables"], item["us"], launches)
+
+
+if __name__ == "__main__":
+    main()

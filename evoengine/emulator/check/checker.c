@@ -1,0 +1,129 @@
+/* A checker's life, and the way of each access to the memory that it means. */
+#include "shadow.h"
+
+Checker *ev_check_new(CheckedLaunch *launch, ev_u32 shared_bytes, ev_u32 threads, ev_u32 local_bytes_per_thread, ev_u32 checks, ev_u32 sites) {
+    if (!threads || threads > MAX_WARPS * 32)
+        return NULL;
+    Checker *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->launch = launch;
+    c->shared_bytes = shared_bytes;
+    c->threads = threads;
+    c->warps = (threads + 31) / 32;
+    c->local_bytes = local_bytes_per_thread;
+    c->checks = checks;
+    c->sites = sites;
+    for (ev_u32 w = 0; w < c->warps; w++)
+        c->whole[w] = threads - w * 32 >= 32 ? ~0u : (1u << (threads - w * 32)) - 1;
+    c->site_counts = calloc((ev_u64)sites + 1, sizeof(SiteCounts));
+    c->local = calloc((ev_u64)c->warps * 32 * local_bytes_per_thread + 1, 1);
+    if (!shared_open(c) || !c->site_counts || !c->local) {
+        ev_check_free(c);
+        return NULL;
+    }
+    ev_check_block(c, 0);
+    return c;
+}
+
+void ev_check_free(Checker *c) {
+    if (!c)
+        return;
+    async_close(c);
+    shared_close(c);
+    free(c->local);
+    free(c->site_counts);
+    free(c);
+}
+
+void ev_check_windows(Checker *c, ev_u64 shared_address, ev_u64 local_address) {
+    c->shared_address = shared_address;
+    c->local_address = local_address;
+}
+
+/* Times have 32 bits: long before they run out, all records are forgotten between two blocks. */
+static void restart_time(Checker *c) {
+    SharedShadow *s = &c->shared;
+    memset(s->written, 0, (ev_u64)s->granules * sizeof(ev_u64));
+    memset(s->last_read, 0, (ev_u64)s->granules * sizeof(ev_u32));
+    memset(s->reads, 0, (ev_u64)s->granules * c->warps * sizeof(ev_u64));
+    memset(c->lane_seen, 0, sizeof c->lane_seen);
+    c->now = 0;
+}
+
+void ev_check_block(Checker *c, ev_u64 block) {
+    c->block = block;
+    c->number = c->launch->base + block % ((1ull << 26) - 1 - c->launch->base) + 1;
+    if (c->now >= 1u << 31)
+        restart_time(c);
+    order_block(c);
+    shared_block(c);
+    async_block(c);
+    memset(c->local, 0, (ev_u64)c->warps * 32 * c->local_bytes);
+}
+
+static ev_u32 access_shared(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+    count_shared(c, mask, kind, bytes, address, site);
+    if (!c->checks)
+        return mask;
+    ev_u32 inside = shared_bounds(c, warp, mask, bytes, address, site);
+    if (inside && c->checks & ~EV_BOUNDS)
+        shared_access(c, warp, inside, kind, bytes, address, site);
+    return c->checks & EV_BOUNDS ? inside : mask;
+}
+
+static ev_u32 access_global(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+    count_global(c, mask, kind, bytes, address, site);
+    if (!c->checks)
+        return mask;
+    ev_u32 inside = global_bounds(c, warp, mask, bytes, address, site);
+    if (inside && c->checks & (EV_RACES | EV_INIT))
+        global_access(c, warp, inside, kind, bytes, address, site);
+    return c->checks & EV_BOUNDS ? inside : mask;
+}
+
+static ev_u32 access_local(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+    count_local(c, mask, kind, bytes, site);
+    if (!c->checks)
+        return mask;
+    ev_u32 inside = local_bounds(c, warp, mask, bytes, address, site);
+    if (inside && c->checks & EV_INIT)
+        local_access(c, warp, inside, kind, bytes, address, site);
+    return c->checks & EV_BOUNDS ? inside : mask;
+}
+
+/* Lanes may mean different memories: each of them gets its own. */
+static ev_u32 access_generic(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+    ev_u32 shared = 0, local = 0;
+    ev_u64 offset[32] = {0}, frames = (ev_u64)c->warps * 32 * c->local_bytes;
+    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
+        ev_u32 lane = lowest(lanes);
+        ev_u64 in_shared = address[lane] - c->shared_address, in_local = address[lane] - c->local_address;
+        if (c->shared_address && in_shared < c->shared_bytes) {
+            shared |= 1u << lane;
+            offset[lane] = in_shared;
+        } else if (c->local_address && in_local < frames) {
+            local |= 1u << lane;
+            offset[lane] = in_local - (ev_u64)(warp * 32 + lane) * c->local_bytes;
+        }
+    }
+    ev_u32 rest = mask & ~shared & ~local, allowed = 0;
+    if (shared)
+        allowed |= access_shared(c, warp, shared, kind, bytes, offset, site);
+    if (local)
+        allowed |= access_local(c, warp, local, kind, bytes, offset, site);
+    if (rest)
+        allowed |= access_global(c, warp, rest, kind, bytes, address, site);
+    return allowed;
+}
+
+ev_u32 ev_check_access(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 space, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+    if (!mask)
+        return 0;
+    switch (space) {
+    case EV_GLOBAL: return access_global(c, warp, mask, kind, bytes, address, site);
+    case EV_SHARED: return access_shared(c, warp, mask, kind, bytes, address, site);
+    case EV_LOCAL: return access_local(c, warp, mask, kind, bytes, address, site);
+    default: return access_generic(c, warp, mask, kind, bytes, address, site);
+    }
+}

@@ -1,0 +1,53 @@
+/* The table of findings: one entry for each kind and pair of sites, its first occurrence kept, the others counted. */
+#include "shadow.h"
+
+static ev_u32 is_same(const Finding *a, const Finding *b) {
+    return a->kind == b->kind && a->space == b->space && a->site == b->site && a->other_site == b->other_site;
+}
+
+/* The check that a kind of finding belongs to: a bit of `checks`. */
+static ev_u32 check_of(ev_u32 kind) {
+    switch (kind) {
+    case EV_SAME_ADDRESS_WRITE: return EV_SAME_ADDRESS;
+    case EV_OUT_OF_BOUNDS:
+    case EV_MISALIGNED: return EV_BOUNDS;
+    case EV_UNINITIALISED: return EV_INIT;
+    case EV_ASYNC_READ:
+    case EV_ASYNC_WRITE: return EV_ASYNC;
+    default: return EV_RACES;
+    }
+}
+
+OUTLINE void report(Checker *c, Finding found) {
+    CheckedLaunch *launch = c->launch;
+    if (!(c->checks & check_of(found.kind)))
+        return;
+    found.block = (ev_i64)c->block;
+    ev_u32 hash = (found.kind * 31u + found.space) * 0x9E3779B1u ^ (ev_u32)found.site * 0x85EBCA6Bu ^ (ev_u32)found.other_site * 0xC2B2AE35u;
+    hash ^= hash >> 15;
+    lock(&launch->lock);
+    for (;; hash++) {
+        ev_u16 *slot = &launch->slots[hash & (SLOTS - 1)];
+        if (*slot && is_same(&launch->findings[*slot - 1], &found)) {
+            launch->findings[*slot - 1].times += found.times;
+            break;
+        }
+        if (*slot)
+            continue;
+        if (launch->found == FINDINGS) {
+            launch->dropped += found.times;
+            break;
+        }
+        launch->findings[launch->found] = found;
+        *slot = (ev_u16)++launch->found;
+        break;
+    }
+    unlock(&launch->lock);
+}
+
+ev_u32 ev_check_findings(CheckedLaunch *launch, const Finding **first) {
+    *first = launch->findings;
+    return launch->found;
+}
+
+ev_u64 ev_check_findings_dropped(CheckedLaunch *launch) { return launch->dropped; }

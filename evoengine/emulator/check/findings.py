@@ -1,0 +1,217 @@
+"""What checked mode found and counted, read from the structures of checker.h."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum, IntFlag
+
+
+class Space(IntEnum):
+    """Where an access goes."""
+
+    GLOBAL = 0
+    SHARED = 1
+    LOCAL = 2
+    GENERIC = 3
+
+
+class Access(IntEnum):
+    """What it does there. Strong: volatile, relaxed, acquire or release."""
+
+    READ = 0
+    WRITE = 1
+    ATOMIC = 2
+    STRONG_READ = 3
+    STRONG_WRITE = 4
+
+
+class Check(IntFlag):
+    """What is looked for; none of them: accesses are only counted."""
+
+    RACES = 1
+    BOUNDS = 2
+    INIT = 4
+    ASYNC = 8
+    SAME_ADDRESS = 16
+
+
+ALL_CHECKS = Check.RACES | Check.BOUNDS | Check.INIT | Check.ASYNC
+
+
+class Kind(IntEnum):
+    """What a finding is."""
+
+    READ_AFTER_WRITE = 1
+    WRITE_AFTER_READ = 2
+    WRITE_AFTER_WRITE = 3
+    SAME_ADDRESS_WRITE = 4
+    OUT_OF_BOUNDS = 5
+    MISALIGNED = 6
+    UNINITIALISED = 7
+    ASYNC_READ = 8
+    ASYNC_WRITE = 9
+    DIVERGENT_BARRIER = 10
+
+
+RACES = frozenset({Kind.READ_AFTER_WRITE, Kind.WRITE_AFTER_READ, Kind.WRITE_AFTER_WRITE})
+
+
+class FindingRecord(ctypes.Structure):
+    """`Finding` of checker.h."""
+
+    _fields_ = [
+        ("kind", ctypes.c_uint32),
+        ("space", ctypes.c_uint32),
+        ("buffer", ctypes.c_int32),
+        ("bytes", ctypes.c_uint32),
+        ("offset", ctypes.c_int64),
+        ("distance", ctypes.c_int64),
+        ("thread", ctypes.c_int32),
+        ("site", ctypes.c_int32),
+        ("other_thread", ctypes.c_int32),
+        ("other_site", ctypes.c_int32),
+        ("block", ctypes.c_int64),
+        ("other_block", ctypes.c_int64),
+        ("times", ctypes.c_uint64),
+    ]
+
+
+class SiteRecord(ctypes.Structure):
+    """`SiteCounts` of checker.h."""
+
+    _fields_ = [("requests", ctypes.c_uint64), ("units", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
+
+
+@dataclass(frozen=True)
+class AccessCounts:
+    """What the memory was asked for; the order of the fields is that of checker.h. Atomics on shared memory count among the stores' wavefronts."""
+
+    shared_loads: int = 0  # requests: one per warp and instruction
+    shared_stores: int = 0
+    shared_load_wavefronts: int = 0
+    shared_store_wavefronts: int = 0
+    shared_atomics: int = 0
+    shared_bytes: int = 0
+    global_loads: int = 0
+    global_stores: int = 0
+    global_load_sectors: int = 0  # of 32 bytes, distinct within a request
+    global_store_sectors: int = 0
+    global_atomics: int = 0
+    global_atomic_sectors: int = 0
+    global_load_bytes: int = 0  # that the lanes asked for
+    global_store_bytes: int = 0
+    local_loads: int = 0
+    local_stores: int = 0
+    local_bytes: int = 0
+    async_copies: int = 0
+    async_bytes: int = 0
+    same_address_writes: int = 0  # lanes that lost to another lane of the same instruction
+    barriers: int = 0  # warps that took part
+
+    def __add__(self, other: AccessCounts) -> AccessCounts:
+        return AccessCounts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+
+COUNT_FIELDS = tuple(field.name for field in fields(AccessCounts))
+
+
+@dataclass(frozen=True)
+class SiteCounts:
+    """Accesses of one instruction; units: wavefronts on shared, sectors on global memory, 0 on local."""
+
+    site: int
+    requests: int
+    units: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a correct kernel does not do; threads are counted within their block, -1 stands for none."""
+
+    kind: Kind
+    space: Space
+    buffer: int  # index of the global buffer; -1: none
+    bytes: int  # of one lane's access
+    offset: int  # of the first bad byte in the buffer, the shared window or the frame; the address where no buffer is near
+    distance: int  # out of bounds: bytes beyond the end (> 0) or before the start (< 0)
+    thread: int
+    site: int
+    other_thread: int
+    other_site: int
+    block: int
+    other_block: int
+    times: int
+
+    def describe(self, place_of: Callable[[int], str] = "instruction {}".format, buffers: Sequence[str] = ()) -> str:
+        """One line for a person; `place_of(site)` says where an instruction stands ("line 42"), `buffers` names buffers by index."""
+        what = _SENTENCES[self.kind].format(
+            thread=f"thread {self.thread}",
+            verb="writes" if self.kind in (Kind.WRITE_AFTER_READ, Kind.WRITE_AFTER_WRITE) else "reads",
+            bytes=self.bytes,
+            memory=self._memory(buffers),
+            line=place_of(self.site),
+            other=f"thread {self.other_thread}" + self._elsewhere(),
+            other_line=place_of(self.other_site),
+            missing="nothing orders the blocks" if self._elsewhere() else "no barrier between",
+            distance=self._distance(),
+        )
+        return f"{what} (block {self.block}" + (f", {self.times} times)" if self.times > 1 else ")")
+
+    def _elsewhere(self) -> str:
+        return f" of block {self.other_block}" if self.other_block not in (-1, self.block) else ""
+
+    def _distance(self) -> str:
+        if self.space is Space.GLOBAL and self.buffer < 0:
+            return "far from any buffer"
+        return f"{abs(self.distance)} bytes " + ("before its start" if self.distance < 0 else "beyond its end")
+
+    def _memory(self, buffers: Sequence[str]) -> str:
+        if self.space is not Space.GLOBAL:
+            return f"{self.space.name.lower()}{self.offset:+d}"
+        if self.buffer < 0:
+            return f"address 0x{self.offset & (1 << 64) - 1:x}"
+        name = buffers[self.buffer] if self.buffer < len(buffers) else f"buffer {self.buffer}"
+        return f"{name}{self.offset:+d}"
+
+
+_SENTENCES = {
+    Kind.READ_AFTER_WRITE: "race: {thread} reads {memory} at {line} that {other} wrote at {other_line}, {missing}",
+    Kind.WRITE_AFTER_READ: "race: {thread} writes {memory} at {line} that {other} read at {other_line}, {missing}",
+    Kind.WRITE_AFTER_WRITE: "race: {thread} writes {memory} at {line} that {other} wrote at {other_line}, {missing}",
+    Kind.SAME_ADDRESS_WRITE: "same address: {thread} and {other} write {memory} in one instruction at {line}; which one stays is undefined",
+    Kind.OUT_OF_BOUNDS: "out of bounds: {thread} touches {bytes} bytes at {memory} at {line}, {distance}",
+    Kind.MISALIGNED: "misaligned: {thread} touches {bytes} bytes at {memory} at {line}, not a multiple of {bytes}",
+    Kind.UNINITIALISED: "uninitialised: {thread} reads {memory} at {line}, which nobody wrote",
+    Kind.ASYNC_READ: "async copy: {thread} reads {memory} at {line} while the copy of {other} at {other_line} is not waited for",
+    Kind.ASYNC_WRITE: "async copy: {thread} writes {memory} at {line} while the copy of {other} at {other_line} is not waited for",
+    Kind.DIVERGENT_BARRIER: "divergent barrier: {thread} waits at {line}, {other} of its warp does not come",
+}
+
+
+def to_finding(record: FindingRecord) -> Finding:
+    """The finding that a record holds."""
+    values = {name: getattr(record, name) for name, *_ in FindingRecord._fields_}
+    return Finding(**{**values, "kind": Kind(record.kind), "space": Space(record.space)})
+
+
+def read_findings(address: int, count: int) -> tuple[Finding, ...]:
+    """The `count` findings that lie at `address`, as ev_check_findings gives them, in the order of their first occurrence."""
+    if not count:
+        return ()
+    return tuple(to_finding(record) for record in (FindingRecord * count).from_address(address))
+
+
+def read_counts(address: int) -> AccessCounts:
+    """The counts that lie at `address`, as ev_check_counts gives them."""
+    return AccessCounts(*(ctypes.c_uint64 * len(COUNT_FIELDS)).from_address(address))
+
+
+def read_site_counts(address: int, sites: int) -> tuple[SiteCounts, ...]:
+    """Those of the `sites` instructions that accessed memory, as ev_check_site_counts gives them."""
+    if not sites:
+        return ()
+    records = (SiteRecord * sites).from_address(address)
+    return tuple(SiteCounts(site, r.requests, r.units, r.bytes) for site, r in enumerate(records) if r.requests)

@@ -1,0 +1,40 @@
+/* Local memory: each thread's own frame, a byte of shadow for a byte. */
+#include "shadow.h"
+
+static void report_local(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_u32 bytes, ev_u64 offset, ev_i64 distance, ev_u32 site) {
+    report(c, (Finding){.kind = kind, .space = EV_LOCAL, .buffer = -1, .bytes = bytes, .offset = (ev_i64)offset, .distance = distance,
+                        .thread = (ev_i32)(warp * 32 + lane), .site = (ev_i32)site, .other_thread = -1, .other_site = -1,
+                        .other_block = -1, .times = 1});
+}
+
+ev_u32 local_bounds(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+    ev_u32 allowed = mask, size = c->local_bytes;
+    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
+        ev_u32 lane = lowest(lanes);
+        ev_i64 offset = (ev_i64)address[lane];
+        if (offset < 0 || (ev_u64)offset + bytes > size) {
+            ev_i64 distance = offset < 0 ? offset : offset + bytes - size;
+            report_local(c, EV_OUT_OF_BOUNDS, warp, lane, bytes, (ev_u64)offset, distance, site);
+            allowed &= ~(1u << lane);
+        } else if (offset & ((bytes & -bytes) - 1)) {
+            report_local(c, EV_MISALIGNED, warp, lane, bytes, (ev_u64)offset, 0, site);
+            allowed &= ~(1u << lane);
+        }
+    }
+    return allowed;
+}
+
+void local_access(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+    ev_u32 reads = kind == EV_READ || kind == EV_STRONG_READ || kind == EV_ATOMIC;
+    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
+        ev_u32 lane = lowest(lanes), i = 0;
+        ev_u64 offset = address[lane];
+        ev_u8 *state = c->local + (ev_u64)(warp * 32 + lane) * c->local_bytes + offset;
+        while (reads && i < bytes && state[i])
+            i++;
+        if (reads && i < bytes)
+            report_local(c, EV_UNINITIALISED, warp, lane, bytes, offset + i, 0, site);
+        if (kind != EV_READ && kind != EV_STRONG_READ)
+            memset(state, 1, bytes);
+    }
+}

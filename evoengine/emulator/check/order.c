@@ -1,0 +1,96 @@
+/* Who comes before whom: barriers of the block, arrivals, synchronisation of a warp's lanes, fences. */
+#include "shadow.h"
+
+INLINE ev_u32 larger(ev_u32 a, ev_u32 b) { return a > b ? a : b; }
+INLINE ev_u32 smaller(ev_u32 a, ev_u32 b) { return a < b ? a : b; }
+
+static void move_horizon(Checker *c, ev_u32 warp) {
+    ev_u32 least = ~0u;
+    for (ev_u32 v = 0; v < c->warps; v++)
+        if (v != warp)
+            least = smaller(least, c->seen[warp][v]);
+    c->others_seen[warp] = least;
+    c->horizon[warp] = smaller(least, c->full_sync[warp]);
+}
+
+static void sync_whole_warp(Checker *c, ev_u32 warp, ev_u32 time) {
+    c->full_sync[warp] = time;
+    c->seen[warp][warp] = time;
+    c->partial[warp] = 0;
+    c->horizon[warp] = smaller(c->others_seen[warp], time);
+}
+
+void order_block(Checker *c) {
+    c->block_start = c->now;
+    ev_u32 time = ++c->now;
+    for (ev_u32 w = 0; w < c->warps; w++) {
+        for (ev_u32 v = 0; v < c->warps; v++)
+            c->seen[w][v] = time;
+        c->others_seen[w] = c->warps > 1 ? time : ~0u;
+        sync_whole_warp(c, w, time);
+    }
+    memset(c->arrived, 0, sizeof c->arrived);
+    c->fenced = c->acquired = 0;
+}
+
+void ev_check_warp_sync(Checker *c, ev_u32 warp, ev_u32 mask) {
+    ev_u32 time = ++c->now;
+    if ((mask & c->whole[warp]) == c->whole[warp]) {
+        sync_whole_warp(c, warp, time);
+        return;
+    }
+    ev_u32 joined[32] = {0};
+    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1)
+        for (ev_u32 m = 0; m < 32; m++)
+            joined[m] = larger(joined[m], c->lane_seen[warp][lowest(lanes)][m]);
+    for (ev_u32 m = 0; m < 32; m++)
+        if (mask >> m & 1)
+            joined[m] = time;
+    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1)
+        memcpy(c->lane_seen[warp][lowest(lanes)], joined, sizeof joined);
+    c->partial[warp] = 1;
+}
+
+void ev_check_arrive(Checker *c, ev_u32 barrier, ev_u32 warp) {
+    ev_u32 time = ++c->now, *row = c->arrivals[barrier & (BARRIERS - 1)];
+    sync_whole_warp(c, warp, time);
+    if (!c->arrived[barrier & (BARRIERS - 1)])
+        memset(row, 0, sizeof c->arrivals[0]);
+    c->arrived[barrier & (BARRIERS - 1)] = 1;
+    for (ev_u32 v = 0; v < c->warps; v++)
+        row[v] = larger(row[v], c->seen[warp][v]);
+}
+
+void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_hi) {
+    (void)warps_hi; /* no device has blocks of more than 32 warps */
+    ev_u32 time = ++c->now, joined[MAX_WARPS] = {0};
+    barrier &= BARRIERS - 1;
+    if (c->arrived[barrier])
+        memcpy(joined, c->arrivals[barrier], sizeof joined);
+    c->arrived[barrier] = 0;
+    for (ev_u32 warps = warps_lo; warps; warps &= warps - 1)
+        for (ev_u32 v = 0; v < c->warps; v++)
+            joined[v] = larger(joined[v], c->seen[lowest(warps)][v]);
+    for (ev_u32 warps = warps_lo; warps; warps &= warps - 1)
+        joined[lowest(warps)] = time;
+    for (ev_u32 warps = warps_lo; warps; warps &= warps - 1) {
+        ev_u32 warp = lowest(warps);
+        memcpy(c->seen[warp], joined, c->warps * sizeof(ev_u32));
+        sync_whole_warp(c, warp, time);
+        move_horizon(c, warp);
+    }
+    c->counts.barriers += (ev_u32)__builtin_popcount(warps_lo);
+}
+
+void ev_check_fence(Checker *c, ev_u32 warp, ev_u32 mask) {
+    (void)warp;
+    (void)mask;
+    c->fenced = ++c->now - c->block_start;
+}
+
+void ev_check_divergent_barrier(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 live, ev_u32 site) {
+    ev_u32 missing = live & ~mask;
+    report(c, (Finding){.kind = EV_DIVERGENT_BARRIER, .space = EV_SHARED, .buffer = -1, .thread = (ev_i32)(warp * 32 + lowest(mask | 1u << 31)),
+                        .site = (ev_i32)site, .other_thread = missing ? (ev_i32)(warp * 32 + lowest(missing)) : -1, .other_site = -1,
+                        .other_block = -1, .times = 1});
+}

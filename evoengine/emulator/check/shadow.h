@@ -1,0 +1,143 @@
+/* What the parts of the checker share: its state, and who comes before whom.
+ *
+ * Order. `now` counts every synchronisation that this checker sees. An access of warp v made at time r comes before what warp w
+ * does iff r < seen[w][v]: w has met, directly or through others, a v that had already got past r. Within a warp, lane m's access
+ * comes before lane l's iff r < full_sync[w] or r < lane_seen[w][l][m]. horizon[w] is below all of these, so that one comparison
+ * settles the usual case. `now` never goes back, not even for a new block: old records are simply older than everything.
+ */
+#ifndef EV_SHADOW_H
+#define EV_SHADOW_H
+
+#include "checker.h"
+
+#define MAX_WARPS 32 /* 1024 threads a block, the limit of every CUDA device */
+#define BARRIERS 16  /* PTX ISA, bar: barriers 0 to 15 */
+#define NULL ((void *)0)
+#define INLINE static inline __attribute__((always_inline))
+#define OUTLINE __attribute__((noinline))
+
+void *malloc(unsigned long);
+void *calloc(unsigned long, unsigned long);
+void free(void *);
+void *memset(void *, int, unsigned long);
+void *memcpy(void *, const void *, unsigned long);
+
+enum { INITIALISED = 1, IN_FLIGHT = 2, BY_ATOMIC = 4 }; /* state of a granule */
+enum { FINDINGS = 256, SLOTS = 1024 };
+
+/* Shared memory: parallel arrays over granules of 1 << shift bytes. They start as words; the first narrower access refines them. */
+typedef struct {
+    ev_u32 shift, granules;
+    ev_u8 *state;
+    ev_u64 *written;   /* time << 32 | thread << 21 | site; site is cut to 21 bits */
+    ev_u32 *last_read; /* the latest of all reads */
+    ev_u64 *reads;     /* [warps][granules] time << 32 | mask of lanes */
+    ev_u32 *read_sites; /* [warps][granules] */
+} SharedShadow;
+
+/* 4 KiB of a global buffer. Records: block number << 38 | time within the block << 10 | thread; 0: nobody. */
+typedef struct {
+    ev_u32 lock, shift;
+    ev_u64 *written, *read_a, *read_b; /* two readers that are not ordered to one another */
+    ev_u32 *write_sites, *a_sites, *b_sites;
+    ev_u8 *state;
+} Page;
+
+enum { PAGE_BITS = 12, PAGE_BYTES = 1 << PAGE_BITS };
+
+typedef struct {
+    ev_u64 address, bytes;
+    ev_i32 index;
+    ev_u32 initialised;
+    Page **pages;
+} Buffer;
+
+struct CheckedLaunch {
+    Buffer *buffers; /* sorted by address */
+    ev_u32 count, capacity;
+    ev_u64 blocks, base; /* block numbers in records: base + linear index + 1 */
+    ev_u32 *released;    /* [released_mask + 1] by block number: time that its last fence before an atomic covers */
+    ev_u64 released_mask;
+    ev_u64 shadow_bytes, unchecked_bytes;
+    ev_u32 lock, found;
+    Finding findings[FINDINGS];
+    ev_u16 slots[SLOTS]; /* hash of kind and sites -> finding + 1 */
+    ev_u64 dropped;
+};
+
+typedef struct {
+    ev_u32 mask, site, bytes;
+    ev_u32 offset[32];
+    ev_u32 group[32];
+} AsyncCopy;
+
+typedef struct {
+    AsyncCopy *copies;
+    ev_u32 count, capacity;
+    ev_u32 committed[32]; /* groups that each lane has committed */
+} AsyncQueue;
+
+struct Checker {
+    CheckedLaunch *launch;
+    ev_u32 checks, warps, threads, shared_bytes, local_bytes, sites;
+    ev_u64 block, number; /* number: as in the records of global memory */
+    ev_u64 shared_address, local_address;
+    ev_u32 now, block_start;
+    ev_u32 fenced, acquired; /* time of the block's last fence; whether it has done an atomic on global memory */
+    ev_u32 whole[MAX_WARPS]; /* lanes that there are */
+    ev_u32 full_sync[MAX_WARPS], others_seen[MAX_WARPS], horizon[MAX_WARPS];
+    ev_u32 partial[MAX_WARPS]; /* whether some of its lanes were ordered by themselves since full_sync */
+    ev_u32 seen[MAX_WARPS][MAX_WARPS];
+    ev_u32 lane_seen[MAX_WARPS][32][32];
+    ev_u32 arrivals[BARRIERS][MAX_WARPS], arrived[BARRIERS];
+    SharedShadow shared;
+    ev_u8 *local; /* [threads][local_bytes] initialised */
+    AsyncQueue queues[MAX_WARPS];
+    AccessCounts counts;
+    SiteCounts *site_counts;
+};
+
+INLINE ev_u32 lowest(ev_u32 mask) { return (ev_u32)__builtin_ctz(mask); }
+
+INLINE void lock(ev_u32 *word) {
+    while (__atomic_exchange_n(word, 1, __ATOMIC_ACQUIRE))
+        ;
+}
+
+INLINE void unlock(ev_u32 *word) { __atomic_store_n(word, 0, __ATOMIC_RELEASE); }
+
+/* Whether what `thread` did at `time` in this block comes before what lane `lane` of `warp` does now. */
+INLINE ev_u32 is_ordered(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 thread, ev_u32 time) {
+    ev_u32 other = thread >> 5, other_lane = thread & 31;
+    if (other != warp)
+        return time < c->seen[warp][other];
+    return other_lane == lane || time < c->full_sync[warp] || time < c->lane_seen[warp][lane][other_lane];
+}
+
+/* order.c */
+void order_block(Checker *);
+/* findings.c */
+void report(Checker *, Finding);
+/* counts.c */
+void count_shared(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+void count_global(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+void count_local(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, ev_u32 site);
+/* shared.c */
+ev_u32 shared_open(Checker *);
+void shared_close(Checker *);
+void shared_block(Checker *);
+ev_u32 shared_bounds(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+void shared_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+void shared_launch_copy(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+void shared_land_copy(Checker *, ev_u32 thread, ev_u32 offset, ev_u32 bytes, ev_u32 site);
+/* global.c */
+ev_u32 global_bounds(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+void global_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+/* local.c */
+ev_u32 local_bounds(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+void local_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+/* async.c */
+void async_close(Checker *);
+void async_block(Checker *);
+
+#endif

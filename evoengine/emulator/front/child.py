@@ -1,0 +1,89 @@
+"""One run of the compiler as a child process with limits."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MEMORY_BYTES = 4 << 30  # the largest seed takes 0.15 GB; address space, of which clang's own image is 0.2 GB
+OUTPUT_BYTES = 64 << 20  # the largest seed makes 0.3 MB of PTX
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a child ended; `ended` says which limit or signal ended it, empty when it ended itself."""
+
+    code: int
+    stdout: str
+    stderr: str
+    ended: str
+
+
+def run(command: Sequence[str], folder: Path, timeout_s: float) -> Result:
+    """What `command` says when run in `folder`, to which its output goes as well; raises OSError when it cannot start."""
+    out, err = folder / "stdout", folder / "stderr"
+    alive, held = os.pipe()  # the child holds one end, so that the other tells when it has gone; Popen.wait would poll in steps of 50 ms
+    with out.open("wb") as stdout, err.open("wb") as stderr:
+        process = subprocess.Popen(  # noqa: S603 - our own command; what was written by others is in a file
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=folder,
+            env={"PATH": "", "LC_ALL": "C", "TMPDIR": str(folder), "HOME": str(folder)},
+            start_new_session=True,
+            pass_fds=[held],
+        )
+        os.close(held)
+        try:
+            _limit(process.pid, timeout_s)
+            in_time = bool(select.select([alive], [], [], timeout_s)[0])
+            code = process.wait() if in_time else -signal.SIGALRM
+        finally:
+            os.close(alive)
+            _kill(process)
+    ended = "" if code >= 0 else _reason(code, timeout_s)
+    return Result(code, out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"), ended)
+
+
+def _limit(pid: int, timeout_s: float) -> None:
+    """Set from outside, because a function run between fork and exec is not safe in a program with threads."""
+    if not hasattr(resource, "prlimit"):  # only Linux has it; elsewhere the time limit stands alone
+        return
+    limits = {
+        resource.RLIMIT_AS: MEMORY_BYTES,
+        resource.RLIMIT_FSIZE: OUTPUT_BYTES,
+        resource.RLIMIT_CPU: int(timeout_s) + 2,
+        resource.RLIMIT_CORE: 0,
+    }
+    try:
+        for what, limit in limits.items():
+            hard = resource.prlimit(pid, what)[1]
+            limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            resource.prlimit(pid, what, (limit, limit))
+    except ProcessLookupError:  # it has ended already
+        return
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # gone already; some systems answer so for a group of zombies
+        pass
+    process.wait()
+
+
+def _reason(code: int, timeout_s: float) -> str:
+    name = signal.Signals(-code).name
+    limits = {
+        "SIGALRM": f"no result within {timeout_s:g} s",
+        "SIGXCPU": f"no result within {timeout_s:g} s",
+        "SIGXFSZ": f"more than {OUTPUT_BYTES >> 20} MB of output",
+    }
+    return limits.get(name, f"it crashed with {name}; perhaps it ran out of its {MEMORY_BYTES >> 30} GB")

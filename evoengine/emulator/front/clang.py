@@ -1,0 +1,186 @@
+"""CUDA C++ to PTX by clang, with headers of our own.
+
+clang sees a file system that holds the source and `include/` and nothing else (a virtual one, in
+which no real path exists), so a candidate can neither read the machine's files nor find out which
+there are. It runs as a child with limits on time, memory and output.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evoengine.emulator.errors import CompileFailed, CompilerMissing
+from evoengine.emulator.front import child, diagnosis, overlay, unit
+
+VARIABLE = "EVOENGINE_CLANG"
+OLDEST = 18  # knows PTX 8.3 and scoped atomics, which the headers use
+INSTALL = "pip install 'evoengine[emulator]' (brings clang in the wheel ziglang)"
+PTX = "+ptx83"  # e4m3 and e5m2 conversions of sm_89 need 8.1; clang 18 ends at 8.3
+PTX_BLACKWELL = "+ptx86"  # the first with sm_100 and sm_120
+TIMEOUT_S = 60.0  # a kernel of the seeds takes 0.1 s, a badly unrolled one tens
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
+_ARCH = re.compile(r"sm_(\d+)[af]?\Z", re.ASCII)
+_VERSION = re.compile(r"clang version (\d+)(?:\.\d+)*")
+_PROBE = '__attribute__((global)) void probe(float *x) { asm("ex2.approx.f32 %0, %0;" : "+f"(*x)); }'
+
+
+@dataclass(frozen=True)
+class Clang:
+    """A clang that compiles CUDA for NVPTX: the command to which arguments are appended."""
+
+    command: tuple[str, ...]
+    version: str  # "22.1.8"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """PTX text, and the symbol in it of each kernel expression that was asked for."""
+
+    ptx: str
+    functions: Mapping[str, str]
+
+
+def find_clang() -> Clang:
+    """The clang to use; raises CompilerMissing that says what was looked for.
+
+    The first of: the program that EVOENGINE_CLANG names (if it is set, nothing else is tried), the wheel
+    ziglang, `clang` or `clang-NN` on PATH. It must be new enough and compile a kernel.
+    """
+    return _find(os.environ.get(VARIABLE, ""), os.environ.get("PATH", ""))
+
+
+@functools.lru_cache(maxsize=8)
+def _find(named: str, path: str) -> Clang:
+    tried = []
+    for what, command in _places(named, path):
+        found = _usable(command) if command else "not there"
+        if isinstance(found, Clang):
+            return found
+        tried.append(f"{what}: {found}")
+    raise CompilerMissing(f"no clang that compiles CUDA; looked for {'; '.join(tried)}. To get one: {INSTALL}")
+
+
+def _places(named: str, path: str) -> list[tuple[str, tuple[str, ...]]]:
+    if named:
+        program = shutil.which(named, path=path)
+        return [(f"{VARIABLE}={named}", (program,) if program else ())]
+    places = [("the wheel ziglang", _wheel())]
+    for name in ("clang", *(f"clang-{major}" for major in range(30, OLDEST - 1, -1))):
+        program = shutil.which(name, path=path)
+        if program:
+            places.append((name, (program,)))
+    return places if len(places) > 1 else [*places, (f"clang or clang-{OLDEST}.. on PATH", ())]
+
+
+def _wheel() -> tuple[str, ...]:
+    """The compiler of the wheel, called directly: `python -m ziglang` would start a Python in between."""
+    spec = importlib.util.find_spec("ziglang")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        for program in ("zig", "zig.exe"):
+            if (Path(folder) / program).is_file():
+                return str(Path(folder) / program), "clang"
+    return ()
+
+
+def _usable(command: tuple[str, ...]) -> Clang | str:
+    """The compiler, or why it cannot be used."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
+            told = child.run([*command, "--version"], Path(folder), 30.0)
+            version = _VERSION.search(told.stdout)
+            if not version:
+                return "does not say that it is clang"
+            if int(version[1]) < OLDEST:
+                return f"{version[0]}, but {OLDEST} is needed"
+            probe = Path(folder) / "probe.cu"
+            probe.write_text(_PROBE)
+            made = child.run([*command, *_target("sm_80"), "-S", "-o", "-", str(probe)], Path(folder), 30.0)
+    except OSError as error:
+        return f"does not start ({error.strerror})"
+    if made.code != 0 or ".entry" not in made.stdout:
+        return "does not compile for NVPTX"
+    return Clang(command, version[0].removeprefix("clang version "))
+
+
+def _target(arch: str) -> list[str]:
+    found = _ARCH.match(arch)
+    if not found:
+        raise ValueError(f"arch: expected sm_NN, got {arch!r}")
+    return [
+        *("-cc1", "-triple", "nvptx64-nvidia-cuda", "-aux-triple", "x86_64-unknown-linux-gnu"),
+        *("-target-cpu", arch, "-target-feature", PTX_BLACKWELL if int(found[1]) >= 100 else PTX),
+        *("-x", "cuda", "-fcuda-is-device", "-std=c++17"),
+    ]
+
+
+_OPTIONS = (
+    *("-O2", "-fno-jump-tables", "-nostdsysteminc", "-nobuiltininc", "-fdeclspec"),
+    # As nvcc does it: a multiplication and an addition become one instruction, unless __fmul_rn says otherwise.
+    "-ffp-contract=fast-honor-pragmas",
+    # `.loc` without the rest of DWARF: the candidate's line of every instruction.
+    *("-debug-info-kind=line-directives-only", "-dwarf-version=2", "-fdebug-compilation-dir=."),
+    *("-internal-isystem", overlay.INCLUDE, "-include", overlay.PRELUDE),
+    *("-w", "-ferror-limit", "20", "-ftemplate-backtrace-limit=3", "-fmessage-length=0", "-fno-caret-diagnostics"),
+)
+
+
+def options(arch: str) -> list[str]:
+    """clang's options for `arch`; raises ValueError for one that is none."""
+    return [*_target(arch), *_OPTIONS]
+
+
+def compile_cuda(
+    source: str, *, name: str, macros: Mapping[str, str | int], arch: str, kernels: Sequence[str], timeout_s: float = TIMEOUT_S
+) -> Compiled:
+    """PTX of `source`, and the symbols of `kernels`, which are names or name expressions such as "sdpa<D, causal>".
+
+    Messages and `.loc` give the lines of `source`, its file is called `name`; `macros` are defined on the
+    command line; `arch` is "sm_89" and the like. Every kernel that is no template is in the PTX, asked for or not.
+
+    Raises CompileFailed with the compiler's log, `lacking` when our headers lack something; CompilerMissing;
+    ValueError for a name, macro, arch or kernel that is none.
+    """
+    command = [*find_clang().command, *options(arch)]
+    text = unit.text(_checked(source, name), name, _checked_macros(macros), kernels)
+    with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
+        seen = overlay.write(Path(folder), text)
+        result = child.run([*command, "-ivfsoverlay", str(seen), "-S", "-o", "-", overlay.SOURCE], Path(folder), timeout_s)
+    if result.ended:
+        raise CompileFailed(f"{name}: the compiler was ended: {result.ended}")
+    if result.code != 0:
+        raise diagnosis.failure(result.stderr, name, source, kernels)
+    return _linked(result.stdout, name, source, kernels)
+
+
+def _checked(source: str, name: str) -> str:
+    if not name or re.search(r'["\\\x00-\x1f]', name):
+        raise ValueError(f"name: expected a file's name without quotes, backslashes and control characters, got {name!r}")
+    if bad := re.search("[\0\ud800-\udfff]", source):
+        line = source.count("\n", 0, bad.start()) + 1
+        raise CompileFailed(f"{name}:{line}: error: character {bad[0]!r} is not allowed")
+    return source
+
+
+def _checked_macros(macros: Mapping[str, str | int]) -> Mapping[str, str | int]:
+    for macro, value in macros.items():
+        if not _IDENTIFIER.match(macro) or re.search(r"[\x00-\x1f\\]", str(value)):
+            raise ValueError(f"macros: expected an identifier and a value on one line, got {macro!r}={value!r}")
+    return macros
+
+
+def _linked(ptx: str, name: str, source: str, kernels: Sequence[str]) -> Compiled:
+    found, ptx = unit.extracted(ptx, kernels)
+    entries = unit.entries(ptx)
+    for kernel in kernels:
+        if found.get(kernel) not in entries:
+            raise CompileFailed(f"{name}: error: {kernel} is not a __global__ function{diagnosis.known(source)}")
+    return Compiled(ptx, found)

@@ -1,0 +1,18 @@
+// The CUDA C++ interface for the emulator; included before every source, as nvcc does it.
+// Written from the CUDA C++ Programming Guide, the CUDA Math API reference and the PTX ISA.
+#pragma once
+#include <ev/qualifiers.h>
+#include <ev/types.h>
+#include <ev/threads.h>
+#include <ev/externals.h>
+#include <ev/integer.h>
+#include <ev/rounding.h>
+#include <ev/math.h>
+#include <ev/memory.h>
+#include <ev/warp.h>
+#include <ev/atomics.h>
+#include <ev/output.h>
+#include <assert.h>
+#include <float.h>
+#include <limits.h>
+#include <stdint.h>

@@ -1,0 +1,2 @@
+// Its contents are in cuda_runtime.h, which is always there.
+#pragma once

@@ -1,0 +1,57 @@
+"""The text that clang gets: the source between macros and kernel expressions.
+
+Behind the source stand variables that hold the address of each kernel ("sdpa<64, true>"): that
+instantiates templates, and the PTX then says what the variables are initialised with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from evoengine.emulator.front import overlay
+
+FILE = "kernel expressions"  # what messages about the appended lines give as their file
+_VARIABLE = "__ev_kernel_"
+_DEVICE_BY_DEFAULT = "#pragma clang force_cuda_host_device begin"  # without host code, what has no annotation is for the device
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w./]+)[>"]', re.MULTILINE)
+_ADDRESS = re.compile(rf"^\.(?:visible |weak )?\.?(?:const|global) .*{_VARIABLE}(\d+) = (?:generic\()?([\w$]+)\)?;\n", re.MULTILINE)
+_ENTRY = re.compile(r"^\s*(?:\.visible|\.weak)?\s*\.entry ([\w$]+)", re.MULTILINE)
+
+
+def text(source: str, name: str, macros: Mapping[str, str | int], kernels: Sequence[str]) -> str:
+    """`source` as the compiler gets it; line 1 stays line 1 of `name`, kernel k's line is line k+1 of FILE.
+
+    Headers come before macros, because a macro such as N must not reach into them; the source's own #include finds them included.
+    """
+    for kernel in kernels:
+        if not kernel.strip() or re.search(r"[\x00-\x1f;{}\\]|//|/\*", kernel):
+            raise ValueError(f"kernels: expected a kernel's name, with template arguments where it has any, got {kernel!r}")
+    known = set(overlay.headers())
+    return "\n".join(
+        [
+            *(f"#include <{header}>" for header in dict.fromkeys(_INCLUDE.findall(source)) if header in known),
+            *(f"#define {macro} {int(value) if isinstance(value, bool) else value}" for macro, value in macros.items()),
+            _DEVICE_BY_DEFAULT,
+            f'#line 1 "{name}"',
+            source,
+            "",
+            f'#line 1 "{FILE}"',
+            *(
+                f'extern "C" __attribute__((device, used)) const void* const {_VARIABLE}{index} = (const void*)&({kernel});'
+                for index, kernel in enumerate(kernels)
+            ),
+            "",
+        ]
+    )
+
+
+def extracted(ptx: str, kernels: Sequence[str]) -> tuple[dict[str, str], str]:
+    """The symbol of each kernel, and the PTX without the variables that told it."""
+    found = {kernels[int(match[1])]: match[2] for match in _ADDRESS.finditer(ptx) if int(match[1]) < len(kernels)}
+    return found, _ADDRESS.sub("", ptx)
+
+
+def entries(ptx: str) -> frozenset[str]:
+    """The symbols of all kernels in a PTX text."""
+    return frozenset(_ENTRY.findall(ptx))

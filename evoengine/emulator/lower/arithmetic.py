@@ -1,0 +1,366 @@
+"""Integer and floating point arithmetic: add to fma, min and max, division, and the extended-precision pairs."""
+
+from __future__ import annotations
+
+from evoengine.emulator.analyse.uniform import Ramp
+from evoengine.emulator.lower.context import Context, Value, literal
+from evoengine.emulator.lower.emitter import FLOATS, floating, integer
+from evoengine.emulator.lower.half import half_arithmetic
+from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Register
+
+
+
+def is_float(type_: str) -> bool:
+    """Whether a PTX type is a scalar floating one that LLVM computes in."""
+    return type_ in ("f32", "f64")
+
+
+def is_half(type_: str) -> bool:
+    """Whether a PTX type is 16-bit floating, alone or packed in twos."""
+    return type_ in ("f16", "bf16", "f16x2", "bf16x2")
+
+
+def add_or_subtract(cx: Context, instruction: Instruction) -> None:
+    """add, sub of every type."""
+    if is_half(instruction.type):
+        half_arithmetic(cx, instruction)
+    elif is_float(instruction.type):
+        _float_operation(cx, instruction, "f" + instruction.op)
+    elif _ramp_of(cx, instruction.operands[0]):
+        _add_ramps(cx, instruction)
+    elif instruction.has("sat"):
+        _integer_intrinsic(cx, instruction, f"s{instruction.op}.sat")
+    elif instruction.has("cc"):
+        raise cx.unsupported("carries")
+    else:
+        _integer_operation(cx, instruction, instruction.op)
+
+
+def _ramp_of(cx: Context, operand: Operand) -> Ramp | None:
+    shape = cx.shape(operand.name) if isinstance(operand, Register) else None
+    return shape if isinstance(shape, Ramp) else None
+
+
+def _add_ramps(cx: Context, instruction: Instruction) -> None:
+    bits = TYPE_BITS[instruction.type]
+    a, b = (cx.read(operand, bits) for operand in instruction.operands[1:3])
+    text = cx.ir.get(f"{instruction.op} i{bits} {a.text}, {b.text}")
+    shape = _ramp_of(cx, instruction.operands[0])
+    assert shape is not None
+    cx.write(instruction.operands[0], Value(shape, text, bits))
+
+
+def _integer_operation(cx: Context, instruction: Instruction, operation: str) -> None:
+    bits = TYPE_BITS[instruction.type]
+
+    def build(vector: bool, a: str, b: str) -> str:
+        return cx.ir.get(f"{operation} {integer(bits, vector)} {a}, {b}")
+
+    cx.apply(instruction.operands[1:3], bits, bits, build)
+
+
+def _integer_intrinsic(cx: Context, instruction: Instruction, name: str) -> None:
+    bits = TYPE_BITS[instruction.type]
+
+    def build(vector: bool, a: str, b: str) -> str:
+        return cx.ir.intrinsic(name, integer(bits, vector), a, b)
+
+    cx.apply(instruction.operands[1:3], bits, bits, build)
+
+
+def float_result(cx: Context, instruction: Instruction, vector: bool, text: str) -> str:
+    """A floating result as an integer, flushed and saturated as the instruction says."""
+    type_ = instruction.type
+    if instruction.has("sat"):
+        text = saturate(cx, type_, vector, text)
+    if instruction.has("ftz"):
+        text = flush(cx, vector, text)
+    return cx.as_integer(text, type_, vector)
+
+
+def saturate(cx: Context, type_: str, vector: bool, text: str) -> str:
+    """Clamped to [0, 1]; NaN becomes 0."""
+    kind = floating(type_, vector)
+    low = cx.ir.intrinsic("maxnum", kind, text, constant(0.0, type_, vector))
+    return cx.ir.intrinsic("minnum", kind, low, constant(1.0, type_, vector))
+
+
+def flush(cx: Context, vector: bool, text: str) -> str:
+    """Denormals of f32 become zero with their sign."""
+    kind, ir = floating("f32", vector), cx.ir
+    size = ir.intrinsic("fabs", kind, text)
+    small = ir.get(f"fcmp olt {kind} {size}, {constant(2.0**-126, 'f32', vector)}")
+    zero = ir.intrinsic("copysign", kind, constant(0.0, "f32", vector), text)
+    flag = "<32 x i1>" if vector else "i1"
+    return ir.get(f"select {flag} {small}, {kind} {zero}, {kind} {text}")
+
+
+def constant(value: float, type_: str, vector: bool) -> str:
+    """A floating literal of every lane; `value` must be exact in `type_`."""
+    import struct
+
+    bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+    text = f"0x{bits:016X}"
+    return f"splat ({FLOATS[type_]} {text})" if vector else text
+
+
+def float_operands(cx: Context, instruction: Instruction, vector: bool, values: tuple[str, ...]) -> list[str]:
+    """Operands as floating point, flushed as the instruction says."""
+    found = cx.floats(instruction.type, vector, *values)
+    return [flush(cx, vector, item) for item in found] if instruction.has("ftz") else found
+
+
+def _float_operation(cx: Context, instruction: Instruction, operation: str) -> None:
+    _refuse_rounding(cx, instruction)
+    bits = TYPE_BITS[instruction.type]
+
+    def build(vector: bool, *values: str) -> str:
+        a, b = float_operands(cx, instruction, vector, values)
+        return float_result(cx, instruction, vector, cx.ir.get(f"{operation} {floating(instruction.type, vector)} {a}, {b}"))
+
+    cx.apply(instruction.operands[1:3], bits, bits, build)
+
+
+def _refuse_rounding(cx: Context, instruction: Instruction) -> None:
+    """Other roundings than to nearest go through the C runtime."""
+    if {"rz", "rm", "rp"} & set(instruction.modifiers):
+        raise cx.unsupported("a rounding other than to nearest")
+
+
+def multiply(cx: Context, instruction: Instruction) -> None:
+    """mul, mad, mul24, mad24: the low half, the high half, or all of it."""
+    if is_half(instruction.type):
+        half_arithmetic(cx, instruction)
+    elif is_float(instruction.type):
+        if instruction.op == "mad":
+            fused(cx, instruction)
+        else:
+            _float_operation(cx, instruction, "fmul")
+    elif _ramp_of(cx, instruction.operands[0]):
+        _multiply_ramp(cx, instruction)
+    else:
+        _multiply_integers(cx, instruction)
+
+
+def _multiply_ramp(cx: Context, instruction: Instruction) -> None:
+    bits = TYPE_BITS[instruction.type]
+    wide = bits * 2 if instruction.has("wide") else bits
+    values = [cx.read(operand, bits) for operand in instruction.operands[1:3]]
+    signed = instruction.type.startswith("s")
+    texts = [widen_ramp(cx, value, wide, signed) for value in values]
+    text = cx.ir.get(f"mul i{wide} {texts[0]}, {texts[1]}")
+    if instruction.op == "mad":
+        added = cx.read(instruction.operands[3], wide)
+        text = cx.ir.get(f"add i{wide} {text}, {added.text}")
+    shape = _ramp_of(cx, instruction.operands[0])
+    assert shape is not None
+    cx.write(instruction.operands[0], Value(shape, text, wide))
+
+
+def widen_ramp(cx: Context, value: Value, bits: int, signed: bool) -> str:
+    """The base of a ramp, or a scalar, in more bits.
+
+    An unsigned base just below zero is one of lanes that count from a negative index: lanes whose
+    own value is not negative must not carry into the upper half, so it widens as a signed one.
+    """
+    if value.bits >= bits or value.text[0] != "%":
+        return cx._adapt(value, bits, signed).text
+    ir = cx.ir
+    if signed or not isinstance(value.shape, Ramp):
+        return ir.get(f"{'sext' if signed else 'zext'} i{value.bits} {value.text} to i{bits}")
+    negative = ir.get(f"icmp uge i{value.bits} {value.text}, {-(1 << 20)}")
+    below, above = ir.get(f"sext i{value.bits} {value.text} to i{bits}"), ir.get(f"zext i{value.bits} {value.text} to i{bits}")
+    return ir.get(f"select i1 {negative}, i{bits} {below}, i{bits} {above}")
+
+
+def _multiply_integers(cx: Context, instruction: Instruction) -> None:
+    bits, ir = TYPE_BITS[instruction.type], cx.ir
+    signed = instruction.type.startswith("s")
+    high, wide = instruction.has("hi"), instruction.has("wide")
+    result = bits * 2 if wide else bits
+    narrow24 = instruction.op in ("mul24", "mad24")
+    how = "sext" if signed else "zext"
+
+    def product(vector: bool, a: str, b: str) -> str:
+        if narrow24:
+            a, b = (_low_24(cx, vector, item, signed) for item in (a, b))
+        if not (high or wide):
+            return ir.get(f"mul {integer(bits, vector)} {a}, {b}")
+        small, large = integer(bits, vector), integer(2 * bits, vector)
+        a, b = (ir.get(f"{how} {small} {item} to {large}") for item in (a, b))
+        whole = ir.get(f"mul {large} {a}, {b}")
+        if wide:
+            return whole
+        by = 16 if narrow24 else bits
+        shift = f"splat (i{2 * bits} {by})" if vector else str(by)
+        return ir.get(f"trunc {large} {ir.get(f'lshr {large} {whole}, {shift}')} to {small}")
+
+    def build(vector: bool, a: str, b: str, *added: str) -> str:
+        text = product(vector, a, b)
+        if not added:
+            return text
+        if instruction.has("sat"):
+            return ir.intrinsic("sadd.sat", integer(result, vector), text, added[0])
+        return ir.get(f"add {integer(result, vector)} {text}, {added[0]}")
+
+    sources = instruction.operands[1:4] if instruction.op in ("mad", "mad24") else instruction.operands[1:3]
+    cx.apply(sources, [bits, bits, result][: len(sources)], result, build)
+
+
+def _low_24(cx: Context, vector: bool, value: str, signed: bool) -> str:
+    kind, by = integer(32, vector), "splat (i32 8)" if vector else "8"
+    return cx.ir.get(f"{'ashr' if signed else 'lshr'} {kind} {cx.ir.get(f'shl {kind} {value}, {by}')}, {by}")
+
+
+def fused(cx: Context, instruction: Instruction) -> None:
+    """fma: one rounding."""
+    if is_half(instruction.type):
+        half_arithmetic(cx, instruction)
+        return
+    _refuse_rounding(cx, instruction)
+    bits = TYPE_BITS[instruction.type]
+
+    def build(vector: bool, *values: str) -> str:
+        operands = float_operands(cx, instruction, vector, values)
+        return float_result(cx, instruction, vector, cx.ir.intrinsic("fma", floating(instruction.type, vector), *operands))
+
+    cx.apply(instruction.operands[1:4], bits, bits, build)
+
+
+def divide(cx: Context, instruction: Instruction) -> None:
+    """div, rem. Integer division by zero gives all ones, and the dividend as remainder, as GPUs do."""
+    if is_float(instruction.type):
+        _float_operation(cx, instruction, "fdiv")
+        return
+    bits, ir = TYPE_BITS[instruction.type], cx.ir
+    signed = instruction.type.startswith("s")
+    name = ("s" if signed else "u") + instruction.op
+
+    def build(vector: bool, a: str, b: str) -> str:
+        kind, flag = integer(bits, vector), integer(1, vector)
+        zero = f"splat (i{bits} 0)" if vector else "0"
+        ones = f"splat (i{bits} -1)" if vector else "-1"
+        one = f"splat (i{bits} 1)" if vector else "1"
+        is_zero = ir.get(f"icmp eq {kind} {b}, {zero}")
+        unsafe = is_zero
+        if signed:  # the most negative number by -1 traps on x86
+            unsafe = ir.get(f"or {flag} {is_zero}, {ir.get(f'icmp eq {kind} {b}, {ones}')}")
+        safe = ir.get(f"select {flag} {unsafe}, {kind} {one}, {kind} {b}")
+        result = ir.get(f"{name} {kind} {a}, {safe}")
+        if signed:
+            by_minus_one = ir.get(f"sub {kind} {zero}, {a}") if instruction.op == "div" else zero
+            is_minus_one = ir.get(f"icmp eq {kind} {b}, {ones}")
+            result = ir.get(f"select {flag} {is_minus_one}, {kind} {by_minus_one}, {kind} {result}")
+        by_zero = ones if instruction.op == "div" else a
+        return ir.get(f"select {flag} {is_zero}, {kind} {by_zero}, {kind} {result}")
+
+    cx.apply(instruction.operands[1:3], bits, bits, build)
+
+
+def minimum_or_maximum(cx: Context, instruction: Instruction) -> None:
+    """min, max: of floats the one that is a number; -0 is less than +0."""
+    if is_half(instruction.type):
+        half_arithmetic(cx, instruction)
+        return
+    if not is_float(instruction.type):
+        _integer_intrinsic(cx, instruction, ("s" if instruction.type.startswith("s") else "u") + instruction.op)
+        return
+    bits = TYPE_BITS[instruction.type]
+    name = f"{instruction.op}imum" + ("" if instruction.has("NaN") else "num")
+
+    def build(vector: bool, *values: str) -> str:
+        text, *others = float_operands(cx, instruction, vector, values)
+        for other in others:
+            text = cx.ir.intrinsic(name, floating(instruction.type, vector), text, other)
+        return canonical_nan(cx, instruction.type, vector, float_result(cx, instruction, vector, text))
+
+    cx.apply(instruction.operands[1:], bits, bits, build)
+
+
+def canonical_nan(cx: Context, type_: str, vector: bool, text: str) -> str:
+    """An integer whose NaNs are the one that GPUs give: 0x7fffffff."""
+    if type_ != "f32":
+        return text
+    kind, ir = integer(32, vector), cx.ir
+    value = cx.as_float(text, type_, vector, 32)
+    wrong = ir.get(f"fcmp uno {floating(type_, vector)} {value}, {value}")
+    nan = "splat (i32 2147483647)" if vector else "2147483647"
+    return ir.get(f"select {integer(1, vector)} {wrong}, {kind} {nan}, {kind} {text}")
+
+
+def negate_or_absolute(cx: Context, instruction: Instruction) -> None:
+    """neg, abs: of floats by the sign bit."""
+    bits, ir, type_ = TYPE_BITS[instruction.type], cx.ir, instruction.type
+    floats = {"f16": 0x8000, "bf16": 0x8000, "f16x2": 0x80008000, "bf16x2": 0x80008000, "f32": 1 << 31, "f64": 1 << 63}
+
+    def build(vector: bool, value: str) -> str:
+        kind = integer(bits, vector)
+        if type_ in floats:
+            sign = floats[type_]
+            mask = literal(sign if instruction.op == "neg" else ~sign, bits)
+            mask = f"splat (i{bits} {mask})" if vector else mask
+            text = ir.get(f"{'xor' if instruction.op == 'neg' else 'and'} {kind} {value}, {mask}")
+            if instruction.has("ftz") and type_ == "f32":
+                text = cx.as_integer(flush(cx, vector, cx.as_float(text, type_, vector, bits)), type_, vector)
+            return text
+        if instruction.op == "abs":
+            return ir.intrinsic("abs", kind, value, also="i1 false")
+        return ir.get(f"sub {kind} {'zeroinitializer' if vector else '0'}, {value}")
+
+    cx.apply(instruction.operands[1:2], bits, bits, build)
+
+
+def square_root(cx: Context, instruction: Instruction) -> None:
+    """sqrt of f32 and f64, correctly rounded also where an approximation would do."""
+    _refuse_rounding(cx, instruction)
+    bits = TYPE_BITS[instruction.type]
+
+    def build(vector: bool, *values: str) -> str:
+        (value,) = float_operands(cx, instruction, vector, values)
+        return float_result(cx, instruction, vector, cx.ir.intrinsic("sqrt", floating(instruction.type, vector), value))
+
+    cx.apply(instruction.operands[1:2], bits, bits, build)
+
+
+def reciprocal(cx: Context, instruction: Instruction) -> None:
+    """rcp, rsqrt of f32 and f64: by division, as exact as that is."""
+    _refuse_rounding(cx, instruction)
+    bits, type_ = TYPE_BITS[instruction.type], instruction.type
+
+    def build(vector: bool, *values: str) -> str:
+        (value,) = float_operands(cx, instruction, vector, values)
+        kind = floating(type_, vector)
+        if instruction.op == "rsqrt":
+            value = cx.ir.intrinsic("sqrt", kind, value)
+        return float_result(cx, instruction, vector, cx.ir.get(f"fdiv {kind} {constant(1.0, type_, vector)}, {value}"))
+
+    cx.apply(instruction.operands[1:2], bits, bits, build)
+
+
+def copy_sign(cx: Context, instruction: Instruction) -> None:
+    """copysign d, a, b: the sign of a, the size of b."""
+    bits, type_ = TYPE_BITS[instruction.type], instruction.type
+
+    def build(vector: bool, sign: str, size: str) -> str:
+        a, b = cx.floats(type_, vector, sign, size)
+        return cx.as_integer(cx.ir.intrinsic("copysign", floating(type_, vector), b, a), type_, vector)
+
+    cx.apply(instruction.operands[1:3], bits, bits, build)
+
+
+HANDLERS = {
+    "add": add_or_subtract,
+    "sub": add_or_subtract,
+    **dict.fromkeys(("mul", "mad", "mul24", "mad24"), multiply),
+    "fma": fused,
+    "div": divide,
+    "rem": divide,
+    "min": minimum_or_maximum,
+    "max": minimum_or_maximum,
+    "neg": negate_or_absolute,
+    "abs": negate_or_absolute,
+    "sqrt": square_root,
+    "rcp": reciprocal,
+    "rsqrt": reciprocal,
+    "copysign": copy_sign,
+}

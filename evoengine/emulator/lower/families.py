@@ -1,0 +1,15 @@
+"""Every instruction that can be lowered, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evoengine.emulator.lower import approximate, arithmetic, bits, control, convert, logic, memory, warp
+from evoengine.emulator.lower.context import Context
+from evoengine.emulator.ptx.program import Instruction
+
+HANDLERS: dict[str, Callable[[Context, Instruction], None]] = {
+    name: handler
+    for family in (approximate, arithmetic, bits, control, convert, logic, memory, warp)
+    for name, handler in family.HANDLERS.items()
+}

@@ -1,0 +1,310 @@
+"""Bits, comparisons, selections and moves."""
+
+from __future__ import annotations
+
+from evoengine.emulator.analyse.uniform import UNIFORM, VARYING, Ramp
+from evoengine.emulator.lower.arithmetic import float_operands, is_float, is_half
+from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.lower.emitter import floating, integer
+from evoengine.emulator.lower.half import half_compare
+from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Pair, Register, Sink, Symbol, Vector
+
+_FLOAT_TESTS = {
+    **{name: "o" + name for name in ("eq", "lt", "le", "gt", "ge")},
+    "ne": "one",
+    **{name + "u": "u" + name for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "num": "ord",
+    "nan": "uno",
+}
+_UNSIGNED_ONLY = {"lo": "ult", "ls": "ule", "hi": "ugt", "hs": "uge"}
+
+
+def bitwise(cx: Context, instruction: Instruction) -> None:
+    """and, or, xor, not of predicates and integers."""
+    bits = TYPE_BITS[instruction.type]
+    target = instruction.operands[0]
+    shape = cx.shape(target.name) if isinstance(target, Register) else UNIFORM
+    if instruction.op == "not":
+        ones = "true" if bits == 1 else "-1"
+
+        def invert(vector: bool, a: str) -> str:
+            return cx.ir.get(f"xor {integer(bits, vector)} {a}, {f'splat (i{bits} {ones})' if vector else ones}")
+
+        cx.apply(instruction.operands[1:2], bits, bits, invert)
+        return
+    values = [cx.read(operand, bits) for operand in instruction.operands[1:3]]
+    if instruction.op == "and" and isinstance(values[0].shape, Ramp) and shape is not VARYING:
+        _mask_ramp(cx, instruction, values, bits)
+    elif isinstance(shape, Ramp):
+        cx.write(target, Value(shape, cx.ir.get(f"{instruction.op} i{bits} {values[0].text}, {values[1].text}"), bits))
+    else:
+
+        def build(vector: bool, a: str, b: str) -> str:
+            return cx.ir.get(f"{instruction.op} {integer(bits, vector)} {a}, {b}")
+
+        cx.write(target, cx.compute(values, bits, build))
+
+
+def _mask_ramp(cx: Context, instruction: Instruction, values: list[Value], bits: int) -> None:
+    """threadIdx.x & 31 is the lane; & ~31 is the same for the warp."""
+    target = instruction.operands[0]
+    assert isinstance(target, Register)
+    shape = cx.shape(target.name)
+    text = "0" if isinstance(shape, Ramp) else cx.ir.get(f"and i{bits} {values[0].text}, {values[1].text}")
+    cx.write(target, Value(shape, text, bits))
+
+
+def shift(cx: Context, instruction: Instruction) -> None:
+    """shl, shr: amounts beyond the width give 0, or the sign."""
+    bits, ir = TYPE_BITS[instruction.type], cx.ir
+    target = instruction.operands[0]
+    value, by = cx.read(instruction.operands[1], bits), cx.read(instruction.operands[2], 32)
+    shape = cx.shape(target.name) if isinstance(target, Register) else VARYING
+    signed = instruction.type.startswith("s")
+    if isinstance(value.shape, Ramp) and shape is not VARYING:
+        how = "shl" if instruction.op == "shl" else "lshr"
+        amount = cx._adapt(by, bits).text
+        cx.write(target, Value(shape, ir.get(f"{how} i{bits} {value.text}, {amount}"), bits))
+        return
+    how = "shl" if instruction.op == "shl" else "ashr" if signed else "lshr"
+
+    def build(vector: bool, a: str, amount: str) -> str:
+        kind, narrow = integer(bits, vector), integer(32, vector)
+        last = f"splat (i32 {bits - 1})" if vector else str(bits - 1)
+        within = ir.intrinsic("umin", narrow, amount, last)
+        same = within
+        if bits != 32:
+            same = ir.get(f"{'zext' if bits > 32 else 'trunc'} {narrow} {within} to {kind}")
+        text = ir.get(f"{how} {kind} {a}, {same}")
+        if how == "ashr":
+            return text
+        beyond = ir.get(f"icmp ugt {narrow} {amount}, {last}")
+        zero = "zeroinitializer" if vector else "0"
+        return ir.get(f"select {integer(1, vector)} {beyond}, {kind} {zero}, {kind} {text}")
+
+    if by.text.lstrip("-").isdigit() and 0 <= int(by.text) < bits:
+
+        def plain(vector: bool, a: str) -> str:
+            amount = f"splat (i{bits} {by.text})" if vector else by.text
+            return ir.get(f"{how} {integer(bits, vector)} {a}, {amount}")
+
+        cx.write(target, cx.compute([value], bits, plain))
+        return
+    cx.write(target, cx.compute([value, by], bits, build))
+
+
+def funnel_shift(cx: Context, instruction: Instruction) -> None:
+    """shf.l, shf.r over a pair of registers, .wrap or .clamp."""
+    ir = cx.ir
+    left = instruction.has("l")
+
+    def build(vector: bool, low: str, high: str, by: str) -> str:
+        kind = integer(32, vector)
+        if instruction.has("wrap"):
+            return ir.intrinsic("fshl" if left else "fshr", kind, high, low, by)
+        limit = "splat (i32 32)" if vector else "32"
+        amount = ir.intrinsic("umin", kind, by, limit)
+        shifted = ir.intrinsic("fshl" if left else "fshr", kind, high, low, amount)
+        whole = ir.get(f"icmp eq {kind} {amount}, {limit}")
+        return ir.get(f"select {integer(1, vector)} {whole}, {kind} {low if left else high}, {kind} {shifted}")
+
+    cx.apply(instruction.operands[1:4], 32, 32, build)
+
+
+def compare(cx: Context, instruction: Instruction) -> None:
+    """setp: one predicate, or p|q with q its opposite, combined with a third by and, or, xor."""
+    if is_half(instruction.type):
+        half_compare(cx, instruction)
+        return
+    bits = TYPE_BITS[instruction.type]
+    a, b = (cx.read(operand, bits) for operand in instruction.operands[1:3])
+    target = instruction.operands[0]
+    first = target.first if isinstance(target, Pair) else target
+    if isinstance(first, Register) and cx.shape(first.name) is UNIFORM and isinstance(a.shape, Ramp):
+        result = Value(UNIFORM, _test(cx, instruction, False, a.text, b.text), 1)
+    else:
+        result = cx.compute([a, b], 1, lambda vector, x, y: _test(cx, instruction, vector, x, y))
+    write_predicates(cx, instruction, result)
+
+
+def write_predicates(cx: Context, instruction: Instruction, result: Value) -> None:
+    """The result of a comparison into p, or p|q, combined with the third operand if there is one."""
+    target, ir = instruction.operands[0], cx.ir
+    how = next((item for item in ("and", "or", "xor") if instruction.has(item)), None)
+
+    def flip(value: Value) -> Value:
+        ones = "splat (i1 true)" if value.is_vector else "true"
+        return Value(value.shape, ir.get(f"xor {integer(1, value.is_vector)} {value.text}, {ones}"), 1)
+
+    def combined(value: Value) -> Value:
+        if how is None:
+            return value
+        third = cx.read(instruction.operands[3], 1)
+        return cx.compute([value, third], 1, lambda vector, x, y: ir.get(f"{how} {integer(1, vector)} {x}, {y}"))
+
+    if isinstance(target, Pair):
+        both = combined(result), combined(flip(result))
+        cx.write(target.first, both[0])
+        cx.write(target.second, both[1])
+    else:
+        cx.write(target, combined(result))
+
+
+def _test(cx: Context, instruction: Instruction, vector: bool, a: str, b: str) -> str:
+    name, type_ = instruction.modifiers[0], instruction.type
+    if is_float(type_):
+        x, y = float_operands(cx, instruction, vector, (a, b))
+        return cx.ir.get(f"fcmp {_FLOAT_TESTS[name]} {floating(type_, vector)} {x}, {y}")
+    if name not in ("eq", "ne"):
+        name = _UNSIGNED_ONLY.get(name) or ("s" if type_.startswith("s") else "u") + name
+    return cx.ir.get(f"icmp {name} {integer(TYPE_BITS[type_], vector)} {a}, {b}")
+
+
+def set_value(cx: Context, instruction: Instruction) -> None:
+    """set: all ones or 1.0 where the comparison holds."""
+    source, result = instruction.modifiers[-1], instruction.modifiers[-2]
+    if is_half(source):
+        half_compare(cx, instruction)
+        return
+    bits, wide = TYPE_BITS[source], TYPE_BITS[result]
+    a, b = (cx.read(operand, bits) for operand in instruction.operands[1:3])
+    yes = {"f32": str(0x3F800000), "u32": "-1", "s32": "-1"}[result]
+
+    def build(vector: bool, x: str, y: str) -> str:
+        flag = _test(cx, instruction, vector, x, y)
+        kind = integer(wide, vector)
+        one = f"splat (i{wide} {yes})" if vector else yes
+        return cx.ir.get(f"select {integer(1, vector)} {flag}, {kind} {one}, {kind} {'zeroinitializer' if vector else '0'}")
+
+    cx.write(instruction.operands[0], cx.compute([a, b], wide, build))
+
+
+def select(cx: Context, instruction: Instruction) -> None:
+    """selp d, a, b, p."""
+    bits = TYPE_BITS[instruction.type]
+
+    def build(vector: bool, a: str, b: str, p: str) -> str:
+        kind = integer(bits, vector)
+        return cx.ir.get(f"select {integer(1, vector)} {p}, {kind} {a}, {kind} {b}")
+
+    cx.apply(instruction.operands[1:4], [bits, bits, 1], bits, build)
+
+
+def select_by_sign(cx: Context, instruction: Instruction) -> None:
+    """slct d, a, b, c: a where c >= 0."""
+    result, by = instruction.modifiers[-2], instruction.modifiers[-1]
+    bits, wide = TYPE_BITS[result], TYPE_BITS[by]
+
+    def build(vector: bool, a: str, b: str, c: str) -> str:
+        kind = integer(bits, vector)
+        if by == "f32":
+            flag = cx.ir.get(f"fcmp oge {floating(by, vector)} {cx.as_float(c, by, vector, 32)}, {'zeroinitializer' if vector else '0.0'}")
+        else:
+            flag = cx.ir.get(f"icmp sge {integer(wide, vector)} {c}, {'zeroinitializer' if vector else '0'}")
+        return cx.ir.get(f"select {integer(1, vector)} {flag}, {kind} {a}, {kind} {b}")
+
+    cx.apply(instruction.operands[1:4], [bits, bits, wide], bits, build)
+
+
+def move(cx: Context, instruction: Instruction) -> None:
+    """mov: of a value, an address, or between a register and a vector of smaller ones."""
+    target, source = instruction.operands[:2]
+    if isinstance(target, Vector):
+        _unpack(cx, target.items, source)
+    elif isinstance(source, Vector):
+        _pack(cx, target, source.items)
+    elif isinstance(source, Symbol) and isinstance(target, Register):
+        cx.write(target, cx.read(source, 64))
+    else:
+        cx.write(target, cx.read(source, TYPE_BITS[instruction.type]))
+
+
+def _unpack(cx: Context, targets: tuple[Operand, ...], source: Operand) -> None:
+    widths = [TYPE_BITS[cx.registers[item.name]] for item in targets if isinstance(item, Register)]
+    total = widths[0] * len(targets)
+    value = cx.read(source, total)
+    for place, target in enumerate(targets):
+        if isinstance(target, Sink):
+            continue
+
+        def part(vector: bool, whole: str, place: int = place) -> str:
+            kind, by = integer(total, vector), place * widths[0]
+            low = cx.ir.get(f"lshr {kind} {whole}, {f'splat (i{total} {by})' if vector else by}") if by else whole
+            return cx.ir.get(f"trunc {kind} {low} to {integer(widths[0], vector)}")
+
+        cx.write(target, cx.compute([value], widths[0], part))
+
+
+def _pack(cx: Context, target: Operand, sources: tuple[Operand, ...]) -> None:
+    total = TYPE_BITS[cx.instruction.type]
+    bits = total // len(sources)
+
+    def build(vector: bool, *parts: str) -> str:
+        kind, whole = integer(total, vector), ""
+        for place, part in enumerate(parts):
+            by = f"splat (i{total} {place * bits})" if vector else str(place * bits)
+            wide = cx.ir.get(f"zext {integer(bits, vector)} {part} to {kind}")
+            wide = cx.ir.get(f"shl {kind} {wide}, {by}") if place else wide
+            whole = cx.ir.get(f"or {kind} {whole}, {wide}") if whole else wide
+        return whole
+
+    cx.write(target, cx.compute([cx.read(item, bits) for item in sources], total, build))
+
+
+def count_bits(cx: Context, instruction: Instruction) -> None:
+    """popc, clz: the result has 32 bits."""
+    bits = TYPE_BITS[instruction.type]
+
+    def build(vector: bool, value: str) -> str:
+        kind = integer(bits, vector)
+        also = "i1 false" if instruction.op == "clz" else ""
+        text = cx.ir.intrinsic("ctlz" if instruction.op == "clz" else "ctpop", kind, value, also=also)
+        return cx.ir.get(f"trunc {kind} {text} to {integer(32, vector)}") if bits == 64 else text
+
+    cx.apply(instruction.operands[1:2], bits, 32, build)
+
+
+def reverse_bits(cx: Context, instruction: Instruction) -> None:
+    """brev."""
+    bits = TYPE_BITS[instruction.type]
+    cx.apply(instruction.operands[1:2], bits, bits, lambda vector, value: cx.ir.intrinsic("bitreverse", integer(bits, vector), value))
+
+
+def lookup_three(cx: Context, instruction: Instruction) -> None:
+    """lop3: any function of three bits, as the sum of its minterms."""
+    table = cx.read(instruction.operands[4], 32).text
+    if not table.lstrip("-").isdigit():
+        raise cx.unsupported("a table that is no constant")
+    ir = cx.ir
+
+    def build(vector: bool, *values: str) -> str:
+        kind, ones = integer(32, vector), "splat (i32 -1)" if vector else "-1"
+        inverse = [ir.get(f"xor {kind} {value}, {ones}") for value in values]
+        whole = "zeroinitializer" if vector else "0"
+        for row in range(8):
+            if not int(table) >> row & 1:
+                continue
+            term = ones
+            for place, value in enumerate(values):
+                term = ir.get(f"and {kind} {term}, {value if row >> (2 - place) & 1 else inverse[place]}")
+            whole = ir.get(f"or {kind} {whole}, {term}")
+        return whole
+
+    cx.apply(instruction.operands[1:4], 32, 32, build)
+
+
+HANDLERS = {
+    **dict.fromkeys(("and", "or", "xor", "not"), bitwise),
+    "shl": shift,
+    "shr": shift,
+    "shf": funnel_shift,
+    "setp": compare,
+    "set": set_value,
+    "selp": select,
+    "slct": select_by_sign,
+    "mov": move,
+    "popc": count_bits,
+    "clz": count_bits,
+    "brev": reverse_bits,
+    "lop3": lookup_three,
+}

@@ -1,0 +1,1 @@
+"""Modelled time: what counts and resources say about a target that is not there."""

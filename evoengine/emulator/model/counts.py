@@ -1,0 +1,94 @@
+"""What a launch did, counted: the emulator fills this in, the model of time reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+
+def _nothing() -> Mapping[str, float]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Sums over every warp of every block that was counted, as floats, so that samples can be scaled.
+
+    A `wavefront` is one pass of the 32 banks, 128 bytes at most; a `sector` is 32 aligned bytes
+    of global memory; a `request` is one warp instruction that reaches memory.
+    """
+
+    blocks: float = 0.0
+    warps: float = 0.0  # of these blocks
+    instructions: Mapping[str, float] = field(default_factory=_nothing)  # warp instructions of machine code by pipe: `pipes.PIPES`
+    flops: Mapping[str, float] = field(default_factory=_nothing)  # of tensor instructions, by kind: f16, bf16, tf32, fp8, int8, fp64
+    # on the longest chain of each basic block, summed over its executions: `pipes.DELAYS`
+    delays: Mapping[str, float] = field(default_factory=_nothing)
+    shared_wavefronts: float = 0.0  # loads, stores, atomics, fragments and the shared side of copies; a shuffle is none
+    load_requests: float = 0.0  # global, generic loads that meet global memory included; not asynchronous copies
+    store_requests: float = 0.0
+    load_sectors: float = 0.0  # distinct sectors of each request, summed over requests
+    store_sectors: float = 0.0
+    copy_sectors: float = 0.0  # of asynchronous copies, which pass by L1
+    block_sectors: float = 0.0  # distinct sectors that a block loads other than by copies, summed over blocks: what L1 cannot keep away
+    local_sectors: float = 0.0  # of local memory: stacks and spills
+    atomics: float = 0.0  # lanes that did an atomic operation on global memory
+    unique_bytes: float = 0.0  # of global memory that the whole launch touches
+    most_issued: float = 0.0  # warp instructions of the block that had most of them; 0 where unknown
+
+    def __add__(self, other: Counts) -> Counts:
+        """Both together; the bytes touched are added, as if they were different ones."""
+        sums: dict[str, Any] = {name: _sum(getattr(self, name), getattr(other, name)) for name in _NAMES}
+        return Counts(**(sums | {"most_issued": max(self.most_issued, other.most_issued)}))
+
+    def scaled(self, factor: float) -> Counts:
+        """As if there had been `factor` times as many blocks like these; what is no sum over blocks stays."""
+        if factor < 0:
+            raise ValueError(f"expected a factor >= 0, got {factor}")
+        scaled: dict[str, Any] = {name: _times(getattr(self, name), factor) for name in _NAMES if name not in _OF_LAUNCH}
+        return replace(self, **scaled)
+
+    @property
+    def issued(self) -> float:
+        """Warp instructions of all pipes."""
+        return sum(self.instructions.values())
+
+    @property
+    def l2_sectors(self) -> float:
+        """Sectors that must come from or go to L2."""
+        loads = min(self.load_sectors, self.block_sectors) if self.block_sectors else self.load_sectors
+        return loads + self.store_sectors + self.copy_sectors
+
+
+_NAMES = tuple(item.name for item in fields(Counts))
+_OF_LAUNCH = ("unique_bytes", "most_issued")
+
+
+@dataclass
+class Tally:
+    """A Counts under construction, in plain dictionaries."""
+
+    instructions: dict[str, float] = field(default_factory=dict)
+    flops: dict[str, float] = field(default_factory=dict)
+    delays: dict[str, float] = field(default_factory=dict)
+
+    def add(self, instructions: Mapping[str, float], flops: Mapping[str, float], delays: Mapping[str, float], times: float) -> None:
+        """`times` executions of a piece of code by one warp."""
+        for mine, more in ((self.instructions, instructions), (self.flops, flops), (self.delays, delays)):
+            for name, value in more.items():
+                mine[name] = mine.get(name, 0.0) + times * value
+
+
+def _sum(one: object, other: object) -> object:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in {**one, **other}}
+    assert isinstance(one, int | float) and isinstance(other, int | float)
+    return one + other
+
+
+def _times(value: object, factor: float) -> object:
+    if isinstance(value, Mapping):
+        return {name: number * factor for name, number in value.items()}
+    assert isinstance(value, int | float)
+    return value * factor

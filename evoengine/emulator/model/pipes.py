@@ -1,0 +1,204 @@
+"""Which pipe of an SM an instruction of PTX will keep busy, and for how many warp instructions.
+
+PTX is not machine code. What ptxas makes of each instruction for sm_80 to sm_90 is told here by
+rules: moves between registers vanish, addresses of parameters are constants, 64-bit integers are
+two 32-bit halves, an exact division is a sequence. The sequences are those that NVRTC's machine
+code shows (cuobjdump -sass), counted on their fast path.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+# The pipes of `targets.Rates`, then those with a unit of their own and instructions that only need an issue slot.
+PIPES = ("fma", "imad", "alu", "half", "mufu", "fp64", "shuffle", "lsu", "tensor", "control", "barrier")
+# What a dependent instruction waits for; `wait` is a wait for asynchronous copies.
+DELAYS = ("fixed", "mufu", "fp64", "shuffle", "shared", "global", "tensor", "barrier", "wait")
+
+HMMA_FLOPS = 16 * 8 * 16 * 2  # of the m16n8k16 whose latency the targets give
+
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_FLOATS = frozenset(("f32", "f64", "f16", "f16x2", "bf16", "bf16x2", "tf32"))
+_HALVES = frozenset(("f16", "f16x2", "bf16", "bf16x2"))
+_WIDE = frozenset(("b64", "u64", "s64"))
+_EIGHT_BIT_FLOATS = frozenset(("e4m3", "e5m2", "e4m3x2", "e5m2x2"))
+_KINDS = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "e4m3": "fp8", "e5m2": "fp8", "s8": "int8", "u8": "int8", "f64": "fp64"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one warp instruction of PTX costs: warp instructions of machine code by pipe, and how its result is waited for."""
+
+    pipes: tuple[tuple[str, float], ...] = ()
+    delay: str | None = "fixed"  # None: nothing waits for it, or it is no instruction at all
+    steps: float = 1.0  # so many delays one after the other
+    tensor_kind: str = ""
+    tensor_flops: float = 0.0
+
+    @property
+    def issues(self) -> float:
+        """Issue slots that it takes."""
+        return sum(count for _, count in self.pipes)
+
+
+_FREE = Cost(delay=None)
+
+
+def _cost(pipe: str, count: float = 1.0, *, delay: str | None = "fixed", steps: float = 1.0) -> Cost:
+    return Cost(((pipe, count),), delay, steps)
+
+
+_ALU = _cost("alu")
+_ALU_WIDE = _cost("alu", 2.0, steps=2.0)  # a carry from one half to the other
+_BRANCH = _cost("control", delay=None)
+
+_SIMPLE: dict[str, Cost] = {
+    **dict.fromkeys(("mov", "cvta", "isspacep", "pragma", "istypep", "activemask"), _FREE),
+    **dict.fromkeys(("bra", "brx", "ret", "exit", "call", "trap", "brkpt", "nanosleep"), _BRANCH),
+    **dict.fromkeys(("bar", "barrier"), _cost("barrier", delay="barrier")),
+    **dict.fromkeys(("membar", "fence"), _cost("lsu", delay="global")),
+    **dict.fromkeys(("popc", "clz", "brev", "bfind", "fns"), _cost("mufu", delay="mufu")),
+    **dict.fromkeys(("shfl",), _cost("shuffle", delay="shuffle")),
+    **dict.fromkeys(("vote",), _ALU),
+    **dict.fromkeys(("match", "redux", "elect"), _cost("mufu", 2.0, delay="shuffle")),
+    **dict.fromkeys(("ldmatrix", "movmatrix", "stmatrix"), _cost("lsu", delay="shared")),
+    "prefetch": _cost("lsu", delay=None),
+}
+
+# Fast paths of what has no instruction of its own: (fma, alu, mufu) and the delays in a row besides one of mufu.
+_SEQUENCES: dict[str, tuple[float, float, float]] = {
+    "div.rn.f32": (8, 2, 1),
+    "div.f32": (2, 0, 1),
+    "rcp.rn.f32": (4, 2, 1),
+    "sqrt.rn.f32": (6, 2, 1),
+    "sqrt.f32": (1, 1, 1),
+    "ftz.f32": (0, 0, 1),  # ex2, lg2, rcp, rsqrt, sin, cos, tanh
+    "f32": (2, 1, 1),  # the same with a scaling before and after, that denormal numbers come out right
+    "int.32": (5, 8, 3),  # by reciprocal of a float
+    "int.64": (40, 40, 4),
+}
+
+
+@cache
+def classify(op: str, modifiers: tuple[str, ...]) -> Cost:
+    """What a PTX instruction costs, e.g. of ("fma", ("rn", "f32"))."""
+    if op in _SIMPLE:
+        return _SIMPLE[op]
+    if op in ("ld", "ldu", "st", "atom", "red"):
+        return _memory(op, modifiers)
+    if op == "cp":
+        return _copy(modifiers)
+    if op in ("mma", "wmma"):
+        return _matrix(op, modifiers)
+    if op == "cvt":
+        return _convert(modifiers)
+    if op in ("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh") or op in ("div", "rem"):
+        return _special(op, modifiers)
+    return _arithmetic(op, modifiers)
+
+
+def _memory(op: str, modifiers: tuple[str, ...]) -> Cost:
+    if "param" in modifiers or ("const" in modifiers and op == "ld"):
+        return _FREE  # a constant is an operand of the instruction that uses it
+    delay = "shared" if any(space.startswith("shared") for space in modifiers) else "global"
+    return _cost("lsu", delay=None if op in ("st", "red") else delay)
+
+
+def _copy(modifiers: tuple[str, ...]) -> Cost:
+    """cp.async: the copy is a memory instruction, what waits for it is its wait."""
+    if "wait_group" in modifiers or "wait_all" in modifiers:
+        return _cost("control", delay="wait")
+    return _cost("control" if "commit_group" in modifiers else "lsu", delay=None)
+
+
+def _matrix(op: str, modifiers: tuple[str, ...]) -> Cost:
+    if op == "wmma" and "mma" not in modifiers:
+        return _fragment(modifiers)
+    found = next((match for match in map(_SHAPE.fullmatch, modifiers) if match), None)
+    if found is None:
+        return Cost((("tensor", 1.0),), "tensor")
+    flops = 2.0 * int(found[1]) * int(found[2]) * int(found[3])
+    kind = next((_KINDS[word] for word in _input_types(op, modifiers) if word in _KINDS), "f16")
+    instructions = max(1.0, flops / HMMA_FLOPS * (2.0 if kind == "tf32" else 0.5 if kind in ("fp8", "int8") else 1.0))
+    return Cost((("tensor", instructions),), "tensor", 1.0, kind, flops)
+
+
+def _input_types(op: str, modifiers: tuple[str, ...]) -> tuple[str, ...]:
+    """The types of A and B: mma names D.A.B.C, wmma D.C for half precision and D.A.B.C otherwise."""
+    types = tuple(word for word in modifiers if word in _KINDS or word in ("f32", "s32"))
+    return types[1:3] if len(types) == 4 else ("f16",)
+
+
+def _fragment(modifiers: tuple[str, ...]) -> Cost:
+    """wmma.load and wmma.store: a and b are one ldmatrix, an accumulator of 16x16 float32 is four 8-byte accesses a thread.
+
+    Compilers leave their addresses generic; fragments are nearly always loaded from shared memory.
+    """
+    accumulator = "c" in modifiers or "d" in modifiers or "store" in modifiers
+    count = 4.0 if accumulator else 1.0
+    delay = None if "store" in modifiers else "global" if "global" in modifiers else "shared"
+    return _cost("lsu", count, delay=delay)
+
+
+def _convert(modifiers: tuple[str, ...]) -> Cost:
+    types = [word for word in modifiers if word in _FLOATS | _EIGHT_BIT_FLOATS or word[1:].isdigit()]
+    if len(types) < 2:
+        return _ALU
+    to, source = types[0], types[-1]
+    if _EIGHT_BIT_FLOATS & {to, source}:
+        return _ALU
+    if "f64" in (to, source):
+        return _cost("fp64", delay="fp64")
+    if to in _FLOATS and source in _FLOATS:
+        return _cost("half") if source in _HALVES and to == "f32" else _ALU  # a multiply-add by one unpacks, a pack instruction rounds
+    if to in _FLOATS or source in _FLOATS:
+        return _cost("mufu", delay="mufu")
+    widened = to in _WIDE and source not in _WIDE
+    return _ALU if widened and to == "s64" else _FREE  # the sign is spread; else a register is used as it is
+
+
+def _special(op: str, modifiers: tuple[str, ...]) -> Cost:
+    kind = modifiers[-1] if modifiers else ""
+    if op in ("div", "rem") and kind not in _FLOATS:
+        return _sequence("int.64" if kind in _WIDE else "int.32")
+    if kind == "f64":
+        return _cost("fp64", 20.0, delay="fp64", steps=10.0)
+    if kind in _HALVES:
+        return _cost("mufu", 2.0 if kind.endswith("x2") else 1.0, delay="mufu")
+    exact = "rn" in modifiers or "rz" in modifiers or "rm" in modifiers or "rp" in modifiers
+    if exact and op in ("div", "rcp", "sqrt"):
+        return _sequence(f"{op}.rn.f32")
+    if op in ("div", "sqrt"):
+        return _sequence(f"{op}.f32")
+    return _sequence("ftz.f32" if "ftz" in modifiers or op in ("sin", "cos", "tanh") else "f32")
+
+
+def _sequence(name: str) -> Cost:
+    fma, alu, mufu = _SEQUENCES[name]
+    pipes = tuple((pipe, count) for pipe, count in (("fma", fma), ("alu", alu), ("mufu", mufu)) if count)
+    return Cost(pipes, "mufu", 1.0 + (fma + alu) / 4.0)  # a mufu delay is about four fixed ones
+
+
+def _arithmetic(op: str, modifiers: tuple[str, ...]) -> Cost:
+    kind = modifiers[-1] if modifiers else ""
+    if op in ("setp", "set"):
+        kind = next((word for word in reversed(modifiers) if word in _FLOATS or word in _WIDE), kind)
+    if kind == "f64":
+        return _cost("fp64", delay="fp64")
+    if op in ("neg", "abs") and kind in _FLOATS:
+        return _FREE  # a sign is part of the operand
+    if kind in _HALVES:
+        return _cost("half")
+    if kind == "f32":
+        return _cost("fma") if op in ("add", "sub", "mul", "fma", "mad") else _ALU
+    if op in ("mul", "mad", "mul24", "mad24", "dp4a", "dp2a"):
+        return _multiply(kind, modifiers)
+    return _ALU_WIDE if kind in _WIDE else _ALU
+
+
+def _multiply(kind: str, modifiers: tuple[str, ...]) -> Cost:
+    if "wide" in modifiers:
+        return _cost("imad", 2.0 if kind in ("u32", "s32") else 1.0)
+    return _cost("imad", 4.0, steps=3.0) if kind in _WIDE else _cost("imad", 2.0 if "hi" in modifiers else 1.0)

@@ -1,0 +1,156 @@
+"""A function's flow without what compilers and inlining leave: empty blocks, jumps to jumps, blocks that nobody reaches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evoengine.emulator.ptx.program import Block, Function, Guard, Instruction, Operand, Symbol, Vector
+
+_PASSES = 8  # two or three are enough for what clang writes; more would only tidy further
+_LEAVES = ("ret", "exit")
+
+
+def simplify(kernel: Function) -> Function:
+    """A copy of `kernel` that does the same.
+
+    Jumps go where they end up; a guarded jump to a block that only returns is a guarded `exit` in its place, behind which
+    the block goes on; a block follows its only predecessor's instructions where that goes nowhere else.
+    """
+    blocks = [Block(block.label, [_leaving(old) for old in block.instructions]) for block in kernel.blocks]
+    for _ in range(_PASSES):
+        before = [(block.label, len(block.instructions)) for block in blocks]
+        _thread(blocks)
+        _leave_early(blocks)
+        blocks = _merged(_reached(blocks))
+        if before == [(block.label, len(block.instructions)) for block in blocks]:
+            break
+    return replace(kernel, blocks=blocks)
+
+
+def _leaving(instruction: Instruction) -> Instruction:
+    """A kernel's guarded ret is an exit."""
+    return replace(instruction, op="exit", modifiers=()) if instruction.op == "ret" and instruction.guard else instruction
+
+
+def targets(block: Block) -> list[str]:
+    """The labels that the block's last instruction may jump to."""
+    last = block.instructions[-1] if block.instructions else None
+    if last is None or last.op not in ("bra", "brx"):
+        return []
+    where = last.operands[-1]
+    return [item.name for item in (where.items if isinstance(where, Vector) else (where,)) if isinstance(item, Symbol)]
+
+
+def falls_through(block: Block) -> bool:
+    """Whether the block may go on to the one behind it."""
+    last = block.instructions[-1] if block.instructions else None
+    return last is None or last.guard is not None or last.op not in ("bra", "brx", *_LEAVES)
+
+
+def _ends_at(blocks: list[Block]) -> dict[str, str]:
+    """Where a jump to a label ends up: behind empty blocks and blocks of one jump."""
+    steps: dict[str, str] = {}
+    for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
+        if not block.instructions and behind is not None:
+            steps[block.label] = behind.label
+        elif len(block.instructions) == 1 and block.instructions[0].op == "bra" and not block.instructions[0].guard:
+            steps[block.label] = targets(block)[0]
+    ends: dict[str, str] = {}
+    for label in steps:
+        path: dict[str, None] = {}
+        place = label
+        while place in steps and place not in ends and place not in path:  # an endless loop of jumps ends anywhere in it
+            path[place] = None
+            place = steps[place]
+        ends.update(dict.fromkeys(path, ends.get(place, place)))
+    return ends
+
+
+def _thread(blocks: list[Block]) -> None:
+    ends = _ends_at(blocks)
+    for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
+        if not block.instructions or block.instructions[-1].op not in ("bra", "brx"):
+            continue
+        jump = block.instructions[-1]
+        new = [Symbol(ends.get(name, name)) for name in targets(block)]
+        last: Operand = Vector(tuple(new)) if isinstance(jump.operands[-1], Vector) else new[0]
+        if jump.op == "bra" and behind is not None and new[0].name == ends.get(behind.label, behind.label):
+            block.instructions.pop()  # it goes there anyway
+        elif last != jump.operands[-1]:
+            block.instructions[-1] = replace(jump, operands=(*jump.operands[:-1], last))
+
+
+def _leave_early(blocks: list[Block]) -> None:
+    """`@p bra L`, where L only returns: `@p exit`; where the other way only returns: `@!p exit` and `bra L`."""
+    ends = _ends_at(blocks)
+    returning = {block.label for block in blocks if len(block.instructions) == 1 and _returns(block.instructions[0])}
+    for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
+        last = block.instructions[-1] if block.instructions else None
+        if last is None or last.op != "bra" or last.guard is None:
+            continue
+        if targets(block)[0] in returning:
+            block.instructions[-1] = replace(last, op="exit", modifiers=(), operands=())
+        elif behind is not None and ends.get(behind.label, behind.label) in returning:
+            guard = Guard(last.guard.register, not last.guard.negated)
+            leave = replace(last, op="exit", modifiers=(), operands=(), guard=guard)
+            block.instructions[-1:] = [leave, replace(last, guard=None)]
+
+
+def _returns(instruction: Instruction) -> bool:
+    return instruction.op in _LEAVES and instruction.guard is None
+
+
+def _reached(blocks: list[Block]) -> list[Block]:
+    """The blocks that can be reached from the first, in their order."""
+    index = {block.label: number for number, block in enumerate(blocks)}
+    seen = {0}
+    todo = [0]
+    while todo:
+        number = todo.pop()
+        ways = [index[label] for label in targets(blocks[number])]
+        if falls_through(blocks[number]) and number + 1 < len(blocks):
+            ways.append(number + 1)
+        todo += (fresh := set(ways) - seen)
+        seen |= fresh
+    return [block for number, block in enumerate(blocks) if number in seen]
+
+
+def _merged(blocks: list[Block]) -> list[Block]:
+    """Blocks put behind their only predecessor if that goes nowhere else.
+
+    One that falls through can only move when it stands right behind, because it needs its own successor behind it.
+    """
+    index = {block.label: number for number, block in enumerate(blocks)}
+    arrivals = _arrivals(blocks, index)
+    gone: set[int] = set()
+    for number, block in enumerate(blocks):
+        if number in gone:
+            continue
+        end = number  # the last block of those right behind that are in this one; -2 when one came from elsewhere
+        while (way := _only_way(block, end, index)) is not None and arrivals[way] == 1 and way not in (0, number):
+            if way != end + 1 and falls_through(blocks[way]):
+                break
+            if targets(block):
+                block.instructions.pop()
+            block.instructions += blocks[way].instructions
+            blocks[way].instructions = []
+            gone.add(way)
+            end = way if way == end + 1 else -2
+    return [block for number, block in enumerate(blocks) if number not in gone]
+
+
+def _arrivals(blocks: list[Block], index: dict[str, int]) -> list[int]:
+    counts = [0] * (len(blocks) + 1)
+    for number, block in enumerate(blocks):
+        for label in targets(block):
+            counts[index[label]] += 1
+        counts[number + 1] += falls_through(block)
+    return counts
+
+
+def _only_way(block: Block, end: int, index: dict[str, int]) -> int | None:
+    """Where the block goes if there is one way only; `end` is where it stands for falling through."""
+    last = block.instructions[-1] if block.instructions else None
+    if last is None or last.op not in ("bra", "brx"):
+        return end + 1 if falls_through(block) and end + 1 < len(index) else None
+    return index[targets(block)[0]] if last.op == "bra" and last.guard is None else None

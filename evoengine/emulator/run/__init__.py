@@ -1,0 +1,1 @@
+"""Running what was lowered: memory, compilation, blocks and warps."""

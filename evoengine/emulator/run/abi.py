@@ -1,0 +1,83 @@
+"""The structures that lowered kernels, the C driver and Python share; run/native/runtime.h has the same."""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+
+BARRIERS = 16
+REGISTERS_OFFSET = 512
+
+
+class End(IntEnum):
+    """How a warp, or running blocks, ended."""
+
+    done = 0
+    waiting = 1
+    trapped = 2
+    no_fuel = 3
+    deadlock = 4
+
+
+class Warp(ctypes.Structure):
+    """What a warp keeps while others run."""
+
+    _fields_ = [
+        ("resume", ctypes.c_uint32),
+        ("live", ctypes.c_uint32),
+        ("index", ctypes.c_uint32),
+        ("released", ctypes.c_uint32),
+        ("yielded", ctypes.c_uint32),
+        ("unused", ctypes.c_uint32 * 11),
+        ("arrived", ctypes.c_uint32 * BARRIERS),
+        ("expected", ctypes.c_uint32 * BARRIERS),
+        ("voted", ctypes.c_uint32 * BARRIERS),
+        ("votes", ctypes.c_uint32 * BARRIERS),
+        ("voters", ctypes.c_uint32 * BARRIERS),
+        ("pad", ctypes.c_uint32 * 32),
+    ]
+
+
+PRINT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
+
+
+class Block(ctypes.Structure):
+    """One thread block under way on one host thread."""
+
+    _fields_ = [
+        ("index", ctypes.c_uint32 * 3),
+        ("grid", ctypes.c_uint32 * 3),
+        ("shared", ctypes.c_uint64),
+        ("local", ctypes.c_uint64),
+        ("globals", ctypes.c_uint64),
+        ("params", ctypes.c_uint64),
+        ("counters", ctypes.c_void_p),
+        ("checker", ctypes.c_void_p),
+        ("print", PRINT),
+        ("fuel", ctypes.c_int64),
+        ("fault_site", ctypes.c_uint32),
+        ("fault_lanes", ctypes.c_uint32),
+        ("fault_warp", ctypes.c_uint32),
+        ("dynamic_shared_bytes", ctypes.c_uint32),
+    ]
+
+
+class Launch(ctypes.Structure):
+    """One launch, for one host thread."""
+
+    _fields_ = [
+        ("run", ctypes.c_void_p),
+        ("next", ctypes.c_void_p),
+        ("end", ctypes.c_uint64),
+        ("chosen", ctypes.c_void_p),
+        ("grid", ctypes.c_uint32 * 3),
+        ("threads", ctypes.c_uint32),
+        ("warps", ctypes.c_uint32),
+        ("warp_bytes", ctypes.c_uint32),
+        ("shared_bytes", ctypes.c_uint32),
+        ("dynamic_shared_bytes", ctypes.c_uint32),
+        ("stop", ctypes.c_void_p),
+    ]
+
+
+assert ctypes.sizeof(Warp) == REGISTERS_OFFSET

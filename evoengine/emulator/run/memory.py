@@ -1,0 +1,123 @@
+"""Device memory: one reservation of address space that no access can leave, with buffers between red zones.
+
+Addresses of the device are addresses of this process. The reservation's size is a power of two and
+it lies at a multiple of its size, so an `and` and an `or` confine any address to it. Only what is
+allocated is backed by memory; a touch anywhere else ends the process with a signal, which is what
+a worker process is for.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import mmap
+from dataclasses import dataclass
+
+import numpy
+
+from evoengine.emulator.errors import LaunchRefused
+
+RESERVED_BITS = 38  # 256 GiB of addresses; more than any GPU's memory
+ALIGN_BYTES = 512  # what cudaMalloc gives
+RED_ZONE_BYTES = 4096
+# A vector access of 32 lanes, up to 16 bytes each, may begin at the reservation's last byte.
+GUARD_BYTES = 1 << 16
+RED = 0xA5
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux; only a hint elsewhere
+_DONT_NEED = 4  # MADV_DONTNEED
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One allocation."""
+
+    address: int
+    bytes: int
+    name: str
+
+
+class DeviceMemory:
+    """The memory of one emulated device."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.bits = RESERVED_BITS
+        size = 1 << self.bits
+        self._whole = 2 * size + GUARD_BYTES
+        found = _libc.mmap(None, self._whole, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE, -1, 0)
+        if found in (None, ctypes.c_void_p(-1).value):
+            raise LaunchRefused(f"this system gives no {self._whole >> 30} GiB of address space to reserve")
+        self._start = int(found)
+        self.base = -(-self._start // size) * size
+        self._free: list[tuple[int, int]] = [(self.base + mmap.PAGESIZE, size - mmap.PAGESIZE)]  # (address, bytes), by address
+        self._spans: dict[int, tuple[int, int]] = {}
+        self.buffers: dict[int, Buffer] = {}
+
+    @property
+    def used_bytes(self) -> int:
+        """What is allocated, without red zones."""
+        return sum(buffer.bytes for buffer in self.buffers.values())
+
+    def allocate(self, size: int, name: str = "") -> int:
+        """The address of `size` new bytes, all zero; raises LaunchRefused when the device has no room."""
+        if size < 0 or self.used_bytes + size > self.limit_bytes:
+            raise LaunchRefused(f"out of memory: {name or 'a buffer'} of {size} bytes, {self.limit_bytes - self.used_bytes} are free")
+        span = RED_ZONE_BYTES + size + RED_ZONE_BYTES
+        span = -(-span // mmap.PAGESIZE) * mmap.PAGESIZE
+        start = self._take(span, name)
+        if _libc.mprotect(start, span, mmap.PROT_READ | mmap.PROT_WRITE):
+            raise LaunchRefused(f"out of memory: the system gives no {span} bytes for {name or 'a buffer'}")
+        address = start + RED_ZONE_BYTES  # a page: aligned to more than ALIGN_BYTES
+        ctypes.memset(start, RED, RED_ZONE_BYTES)
+        ctypes.memset(address + size, RED, start + span - address - size)
+        self._spans[address] = (start, span)
+        self.buffers[address] = Buffer(address, size, name)
+        return address
+
+    def _take(self, span: int, name: str) -> int:
+        for place, (start, size) in enumerate(self._free):
+            if size >= span:
+                self._free[place : place + 1] = [(start + span, size - span)] if size > span else []
+                return start
+        raise LaunchRefused(f"out of memory: no {span} bytes in one piece for {name or 'a buffer'}")
+
+    def free(self, address: int) -> None:
+        """Gives a buffer back; its memory is the system's again."""
+        start, span = self._spans.pop(address)
+        del self.buffers[address]
+        _libc.madvise(start, span, _DONT_NEED)
+        _libc.mprotect(start, span, 0)
+        bisect.insort(self._free, (start, span))
+        self._merge()
+
+    def _merge(self) -> None:
+        merged: list[tuple[int, int]] = []
+        for start, size in self._free:
+            if merged and merged[-1][0] + merged[-1][1] == start:
+                merged[-1] = (merged[-1][0], merged[-1][1] + size)
+            else:
+                merged.append((start, size))
+        self._free = merged
+
+    def view(self, address: int, size: int) -> numpy.ndarray[tuple[int], numpy.dtype[numpy.uint8]]:
+        """The bytes at `address` as an array of uint8 on the very memory."""
+        return numpy.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+    def red_zones_broken(self, address: int) -> bool:
+        """Whether a byte around a buffer changed."""
+        start, span = self._spans[address]
+        end = address + self.buffers[address].bytes
+        return bool((self.view(start, address - start) != RED).any() or (self.view(end, start + span - end) != RED).any())
+
+    def close(self) -> None:
+        """Gives everything back; views must not be used any more."""
+        if self._start:
+            _libc.munmap(self._start, self._whole)
+            self._start = 0

@@ -1,0 +1,118 @@
+/* Runs thread blocks: their warps in turn, each until it ends or waits. */
+#include "runtime.h"
+
+void *memset(void *, int, u64);
+void ev_check_block(Checker *, u64);
+void ev_check_barrier(Checker *, u32, u32, u32);
+
+/* How running blocks ends; as in run/abi.py. */
+enum { FINISHED = 0, FAULT_TRAP = 2, FAULT_FUEL = 3, FAULT_DEADLOCK = 4 };
+
+static Warp *warp_at(u8 *warps, const Launch *launch, u32 index) { return (Warp *)(warps + (u64)index * launch->warp_bytes); }
+
+static void begin_warps(u8 *warps, const Launch *launch) {
+    for (u32 index = 0; index < launch->warps; index++) {
+        Warp *warp = warp_at(warps, launch, index);
+        memset(warp, 0, REGISTERS_OFFSET);
+        u32 lanes = launch->threads - index * 32;
+        warp->live = lanes >= 32 ? ~0u : (1u << lanes) - 1;
+        warp->index = index;
+    }
+}
+
+/* Whether barrier `id` is complete: every warp that takes part has all of its living lanes there. Fills in who voted. */
+static int is_complete(u8 *warps, const Launch *launch, u32 id, u32 *votes, u32 *voters) {
+    u32 threads = 0, missing = 0, expected = 0;
+    *votes = *voters = 0;
+    for (u32 index = 0; index < launch->warps; index++) {
+        Warp *warp = warp_at(warps, launch, index);
+        if (!warp->live) continue;
+        u32 here = warp->arrived[id];
+        missing += here != warp->live;
+        if (here == warp->live) threads += 32; /* bar counts whole warps, PTX ISA 9.7.13.1 */
+        if (here) expected = warp->expected[id];
+        *votes += __builtin_popcount(warp->voted[id] & here);
+        *voters += __builtin_popcount(here);
+    }
+    return expected ? threads >= expected : !missing;
+}
+
+static void release(u8 *warps, const Launch *launch, Block *block, u32 id, u32 votes, u32 voters) {
+    u32 met[2] = {0, 0};
+    for (u32 index = 0; index < launch->warps; index++) {
+        Warp *warp = warp_at(warps, launch, index);
+        if (!warp->arrived[id]) continue;
+        if (index < 64) met[index / 32] |= 1u << index % 32;
+        warp->released |= warp->arrived[id];
+        warp->arrived[id] = warp->voted[id] = 0;
+        warp->votes[id] = votes;
+        warp->voters[id] = voters;
+    }
+    if (block->checker) ev_check_barrier(block->checker, id, met[0], met[1]);
+}
+
+/* Lets through what waits at complete barriers; whether there was any. */
+static int release_complete(u8 *warps, const Launch *launch, Block *block) {
+    u32 waited = 0, any = 0;
+    for (u32 index = 0; index < launch->warps; index++)
+        for (u32 id = 0; id < BARRIERS; id++) waited |= (u32)(warp_at(warps, launch, index)->arrived[id] != 0) << id;
+    for (; waited; waited &= waited - 1) {
+        u32 id = __builtin_ctz(waited), votes, voters;
+        if (!is_complete(warps, launch, id, &votes, &voters)) continue;
+        release(warps, launch, block, id, votes, voters);
+        any = 1;
+    }
+    return any;
+}
+
+/* Runs every warp that can run, once. */
+static int run_round(u8 *warps, const Launch *launch, Block *block, u32 *running, u32 *moved) {
+    *running = *moved = 0;
+    for (u32 index = 0; index < launch->warps; index++) {
+        Warp *warp = warp_at(warps, launch, index);
+        if (!warp->live) continue;
+        *running += 1;
+        if (warp->resume && !warp->released) continue;
+        *moved += 1;
+        int end = launch->run(warp, block);
+        warp->released = warp->yielded;
+        warp->yielded = 0;
+        if (end == DONE) warp->live = 0;
+        if (end == TRAPPED || end == NO_FUEL) {
+            block->fault_warp = index;
+            return end;
+        }
+    }
+    return 0;
+}
+
+static int run_block(u8 *warps, const Launch *launch, Block *block) {
+    begin_warps(warps, launch);
+    for (;;) {
+        u32 running, moved;
+        int fault = run_round(warps, launch, block, &running, &moved);
+        if (fault) return fault;
+        if (!running) return FINISHED;
+        if (!release_complete(warps, launch, block) && !moved) return FAULT_DEADLOCK;
+    }
+}
+
+/* Runs blocks until there are none left or one ends badly. `warps` is room for the warps of one block. */
+int ev_run(const Launch *launch, Block *block, u8 *warps) {
+    while (!*(volatile u32 *)launch->stop) {
+        u64 turn = __atomic_fetch_add(launch->next, 1, __ATOMIC_RELAXED);
+        if (turn >= launch->end) return FINISHED;
+        u64 number = launch->chosen ? launch->chosen[turn] : turn;
+        block->index[0] = number % launch->grid[0];
+        block->index[1] = number / launch->grid[0] % launch->grid[1];
+        block->index[2] = number / launch->grid[0] / launch->grid[1];
+        memset((void *)block->shared, 0xff, launch->shared_bytes); /* NaN, so that what was never written shows */
+        if (block->checker) ev_check_block(block->checker, number);
+        int fault = run_block(warps, launch, block);
+        if (fault) {
+            *(volatile u32 *)launch->stop = 1;
+            return fault;
+        }
+    }
+    return FINISHED;
+}

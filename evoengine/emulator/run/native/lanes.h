@@ -1,0 +1,175 @@
+/* What the C runtime offers to the code of kernels: functions over the 32 lanes of a warp. The list to read.
+
+   Arrays have 32 elements, one a lane, and are aligned to 64 bytes; a result may be the same array as an argument.
+   All lanes are computed, except where a function takes a mask (bit i = lane i): it touches memory, or lanes meet.
+   f16 and bf16 travel as their bits in uint16_t, pairs of them (f16x2) as uint32_t with element 0 in the low half,
+   fp8 as uint8_t, pairs of fp8 as uint16_t. Section numbers are those of the PTX ISA 8.x.
+
+   A line such as EV_UNARY(float, ev_ex2_approx_f32) declares void ev_ex2_approx_f32(const float *x, float *y). */
+#ifndef EV_LANES_H
+#define EV_LANES_H
+#include "vector.h"
+
+#define EV_CONVERSION(from, to, name) void name(const from *x, to *y);
+#define EV_UNARY(type, name) void name(const type *x, type *y);
+#define EV_BINARY(type, name) void name(const type *x, const type *y, type *z);
+#define EV_TERNARY(type, name) void name(const type *a, const type *b, const type *c, type *d);
+
+/* ---- math.c: approximate instructions, 9.7.3 and 9.7.4. NaN results are the canonical 0x7fffffff (0x7fff). ---------- */
+
+EV_UNARY(float, ev_ex2_approx_f32)       /* below 1 ulp */
+EV_UNARY(float, ev_ex2_approx_ftz_f32)   /* .ftz: subnormal arguments and results are zeros of their sign */
+EV_UNARY(float, ev_lg2_approx_f32)       /* below 2 ulp */
+EV_UNARY(float, ev_lg2_approx_ftz_f32)
+EV_UNARY(float, ev_sin_approx_f32)       /* below 2 ulp, also for large arguments, where a GPU is far off */
+EV_UNARY(float, ev_sin_approx_ftz_f32)
+EV_UNARY(float, ev_cos_approx_f32)
+EV_UNARY(float, ev_cos_approx_ftz_f32)
+EV_UNARY(float, ev_tanh_approx_f32)      /* below 2 ulp; a GPU: 2^-11 */
+EV_UNARY(float, ev_rcp_approx_f32)       /* 1 / x, correctly rounded */
+EV_UNARY(float, ev_rcp_approx_ftz_f32)
+EV_UNARY(float, ev_sqrt_approx_f32)      /* correctly rounded */
+EV_UNARY(float, ev_sqrt_approx_ftz_f32)
+EV_UNARY(float, ev_rsqrt_approx_f32)     /* 1 / sqrt(x), below 1 ulp */
+EV_UNARY(float, ev_rsqrt_approx_ftz_f32)
+EV_UNARY(double, ev_rcp_approx_ftz_f64)  /* 20 bits of mantissa, as documented: the low word is ignored and 0 in the result */
+EV_UNARY(double, ev_rsqrt_approx_ftz_f64)
+EV_UNARY(uint16_t, ev_ex2_approx_f16)    /* in float, rounded once */
+EV_UNARY(uint32_t, ev_ex2_approx_f16x2)
+EV_UNARY(uint16_t, ev_ex2_approx_ftz_bf16)
+EV_UNARY(uint32_t, ev_ex2_approx_ftz_bf16x2)
+EV_UNARY(uint16_t, ev_tanh_approx_f16)
+EV_UNARY(uint32_t, ev_tanh_approx_f16x2)
+EV_UNARY(uint16_t, ev_tanh_approx_bf16)
+EV_UNARY(uint32_t, ev_tanh_approx_bf16x2)
+
+/* ---- matrix.c: mma.sync, 9.7.14.5. Registers of a fragment one after another: a[registers][32] and so on. ------------
+   Products and sums in float by fma, k ascending; f16 accumulators are rounded once, at the end. */
+
+#define EV_MMA(name, accumulator) void name(const uint32_t *a, const uint32_t *b, const accumulator *c, accumulator *d);
+#define EV_MMA_FP8(shape, to, accumulator)                                                                                      \
+    EV_MMA(ev_mma_##shape##_##to##_e4m3_e4m3, accumulator) EV_MMA(ev_mma_##shape##_##to##_e4m3_e5m2, accumulator)               \
+    EV_MMA(ev_mma_##shape##_##to##_e5m2_e4m3, accumulator) EV_MMA(ev_mma_##shape##_##to##_e5m2_e5m2, accumulator)
+#define EV_MMA_INTEGER(prefix)                                                                                                  \
+    EV_MMA(prefix##_s8_s8, int32_t) EV_MMA(prefix##_s8_u8, int32_t) EV_MMA(prefix##_u8_s8, int32_t) EV_MMA(prefix##_u8_u8, int32_t)
+
+EV_MMA(ev_mma_m16n8k16_f32_f16, float)    /* a[4] b[2] c[4] d[4] */
+EV_MMA(ev_mma_m16n8k8_f32_f16, float)     /* a[2] b[1] c[4] d[4] */
+EV_MMA(ev_mma_m16n8k16_f16_f16, uint32_t) /* a[4] b[2] c[2] d[2]: f16x2 accumulators */
+EV_MMA(ev_mma_m16n8k8_f16_f16, uint32_t)  /* a[2] b[1] c[2] d[2] */
+EV_MMA(ev_mma_m16n8k16_f32_bf16, float)   /* a[4] b[2] c[4] d[4] */
+EV_MMA(ev_mma_m16n8k8_f32_bf16, float)    /* a[2] b[1] c[4] d[4] */
+EV_MMA(ev_mma_m16n8k8_f32_tf32, float)    /* a[4] b[2] c[4] d[4]; the low 13 bits of a and b are ignored */
+EV_MMA(ev_mma_m16n8k4_f32_tf32, float)    /* a[2] b[1] c[4] d[4] */
+EV_MMA_FP8(m16n8k32, f32, float)          /* a[4] b[2] c[4] d[4]: ev_mma_m16n8k32_f32_e4m3_e5m2 and so on, type of a first */
+EV_MMA_FP8(m16n8k16, f32, float)          /* a[2] b[1] c[4] d[4] */
+EV_MMA_FP8(m16n8k32, f16, uint32_t)       /* a[4] b[2] c[2] d[2] */
+EV_MMA_INTEGER(ev_mma_m16n8k32_s32)       /* a[4] b[2] c[4] d[4], modulo 2^32: ev_mma_m16n8k32_s32_s8_u8 and so on */
+EV_MMA_INTEGER(ev_mma_m16n8k16_s32)       /* a[2] b[1] c[4] d[4] */
+EV_MMA_INTEGER(ev_mma_m16n8k32_satfinite_s32) /* the sum with c saturates */
+EV_MMA_INTEGER(ev_mma_m16n8k16_satfinite_s32)
+void ev_mma_m8n8k4_f64(const double *a, const double *b, const double *c, double *d); /* a[1] b[1] c[2] d[2] */
+
+/* ---- wmma.c: wmma, ldmatrix, stmatrix. p is the host address of the tile, the same for the warp; stride in elements. ----
+   Layouts: see the file. Fragments are registers of 32 bits (of 64 nowhere), also those of float and s32. */
+
+#define EV_WMMA_SHAPES(each, ...) each(m16n16k16, __VA_ARGS__) each(m32n8k16, __VA_ARGS__) each(m8n32k16, __VA_ARGS__)
+#define EV_WMMA_LOAD(shape, type)                                                                                               \
+    void ev_wmma_load_a_##shape##_##type(const void *p, int64_t stride, uint32_t row_major, uint32_t *out);                     \
+    void ev_wmma_load_b_##shape##_##type(const void *p, int64_t stride, uint32_t row_major, uint32_t *out);
+#define EV_WMMA_ACCUMULATOR(shape, type)                                                                                        \
+    void ev_wmma_load_c_##shape##_##type(const void *p, int64_t stride, uint32_t row_major, uint32_t *out);                     \
+    void ev_wmma_store_d_##shape##_##type(void *p, int64_t stride, uint32_t row_major, const uint32_t *in);
+#define EV_WMMA_MMA(shape, types, accumulator) EV_MMA(ev_wmma_mma_##shape##_##types, accumulator)
+
+EV_WMMA_SHAPES(EV_WMMA_LOAD, f16)            /* a[8] b[8] in every shape */
+EV_WMMA_SHAPES(EV_WMMA_LOAD, bf16)           /* m16n16k16 a[4] b[4], m32n8k16 a[8] b[2], m8n32k16 a[2] b[8] */
+EV_WMMA_LOAD(m16n16k8, tf32)                 /* a[4] b[4] */
+EV_WMMA_SHAPES(EV_WMMA_LOAD, s8)             /* also u8: m16n16k16 a[2] b[2], m32n8k16 a[4] b[1], m8n32k16 a[1] b[4] */
+EV_WMMA_SHAPES(EV_WMMA_ACCUMULATOR, f32)     /* c[8]; also for s32; m16n16k8 has the layout of m16n16k16 */
+EV_WMMA_SHAPES(EV_WMMA_ACCUMULATOR, f16)     /* c[4] of f16x2 */
+EV_WMMA_SHAPES(EV_WMMA_MMA, f32_f16, float)  /* c and d of f32; for c of f16 and d of f32 convert c first */
+EV_WMMA_SHAPES(EV_WMMA_MMA, f16_f16, uint32_t)
+EV_WMMA_SHAPES(EV_WMMA_MMA, f32_bf16, float)
+EV_WMMA_MMA(m16n16k8, f32_tf32, float)
+EV_WMMA_SHAPES(EV_WMMA_MMA, s32_s8, int32_t)
+EV_WMMA_SHAPES(EV_WMMA_MMA, s32_u8, int32_t)
+EV_WMMA_SHAPES(EV_WMMA_MMA, satfinite_s32_s8, int32_t)
+EV_WMMA_SHAPES(EV_WMMA_MMA, satfinite_s32_u8, int32_t)
+
+/* rows[8j + i]: host address of row i of matrix j, for j < count (1, 2 or 4); out[count][32]. b16 only. */
+void ev_ldmatrix(const uint64_t *rows, uint32_t count, uint32_t trans, uint32_t *out);
+void ev_stmatrix(const uint64_t *rows, uint32_t count, uint32_t trans, const uint32_t *in);
+
+/* ---- half.c: f16 and bf16 with one rounding; NaN results are 0x7fff. Each also for pairs: ev_add_f16x2. --------------- */
+
+#define EV_PAIRED(each, name) each(uint16_t, name) each(uint32_t, name##x2)
+#define EV_ARITHMETIC(each, operator)                                                                                           \
+    EV_PAIRED(each, ev_##operator##_f16) EV_PAIRED(each, ev_##operator##_sat_f16) EV_PAIRED(each, ev_##operator##_ftz_f16)      \
+    EV_PAIRED(each, ev_##operator##_ftz_sat_f16) EV_PAIRED(each, ev_##operator##_bf16)
+#define EV_EXTREME(operator) EV_PAIRED(EV_BINARY, ev_##operator##_f16) EV_PAIRED(EV_BINARY, ev_##operator##_bf16)
+
+EV_ARITHMETIC(EV_BINARY, add)              /* ev_add_f16 ev_add_sat_f16 ev_add_ftz_f16 ev_add_ftz_sat_f16 ev_add_bf16, each and x2 */
+EV_ARITHMETIC(EV_BINARY, sub)
+EV_ARITHMETIC(EV_BINARY, mul)
+EV_ARITHMETIC(EV_TERNARY, fma)
+EV_PAIRED(EV_TERNARY, ev_fma_relu_f16)
+EV_PAIRED(EV_TERNARY, ev_fma_ftz_relu_f16)
+EV_PAIRED(EV_TERNARY, ev_fma_relu_bf16)
+EV_EXTREME(min)                            /* ev_min_f16 ev_min_bf16, each and x2: a NaN loses, -0 < +0 */
+EV_EXTREME(max)
+EV_EXTREME(min_nan)                        /* a NaN wins */
+EV_EXTREME(max_nan)
+
+/* ev_cvt_<rn|rz|rm|rp>[_sat|_relu]_<f16|bf16>_<f32|f64>; <f16|bf16>x2_f32 takes (high, low); from integers of 64 bits, to which
+   narrower ones are extended, without suffix. */
+#define EV_PAIR_UP(name) void name(const float *high, const float *low, uint32_t *z);
+#define EV_NARROWING(mode, type)                                                                                                \
+    EV_CONVERSION(float, uint16_t, ev_cvt_##mode##_##type##_f32) EV_CONVERSION(double, uint16_t, ev_cvt_##mode##_##type##_f64)  \
+    EV_PAIR_UP(ev_cvt_##mode##_##type##x2_f32)
+#define EV_TO_NARROW(mode, type)                                                                                                \
+    EV_NARROWING(mode, type) EV_NARROWING(mode##_sat, type) EV_NARROWING(mode##_relu, type)                                     \
+    EV_CONVERSION(uint64_t, uint16_t, ev_cvt_##mode##_##type##_u64) EV_CONVERSION(int64_t, uint16_t, ev_cvt_##mode##_##type##_s64)
+EV_TO_NARROW(rn, f16)
+EV_TO_NARROW(rz, f16)
+EV_TO_NARROW(rm, f16)
+EV_TO_NARROW(rp, f16)
+EV_TO_NARROW(rn, bf16)
+EV_TO_NARROW(rz, bf16)
+EV_TO_NARROW(rm, bf16)
+EV_TO_NARROW(rp, bf16)
+EV_CONVERSION(uint16_t, float, ev_cvt_f32_f16)         /* exact */
+EV_CONVERSION(uint16_t, float, ev_cvt_f32_bf16)
+EV_CONVERSION(float, uint32_t, ev_cvt_rna_tf32_f32)    /* ties away from zero; the low 13 bits are 0 */
+EV_CONVERSION(float, uint32_t, ev_cvt_rn_tf32_f32)
+EV_CONVERSION(float, uint32_t, ev_cvt_rz_tf32_f32)
+EV_CONVERSION(float, uint32_t, ev_cvt_rn_relu_tf32_f32)
+EV_CONVERSION(float, uint32_t, ev_cvt_rz_relu_tf32_f32)
+
+/* ---- integer.c: ev_cvt_<rni|rzi|rmi|rpi>_<s8|u8|s16|u16|s32|u32|s64|u64>_<f16|bf16|f32|f64>, saturating. --------------- */
+
+#define EV_TO_INTEGER(mode, from, type)                                                                                         \
+    EV_CONVERSION(type, int8_t, ev_cvt_##mode##_s8_##from) EV_CONVERSION(type, uint8_t, ev_cvt_##mode##_u8_##from)              \
+    EV_CONVERSION(type, int16_t, ev_cvt_##mode##_s16_##from) EV_CONVERSION(type, uint16_t, ev_cvt_##mode##_u16_##from)          \
+    EV_CONVERSION(type, int32_t, ev_cvt_##mode##_s32_##from) EV_CONVERSION(type, uint32_t, ev_cvt_##mode##_u32_##from)          \
+    EV_CONVERSION(type, int64_t, ev_cvt_##mode##_s64_##from) EV_CONVERSION(type, uint64_t, ev_cvt_##mode##_u64_##from)
+#define EV_FROM_EACH(mode)                                                                                                      \
+    EV_TO_INTEGER(mode, f16, uint16_t) EV_TO_INTEGER(mode, bf16, uint16_t) EV_TO_INTEGER(mode, f32, float) EV_TO_INTEGER(mode, f64, double)
+EV_FROM_EACH(rni)
+EV_FROM_EACH(rzi)
+EV_FROM_EACH(rmi)
+EV_FROM_EACH(rpi)
+
+/* ---- fp8.c ----------------------------------------------------------------------------------------------------------- */
+
+#define EV_FP8(type)                                                                                                            \
+    void ev_cvt_rn_satfinite_##type##x2_f32(const float *high, const float *low, uint16_t *y);                                  \
+    void ev_cvt_rn_satfinite_relu_##type##x2_f32(const float *high, const float *low, uint16_t *y);                             \
+    EV_CONVERSION(uint32_t, uint16_t, ev_cvt_rn_satfinite_##type##x2_f16x2)                                                     \
+    EV_CONVERSION(uint32_t, uint16_t, ev_cvt_rn_satfinite_relu_##type##x2_f16x2)                                                \
+    EV_CONVERSION(uint16_t, uint32_t, ev_cvt_rn_f16x2_##type##x2)                                                               \
+    EV_CONVERSION(uint16_t, uint32_t, ev_cvt_rn_relu_f16x2_##type##x2)
+EV_FP8(e4m3)
+EV_FP8(e5m2)
+
+#endif

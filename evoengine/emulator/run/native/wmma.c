@@ -1,0 +1,197 @@
+/* wmma.load, wmma.store and wmma.mma, 9.7.14.4, and ldmatrix and stmatrix, 9.7.14.5.15-16.
+
+   PTX leaves the layout of wmma's fragments open. Here they are those of mma.sync, in which a register holds a block of
+   8 rows (of A) or columns (of B) by 16 bytes of k:
+     m16n16k16  a: rows 0-7 and 8-15 of the first half of k, then of the second;
+                b: columns 0-7 of both halves of k, then columns 8-15;
+                accumulators of f32: row = lane / 4 + 8 (i / 2 % 2), column = lane % 4 * 2 + i % 2 + 8 (i / 4): what is
+                commonly observed on hardware; of f16: two of those a register
+     m32n8k16   a: as two m16 tiles, one below the other; b: as above, only columns 0-7; accumulators: the two tiles'
+     m8n32k16   the transposed product: a and b change roles, accumulators hold the transposed matrix of m32n8k16
+   f16 fragments have 8 registers in every shape: where fewer are needed, the others repeat them, as on hardware. */
+#include "lanes.h"
+#include "tile.h"
+
+typedef uint8_t u8x16 __attribute__((ext_vector_type(16), aligned(1)));
+typedef uint16_t u16x8 __attribute__((ext_vector_type(8), aligned(2)));
+typedef uint32_t u32x4 __attribute__((ext_vector_type(4)));
+typedef uint32_t u32x8 __attribute__((ext_vector_type(8)));
+typedef float f32x64 __attribute__((ext_vector_type(64), aligned(64)));
+
+/* One register: 8 rows of 16 bytes that lie `pitch` bytes apart; four lanes a row. */
+EV_INLINE void load_block(const uint8_t *rows, int64_t pitch, uint32_t *out) {
+#pragma unroll
+    for (int g = 0; g < 8; ++g)
+        *(u8x16 *)(out + 4 * g) = *(const u8x16 *)(rows + g * pitch);
+}
+
+/* The same block where k runs along the pitch: lane 4g + t holds elements P t .. of line k, place g. */
+EV_INLINE void load_turned_block(const uint8_t *lines, int64_t pitch, int bytes, uint32_t *out) {
+    for (int lane = 0; lane < LANES; ++lane) {
+        uint32_t value = 0;
+        for (int p = 0; p < 4 / bytes; ++p) {
+            const uint8_t *line = lines + (lane % 4 * (4 / bytes) + p) * pitch;
+            uint32_t part = bytes == 1 ? line[lane / 4] : bytes == 2 ? ((const uint16_t *)line)[lane / 4] : ((const uint32_t *)line)[lane / 4];
+            value |= part << (8 * bytes * p % 32);
+        }
+        out[lane] = value;
+    }
+}
+
+/* 8-row and 16-byte blocks; `turned`: k runs along the stride. `rows` blocks of 8, `depth` parts of k; which index is inner. */
+EV_INLINE void load_fragment(const void *p, int64_t stride, int turned, int bytes, int rows, int depth, int rows_inner, uint32_t *out) {
+    int64_t pitch = stride * bytes;
+    for (int i = 0; i < rows * depth; ++i) {
+        /* rows_inner: tiles of 16 rows, in which the row block runs before k */
+        int row = rows_inner ? i / (2 * depth) * 2 + i % 2 : i / depth, part = rows_inner ? i / 2 % depth : i % depth;
+        if (turned)
+            load_turned_block((const uint8_t *)p + row * 8 * bytes + part * (16 / bytes) * pitch, pitch, bytes, out + i * LANES);
+        else
+            load_block((const uint8_t *)p + row * 8 * pitch + part * 16, pitch, out + i * LANES);
+    }
+}
+
+EV_INLINE void repeat_registers(uint32_t *out, int have, int want) {
+    for (int i = have; i < want; ++i)
+        STORE(u32x32, out + i * LANES, LOAD(u32x32, out + i % have * LANES));
+}
+
+/* a is row major, or b column major: k is contiguous. In m8n32k16 a is the small side and b the tall one. */
+#define WMMA_LOAD(shape, type, bytes, depth, rows_a, rows_b, a_is_tall, b_is_tall, registers_a, registers_b)                            \
+    void ev_wmma_load_a_##shape##_##type(const void *p, int64_t stride, uint32_t row_major, uint32_t *out) {                            \
+        load_fragment(p, stride, !row_major, bytes, rows_a, depth, a_is_tall, out);                                                     \
+        repeat_registers(out, rows_a * depth, registers_a);                                                                             \
+    }                                                                                                                                   \
+    void ev_wmma_load_b_##shape##_##type(const void *p, int64_t stride, uint32_t row_major, uint32_t *out) {                            \
+        load_fragment(p, stride, row_major, bytes, rows_b, depth, b_is_tall, out);                                                      \
+        repeat_registers(out, rows_b * depth, registers_b);                                                                             \
+    }
+WMMA_LOAD(m16n16k16, f16, 2, 2, 2, 2, 1, 0, 8, 8)
+WMMA_LOAD(m32n8k16, f16, 2, 2, 4, 1, 1, 0, 8, 8)
+WMMA_LOAD(m8n32k16, f16, 2, 2, 1, 4, 0, 1, 8, 8)
+WMMA_LOAD(m16n16k16, bf16, 2, 2, 2, 2, 1, 0, 4, 4)
+WMMA_LOAD(m32n8k16, bf16, 2, 2, 4, 1, 1, 0, 8, 2)
+WMMA_LOAD(m8n32k16, bf16, 2, 2, 1, 4, 0, 1, 2, 8)
+WMMA_LOAD(m16n16k8, tf32, 4, 2, 2, 2, 1, 0, 4, 4)
+WMMA_LOAD(m16n16k16, s8, 1, 1, 2, 2, 1, 0, 2, 2)
+WMMA_LOAD(m32n8k16, s8, 1, 1, 4, 1, 1, 0, 4, 1)
+WMMA_LOAD(m8n32k16, s8, 1, 1, 1, 4, 0, 1, 1, 4)
+
+/* Where pair j of accumulators lies in a shape: its block of 8 rows and its block of 8 columns. m8n32k16 is m32n8k16 turned. */
+EV_INLINE void place(int tall, int j, int *row, int *column) {
+    *row = tall ? j : j % 2;
+    *column = tall ? 0 : j / 2;
+}
+
+/* 4-byte accumulators: 8 registers, pairs of them an 8 x 8 block. */
+EV_INLINE void load_accumulator(const uint32_t *p, int64_t stride, int turned, int tall, uint32_t *out) {
+    for (int j = 0; j < 4; ++j) {
+        int row, column;
+        place(tall, j, &row, &column);
+        for (int lane = 0; lane < LANES; ++lane)
+            for (int odd = 0; odd < 2; ++odd) {
+                int64_t r = 8 * row + lane / 4, c = 8 * column + lane % 4 * 2 + odd;
+                out[(2 * j + odd) * LANES + lane] = p[turned ? c * stride + r : r * stride + c];
+            }
+    }
+}
+
+EV_INLINE void store_accumulator(uint32_t *p, int64_t stride, int turned, int tall, const uint32_t *in) {
+    for (int j = 0; j < 4; ++j) {
+        int row, column;
+        place(tall, j, &row, &column);
+        for (int lane = 0; lane < LANES; ++lane)
+            for (int odd = 0; odd < 2; ++odd) {
+                int64_t r = 8 * row + lane / 4, c = 8 * column + lane % 4 * 2 + odd;
+                p[turned ? c * stride + r : r * stride + c] = in[(2 * j + odd) * LANES + lane];
+            }
+    }
+}
+
+/* f16 accumulators: 4 registers, each a pair. */
+EV_INLINE void load_accumulator_f16(const uint16_t *p, int64_t stride, int turned, int tall, uint32_t *out) {
+    for (int j = 0; j < 4; ++j) {
+        int row, column;
+        place(tall, j, &row, &column);
+        const uint8_t *first = (const uint8_t *)(turned ? p + 8 * (column * stride + row) : p + 8 * (row * stride + column));
+        if (turned)
+            load_turned_block(first, 2 * stride, 2, out + j * LANES);
+        else
+            load_block(first, 2 * stride, out + j * LANES);
+    }
+}
+
+EV_INLINE void store_accumulator_f16(uint16_t *p, int64_t stride, int turned, int tall, const uint32_t *in) {
+    for (int j = 0; j < 4; ++j) {
+        int row, column;
+        place(tall, j, &row, &column);
+        for (int lane = 0; lane < LANES; ++lane)
+            for (int odd = 0; odd < 2; ++odd) {
+                int64_t r = 8 * row + lane / 4, c = 8 * column + lane % 4 * 2 + odd;
+                p[turned ? c * stride + r : r * stride + c] = (uint16_t)(in[j * LANES + lane] >> (16 * odd));
+            }
+    }
+}
+
+/* m8n32k16 holds the transposed matrix: what is row major for the program is turned for us. */
+#define WMMA_ACCUMULATOR(shape, tall, turns)                                                                                            \
+    void ev_wmma_load_c_##shape##_f32(const void *p, int64_t stride, uint32_t row_major, uint32_t *out) {                               \
+        load_accumulator(p, stride, turns == !!row_major, tall, out);                                                                   \
+    }                                                                                                                                   \
+    void ev_wmma_load_c_##shape##_f16(const void *p, int64_t stride, uint32_t row_major, uint32_t *out) {                               \
+        load_accumulator_f16(p, stride, turns == !!row_major, tall, out);                                                               \
+    }                                                                                                                                   \
+    void ev_wmma_store_d_##shape##_f32(void *p, int64_t stride, uint32_t row_major, const uint32_t *in) {                               \
+        store_accumulator(p, stride, turns == !!row_major, tall, in);                                                                   \
+    }                                                                                                                                   \
+    void ev_wmma_store_d_##shape##_f16(void *p, int64_t stride, uint32_t row_major, const uint32_t *in) {                               \
+        store_accumulator_f16(p, stride, turns == !!row_major, tall, in);                                                               \
+    }
+WMMA_ACCUMULATOR(m16n16k16, 0, 0)
+WMMA_ACCUMULATOR(m32n8k16, 1, 0)
+WMMA_ACCUMULATOR(m8n32k16, 1, 1)
+
+/* Two tiles side by side share a; two below one another share b. R: registers of a tile of A, S: of B. */
+#define WMMA_MMA(shape, name, mma, type, accumulator_registers, tall, first, second, r, s)                                              \
+    void ev_wmma_mma_##shape##_##name(const uint32_t *a, const uint32_t *b, const type *c, type *d) {                                   \
+        const int half = accumulator_registers * LANES;                                                                                 \
+        mma(first, second, c, d);                                                                                                       \
+        mma(first + (tall ? r * LANES : 0), second + (tall ? 0 : s * LANES), c + half, d + half);                                       \
+    }
+#define WMMA_SHAPES(name, mma, type, registers, r, s)                                                                                   \
+    WMMA_MMA(m16n16k16, name, mma, type, registers, 0, a, b, r, s)                                                                      \
+    WMMA_MMA(m32n8k16, name, mma, type, registers, 1, a, b, r, s)                                                                       \
+    WMMA_MMA(m8n32k16, name, mma, type, registers, 1, b, a, r, s)
+WMMA_SHAPES(f32_f16, ev_mma_m16n8k16_f32_f16, float, 4, 4, 2)
+WMMA_SHAPES(f16_f16, ev_mma_m16n8k16_f16_f16, uint32_t, 2, 4, 2)
+WMMA_SHAPES(f32_bf16, ev_mma_m16n8k16_f32_bf16, float, 4, 4, 2)
+WMMA_SHAPES(s32_s8, ev_mma_m16n8k16_s32_s8_s8, int32_t, 4, 2, 1)
+WMMA_SHAPES(s32_u8, ev_mma_m16n8k16_s32_u8_u8, int32_t, 4, 2, 1)
+WMMA_SHAPES(satfinite_s32_s8, ev_mma_m16n8k16_satfinite_s32_s8_s8, int32_t, 4, 2, 1)
+WMMA_SHAPES(satfinite_s32_u8, ev_mma_m16n8k16_satfinite_s32_u8_u8, int32_t, 4, 2, 1)
+WMMA_MMA(m16n16k8, f32_tf32, ev_mma_m16n8k8_f32_tf32, float, 4, 0, a, b, 4, 2)
+
+/* Row i of matrix j is at rows[8j + i], 16 bytes; lane 4g + t gets elements 2t and 2t + 1 of row g, with .trans of column g. */
+void ev_ldmatrix(const uint64_t *rows, uint32_t count, uint32_t trans, uint32_t *out) {
+    uint32_t block[4][LANES] __attribute__((aligned(64)));
+    for (uint32_t j = 0; j < count; ++j)
+        for (int g = 0; g < 8; ++g)
+            *(u8x16 *)(block[j] + 4 * g) = *(const u8x16 *)rows[8 * j + g];
+    for (uint32_t j = 0; j < count; ++j)
+        if (trans)
+            load_turned_block((const uint8_t *)block[j], 16, 2, out + j * LANES);
+        else
+            STORE(u32x32, out + j * LANES, LOAD(u32x32, block[j]));
+}
+
+void ev_stmatrix(const uint64_t *rows, uint32_t count, uint32_t trans, const uint32_t *in) {
+    for (uint32_t j = 0; j < count; ++j) {
+        uint32_t block[LANES] __attribute__((aligned(64)));
+        if (trans)
+            load_turned_block((const uint8_t *)(in + j * LANES), 16, 2, block);
+        else
+            STORE(u32x32, block, LOAD(u32x32, in + j * LANES));
+        for (int g = 0; g < 8; ++g)
+            *(u8x16 *)rows[8 * j + g] = *(const u8x16 *)(block + 4 * g);
+    }
+}

@@ -1,0 +1,75 @@
+"""Serving compilations in a process of its own, whatever the compiler is.
+
+Reads requests from its standard input, a JSON document a line, and answers on what was
+its standard output; both are put aside first, so nothing that the compiler prints can
+mix with the answers. It ends with its parent.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import resource
+import traceback
+from collections.abc import Callable
+from typing import IO, Protocol
+
+from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
+from evoengine.evaluate.compile.wire import Answer, Hello, Request
+from evoengine.evaluate.lifeline import die_with_parent
+
+
+class Compiler(Protocol):
+    """What compiles units in such a process."""
+
+    def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
+        """What became of `unit`, and its code."""
+        ...
+
+
+def serve(start: Callable[[], tuple[Toolchain, Compiler | None]]) -> None:
+    """Serves until the parent closes the pipe; `start` brings the compiler up."""
+    die_with_parent()
+    requests, answers = _own_pipes()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of the compiler should not fill the disk
+    try:
+        toolchain, compiler = start()
+    except Exception:  # noqa: BLE001 - top of a worker: the parent tells the user
+        toolchain, compiler = Toolchain(problem=traceback.format_exc()), None
+    _send(answers, Hello(toolchain=toolchain))
+    for line in requests:
+        if compiler is None:
+            break
+        request = Request.model_validate_json(line)
+        _send(answers, _answer(compiler, request))
+
+
+def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    return requests, answers
+
+
+def _send(answers: IO[bytes], document: Hello | Answer) -> None:
+    answers.write(document.model_dump_json().encode() + b"\n")
+    answers.flush()
+
+
+def _answer(compiler: Compiler, request: Request) -> Answer:
+    limit = request.unit.memory_bytes
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+        try:
+            built, code = compiler.compile(request.unit)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    except MemoryError:
+        built, code = Built(status="out_of_memory"), b""
+    except UnicodeEncodeError as error:
+        built, code = Built(status="compile_error", log=f"{request.unit.name}: error: the source is not text: {error}"), b""
+    except Exception:  # noqa: BLE001 - top of a worker: a fault of ours, raised in the parent
+        return Answer(id=request.id, fault=traceback.format_exc())
+    return Answer(id=request.id, built=built, code=base64.b64encode(code).decode())

@@ -1,0 +1,52 @@
+"""The seam between the judge and a kind of device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from evoengine.evaluate.worker.arena import Arena
+from evoengine.evaluate.worker.findings import Finding
+from evoengine.seams import BaselineTimes, CompiledCase
+
+if TYPE_CHECKING:
+    from evoengine.evaluate.worker.judge import Trial
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """A candidate's code for one case with buffers of its own: `launch` runs the whole plan and waits; it raises Finding."""
+
+    arena: Arena
+    launch: Callable[[], None]
+
+
+class Bench(Protocol):
+    """One device, as the judge uses it."""
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What it raises beside a launch, e.g. when a candidate's buffers leave no memory for the comparison."""
+        ...
+
+    def finding(self, error: Exception) -> Finding:
+        """What one of `errors` says about the candidate."""
+        ...
+
+    def mount(self, compiled: CompiledCase) -> AbstractContextManager[Mounted]:
+        """The candidate ready to be launched, its code loaded anew; raises Finding."""
+        ...
+
+    def screen(self, trial: Trial) -> None:
+        """What is looked for before any result is compared; raises Finding."""
+        ...
+
+    def clock(self, trial: Trial) -> None:
+        """Adds the times of a candidate that is right on every case, measured or modelled; raises Finding."""
+        ...
+
+    def baselines(self, case: str) -> BaselineTimes:
+        """Every baseline on `case`."""
+        ...

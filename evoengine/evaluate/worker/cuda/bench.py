@@ -1,0 +1,84 @@
+"""The judge's seam to a CUDA device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.arena import Arena
+from evoengine.evaluate.worker.bench import Mounted
+from evoengine.evaluate.worker.check import layout_of
+from evoengine.evaluate.worker.cuda.contenders import time_baselines
+from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS, Program, translate
+from evoengine.evaluate.worker.cuda.race import Race
+from evoengine.evaluate.worker.cuda.timing import Flusher
+from evoengine.evaluate.worker.findings import Finding
+from evoengine.evaluate.worker.judge import Trial, explain, shown
+from evoengine.records import CaseCheck, InputSetCheck, Status
+from evoengine.seams import BaselineTimes, CompiledCase
+from evoengine.task import Task
+
+
+class CudaBench:
+    """Implements bench.Bench: cubins on the current device."""
+
+    def __init__(self, task: Task, answers: Answers) -> None:
+        self.task = task
+        self.answers = answers
+        self.flusher = Flusher(answers.device)
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        return CUDA_ERRORS
+
+    def finding(self, error: Exception) -> Finding:
+        return translate(error)
+
+    @contextmanager
+    def mount(self, compiled: CompiledCase) -> Iterator[Mounted]:
+        try:
+            arena = Arena(layout_of(self.task, compiled.plan), self.answers.device)
+            pointers = {name: arena.pointer(name) for name in arena.tensors}
+            launch = Program(compiled).prepare(pointers, torch.cuda.current_stream())
+        except CUDA_ERRORS as error:
+            raise translate(error) from None
+        yield Mounted(arena, lambda: run_guarded(launch))
+
+    def screen(self, trial: Trial) -> None:
+        """Nothing: a GPU tells no faults but those that end the launch."""
+
+    def clock(self, trial: Trial) -> None:
+        """Paired timing of the cases that have a baseline in the job, and a check of what the timed launches wrote."""
+        with trial.phase("timing"):
+            for compiled in trial.job.cases:
+                baseline = trial.job.baselines.get(compiled.plan.case)
+                if baseline is None or trial.status is not Status.correct:
+                    continue
+                trial.leave(f"preparing to time {shown(compiled)}")
+                race = Race(self.task, self.answers, self.flusher, compiled, baseline)
+                trial.enter("timing", compiled)
+                trial.timings.append(race.run())
+                wrong = [item for item in race.verify(trial.job.tier) if not item.ok]
+                if wrong:
+                    _refuse_timed(trial, compiled, wrong)
+
+    def baselines(self, case: str) -> BaselineTimes:
+        return time_baselines(self.task, self.answers, case, self.flusher)
+
+
+def run_guarded(launch: Callable[[], None]) -> None:
+    """Launches and waits; every CUDA error becomes a finding about the candidate."""
+    try:
+        launch()
+        torch.cuda.synchronize()
+    except CUDA_ERRORS as error:
+        raise translate(error) from None
+
+
+def _refuse_timed(trial: Trial, compiled: CompiledCase, wrong: list[InputSetCheck]) -> None:
+    check = CaseCheck(case=compiled.plan.case, hidden=compiled.plan.hidden, ok=False, sets=tuple(wrong))
+    trial.checks.append(check)
+    trial.end(Status.wrong_result, f"right when checked, wrong when timed: {explain(check)}")

@@ -1,0 +1,92 @@
+"""The judge's seam to the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from evoengine.emulator.device import Emulator, LaunchReport
+from evoengine.emulator.errors import EmulatorError
+from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.bench import Mounted
+from evoengine.evaluate.worker.check import layout_of, written_by
+from evoengine.evaluate.worker.emulated.memory import EmulatedArena
+from evoengine.evaluate.worker.emulated.model import model_case
+from evoengine.evaluate.worker.emulated.program import Loaded, finding_of
+from evoengine.evaluate.worker.emulated.screening import follow
+from evoengine.evaluate.worker.findings import Faulty, Finding, LaunchRefused
+from evoengine.evaluate.worker.inputs import make_inputs
+from evoengine.evaluate.worker.judge import Trial
+from evoengine.records import CaseCheck, CheckedRun
+from evoengine.seams import BaselineTimes, CompiledCase
+from evoengine.task import Task
+
+
+class EmulatedBench:
+    """Implements bench.Bench: PTX on this machine's cores."""
+
+    def __init__(self, task: Task, answers: Answers, emulator: Emulator, checks: Sequence[str], alive: Callable[[], None]) -> None:
+        self.task = task
+        self.answers = answers
+        self.emulator = emulator
+        self._checks = tuple(checks)
+        self._loaded = Loaded(emulator, alive)
+        self._done: dict[str, list[LaunchReport]] = {}  # by case: what the launches of the first input set did
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        return MemoryError, EmulatorError
+
+    def finding(self, error: Exception) -> Finding:
+        if isinstance(error, EmulatorError):
+            return finding_of(error)
+        return LaunchRefused(f"this machine's memory does not suffice: {error}")
+
+    @contextmanager
+    def mount(self, compiled: CompiledCase) -> Iterator[Mounted]:
+        plan = compiled.plan
+        program = self._loaded.program(compiled)
+        with EmulatedArena(layout_of(self.task, plan), self.emulator) as arena:
+            pointers = {name: arena.pointer(name) for name in arena.tensors}
+
+            def launch() -> None:
+                reports = [program.run(step, pointers) for step in plan.launches]
+                self._done.setdefault(plan.case, reports)
+
+            yield Mounted(arena, launch)
+
+    def screen(self, trial: Trial) -> None:
+        """Checked mode over every case; the first one with findings ends the job."""
+        self._done.clear()
+        self._loaded.forget()
+        if not (self._checks and trial.job.checked):
+            return
+        with trial.phase("checked"):
+            for compiled in trial.job.cases:
+                trial.enter("following every access on", compiled)
+                found = self._follow(compiled)
+                trial.checked[compiled.plan.case] = found
+                if found.findings:
+                    plan = compiled.plan
+                    trial.checks.append(CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=(), checked=found))
+                    raise Faulty(found.findings[0], "\n".join(found.findings))
+
+    def _follow(self, compiled: CompiledCase) -> CheckedRun:
+        """Checked mode on the first input set of a case."""
+        plan, task = compiled.plan, self.task
+        program = self._loaded.program(compiled)
+        with EmulatedArena(layout_of(task, plan), self.emulator) as arena:
+            arena.fill(make_inputs(task, plan.case, task.distributions[0], task.seeds[0], self.answers.device))
+            arena.poison(written_by(task, plan))
+            return follow(task, program, arena, self._checks)
+
+    def clock(self, trial: Trial) -> None:
+        """The modelled time of every case that generators see, from what was counted while results were checked."""
+        with trial.phase("model"):
+            for compiled in trial.job.cases:
+                if not compiled.plan.hidden:
+                    reports = self._done[compiled.plan.case]
+                    trial.modelled.append(model_case(compiled, reports, self.emulator.target, self.task.objective.cache == "cold"))
+
+    def baselines(self, case: str) -> BaselineTimes:
+        return BaselineTimes(median_us={}, problems=dict.fromkeys(self.task.baselines, "times are modelled here: there is nothing to compare with"))

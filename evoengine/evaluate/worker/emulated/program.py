@@ -1,0 +1,110 @@
+"""A bound plan on the emulator: PTX loaded, arguments as bytes, faults as findings."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from evoengine.emulator import device as emulated
+from evoengine.emulator import errors
+from evoengine.emulator.device import Checks, Emulator, LaunchReport
+from evoengine.evaluate.worker.findings import Endless, Finding, LaunchRefused, Lacking, Trapped
+from evoengine.plan import Buffer, Launch, Scalar
+from evoengine.seams import CompiledCase
+
+_TORCH_FLOATS = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
+
+
+class Loaded:
+    """The modules of one job: cases that share their code share what was compiled of it, for that takes longer than a launch."""
+
+    def __init__(self, emulator: Emulator, alive: Callable[[], None]) -> None:
+        """`alive` is called before every launch."""
+        self._emulator = emulator
+        self._alive = alive
+        self._modules: dict[str, emulated.Program] = {}
+
+    def program(self, compiled: CompiledCase) -> Program:
+        """The code of one case with its global variables at their initial values; raises Finding."""
+        path = compiled.code_path
+        with as_findings():
+            if path not in self._modules:
+                self._modules[path] = self._emulator.load(Path(path).read_text(encoding="utf-8"))
+            self._modules[path].reset()
+        return Program(self._modules[path], compiled, self._alive)
+
+    def forget(self) -> None:
+        """Lets all of them go: another candidate comes."""
+        for module in self._modules.values():
+            module.close()
+        self._modules.clear()
+
+
+class Program:
+    """The code of one case."""
+
+    def __init__(self, module: emulated.Program, compiled: CompiledCase, alive: Callable[[], None]) -> None:
+        self.compiled = compiled
+        self._module = module
+        self._alive = alive
+
+    def run(
+        self, launch: Launch, pointers: Mapping[str, int], checks: Checks | None = None, blocks: Sequence[int] | None = None
+    ) -> LaunchReport:
+        """What one launch of the plan did; raises Finding."""
+        self._alive()
+        symbol = self.compiled.functions[launch.kernel]
+        with as_findings():
+            report = self._module.launch(
+                symbol,
+                grid=three(launch.grid),
+                block=three(launch.block),
+                args=[_bytes(argument, pointers) for argument in launch.args],
+                shared_bytes=launch.shared_bytes,
+                checks=checks,
+                blocks=blocks,
+            )
+        if report.printed:
+            sys.stdout.write(report.printed)  # the parent keeps the end of it
+            sys.stdout.flush()
+        return report
+
+
+@contextmanager
+def as_findings() -> Iterator[None]:
+    """Turns what the emulator raises into what it says about the candidate."""
+    try:
+        yield
+    except errors.EmulatorError as error:
+        raise finding_of(error) from None
+
+
+def finding_of(error: errors.EmulatorError) -> Finding:
+    """What an error of the emulator says about the candidate that it was raised for."""
+    if isinstance(error, errors.OutOfFuel):
+        return Endless(str(error))
+    if isinstance(error, errors.KernelFault):
+        return Trapped(str(error))
+    if isinstance(error, errors.LaunchRefused):
+        return LaunchRefused(str(error))
+    return Lacking(str(error))  # Unsupported, and PTX of our own compiler that we cannot read
+
+
+def three(extents: tuple[int, ...]) -> tuple[int, int, int]:
+    """A grid or block with all three extents."""
+    x, y, z = (*extents, 1, 1)[:3]
+    return x, y, z
+
+
+def _bytes(argument: Buffer | Scalar, pointers: Mapping[str, int]) -> bytes:
+    """An argument as it lies in the parameter buffer; integers have 8 bytes, of which the kernel's parameter takes its own."""
+    if isinstance(argument, Buffer):
+        return struct.pack("<Q", pointers[argument.buffer])
+    if argument.dtype in _TORCH_FLOATS:
+        return bytes(torch.tensor(argument.scalar, dtype=_TORCH_FLOATS[argument.dtype]).reshape(1).view(torch.uint8).tolist())
+    return struct.pack("<q", int(argument.scalar))

@@ -1,0 +1,83 @@
+"""The emulator brought up for one task."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from evoengine import __version__
+from evoengine.emulator import targets
+from evoengine.emulator.device import Emulator
+from evoengine.emulator.errors import EmulatorError
+from evoengine.errors import DeviceError
+from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.emulated.bench import EmulatedBench
+from evoengine.evaluate.worker.emulated.kept import KeptAnswers
+from evoengine.evaluate.worker.judge import Doing, Judge
+from evoengine.evaluate.worker.reference import TaskFunctions
+from evoengine.records import Environment
+from evoengine.seams import Job, Report
+from evoengine.task import Task
+
+
+class EmulatedSession:
+    """An emulator, the task's functions, and what was computed with them so far."""
+
+    def __init__(
+        self, task: Task, task_path: Path, target: str, threads: int, checks: Sequence[str], answers: Path, doing: Doing
+    ) -> None:
+        doing("starting the emulator", False)
+        torch.set_num_threads(threads)
+        try:
+            self._emulator = Emulator(target=target, threads=threads)
+        except (EmulatorError, OSError) as error:
+            raise DeviceError(f"the emulator cannot be used here: {error}") from error
+        self.environment = describe(targets.find(target), threads)
+        cpu = torch.device("cpu")
+        right = Answers(task, TaskFunctions(task, task_path), cpu, KeptAnswers(answers, task, task_path))
+        repeated = _Repeated(doing)
+        self._judge = Judge(task, right, EmulatedBench(task, right, self._emulator, checks, repeated.again), repeated)
+
+    def run(self, job: Job) -> tuple[Report, bool]:
+        """The report on `job`, and whether this process may go on."""
+        report = self._judge.run(job)
+        return report, self._judge.healthy
+
+
+class _Repeated:
+    """Says what is done, and says it again before every launch: each of them has the limit of silence for its own."""
+
+    def __init__(self, doing: Doing) -> None:
+        self._doing = doing
+        self._last = ("", False)
+
+    def __call__(self, what: str, candidate: bool) -> None:
+        self._last = (what, candidate)
+        self._doing(what, candidate)
+
+    def again(self) -> None:
+        self._doing(*self._last)
+
+
+def describe(target: targets.Target, threads: int) -> Environment:
+    """The GPU that is modelled and the programs that verdicts are found with."""
+    cores = f"{threads} core{'' if threads == 1 else 's'}"
+    return Environment(
+        device=f"emulator:{target.name} {target.title} (modelled on {cores})",
+        kind="emulator",
+        arch=target.arch,
+        sm_count=target.sms,
+        max_shared_bytes=target.shared_per_block,
+        l2_bytes=target.l2_bytes,
+        memory_bytes=0,  # not modelled
+        versions={
+            "llvmlite": importlib.metadata.version("llvmlite"),
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "evoengine": __version__,
+        },
+    )

@@ -1,0 +1,60 @@
+"""What can show while a candidate runs: each ends its job with a status."""
+
+from __future__ import annotations
+
+from evoengine.records import Status
+
+
+class Finding(Exception):  # noqa: N818 - about a candidate, not a fault of ours
+    """Something about a candidate that ends its job; `healthy` tells whether this process may judge the next one."""
+
+    status: Status
+    healthy = True
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.detail = detail
+
+
+class LaunchRefused(Finding):
+    """The device would not load or launch the candidate."""
+
+    status = Status.launch_error
+
+
+class Crashed(Finding):
+    """The candidate broke the device's context."""
+
+    status = Status.crash
+    healthy = False
+
+
+class Trapped(Finding):
+    """The candidate ended itself, or the emulator ended it where a GPU would have broken down."""
+
+    status = Status.crash
+
+
+class Endless(Finding):
+    """It ran further than any honest kernel does."""
+
+    status = Status.timeout
+
+
+class Lacking(Finding):
+    """The emulator cannot do what the candidate asks for."""
+
+    status = Status.unsupported
+
+
+class Faulty(Finding):
+    """Checked mode has found faults; `detail` holds all of them, one a line."""
+
+    status = Status.fault
+
+
+class Cheated(Finding):
+    """The candidate wrote where it must not; where else it has written, nobody knows."""
+
+    status = Status.cheat
+    healthy = False

@@ -1,0 +1,235 @@
+"""Global memory: races within a block and between blocks, stray and uninitialised accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from evoengine.emulator.check.findings import Access, Kind, Space
+from tests.emulator.check.machine import FULL, GLOBAL, Launch, Machine, row
+
+
+@pytest.fixture
+def launch() -> Iterator[Launch]:
+    with Launch(blocks=8) as launch:
+        yield launch
+
+
+@pytest.fixture
+def machine(launch: Launch) -> Iterator[Machine]:
+    with Machine(launch, threads=64) as machine:
+        yield machine
+
+
+def test_warps_of_a_block_race_without_a_barrier_and_not_with_one(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096)
+    machine.store(0, row(x), site=1)
+    machine.barrier()
+    machine.load(1, row(x), site=2)
+    assert launch.kinds() == []
+    machine.store(0, row(x), site=3)
+    machine.load(1, row(x), site=4)
+    assert [(f.kind.name, f.site, f.other_site) for f in launch.findings()] == [("WRITE_AFTER_READ", 3, 2), ("READ_AFTER_WRITE", 4, 3)]
+
+
+def test_in_place_shift_without_a_barrier_is_found_between_lanes_and_between_warps(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096)
+    for warp in range(2):
+        machine.load(warp, row(x + 128 * warp), site=1)
+        machine.load(warp, row(x + 128 * warp + 4), site=2)
+        machine.warp_sync(warp)
+        machine.store(warp, row(x + 128 * warp), site=3)
+    assert [(f.kind.name, f.thread, f.other_thread, f.offset) for f in launch.findings()] == [("WRITE_AFTER_READ", 32, 31, 128)]
+
+
+def test_two_blocks_that_write_the_same_bytes_race(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096)
+    machine.store(0, row(x), site=1)
+    machine.block(3)
+    machine.store(0, row(x + 64), site=1)
+    (found,) = launch.findings()
+    assert (found.kind, found.block, found.other_block, found.offset, found.times) == (Kind.WRITE_AFTER_WRITE, 3, 0, 64, 16)
+
+
+@pytest.mark.parametrize("first", ["load", "store"])
+def test_a_block_that_reads_what_another_writes_races_in_either_order(launch: Launch, machine: Machine, first: str) -> None:
+    x = launch.buffer(4096)
+    steps = [machine.load, machine.store] if first == "load" else [machine.store, machine.load]
+    for block, step in enumerate(steps):
+        machine.block(block)
+        step(0, row(x))
+    assert launch.kinds() == ["WRITE_AFTER_READ" if first == "load" else "READ_AFTER_WRITE"]
+
+
+def test_blocks_may_read_the_same_and_write_apart(launch: Launch, machine: Machine) -> None:
+    x, y = launch.buffer(4096), launch.buffer(4096)
+    for block in range(8):
+        machine.block(block)
+        machine.load(0, row(x))
+        machine.store(0, row(y + 128 * block))
+    assert launch.kinds() == []
+
+
+@pytest.mark.parametrize("nbytes", [1, 2])
+def test_neighbouring_bytes_may_be_written_by_different_blocks(launch: Launch, machine: Machine, nbytes: int) -> None:
+    x = launch.buffer(4096)
+    for block in range(4 // nbytes):
+        machine.block(block)
+        machine.store(0, row(x + nbytes * block, 4), bytes=nbytes)
+    assert launch.kinds() == []
+    machine.block(7)
+    machine.load(0, row(x, 4), bytes=nbytes, site=9)
+    assert [(f.other_block, f.site) for f in launch.findings()] == [(0, 9)]
+
+
+def test_atomics_of_many_blocks_do_not_race(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096)
+    for block in range(8):
+        machine.block(block)
+        for warp in range(2):
+            machine.global_atomic(warp, x)
+    assert launch.kinds() == []
+
+
+def test_a_plain_store_races_with_another_blocks_atomic(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096)
+    machine.global_atomic(0, x)
+    machine.block(1)
+    machine.store(0, [x], mask=1)
+    assert launch.kinds() == ["WRITE_AFTER_WRITE"]
+
+
+def last_block_pattern(launch: Launch, machine: Machine, *, fence: bool) -> list[str]:
+    """Every block leaves a partial sum and counts itself; the last one reads all of them and resets the counter."""
+    partial, counter = launch.buffer(4096), launch.buffer(4)
+    for block in range(8):
+        machine.block(block)
+        machine.store(0, [partial + 4 * block], mask=1)
+        if fence:
+            machine.fence(0)
+        machine.global_atomic(0, [counter], mask=1)
+        machine.barrier()
+    machine.load(0, row(partial, lanes=8), mask=0xFF)
+    machine.store(0, [counter], mask=1)
+    return launch.kinds()
+
+
+def test_the_last_block_may_read_what_the_others_published(launch: Launch, machine: Machine) -> None:
+    assert last_block_pattern(launch, machine, fence=True) == []
+
+
+def test_the_last_block_may_not_without_the_threadfence(launch: Launch, machine: Machine) -> None:
+    assert last_block_pattern(launch, machine, fence=False) == ["READ_AFTER_WRITE"]
+
+
+def test_what_is_written_after_the_publication_is_not_published(launch: Launch, machine: Machine) -> None:
+    x, flag = launch.buffer(4096), launch.buffer(4)
+    machine.fence(0)
+    machine.global_atomic(0, [flag], mask=1)
+    machine.store(0, row(x))
+    machine.block(1)
+    machine.global_atomic(0, [flag], mask=1)
+    machine.load(0, row(x))
+    assert launch.kinds() == ["READ_AFTER_WRITE"]
+
+
+def test_a_volatile_flag_publishes_like_an_atomic(launch: Launch, machine: Machine) -> None:
+    x, flag = launch.buffer(4096), launch.buffer(4)
+    machine.store(0, row(x))
+    machine.fence(0)
+    machine.access(Space.GLOBAL, Access.STRONG_WRITE, 0, [flag], mask=1)
+    machine.block(1)
+    machine.access(Space.GLOBAL, Access.STRONG_READ, 0, [flag], mask=1)
+    machine.load(0, row(x))
+    assert launch.kinds() == []
+
+
+def test_a_plain_look_at_another_blocks_atomic_is_let_pass(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096)
+    for block in range(3):
+        machine.block(block)
+        machine.load(0, [x], mask=1)
+        machine.global_atomic(0, [x], mask=1)
+    assert launch.kinds() == []
+
+
+def test_the_next_launch_is_ordered_after_this_one_and_keeps_what_was_written(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096, initialised=False)
+    machine.store(0, row(x))
+    launch.c.launch_next(launch.handle, 8)
+    machine.block(5)
+    machine.load(1, row(x))
+    machine.store(0, row(x + 256))
+    assert launch.kinds() == []
+    machine.load(0, row(x + 512))
+    assert launch.kinds() == ["UNINITIALISED"]
+
+
+def test_two_checkers_of_a_launch_see_each_others_blocks(launch: Launch) -> None:
+    x = launch.buffer(4096)
+    with Machine(launch) as one, Machine(launch) as two:
+        one.block(0)
+        two.block(1)
+        one.store(0, row(x))
+        two.store(0, row(x))
+    assert [(f.block, f.other_block) for f in launch.findings()] == [(1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("place", "buffer", "offset", "distance"),
+    [(1000, 0, 1000, 4), (-4, 0, -4, -4), (998, 0, 998, 2), (4096 * 2 - 8, 1, -8, -8), (4096 * 2 + 64, 1, 64, 4)],
+)
+def test_a_stray_access_names_the_nearest_buffer_and_how_far_off_it_is(
+    launch: Launch, machine: Machine, place: int, buffer: int, offset: int, distance: int
+) -> None:
+    first = launch.buffer(1000)
+    assert launch.buffer(64) - first == 8192
+    assert machine.load(0, [first + place], mask=1) == 0
+    (found,) = launch.findings()
+    assert (found.kind, found.buffer, found.offset, found.distance) == (Kind.OUT_OF_BOUNDS, buffer, offset, distance)
+
+
+def test_only_the_stray_lanes_are_stopped(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(100)
+    assert machine.store(0, row(x)) == (1 << 25) - 1
+
+
+def test_without_any_buffer_the_address_is_named(launch: Launch, machine: Machine) -> None:
+    machine.load(0, [64], mask=1)
+    assert [(f.buffer, f.offset) for f in launch.findings()] == [(-1, 64)]
+
+
+def test_a_vector_must_lie_at_a_multiple_of_its_size(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096)
+    assert machine.load(0, row(x + 4, 16), bytes=16) == 0
+    assert [(f.kind.name, f.offset, f.times) for f in launch.findings()] == [("MISALIGNED", 4, 32)]
+
+
+def test_scratch_is_uninitialised_until_written_byte_by_byte(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096, initialised=False)
+    machine.store(0, row(x, 2), bytes=2)
+    machine.load(0, row(x, 2), bytes=2)
+    assert launch.kinds() == []
+    machine.load(0, [x + 62 + 2], mask=1, bytes=4)
+    (found,) = launch.findings()
+    assert (found.kind, found.offset) == (Kind.UNINITIALISED, 64)
+
+
+def test_an_unaligned_buffer_is_checked_to_its_last_byte(launch: Launch, machine: Machine) -> None:
+    launch.c.buffer(launch.handle, GLOBAL + (1 << 20) + 4, 8200, 0, 5)
+    x = GLOBAL + (1 << 20) + 4
+    for start in range(0, 8192, 128):
+        assert machine.store(0, row(x + start)) == FULL
+    assert machine.store(0, [x + 8196], mask=1) == 1
+    assert machine.store(0, [x + 8200], mask=1) == 0
+    assert launch.kinds() == ["OUT_OF_BOUNDS"]
+
+
+def test_memory_that_no_shadow_is_left_for_is_counted(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(64 << 20)
+    for page in range(0, 64 << 20, 32 * 4096):
+        machine.load(0, row(x + page, 4096))
+    assert 0 < launch.c.unchecked_bytes(launch.handle) < 64 << 20
+    assert machine.load(0, [x + (64 << 20)], mask=1) == 0
+    assert launch.kinds() == ["OUT_OF_BOUNDS"]

@@ -1,0 +1,189 @@
+"""The corpus of truth: kernels as users write them, the cases they are launched with, and what must come out.
+
+A kernel is `kernels/NAME.cu` with `kernels/NAME.py` beside it, whose `cases()` gives its
+launches. What a launch must leave behind is computed with numpy or torch, in float64.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tests.emulator.numbers import distance, values
+
+KERNELS = Path(__file__).resolve().parent / "kernels"
+PACKAGE = "tests.emulator.kernels"
+
+# Formats that numpy has not: name -> what their bits are kept in.
+STORED_AS = {"bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8"}
+
+
+@dataclass(frozen=True)
+class In:
+    """A buffer that the kernel reads; `dtype` only where numpy has none, such as "bfloat16" over uint16 bits."""
+
+    array: np.ndarray
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class InOut:
+    """A buffer with contents that the kernel changes."""
+
+    array: np.ndarray
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class Out:
+    """A buffer without contents (garbage, to the checker uninitialised), of which the kernel writes every element."""
+
+    shape: int | tuple[int, ...]
+    dtype: str
+
+
+Argument = In | InOut | Out | np.generic  # a struct by value is a scalar of a structured dtype: np.void
+
+
+@dataclass(frozen=True)
+class Bitwise:
+    """Every bit is the same; all NaNs of a floating format count as one."""
+
+
+@dataclass(frozen=True)
+class Ulp:
+    """At most `n` representable numbers of `dtype` apart; buffers of another dtype must be the same bit for bit."""
+
+    n: int
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Close:
+    """Floating formats within atol + rtol * |the other|; integers the same."""
+
+    atol: float = 0.0
+    rtol: float = 0.0
+
+
+Agreement = Bitwise | Ulp | Close
+BITWISE = Bitwise()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One launch of a kernel."""
+
+    name: str
+    kernel: str  # its name, or a name expression: "scan<256>"
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    args: tuple[Argument, ...]  # in the order of the kernel's parameters
+    expected: dict[int, np.ndarray]  # index of an argument -> what it must hold; 16- and 8-bit formats also as float values
+    atol: float = 0.0  # against expected; both 0: exact
+    rtol: float = 0.0
+    gpu: Agreement = BITWISE  # how the emulator and a GPU must agree
+    shared_bytes: int = 0  # dynamic shared memory
+    macros: Mapping[str, str | int] = field(default_factory=dict)
+    arch: str = "sm_80"  # the lowest that has what it needs
+    printed: tuple[str, ...] = ()  # lines that it prints, in any order
+    # "fence", "flag": right, but threads are ordered by more than barriers, which checked mode need not follow.
+    ordered_by: str = "barriers"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A file of the corpus with its cases."""
+
+    name: str
+    source: str
+    cases: tuple[Case, ...]
+
+
+def load_corpus() -> tuple[Kernel, ...]:
+    """All kernels in the order of their names; raises FileNotFoundError for a .cu or .py that stands alone."""
+    names = sorted({path.stem for path in KERNELS.iterdir() if path.suffix in (".cu", ".py") and path.stem != "__init__"})
+    return tuple(load_kernel(name) for name in names)
+
+
+def load_kernel(name: str) -> Kernel:
+    """The kernel `name` of the corpus."""
+    source = (KERNELS / f"{name}.cu").read_text(encoding="utf-8")
+    return Kernel(name, source, tuple(importlib.import_module(f"{PACKAGE}.{name}").cases()))
+
+
+def dtype_of(argument: In | InOut | Out) -> str:
+    """The format of a buffer's elements by name, such as "float32" or "bfloat16"."""
+    if isinstance(argument, Out):
+        return argument.dtype
+    return argument.dtype or argument.array.dtype.name
+
+
+def initial(argument: In | InOut | Out) -> np.ndarray:
+    """What a buffer holds before the launch, as its bits are kept; an Out holds 0xA5 bytes, which no kernel here computes."""
+    if not isinstance(argument, Out):
+        return np.ascontiguousarray(argument.array)
+    stored = np.dtype(STORED_AS.get(argument.dtype, argument.dtype))
+    count = int(np.prod(argument.shape))
+    return np.full(count * stored.itemsize, 0xA5, np.uint8).view(stored).reshape(argument.shape)
+
+
+def results(case: Case) -> tuple[int, ...]:
+    """The indices of the arguments that a launch may change."""
+    return tuple(index for index, argument in enumerate(case.args) if isinstance(argument, InOut | Out))
+
+
+def wrong(case: Case, index: int, got: np.ndarray) -> str:
+    """What is wrong with argument `index` after the launch, in words; empty where it holds what is expected."""
+    argument = case.args[index]
+    assert isinstance(argument, In | InOut | Out), f"argument {index} is no buffer"
+    dtype, want = dtype_of(argument), case.expected[index]
+    found = values(got, dtype).reshape(-1)
+    right = (values(want, dtype) if want.dtype == got.dtype else want).reshape(-1)
+    if found.shape != right.shape:
+        return f"argument {index}: expected {right.size} elements, got {found.size}"
+    if case.atol == case.rtol == 0.0:
+        fits = (found == right) | ((found != found) & (right != right))
+    else:
+        with np.errstate(invalid="ignore"):
+            fits = np.isclose(found.astype(np.float64), right.astype(np.float64), atol=case.atol, rtol=case.rtol, equal_nan=True)
+    if fits.all():
+        return ""
+    first = int(np.argmin(fits))
+    return f"argument {index}: {int((~fits).sum())} of {fits.size} wrong, first [{first}]: expected {right[first]!r}, got {found[first]!r}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far two results of one buffer are apart."""
+
+    bitwise: bool
+    ulp: int | None  # the largest distance; None for integers
+    agrees: bool
+
+
+def difference(agreement: Agreement, dtype: str, one: np.ndarray, other: np.ndarray) -> Difference:
+    """How far `one` and `other` are apart, both with the same shape and bits of `dtype`, and whether that is agreed."""
+    same = bool((distance(one, other, dtype) == 0).all())
+    ulp = int(distance(one, other, dtype).max(initial=0)) if dtype.startswith(("float", "bfloat")) else None
+    if isinstance(agreement, Bitwise) or ulp is None:
+        return Difference(same, ulp, same)
+    if isinstance(agreement, Ulp):
+        return Difference(same, ulp, ulp <= agreement.n if agreement.dtype == dtype else same)
+    first, second = values(one, dtype), values(other, dtype)
+    with np.errstate(invalid="ignore"):
+        close = bool(np.isclose(first, second, atol=agreement.atol, rtol=agreement.rtol, equal_nan=True).all())
+    return Difference(same, ulp, close)
+
+
+def wrong_lines(case: Case, printed: str) -> str:
+    """What is wrong with what a launch printed, in words; empty where the lines are those expected, in any order."""
+    got, want = sorted(printed.splitlines()), sorted(case.printed)
+    if got == want:
+        return ""
+    missing, surplus = [line for line in want if line not in got], [line for line in got if line not in want]
+    return f"printed {len(got)} lines, expected {len(want)}; missing {missing[:2]}, not expected {surplus[:2]}"

@@ -1,0 +1,152 @@
+"""The rules of a race, on a stage where Python functions play the candidates and nothing is timed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from evoengine.evaluate.worker.cuda import race, timing
+from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.findings import Cheated
+from evoengine.evaluate.worker.reference import TaskFunctions
+from evoengine.plan import CasePlan
+from evoengine.records import CaseTiming, InputSetCheck
+from evoengine.seams import CompiledCase
+from tests.evaluate.worker.shrunken import CPU
+from tests.small import small_task
+
+N, C = 64, 96
+Kernel = Callable[[torch.Tensor, torch.Tensor], None]
+
+
+class Stage:
+    """What stands for the device: graphs that run their calls, and events that read one number."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (folder / "scale_rows.py").write_text("def forward(x):\n    return x * 2\n")
+        self.task = small_task()
+        self.answers = Answers(self.task, TaskFunctions(self.task, folder / "t.yaml"), CPU)
+        self.elapsed_ms = 1.0
+        self.baseline_outputs: list[torch.Tensor] = []
+        self.kernel: Kernel = honest
+        stage = self
+
+        class Graph(timing.Graph):
+            def __init__(self, calls: list[timing.Call]) -> None:
+                self.calls = calls
+                self._kept = [call() for call in calls]
+                tensors = [value for result in self._kept if isinstance(result, dict) for value in result.values()]
+                stage.baseline_outputs += tensors
+                self._written = timing.storages(tensors)
+                self.wipe()  # a capture runs nothing
+
+            def replay(self) -> None:
+                for call, kept in zip(self.calls, self._kept, strict=True):
+                    result = call()
+                    if isinstance(result, dict):
+                        kept["out"].copy_(result["out"])
+
+        class Event:
+            def record(self) -> None: ...
+
+            def synchronize(self) -> None: ...
+
+            def elapsed_time(self, _: Event) -> float:
+                return stage.elapsed_ms
+
+        class Program:
+            def __init__(self, _: CompiledCase) -> None: ...
+
+            def prepare(self, pointers: dict[str, int], _: object) -> Callable[[], None]:
+                x, out = at(pointers["x"]), at(pointers["out"])
+                return lambda: stage.kernel(x, out)
+
+        monkeypatch.setattr(timing, "Graph", Graph)
+        monkeypatch.setattr(timing, "_event", Event)
+        monkeypatch.setattr(race, "Program", Program)
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda: None)
+
+    def flush(self) -> None: ...
+
+    def run(self, kernel: Kernel) -> tuple[CaseTiming, list[InputSetCheck]]:
+        self.kernel = kernel
+        compiled = CompiledCase(plan=CasePlan(case="plain", hidden=False, macros={}, scratch={}, launches=()), code_path="", functions={})
+        contest = race.Race(self.task, self.answers, self, compiled, "torch.mul")  # type: ignore[arg-type]  # it flushes
+        return contest.run(), contest.verify("fp32")
+
+
+def at(pointer: int) -> torch.Tensor:
+    """The tensor at an address."""
+    return torch.frombuffer((ctypes.c_float * (N * C)).from_address(pointer), dtype=torch.float32).view(N, C)
+
+
+def honest(x: torch.Tensor, out: torch.Tensor) -> None:
+    torch.mul(x, 2, out=out)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(tmp_path, monkeypatch)
+
+
+def test_an_honest_candidate_is_right_in_every_hot_call_and_in_the_cold_one(stage: Stage) -> None:
+    stage.elapsed_ms = 0.15  # three calls in the estimate: 50 us each, four of them make a sample
+    found, checks = stage.run(honest)
+    assert (found.hot.candidate_calls, found.hot.baseline_calls) == (4, 4)
+    assert found.cold is not None and found.cold.candidate_calls == 1
+    assert [check.ok for check in checks] == [True] * 5
+
+
+@pytest.mark.parametrize("lazy", [0, 1], ids=["hot", "cold"])
+def test_one_call_a_sample_is_checked_hot_and_cold(stage: Stage, lazy: int) -> None:
+    launches: dict[int, int] = {}
+
+    def idle_after_a_while(x: torch.Tensor, out: torch.Tensor) -> None:
+        launches[out.data_ptr()] = launches.get(out.data_ptr(), 0) + 1
+        if list(launches).index(out.data_ptr()) != lazy or launches[out.data_ptr()] <= 4:
+            honest(x, out)
+
+    _, checks = stage.run(idle_after_a_while)
+    assert [check.ok for check in checks] == [lazy != 0, lazy != 1]
+    assert checks[lazy].nan_count == N * C
+
+
+def test_an_input_that_a_timed_launch_changes_is_a_cheat(stage: Stage) -> None:
+    def spoils(x: torch.Tensor, out: torch.Tensor) -> None:
+        honest(x, out)
+        x[-1, -1] = 7.0
+
+    with pytest.raises(Cheated, match="input 'x' was overwritten in a timed launch"):
+        stage.run(spoils)
+
+
+def test_a_candidate_never_runs_beside_an_answer_of_the_baseline(stage: Stage) -> None:
+    seen: list[bool] = []
+
+    def looks_around(x: torch.Tensor, out: torch.Tensor) -> None:
+        honest(x, out)
+        seen.append(any(bool((value == out).all()) for value in stage.baseline_outputs))
+
+    stage.run(looks_around)
+    assert seen and not any(seen)
+
+
+def test_how_many_rounds_come_before_the_last_is_drawn_by_lot(stage: Stage) -> None:
+    def rounds() -> int:
+        side = timing.Side([lambda: None], [])
+        return len(timing.measure(side, side, 0.0).candidate_us)
+
+    found = [rounds() for _ in range(30)]
+    assert len(set(found)) > 1
+    assert min(found) >= timing.MIN_ROUNDS
+
+
+def test_no_time_is_zero(stage: Stage) -> None:
+    stage.elapsed_ms = 0.0
+    side = timing.Side([lambda: None], [])
+    assert min(timing.measure(side, side, 0.0).candidate_us) > 0
