@@ -118,12 +118,12 @@ def _compared(emulator: object, kernel: Kernel, case: Case, recorded: dict[str, 
     first = {"kernel": kernel.name, "case": case.name}
     known = digests.get(f"{kernel.name}/{case.name}")
     if known != digest(kernel, case):
-        yield {**first, "asked": asked(case.gpu), "bitwise": None, "ulp": None, "verdict": "CHANGED SINCE" if known else "NOT RECORDED"}
+        yield {**first, "asked": asked(case.gpu), "verdict": "CHANGED SINCE" if known else "NOT RECORDED"}
         return
     try:
         launched = launch(emulator, kernel, case)
     except EmulatorError as error:
-        yield {**first, "asked": asked(case.gpu), "bitwise": None, "ulp": None, "verdict": f"{type(error).__name__}: {error}"}
+        yield {**first, "asked": asked(case.gpu), "verdict": f"{type(error).__name__}: {error}"}
         return
     for index, array in launched.results.items():
         argument = case.args[index]
@@ -135,6 +135,7 @@ def _compared(emulator: object, kernel: Kernel, case: Case, recorded: dict[str, 
             "asked": asked(case.gpu),
             "bitwise": found.bitwise,
             "ulp": found.ulp,
+            "absolute": None if found.absolute is None else f"{found.absolute:.1e}",
             "verdict": "agrees" if found.agrees else "DIFFERS",
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy
@@ -13,8 +14,8 @@ from evoengine.arch import DeviceLimits
 from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.front.clang import compile_cuda
 from evoengine.emulator.model.counts import Counts
-from evoengine.emulator.ptx.parser import parse
-from evoengine.emulator.targets import find
+from evoengine.emulator.model.observe import executed, with_accesses
+from evoengine.emulator.targets import WARP, find
 from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_kernel, find_task
@@ -56,37 +57,33 @@ class Bench:
 
     @staticmethod
     def _run(emulator: Emulator, ptx: str, symbol: str, launch: Launch, addresses: Mapping[str, int]) -> Counts:
-        """A fast run of the whole grid for what every block executes, and a checked one of a few blocks for its memory."""
-        sizes = [parameter.size for parameter in parse(ptx).functions[symbol].parameters]
-        args = [_bytes(argument, size, addresses) for argument, size in zip(launch.args, sizes, strict=True)]
-        grid, block = _three(launch.grid), _three(launch.block)
+        """A fast run of the whole grid for what every warp executes, and a checked one of a few blocks for its memory."""
         program = emulator.load(ptx)
-        whole = program.launch(symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes).counts
-        blocks = int(numpy.prod(grid))
-        sample = sorted({round(position) for position in numpy.linspace(0, blocks - 1, min(blocks, SAMPLED_BLOCKS))})
+        args = [_bytes(argument, addresses) for argument in launch.args]
+        grid, block = _three(launch.grid), _three(launch.block)
+        whole = program.launch(symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes)
+        touched = {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
+        counts = executed(
+            [(node.instructions, float(times)) for node, times in zip(whole.lowered.flow.nodes, whole.counters[:, 0], strict=True)],
+            blocks=whole.blocks_run,
+            warps=whole.blocks_run * -(-math.prod(block) // WARP),
+            unique_bytes=float(sum(emulator.memory.buffers[addresses[name]].bytes for name in touched)),
+        )
+        sample = sorted({round(position) for position in numpy.linspace(0, whole.blocks - 1, min(whole.blocks, SAMPLED_BLOCKS))})
         checked = program.launch(
             symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes, checks=Checks(), blocks=sample
-        ).counts
-        return merged(whole, checked)
+        )
+        assert checked.accesses is not None  # checked mode counts them
+        return with_accesses(counts, checked.accesses, checked.blocks_run)
 
 
-def merged(whole: Counts, sample: Counts) -> Counts:
-    """`whole`, with what only checked mode counts scaled up from a sample of its blocks; both are Counts."""
-    scaled = sample.scaled(whole.blocks / sample.blocks)
-    missing = {
-        name: getattr(scaled, name)
-        for name in ("shared_wavefronts", "load_sectors", "store_sectors", "copy_sectors", "block_sectors", "local_sectors")
-        if not getattr(whole, name)
-    }
-    return Counts(**{**vars(whole), **missing})
-
-
-def _bytes(argument: Buffer | Scalar, size: int, addresses: Mapping[str, int]) -> bytes:
+def _bytes(argument: Buffer | Scalar, addresses: Mapping[str, int]) -> bytes:
+    """The bytes of an argument; an integer in eight, of which the launch takes as many as the parameter has."""
     if isinstance(argument, Buffer):
         return addresses[argument.buffer].to_bytes(8, "little")
     if argument.dtype in ("float16", "float32", "float64"):
         return numpy.array(argument.scalar, dtype=argument.dtype).tobytes()
-    return int(argument.scalar).to_bytes(8, "little", signed=True)[:size]
+    return int(argument.scalar).to_bytes(8, "little", signed=True)
 
 
 def _three(extents: tuple[int, ...]) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from evoengine.cli.endpoint_probe import probe
+from evoengine.cli.emulator_examination import examine_emulator
 from evoengine.errors import DeviceError, EvoError, StoreError, ToolchainError
 from evoengine.evaluate.compile.pool import toolchain
 from evoengine.evaluate.compile.unit import Toolchain
@@ -29,18 +30,26 @@ CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[Finding]:
     """All findings, in the order in which a person would look."""
     devices = cuda_devices()
-    compiler = _toolchain()
+    emulators = [*examine_emulator(needed=not devices.names)]
+    emulated = all(finding.state == "ok" for finding in emulators)  # then a run needs none of what a GPU needs
     return [
         _python(),
-        _driver(devices),
-        _devices(devices),
+        *(_spared(finding, emulated and not devices.names) for finding in (_driver(devices), _devices(devices))),
         _torch(bool(devices.names)),
-        _cupy(devices),
-        *_compiler(compiler),
+        *(_spared(finding, emulated and not devices.names) for finding in (_cupy(devices), *_compiler(_toolchain()))),
+        *emulators,
         _endpoint(environ, connect),
         _folder("runs folder", runs_dir, "--runs-dir names another one"),
         _folder("cache", cache_dir(environ), "EVOENGINE_CACHE_DIR names another one"),
     ]
+
+
+def _spared(finding: Finding, emulated: bool) -> Finding:
+    """A finding about a GPU's needs: nothing is missing where the emulator stands in."""
+    if finding.state != "missing" or not emulated:
+        return finding
+    remedy = f"the emulator does without; for a GPU: {finding.remedy}"
+    return finding.model_copy(update={"state": "absent", "remedy": remedy, "exit_code": 0})
 
 
 def _python() -> Finding:
@@ -50,7 +59,7 @@ def _python() -> Finding:
 def _driver(devices: CudaDevices) -> Finding:
     if devices.driver:
         return Finding(name="driver", state="ok", found=f"CUDA {devices.driver}")
-    remedy = "install NVIDIA's driver, or give the container the GPU (docker run --gpus all); without it kernels are compiled only"
+    remedy = "install NVIDIA's driver, or give the container the GPU (docker run --gpus all); without it kernels run on the emulator"
     return Finding(name="driver", state="missing", found=devices.problem, remedy=remedy, exit_code=DeviceError.exit_code)
 
 

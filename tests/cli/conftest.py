@@ -48,3 +48,10 @@ def scripted(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
     """The same with a pretended device."""
     pretend(monkeypatch.setattr)
     return call
+
+
+@pytest.fixture
+def emulated(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """The same with a pretended emulator."""
+    pretend(monkeypatch.setattr, modelled=True)
+    return call

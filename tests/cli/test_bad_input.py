@@ -113,7 +113,7 @@ def test_endpoint_that_is_not_there_keeps_the_run_and_says_how_to_resume(
 
 
 def test_device_that_is_not_there_is_refused(call: Call, task: Path) -> None:
-    assert "expected --device auto, cuda or cuda:N, got 'tpu'" in line(call("run", task, "--device", "tpu"), 2)
+    assert "expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got 'tpu'" in line(call("run", task, "--device", "tpu"), 2)
     assert "no device 'cuda:93'" in line(call("run", task, "--device", "cuda:93"), 5)
 
 

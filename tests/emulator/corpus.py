@@ -91,7 +91,8 @@ class Case:
     macros: Mapping[str, str | int] = field(default_factory=dict)
     arch: str = "sm_80"  # the lowest that has what it needs
     printed: tuple[str, ...] = ()  # lines that it prints, in any order
-    # "fence", "flag": right, but threads are ordered by more than barriers, which checked mode need not follow.
+    # "fence", "flag", "lock", "arrive": right, but threads are ordered by that, not by barriers alone. Checked mode need not
+    # follow it; neither does NVIDIA's racecheck.
     ordered_by: str = "barriers"
 
 
@@ -163,21 +164,26 @@ class Difference:
 
     bitwise: bool
     ulp: int | None  # the largest distance; None for integers
+    absolute: float | None  # the largest difference between finite numbers; None for integers
     agrees: bool
 
 
 def difference(agreement: Agreement, dtype: str, one: np.ndarray, other: np.ndarray) -> Difference:
     """How far `one` and `other` are apart, both with the same shape and bits of `dtype`, and whether that is agreed."""
-    same = bool((distance(one, other, dtype) == 0).all())
-    ulp = int(distance(one, other, dtype).max(initial=0)) if dtype.startswith(("float", "bfloat")) else None
-    if isinstance(agreement, Bitwise) or ulp is None:
-        return Difference(same, ulp, same)
-    if isinstance(agreement, Ulp):
-        return Difference(same, ulp, ulp <= agreement.n if agreement.dtype == dtype else same)
+    distances = distance(one, other, dtype)
+    same = not distances.any()
+    if not dtype.startswith(("float", "bfloat")):
+        return Difference(same, None, None, same)
+    ulp = int(distances.max(initial=0))
     first, second = values(one, dtype), values(other, dtype)
     with np.errstate(invalid="ignore"):
-        close = bool(np.isclose(first, second, atol=agreement.atol, rtol=agreement.rtol, equal_nan=True).all())
-    return Difference(same, ulp, close)
+        gap = np.abs(first - second)
+        absolute = float(gap[np.isfinite(gap)].max(initial=0.0))
+        if isinstance(agreement, Close):
+            agrees = bool(np.isclose(first, second, atol=agreement.atol, rtol=agreement.rtol, equal_nan=True).all())
+        else:
+            agrees = ulp <= agreement.n if isinstance(agreement, Ulp) and agreement.dtype == dtype else same
+    return Difference(same, ulp, absolute, agrees)
 
 
 def wrong_lines(case: Case, printed: str) -> str:

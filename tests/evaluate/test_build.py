@@ -8,21 +8,31 @@ from pathlib import Path
 import pytest
 
 from evoengine import candidate as candidates
-from evoengine.evaluate.compile.pool import CompilePool
-from evoengine.evaluate.local import CompileOnly
-from evoengine.records import Status, Verdict
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.arch import limits_of_arch
+from evoengine.evaluate.build import Build, Builder, Refused
+from evoengine.records import Status
 from tests.report.scene import kernel, the_task
 
 START = "{ y[0]"
 
 
-def compiled(folder: Path, source: str) -> Verdict:
-    async def run() -> Verdict:
-        pool = CompilePool(1, folder / "cache")
+def compiled(folder: Path, source: str, gate: bool = True, front: bool = False) -> tuple[Status, str, Build]:
+    """How far a source comes on an L4, with NVRTC (`gate`) and with clang for the emulator (`front`)."""
+
+    async def run() -> tuple[Status, str, Build]:
+        pool = CompilePool(1, folder / "cache") if gate else None
+        clang = CompilePool(1, folder / "ptx", module=CLANG) if front else None
         try:
-            return await CompileOnly(the_task(folder / "tasks"), pool).evaluate(candidates.parse(source), lambda _: None)
+            builder = Builder(the_task(folder / "tasks"), pool, clang)
+            build = await builder.build(candidates.parse(source), limits_of_arch("sm_89"), lambda _: None)
+            return Status.correct, "", build
+        except Refused as refused:
+            return refused.verdict.status, refused.verdict.reason, refused.build
         finally:
-            await pool.close()
+            for item in (pool, clang):
+                if item is not None:
+                    await item.close()
 
     return asyncio.run(run())
 
@@ -30,7 +40,7 @@ def compiled(folder: Path, source: str) -> Verdict:
 @pytest.mark.parametrize(
     ("old", "new", "status", "says"),
     [
-        (START, START, Status.correct, "compiled for sm_89, not run"),
+        (START, START, Status.correct, ""),
         (START, "{ __shared__ float tile[60000]; tile[n] = 1; y[1] = tile[n + 1]; y[0]", Status.over_limits, "uses too much shared data"),
         (
             "args:",
@@ -56,5 +66,41 @@ def compiled(folder: Path, source: str) -> Verdict:
 def test_every_fault_that_needs_no_device_has_its_status(tmp_path: Path, old: str, new: str, status: Status, says: str) -> None:
     source = kernel("scale_a")
     assert old in source
-    verdict = compiled(tmp_path, source.replace(old, new, 1))
-    assert (verdict.status, says in verdict.reason) == (status, True), verdict
+    found, reason, _ = compiled(tmp_path, source.replace(old, new, 1))
+    assert (found, says in reason) == (status, True), reason
+
+
+def test_the_emulator_gets_ptx_and_nvrtc_tells_its_resources(tmp_path: Path) -> None:
+    status, _, build = compiled(tmp_path, kernel("scale_a"), front=True)
+    case = build.cases[0]
+    assert status is Status.correct
+    assert f".entry {case.functions['scale']}(" in Path(case.code_path).read_text()
+    assert case.resources[0].registers > 0 and build.resources[0].arch == "sm_89"
+
+
+def test_without_nvrtc_the_emulator_has_ptx_and_no_resources(tmp_path: Path) -> None:
+    status, _, build = compiled(tmp_path, kernel("scale_a"), gate=False, front=True)
+    assert status is Status.correct and build.code_digest
+    assert build.resources == () == build.cases[0].resources
+
+
+@pytest.mark.parametrize(
+    ("new", "gate", "status", "says"),
+    [
+        ("{ y[1] = __nv_no_such_function(x[0]); y[0]", False, Status.unsupported, "the emulator's headers lack __nv_no_such_function"),
+        ("{ bug; y[0]", False, Status.compile_error, "use of undeclared identifier 'bug'"),
+        ("{ bug; y[0]", True, Status.compile_error, 'identifier "bug" is undefined'),
+    ],
+)
+def test_what_our_headers_lack_is_unsupported_and_a_fault_of_the_source_is_not(
+    tmp_path: Path, new: str, gate: bool, status: Status, says: str
+) -> None:
+    found, reason, _ = compiled(tmp_path, kernel("scale_a").replace(START, new, 1), gate=gate, front=True)
+    assert (found, says in reason) == (status, True), reason
+
+
+def test_what_nvrtc_accepts_and_clang_does_not_is_a_lack_of_the_emulator(tmp_path: Path) -> None:
+    source = kernel("scale_a").replace("extern", "#ifdef __clang__\n#error not for clang\n#endif\nextern", 1)
+    found, reason, build = compiled(tmp_path, source, front=True)
+    assert found is Status.unsupported and reason.startswith("not for the emulator: ") and "not for clang" in reason
+    assert build.resources, "NVRTC has told them"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evoengine.population.elites import Population, beats
+from evoengine.population.elites import Population, beats, resolution_of
 from evoengine.population.summary import Summary
-from evoengine.records import Interval, Outcome, Status
+from evoengine.records import Environment, Interval, Outcome, Status
 
 
 def outcome(
@@ -229,3 +229,16 @@ def test_to_beat_is_one_way_and_needs_a_lower_value(a: float, half_a: float, b: 
         assert a < b
     if first.high < second.low - 1e-9:
         assert beats(first, second)
+
+
+def test_where_times_are_modelled_a_near_tie_takes_no_place() -> None:
+    population = Population(places=1, resolution=0.01)
+    population.tell(outcome(0, 10.0))
+    assert not population.would_take_place(outcome(1, 9.91))
+    assert population.would_take_place(outcome(2, 9.89))
+
+
+@pytest.mark.parametrize(("kind", "resolution"), [("emulator", 0.01), ("cuda", 0.0)])
+def test_only_modelled_times_have_a_resolution(kind: str, resolution: float) -> None:
+    found = Environment(device="d", kind=kind, arch="sm_89", sm_count=1, max_shared_bytes=1, l2_bytes=1, memory_bytes=1, versions={})
+    assert resolution_of(found) == resolution and resolution_of(None) == 0.0

@@ -13,11 +13,14 @@ from evoengine.outcome import outcome_of
 from evoengine.population.elites import Population
 from evoengine.records import (
     CaseCheck,
+    CaseModel,
     CaseTiming,
+    CheckedRun,
     Elite,
     Environment,
     InputSetCheck,
     KernelResources,
+    LaunchModel,
     Proposal,
     Reply,
     RunInfo,
@@ -27,7 +30,7 @@ from evoengine.records import (
     Verdict,
 )
 from evoengine.seams import Progress, ProposalRow, ReplyRow, Store, VerdictRow
-from evoengine.statistics import latency_interval, ratio_interval
+from evoengine.statistics import exact, latency_interval, ratio_interval
 from evoengine.task import Task, load
 
 TASK = """\
@@ -166,25 +169,44 @@ def verdict_of(parsed: Candidate, fresh: bool = False) -> Verdict:
     )
 
 
+def modelled_verdict_of(parsed: Candidate, fresh: bool = False) -> Verdict:
+    """The same as an emulator would find it: modelled times, and blocks that checked mode followed."""
+    found = verdict_of(parsed)
+    checked = CheckedRun(checks=("races", "bounds"), blocks=8, total_blocks=32)
+    checks = tuple(check.model_copy(update={"checked": None if fresh else checked}) for check in found.checks)
+    changes: dict[str, object] = {"environment": EMULATOR, "timings": (), "checks": checks, "score": None, "latency_us": None}
+    if found.status is Status.correct and found.latency_us:
+        us = found.latency_us.value
+        launch = LaunchModel(kernel="scale", us=us, limiter="tensor", bounds_us={"shared": us / 3, "tensor": us / 2})
+        changes |= {"modelled": (CaseModel(case="large", target="l4", launches=(launch,)),), "score": exact(us), "latency_us": exact(us)}
+    return found.model_copy(update=changes)
+
+
 class ScriptedExecutor:
     """A seams.Executor that asks nobody."""
 
-    def __init__(self, delay_s: float = 0.0) -> None:
+    def __init__(self, delay_s: float = 0.0, modelled: bool = False) -> None:
         self.delay_s = delay_s
+        self.modelled = modelled
         self.baseline_times = {case: {"torch.other": 13.5, "torch.mul": 12.0} for case in ("small", "large")}
         self.notices: list[str] = []
         self.baseline_problems = {"torch.broken": "no kernel image"}
 
     async def start(self) -> tuple[Environment, dict[str, str]]:
-        return ENVIRONMENT, {"small": "torch.mul", "large": "torch.mul"}
+        return (EMULATOR, {}) if self.modelled else (ENVIRONMENT, {"small": "torch.mul", "large": "torch.mul"})
 
     async def evaluate(self, candidate: Candidate, progress: Progress, fresh: bool = False) -> Verdict:
         progress("checking small")
         await asyncio.sleep(self.delay_s)
-        return verdict_of(candidate, fresh)
+        return modelled_verdict_of(candidate, fresh) if self.modelled else verdict_of(candidate, fresh)
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+EMULATOR = ENVIRONMENT.model_copy(
+    update={"device": "emulator:l4 NVIDIA L4 (modelled on 2 cores)", "kind": "emulator", "arch": "sm_90", "versions": {"clang": "22.1.8"}}
+)
 
 
 def run_info(task: Task, task_path: Path, name: str = "one", trials: int = 8) -> RunInfo:

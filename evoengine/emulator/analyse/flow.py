@@ -222,10 +222,8 @@ def _loop(flow: Flow, header: int) -> set[int]:
 def _post_dominators(flow: Flow) -> list[int]:
     """The immediate post-dominator of each block (Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, on the reversed graph)."""
     exit_ = flow.exit
-    before: list[list[int]] = [[] for _ in range(exit_ + 1)]
-    for number, node in enumerate(flow.nodes):
-        for after in node.successors or (exit_,):
-            before[after].append(number)
+    after = [node.successors or (exit_,) for node in flow.nodes]
+    before = _reversed(after, exit_)
     order, seen, stack = list[int](), {exit_}, [(exit_, iter(before[exit_]))]
     while stack:
         number, rest = stack[-1]
@@ -243,14 +241,32 @@ def _post_dominators(flow: Flow) -> list[int]:
     while changed:
         changed = False
         for number in reversed(order[:-1]):
-            nexts = [item for item in (flow.nodes[number].successors or (exit_,)) if item in found]
+            nexts = [item for item in after[number] if item in found]
             new = nexts[0]
             for item in nexts[1:]:
                 new = _common(found, rank, new, item)
             if found.get(number) != new:
                 found[number] = new
                 changed = True
-    return [found.get(number, exit_) for number in range(exit_)]  # an endless loop meets nowhere but at the exit
+    return [found[number] for number in range(exit_)]
+
+
+def _reversed(after: list[tuple[int, ...]], exit_: int) -> list[list[int]]:
+    """The edges the other way round, with an end for loops that only guarded exits leave: their last block."""
+    while True:
+        before: list[list[int]] = [[] for _ in range(exit_ + 1)]
+        for number, items in enumerate(after):
+            for item in items:
+                before[item].append(number)
+        reach, stack = {exit_}, [exit_]
+        while stack:
+            fresh = [item for item in before[stack.pop()] if item not in reach]
+            reach.update(fresh)
+            stack += fresh
+        lost = [number for number in range(exit_) if number not in reach]
+        if not lost:
+            return before
+        after[lost[-1]] = (*after[lost[-1]], exit_)
 
 
 def _common(found: dict[int, int], rank: dict[int, int], a: int, b: int) -> int:

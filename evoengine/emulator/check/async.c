@@ -49,6 +49,7 @@ ev_u32 ev_check_async(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const 
                       const ev_u32 *source_bytes, ev_u32 site) {
     if (!mask)
         return 0;
+    c->last_access[warp] = c->now;
     ev_u64 target[32] = {0};
     for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1)
         target[lowest(lanes)] = shared_offset[lowest(lanes)];
@@ -80,6 +81,7 @@ void ev_check_async_commit(Checker *c, ev_u32 warp, ev_u32 mask) {
 void ev_check_async_wait(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 pending_groups) {
     AsyncQueue *queue = &c->queues[warp];
     ev_u32 kept = 0;
+    c->last_access[warp] = c->now; /* copies land as writes of this moment */
     for (ev_u32 i = 0; i < queue->count; i++) {
         AsyncCopy *copy = &queue->copies[i];
         for (ev_u32 lanes = copy->mask & mask; lanes; lanes &= lanes - 1) {

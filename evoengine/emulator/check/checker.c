@@ -120,6 +120,7 @@ static ev_u32 access_generic(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, 
 ev_u32 ev_check_access(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 space, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
     if (!mask)
         return 0;
+    c->last_access[warp] = c->now;
     switch (space) {
     case EV_GLOBAL: return access_global(c, warp, mask, kind, bytes, address, site);
     case EV_SHARED: return access_shared(c, warp, mask, kind, bytes, address, site);

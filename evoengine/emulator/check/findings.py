@@ -86,7 +86,10 @@ class SiteRecord(ctypes.Structure):
 
 @dataclass(frozen=True)
 class AccessCounts:
-    """What the memory was asked for; the order of the fields is that of checker.h. Atomics on shared memory count among the stores' wavefronts."""
+    """What the memory was asked for; the order of the fields is that of checker.h.
+
+    Atomics on shared memory are among shared_store_wavefronts, not among shared_stores.
+    """
 
     shared_loads: int = 0  # requests: one per warp and instruction
     shared_stores: int = 0

@@ -6,9 +6,12 @@ INLINE ev_u32 smaller(ev_u32 a, ev_u32 b) { return a < b ? a : b; }
 
 static void move_horizon(Checker *c, ev_u32 warp) {
     ev_u32 least = ~0u;
-    for (ev_u32 v = 0; v < c->warps; v++)
-        if (v != warp)
+    for (ev_u32 v = 0; v < c->warps; v++) {
+        /* A warp that ended comes to no barrier any more: it would hold the horizon back though all it did is ordered. */
+        ev_u32 settled = c->exited >> v & 1 && c->last_access[v] < c->seen[warp][v];
+        if (v != warp && !settled)
             least = smaller(least, c->seen[warp][v]);
+    }
     c->others_seen[warp] = least;
     c->horizon[warp] = smaller(least, c->full_sync[warp]);
 }
@@ -30,7 +33,8 @@ void order_block(Checker *c) {
         sync_whole_warp(c, w, time);
     }
     memset(c->arrived, 0, sizeof c->arrived);
-    c->fenced = c->acquired = 0;
+    memset(c->last_access, 0, sizeof c->last_access);
+    c->fenced = c->acquired = c->exited = 0;
 }
 
 void ev_check_warp_sync(Checker *c, ev_u32 warp, ev_u32 mask) {
@@ -81,6 +85,8 @@ void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_
     }
     c->counts.barriers += (ev_u32)__builtin_popcount(warps_lo);
 }
+
+void ev_check_exit(Checker *c, ev_u32 warp) { c->exited |= 1u << warp; }
 
 void ev_check_fence(Checker *c, ev_u32 warp, ev_u32 mask) {
     (void)warp;

@@ -43,7 +43,9 @@ typedef struct {
     ev_u8 *state;
 } Page;
 
-enum { PAGE_BITS = 12, PAGE_BYTES = 1 << PAGE_BITS };
+/* ALIGNED: pages are counted from a multiple of it, so that no access within a buffer crosses one. */
+enum { PAGE_BITS = 12, PAGE_BYTES = 1 << PAGE_BITS, ALIGNED = 32 };
+extern Page unchecked_page; /* stands where there is no room for a page */
 
 typedef struct {
     ev_u64 address, bytes;
@@ -86,6 +88,8 @@ struct Checker {
     ev_u32 fenced, acquired; /* time of the block's last fence; whether it has done an atomic on global memory */
     ev_u32 whole[MAX_WARPS]; /* lanes that there are */
     ev_u32 full_sync[MAX_WARPS], others_seen[MAX_WARPS], horizon[MAX_WARPS];
+    ev_u32 exited;           /* warps that ended */
+    ev_u32 last_access[MAX_WARPS];
     ev_u32 partial[MAX_WARPS]; /* whether some of its lanes were ordered by themselves since full_sync */
     ev_u32 seen[MAX_WARPS][MAX_WARPS];
     ev_u32 lane_seen[MAX_WARPS][32][32];
@@ -114,6 +118,17 @@ INLINE ev_u32 is_ordered(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 thre
     return other_lane == lane || time < c->full_sync[warp] || time < c->lane_seen[warp][lane][other_lane];
 }
 
+INLINE ev_u32 holds(const Buffer *buffer, ev_u64 address, ev_u64 bytes) {
+    return buffer && address >= buffer->address && bytes <= buffer->bytes && address - buffer->address <= buffer->bytes - bytes;
+}
+
+/* launch.c: the last buffer that begins at or before `address`; the first where none does; NULL without buffers. */
+const Buffer *find_buffer(const CheckedLaunch *, ev_u64 address);
+
+INLINE const Buffer *holder(const CheckedLaunch *launch, const Buffer *hint, ev_u64 address, ev_u64 bytes) {
+    return holds(hint, address, bytes) ? hint : find_buffer(launch, address);
+}
+
 /* order.c */
 void order_block(Checker *);
 /* findings.c */
@@ -122,15 +137,17 @@ void report(Checker *, Finding);
 void count_shared(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 void count_global(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 void count_local(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, ev_u32 site);
-/* shared.c */
+/* granules.c */
 ev_u32 shared_open(Checker *);
 void shared_close(Checker *);
 void shared_block(Checker *);
+void shared_refine(Checker *, ev_u32 shift);
+/* shared.c */
 ev_u32 shared_bounds(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 void shared_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 void shared_launch_copy(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 void shared_land_copy(Checker *, ev_u32 thread, ev_u32 offset, ev_u32 bytes, ev_u32 site);
-/* global.c */
+/* launch.c, global.c */
 ev_u32 global_bounds(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 void global_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 /* local.c */

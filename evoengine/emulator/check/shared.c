@@ -10,53 +10,6 @@ INLINE ev_u32 time_of(ev_u64 record) { return (ev_u32)(record >> TIME_SHIFT); }
 INLINE ev_u32 thread_of(ev_u64 record) { return (ev_u32)(record >> THREAD_SHIFT) & 0x7ff; }
 INLINE ev_i32 site_of(ev_u64 record) { return (ev_i32)(record & ((1u << SITE_BITS) - 1)); }
 
-static ev_u32 make(SharedShadow *s, ev_u32 warps, ev_u32 bytes, ev_u32 shift) {
-    ev_u64 granules = ((ev_u64)bytes + 15 + 16) >> shift; /* a last granule may stick out; 16: the widest access */
-    s->shift = shift;
-    s->granules = (ev_u32)granules;
-    s->state = calloc(granules, 1);
-    s->written = calloc(granules, sizeof(ev_u64));
-    s->last_read = calloc(granules, sizeof(ev_u32));
-    s->reads = calloc(granules * warps, sizeof(ev_u64));
-    s->read_sites = calloc(granules * warps, sizeof(ev_u32));
-    return s->state && s->written && s->last_read && s->reads && s->read_sites;
-}
-
-static void drop(SharedShadow *s) {
-    free(s->state);
-    free(s->written);
-    free(s->last_read);
-    free(s->reads);
-    free(s->read_sites);
-}
-
-ev_u32 shared_open(Checker *c) { return make(&c->shared, c->warps, c->shared_bytes, 2); }
-
-void shared_close(Checker *c) { drop(&c->shared); }
-
-void shared_block(Checker *c) { memset(c->shared.state, 0, c->shared.granules); }
-
-/* Splits every granule, so that accesses of `shift` cover whole ones. */
-static OUTLINE void refine(Checker *c, ev_u32 shift) {
-    SharedShadow old = c->shared, new;
-    if (!make(&new, c->warps, c->shared_bytes, shift)) { /* without memory: keep what there is; granules stay too coarse */
-        drop(&new);
-        return;
-    }
-    ev_u32 down = old.shift - shift;
-    for (ev_u32 g = 0; g < new.granules && g >> down < old.granules; g++) {
-        new.state[g] = old.state[g >> down];
-        new.written[g] = old.written[g >> down];
-        new.last_read[g] = old.last_read[g >> down];
-        for (ev_u64 w = 0; w < c->warps; w++) {
-            new.reads[w * new.granules + g] = old.reads[w * old.granules + (g >> down)];
-            new.read_sites[w * new.granules + g] = old.read_sites[w * old.granules + (g >> down)];
-        }
-    }
-    drop(&old);
-    c->shared = new;
-}
-
 INLINE void report_shared(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_u32 bytes, ev_u64 offset, ev_u32 site, ev_i32 other,
                           ev_i32 other_site) {
     report(c, (Finding){.kind = kind, .space = EV_SHARED, .buffer = -1, .bytes = bytes, .offset = (ev_i64)offset,
@@ -242,7 +195,7 @@ INLINE void settle_shift(Checker *c, ev_u32 mask, ev_u32 bytes, const ev_u64 *ad
         narrow |= (ev_u32)address[lowest(lanes)];
     ev_u32 shift = lowest(narrow | 4);
     if (__builtin_expect(shift < c->shared.shift, 0))
-        refine(c, shift);
+        shared_refine(c, shift);
 }
 
 void shared_access(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import select
@@ -72,10 +73,8 @@ def _limit(pid: int, timeout_s: float) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # gone already; some systems answer so for a group of zombies
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):  # gone already; some systems answer so for a group of zombies
-        pass
     process.wait()
 
 

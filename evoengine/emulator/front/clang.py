@@ -129,7 +129,7 @@ _OPTIONS = (
     # `.loc` without the rest of DWARF: the candidate's line of every instruction.
     *("-debug-info-kind=line-directives-only", "-dwarf-version=2", "-fdebug-compilation-dir=."),
     *("-internal-isystem", overlay.INCLUDE, "-include", overlay.PRELUDE),
-    *("-w", "-ferror-limit", "20", "-ftemplate-backtrace-limit=3", "-fmessage-length=0", "-fno-caret-diagnostics"),
+    *("-w", "-ferror-limit", "20", "-ftemplate-backtrace-limit=3", "-fmessage-length=0", "-fno-caret-diagnostics", "-fshow-overloads=best"),
 )
 
 
@@ -157,8 +157,18 @@ def compile_cuda(
     if result.ended:
         raise CompileFailed(f"{name}: the compiler was ended: {result.ended}")
     if result.code != 0:
-        raise diagnosis.failure(result.stderr, name, source, kernels)
+        raise diagnosis.failure(result.stderr, name, source, kernels, functools.partial(names, arch))
     return _linked(result.stdout, name, source, kernels)
+
+
+@functools.cache
+def names(arch: str) -> frozenset[str]:
+    """Every identifier of our headers, for `arch`."""
+    text = "".join(f"#include <{header}>\n" for header in overlay.headers())
+    with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
+        seen = overlay.write(Path(folder), text)
+        command = [*find_clang().command, *options(arch), "-ivfsoverlay", str(seen), "-E", "-P", "-dD", "-o", "-", overlay.SOURCE]
+        return frozenset(re.findall(r"[A-Za-z_]\w*", child.run(command, Path(folder), TIMEOUT_S).stdout))
 
 
 def _checked(source: str, name: str) -> str:

@@ -3,44 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from evoengine.emulator.errors import CompileFailed
-from evoengine.emulator.front import cuda_names, unit
+from evoengine.emulator.front import cuda_names, overlay, unit
 
 _APPENDED = re.compile(rf"^{unit.FILE}:(\d+):\d+: (?:fatal )?error: (.*)$", re.MULTILINE)
 _MISSING = re.compile(
-    r"error: (?:use of undeclared identifier|unknown type name|no member named|no template named|no type named|"
-    r"no member|unknown attribute)? ?'([\w:./-]+)'(?P<rest>.*)$",
+    r"error: (?:(?:use of undeclared identifier|unknown type name|no member named|no template named|no type named|"
+    r"reference to __host__ variable) )?'([\w./-]+)'(?P<rest>.*)$",
     re.MULTILINE,
 )
-_KERNEL = re.compile(r"__global__\s+(?:(?:__\w+(?:\([^()]*\))?|void|static|inline|extern\s+\"C\")\s+)*\s*([A-Za-z_]\w*)\s*\(")
-_NOISE = re.compile(r"^(?:\d+ (?:errors?|warnings?).* generated.*|In file included from <built-in>.*|In file included from /source\.cu.*)\n", re.MULTILINE)
+_MEMBER = re.compile(r"in '(?:const )?(?:std|cuda|nvcuda|cooperative_groups)::")
+_KERNEL = re.compile(
+    r"__global__\s+(?:(?:__\w+(?:\((?:[^()]|\([^()]*\))*\))?|void|static|inline|extern\s+\"C\")\s+)*\s*([A-Za-z_]\w*)\s*\("
+)
+_SUMMARY = re.compile(r"^\d+ (?:error|warning)s?\b.* generated.*\n?", re.MULTILINE)
+_OF_HEADERS = re.compile(rf"^(?:{overlay.INCLUDE}/|<scratch space>|<built-in>)[^\n]*: note: [^\n]*\n?", re.MULTILINE)
 
 
-def failure(log: str, name: str, source: str, kernels: Sequence[str]) -> CompileFailed:
-    """The error to raise for clang's `log` about `source`."""
+def failure(log: str, name: str, source: str, kernels: Sequence[str], ours: Callable[[], Collection[str]]) -> CompileFailed:
+    """The error to raise for clang's `log` about `source`; `ours` gives the identifiers that our headers have."""
     log = _cleaned(log)
-    lacked = lacking(log)
+    lacked = lacking(log, ours)
     if lacked:
         return CompileFailed(f"the emulator's headers lack {', '.join(lacked)}\n{log}", lacking=True)
     appended = {int(line) - 1: message for line, message in _APPENDED.findall(log)}
-    if appended and len(appended) == len(re.findall(r"error: ", log)):
-        log = "\n".join(
-            f"{name}: error: found no kernel {kernels[index]}: {message}{known(source)}" for index, message in sorted(appended.items())
-        )
+    if appended and len(appended) == len(re.findall(r": (?:fatal )?error: ", log)):
+        log = "\n".join(f"{name}: error: {_absent(kernels[index], text)}{known(source)}" for index, text in sorted(appended.items()))
     return CompileFailed(log or f"{name}: error: the compiler failed and said nothing")
 
 
-def lacking(log: str) -> list[str]:
-    """The names in `log` that CUDA has and our headers have not, in order and once."""
-    names = []
+def _absent(kernel: str, message: str) -> str:
+    if "overloaded function" in message and "<" not in kernel:
+        return f"{kernel} is the name of several functions or of a template; give the kernel a name of its own, or its template arguments"
+    return f"found no kernel {kernel} ({message})"
+
+
+def lacking(log: str, ours: Callable[[], Collection[str]]) -> list[str]:
+    """What `log` misses and CUDA has, but our headers have not, in order and once."""
+    found = []
     for match in _MISSING.finditer(log):
-        guessed = "did you mean" in match["rest"]
-        header = "file not found" in match["rest"]
-        if cuda_names.is_header(match[1]) if header else cuda_names.is_name(match[1], match["rest"], guessed):
-            names.append(f"<{match[1]}>" if header else match[1])
-    return list(dict.fromkeys(names))
+        name, rest = match[1], match["rest"]
+        if "file not found" in rest:
+            if cuda_names.is_header(name):
+                found.append(f"<{name}>")
+        elif "reference to __host__ variable" in match[0]:
+            found.append(f"global variables without __device__ or __constant__ (write it before {name})")
+        elif "did you mean" in rest:  # a misspelling, or a header that was not included
+            continue
+        elif _MEMBER.search(rest) or (cuda_names.is_name(name, rest) and name not in ours()):
+            found.append(name)
+    return list(dict.fromkeys(found))
 
 
 def known(source: str) -> str:
@@ -50,5 +64,6 @@ def known(source: str) -> str:
 
 
 def _cleaned(log: str) -> str:
-    """Without the summary and without what a crash prints about the command."""
-    return _NOISE.sub("", log.partition("PLEASE submit a bug report")[0]).strip()
+    """Without the summary, what a crash prints about the command, and places in our headers that nobody can read."""
+    text = _SUMMARY.sub("", log.partition("PLEASE submit a bug report")[0])
+    return _OF_HEADERS.sub("", text).replace(f"{overlay.INCLUDE}/", "").strip()

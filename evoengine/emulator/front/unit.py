@@ -31,6 +31,7 @@ def text(source: str, name: str, macros: Mapping[str, str | int], kernels: Seque
     return "\n".join(
         [
             *(f"#include <{header}>" for header in dict.fromkeys(_INCLUDE.findall(source)) if header in known),
+            '#line 1 "macros"',
             *(f"#define {macro} {int(value) if isinstance(value, bool) else value}" for macro, value in macros.items()),
             _DEVICE_BY_DEFAULT,
             f'#line 1 "{name}"',

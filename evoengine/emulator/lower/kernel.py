@@ -409,10 +409,17 @@ class _Kernel:
         falls = self._falls(number)
         mask = self.cx.mask_bits
         if self.cx.checked and instruction.op != "yield":
-            self.cx.check_divergent_barrier(instruction)
+            self._check_divergence(instruction)
         self._arrive(instruction, mask)
         before = self.ir.get(f"load i32, ptr %parked{falls}")
         self.ir.do(f"store i32 {self.ir.get(f'or i32 {before}, {mask}')}, ptr %parked{falls}")
+
+    def _check_divergence(self, instruction: Instruction) -> None:
+        """Tells the checker which of the warp's living lanes came to a barrier."""
+        live = self.ir.get("load i32, ptr %live.slot")
+        site = str(self.cx.site(instruction))
+        arguments = (("i32", "%warp_index"), ("i32", self.cx.mask_bits), ("i32", live), ("i32", site))
+        self.ir.call("void", "ev_check_divergent_barrier", ("ptr", "%checker"), *arguments)
 
     def _wait_if_parked(self, index: int, region: Region) -> None:
         ir = self.ir

@@ -7,12 +7,12 @@ because ptxas orders machine code anew. Nothing is carried over from one block t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evoengine.emulator.model.counts import Counts, Tally
+from evoengine.emulator.model.counts import Tally
 from evoengine.emulator.model.pipes import Cost, classify
-from evoengine.emulator.ptx.program import Address, Block, Instruction, Not, Operand, Pair, Register, Vector
+from evoengine.emulator.ptx.program import Address, Instruction, Not, Operand, Pair, Register, Vector
 
 # Only ranks one chain against another; the model charges the target's own. Those of an A100 and H100, `targets`.
 _CLOCKS = {"fixed": 4, "mufu": 18, "fp64": 16, "shuffle": 23, "shared": 29, "global": 300, "tensor": 30, "barrier": 22, "wait": 100}
@@ -55,12 +55,12 @@ class _Chain:
 _NOT_YET = _Chain()
 
 
-def mix(block: Block) -> BlockMix:
-    """The mix of a basic block."""
+def mix(code: Sequence[Instruction]) -> BlockMix:
+    """The mix of straight-line code: a basic block, or the part of one between two places where the warp may stop."""
     tally = Tally()
     ready: dict[str, _Chain] = {}
     ordered = longest = _NOT_YET
-    for instruction in block.instructions:
+    for instruction in code:
         cost = classify(instruction.op, instruction.modifiers)
         flops = {cost.tensor_kind: cost.tensor_flops} if cost.tensor_flops else {}
         tally.add(_by_pipe(cost), flops, {}, 1.0)
@@ -74,14 +74,6 @@ def mix(block: Block) -> BlockMix:
             ready[name] = chain
         longest = max(longest, chain, key=lambda link: link.clocks)
     return BlockMix(tally.instructions, tally.flops, longest.delays())
-
-
-def counted(blocks: Iterable[tuple[BlockMix, float]], *, blocks_run: float, warps: float, **memory: float) -> Counts:
-    """Counts from (mix, executions by any warp) of every basic block of a kernel; `memory` fills the other fields."""
-    tally = Tally()
-    for item, times in blocks:
-        tally.add(item.instructions, item.flops, item.delays, times)
-    return Counts(blocks=blocks_run, warps=warps, instructions=tally.instructions, flops=tally.flops, delays=tally.delays, **memory)
 
 
 def _by_pipe(cost: Cost) -> dict[str, float]:

@@ -33,7 +33,7 @@ FLAGS = (
     *("-mrelocation-model", "pic", "-pic-level", "2", "-ffp-contract=off", "-relaxed-aliasing"),
     *("-mprefer-vector-width=512", "-vectorize-loops", "-vectorize-slp", "-x", "c"),
 )
-EXPORTED = re.compile(r"\b(ev_\w+)\s*\(")
+EXPORTED = re.compile(r"\b(ev_\w+|__(?:trunc|extend)\w+)\s*\(")  # the latter: LLVM's own calls, compiler.c
 
 
 class NativeBuildFailed(EmulatorError):  # noqa: N818 - as its siblings

@@ -38,6 +38,7 @@ SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "ev_check_warp_sync": (None, (pointer, u32, u32)),
     "ev_check_barrier": (None, (pointer, u32, u32, u32)),
     "ev_check_arrive": (None, (pointer, u32, u32)),
+    "ev_check_exit": (None, (pointer, u32)),
     "ev_check_fence": (None, (pointer, u32, u32)),
     "ev_check_divergent_barrier": (None, (pointer, u32, u32, u32, u32)),
     "ev_check_async": (u32, (pointer, u32, u32, u32, pointer, pointer, pointer, u32)),
@@ -101,7 +102,9 @@ class Launch:
 class Machine:
     """One checker. Addresses of an access: one number for all lanes, or one for each lane of the mask."""
 
-    def __init__(self, launch: Launch, threads: int = 64, shared: int = 1024, local: int = 0, checks: Check = ALL_CHECKS, sites: int = 64) -> None:
+    def __init__(
+        self, launch: Launch, threads: int = 64, shared: int = 1024, local: int = 0, checks: Check = ALL_CHECKS, sites: int = 64
+    ) -> None:
         self.c = launch.c
         self.launch = launch
         self.sites = sites
@@ -109,7 +112,9 @@ class Machine:
         self.handle = self.c.new(launch.handle, shared, threads, local, int(checks), sites)
         assert self.handle
 
-    def access(self, space: Space, kind: Access, warp: int, address: int | Sequence[int], *, bytes: int = 4, mask: int = FULL, site: int = 0) -> int:
+    def access(
+        self, space: Space, kind: Access, warp: int, address: int | Sequence[int], *, bytes: int = 4, mask: int = FULL, site: int = 0
+    ) -> int:
         return int(self.c.access(self.handle, warp, mask, space, kind, bytes, _lanes(u64, mask, address), site))
 
     def read(self, warp: int, address: int | Sequence[int], **more: Any) -> int:
@@ -146,7 +151,17 @@ class Machine:
     def fence(self, warp: int) -> None:
         self.c.fence(self.handle, warp, FULL)
 
-    def copy(self, warp: int, offset: Sequence[int], address: Sequence[int], *, bytes: int = 16, mask: int = FULL, source: int | None = None, site: int = 0) -> int:
+    def copy(
+        self,
+        warp: int,
+        offset: Sequence[int],
+        address: Sequence[int],
+        *,
+        bytes: int = 16,
+        mask: int = FULL,
+        source: int | None = None,
+        site: int = 0,
+    ) -> int:
         sizes = None if source is None else _lanes(u32, mask, source)
         return int(self.c.async_(self.handle, warp, mask, bytes, _lanes(u32, mask, offset), _lanes(u64, mask, address), sizes, site))
 
@@ -185,5 +200,3 @@ def row(start: int, stride: int = 4, lanes: int = 32) -> list[int]:
 def on_machine(blocks: int = 1, **more: Any) -> Iterator[Machine]:
     with Launch(blocks) as launch, Machine(launch, **more) as machine:
         yield machine
-
-

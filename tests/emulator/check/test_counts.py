@@ -33,7 +33,9 @@ def machine() -> Iterator[Machine]:
         ([128 * (lane % 8) for lane in range(32)], 4, 8),
     ],
 )
-def test_wavefronts_are_the_most_words_that_one_bank_must_give(machine: Machine, addresses: list[int], nbytes: int, wavefronts: int) -> None:
+def test_wavefronts_are_the_most_words_that_one_bank_must_give(
+    machine: Machine, addresses: list[int], nbytes: int, wavefronts: int
+) -> None:
     machine.read(0, addresses, bytes=nbytes, site=7)
     counts = machine.counts()
     assert (counts.shared_loads, counts.shared_load_wavefronts, counts.shared_bytes) == (1, wavefronts, 32 * nbytes)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 
 import pytest
 
-from evoengine.emulator.check.findings import Finding, Kind, Space
+from evoengine.emulator.check.findings import COUNT_FIELDS, Finding, FindingRecord, Kind, Space
 
 RACE = Finding(Kind.READ_AFTER_WRITE, Space.SHARED, -1, 4, 512, 0, 37, 2, 5, 1, 0, 0, 1024)
 LINES = {1: "line 40", 2: "line 42"}
@@ -49,3 +50,8 @@ def test_a_finding_names_threads_place_lines_and_block(finding: Finding, expecte
 @pytest.mark.parametrize("kind", list(Kind))
 def test_every_kind_has_its_line(kind: Kind) -> None:
     assert "thread 37" in replace(RACE, kind=kind).describe()
+
+
+def test_the_structures_have_the_layout_that_c_asserts() -> None:
+    assert ctypes.sizeof(FindingRecord) == 72
+    assert len(COUNT_FIELDS) == 21

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -233,3 +235,49 @@ def test_memory_that_no_shadow_is_left_for_is_counted(launch: Launch, machine: M
     assert 0 < launch.c.unchecked_bytes(launch.handle) < 64 << 20
     assert machine.load(0, [x + (64 << 20)], mask=1) == 0
     assert launch.kinds() == ["OUT_OF_BOUNDS"]
+
+
+def test_checkers_on_several_host_threads_agree_on_one_shadow() -> None:
+    blocks, mine, threads = 64, 128, 4
+    with Launch(blocks) as launch, ExitStack() as open_machines:
+        x, y, counter = launch.buffer(blocks * mine, initialised=False), launch.buffer(mine), launch.buffer(4)
+        machines = [open_machines.enter_context(Machine(launch, threads=32)) for _ in range(threads)]
+
+        def run(index: int) -> None:
+            for block in range(index, blocks, threads):
+                machines[index].block(block)
+                machines[index].load(0, row(y))
+                machines[index].store(0, row(x + mine * block, 4))
+                machines[index].warp_sync(0)
+                machines[index].store(0, row(x + mine * block, 1), bytes=1)
+                machines[index].global_atomic(0, counter)
+                machines[index].store(0, [y + 4 * (block % 32)], mask=1, site=1)
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(run, range(threads)))
+        assert {found.buffer for found in launch.findings()} == {1}
+
+
+def test_what_was_published_is_read_safely_only_by_a_block_that_looked_at_a_flag(launch: Launch, machine: Machine) -> None:
+    x, flag = launch.buffer(4096), launch.buffer(4)
+    machine.store(0, row(x))
+    machine.fence(0)
+    machine.global_atomic(0, [flag], mask=1)
+    machine.block(1)
+    machine.load(0, row(x))
+    assert launch.kinds() == ["READ_AFTER_WRITE"]
+
+
+def test_lanes_that_store_to_the_same_word_in_one_instruction_do_not_race(launch: Launch, machine: Machine) -> None:
+    machine.store(0, launch.buffer(4096))
+    assert launch.kinds() == []
+
+
+def test_words_that_were_written_can_be_read_byte_by_byte(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096, initialised=False)
+    machine.store(0, row(x))
+    machine.barrier()
+    machine.load(1, row(x, 1), bytes=1)
+    assert launch.kinds() == []
+    machine.load(1, [x + 128], bytes=1, mask=1)
+    assert launch.kinds() == ["UNINITIALISED"]

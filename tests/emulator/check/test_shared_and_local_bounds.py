@@ -71,7 +71,10 @@ def test_local_memory_is_the_threads_own(machine: Machine) -> None:
 def test_local_memory_ends_with_the_frame(machine: Machine) -> None:
     assert access(machine, Space.LOCAL, Access.WRITE, [60, 64, -4], mask=0b111) == 1
     assert access(machine, Space.LOCAL, Access.WRITE, [8], mask=1, bytes=16) == 0
-    assert [(f.kind.name, f.offset, f.distance, f.times) for f in machine.launch.findings()] == [("OUT_OF_BOUNDS", 64, 4, 2), ("MISALIGNED", 8, 0, 1)]
+    assert [(f.kind.name, f.offset, f.distance, f.times) for f in machine.launch.findings()] == [
+        ("OUT_OF_BOUNDS", 64, 4, 2),
+        ("MISALIGNED", 8, 0, 1),
+    ]
 
 
 def test_generic_addresses_go_to_the_memory_they_mean(machine: Machine) -> None:

@@ -279,3 +279,29 @@ def test_only_what_was_asked_for_is_looked_for() -> None:
     with Launch() as launch, Machine(launch, checks=Check(0)) as machine:
         assert machine.read(0, row(1024 - 64)) == FULL
         assert launch.kinds() == []
+
+
+def test_a_warp_that_ended_keeps_the_races_it_had(machine: Machine) -> None:
+    machine.write(0, row(0), site=1)
+    machine.c.exit(machine.handle, 0)
+    machine.c.exit(machine.handle, 3)
+    machine.barrier([1, 2])
+    machine.read(1, row(0), site=2)
+    assert [(found.site, found.other_site) for found in machine.launch.findings()] == [(2, 1)]
+
+
+def test_the_last_warp_that_is_left_still_races_with_itself(machine: Machine) -> None:
+    for warp in (1, 2, 3):
+        machine.c.exit(machine.handle, warp)
+    machine.barrier([0])
+    machine.write(0, row(0))
+    machine.read(0, row(0)[::-1])
+    assert kinds(machine) == ["READ_AFTER_WRITE"]
+
+
+def test_what_a_warp_did_in_the_block_before_is_past_also_for_those_who_never_meet_it(machine: Machine) -> None:
+    machine.write(2, row(0))
+    machine.block(1)
+    machine.barrier([0, 1])
+    machine.write(0, row(0))
+    assert kinds(machine) == []

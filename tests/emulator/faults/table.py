@@ -66,9 +66,7 @@ def _fault(name: str, kinds: frozenset[Kind], space: Space, blocks: int, threads
     return Fault(Case("faulty", name, (blocks, 1, 1), (threads, 1, 1), args, {}, shared_bytes=shared_bytes), kinds, space)
 
 
-BOUNDS, SKEWED, UNSET, EARLY = (
-    frozenset({kind}) for kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.UNINITIALISED, Kind.ASYNC_READ)
-)
+BOUNDS, SKEWED, UNSET, EARLY = (frozenset({kind}) for kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.UNINITIALISED, Kind.ASYNC_READ))
 AFTER_WRITE = frozenset({Kind.READ_AFTER_WRITE})
 AFTER_READ = frozenset({Kind.WRITE_AFTER_READ})
 TWO_WRITES = frozenset({Kind.WRITE_AFTER_WRITE})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.model.mix import BlockMix, counted, mix
-from evoengine.emulator.ptx.program import Address, Block, Float, Guard, Instruction, Operand, Register, Symbol, Vector
+from evoengine.emulator.model.mix import BlockMix, mix
+from evoengine.emulator.ptx.program import Address, Float, Guard, Instruction, Operand, Register, Symbol, Vector
 
 
 def _r(name: str) -> Register:
@@ -18,7 +18,7 @@ def _do(text: str, *operands: Operand, guard: str = "") -> Instruction:
 
 
 def _mix(*instructions: Instruction) -> BlockMix:
-    return mix(Block("$L", list(instructions)))
+    return mix(instructions)
 
 
 ONE = Float(0x3F800000, 32)
@@ -84,14 +84,6 @@ def test_a_guarded_write_waits_for_guard_and_old_value() -> None:
         _do("add.f32", _r("a"), _r("x"), ONE, guard="p"),
     )
     assert found.delays == {"mufu": 1, "fixed": 1}
-
-
-def test_blocks_add_up_by_their_executions() -> None:
-    loop = _mix(_do("fma.rn.f32", _r("a"), _r("a"), ONE, ONE), _do("bra", Symbol("$L")))
-    found = counted([(loop, 100.0), (_mix(_do("ret")), 4.0)], blocks_run=1, warps=4, shared_wavefronts=7.0)
-    assert found.instructions == {"fma": 100, "control": 104}
-    assert found.delays == {"fixed": 100}
-    assert (found.blocks, found.warps, found.shared_wavefronts, found.issued) == (1, 4, 7, 204)
 
 
 def test_an_empty_block_costs_nothing() -> None:

@@ -39,7 +39,7 @@ cases: {small: {N: 4096}}
 tiers: {fp32: {atol: 1e-6, rel_rmse: 1e-6}}
 objective: {cases: [small]}
 baselines: {torch: scale.py:forward}
-limits: {launch_s: 1.5, evaluate_s: 20, emulator_launch_s: 10, emulator_evaluate_s: 60}
+limits: {launch_s: 1.5, evaluate_s: 20, emulator_launch_s: 4, emulator_evaluate_s: 60}
 budget: {trials: 1}
 """
 SCRIPTED = "tests.evaluate.device.scripted_worker"

@@ -60,6 +60,8 @@ template <unsigned int SIZE, typename Parent = __ev_no_parent> class thread_bloc
     EV_METHOD static unsigned int mine(unsigned int lanes) { return SIZE == 32 ? lanes : (lanes & mask()) >> (__laneid() & ~(SIZE - 1)); }
 
    public:
+    thread_block_tile() = default;
+    template <typename Other> EV_METHOD thread_block_tile(const thread_block_tile<SIZE, Other>&) {}
     EV_METHOD static void sync() { __syncwarp(mask()); }
     EV_METHOD static unsigned int thread_rank() { return __laneid() & (SIZE - 1); }
     EV_METHOD static constexpr unsigned int size() { return SIZE; }

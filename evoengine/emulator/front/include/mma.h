@@ -62,7 +62,7 @@ template <typename F, typename V> EV_STATIC void fill_fragment(F& f, const V& va
         else STORE((WORD*)p, registers, ldm, 1); \
     }
 // d = a * b + c. The instruction's number of the two layouts is 2 * (A by columns) + (B by columns).
-#define EV_PRODUCT(M, N, K, T, D, C, WORD_D, WORD_C, MMA, ...) \
+#define EV_PRODUCT(M, N, K, T, D, C, WORD_D, WORD_C, MMA) \
     template <typename LA, typename LB> \
     EV_STATIC void mma_sync(fragment<accumulator, M, N, K, D>& d, const fragment<matrix_a, M, N, K, T, LA>& a, \
                             const fragment<matrix_b, M, N, K, T, LB>& b, const fragment<accumulator, M, N, K, C>& c) { \
@@ -72,7 +72,7 @@ template <typename F, typename V> EV_STATIC void fill_fragment(F& f, const V& va
         a.__get(ra); \
         b.__get(rb); \
         c.__get(rc); \
-        MMA(rd, ra, rb, rc, 2 * __ev_column<LA> + __ev_column<LB> __VA_ARGS__); \
+        MMA(rd, ra, rb, rc, 2 * __ev_column<LA> + __ev_column<LB>, 0); \
         d.__put(rd); \
     }
 #define EV_HALF_SHAPE(M, N, K) \
@@ -80,10 +80,10 @@ template <typename F, typename V> EV_STATIC void fill_fragment(F& f, const V& va
     EV_OPERAND(matrix_b, M, N, K, __half, __half, 16, __hmma_m##M##n##N##k##K##_ld_b, int) \
     EV_ACCUMULATOR(M, N, K, float, 8, float, __hmma_m##M##n##N##k##K##_ld_c_f32, __hmma_m##M##n##N##k##K##_st_c_f32) \
     EV_ACCUMULATOR(M, N, K, __half, 8, int, __hmma_m##M##n##N##k##K##_ld_c_f16, __hmma_m##M##n##N##k##K##_st_c_f16) \
-    EV_PRODUCT(M, N, K, __half, float, float, float, float, __hmma_m##M##n##N##k##K##_mma_f32f32, , 0) \
-    EV_PRODUCT(M, N, K, __half, float, __half, float, int, __hmma_m##M##n##N##k##K##_mma_f32f16, , 0) \
-    EV_PRODUCT(M, N, K, __half, __half, float, int, float, __hmma_m##M##n##N##k##K##_mma_f16f32, , 0) \
-    EV_PRODUCT(M, N, K, __half, __half, __half, int, int, __hmma_m##M##n##N##k##K##_mma_f16f16, , 0)
+    EV_PRODUCT(M, N, K, __half, float, float, float, float, __hmma_m##M##n##N##k##K##_mma_f32f32) \
+    EV_PRODUCT(M, N, K, __half, float, __half, float, int, __hmma_m##M##n##N##k##K##_mma_f32f16) \
+    EV_PRODUCT(M, N, K, __half, __half, float, int, float, __hmma_m##M##n##N##k##K##_mma_f16f32) \
+    EV_PRODUCT(M, N, K, __half, __half, __half, int, int, __hmma_m##M##n##N##k##K##_mma_f16f16)
 EV_HALF_SHAPE(16, 16, 16)
 EV_HALF_SHAPE(32, 8, 16)
 EV_HALF_SHAPE(8, 32, 16)
@@ -91,7 +91,7 @@ EV_HALF_SHAPE(8, 32, 16)
 #define EV_BYTE_SHAPE(M, N, K, T, NAME, A, B) \
     EV_OPERAND(matrix_a, M, N, K, T, T, A, __imma_m##M##n##N##k##K##_ld_a_##NAME, int) \
     EV_OPERAND(matrix_b, M, N, K, T, T, B, __imma_m##M##n##N##k##K##_ld_b_##NAME, int) \
-    EV_PRODUCT(M, N, K, T, int, int, int, int, __imma_m##M##n##N##k##K##_mma_##NAME, , 0)
+    EV_PRODUCT(M, N, K, T, int, int, int, int, __imma_m##M##n##N##k##K##_mma_##NAME)
 EV_ACCUMULATOR(16, 16, 16, int, 8, int, __imma_m16n16k16_ld_c, __imma_m16n16k16_st_c_i32)
 EV_ACCUMULATOR(32, 8, 16, int, 8, int, __imma_m32n8k16_ld_c, __imma_m32n8k16_st_c_i32)
 EV_ACCUMULATOR(8, 32, 16, int, 8, int, __imma_m8n32k16_ld_c, __imma_m8n32k16_st_c_i32)

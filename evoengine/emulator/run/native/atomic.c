@@ -5,8 +5,6 @@
 #include "lanes.h"
 #include "narrow.h"
 
-#define EACH_LANE(lane, mask) for (uint32_t lane, left = (mask); left && (lane = (uint32_t)__builtin_ctz(left), 1); left &= left - 1)
-
 #define BY_HOST(operator, name, type, builtin)                                                                                          \
     void ev_atomic_##operator##_##name(const uint64_t *address, const type *value, uint32_t mask, type *old) {                          \
         EACH_LANE(lane, mask) old[lane] = builtin((type *)address[lane], value[lane], __ATOMIC_SEQ_CST);                                \

@@ -1,8 +1,6 @@
 /* What lanes tell one another: shfl (9.7.9.6), match (9.7.13.8), redux (9.7.13.9). */
 #include "lanes.h"
 
-#define EACH_LANE(lane, mask) for (uint32_t lane, left = (mask); left && (lane = (uint32_t)__builtin_ctz(left), 1); left &= left - 1)
-
 typedef enum { UP, DOWN, BFLY, IDX } Mode;
 
 /* PTX's pseudo-code, with its names. An inactive lane's value is undefined there; here it is whatever its register holds. */

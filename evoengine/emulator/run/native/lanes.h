@@ -30,7 +30,7 @@ EV_UNARY(float, ev_rcp_approx_f32)       /* 1 / x, correctly rounded */
 EV_UNARY(float, ev_rcp_approx_ftz_f32)
 EV_UNARY(float, ev_sqrt_approx_f32)      /* correctly rounded */
 EV_UNARY(float, ev_sqrt_approx_ftz_f32)
-EV_UNARY(float, ev_rsqrt_approx_f32)     /* 1 / sqrt(x), below 1 ulp */
+EV_UNARY(float, ev_rsqrt_approx_f32)     /* 1 / sqrt(x), below 1.5 ulp */
 EV_UNARY(float, ev_rsqrt_approx_ftz_f32)
 EV_UNARY(double, ev_rcp_approx_ftz_f64)  /* 20 bits of mantissa, as documented: the low word is ignored and 0 in the result */
 EV_UNARY(double, ev_rsqrt_approx_ftz_f64)
@@ -171,5 +171,135 @@ EV_FROM_EACH(rpi)
     EV_CONVERSION(uint16_t, uint32_t, ev_cvt_rn_relu_f16x2_##type##x2)
 EV_FP8(e4m3)
 EV_FP8(e5m2)
+
+/* ---- atomic.c: lane by lane, ascending; old[lane] gets what was there. add min max and or xor exch for u32 s32 u64 s64. --- */
+
+#define EV_ATOMIC(name, type) void ev_atomic_##name(const uint64_t *address, const type *value, uint32_t mask, type *old);
+#define EV_ATOMIC_ALL(name, type)                                                                                               \
+    EV_ATOMIC(add_##name, type) EV_ATOMIC(min_##name, type) EV_ATOMIC(max_##name, type) EV_ATOMIC(and_##name, type)             \
+    EV_ATOMIC(or_##name, type) EV_ATOMIC(xor_##name, type) EV_ATOMIC(exch_##name, type)
+#define EV_ATOMIC_CAS(name, type)                                                                                               \
+    void ev_atomic_cas_##name(const uint64_t *address, const type *expected, const type *value, uint32_t mask, type *old);
+EV_ATOMIC_ALL(u32, uint32_t)
+EV_ATOMIC_ALL(s32, int32_t)
+EV_ATOMIC_ALL(u64, uint64_t)
+EV_ATOMIC_ALL(s64, int64_t)
+EV_ATOMIC(exch_b16, uint16_t)
+EV_ATOMIC(inc_u32, uint32_t)
+EV_ATOMIC(dec_u32, uint32_t)
+EV_ATOMIC(add_f32, uint32_t)    /* floats travel as their bits */
+EV_ATOMIC(add_f64, uint64_t)
+EV_ATOMIC(add_f16, uint16_t)
+EV_ATOMIC(add_bf16, uint16_t)
+EV_ATOMIC(add_f16x2, uint32_t)  /* both halves at once, which is more than PTX promises */
+EV_ATOMIC(add_bf16x2, uint32_t)
+EV_ATOMIC_CAS(b16, uint16_t)
+EV_ATOMIC_CAS(b32, uint32_t)
+EV_ATOMIC_CAS(b64, uint64_t)
+
+/* ---- memory.c: host addresses, any alignment. out[] of lanes out of the mask stays; of two that write, the higher lane wins. */
+
+#define EV_BY_WIDTH(bits, type)                                                                                                 \
+    void ev_gather_##bits(const uint64_t *address, uint32_t mask, type *out);                                                   \
+    void ev_scatter_##bits(const uint64_t *address, uint32_t mask, const type *value);
+EV_BY_WIDTH(8, uint8_t)
+EV_BY_WIDTH(16, uint16_t)
+EV_BY_WIDTH(32, uint32_t)
+EV_BY_WIDTH(64, uint64_t)
+
+/* cp.async of `bytes` (4, 8, 16) a lane to shared + shared_offset; what is beyond source_bytes is zero. */
+void ev_copy_async(const uint32_t *shared_offset, uint8_t *shared, const uint64_t *global, const uint32_t *source_bytes, uint32_t bytes,
+                   uint32_t mask);
+
+/* ---- exchange.c: lanes of the mask take part and get a result; out[] of the others stays. ------------------------------------ */
+
+/* shfl.sync: lane is the operand b, c as in PTX; *inside gets the predicates p of the lanes of mask. */
+#define EV_SHFL(mode)                                                                                                           \
+    void ev_shfl_##mode##_b32(const uint32_t *x, const uint32_t *lane, const uint32_t *c, uint32_t mask, uint32_t *out, uint32_t *inside);
+EV_SHFL(up)
+EV_SHFL(down)
+EV_SHFL(bfly)
+EV_SHFL(idx)
+void ev_match_any_b32(const uint32_t *x, uint32_t mask, uint32_t *out);
+void ev_match_any_b64(const uint64_t *x, uint32_t mask, uint32_t *out);
+uint32_t ev_match_all_b32(const uint32_t *x, uint32_t mask); /* mask, or 0: the predicate is "not 0" */
+uint32_t ev_match_all_b64(const uint64_t *x, uint32_t mask);
+uint32_t ev_redux_add_u32(const uint32_t *x, uint32_t mask); /* also for s32 */
+uint32_t ev_redux_and_b32(const uint32_t *x, uint32_t mask);
+uint32_t ev_redux_or_b32(const uint32_t *x, uint32_t mask);
+uint32_t ev_redux_xor_b32(const uint32_t *x, uint32_t mask);
+uint32_t ev_redux_min_u32(const uint32_t *x, uint32_t mask);
+uint32_t ev_redux_max_u32(const uint32_t *x, uint32_t mask);
+int32_t ev_redux_min_s32(const int32_t *x, uint32_t mask);
+int32_t ev_redux_max_s32(const int32_t *x, uint32_t mask);
+float ev_redux_min_f32(const float *x, uint32_t mask); /* a NaN loses */
+float ev_redux_max_f32(const float *x, uint32_t mask);
+
+/* ---- bits.c -------------------------------------------------------------------------------------------------------------- */
+
+EV_TERNARY(uint32_t, ev_prmt)      /* no mode: c has four selectors */
+EV_TERNARY(uint32_t, ev_prmt_f4e)
+EV_TERNARY(uint32_t, ev_prmt_b4e)
+EV_TERNARY(uint32_t, ev_prmt_rc8)
+EV_TERNARY(uint32_t, ev_prmt_ecl)
+EV_TERNARY(uint32_t, ev_prmt_ecr)
+EV_TERNARY(uint32_t, ev_prmt_rc16)
+EV_TERNARY(uint32_t, ev_bfe_u32)   /* a, position, length */
+EV_TERNARY(uint32_t, ev_bfe_s32)
+void ev_bfe_u64(const uint64_t *a, const uint32_t *position, const uint32_t *length, uint64_t *d);
+void ev_bfe_s64(const uint64_t *a, const uint32_t *position, const uint32_t *length, uint64_t *d);
+void ev_bfi_b32(const uint32_t *a, const uint32_t *b, const uint32_t *position, const uint32_t *length, uint32_t *d);
+void ev_bfi_b64(const uint64_t *a, const uint64_t *b, const uint32_t *position, const uint32_t *length, uint64_t *d);
+#define EV_BFIND(type, bits)                                                                                                    \
+    EV_CONVERSION(type, uint32_t, ev_bfind_u##bits) EV_CONVERSION(type, uint32_t, ev_bfind_shiftamt_u##bits)                    \
+    EV_CONVERSION(type, uint32_t, ev_bfind_s##bits) EV_CONVERSION(type, uint32_t, ev_bfind_shiftamt_s##bits)
+EV_BFIND(uint32_t, 32)             /* 0xffffffff where there is none */
+EV_BFIND(uint64_t, 64)             /* also of 64 bits the result has 32 */
+#define EV_DOT(types) EV_TERNARY(uint32_t, ev_dp4a_##types) EV_TERNARY(uint32_t, ev_dp2a_lo_##types) EV_TERNARY(uint32_t, ev_dp2a_hi_##types)
+EV_DOT(u32_u32)                    /* types of a and b, in this order */
+EV_DOT(u32_s32)
+EV_DOT(s32_u32)
+EV_DOT(s32_s32)
+void ev_lop3(const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t table, uint32_t *d);
+void ev_fns(const uint32_t *mask, const uint32_t *base, const int32_t *offset, uint32_t *d);
+
+/* ---- call.c: ev_call_X for every __ev_X of front/include/ev/externals.h. -------------------------------------------------- */
+
+EV_UNARY(float, ev_call_exp2f) /* not among them */
+EV_UNARY(double, ev_call_exp2)
+#define EV_CALL(name) EV_UNARY(float, ev_call_##name##f) EV_UNARY(double, ev_call_##name)
+#define EV_CALL_2(name) EV_BINARY(float, ev_call_##name##f) EV_BINARY(double, ev_call_##name)
+EV_CALL(sin) EV_CALL(cos) EV_CALL(tan) EV_CALL(sinpi) EV_CALL(cospi) EV_CALL(asin) EV_CALL(acos) EV_CALL(atan)
+EV_CALL(sinh) EV_CALL(cosh) EV_CALL(tanh) EV_CALL(asinh) EV_CALL(acosh) EV_CALL(atanh)
+EV_CALL(exp) EV_CALL(exp10) EV_CALL(expm1) EV_CALL(log) EV_CALL(log2) EV_CALL(log10) EV_CALL(log1p) EV_CALL(cbrt) EV_CALL(rcbrt)
+EV_CALL(erf) EV_CALL(erfc) EV_CALL(erfcx) EV_CALL(erfinv) EV_CALL(erfcinv) EV_CALL(normcdf) EV_CALL(normcdfinv)
+EV_CALL(lgamma) EV_CALL(tgamma) EV_CALL(j0) EV_CALL(j1) EV_CALL(y0) EV_CALL(y1) EV_CALL(cyl_bessel_i0) EV_CALL(cyl_bessel_i1)
+EV_CALL_2(atan2) EV_CALL_2(pow) EV_CALL_2(fmod) EV_CALL_2(remainder) EV_CALL_2(hypot) EV_CALL_2(rhypot) EV_CALL_2(nextafter)
+void ev_call_ldexpf(const float *x, const int32_t *exponent, float *y);
+void ev_call_ldexp(const double *x, const int32_t *exponent, double *y);
+
+/* ---- directed.c: ev_<add|mul|div>_<rz|rm|rp>_<f32|f64>, fma, sqrt and rcp alike, and conversions. To the nearest LLVM knows. -- */
+
+#define EV_DIRECTED(mode)                                                                                                       \
+    EV_BINARY(float, ev_add_##mode##_f32) EV_BINARY(float, ev_sub_##mode##_f32) EV_BINARY(float, ev_mul_##mode##_f32)           \
+    EV_BINARY(float, ev_div_##mode##_f32) EV_TERNARY(float, ev_fma_##mode##_f32)                                                \
+    EV_UNARY(float, ev_sqrt_##mode##_f32) EV_UNARY(float, ev_rcp_##mode##_f32)                                                  \
+    EV_BINARY(double, ev_add_##mode##_f64) EV_BINARY(double, ev_sub_##mode##_f64) EV_BINARY(double, ev_mul_##mode##_f64)        \
+    EV_BINARY(double, ev_div_##mode##_f64) EV_TERNARY(double, ev_fma_##mode##_f64)                                              \
+    EV_UNARY(double, ev_sqrt_##mode##_f64) EV_UNARY(double, ev_rcp_##mode##_f64)                                                \
+    EV_CONVERSION(double, float, ev_cvt_##mode##_f32_f64)                                                                       \
+    EV_CONVERSION(int64_t, float, ev_cvt_##mode##_f32_s64) EV_CONVERSION(uint64_t, float, ev_cvt_##mode##_f32_u64)              \
+    EV_CONVERSION(int64_t, double, ev_cvt_##mode##_f64_s64) EV_CONVERSION(uint64_t, double, ev_cvt_##mode##_f64_u64)
+EV_DIRECTED(rz)
+EV_DIRECTED(rm)
+EV_DIRECTED(rp)
+
+/* ---- compiler.c: what LLVM itself calls on hosts without F16C. ------------------------------------------------------------ */
+
+float __extendhfsf2(_Float16 x);
+_Float16 __truncsfhf2(float x);
+_Float16 __truncdfhf2(double x);
+__bf16 __truncsfbf2(float x);
+__bf16 __truncdfbf2(double x);
 
 #endif

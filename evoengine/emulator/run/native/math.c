@@ -24,7 +24,7 @@ EV_INLINE f32x32 sqrt_lanes(f32x32 x) {
     return __builtin_elementwise_sqrt(x);
 }
 
-/* In float: the two roundings stay below 1 ulp together. */
+/* In float: the two roundings stay below 1.5 ulp together. */
 EV_INLINE f32x32 rsqrt_lanes(f32x32 x) {
     return 1.0f / __builtin_elementwise_sqrt(x);
 }

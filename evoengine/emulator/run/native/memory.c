@@ -1,8 +1,6 @@
 /* Memory by lanes: for hosts whose gathers are slow or missing, and cp.async. Addresses are the host's, of any alignment. */
 #include "lanes.h"
 
-#define EACH_LANE(lane, mask) for (uint32_t lane, left = (mask); left && (lane = (uint32_t)__builtin_ctz(left), 1); left &= left - 1)
-
 #define BY_WIDTH(bits, type)                                                                                                            \
     typedef type any##bits __attribute__((aligned(1)));                                                                                 \
     void ev_gather_##bits(const uint64_t *address, uint32_t mask, type *out) {                                                          \

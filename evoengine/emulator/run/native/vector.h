@@ -56,4 +56,7 @@ EV_INLINE int any(s32x32 condition) {
     return __builtin_reduce_or(condition) != 0;
 }
 
+/* For what touches memory or has an order: each lane of the mask, ascending. */
+#define EACH_LANE(lane, mask) for (uint32_t lane, left = (mask); left && (lane = (uint32_t)__builtin_ctz(left), 1); left &= left - 1)
+
 #endif

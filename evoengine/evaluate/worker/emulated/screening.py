@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy
 
@@ -28,33 +28,54 @@ FLAGS = {"races": Check.RACES, "bounds": Check.BOUNDS, "init": Check.INIT, "asyn
 def follow(task: Task, program: Program, arena: EmulatedArena, checks: Sequence[str]) -> CheckedRun:
     """What checked mode finds on one case, whose buffers are filled; raises Finding as a launch does.
 
-    Outputs and scratch hold nothing before the first launch. What one launch writes counts as written for the next.
+    Outputs and scratch hold nothing before the first launch; what one launch writes counts as written for the next.
     """
-    plan, findings = program.compiled.plan, dict[str, None]()
-    pointers = {name: arena.pointer(name) for name in arena.tensors}
-    empty = frozenset(pointers[name] for name in written_by(task, plan))
-    followed = total = 0
+    plan = program.compiled.plan
+    written = written_by(task, plan)
+    followed = _Followed(program, arena, written, _flags(checks))
     for position, launch in enumerate(plan.launches):
-        blocks = math.prod(launch.grid)
-        chosen = affordable(program, launch, pointers)
-        wanted = Checks(_flags(checks), frozenset() if position else empty)
-        report = program.run(launch, pointers, wanted, chosen)
-        findings |= dict.fromkeys(report.describe(item) for item in report.findings)
-        followed, total = followed + (blocks if chosen is None else len(chosen)), total + blocks
-        if chosen is not None and position + 1 < len(plan.launches):
-            program.run(launch, pointers)  # the next launch reads what all blocks write
-    return CheckedRun(checks=tuple(checks), blocks=followed, total_blocks=total, findings=tuple(findings)[:MOST_FINDINGS])
+        followed.launch(launch, first=position == 0, last=position + 1 == len(plan.launches))
+        if followed.findings:
+            break
+    lines = tuple(followed.findings)[:MOST_FINDINGS]
+    return CheckedRun(checks=tuple(checks), blocks=followed.blocks, total_blocks=followed.total_blocks, findings=lines)
 
 
-def affordable(program: Program, launch: Launch, pointers: Mapping[str, int]) -> list[int] | None:
-    """The blocks to follow, by linear index; None: all of them."""
-    total = math.prod(launch.grid)
-    if total <= PROBES:
-        return None
-    probed = program.run(launch, pointers, blocks=sample(total, PROBES))
-    each = work_of(probed) / PROBES
-    count = max(PROBES, int(BUDGET / max(1.0, each)))
-    return None if count >= total else sample(total, count)
+class _Followed:
+    """The launches of one plan, in turn."""
+
+    def __init__(self, program: Program, arena: EmulatedArena, written: Sequence[str], flags: Check) -> None:
+        self.program = program
+        self.arena = arena
+        self.written = written
+        self.flags = flags
+        self.pointers = {name: arena.pointer(name) for name in arena.tensors}
+        self.findings: dict[str, None] = {}  # lines, each once, in order
+        self.blocks = 0
+        self.total_blocks = 0
+
+    def launch(self, launch: Launch, first: bool, last: bool) -> None:
+        """Follows some blocks, and more when they were cheap; afterwards all have run, where another launch comes."""
+        total = math.prod(launch.grid)
+        self.total_blocks += total
+        before = {} if total <= PROBES and last else {name: self.arena.tensors[name].clone() for name in self.written}
+        chosen = sample(total, PROBES)
+        report = self._run(launch, chosen, first)
+        affordable = int(BUDGET * len(chosen) / max(1.0, work_of(report)))
+        if len(chosen) < total and affordable > len(chosen) and not self.findings:
+            self.arena.fill(before)
+            chosen = sample(total, affordable)
+            self._run(launch, chosen, first)
+        self.blocks += len(chosen)
+        if len(chosen) < total and not last and not self.findings:
+            self.arena.fill(before)
+            self.program.run(launch, self.pointers)
+
+    def _run(self, launch: Launch, chosen: list[int], first: bool) -> LaunchReport:
+        empty = frozenset(self.pointers[name] for name in self.written) if first else frozenset()
+        report = self.program.run(launch, self.pointers, Checks(self.flags, empty), chosen)
+        self.findings |= dict.fromkeys(report.describe(item) for item in report.findings)
+        return report
 
 
 def work_of(report: LaunchReport) -> float:

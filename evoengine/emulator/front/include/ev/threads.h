@@ -1,6 +1,6 @@
 // threadIdx and its like, block barriers, fences.
 #pragma once
-// A component is a read of a special register, so that nothing is stored; the object itself is never made.
+// A component is a read of a special register, so that nothing is stored; a copy of the object reads the same.
 #define EV_INDEX(NAME, REGISTER, TYPE)                                                                     \
     struct __ev_##NAME {                                                                                   \
         __declspec(property(get = get_x)) unsigned int x;                                                  \
@@ -11,11 +11,8 @@
         EV_METHOD static unsigned int get_z() { return __nvvm_read_ptx_sreg_##REGISTER##_z(); } \
         EV_METHOD operator dim3() const { return dim3(get_x(), get_y(), get_z()); }             \
         EV_METHOD operator uint3() const { return uint3{get_x(), get_y(), get_z()}; }           \
-        __ev_##NAME() = delete;                                                                            \
-        __ev_##NAME(const __ev_##NAME&) = delete;                                                          \
-        void operator=(const __ev_##NAME&) const = delete;                                                 \
     };                                                                                                     \
-    extern const __device__ __attribute__((weak)) __ev_##NAME NAME;
+    static const __device__ __ev_##NAME NAME = {};
 EV_INDEX(threadIdx, tid, uint3)
 EV_INDEX(blockIdx, ctaid, uint3)
 EV_INDEX(blockDim, ntid, dim3)

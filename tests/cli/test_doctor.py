@@ -5,70 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import wiring
-from evoengine.cli import examination
+from evoengine.cli import emulator_examination, examination
 from evoengine.evaluate.compile.unit import Toolchain
 from evoengine.evaluate.probe import CudaDevices
-from evoengine.records import Status, Verdict
 from tests.cli.conftest import Call
-from tests.report.scene import verdict_of
 
 HEALTHY = Toolchain(
     nvrtc="13.5", library="/lib/libnvrtc.so.13", architectures=(75, 90), headers={"mma.h": "/x"}, source="wheels", confined=True
 )
-
-
-@pytest.fixture
-def no_gpu(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """No device; compiling is scripted: the second kernel does not compile."""
-
-    async def compile_only(task, task_path, candidates, progress):
-        progress("compiling")
-        found = []
-        for number, parsed in enumerate(candidates):
-            whole = verdict_of(parsed)
-            if number:
-                verdict = Verdict(status=Status.compile_error, reason="scale.cu(3): error: expected a ';'")
-            else:
-                verdict = Verdict(
-                    status=Status.correct, reason="compiled", resources=whole.resources[1:], target_exceeds=whole.target_exceeds
-                )
-            found.append((parsed, verdict))
-        return found
-
-    monkeypatch.setattr(wiring, "find_device", lambda device: None)
-    monkeypatch.setattr(wiring, "compile_only", compile_only)
-    return call
-
-
-def test_run_without_a_gpu_says_so_compiles_and_exits_with_5(no_gpu: Call, task: Path) -> None:
-    found = no_gpu("run", task)
-    assert found.code == 5
-    assert "There is no GPU on this machine" in found.err and "compiled for sm_89" in found.err and "evoengine doctor" in found.err
-    assert "80/72" in found.out and "over" in found.out and "4.1/99.0" in found.out
-    assert "scale_b: compile_error: scale.cu(3): error: expected a ';'" in found.out
-    assert "correct" not in found.out
-    assert not Path("runs").exists()
-
-
-def test_task_without_a_target_is_said_to_have_none(no_gpu: Call, task: Path) -> None:
-    task.write_text(task.read_text().replace("target: {arch: sm_89, registers: 72, shared: 99KiB}\n", ""))
-    found = no_gpu("run", task)
-    assert found.code == 5 and "compiled for sm_90, because task scale names no target" in found.err
-
-
-def test_json_without_a_gpu_says_compiled_and_never_correct(no_gpu: Call, task: Path) -> None:
-    found = no_gpu("run", task, "--json")
-    said = json.loads(found.out)
-    assert found.code == 5 and said["device"] is None and said["arch"] == "sm_89"
-    assert [kernel["compiled"] for kernel in said["kernels"]] == [True, False]
-    assert said["kernels"][0]["resources"][0]["target_registers"] == 72
-    assert '"correct"' not in found.out
-
-
-def test_evaluate_without_a_gpu_compiles_the_one_kernel(no_gpu: Call, task: Path) -> None:
-    found = no_gpu("evaluate", "scale_a.cu", "--task", task, "--set", "BLOCK=64")
-    assert found.code == 5 and "scale_a" in found.out and "80/72" in found.out
+CLANG = Toolchain(clang="22.1.8", confined=True)
 
 
 def test_tasks_lists_the_packaged_ones(call: Call) -> None:
@@ -79,20 +24,30 @@ def test_tasks_lists_the_packaged_ones(call: Call) -> None:
     assert all(name in text for name in rows)
 
 
-# ---------------------------------------------------------------- doctor
-
-
-def findings(call: Call, monkeypatch: pytest.MonkeyPatch, devices: CudaDevices, toolchain: Toolchain = HEALTHY, *more: str):
+def findings(call: Call, monkeypatch: pytest.MonkeyPatch, devices: CudaDevices, toolchain: Toolchain = HEALTHY, *more: str, clang: Toolchain = CLANG):
     monkeypatch.setattr(examination, "cuda_devices", lambda: devices)
     monkeypatch.setattr(examination, "_toolchain", lambda: toolchain)
+    monkeypatch.setattr(emulator_examination, "_clang", lambda: clang)
     found = call("doctor", "--json", *more)
     assert call("doctor", *more).code == found.code
     return found.code, {row["name"]: row for row in json.loads(found.out)}
 
 
-def test_doctor_without_a_driver_says_what_to_do_and_exits_with_5(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, found = findings(call, monkeypatch, CudaDevices((), problem="no NVIDIA driver (libcuda.so.1 is not there)"))
+NO_DRIVER = CudaDevices((), problem="no NVIDIA driver (libcuda.so.1 is not there)")
+
+
+def test_doctor_without_a_driver_finds_the_emulator_and_nothing_missing(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, found = findings(call, monkeypatch, NO_DRIVER)
+    assert code == 0
+    assert found["driver"]["state"] == "absent" and "the emulator does without" in found["driver"]["remedy"]
+    assert found["emulator: clang"]["found"] == "clang 22.1.8" and found["emulator: packages"]["state"] == "ok"
+    assert "core" in found["emulator: processor"]["found"]
+
+
+def test_doctor_without_a_driver_and_without_clang_says_what_to_do_and_exits_with_5(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, found = findings(call, monkeypatch, NO_DRIVER, clang=Toolchain(problem="no clang that compiles CUDA"))
     assert code == 5
+    assert found["emulator: clang"]["state"] == "missing" and "evoengine[emulator]" in found["emulator: clang"]["remedy"]
     assert found["driver"]["state"] == "missing" and "install NVIDIA's driver" in found["driver"]["remedy"]
     assert found["compiler"]["state"] == "ok" and found["headers"]["state"] == "ok"
     assert found["model endpoint"]["state"] == "absent" and "OPENAI_API_KEY" in found["model endpoint"]["remedy"]
@@ -119,7 +74,8 @@ def test_doctor_names_a_cupy_that_is_too_new_for_the_driver(call: Call, monkeypa
 
 def test_doctor_names_missing_headers_and_a_compiler_that_does_not_start(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Toolchain(problem="Traceback ...\nImportError: no cupy_backends", missing=("mma.h",))
-    _, found = findings(call, monkeypatch, CudaDevices(("NVIDIA L4",), "13.0"), broken)
+    code, found = findings(call, monkeypatch, CudaDevices(("NVIDIA L4",), "13.0"), broken, clang=Toolchain(problem="no clang"))
+    assert code == 6 and found["emulator: clang"]["state"] == "absent"
     assert "ImportError: no cupy_backends" in found["compiler"]["found"] and "pip install" in found["compiler"]["remedy"]
     assert found["headers"]["found"] == "mma.h not found"
 

@@ -1,0 +1,68 @@
+"""What `evoengine doctor` says of the emulator: clang, the JIT, the processor."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from evoengine.errors import DeviceError, EvoError
+from evoengine.evaluate.compile.pool import CLANG, toolchain
+from evoengine.evaluate.compile.unit import Toolchain
+from evoengine.evaluate.devices import INSTALL_EMULATOR, missing_for_emulator
+from evoengine.report.rows import Finding
+
+_EXTENSIONS = {"AVX-512": ("avx512f", "avx512bw", "avx512vl"), "AVX2": ("avx2",)}  # the widest first
+
+
+def examine_emulator(needed: bool) -> Iterator[Finding]:
+    """Findings about the emulator; what it lacks is `missing` where it is `needed`, because there is no GPU."""
+    found = _clang()
+    if found.clang and not found.problem:
+        confined = "" if found.confined else "; not confined, but it sees no file of this machine by itself"
+        yield Finding(name="emulator: clang", state="ok", found=f"clang {found.clang}{confined}")
+    else:
+        problem = (found.problem.strip() or "it says nothing").splitlines()[-1]
+        yield _lacking("emulator: clang", problem, needed)
+    missing = missing_for_emulator()
+    if missing:
+        yield _lacking("emulator: packages", f"{', '.join(missing)} not installed", needed)
+    else:
+        yield Finding(name="emulator: packages", state="ok", found=f"llvmlite {importlib.metadata.version('llvmlite')}")
+    yield Finding(name="emulator: processor", state="ok", found=_processor())
+
+
+def _lacking(name: str, found: str, needed: bool) -> Finding:
+    return Finding(
+        name=name,
+        state="missing" if needed else "absent",
+        found=found,
+        remedy=f"{INSTALL_EMULATOR}, to run kernels without a GPU",
+        exit_code=DeviceError.exit_code if needed else 0,
+    )
+
+
+def _clang() -> Toolchain:
+    """What a real compiler process finds; one that does not start is a finding, too."""
+    try:
+        return asyncio.run(toolchain(CLANG))
+    except EvoError as error:
+        return Toolchain(problem=str(error))
+
+
+def _processor() -> str:
+    cores = len(os.sched_getaffinity(0))
+    flags = _flags()
+    widest = next((name for name, wanted in _EXTENSIONS.items() if flags.issuperset(wanted)), "neither AVX-512 nor AVX2: it works, slowly")
+    return f"{cores} core{'' if cores == 1 else 's'}, {widest}"
+
+
+def _flags() -> set[str]:
+    """What the processor can do, in the kernel's words."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return set()
+    return next((set(line.partition(":")[2].split()) for line in lines if line.startswith("flags")), set())

@@ -1,0 +1,142 @@
+/* A launch: the global buffers, which of them an access means, and their shadow's life. */
+#include "shadow.h"
+
+static const ev_u64 NUMBERS = 1ull << 26;  /* block numbers in records */
+static const ev_u64 RELEASES = 1ull << 22; /* blocks whose fences are told apart */
+
+static void drop_page(Page *page) {
+    if (!page || page == &unchecked_page)
+        return;
+    free(page->written);
+    free(page);
+}
+
+static void set_releases(CheckedLaunch *launch, ev_u64 blocks) {
+    ev_u64 count = 1;
+    while (count < blocks + 2 && count < RELEASES)
+        count *= 2;
+    free(launch->released);
+    launch->released = calloc(count, sizeof(ev_u32));
+    launch->released_mask = count - 1;
+    launch->blocks = blocks;
+}
+
+CheckedLaunch *ev_check_launch_new(ev_u64 blocks) {
+    CheckedLaunch *launch = calloc(1, sizeof *launch);
+    if (!launch)
+        return NULL;
+    set_releases(launch, blocks);
+    if (!launch->released) {
+        free(launch);
+        return NULL;
+    }
+    return launch;
+}
+
+static ev_u64 page_count(const Buffer *buffer) {
+    return ((buffer->address & (ALIGNED - 1)) + buffer->bytes + PAGE_BYTES - 1) >> PAGE_BITS;
+}
+
+static void forget(Page *page) {
+    if (page && page != &unchecked_page) {
+        ev_u64 granules = PAGE_BYTES >> page->shift;
+        memset(page->written, 0, 3 * granules * sizeof(ev_u64));
+    }
+}
+
+void ev_check_launch_next(CheckedLaunch *launch, ev_u64 blocks) {
+    launch->base += launch->blocks + 1;
+    if (launch->base + blocks + 1 >= NUMBERS) {
+        for (ev_u32 i = 0; i < launch->count; i++)
+            for (ev_u64 p = 0; p < page_count(&launch->buffers[i]); p++)
+                forget(launch->buffers[i].pages[p]);
+        launch->base = 0;
+    }
+    set_releases(launch, blocks);
+}
+
+void ev_check_launch_free(CheckedLaunch *launch) {
+    if (!launch)
+        return;
+    for (ev_u32 i = 0; i < launch->count; i++) {
+        for (ev_u64 p = 0; p < page_count(&launch->buffers[i]); p++)
+            drop_page(launch->buffers[i].pages[p]);
+        free(launch->buffers[i].pages);
+    }
+    free(launch->buffers);
+    free(launch->released);
+    free(launch);
+}
+
+void ev_check_buffer(CheckedLaunch *launch, ev_u64 address, ev_u64 bytes, ev_u32 initialised, ev_i32 index) {
+    if (launch->count == launch->capacity) {
+        ev_u32 capacity = launch->capacity ? 2 * launch->capacity : 16;
+        Buffer *grown = calloc(capacity, sizeof *grown);
+        if (!grown)
+            return;
+        if (launch->count)
+            memcpy(grown, launch->buffers, launch->count * sizeof *grown);
+        free(launch->buffers);
+        launch->buffers = grown;
+        launch->capacity = capacity;
+    }
+    ev_u32 at = launch->count++;
+    for (; at && launch->buffers[at - 1].address > address; at--)
+        launch->buffers[at] = launch->buffers[at - 1];
+    Buffer buffer = {.address = address, .bytes = bytes, .index = index, .initialised = initialised};
+    buffer.pages = calloc(page_count(&buffer) + 1, sizeof(Page *));
+    launch->buffers[at] = buffer;
+}
+
+ev_u64 ev_check_unchecked_bytes(CheckedLaunch *launch) { return launch->unchecked_bytes; }
+
+/* The last buffer that begins at or before `address`; the first where none does; NULL without buffers. */
+const Buffer *find_buffer(const CheckedLaunch *launch, ev_u64 address) {
+    ev_u32 low = 0, high = launch->count;
+    while (high - low > 1) {
+        ev_u32 middle = (low + high) / 2;
+        if (launch->buffers[middle].address <= address)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high ? &launch->buffers[low] : NULL;
+}
+
+/* The buffer that is meant: the one with the fewest bytes between it and the access. */
+static const Buffer *nearest(const CheckedLaunch *launch, ev_u64 address) {
+    const Buffer *before = find_buffer(launch, address), *after = before + 1;
+    if (!before || after == launch->buffers + launch->count || address < before->address)
+        return before;
+    ev_u64 end = before->address + before->bytes;
+    return address < end || address - end <= after->address - address ? before : after;
+}
+
+static OUTLINE void report_stray(Checker *c, ev_u32 warp, ev_u32 lane, ev_u64 address, ev_u32 bytes, ev_u32 site, ev_u32 kind) {
+    const Buffer *buffer = nearest(c->launch, address);
+    Finding found = {.kind = kind, .space = EV_GLOBAL, .buffer = -1, .bytes = bytes, .offset = (ev_i64)address,
+                     .thread = (ev_i32)(warp * 32 + lane), .site = (ev_i32)site, .other_thread = -1, .other_site = -1,
+                     .other_block = -1, .times = 1};
+    if (buffer) {
+        found.buffer = buffer->index;
+        found.offset = (ev_i64)(address - buffer->address);
+        if (kind == EV_OUT_OF_BOUNDS)
+            found.distance = found.offset < 0 ? found.offset : found.offset + bytes - (ev_i64)buffer->bytes;
+    }
+    report(c, found);
+}
+
+ev_u32 global_bounds(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+    const Buffer *buffer = NULL;
+    ev_u32 allowed = mask;
+    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
+        ev_u32 lane = lowest(lanes);
+        ev_u32 skewed = (address[lane] & ((bytes & -bytes) - 1)) != 0;
+        buffer = holder(c->launch, buffer, address[lane], bytes);
+        if (__builtin_expect(holds(buffer, address[lane], bytes) && !skewed, 1))
+            continue;
+        report_stray(c, warp, lane, address[lane], bytes, site, holds(buffer, address[lane], bytes) ? EV_MISALIGNED : EV_OUT_OF_BOUNDS);
+        allowed &= ~(1u << lane);
+    }
+    return allowed;
+}

@@ -1,0 +1,128 @@
+"""What a person sees of a run on the emulator: modelled times, called so, and nothing that looks measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evoengine import wiring
+from evoengine.config import CHECKS
+from evoengine.errors import DeviceError, UsageError
+from evoengine.evaluate.devices import Chosen
+from evoengine.paths import RunPaths
+from evoengine.records import RunInfo
+from evoengine.store.run_folder import open_run
+from tests.cli.conftest import Call
+from tests.report.scene import EMULATOR, ENVIRONMENT, run_info, the_task, write_task
+
+ON_EMULATOR = Chosen(None, "l4", "kernels run on an emulator")
+
+
+@pytest.fixture
+def run(emulated: Call, task: Path) -> Call:
+    assert emulated("run", task, "--run", "one", "--trials", "8", "--seed", "3").code == 0
+    return emulated
+
+
+def test_the_first_lines_say_what_stands_in_for_a_gpu(emulated: Call, task: Path) -> None:
+    found = emulated("run", task, "--run", "one", "--trials", "8", "--seed", "3")
+    lines = found.err.splitlines()
+    assert lines[0] == "note: kernels run on an emulator"
+    started = next(line for line in lines if line.startswith("run one started"))
+    assert "device emulator:l4 NVIDIA L4 (modelled on 2 cores)" in started
+    correct = [line for line in lines if "  correct  " in line]
+    assert correct and all("us (modelled)" in line and "the first seed" in line for line in correct)
+
+
+def test_tables_speak_of_modelled_times_and_of_no_baseline(run: Call) -> None:
+    shown = run("show", "one").out
+    assert "modelled us" in shown and "vs first seed" in shown and "limited by" in shown and "tensor" in shown
+    assert "no speed-up against a library follows from them" in shown
+    assert "speed-up  " not in shown and "torch.mul" not in shown
+
+
+def test_json_has_modelled_times_and_no_speedup(run: Call) -> None:
+    rows = json.loads(run("show", "one", "--json").out)
+    assert rows["modelled"] is True and rows["baselines"] == {}
+    correct = [row for row in rows["trials"] if row["status"] == "correct"]
+    assert correct and all(row["speedup"] is None and row["modelled"] and row["vs_first"] for row in correct)
+    first = {row["tier"]: row for row in reversed(correct)}
+    assert all(row["vs_first"] == 1.0 for row in first.values())
+    assert all(elite["limiter"] == "tensor" for elite in rows["elites"])
+
+
+def test_one_trial_shows_bounds_and_what_checked_mode_followed(run: Call) -> None:
+    rows = json.loads(run("show", "one", "--json").out)
+    trial = next(row["trial"] for row in rows["trials"] if row["status"] == "correct" and row["place"] is None)
+    shown = run("show", "one", "--trial", trial).out
+    assert "modelled time" in shown and "checked mode: every access followed" in shown and "8 of 32" in shown
+    assert "bounds in us" in shown and "tensor" in shown and "the median with its 95 % interval" not in shown
+
+
+def test_an_elites_files_say_modelled(run: Call) -> None:
+    for file in Path("runs/one/elites").glob("*/*/verdict.json"):
+        found = json.loads(file.read_text())
+        assert found["modelled"] is True and found["speedup"] is None
+        assert [case["modelled_us"] for case in found["cases"] if case["case"] == "large"] != [None]
+        assert found["environment"]["kind"] == "emulator"
+        assert all(ancestor["speedup"] is None for ancestor in json.loads((file.parent / "lineage.json").read_text())["lineage"])
+
+
+def test_resume_is_the_run_that_was_never_stopped(emulated: Call, task: Path) -> None:
+    emulated("run", task, "--run", "whole", "--trials", "8", "--seed", "3")
+    assert emulated("resume", "whole").code == 0
+    assert json.loads(emulated("show", "whole", "--json").out)["settled"] == 8
+
+
+@pytest.mark.parametrize(("device", "environment", "asked"), [
+    ("auto", EMULATOR, "emulator:l4"),
+    ("auto", ENVIRONMENT, "cuda"),
+    ("emulator:h200", EMULATOR, "emulator:h200"),
+    ("cuda:1", ENVIRONMENT, "cuda:1"),
+])  # fmt: skip
+def test_a_run_goes_on_with_the_kind_of_device_that_it_began_on(tmp_path: Path, device: str, environment: object, asked: str) -> None:
+    info = info_of(tmp_path, environment)
+    config = wiring.RunConfig.model_validate({**info.config, "device": device})
+    assert wiring._device_of(info, config) == asked
+
+
+@pytest.mark.parametrize(("changes", "same"), [
+    ({}, True),
+    ({"device": "emulator:l4 NVIDIA L4 (modelled on 16 cores)"}, True),
+    ({"device": "emulator:h200 NVIDIA H200 (modelled on 2 cores)"}, False),
+    ({"versions": {"clang": "23.1.0"}}, False),
+])  # fmt: skip
+def test_a_run_stays_with_its_target_and_its_clang_but_not_with_its_cores(tmp_path: Path, changes: dict[str, object], same: bool) -> None:
+    here = EMULATOR.model_copy(update=changes)
+    if same:
+        wiring._same_device(info_of(tmp_path, EMULATOR), here)
+        return
+    with pytest.raises(DeviceError, match=r"was begun on emulator:l4 with clang 22\.1\.8; here is emulator"):
+        wiring._same_device(info_of(tmp_path, EMULATOR), here)
+
+
+def info_of(folder: Path, environment: object) -> RunInfo:
+    return run_info(the_task(folder), write_task(folder)).model_copy(update={"environment": environment.model_dump(mode="json")})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("text", "names"), [(None, CHECKS), ("none", ()), ("async, races", ("races", "async")), ("bounds", ("bounds",))])
+def test_checks_are_names_with_commas_or_none(text: str | None, names: tuple[str, ...]) -> None:
+    assert wiring.check_names(text, ON_EMULATOR) == names
+
+
+@pytest.mark.parametrize(("text", "chosen", "words"), [
+    ("race", ON_EMULATOR, r"no check 'race'; expected none, or some of races,bounds,init,async"),
+    ("races", Chosen(0), "--check is for the emulator"),
+])  # fmt: skip
+def test_an_unknown_check_and_one_without_an_emulator_are_usage_errors(text: str, chosen: Chosen, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        wiring.check_names(text, chosen)
+
+
+def test_the_checks_of_a_run_are_stored(emulated: Call, task: Path) -> None:
+    emulated("run", task, "--run", "one", "--trials", "2", "--check", "races")
+    with open_run(RunPaths(Path("runs/one")), read_only=True) as folder:
+        info = folder.store.get(RunInfo)
+        assert info is not None and info.config["checks"] == ["races"]

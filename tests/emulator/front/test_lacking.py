@@ -1,0 +1,69 @@
+"""What our headers lack is told apart from what is wrong with a kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+from evoengine.emulator.errors import CompileFailed
+from evoengine.emulator.front.clang import compile_cuda
+
+
+def failure(source: str) -> CompileFailed:
+    with pytest.raises(CompileFailed, match=r".") as failed:
+        compile_cuda(source, name="kernel.cu", macros={}, arch="sm_89", kernels=[])
+    return failed.value
+
+
+@pytest.mark.parametrize(
+    ("source", "lacked"),
+    [
+        ("#include <cub/cub.cuh>", "<cub/cub.cuh>"),
+        ("#include <cuda/barrier>", "<cuda/barrier>"),
+        ("#include <curand_kernel.h>", "<curand_kernel.h>"),
+        ("__global__ void f(float* p) { curandState s; }", "curandState"),
+        ("__global__ void f(float* p) { *p = tex2D<float>(0, 1, 2); }", "tex2D"),
+        ("__global__ void f(int* p) { *p = __viaddmax_s32(1, 2, 3); }", "__viaddmax_s32"),
+        (
+            "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n__global__ void f() { auto g = cg::this_cluster(); }",
+            "this_cluster",
+        ),
+        ("#include <cooperative_groups.h>\n__global__ void f() { cooperative_groups::this_grid().sync(); }", "sync"),
+        ("#include <utility>\n__global__ void f() { std::vector<int> v; }", "vector"),
+        (
+            "int state;\n__global__ void f(int* p) { *p = state; }",
+            r"global variables without __device__ or __constant__ (write it before state)",
+        ),
+    ],
+)
+def test_what_cuda_has_and_we_have_not_is_lacking(source: str, lacked: str) -> None:
+    found = failure(source)
+    assert found.lacking
+    assert found.log.splitlines()[0] == f"the emulator's headers lack {lacked}"
+    assert "kernel.cu:" in found.log.splitlines()[1]
+
+
+def test_two_lacking_names_are_told_once_each() -> None:
+    source = "__global__ void f(float* p) { __nv_fp4_e2m1 a; __nv_fp4_e2m1 b; surf2Dread(p, 0, 0, 0); }"
+    assert failure(source).log.splitlines()[0] == "the emulator's headers lack __nv_fp4_e2m1, surf2Dread"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "__global__ void f(int* p) { *p = undefined; }",
+        "__global__ void f(int* p) { *p = my_function(1); }",
+        "__global__ void f(int* p) { *p = __shfl_xor_snc(~0u, 1, 2); }",
+        "__global__ void f(half* p) {}",
+        "__global__ void f(float* p) { *p = __half2float(p); }",
+        "__global__ void f(int* p) { *p = std::numeric_limits<int>::max(); }",
+        "__global__ void f(float* p) { nvcuda::wmma::fill_fragment(p, 0); }",
+        '#include "my_kernels.h"',
+        "#include <unistd.h>",
+        '#include "/etc/passwd"',
+        "__global__ void f(float* p) { float4 v; v.q = 1; }",
+        "__global__ void f(int* p) { *p = __shfl_sync(1); }",
+        "__global__ void f(int* p) { *p = 1 }",
+    ],
+)
+def test_what_is_wrong_or_not_included_is_the_kernels_error(source: str) -> None:
+    assert not failure(source).lacking
