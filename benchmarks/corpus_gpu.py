@@ -100,7 +100,7 @@ def compare(kernels: list[Kernel], file: Path, markdown: Path | None) -> bool:
     emulator = Emulator(target="l4", threads=2)
     rows = [row for kernel, case in _cases(kernels) for row in _compared(emulator, kernel, case, recorded, meta["cases"])]
     agreed = sum(row["verdict"] == "agrees" for row in rows)
-    equal = sum(row["bitwise"] is True for row in rows)
+    equal = sum(row.get("bitwise") is True for row in rows)
     summary = f"{agreed} of {len(rows)} results agree as asked, {equal} of them bit for bit."
     where = ", ".join(f"{name} {value}" for name, value in meta["machine"].items())
     here = ", ".join(f"{name} {value}" for name, value in machine().items())

@@ -18,7 +18,7 @@ STAGES = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py"
 
 MAY_JOIN_STAGES = ("engine.py", "wiring.py", "cli/")
 MAY_IMPORT_TORCH_AND_CUPY = ("evaluate/worker/", "evaluate/compile/nvrtc.py", "evaluate/compile/worker.py")  # child processes
-TOPS = ("cli/main.py", "evaluate/worker/main.py", "evaluate/compile/worker.py", "evaluate/nursery.py")  # of a process
+TOPS = ("cli/main.py", "evaluate/worker/serving.py", "evaluate/compile/serve.py", "evaluate/nursery.py")  # of a process
 
 every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from evoengine.cli.endpoint_probe import probe
 from evoengine.cli.emulator_examination import examine_emulator
+from evoengine.cli.endpoint_probe import probe
 from evoengine.errors import DeviceError, EvoError, StoreError, ToolchainError
 from evoengine.evaluate.compile.pool import toolchain
 from evoengine.evaluate.compile.unit import Toolchain

@@ -225,7 +225,9 @@ def _refuse_failed(build: Build, result: CompileResult, gated: bool) -> None:
         return
     if result.status == "unsupported" or gated:
         reason = result.log.strip() or f"the emulator's compiler ended with {result.status}"
-        raise Refused(build, Status.unsupported, reason if result.status == "unsupported" else f"not for the emulator: {reason}", result.log)
+        raise Refused(
+            build, Status.unsupported, reason if result.status == "unsupported" else f"not for the emulator: {reason}", result.log
+        )
     if result.status == "refused":
         raise Refused(build, Status.rejected, result.log)
     if result.status == "timeout":

@@ -120,7 +120,9 @@ class Board:
         self._elites = event.elites
         self.firsts.tell(outcome)
         held = {elite.outcome.trial: elite for elite in event.elites}
-        self._rows = {trial: self._rows.get(trial) or elite_row(elite, self._verdict_of(trial), self.firsts) for trial, elite in held.items()}
+        self._rows = {
+            trial: self._rows.get(trial) or elite_row(elite, self._verdict_of(trial), self.firsts) for trial, elite in held.items()
+        }
 
     def _left_s(self) -> float | None:
         if self._started is None or len(self._times) < 2:

@@ -27,9 +27,12 @@ class StoredTrials:
         return row.verdict if row else None
 
     def second_verdict_of(self, trial: int) -> Verdict | None:
-        """The verdict of a fresh process; None for a trial that was not up for a place."""
+        """The verdict of a fresh process; None for a trial that was not up for a place.
+
+        What checked mode found stands with the first one alone, and is shown with this one too.
+        """
         row = self._store.get(VerdictRow, trial, AGAIN)
-        return row.verdict if row else None
+        return _with_checked(row.verdict, self.first_verdict_of(trial)) if row else None
 
     def verdict_of(self, trial: int) -> Verdict | None:
         """The verdict that counts: the second one where there is one."""
@@ -44,3 +47,9 @@ class StoredTrials:
                 break
             found.append(row.reply)
         return found
+
+
+def _with_checked(second: Verdict, first: Verdict | None) -> Verdict:
+    found = {check.case: check.checked for check in first.checks} if first else {}
+    checks = tuple(check.model_copy(update={"checked": check.checked or found.get(check.case)}) for check in second.checks)
+    return second.model_copy(update={"checks": checks})

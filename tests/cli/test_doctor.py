@@ -24,7 +24,9 @@ def test_tasks_lists_the_packaged_ones(call: Call) -> None:
     assert all(name in text for name in rows)
 
 
-def findings(call: Call, monkeypatch: pytest.MonkeyPatch, devices: CudaDevices, toolchain: Toolchain = HEALTHY, *more: str, clang: Toolchain = CLANG):
+def findings(
+    call: Call, monkeypatch: pytest.MonkeyPatch, devices: CudaDevices, toolchain: Toolchain = HEALTHY, *more: str, clang: Toolchain = CLANG
+):
     monkeypatch.setattr(examination, "cuda_devices", lambda: devices)
     monkeypatch.setattr(examination, "_toolchain", lambda: toolchain)
     monkeypatch.setattr(emulator_examination, "_clang", lambda: clang)

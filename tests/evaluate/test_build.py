@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from evoengine import candidate as candidates
-from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.arch import limits_of_arch
 from evoengine.evaluate.build import Build, Builder, Refused
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.records import Status
 from tests.report.scene import kernel, the_task
 

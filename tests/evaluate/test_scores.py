@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evoengine.evaluate.scores import verdict_of
-from evoengine.records import CaseModel, Interval, LaunchModel, Status
+from evoengine.records import CaseModel, LaunchModel, Status
 from evoengine.seams import Report
 from tests.small import small_task
 
@@ -17,7 +17,8 @@ def model(case: str, *us: float) -> CaseModel:
 
 def test_a_modelled_time_is_the_score_itself_without_an_interval() -> None:
     verdict = verdict_of(Report(status=Status.correct, modelled=(model("plain", 3.0, 5.0), model("flipped", 100.0))), small_task(), "fp32")
-    assert verdict.score == verdict.latency_us == Interval(value=pytest.approx(8.0), low=pytest.approx(8.0), high=pytest.approx(8.0))
+    assert verdict.score == verdict.latency_us and verdict.score is not None
+    assert verdict.score.value == verdict.score.low == verdict.score.high == pytest.approx(8.0)
     assert verdict.is_modelled and verdict.speedup is None
 
 

@@ -75,6 +75,16 @@ class Flow:
         return frozenset(seen)
 
 
+    def reachable(self, start: int) -> frozenset[int]:
+        """`start` and every block that may follow it."""
+        seen, stack = {start}, [start]
+        while stack:
+            fresh = [item for item in self.nodes[stack.pop()].successors if item not in seen]
+            seen.update(fresh)
+            stack += fresh
+        return frozenset(seen)
+
+
 def suspends(instruction: Instruction) -> bool:
     """Whether a warp may stop at this instruction to let others run."""
     if instruction.op in ("bar", "barrier"):

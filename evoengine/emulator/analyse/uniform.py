@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evoengine.emulator.analyse.flow import Flow, read, written
+from evoengine.emulator.analyse.flow import Flow, read, suspends, written
 from evoengine.emulator.ptx.program import (
     Address,
     Function,
@@ -213,8 +213,18 @@ class _Analysis:
         for number, node in enumerate(self.flow.nodes):
             last = node.last
             if last is not None and last.op == "bra" and last.guard and found[last.guard.register.name] is not UNIFORM:
-                parts.append((self.flow.influence(number), self.flow.post_dominator[number]))
+                parts.append(self._until_all_meet(self.flow.influence(number), self.flow.post_dominator[number]))
         return parts
+
+    def _until_all_meet(self, blocks: frozenset[int], join: int) -> tuple[frozenset[int], int]:
+        """Where some lanes wait at a barrier the others do not wait for them at the join: they go on to their end."""
+        if join == self.flow.exit or not any(self._waits(number) for number in blocks):
+            return blocks, join
+        return blocks | self.flow.reachable(join), self.flow.exit
+
+    def _waits(self, number: int) -> bool:
+        last = self.flow.nodes[number].last
+        return last is not None and suspends(last)
 
     def divergent_blocks(self, found: dict[str, Shape]) -> frozenset[int]:
         """All blocks in which only some lanes may run."""

@@ -96,7 +96,9 @@ void ev_check_fence(Checker *c, ev_u32 warp, ev_u32 mask) {
 
 void ev_check_divergent_barrier(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 live, ev_u32 site) {
     ev_u32 missing = live & ~mask;
+    if (!missing)
+        return;
     report(c, (Finding){.kind = EV_DIVERGENT_BARRIER, .space = EV_SHARED, .buffer = -1, .thread = (ev_i32)(warp * 32 + lowest(mask | 1u << 31)),
-                        .site = (ev_i32)site, .other_thread = missing ? (ev_i32)(warp * 32 + lowest(missing)) : -1, .other_site = -1,
+                        .site = (ev_i32)site, .other_thread = (ev_i32)(warp * 32 + lowest(missing)), .other_site = -1,
                         .other_block = -1, .times = 1});
 }

@@ -92,14 +92,18 @@ static OUTLINE void examine_write(Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 f
     }
 }
 
-/* Readers of a granule, after lane `lane` has read it too: those of this warp that are not ordered before it are kept. */
-static OUTLINE ev_u64 merge_read(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u64 old) {
-    ev_u32 kept = 0;
-    for (ev_u32 lanes = (ev_u32)old; lanes; lanes &= lanes - 1)
-        if (!is_ordered(c, warp, lane, warp * 32 + lowest(lanes), time_of(old)))
-            kept |= 1u << lowest(lanes);
-    /* The older time is kept: it may miss a race between lanes that were ordered in part, and never invents one. */
-    return (kept ? old >> TIME_SHIFT : c->now) << TIME_SHIFT | kept | 1u << lane;
+/* Remembers that the lane reads, where part of its warp was ordered by itself: other lanes stay if they are not ordered before it. */
+static OUTLINE void merge_reads(Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 first, ev_u32 count) {
+    ev_u64 *reads = c->shared.reads + (ev_u64)warp * c->shared.granules;
+    for (ev_u32 g = first; g < first + count; g++) {
+        ev_u64 old = reads[g];
+        ev_u32 kept = 0;
+        for (ev_u32 lanes = (ev_u32)old & ~(1u << lane); lanes; lanes &= lanes - 1)
+            if (!is_ordered(c, warp, lane, warp * 32 + lowest(lanes), time_of(old)))
+                kept |= 1u << lowest(lanes);
+        /* The older time is kept: it may miss a race between lanes that were ordered in part, and never invents one. */
+        reads[g] = (ev_u64)(kept ? time_of(old) : c->now) << TIME_SHIFT | kept | 1u << lane;
+    }
 }
 
 INLINE void read_lanes(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site, ev_u32 count) {
@@ -117,15 +121,17 @@ INLINE void read_lanes(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const
             suspect |= (time_of(written[first + i]) >= horizon) | (state[first + i] != INITIALISED);
         if (__builtin_expect(suspect != 0, 0))
             examine_read(c, warp, lane, first, count, bytes, site, 0);
-        for (ev_u32 i = 0; i < count; i++) {
+        if (__builtin_expect(partial, 0))
+            merge_reads(c, warp, lane, first, count);
+        for (ev_u32 i = 0; i < count && !partial; i++) {
             ev_u64 old = reads[first + i];
-            ev_u32 joins = time_of(old) >= full_sync && ((ev_u32)old & ~(1u << lane));
-            reads[first + i] = joins ? old | 1u << lane : fresh;
-            if (__builtin_expect(joins && partial && time_of(old) != now, 0))
-                reads[first + i] = merge_read(c, warp, lane, old);
-            last_read[first + i] = now;
-            sites[first + i] = site;
+            ev_u64 joins = -(ev_u64)((time_of(old) >= full_sync) & (((ev_u32)old & ~(1u << lane)) != 0));
+            reads[first + i] = (fresh & ~joins) | ((old | 1u << lane) & joins);
         }
+        for (ev_u32 i = 0; i < count; i++)
+            last_read[first + i] = now;
+        for (ev_u32 i = 0; i < count; i++)
+            sites[first + i] = site;
     }
 }
 

@@ -154,8 +154,8 @@ def compile_cuda(
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
         seen = overlay.write(Path(folder), text)
         result = child.run([*command, "-ivfsoverlay", str(seen), "-S", "-o", "-", overlay.SOURCE], Path(folder), timeout_s)
-    if result.ended:
-        raise CompileFailed(f"{name}: the compiler was ended: {result.ended}")
+    if result.ended or result.stderr.startswith("LLVM ERROR: out of memory"):
+        raise CompileFailed(f"{name}: the compiler was ended: {result.ended or f'it ran out of its {child.MEMORY_BYTES >> 30} GB'}")
     if result.code != 0:
         raise diagnosis.failure(result.stderr, name, source, kernels, functools.partial(names, arch))
     return _linked(result.stdout, name, source, kernels)

@@ -29,7 +29,8 @@ def failure(log: str, name: str, source: str, kernels: Sequence[str], ours: Call
     if lacked:
         return CompileFailed(f"the emulator's headers lack {', '.join(lacked)}\n{log}", lacking=True)
     appended = {int(line) - 1: message for line, message in _APPENDED.findall(log)}
-    if appended and len(appended) == len(re.findall(r": (?:fatal )?error: ", log)):
+    # A source may call its own lines by our file's name.
+    if appended and max(appended) < len(kernels) and len(appended) == len(re.findall(r": (?:fatal )?error: ", log)):
         log = "\n".join(f"{name}: error: {_absent(kernels[index], text)}{known(source)}" for index, text in sorted(appended.items()))
     return CompileFailed(log or f"{name}: error: the compiler failed and said nothing")
 

@@ -8,7 +8,8 @@ point instructions cast them.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from evoengine.emulator.analyse.uniform import UNIFORM, VARYING, Ramp, Shape, Shapes, thread_shape
@@ -308,6 +309,30 @@ class Context:
         if text is not None:
             self.ir.do(f"store {integer(bits, True)} {text}, ptr {pointer}, align 64")
         return pointer
+
+    def rows(self, offset: int, bits: int, vectors: Sequence[str]) -> str:
+        """A pointer to byte `offset` of the warp's scratch, where `vectors` are stored one right behind the other."""
+        pointer = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {offset}")
+        for place, text in enumerate(vectors):
+            at = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {offset + place * LANES * bits // 8}") if place else pointer
+            self.ir.do(f"store {integer(bits, True)} {text}, ptr {at}, align 64")
+        return pointer
+
+    def from_rows(self, pointer: str, bits: int, count: int) -> list[str]:
+        """The vectors that C code left at `pointer`, one right behind the other."""
+        step = LANES * bits // 8
+        places = [self.ir.get(f"getelementptr i8, ptr {pointer}, i64 {step * place}") if place else pointer for place in range(count)]
+        return [self.from_lanes(place, bits) for place in places]
+
+    @contextmanager
+    def only_if(self, condition: str) -> Iterator[None]:
+        """What is emitted within runs only where the i1 `condition` holds; it must leave no value that is used behind."""
+        do, after = self.ir.label(), self.ir.label()
+        self.ir.do(f"br i1 {condition}, label %{do}, label %{after}")
+        self.ir.place(do)
+        yield
+        self.ir.do(f"br label %{after}")
+        self.ir.place(after)
 
     def from_lanes(self, pointer: str, bits: int) -> str:
         """The vector that C code left at `pointer`."""

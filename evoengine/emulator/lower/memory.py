@@ -15,7 +15,8 @@ from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.program import TYPE_BITS, Address, Instruction, Integer, Operand, Register, Sink, Symbol, Vector
 
 SPACES = {"global": 0, "const": 0, "shared": 1, "local": 2, "generic": 3}  # as check/checker.h numbers them
-READ, WRITE, ATOMIC = 0, 1, 2
+READ, WRITE, ATOMIC, STRONG_READ, STRONG_WRITE = 0, 1, 2, 3, 4  # as check/checker.h numbers them
+STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
 DENSE_LIMIT_BYTES = 16  # a ramp of more than that a lane could leave the guard pages behind the reservation
 HINTS = ("u8", "s8", "b8")
 
@@ -90,23 +91,28 @@ def check(cx: Context, place: Place, kind: int, size: int) -> None:
     """Asks the checker; from here on only the lanes that it lets through run this instruction."""
     if not cx.checked:
         return
-    ir = cx.ir
-    addresses = cx.lanes(0, 64, cx.spread(place.own))
-    site = cx.site(cx.instruction)
-    allowed = ir.call(
+    cx.mask_bits = ask(cx, place.space, kind, size, cx.spread(place.own), cx.mask_bits)
+    cx.mask = cx.ir.get(f"bitcast i32 {cx.mask_bits} to <{LANES} x i1>")
+
+
+def ask(cx: Context, space: str, kind: int, size: int, addresses: str, mask_bits: str) -> str:
+    """The lanes of `mask_bits` that the checker lets touch `size` bytes at their addresses: <32 x i64> in their own space."""
+    return cx.ir.call(
         "i32",
         "ev_check_access",
         ("ptr", "%checker"),
         ("i32", "%warp_index"),
-        ("i32", cx.mask_bits),
-        ("i32", str(SPACES[place.space])),
+        ("i32", mask_bits),
+        ("i32", str(SPACES[space])),
         ("i32", str(kind)),
         ("i32", str(size)),
-        ("ptr", addresses),
-        ("i32", str(site)),
+        ("ptr", cx.lanes(0, 64, addresses)),
+        ("i32", str(cx.site(cx.instruction))),
     )
-    cx.mask_bits = allowed
-    cx.mask = ir.get(f"bitcast i32 {allowed} to <{LANES} x i1>")
+
+
+def _kind(instruction: Instruction, plain: int, strong: int) -> int:
+    return strong if any(instruction.has(item) for item in STRONG) else plain
 
 
 def restored(cx: Context) -> tuple[str | None, str]:
@@ -122,17 +128,18 @@ def load(cx: Context, instruction: Instruction) -> None:
     if space_of(instruction) == "param":
         _load_parameter(cx, instruction)
         return
-    bits, targets = TYPE_BITS[instruction.type], _items(instruction.operands[0])
+    bits, targets = TYPE_BITS[instruction.type], items_of(instruction.operands[0])
     place = locate(cx, instruction.operands[1], space_of(instruction))
     before = restored(cx)
-    check(cx, place, READ, bits // 8 * len(targets))
+    check(cx, place, _kind(instruction, READ, STRONG_READ), bits // 8 * len(targets))
     values = _loaded(cx, place, bits, len(targets))
     cx.mask, cx.mask_bits = before
     for target, value in zip(targets, values, strict=True):
         cx.write(target, value, signed=instruction.type.startswith("s"))
 
 
-def _items(operand: Operand) -> tuple[Operand, ...]:
+def items_of(operand: Operand) -> tuple[Operand, ...]:
+    """The items of a vector operand, or the operand alone."""
     return operand.items if isinstance(operand, Vector) else (operand,)
 
 
@@ -212,7 +219,7 @@ def _load_parameter(cx: Context, instruction: Instruction) -> None:
     offset = cx.layout.parameters[address.base.name].offset + address.base.offset + address.offset
     bits = TYPE_BITS[instruction.type]
     pointer = cx.ir.get(f"getelementptr i8, ptr %params, i64 {offset}")
-    for item, target in enumerate(_items(instruction.operands[0])):
+    for item, target in enumerate(items_of(instruction.operands[0])):
         at = cx.ir.get(f"getelementptr i8, ptr {pointer}, i64 {item * bits // 8}") if item else pointer
         value = Value(UNIFORM, cx.ir.get(f"load i{bits}, ptr {at}, align 1"), bits)
         cx.write(target, value, signed=instruction.type.startswith("s"))
@@ -224,10 +231,10 @@ def _load_parameter(cx: Context, instruction: Instruction) -> None:
 def store(cx: Context, instruction: Instruction) -> None:
     """st: one to four values a lane; where lanes write one address, the highest wins."""
     bits = TYPE_BITS[instruction.type]
-    values = [cx.read(item, bits) for item in _items(instruction.operands[1]) if not isinstance(item, Sink)]
+    values = [cx.read(item, bits) for item in items_of(instruction.operands[1]) if not isinstance(item, Sink)]
     place = locate(cx, instruction.operands[0], space_of(instruction))
     before = restored(cx)
-    check(cx, place, WRITE, bits // 8 * len(values))
+    check(cx, place, _kind(instruction, WRITE, STRONG_WRITE), bits // 8 * len(values))
     _stored(cx, place, values, bits)
     cx.mask, cx.mask_bits = before
 
@@ -366,7 +373,19 @@ def is_in_space(cx: Context, instruction: Instruction) -> None:
 
 
 def nothing(cx: Context, instruction: Instruction) -> None:
-    """Hints and fences: blocks run one after another and warps in turn, so memory is always in order."""
+    """Hints."""
+
+
+def fence(cx: Context, instruction: Instruction) -> None:
+    """membar, fence: host threads see one another's stores in order anyway; the checker hears of those beyond the block."""
+    if not (instruction.has("cta") or instruction.has("proxy")):
+        fenced(cx)
+
+
+def fenced(cx: Context) -> None:
+    """Tells the checker that what these lanes did comes before what they do next, for other blocks too."""
+    if cx.checked:
+        cx.ir.call("void", "ev_check_fence", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits))
 
 
 HANDLERS = {
@@ -375,5 +394,7 @@ HANDLERS = {
     "st": store,
     "cvta": convert_address,
     "isspacep": is_in_space,
-    **dict.fromkeys(("prefetch", "prefetchu", "fence", "membar", "nanosleep", "discard", "applypriority", "yield", "pmevent"), nothing),
+    "fence": fence,
+    "membar": fence,
+    **dict.fromkeys(("prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "yield", "pmevent"), nothing),
 }

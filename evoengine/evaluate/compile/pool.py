@@ -34,16 +34,16 @@ def _say_nothing(_: str) -> None:
 class CompilePool:
     """At most `workers` compilations at once; each process serves until it has to be killed."""
 
-    def __init__(
-        self, workers: int, folder: Path | None = None, warn: Callable[[str], None] = _say_nothing, module: str = NVRTC
-    ) -> None:
+    def __init__(self, workers: int, folder: Path | None = None, warn: Callable[[str], None] = _say_nothing, module: str = NVRTC) -> None:
         """`module` is NVRTC, which makes cubins, or CLANG, which makes PTX for the emulator."""
         if workers < 1:
             raise ValueError(f"workers must be >= 1, got {workers}")
         self._workers = workers
         self._module = module
         self._suffix = ".ptx" if module == CLANG else ".cubin"
-        self.cache = CompileCache(folder if folder is not None else cache_dir() / ("ptx" if module == CLANG else "cubins"), warn, self._suffix)
+        self.cache = CompileCache(
+            folder if folder is not None else cache_dir() / ("ptx" if module == CLANG else "cubins"), warn, self._suffix
+        )
         self.toolchain = Toolchain()
         self._idle: list[CompilerProcess] = []
         self._all: set[CompilerProcess] = set()

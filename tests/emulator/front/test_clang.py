@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import threading
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -75,7 +75,7 @@ def test_no_path_of_this_machine_is_in_the_ptx() -> None:
 def test_cuda_arch_is_that_of_the_target(arch: str, number: int) -> None:
     ptx = built("__global__ void f(int* p) { *p = __CUDA_ARCH__; }", "f", arch=arch).ptx
     assert f".target {arch}" in ptx
-    assert re.search(rf"\b{number}\b", ptx)
+    assert re.search(rf"\b{int(arch.strip('sm_a')) * 10}\b", ptx)
 
 
 def test_the_same_source_gives_the_same_ptx() -> None:
@@ -158,30 +158,30 @@ def test_a_compilation_that_does_not_end_is_ended() -> None:
     assert time.monotonic() - begin < 5
 
 
-def test_a_child_that_wants_too_much_memory_or_output_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_writes_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "OUTPUT_BYTES", 1 << 20)
-    assert child.run(["/bin/sh", "-c", "exec cat /dev/zero"], tmp_path, 30).ended == "more than 1 MB of output"
+    assert child.run(["/bin/sh", "-c", "while :; do echo 0123456789; done"], tmp_path, 30).ended == "more than 1 MB of output"
     assert (tmp_path / "stdout").stat().st_size == 1 << 20
 
 
+def test_a_child_gets_no_more_memory_than_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "MEMORY_BYTES", 512 << 20)
+    result = child.run([sys.executable, "-c", "import time; time.sleep(0.2); bytearray(1 << 30)"], tmp_path, 30)
+    assert result.code == 1
+    assert "MemoryError" in result.stderr
+
+
 def test_a_child_leaves_no_process_behind(tmp_path: Path) -> None:
-    result = child.run(["/bin/sh", "-c", "(while :; do :; done) & echo $!; exec 1>&-; exit 0"], tmp_path, 1.0)
+    result = child.run(["/bin/sh", "-c", "(while :; do :; done) & echo $!"], tmp_path, 1.0)
+    stat = Path(f"/proc/{int(result.stdout)}/stat")
     time.sleep(0.1)
-    with pytest.raises(ProcessLookupError, match=r"No such process"):
-        os.kill(int(result.stdout), 0)
+    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_compilations_run_side_by_side_in_threads() -> None:
-    results: list[str] = []
-    threads = [
-        threading.Thread(target=lambda n=n: results.append(built(f"__global__ void f{n}() {{}}", f"f{n}").functions[f"f{n}"]))
-        for n in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(results) == [f"_Z2f{n}v" for n in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda n: built(f"__global__ void f{n}() {{}}", f"f{n}").functions[f"f{n}"], range(4)))
+    assert results == [f"_Z2f{n}v" for n in range(4)]
 
 
 def test_the_clang_found_says_its_version() -> None:
@@ -190,17 +190,19 @@ def test_the_clang_found_says_its_version() -> None:
     assert Path(found.command[0]).is_file()
 
 
-def test_a_named_clang_that_cannot_be_used_is_not_replaced_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for text, why in (
-        ("echo 'clang version 11.0.1'", "clang version 11.0.1, but 18 is needed"),
-        ("echo gcc", "does not say that it is clang"),
-    ):
-        program = tmp_path / f"clang{len(why)}"
-        program.write_text(f"#!/bin/sh\n{text}\n")
-        program.chmod(0o700)
-        monkeypatch.setenv(clang.VARIABLE, str(program))
-        with pytest.raises(CompilerMissing, match=re.escape(f"looked for EVOENGINE_CLANG={program}: {why}. To get one: pip install")):
-            find_clang()
+@pytest.mark.parametrize(
+    ("says", "why"), [("clang version 11.0.1", "clang version 11.0.1, but 18 is needed"), ("gcc", "does not say that it is clang")]
+)
+def test_a_named_clang_that_cannot_be_used_is_not_replaced(says: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "clang"
+    program.write_text(f"#!/bin/sh\necho '{says}'\n")
+    program.chmod(0o700)
+    monkeypatch.setenv(clang.VARIABLE, str(program))
+    with pytest.raises(CompilerMissing, match=re.escape(f"looked for EVOENGINE_CLANG={program}: {why}. To get one: pip install")):
+        find_clang()
+
+
+def test_a_named_clang_that_is_absent_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(clang.VARIABLE, str(tmp_path / "nothing"))
     with pytest.raises(CompilerMissing, match=r"EVOENGINE_CLANG=.*nothing: not there"):
         find_clang()
@@ -217,7 +219,5 @@ def test_a_named_clang_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_machine_without_any_clang_is_told_what_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clang, "_wheel", lambda: ())
-    with pytest.raises(
-        CompilerMissing, match=r"the wheel ziglang: not there; clang or clang-18\.\. on PATH: not there.*evoengine\[emulator\]"
-    ):
+    with pytest.raises(CompilerMissing, match=r"ziglang: not there; clang or clang-18\.\. on PATH: not there.*evoengine\[emulator\]"):
         clang._find.__wrapped__("", "/nowhere")

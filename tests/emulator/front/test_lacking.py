@@ -7,6 +7,8 @@ import pytest
 from evoengine.emulator.errors import CompileFailed
 from evoengine.emulator.front.clang import compile_cuda
 
+VARIABLES = "global variables without __device__ or __constant__"
+
 
 def failure(source: str) -> CompileFailed:
     with pytest.raises(CompileFailed, match=r".") as failed:
@@ -31,7 +33,7 @@ def failure(source: str) -> CompileFailed:
         ("#include <utility>\n__global__ void f() { std::vector<int> v; }", "vector"),
         (
             "int state;\n__global__ void f(int* p) { *p = state; }",
-            r"global variables without __device__ or __constant__ (write it before state)",
+            f"{VARIABLES} (write it before state)",
         ),
     ],
 )

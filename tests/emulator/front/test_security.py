@@ -10,13 +10,13 @@ from evoengine.emulator.errors import CompileFailed
 from evoengine.emulator.front import overlay
 from evoengine.emulator.front.clang import compile_cuda
 
-SECRET = "the contents that nobody may see"
+CONTENTS = "the contents that nobody may see"
 
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
     path = tmp_path / "secret.h"
-    path.write_text(f"int x = {SECRET};\n")
+    path.write_text(f"int x = {CONTENTS};\n")
     return path
 
 
@@ -48,7 +48,7 @@ def log_of(source: str) -> str:
 def test_a_file_outside_our_headers_does_not_exist(directive: str, secret: Path) -> None:
     log = log_of(directive.replace("{path}", str(secret)))
     assert "file not found" in log
-    assert SECRET not in log
+    assert CONTENTS not in log
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_what_files_there_are_cannot_be_asked(secret: Path) -> None:
 
 def test_pragmas_open_no_file(secret: Path) -> None:
     source = f'#pragma clang module load {secret.stem}\n#pragma GCC dependency "{secret}"\n#pragma include_alias("a", "{secret}")\n'
-    assert SECRET not in log_of(source + "#error end")
+    assert CONTENTS not in log_of(source + "#error end")
 
 
 def test_incbin_is_text_in_ptx_and_reads_nothing(secret: Path) -> None:
     source = f'__global__ void f() {{ asm volatile(".incbin \\"{secret}\\";"); }}'
     compiled = compile_cuda(source, name="kernel.cu", macros={}, arch="sm_89", kernels=["f"])
     assert ".incbin" in compiled.ptx
-    assert SECRET not in compiled.ptx
+    assert CONTENTS not in compiled.ptx
 
 
 def test_environment_variables_of_compilers_are_not_passed_on(secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:

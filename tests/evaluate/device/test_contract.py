@@ -20,8 +20,8 @@ from evoengine.arch import DeviceLimits
 from evoengine.config import CHECKS
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.build import Builder
-from evoengine.evaluate.device.forks import Nursery
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.device.forks import Nursery
 from evoengine.evaluate.device.workers import WorkerDevice, cuda_device, emulator_device
 from evoengine.evaluate.probe import cuda_devices
 from evoengine.plan import CasePlan

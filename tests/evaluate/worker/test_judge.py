@@ -98,7 +98,8 @@ def test_a_lack_of_memory_leaves_the_process_healthy_and_nothing_else_that_torch
 
 def test_torch_without_a_type_for_device_errors_will_do() -> None:
     program = (
-        "import torch; vars(torch).pop('AcceleratorError', None); from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS as e; print(e)"
+        "import torch; vars(torch).pop('AcceleratorError', None);"
+        "from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS as e; print(e)"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 - our own program
     assert "<class 'RuntimeError'>" in found.stdout

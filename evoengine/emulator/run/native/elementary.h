@@ -106,7 +106,7 @@ EV_INLINE f32x32 tanh_lanes(f32x32 x) {
     p = FMA(s, p, (f32x32)1.333193630e-01f);
     p = FMA(s, p, (f32x32)-3.333329856e-01f);
     f32x32 large = 1.0f - 2.0f / (exp_lanes(t + t) + 1.0f);
-    return t < 0.6f ? FMA(x * s, p, x) : sign_of(large, x);
+    return sign_of(t < 0.6f ? FMA(x * s, p, x) : large, x);
 }
 
 /* erf x, below 2 ulp. N. Juffa's form: x + x P(x^2) up to 475/512 (2^-25.8), 1 - e^(G(|x|) - |x|) beyond; 1 from 4 on. */

@@ -36,9 +36,11 @@ EV_VECTOR(_Float16, f16x32);
 #define FMA(a, b, c) __builtin_elementwise_fma(a, b, c)
 #define ABS(x) __builtin_elementwise_abs(x)
 
-/* The NaN that NVIDIA's instructions give (9.7.3: "the canonical NaN is 0x7fffffff"). */
+/* The NaN that NVIDIA's instructions give (9.7.3: "the canonical NaN is 0x7fffffff"). In integers, as LLVM takes one NaN to be
+   as good as another. */
 EV_INLINE f32x32 canonical(f32x32 x) {
-    return x != x ? AS(f32x32, (u32x32)0x7fffffff) : x;
+    u32x32 bits = AS(u32x32, x);
+    return AS(f32x32, (bits & 0x7fffffffu) > 0x7f800000u ? (u32x32)0x7fffffff : bits);
 }
 
 /* .ftz: a subnormal becomes zero and keeps its sign. */

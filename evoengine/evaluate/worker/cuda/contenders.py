@@ -7,9 +7,9 @@ import torch
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.check import judge
-from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS
 from evoengine.evaluate.worker.cuda.timing import Call, Flusher, Side, calls_per_sample, estimate_us, measure
+from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.seams import BaselineTimes
 from evoengine.statistics import median
 from evoengine.task import Task

@@ -13,10 +13,10 @@ from evoengine.errors import TaskError
 from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.arena import Arena, Layout
 from evoengine.evaluate.worker.check import judge, layout_of
-from evoengine.evaluate.worker.findings import Cheated, LaunchRefused
-from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS, Program, translate
 from evoengine.evaluate.worker.cuda.timing import Call, Flusher, Side, calls_per_sample, estimate_us, measure
+from evoengine.evaluate.worker.findings import Cheated, LaunchRefused
+from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.records import CaseTiming, InputSetCheck
 from evoengine.seams import CompiledCase
 from evoengine.task import Task

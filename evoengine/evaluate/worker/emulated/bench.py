@@ -12,7 +12,7 @@ from evoengine.evaluate.worker.bench import Mounted
 from evoengine.evaluate.worker.check import layout_of, written_by
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
 from evoengine.evaluate.worker.emulated.model import model_case
-from evoengine.evaluate.worker.emulated.program import Loaded, finding_of
+from evoengine.evaluate.worker.emulated.program import Loaded, Program, finding_of
 from evoengine.evaluate.worker.emulated.screening import follow
 from evoengine.evaluate.worker.findings import Faulty, Finding, LaunchRefused
 from evoengine.evaluate.worker.inputs import make_inputs
@@ -73,20 +73,31 @@ class EmulatedBench:
 
     def _follow(self, compiled: CompiledCase) -> CheckedRun:
         """Checked mode on the first input set of a case."""
+        with self._first_set(compiled) as (program, arena):
+            return follow(self.task, program, arena, self._checks)
+
+    def clock(self, trial: Trial) -> None:
+        """The modelled time of every case that generators see, on the first input set."""
+        cold = self.task.objective.cache == "cold"
+        with trial.phase("model"):
+            for compiled in trial.job.cases:
+                if not compiled.plan.hidden:
+                    trial.enter("modelling", compiled)
+                    with self._first_set(compiled) as (program, arena):
+                        executions = self._done[compiled.plan.case]
+                        trial.modelled.append(model_case(program, arena, executions, self.emulator.target, cold))
+
+    @contextmanager
+    def _first_set(self, compiled: CompiledCase) -> Iterator[tuple[Program, EmulatedArena]]:
+        """The code of a case with its first inputs, and nothing but poison in what it writes."""
         plan, task = compiled.plan, self.task
         program = self._loaded.program(compiled)
         with EmulatedArena(layout_of(task, plan), self.emulator) as arena:
             arena.fill(make_inputs(task, plan.case, task.distributions[0], task.seeds[0], self.answers.device))
             arena.poison(written_by(task, plan))
-            return follow(task, program, arena, self._checks)
-
-    def clock(self, trial: Trial) -> None:
-        """The modelled time of every case that generators see, from what was counted while results were checked."""
-        with trial.phase("model"):
-            for compiled in trial.job.cases:
-                if not compiled.plan.hidden:
-                    reports = self._done[compiled.plan.case]
-                    trial.modelled.append(model_case(compiled, reports, self.emulator.target, self.task.objective.cache == "cold"))
+            yield program, arena
 
     def baselines(self, case: str) -> BaselineTimes:
-        return BaselineTimes(median_us={}, problems=dict.fromkeys(self.task.baselines, "times are modelled here: there is nothing to compare with"))
+        return BaselineTimes(
+            median_us={}, problems=dict.fromkeys(self.task.baselines, "times are modelled here: there is nothing to compare with")
+        )

@@ -24,7 +24,6 @@ from evoengine.evaluate.worker.gate import Errors, Gate
 from evoengine.records import Frozen
 from evoengine.task import Task
 
-
 LIMIT_BYTES = 4 * 1024**3  # on disk, over all tasks; those of the largest packaged task take 0.6 GiB
 
 
@@ -65,10 +64,7 @@ class KeptAnswers:
         try:
             entry = _Entry.model_validate_json((self.folder / f"{name}.json").read_bytes())
             # Copy on write: torch takes no read-only arrays, and nothing is ever written.
-            arrays = {
-                output: numpy.load(self._array(name, output), mmap_mode="c", allow_pickle=False)
-                for output in entry.outputs
-            }
+            arrays = {output: numpy.load(self._array(name, output), mmap_mode="c", allow_pickle=False) for output in entry.outputs}
         except (OSError, ValueError, ValidationError):
             return None
         return Answer({output: torch.from_numpy(array) for output, array in arrays.items()}, entry.trusted, entry.gates)

@@ -13,7 +13,7 @@ import torch
 from evoengine.emulator import device as emulated
 from evoengine.emulator import errors
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
-from evoengine.evaluate.worker.findings import Endless, Finding, LaunchRefused, Lacking, Trapped
+from evoengine.evaluate.worker.findings import Endless, Finding, Lacking, LaunchRefused, Trapped
 from evoengine.plan import Buffer, Launch, Scalar
 from evoengine.seams import CompiledCase
 

@@ -27,9 +27,7 @@ from evoengine.task import Task
 class EmulatedSession:
     """An emulator, the task's functions, and what was computed with them so far."""
 
-    def __init__(
-        self, task: Task, task_path: Path, target: str, threads: int, checks: Sequence[str], answers: Path, doing: Doing
-    ) -> None:
+    def __init__(self, task: Task, task_path: Path, target: str, threads: int, checks: Sequence[str], answers: Path, doing: Doing) -> None:
         doing("starting the emulator", False)
         torch.set_num_threads(threads)
         try:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from evoengine.evaluate.worker.cuda import race, timing
 from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.cuda import race, timing
 from evoengine.evaluate.worker.findings import Cheated
 from evoengine.evaluate.worker.reference import TaskFunctions
 from evoengine.plan import CasePlan

@@ -82,5 +82,5 @@ def test_the_oldest_are_forgotten_when_there_are_too_many(folder: Path, monkeypa
 
 def test_a_folder_that_cannot_be_written_says_what_to_do(folder: Path) -> None:
     (folder / "answers").write_text("a file")
-    with pytest.raises(DeviceError, match="references cannot be kept in .*; set EVOENGINE_CACHE_DIR"):
+    with pytest.raises(DeviceError, match=r"references cannot be kept in .*; set EVOENGINE_CACHE_DIR"):
         answers_of(folder)[0].get("plain", "normal", 0)

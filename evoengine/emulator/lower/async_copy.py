@@ -1,0 +1,104 @@
+"""cp.async: copies from global to shared memory, made at issue; only the checker knows of copies under way.
+
+Sources are confined to the reservation. Targets are limited to the block's shared memory and the
+bytes right behind it, which are a red zone.
+"""
+
+from __future__ import annotations
+
+from evoengine.emulator.analyse.uniform import UNIFORM
+from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.lower.emitter import LANES, integer
+from evoengine.emulator.lower.memory import confine, locate
+from evoengine.emulator.ptx.program import Instruction, Integer, Operand, Register
+
+SIZES = (4, 8, 16)  # PTX ISA 9.7.9.25.3.1: bytes that one copy may have
+
+
+def copy(cx: Context, instruction: Instruction) -> None:
+    """cp.async.{ca,cg}, commit_group, wait_group, wait_all."""
+    if not instruction.has("async") or instruction.has("bulk") or instruction.has("mbarrier"):
+        raise cx.unsupported()
+    if instruction.has("commit_group"):
+        _commit(cx)
+    elif instruction.has("wait_all"):
+        _commit(cx)
+        _wait(cx, 0)
+    elif instruction.has("wait_group"):
+        pending = instruction.operands[0]
+        if not isinstance(pending, Integer):
+            raise cx.unsupported("a number of groups that is no constant")
+        _wait(cx, pending.value)
+    else:
+        _copy(cx, instruction)
+
+
+def _copy(cx: Context, instruction: Instruction) -> None:
+    """cp.async.ca.shared.global [to], [from], bytes[, source bytes or predicate to ignore the source][, cache policy]."""
+    to, source, size, *also = instruction.operands
+    if not isinstance(size, Integer) or size.value not in SIZES:
+        raise cx.unsupported(f"{size} bytes")
+    if any(item.endswith("cache_hint") for item in instruction.modifiers):
+        also = also[:-1]
+    given = cx.spread(_source_bytes(cx, size.value, also))
+    target, place = cx.spread(locate(cx, to, "shared").own), locate(cx, source, "global")
+    mask = _asked(cx, size.value, target, cx.spread(place.own), given) if cx.checked else cx.mask_bits
+    pointers = [cx.lanes(0, 32, _limited(cx, target)), cx.lanes(1, 64, cx.spread(confine(cx, place.value))), cx.lanes(2, 32, given)]
+    shared = cx.ir.get("inttoptr i64 %shared to ptr")
+    cx.ir.call(
+        "void", "ev_copy_async", ("ptr", pointers[0]), ("ptr", shared), ("ptr", pointers[1]), ("ptr", pointers[2]),
+        ("i32", str(size.value)), ("i32", mask),
+    )  # fmt: skip
+
+
+def _source_bytes(cx: Context, size: int, also: list[Operand]) -> Value:
+    """How many bytes each lane reads; the rest of its copy is zero."""
+    if not also:
+        return Value(UNIFORM, str(size), 32)
+    operand = also[0]
+    if not isinstance(operand, Register) or cx.registers[operand.name] != "pred":
+        return cx.read(operand, 32)
+
+    def kept(vector: bool, ignored: str) -> str:
+        kind = integer(32, vector)
+        all_, none = (f"splat (i32 {size})", "zeroinitializer") if vector else (str(size), "0")
+        return cx.ir.get(f"select {integer(1, vector)} {ignored}, {kind} {none}, {kind} {all_}")
+
+    return cx.compute([cx.read(operand, 1)], 32, kept)
+
+
+def _limited(cx: Context, target: str) -> str:
+    """Offsets in shared memory as i32, none beyond its end."""
+    ir = cx.ir
+    size = ir.get(f"add i32 %dynamic_shared, {cx.layout.static_shared}")
+    end = ir.splat(ir.get(f"zext i32 {size} to i64"), "i64")
+    return _as_offsets(cx, ir.intrinsic("umin", integer(64, True), target, end))
+
+
+def _as_offsets(cx: Context, target: str) -> str:
+    return cx.ir.get(f"trunc {integer(64, True)} {target} to {integer(32, True)}")
+
+
+def _asked(cx: Context, size: int, target: str, source: str, given: str) -> str:
+    """The lanes that the checker lets through."""
+    pointers = [cx.lanes(0, 32, _as_offsets(cx, target)), cx.lanes(1, 64, source), cx.lanes(2, 32, given)]
+    return cx.ir.call(
+        "i32", "ev_check_async", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits), ("i32", str(size)),
+        *(("ptr", pointer) for pointer in pointers), ("i32", str(cx.site(cx.instruction))),
+    )  # fmt: skip
+
+
+def _commit(cx: Context) -> None:
+    if cx.checked:
+        cx.ir.call("void", "ev_check_async_commit", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits))
+
+
+def _wait(cx: Context, pending: int) -> None:
+    if cx.checked:
+        cx.ir.call(
+            "void", "ev_check_async_wait", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits), ("i32", str(pending))
+        )
+
+
+HANDLERS = {"cp": copy}
+assert LANES * max(SIZES) <= 4096, "a warp's copies that start at the end of shared memory stay in its red zone"
