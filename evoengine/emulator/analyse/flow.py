@@ -24,7 +24,7 @@ from evoengine.emulator.ptx.program import (
 
 WRITES_NOTHING = frozenset(
     ("st", "bra", "brx", "ret", "exit", "trap", "brkpt", "red", "fence", "membar", "nanosleep", "cp", "prefetch", "prefetchu",
-     "stmatrix", "discard", "applypriority", "pmevent", "griddepcontrol", "setmaxnreg", "yield", "elect")
+     "stmatrix", "discard", "applypriority", "pmevent", "griddepcontrol", "setmaxnreg", "yield")
 )  # fmt: skip
 SPINS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evoengine.emulator.lower import approximate, arithmetic, async_copy, bits, control, convert, logic, matrix, memory, warp
+from evoengine.emulator.lower import approximate, arithmetic, async_copy, atomic, bits, call, control, convert, logic, matrix, memory, warp
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.ptx.program import Instruction
 
 HANDLERS: dict[str, Callable[[Context, Instruction], None]] = {
     name: handler
-    for family in (approximate, arithmetic, async_copy, bits, control, convert, logic, matrix, memory, warp)
+    for family in (approximate, arithmetic, async_copy, atomic, bits, call, control, convert, logic, matrix, memory, warp)
     for name, handler in family.HANDLERS.items()
 }

@@ -233,6 +233,8 @@ def store(cx: Context, instruction: Instruction) -> None:
     bits = TYPE_BITS[instruction.type]
     values = [cx.read(item, bits) for item in items_of(instruction.operands[1]) if not isinstance(item, Sink)]
     place = locate(cx, instruction.operands[0], space_of(instruction))
+    if instruction.has("release") and not is_block_wide(instruction):
+        fenced(cx)
     before = restored(cx)
     check(cx, place, _kind(instruction, WRITE, STRONG_WRITE), bits // 8 * len(values))
     _stored(cx, place, values, bits)
@@ -378,8 +380,13 @@ def nothing(cx: Context, instruction: Instruction) -> None:
 
 def fence(cx: Context, instruction: Instruction) -> None:
     """membar, fence: host threads see one another's stores in order anyway; the checker hears of those beyond the block."""
-    if not (instruction.has("cta") or instruction.has("proxy")):
+    if not (is_block_wide(instruction) or instruction.has("proxy")):
         fenced(cx)
+
+
+def is_block_wide(instruction: Instruction) -> bool:
+    """Whether an ordering reaches no further than the thread block."""
+    return instruction.has("cta")
 
 
 def fenced(cx: Context) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from evoengine.emulator.analyse.uniform import UNIFORM, VARYING
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.lower.context import IOTA, Context, Value
 from evoengine.emulator.lower.emitter import LANES, integer
-from evoengine.emulator.ptx.program import Instruction, Pair
+from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Pair
 
 FULL_SEGMENT = {"up": 0, "down": 31, "bfly": 31, "idx": 31}  # the third operand of a shuffle over the whole warp
 
@@ -129,8 +131,94 @@ def warp_barrier(cx: Context, instruction: Instruction) -> None:
     raise cx.unsupported()
 
 
+def match(cx: Context, instruction: Instruction) -> None:
+    """match.{any,all}.sync.{b32,b64} d[|p], a, membermask: the lanes of the own member mask that have the same value."""
+    target, bits = instruction.operands[0], TYPE_BITS[instruction.type]
+    value, members = cx.vector(instruction.operands[1], bits), cx.read(instruction.operands[2], 32)
+    if instruction.has("any"):
+        pointer, out = cx.lanes(0, bits, value), cx.lanes(1, 32, "zeroinitializer")
+        cx.ir.call("void", f"ev_match_any_b{bits}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", out))
+        found = cx.ir.get(f"and {integer(32, True)} {cx.from_lanes(out, 32)}, {cx.spread(members)}")
+    else:
+        found = cx.spread(_by_group(cx, members, f"ev_match_all_b{bits}", bits, value))
+    cx.write(target.first if isinstance(target, Pair) else target, Value(VARYING, found, 32))
+    if isinstance(target, Pair):
+        some = cx.ir.get(f"icmp ne {integer(32, True)} {found}, zeroinitializer")
+        cx.write(target.second, Value(VARYING, some, 1))
+    sync(cx)
+
+
+def reduce(cx: Context, instruction: Instruction) -> None:
+    """redux.sync.{add,min,max,and,or,xor}.{u32,s32,b32,f32} d, a, membermask."""
+    operation, type_ = instruction.modifiers[1], instruction.type
+    if operation not in _REDUCTIONS.get(type_, ()) or len(instruction.modifiers) != 3:
+        raise cx.unsupported()
+    name = f"ev_redux_{operation}_{'u32' if operation == 'add' else type_}"
+    value, members = cx.vector(instruction.operands[1], 32), cx.read(instruction.operands[2], 32)
+    cx.write(instruction.operands[0], _by_group(cx, members, name, 32, value, "float" if type_ == "f32" else "i32"))
+    sync(cx)
+
+
+_REDUCTIONS = {
+    **dict.fromkeys(("u32", "s32"), ("add", "min", "max")),
+    "b32": ("and", "or", "xor"),
+    "f32": ("min", "max"),
+}
+
+
+def _by_group(cx: Context, members: Value, name: str, bits: int, value: str, result: str = "i32") -> Value:
+    """C function `name`(lanes of `value`, mask) for every group of running lanes that share a member mask."""
+    pointer = cx.lanes(0, bits, value)
+
+    def called(mask: str) -> str:
+        return cx.ir.bitcast(cx.ir.call(result, name, ("ptr", pointer), ("i32", mask)), result, "i32")
+
+    if members.shape is UNIFORM:
+        return Value(UNIFORM, called(cx.mask_bits), 32)
+    return _group_loop(cx, cx.spread(members), called)
+
+
+def _group_loop(cx: Context, members: str, called: Callable[[str], str]) -> Value:
+    """A loop over the groups: their lanes left, first one's member mask, its result into its lanes."""
+    ir, kind = cx.ir, integer(32, True)
+    left, out = cx.rows(512, 32, ()), cx.lanes(1, 32, "zeroinitializer")
+    ir.do(f"store i32 {cx.mask_bits}, ptr {left}")
+    head, body, done = ir.label(), ir.label(), ir.label()
+    ir.do(f"br label %{head}")
+    ir.place(head)
+    rest = ir.get(f"load i32, ptr {left}")
+    ir.do(f"br i1 {ir.get(f'icmp ne i32 {rest}, 0')}, label %{body}, label %{done}")
+    ir.place(body)
+    first = ir.intrinsic("cttz", "i32", rest, also="i1 true")
+    own = ir.get(f"or i32 {ir.get(f'extractelement {kind} {members}, i32 {first}')}, {ir.get(f'shl i32 1, {first}')}")
+    group = ir.get(f"and i32 {own}, {rest}")
+    one = ir.splat(called(group), "i32")
+    lanes = ir.get(f"bitcast i32 {group} to <{LANES} x i1>")
+    ir.do(f"store {kind} {ir.get(f'select <{LANES} x i1> {lanes}, {kind} {one}, {kind} {cx.from_lanes(out, 32)}')}, ptr {out}, align 64")
+    ir.do(f"store i32 {ir.get(f'xor i32 {rest}, {group}')}, ptr {left}")
+    ir.do(f"br label %{head}")
+    ir.place(done)
+    return Value(VARYING, cx.from_lanes(out, 32), 32)
+
+
+def elect(cx: Context, instruction: Instruction) -> None:
+    """elect.sync d|p, membermask: the lowest running lane of the member mask is the leader."""
+    ir, kind = cx.ir, integer(32, True)
+    target, members = instruction.operands[0], cx.vector(instruction.operands[1], 32)
+    if not isinstance(target, Pair):
+        raise cx.unsupported("a result that is no pair")
+    here = ir.get(f"and {kind} {members}, {ir.splat(cx.mask_bits, 'i32')}")
+    leader = ir.intrinsic("cttz", kind, here, also="i1 false")
+    cx.write(target.first, Value(VARYING, leader, 32))
+    cx.write(target.second, Value(VARYING, ir.get(f"icmp eq {kind} {leader}, {IOTA}"), 1))
+    sync(cx)
+
+
 HANDLERS = {
     "shfl": shuffle,
+    "match": match,
+    "redux": reduce,
+    "elect": elect,
     "vote": vote,
     "activemask": active_mask,
     "bar": warp_barrier,

@@ -100,3 +100,8 @@ def test_a_barrier_that_part_of_a_warp_reaches_names_both_parts(machine: Machine
     machine.c.divergent_barrier(machine.handle, 1, 0x0000FFFE, 0x0001FFFF, 9)
     (found,) = machine.launch.findings()
     assert (found.kind, found.thread, found.other_thread, found.site) == (Kind.DIVERGENT_BARRIER, 33, 32, 9)
+
+
+def test_a_barrier_that_all_living_lanes_reach_is_no_finding(machine: Machine) -> None:
+    machine.c.divergent_barrier(machine.handle, 1, 0x0001FFFF, 0x0001FFFF, 9)
+    assert kinds(machine) == []

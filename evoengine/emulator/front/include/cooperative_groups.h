@@ -56,14 +56,14 @@ struct __ev_no_parent {};
 // SIZE consecutive threads of a block, a power of two, 32 at most.
 template <unsigned int SIZE, typename Parent = __ev_no_parent> class thread_block_tile {
     static_assert(SIZE <= 32 && (SIZE & (SIZE - 1)) == 0, "the emulator's headers have tiles of 1, 2, 4, 8, 16 or 32 threads");
-    EV_METHOD static unsigned int mask() { return SIZE == 32 ? ~0u : ((1u << (SIZE & 31)) - 1) << (__laneid() & ~(SIZE - 1)); }
-    EV_METHOD static unsigned int mine(unsigned int lanes) { return SIZE == 32 ? lanes : (lanes & mask()) >> (__laneid() & ~(SIZE - 1)); }
+    EV_METHOD static unsigned int mask() { return SIZE == 32 ? ~0u : ((1u << (SIZE & 31)) - 1) << (__ev_laneid() & ~(SIZE - 1)); }
+    EV_METHOD static unsigned int mine(unsigned int lanes) { return SIZE == 32 ? lanes : (lanes & mask()) >> (__ev_laneid() & ~(SIZE - 1)); }
 
    public:
     thread_block_tile() = default;
     template <typename Other> EV_METHOD thread_block_tile(const thread_block_tile<SIZE, Other>&) {}
     EV_METHOD static void sync() { __syncwarp(mask()); }
-    EV_METHOD static unsigned int thread_rank() { return __laneid() & (SIZE - 1); }
+    EV_METHOD static unsigned int thread_rank() { return __ev_laneid() & (SIZE - 1); }
     EV_METHOD static constexpr unsigned int size() { return SIZE; }
     EV_METHOD static constexpr unsigned int num_threads() { return SIZE; }
     EV_METHOD static unsigned int meta_group_rank() { return __ev_rank() / SIZE; }

@@ -59,8 +59,12 @@ EV_INLINE void leave(Saved saved) {
     DIRECTED(rcp_##mode##_##suffix, MODE, type, (const type *x, type *out), (type)1 / x[i])                               \
     DIRECTED(fma_##mode##_##suffix, MODE, type, (const type *x, const type *y, const type *z, type *out),                 \
              __builtin_elementwise_fma(x[i], y[i], z[i]))
+/* A zero is told apart: some hosts convert u64 by a difference that is -0 when rounding down. */
 #define CONVERTING(mode, MODE, from, source, to, target)                                                                                \
-    DIRECTED(cvt_##mode##_##target##_##source, MODE, to, (const from *x, to *out), x[i])
+    DIRECTED(cvt_##mode##_##target##_##source, MODE, to, (const from *x, to *out), x[i] == 0 ? zero_##source(x[i]) : (to)x[i])
+#define zero_s64(x) 0
+#define zero_u64(x) 0
+#define zero_f64(x) (float)(x) /* keeps its sign */
 #define MODES(mode, MODE)                                                                                                               \
     FLOATING(mode, MODE, float, f32)                                                                                                    \
     FLOATING(mode, MODE, double, f64)                                                                                                   \

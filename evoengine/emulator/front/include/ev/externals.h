@@ -14,8 +14,7 @@
     extern "C" EV_PURE double __ev_##X(double);      \
     EV float X##f(float x) { return __ev_##X##f(x); } \
     EV float X(float x) { return __ev_##X##f(x); }   \
-    EV double X(double x) { return __ev_##X(x); }    \
-    EV_INTEGER(X)
+    EV double X(double x) { return __ev_##X(x); }
 #define EV_BINARY(X)                                                   \
     extern "C" EV_PURE float __ev_##X##f(float, float);                \
     extern "C" EV_PURE double __ev_##X(double, double);                \
@@ -24,7 +23,7 @@
     EV double X(double x, double y) { return __ev_##X(x, y); }         \
     EV_MIXED(X)
 
-// An integer argument counts as double, as in <cmath>; two different ones as well.
+// Of two different types both count as double, as in <cmath>. A single integer stays ambiguous, as NVRTC has it.
 template <typename T> struct __ev_integer {};
 template <> struct __ev_integer<bool> { typedef double type; };
 template <> struct __ev_integer<char> { typedef double type; };
@@ -43,7 +42,6 @@ template <> struct __ev_number<float> { typedef double type; };
 template <> struct __ev_number<double> { typedef double type; };
 template <typename A, typename B> struct __ev_two { typedef typename __ev_number<A>::type first; typedef typename __ev_number<B>::type type; };
 template <typename A> struct __ev_two<A, A> : __ev_integer<A> {};
-#define EV_INTEGER(X) template <typename T> EV_STATIC typename __ev_integer<T>::type X(T x) { return X((double)x); }
 #define EV_MIXED(X) template <typename A, typename B> EV_STATIC typename __ev_two<A, B>::type X(A x, B y) { return X((double)x, (double)y); }
 
 EV_UNARY(sin)

@@ -21,8 +21,7 @@
 #define EV_BUILTIN(X)                                        \
     EV float X##f(float x) { return __builtin_##X##f(x); }   \
     EV float X(float x) { return __builtin_##X##f(x); }      \
-    EV double X(double x) { return __builtin_##X(x); }       \
-    EV_INTEGER(X)
+    EV double X(double x) { return __builtin_##X(x); }
 EV_BUILTIN(sqrt)
 EV_BUILTIN(floor)
 EV_BUILTIN(ceil)
@@ -45,14 +44,12 @@ EV double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 EV float exp2f(float x) { return __nvvm_ex2_approx_f(x); }
 EV float exp2(float x) { return exp2f(x); }
 EV double exp2(double x) { return __ev_exp2(x); }
-EV_INTEGER(exp2)
 EV float rsqrtf(float x) { return __nvvm_rsqrt_approx_f(x); }
 EV float rsqrt(float x) { return rsqrtf(x); }
 EV double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 EV float fdimf(float x, float y) { return x <= y ? 0.0f : x - y; }
 EV float fdim(float x, float y) { return fdimf(x, y); }
 EV double fdim(double x, double y) { return x <= y ? 0.0 : x - y; }
-EV float saturatef(float x) { return __saturatef(x); }
 EV void sincosf(float x, float* s, float* c) { *s = sinf(x); *c = cosf(x); }
 EV void sincos(float x, float* s, float* c) { sincosf(x, s, c); }
 EV void sincos(double x, double* s, double* c) { *s = sin(x); *c = cos(x); }
@@ -82,8 +79,6 @@ EV bool isinf(float x) { return __builtin_isinf(x); }
 EV bool isinf(double x) { return __builtin_isinf(x); }
 EV bool isfinite(float x) { return __builtin_isfinite(x); }
 EV bool isfinite(double x) { return __builtin_isfinite(x); }
-EV bool isnormal(float x) { return __builtin_isnormal(x); }
-EV bool isnormal(double x) { return __builtin_isnormal(x); }
 EV bool signbit(float x) { return __float_as_int(x) < 0; }
 EV bool signbit(double x) { return __double_as_longlong(x) < 0; }
 EV float nanf(const char*) { return __int_as_float(0x7fffffff); }
@@ -174,7 +169,7 @@ namespace std {
 using ::abs; using ::acos; using ::acosh; using ::asin; using ::asinh; using ::atan; using ::atan2; using ::atanh; using ::cbrt;
 using ::ceil; using ::copysign; using ::cos; using ::cosh; using ::erf; using ::erfc; using ::exp; using ::exp2; using ::expm1;
 using ::fabs; using ::fdim; using ::floor; using ::fma; using ::fmax; using ::fmin; using ::fmod; using ::frexp; using ::hypot;
-using ::ilogb; using ::isfinite; using ::isinf; using ::isnan; using ::isnormal; using ::ldexp; using ::lgamma; using ::llrint;
+using ::ilogb; using ::isfinite; using ::isinf; using ::isnan; using ::ldexp; using ::lgamma; using ::llrint;
 using ::llround; using ::log; using ::log10; using ::log1p; using ::log2; using ::logb; using ::lrint; using ::lround; using ::modf;
 using ::nearbyint; using ::nextafter; using ::pow; using ::remainder; using ::rint; using ::round; using ::scalbn; using ::signbit;
 using ::sin; using ::sinh; using ::sqrt; using ::tan; using ::tanh; using ::tgamma; using ::trunc;
@@ -182,8 +177,6 @@ using ::acosf; using ::asinf; using ::atanf; using ::atan2f; using ::ceilf; usin
 using ::floorf; using ::fmaf; using ::fmaxf; using ::fminf; using ::fmodf; using ::logf; using ::log2f; using ::log10f; using ::powf;
 using ::rintf; using ::roundf; using ::sinf; using ::sqrtf; using ::tanf; using ::tanhf; using ::truncf; using ::erff; using ::expm1f;
 using ::log1pf; using ::hypotf; using ::cbrtf; using ::nearbyintf; using ::lrintf; using ::lroundf; using ::copysignf;
-template <typename T> EV_METHOD_BOTH constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }
-template <typename T> EV_METHOD_BOTH constexpr const T& max(const T& a, const T& b) { return a < b ? b : a; }
 using ::size_t; using ::ptrdiff_t; using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::uint8_t; using ::uint16_t;
 using ::uint32_t; using ::uint64_t; using ::intptr_t; using ::uintptr_t;
 }  // namespace std

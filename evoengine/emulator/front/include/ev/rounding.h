@@ -1,74 +1,41 @@
 // Arithmetic and conversions with a rounding mode, fast approximations.
 #pragma once
-#define EV_ROUNDED(R)                                                                                      \
-    EV float __fadd_##R(float a, float b) { return __nvvm_add_##R##_f(a, b); }                             \
-    EV float __fsub_##R(float a, float b) { return __nvvm_add_##R##_f(a, -b); }                            \
-    EV float __fmul_##R(float a, float b) { return __nvvm_mul_##R##_f(a, b); }                             \
-    EV float __fmaf_##R(float a, float b, float c) { return __nvvm_fma_##R##_f(a, b, c); }                 \
-    EV float __fdiv_##R(float a, float b) { return __nvvm_div_##R##_f(a, b); }                             \
-    EV float __frcp_##R(float a) { return __nvvm_rcp_##R##_f(a); }                                         \
-    EV float __fsqrt_##R(float a) { return __nvvm_sqrt_##R##_f(a); }                                       \
-    EV double __dadd_##R(double a, double b) { return __nvvm_add_##R##_d(a, b); }                          \
-    EV double __dsub_##R(double a, double b) { return __nvvm_add_##R##_d(a, -b); }                         \
-    EV double __dmul_##R(double a, double b) { return __nvvm_mul_##R##_d(a, b); }                          \
-    EV double __fma_##R(double a, double b, double c) { return __nvvm_fma_##R##_d(a, b, c); }              \
-    EV double __ddiv_##R(double a, double b) { return __nvvm_div_##R##_d(a, b); }                          \
-    EV double __drcp_##R(double a) { return __nvvm_rcp_##R##_d(a); }                                       \
-    EV double __dsqrt_##R(double a) { return __nvvm_sqrt_##R##_d(a); }                                     \
-    EV int __float2int_##R(float x) { return __nvvm_f2i_##R(x); }                                          \
-    EV unsigned int __float2uint_##R(float x) { return __nvvm_f2ui_##R(x); }                               \
-    EV long long __float2ll_##R(float x) { return __nvvm_f2ll_##R(x); }                                    \
-    EV unsigned long long __float2ull_##R(float x) { return __nvvm_f2ull_##R(x); }                         \
-    EV int __double2int_##R(double x) { return __nvvm_d2i_##R(x); }                                        \
-    EV unsigned int __double2uint_##R(double x) { return __nvvm_d2ui_##R(x); }                             \
-    EV long long __double2ll_##R(double x) { return __nvvm_d2ll_##R(x); }                                  \
-    EV unsigned long long __double2ull_##R(double x) { return __nvvm_d2ull_##R(x); }                       \
-    EV float __double2float_##R(double x) { return __nvvm_d2f_##R(x); }                                    \
-    EV float __int2float_##R(int x) { return __nvvm_i2f_##R(x); }                                          \
-    EV float __uint2float_##R(unsigned int x) { return __nvvm_ui2f_##R(x); }                               \
-    EV float __ll2float_##R(long long x) { return __nvvm_ll2f_##R(x); }                                    \
-    EV float __ull2float_##R(unsigned long long x) { return __nvvm_ull2f_##R(x); }                         \
-    EV double __ll2double_##R(long long x) { return __nvvm_ll2d_##R(x); }                                  \
-    EV double __ull2double_##R(unsigned long long x) { return __nvvm_ull2d_##R(x); }
-EV_ROUNDED(rn)
-EV_ROUNDED(rz)
-EV_ROUNDED(rm)
-EV_ROUNDED(rp)
-#undef EV_ROUNDED
 // CUDA calls rounding down _rd and up _ru, PTX .rm and .rp.
-#define EV_RENAMED(R, P)                                                                                   \
-    EV float __fadd_##R(float a, float b) { return __fadd_##P(a, b); }                                     \
-    EV float __fsub_##R(float a, float b) { return __fsub_##P(a, b); }                                     \
-    EV float __fmul_##R(float a, float b) { return __fmul_##P(a, b); }                                     \
-    EV float __fmaf_##R(float a, float b, float c) { return __fmaf_##P(a, b, c); }                         \
-    EV float __fdiv_##R(float a, float b) { return __fdiv_##P(a, b); }                                     \
-    EV float __frcp_##R(float a) { return __frcp_##P(a); }                                                 \
-    EV float __fsqrt_##R(float a) { return __fsqrt_##P(a); }                                               \
-    EV double __dadd_##R(double a, double b) { return __dadd_##P(a, b); }                                  \
-    EV double __dsub_##R(double a, double b) { return __dsub_##P(a, b); }                                  \
-    EV double __dmul_##R(double a, double b) { return __dmul_##P(a, b); }                                  \
-    EV double __fma_##R(double a, double b, double c) { return __fma_##P(a, b, c); }                       \
-    EV double __ddiv_##R(double a, double b) { return __ddiv_##P(a, b); }                                  \
-    EV double __drcp_##R(double a) { return __drcp_##P(a); }                                               \
-    EV double __dsqrt_##R(double a) { return __dsqrt_##P(a); }                                             \
-    EV int __float2int_##R(float x) { return __float2int_##P(x); }                                         \
-    EV unsigned int __float2uint_##R(float x) { return __float2uint_##P(x); }                              \
-    EV long long __float2ll_##R(float x) { return __float2ll_##P(x); }                                     \
-    EV unsigned long long __float2ull_##R(float x) { return __float2ull_##P(x); }                          \
-    EV int __double2int_##R(double x) { return __double2int_##P(x); }                                      \
-    EV unsigned int __double2uint_##R(double x) { return __double2uint_##P(x); }                           \
-    EV long long __double2ll_##R(double x) { return __double2ll_##P(x); }                                  \
-    EV unsigned long long __double2ull_##R(double x) { return __double2ull_##P(x); }                       \
-    EV float __double2float_##R(double x) { return __double2float_##P(x); }                                \
-    EV float __int2float_##R(int x) { return __int2float_##P(x); }                                         \
-    EV float __uint2float_##R(unsigned int x) { return __uint2float_##P(x); }                              \
-    EV float __ll2float_##R(long long x) { return __ll2float_##P(x); }                                     \
-    EV float __ull2float_##R(unsigned long long x) { return __ull2float_##P(x); }                          \
-    EV double __ll2double_##R(long long x) { return __ll2double_##P(x); }                                  \
-    EV double __ull2double_##R(unsigned long long x) { return __ull2double_##P(x); }
-EV_RENAMED(rd, rm)
-EV_RENAMED(ru, rp)
-#undef EV_RENAMED
+#define EV_ROUNDED(R, P)                                                                                   \
+    EV float __fadd_##R(float a, float b) { return __nvvm_add_##P##_f(a, b); }                             \
+    EV float __fsub_##R(float a, float b) { return __nvvm_add_##P##_f(a, -b); }                            \
+    EV float __fmul_##R(float a, float b) { return __nvvm_mul_##P##_f(a, b); }                             \
+    EV float __fmaf_##R(float a, float b, float c) { return __nvvm_fma_##P##_f(a, b, c); }                 \
+    EV float __fdiv_##R(float a, float b) { return __nvvm_div_##P##_f(a, b); }                             \
+    EV float __frcp_##R(float a) { return __nvvm_rcp_##P##_f(a); }                                         \
+    EV float __fsqrt_##R(float a) { return __nvvm_sqrt_##P##_f(a); }                                       \
+    EV double __dadd_##R(double a, double b) { return __nvvm_add_##P##_d(a, b); }                          \
+    EV double __dsub_##R(double a, double b) { return __nvvm_add_##P##_d(a, -b); }                         \
+    EV double __dmul_##R(double a, double b) { return __nvvm_mul_##P##_d(a, b); }                          \
+    EV double __fma_##R(double a, double b, double c) { return __nvvm_fma_##P##_d(a, b, c); }              \
+    EV double __ddiv_##R(double a, double b) { return __nvvm_div_##P##_d(a, b); }                          \
+    EV double __drcp_##R(double a) { return __nvvm_rcp_##P##_d(a); }                                       \
+    EV double __dsqrt_##R(double a) { return __nvvm_sqrt_##P##_d(a); }                                     \
+    EV int __float2int_##R(float x) { return __nvvm_f2i_##P(x); }                                          \
+    EV unsigned int __float2uint_##R(float x) { return __nvvm_f2ui_##P(x); }                               \
+    EV long long __float2ll_##R(float x) { return __nvvm_f2ll_##P(x); }                                    \
+    EV unsigned long long __float2ull_##R(float x) { return __nvvm_f2ull_##P(x); }                         \
+    EV int __double2int_##R(double x) { return __nvvm_d2i_##P(x); }                                        \
+    EV unsigned int __double2uint_##R(double x) { return __nvvm_d2ui_##P(x); }                             \
+    EV long long __double2ll_##R(double x) { return __nvvm_d2ll_##P(x); }                                  \
+    EV unsigned long long __double2ull_##R(double x) { return __nvvm_d2ull_##P(x); }                       \
+    EV float __double2float_##R(double x) { return __nvvm_d2f_##P(x); }                                    \
+    EV float __int2float_##R(int x) { return __nvvm_i2f_##P(x); }                                          \
+    EV float __uint2float_##R(unsigned int x) { return __nvvm_ui2f_##P(x); }                               \
+    EV float __ll2float_##R(long long x) { return __nvvm_ll2f_##P(x); }                                    \
+    EV float __ull2float_##R(unsigned long long x) { return __nvvm_ull2f_##P(x); }                         \
+    EV double __ll2double_##R(long long x) { return __nvvm_ll2d_##P(x); }                                  \
+    EV double __ull2double_##R(unsigned long long x) { return __nvvm_ull2d_##P(x); }
+EV_ROUNDED(rn, rn)
+EV_ROUNDED(rz, rz)
+EV_ROUNDED(rd, rm)
+EV_ROUNDED(ru, rp)
+#undef EV_ROUNDED
 EV double __int2double_rn(int x) { return x; }
 EV double __uint2double_rn(unsigned int x) { return x; }
 EV float __frsqrt_rn(float x) { return __nvvm_d2f_rn(__nvvm_div_rn_d(1.0, __nvvm_sqrt_rn_d(x))); }

@@ -32,13 +32,8 @@ EV void __threadfence_system() { __nvvm_membar_sys(); }
 
 EV long long clock64() { return __nvvm_read_ptx_sreg_clock64(); }
 EV int clock() { return __nvvm_read_ptx_sreg_clock(); }
-EV unsigned long long __globaltimer() {
-    unsigned long long t;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
-    return t;
-}
 EV void __nanosleep(unsigned int ns) { asm volatile("nanosleep.u32 %0;" ::"r"(ns)); }
 EV void __trap() { asm volatile("trap;"); }
 EV void __brkpt() { asm volatile("brkpt;"); }
 EV void __prof_trigger(int) {}
-EV unsigned int __laneid() { return __nvvm_read_ptx_sreg_laneid(); }
+EV unsigned int __ev_laneid() { return __nvvm_read_ptx_sreg_laneid(); }

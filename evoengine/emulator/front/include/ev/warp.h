@@ -42,16 +42,22 @@ EV unsigned int __activemask() {
     return mask;
 }
 
-template <typename T> EV_STATIC unsigned int __match_any_sync(unsigned int mask, T x) {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "__match_any_sync: 4 or 8 bytes");
-    if constexpr (sizeof(T) == 4) return __nvvm_match_any_sync_i32(mask, __builtin_bit_cast(unsigned int, x));
-    else return __nvvm_match_any_sync_i64(mask, __builtin_bit_cast(unsigned long long, x));
-}
-template <typename T> EV_STATIC unsigned int __match_all_sync(unsigned int mask, T x, int* predicate) {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "__match_all_sync: 4 or 8 bytes");
-    if constexpr (sizeof(T) == 4) return __nvvm_match_all_sync_i32p(mask, __builtin_bit_cast(unsigned int, x), predicate);
-    else return __nvvm_match_all_sync_i64p(mask, __builtin_bit_cast(unsigned long long, x), predicate);
-}
+#define EV_MATCH(T, WORD, BITS)                                                                            \
+    EV unsigned int __match_any_sync(unsigned int mask, T x) {                                             \
+        return __nvvm_match_any_sync_##BITS(mask, __builtin_bit_cast(WORD, x));                            \
+    }                                                                                                      \
+    EV unsigned int __match_all_sync(unsigned int mask, T x, int* predicate) {                             \
+        return __nvvm_match_all_sync_##BITS##p(mask, __builtin_bit_cast(WORD, x), predicate);              \
+    }
+EV_MATCH(int, unsigned int, i32)
+EV_MATCH(unsigned int, unsigned int, i32)
+EV_MATCH(float, unsigned int, i32)
+EV_MATCH(long, unsigned long long, i64)
+EV_MATCH(unsigned long, unsigned long long, i64)
+EV_MATCH(long long, unsigned long long, i64)
+EV_MATCH(unsigned long long, unsigned long long, i64)
+EV_MATCH(double, unsigned long long, i64)
+#undef EV_MATCH
 
 #if __CUDA_ARCH__ >= 800
 #define EV_REDUCE(OP, T, BUILTIN) \
