@@ -29,7 +29,7 @@ def test_lock_satisfies_pyproject(lock: str) -> None:
     locked = pins(lock)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    for extra in ("cuda13", "test"):
+    for extra in ("cuda13", "emulator", "test"):
         wanted += project["project"]["optional-dependencies"][extra]
     unmet = [text for text in wanted if not _is_met(Requirement(text), locked)]
     assert unmet == []

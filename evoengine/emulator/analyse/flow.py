@@ -203,15 +203,34 @@ def _add_yields(flow: Flow) -> bool:
     for header in flow.loop_headers:
         body = _loop(flow, header)
         instructions = [item for number in body for item in flow.nodes[number].instructions]
-        if any(suspends(item) for item in instructions) or not any(_spins(item) for item in instructions):
+        if any(suspends(item) for item in instructions) or not _waits_for_others(flow, body, instructions):
             continue
         flow.nodes[header].instructions.insert(0, Instruction("yield", (), (), None, instructions[0].line, "yield"))
         changed = True
     return changed
 
 
-def _spins(instruction: Instruction) -> bool:
-    return instruction.op in ("atom", "nanosleep") or (instruction.op == "ld" and bool(SPINS & set(instruction.modifiers)))
+def _waits_for_others(flow: Flow, body: set[int], instructions: list[Instruction]) -> bool:
+    """Whether the end of a loop depends on what others write to memory: on a volatile load or the result of an atomic operation."""
+    depends = {name for item in instructions if _hears(item) for name in written(item)}
+    grown = True
+    while grown and depends:
+        before = len(depends)
+        depends.update(name for item in instructions if depends & set(read(item)) for name in written(item))
+        grown = len(depends) > before
+    leaving = [item for number in body for item in flow.nodes[number].instructions if item.guard and _leaves(flow, number, body, item)]
+    return any(item.guard and item.guard.register.name in depends for item in leaving)
+
+
+def _leaves(flow: Flow, number: int, body: set[int], instruction: Instruction) -> bool:
+    """Whether a guarded instruction may end the loop."""
+    if instruction.op == "bra":
+        return any(after not in body for after in flow.nodes[number].successors)
+    return instruction.op in ("exit", "ret")
+
+
+def _hears(instruction: Instruction) -> bool:
+    return instruction.op == "atom" or (instruction.op == "ld" and bool(SPINS & set(instruction.modifiers)))
 
 
 def _loop(flow: Flow, header: int) -> set[int]:

@@ -192,7 +192,7 @@ class _Analysis:
             return VARYING
         sources = [self.operand(found, item) for item in instruction.operands[1:]]
         if op in COLLECTIVE:
-            return sources[-1]
+            return UNIFORM if sources[-1] is UNIFORM else VARYING
         if op == "shfl":
             return UNIFORM if self._is_broadcast(instruction, sources) else VARYING
         if all(shape is UNIFORM for shape in sources) and all(

@@ -96,7 +96,7 @@ void ev_check_fence(Checker *c, ev_u32 warp, ev_u32 mask) {
 
 void ev_check_divergent_barrier(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 live, ev_u32 site) {
     ev_u32 missing = live & ~mask;
-    if (!missing)
+    if (!mask || !missing) /* nobody is there, or everybody */
         return;
     report(c, (Finding){.kind = EV_DIVERGENT_BARRIER, .space = EV_SHARED, .buffer = -1, .thread = (ev_i32)(warp * 32 + lowest(mask | 1u << 31)),
                         .site = (ev_i32)site, .other_thread = (ev_i32)(warp * 32 + lowest(missing)), .other_site = -1,

@@ -1,6 +1,6 @@
 """Which names are CUDA's: a source that uses one that our headers have not is not wrong, we are.
 
-From the CUDA C++ Programming Guide, the CUDA Math API reference and the PTX ISA of CUDA 12.
+By the interface that the CUDA C++ Programming Guide and the CUDA Math API reference describe for CUDA 12; not exhaustive.
 """
 
 from __future__ import annotations

@@ -19,10 +19,8 @@ _KERNEL = re.compile(
     r"__global__\s+(?:(?:__\w+(?:\((?:[^()]|\([^()]*\))*\))?|void|static|inline|extern\s+\"C\")\s+)*\s*([A-Za-z_]\w*)\s*\("
 )
 _SUMMARY = re.compile(r"^\d+ (?:error|warning)s?\b.* generated.*\n?", re.MULTILINE)
-_OF_HEADERS = re.compile(
-    rf"^(?:(?:{overlay.INCLUDE}/|<scratch space>|<built-in>).*: note: .*|In file included from (?:{overlay.INCLUDE}/|{overlay.SOURCE}|<built-in>).*)\n?",
-    re.MULTILINE,
-)
+_OUTSIDE = rf"(?:{overlay.INCLUDE}/|{overlay.SOURCE}|<scratch space>|<built-in>)"
+_OF_HEADERS = re.compile(rf"^(?:{_OUTSIDE}.*: note: .*|In file included from {_OUTSIDE}.*)\n?", re.MULTILINE)
 
 
 def failure(log: str, name: str, source: str, kernels: Sequence[str], ours: Callable[[], Collection[str]]) -> CompileFailed:

@@ -408,18 +408,26 @@ class _Kernel:
         """Lanes wait here; others of the warp may go on."""
         falls = self._falls(number)
         mask = self.cx.mask_bits
-        if self.cx.checked and instruction.op != "yield":
-            self._check_divergence(instruction)
         self._arrive(instruction, mask)
         before = self.ir.get(f"load i32, ptr %parked{falls}")
         self.ir.do(f"store i32 {self.ir.get(f'or i32 {before}, {mask}')}, ptr %parked{falls}")
 
-    def _check_divergence(self, instruction: Instruction) -> None:
-        """Tells the checker which of the warp's living lanes came to a barrier."""
+    def _yields(self, number: int) -> bool:
+        """Whether lanes wait at the end of a block for others to run; they may still come to a barrier."""
+        last = self.flow.nodes[number].last
+        return last is not None and last.op == "yield"
+
+    def _check_divergence(self, region: Region) -> None:
+        """Tells the checker which lanes wait at each barrier of a region, out of those that have not ended, once none can go on."""
+        barriers = [number for number in region.blocks if self._suspends(number)]
         live = self.ir.get("load i32, ptr %live.slot")
-        site = str(self.cx.site(instruction))
-        arguments = (("i32", "%warp_index"), ("i32", self.cx.mask_bits), ("i32", live), ("i32", site))
-        self.ir.call("void", "ev_check_divergent_barrier", ("ptr", "%checker"), *arguments)
+        for number in barriers:
+            last = self.flow.nodes[number].last
+            assert last is not None
+            parked = self.ir.get(f"load i32, ptr %parked{self._falls(number)}")
+            site = str(self.cx.site(last))
+            arguments = (("i32", "%warp_index"), ("i32", parked), ("i32", live), ("i32", site))
+            self.ir.call("void", "ev_check_divergent_barrier", ("ptr", "%checker"), *arguments)
 
     def _wait_if_parked(self, index: int, region: Region) -> None:
         ir = self.ir
@@ -429,6 +437,8 @@ class _Kernel:
         some, wait, on = ir.get(f"icmp ne i32 {all_}, 0"), ir.label(), ir.label()
         ir.do(f"br i1 {some}, label %{wait}, label %{on}")
         ir.place(wait)
+        if self.cx.checked and not any(self._yields(number) for number in region.blocks):
+            self._check_divergence(region)
         alive = set[str]().union(*(self.flow.nodes[number].live_in for number in region.blocks))
         if region.join < self.flow.exit:
             alive |= self.flow.nodes[region.join].live_in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 
@@ -26,12 +27,20 @@ class Printer:
         return "".join(self._parts)
 
     def print(self, mask: int, formats: int, arguments: int, kind: int) -> None:
-        """One vprintf of a warp (kind 0): addresses of 32 formats and 32 argument buffers; kind 1 is a failed assertion's text."""
+        """One vprintf of a warp (kind 0): addresses of 32 formats and 32 argument buffers; kind 1 is a failed assertion's text.
+
+        How many arguments a lane's format took replaces the address of its buffer: CUDA's printf gives that, and -1 where
+        nothing more can be printed.
+        """
         for lane in range(32):
-            if not mask >> lane & 1 or self._left <= 0:
+            if not mask >> lane & 1:
                 continue
-            format_, buffer = (self._word(table + 8 * lane) for table in (formats, arguments))
-            self._add(self._formatted(self._string(format_), buffer))
+            place = arguments + 8 * lane
+            text, buffer, count = self._string(self._word(formats + 8 * lane)), self._word(place), -1
+            if self._left > 0:
+                text, count = self._formatted(text, buffer) if kind == 0 else (f"assertion `{text}` failed\n", 0)
+                self._add(text)
+            ctypes.c_int64.from_address(place).value = count
 
     def _add(self, text: str) -> None:
         self._parts.append(text[: self._left])
@@ -39,8 +48,6 @@ class Printer:
 
     @staticmethod
     def _word(address: int) -> int:
-        import ctypes
-
         return int(ctypes.c_uint64.from_address(address).value)
 
     def _inside(self, address: int, size: int) -> bool:
@@ -56,16 +63,18 @@ class Printer:
             found.append(byte)
         return found.decode(errors="replace")
 
-    def _formatted(self, format_: str, buffer: int) -> str:
-        place = 0
+    def _formatted(self, format_: str, buffer: int) -> tuple[str, int]:
+        """The text, and how many arguments are in it."""
+        place = count = 0
 
         def take(size: int) -> bytes:
-            nonlocal place
+            nonlocal place, count
+            count += 1
             place = -(-place // size) * size
             start, place = buffer + place, place + size
             return self._memory.view(start, size).tobytes() if self._inside(start, size) else bytes(size)
 
-        return _CONVERSION.sub(lambda match: self._converted(match, take), format_)
+        return _CONVERSION.sub(lambda match: self._converted(match, take), format_), count
 
     def _converted(self, match: re.Match[str], take) -> str:  # type: ignore[no-untyped-def]  # Callable[[int], bytes]
         kind = match["kind"]

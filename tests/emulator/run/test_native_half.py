@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 from fractions import Fraction
 
@@ -50,7 +51,7 @@ def encode(value: Fraction, form: str, mode: str, negative: bool, finite: bool =
     half = rest * 2
     up = half > place or (half == place and whole % 2 == 1)
     if mode != "rn":
-        up = rest > 0 and (mode == "rp" and not negative or mode == "rm" and negative)
+        up = rest > 0 and ((mode == "rp" and not negative) or (mode == "rm" and negative))
     whole += up
     bits = int(whole) if exponent <= 1 - bias else int(whole) + (exponent + bias - 1) * (1 << digits)
     if size == 0:
@@ -205,7 +206,7 @@ def test_tf32_keeps_ten_bits(runtime: Runtime) -> None:
 @pytest.mark.parametrize("form", ["e4m3", "e5m2"])
 def test_fp8_is_rounded_to_even_and_saturates(runtime: Runtime, form: str) -> None:
     ends = [float(v) for v in map(lambda b: decode(b, form), range(128)) if not isinstance(v, float)]
-    points = sorted(set(ends) | {(a + b) / 2 for a, b in zip(ends, ends[1:], strict=False)} | {1e6, 448.0, 464.0, 465.0, 57344.0, 61440.0, 1e-9})
+    points = sorted(set(ends) | {(a + b) / 2 for a, b in itertools.pairwise(ends)} | {1e6, 448.0, 464.0, 465.0, 57344.0, 61440.0, 1e-9})
     x = np.array(points, np.float32)
     x = np.concatenate([x, np.nextafter(x, np.float32(np.inf)), np.nextafter(x, np.float32(0))])
     x = np.concatenate([x, -x])
@@ -225,11 +226,16 @@ def test_fp8_and_f16_convert_both_ways(runtime: Runtime, form: str) -> None:
     finite = np.isfinite(exact)
     assert np.array_equal(back[finite], codes[finite]) and set(back[np.isnan(exact)].tolist()) == {0x7F}
     assert back[np.isinf(exact)].tolist() == ([] if form == "e4m3" else [0x7B, 0xFB])
-    relu = runtime.lanes(f"ev_cvt_rn_satfinite_relu_{form}x2_f32", np.uint16, np.array([-3.0, 2.0], np.float32), np.array([np.nan, -0.0], np.float32))
+    relu = runtime.lanes(
+        f"ev_cvt_rn_satfinite_relu_{form}x2_f32", np.uint16, np.array([-3.0, 2.0], np.float32), np.array([np.nan, -0.0], np.float32)
+    )
     assert (relu >> 8).tolist()[0] == 0 and (relu & 0xFF).tolist() == [0x7F, 0]
 
 
-BOUNDS = {kind: (np.iinfo(kind).min, np.iinfo(kind).max) for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)}
+BOUNDS = {
+    kind: (np.iinfo(kind).min, np.iinfo(kind).max)
+    for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
+}
 ROUNDINGS = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
 
 

@@ -18,7 +18,7 @@
 #define EV_CONTRACT
 #define EV_NATIVE_FUNCTIONS 1
 #else
-// CUDA's headers spell a sum as fma(a, 1, b) here, which nothing fuses further.
+// Before sm_90 PTX has no bf16 sum: it is fma(a, 1, b), which nothing fuses further.
 #define EV_CONTRACT _Pragma("clang fp contract(off)")
 #define EV_NATIVE_FUNCTIONS 0
 #endif

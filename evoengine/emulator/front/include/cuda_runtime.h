@@ -1,5 +1,5 @@
 // The CUDA C++ interface for the emulator; included before every source, as nvcc does it.
-// Written from the CUDA C++ Programming Guide, the CUDA Math API reference and the PTX ISA.
+// The interface is the one that the CUDA C++ Programming Guide, the CUDA Math API reference and the PTX ISA describe; the code is ours.
 #pragma once
 #include <ev/qualifiers.h>
 #include <ev/types.h>

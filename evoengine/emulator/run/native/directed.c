@@ -40,9 +40,17 @@ EV_INLINE void leave(Saved saved) {
 #error "directed.c: the rounding mode of this host is not known"
 #endif
 
-#define DIRECTED(name, MODE, to, signature, expression)                                                           \
+/* u64 to double. The usual code is a difference, which is -0 for 0 when rounding down. Behind an asm, as LLVM else sees that the
+   halves are not negative and takes that code again. */
+EV_INLINE double by_halves(uint64_t x) {
+    int64_t high = (int64_t)(x >> 32), low = (int64_t)(x & 0xffffffffu);
+    __asm__("" : "+r"(high), "+r"(low));
+    return (double)high * 0x1p32 + (double)low;
+}
+
+#define DIRECTED(name, MODE, to, signature, expression)                                                                                 \
     void ev_##name signature {                                                                                                          \
-        Saved saved = enter(MODE);                                                                                              \
+        Saved saved = enter(MODE);                                                                                                      \
         for (int i = 0; i < LANES; ++i) {                                                                                               \
             to result = (to)(expression);                                                                                               \
             __asm__ volatile("" : "+m"(result) : : "memory");                                                                           \
@@ -51,28 +59,24 @@ EV_INLINE void leave(Saved saved) {
         leave(saved);                                                                                                                   \
     }
 #define FLOATING(mode, MODE, type, suffix)                                                                                              \
-    DIRECTED(add_##mode##_##suffix, MODE, type, (const type *x, const type *y, type *out), x[i] + y[i])                   \
-    DIRECTED(sub_##mode##_##suffix, MODE, type, (const type *x, const type *y, type *out), x[i] - y[i])                   \
-    DIRECTED(mul_##mode##_##suffix, MODE, type, (const type *x, const type *y, type *out), x[i] * y[i])                   \
-    DIRECTED(div_##mode##_##suffix, MODE, type, (const type *x, const type *y, type *out), x[i] / y[i])                   \
-    DIRECTED(sqrt_##mode##_##suffix, MODE, type, (const type *x, type *out), __builtin_elementwise_sqrt(x[i]))            \
-    DIRECTED(rcp_##mode##_##suffix, MODE, type, (const type *x, type *out), (type)1 / x[i])                               \
-    DIRECTED(fma_##mode##_##suffix, MODE, type, (const type *x, const type *y, const type *z, type *out),                 \
+    DIRECTED(add_##mode##_##suffix, MODE, type, (const type *x, const type *y, type *out), x[i] + y[i])                                 \
+    DIRECTED(sub_##mode##_##suffix, MODE, type, (const type *x, const type *y, type *out), x[i] - y[i])                                 \
+    DIRECTED(mul_##mode##_##suffix, MODE, type, (const type *x, const type *y, type *out), x[i] * y[i])                                 \
+    DIRECTED(div_##mode##_##suffix, MODE, type, (const type *x, const type *y, type *out), x[i] / y[i])                                 \
+    DIRECTED(sqrt_##mode##_##suffix, MODE, type, (const type *x, type *out), __builtin_elementwise_sqrt(x[i]))                          \
+    DIRECTED(rcp_##mode##_##suffix, MODE, type, (const type *x, type *out), (type)1 / x[i])                                             \
+    DIRECTED(fma_##mode##_##suffix, MODE, type, (const type *x, const type *y, const type *z, type *out),                               \
              __builtin_elementwise_fma(x[i], y[i], z[i]))
-/* A zero is told apart: some hosts convert u64 by a difference that is -0 when rounding down. */
-#define CONVERTING(mode, MODE, from, source, to, target)                                                                                \
-    DIRECTED(cvt_##mode##_##target##_##source, MODE, to, (const from *x, to *out), x[i] == 0 ? zero_##source(x[i]) : (to)x[i])
-#define zero_s64(x) 0
-#define zero_u64(x) 0
-#define zero_f64(x) (float)(x) /* keeps its sign */
+#define CONVERTING(mode, MODE, from, source, to, target, expression)                                                                    \
+    DIRECTED(cvt_##mode##_##target##_##source, MODE, to, (const from *x, to *out), expression)
 #define MODES(mode, MODE)                                                                                                               \
     FLOATING(mode, MODE, float, f32)                                                                                                    \
     FLOATING(mode, MODE, double, f64)                                                                                                   \
-    CONVERTING(mode, MODE, double, f64, float, f32)                                                                                     \
-    CONVERTING(mode, MODE, int64_t, s64, float, f32)                                                                                    \
-    CONVERTING(mode, MODE, uint64_t, u64, float, f32)                                                                                   \
-    CONVERTING(mode, MODE, int64_t, s64, double, f64)                                                                                   \
-    CONVERTING(mode, MODE, uint64_t, u64, double, f64)
+    CONVERTING(mode, MODE, double, f64, float, f32, x[i])                                                                               \
+    CONVERTING(mode, MODE, int64_t, s64, float, f32, x[i])                                                                              \
+    CONVERTING(mode, MODE, uint64_t, u64, float, f32, x[i])                                                                             \
+    CONVERTING(mode, MODE, int64_t, s64, double, f64, x[i])                                                                             \
+    CONVERTING(mode, MODE, uint64_t, u64, double, f64, by_halves(x[i]))
 MODES(rz, RZ)
 MODES(rm, RM)
 MODES(rp, RP)

@@ -4,6 +4,7 @@
 void *memset(void *, int, u64);
 void ev_check_block(Checker *, u64);
 void ev_check_barrier(Checker *, u32, u32, u32);
+void ev_check_exit(Checker *, u32);
 
 /* How running blocks ends; as in run/abi.py. */
 enum { FINISHED = 0, FAULT_TRAP = 2, FAULT_FUEL = 3, FAULT_DEADLOCK = 4 };
@@ -51,11 +52,16 @@ static void release(u8 *warps, const Launch *launch, Block *block, u32 id, u32 v
     if (block->checker) ev_check_barrier(block->checker, id, met[0], met[1]);
 }
 
-/* Lets through what waits at complete barriers; whether there was any. */
-static int release_complete(u8 *warps, const Launch *launch, Block *block) {
-    u32 waited = 0, any = 0;
-    for (u32 index = 0; index < launch->warps; index++)
-        for (u32 id = 0; id < BARRIERS; id++) waited |= (u32)(warp_at(warps, launch, index)->arrived[id] != 0) << id;
+/* The barriers at which lanes of a warp wait. */
+static u32 barriers_of(const Warp *warp) {
+    u32 found = 0;
+    for (u32 id = 0; id < BARRIERS; id++) found |= (u32)(warp->arrived[id] != 0) << id;
+    return found;
+}
+
+/* Lets through what waits at those of the barriers `waited` that are complete; whether there was any. */
+static int release_complete(u8 *warps, const Launch *launch, Block *block, u32 waited) {
+    u32 any = 0;
     for (; waited; waited &= waited - 1) {
         u32 id = __builtin_ctz(waited), votes, voters;
         if (!is_complete(warps, launch, id, &votes, &voters)) continue;
@@ -77,13 +83,25 @@ static int run_round(u8 *warps, const Launch *launch, Block *block, u32 *running
         int end = launch->run(warp, block);
         warp->released = warp->yielded;
         warp->yielded = 0;
-        if (end == DONE) warp->live = 0;
+        if (end == DONE) {
+            warp->live = 0;
+            if (block->checker) ev_check_exit(block->checker, index);
+        }
         if (end == TRAPPED || end == NO_FUEL) {
             block->fault_warp = index;
             return end;
         }
+        /* At a barrier for a number of threads the first that make the number go on; later ones are the next round's. */
+        for (u32 id = 0; id < BARRIERS; id++)
+            if (warp->arrived[id] && warp->expected[id]) release_complete(warps, launch, block, 1u << id);
     }
     return 0;
+}
+
+static u32 barriers_waited_at(u8 *warps, const Launch *launch) {
+    u32 found = 0;
+    for (u32 index = 0; index < launch->warps; index++) found |= barriers_of(warp_at(warps, launch, index));
+    return found;
 }
 
 static int run_block(u8 *warps, const Launch *launch, Block *block) {
@@ -93,7 +111,7 @@ static int run_block(u8 *warps, const Launch *launch, Block *block) {
         int fault = run_round(warps, launch, block, &running, &moved);
         if (fault) return fault;
         if (!running) return FINISHED;
-        if (!release_complete(warps, launch, block) && !moved) return FAULT_DEADLOCK;
+        if (!release_complete(warps, launch, block, barriers_waited_at(warps, launch)) && !moved) return FAULT_DEADLOCK;
     }
 }
 

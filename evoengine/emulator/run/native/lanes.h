@@ -44,7 +44,7 @@ EV_UNARY(uint16_t, ev_tanh_approx_bf16)
 EV_UNARY(uint32_t, ev_tanh_approx_bf16x2)
 
 /* ---- matrix.c: mma.sync, 9.7.14.5. Registers of a fragment one after another: a[registers][32] and so on. ------------
-   Products and sums in float by fma, k ascending; f16 accumulators are rounded once, at the end. */
+   Products and sums in float by fma, k ascending; f16 accumulators are rounded once, at the end. d may be c, not a or b. */
 
 #define EV_MMA(name, accumulator) void name(const uint32_t *a, const uint32_t *b, const accumulator *c, accumulator *d);
 #define EV_MMA_FP8(shape, to, accumulator)                                                                                      \

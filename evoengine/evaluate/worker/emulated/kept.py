@@ -8,9 +8,11 @@ Candidates cannot reach them: on the emulator their code sees nothing but its ow
 
 from __future__ import annotations
 
+import tempfile
+import zlib
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy
 import torch
@@ -30,7 +32,7 @@ LIMIT_BYTES = 4 * 1024**3  # on disk, over all tasks; those of the largest packa
 class _Entry(Frozen):
     """What stands beside the arrays of one answer."""
 
-    outputs: tuple[str, ...]
+    outputs: dict[str, int]  # the checksum of each array
     trusted: dict[str, Errors]
     gates: dict[str, Gate]
 
@@ -41,6 +43,7 @@ class KeptAnswers:
     def __init__(self, folder: Path, task: Task, task_path: Path) -> None:
         self.folder = folder
         self._meaning = _meaning(task, task_path)
+        self._sound: set[str] = set()  # whose checksums this process has seen to be right
 
     def __call__(self, key: Key, make: Callable[[], Answer]) -> Answer:
         """The answer of `key`, made where it is not kept."""
@@ -67,14 +70,22 @@ class KeptAnswers:
             arrays = {output: numpy.load(self._array(name, output), mmap_mode="c", allow_pickle=False) for output in entry.outputs}
         except (OSError, ValueError, ValidationError):
             return None
+        if name not in self._sound:
+            if any(_checksum(array) != entry.outputs[output] for output, array in arrays.items()):
+                return None
+            self._sound.add(name)
         return Answer({output: torch.from_numpy(array) for output, array in arrays.items()}, entry.trusted, entry.gates)
 
     def _write(self, name: str, answer: Answer) -> None:
-        for output, value in answer.reference.items():
-            data = BytesIO()
-            numpy.save(data, value.numpy(), allow_pickle=False)
-            atomic.write_bytes(self._array(name, output), data.getvalue())
-        entry = _Entry(outputs=tuple(answer.reference), trusted=answer.trusted, gates=answer.gates)
+        """Whole or not at all for other processes; the machine's own end may leave rubbish, which the checksum tells."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        arrays = {output: value.numpy() for output, value in answer.reference.items()}
+        for output, array in arrays.items():
+            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
+                numpy.save(file, array, allow_pickle=False)
+            Path(file.name).replace(self._array(name, output))
+        checksums = {output: _checksum(array) for output, array in arrays.items()}
+        entry = _Entry(outputs=checksums, trusted=answer.trusted, gates=answer.gates)
         atomic.write_text(self.folder / f"{name}.json", entry.model_dump_json())  # last: whoever finds it finds the arrays
 
     def _forget_the_oldest(self) -> None:
@@ -89,6 +100,10 @@ class KeptAnswers:
 
     def _array(self, name: str, output: str) -> Path:
         return self.folder / f"{name}.{output}.npy"
+
+
+def _checksum(array: numpy.ndarray[Any, Any]) -> int:
+    return zlib.crc32(numpy.ascontiguousarray(array).data)
 
 
 def _meaning(task: Task, task_path: Path) -> str:
