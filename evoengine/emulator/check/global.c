@@ -144,7 +144,8 @@ static ev_u32 examine(const Visit *v, const Page *page, ev_u32 g, ev_u32 known) 
     }
     for (ev_u32 b = 0; writes && b < 2; b++) {
         ev_u64 read = b ? page->read_b[g] : page->read_a[g];
-        if (!read || is_before(c, v->warp, v->lane, read) || (strong && number_of(read) != c->number))
+        /* Who reads plainly and then swaps atomically in a loop (CUDA C++ Programming Guide, atomicCAS) expects others to come between. */
+        if (!read || strong || is_before(c, v->warp, v->lane, read))
             continue;
         if (!((known | found) & 1u << EV_WRITE_AFTER_READ))
             report_global(v, EV_WRITE_AFTER_READ, address, read, (ev_i32)(b ? page->b_sites : page->a_sites)[g]);

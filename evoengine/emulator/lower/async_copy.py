@@ -95,9 +95,7 @@ def _commit(cx: Context) -> None:
 
 def _wait(cx: Context, pending: int) -> None:
     if cx.checked:
-        cx.ir.call(
-            "void", "ev_check_async_wait", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits), ("i32", str(pending))
-        )
+        cx.ir.call("void", "ev_check_async_wait", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits), ("i32", str(pending)))
 
 
 HANDLERS = {"cp": copy}

@@ -21,7 +21,7 @@ from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Integer, Oper
 
 # Where a, b, c and d of a product lie in the scratch: 8 registers of 32 lanes at most, or 4 of f64.
 FRAGMENT_BYTES = 1024
-MAX_STRIDE = 1 << 30  # elements; 32 lines of 4 bytes then take 2^37 bytes, half of the reservation
+MAX_LINES, MAX_ELEMENT_BYTES = 32, 4  # of a tile
 LINE_PIECE_BYTES = 16  # how the checker is told of a tile: what one lane touches at once
 ROW_BYTES = 16  # of an 8 x 8 matrix of b16
 
@@ -147,7 +147,9 @@ def _wmma_mixed(cx: Context, shape: str, sources: list[list[str]], *, narrow_res
     out = cx.rows(3 * FRAGMENT_BYTES, 32, ())
     cx.ir.call("void", f"ev_wmma_mma_{shape}_f32_f16", *(("ptr", pointer) for pointer in [*pointers, out]))
     wide = cx.from_rows(out, 32, 8)
-    pairs = [cx.call_lanes("ev_cvt_rn_f16x2_f32", [(32, high), (32, low)], [32])[0] for low, high in zip(wide[::2], wide[1::2], strict=True)]
+    pairs = [
+        cx.call_lanes("ev_cvt_rn_f16x2_f32", [(32, high), (32, low)], [32])[0] for low, high in zip(wide[::2], wide[1::2], strict=True)
+    ]
     _write(cx, [Value(VARYING, pair, 32) for pair in pairs])
 
 
@@ -182,7 +184,8 @@ def _tile(cx: Context, which: str, type_: str, address: Operand, stride: tuple[O
     lines, across = _extent(_shape(cx), which, instruction.has("row"))
     size = TYPE_BITS[type_] // 8
     given = _one(cx, cx.read(stride[0] if stride else Integer(across), 32))
-    elements = ir.intrinsic("umin", "i64", ir.get(f"zext i32 {given} to i64"), str(MAX_STRIDE))
+    most = (1 << cx.layout.arena_bits) // (2 * MAX_LINES * MAX_ELEMENT_BYTES)
+    elements = ir.intrinsic("umin", "i64", ir.get(f"zext i32 {given} to i64"), str(most))
     pitch = ir.get(f"mul i64 {elements}, {size}")
     place = locate(cx, address, space_of(instruction))
     begin = confine(cx, Value(UNIFORM, _one(cx, place.value), 64)).text

@@ -13,10 +13,10 @@
 #include "tile.h"
 
 typedef uint8_t u8x16 __attribute__((ext_vector_type(16), aligned(1)));
-typedef uint16_t u16x8 __attribute__((ext_vector_type(8), aligned(2)));
-typedef uint32_t u32x4 __attribute__((ext_vector_type(4)));
-typedef uint32_t u32x8 __attribute__((ext_vector_type(8)));
-typedef float f32x64 __attribute__((ext_vector_type(64), aligned(64)));
+typedef uint32_t any32 __attribute__((aligned(1)));
+typedef uint32_t u32x8 __attribute__((ext_vector_type(8), aligned(1)));
+typedef uint32_t u32x64 __attribute__((ext_vector_type(64), aligned(64)));
+typedef uint16_t u16x64 __attribute__((ext_vector_type(64), aligned(64)));
 
 /* One register: 8 rows of 16 bytes that lie `pitch` bytes apart; four lanes a row. */
 EV_INLINE void load_block(const uint8_t *rows, int64_t pitch, uint32_t *out) {
@@ -25,13 +25,43 @@ EV_INLINE void load_block(const uint8_t *rows, int64_t pitch, uint32_t *out) {
         *(u8x16 *)(out + 4 * g) = *(const u8x16 *)(rows + g * pitch);
 }
 
+/* Where an 8 x 8 matrix in rows of memory has what lanes want: as 16-bit elements transposed, as accumulators of even and odd
+   columns, of the matrix and of its transpose; and back. Lane 4g + t is row g, columns 2t and 2t + 1. */
+#define TURNED_16                                                                                                                       \
+    0, 8, 16, 24, 32, 40, 48, 56, 1, 9, 17, 25, 33, 41, 49, 57, 2, 10, 18, 26, 34, 42, 50, 58, 3, 11, 19, 27, 35, 43, 51, 59, 4,        \
+    12, 20, 28, 36, 44, 52, 60, 5, 13, 21, 29, 37, 45, 53, 61, 6, 14, 22, 30, 38, 46, 54, 62, 7, 15, 23, 31, 39, 47, 55, 63
+#define EVEN                                                                                                                            \
+    0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62
+#define ODD                                                                                                                             \
+    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63
+#define TURNED_EVEN                                                                                                                     \
+    0, 16, 32, 48, 1, 17, 33, 49, 2, 18, 34, 50, 3, 19, 35, 51, 4, 20, 36, 52, 5, 21, 37, 53, 6, 22, 38, 54, 7, 23, 39, 55
+#define TURNED_ODD                                                                                                                      \
+    8, 24, 40, 56, 9, 25, 41, 57, 10, 26, 42, 58, 11, 27, 43, 59, 12, 28, 44, 60, 13, 29, 45, 61, 14, 30, 46, 62, 15, 31, 47, 63
+#define JOINED                                                                                                                          \
+    0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 16, 48,       \
+    17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63
+#define TURNED_JOINED                                                                                                                   \
+    0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 1, 5, 9, 13, 17, 21, 25, 29, 33, 37, 41, 45, 49, 53, 57, 61, 2,        \
+    6, 10, 14, 18, 22, 26, 30, 34, 38, 42, 46, 50, 54, 58, 62, 3, 7, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47, 51, 55, 59, 63
+
+EV_INLINE void turn_16(uint32_t *block) {
+    u16x64 elements = LOAD(u16x64, block);
+    STORE(u16x64, block, __builtin_shufflevector(elements, elements, TURNED_16));
+}
+
 /* The same block where k runs along the pitch: lane 4g + t holds elements P t .. of line k, place g. */
 EV_INLINE void load_turned_block(const uint8_t *lines, int64_t pitch, int bytes, uint32_t *out) {
+    if (bytes == 2) {
+        load_block(lines, pitch, out);
+        turn_16(out);
+        return;
+    }
     for (int lane = 0; lane < LANES; ++lane) {
         uint32_t value = 0;
         for (int p = 0; p < 4 / bytes; ++p) {
             const uint8_t *line = lines + (lane % 4 * (4 / bytes) + p) * pitch;
-            uint32_t part = bytes == 1 ? line[lane / 4] : bytes == 2 ? ((const uint16_t *)line)[lane / 4] : ((const uint32_t *)line)[lane / 4];
+            uint32_t part = bytes == 1 ? line[lane / 4] : ((const any32 *)line)[lane / 4];
             value |= part << (8 * bytes * p % 32);
         }
         out[lane] = value;
@@ -88,11 +118,15 @@ EV_INLINE void load_accumulator(const uint32_t *p, int64_t stride, int turned, i
     for (int j = 0; j < 4; ++j) {
         int row, column;
         place(tall, j, &row, &column);
-        for (int lane = 0; lane < LANES; ++lane)
-            for (int odd = 0; odd < 2; ++odd) {
-                int64_t r = 8 * row + lane / 4, c = 8 * column + lane % 4 * 2 + odd;
-                out[(2 * j + odd) * LANES + lane] = p[turned ? c * stride + r : r * stride + c];
-            }
+        const uint32_t *first = p + 8 * (turned ? column * stride + row : row * stride + column);
+        u32x8 lines[8] __attribute__((aligned(64)));
+        for (int i = 0; i < 8; ++i)
+            lines[i] = *(const u32x8 *)(first + i * stride);
+        u32x64 tile = LOAD(u32x64, lines);
+        u32x32 even = __builtin_shufflevector(tile, tile, EVEN), odd = __builtin_shufflevector(tile, tile, ODD);
+        u32x32 turned_even = __builtin_shufflevector(tile, tile, TURNED_EVEN), turned_odd = __builtin_shufflevector(tile, tile, TURNED_ODD);
+        STORE(u32x32, out + 2 * j * LANES, turned ? turned_even : even);
+        STORE(u32x32, out + (2 * j + 1) * LANES, turned ? turned_odd : odd);
     }
 }
 
@@ -100,11 +134,15 @@ EV_INLINE void store_accumulator(uint32_t *p, int64_t stride, int turned, int ta
     for (int j = 0; j < 4; ++j) {
         int row, column;
         place(tall, j, &row, &column);
-        for (int lane = 0; lane < LANES; ++lane)
-            for (int odd = 0; odd < 2; ++odd) {
-                int64_t r = 8 * row + lane / 4, c = 8 * column + lane % 4 * 2 + odd;
-                p[turned ? c * stride + r : r * stride + c] = in[(2 * j + odd) * LANES + lane];
-            }
+        uint32_t *first = p + 8 * (turned ? column * stride + row : row * stride + column);
+        u32x32 even = LOAD(u32x32, in + 2 * j * LANES), odd = LOAD(u32x32, in + (2 * j + 1) * LANES);
+        u32x8 lines[8] __attribute__((aligned(64)));
+        if (turned)
+            STORE(u32x64, lines, __builtin_shufflevector(even, odd, TURNED_JOINED));
+        else
+            STORE(u32x64, lines, __builtin_shufflevector(even, odd, JOINED));
+        for (int i = 0; i < 8; ++i)
+            *(u32x8 *)(first + i * stride) = lines[i];
     }
 }
 
@@ -125,11 +163,13 @@ EV_INLINE void store_accumulator_f16(uint16_t *p, int64_t stride, int turned, in
     for (int j = 0; j < 4; ++j) {
         int row, column;
         place(tall, j, &row, &column);
-        for (int lane = 0; lane < LANES; ++lane)
-            for (int odd = 0; odd < 2; ++odd) {
-                int64_t r = 8 * row + lane / 4, c = 8 * column + lane % 4 * 2 + odd;
-                p[turned ? c * stride + r : r * stride + c] = (uint16_t)(in[j * LANES + lane] >> (16 * odd));
-            }
+        uint16_t *first = p + 8 * (turned ? column * stride + row : row * stride + column);
+        uint32_t block[LANES] __attribute__((aligned(64)));
+        STORE(u32x32, block, LOAD(u32x32, in + j * LANES));
+        if (turned)
+            turn_16(block);
+        for (int i = 0; i < 8; ++i)
+            *(u8x16 *)(first + i * stride) = *(const u8x16 *)(block + 4 * i);
     }
 }
 
@@ -177,20 +217,19 @@ void ev_ldmatrix(const uint64_t *rows, uint32_t count, uint32_t trans, uint32_t 
     for (uint32_t j = 0; j < count; ++j)
         for (int g = 0; g < 8; ++g)
             *(u8x16 *)(block[j] + 4 * g) = *(const u8x16 *)rows[8 * j + g];
-    for (uint32_t j = 0; j < count; ++j)
+    for (uint32_t j = 0; j < count; ++j) {
         if (trans)
-            load_turned_block((const uint8_t *)block[j], 16, 2, out + j * LANES);
-        else
-            STORE(u32x32, out + j * LANES, LOAD(u32x32, block[j]));
+            turn_16(block[j]);
+        STORE(u32x32, out + j * LANES, LOAD(u32x32, block[j]));
+    }
 }
 
 void ev_stmatrix(const uint64_t *rows, uint32_t count, uint32_t trans, const uint32_t *in) {
     for (uint32_t j = 0; j < count; ++j) {
         uint32_t block[LANES] __attribute__((aligned(64)));
+        STORE(u32x32, block, LOAD(u32x32, in + j * LANES));
         if (trans)
-            load_turned_block((const uint8_t *)(in + j * LANES), 16, 2, block);
-        else
-            STORE(u32x32, block, LOAD(u32x32, in + j * LANES));
+            turn_16(block);
         for (int g = 0; g < 8; ++g)
             *(u8x16 *)rows[8 * j + g] = *(const u8x16 *)(block + 4 * g);
     }
