@@ -56,6 +56,7 @@ class LaunchReport:
     accesses: AccessCounts | None  # None outside checked mode
     counters: numpy.ndarray = field(repr=False)  # [blocks of the flow, 2]: executions by warps, and by lanes
     lowered: Lowered = field(repr=False)
+    works: numpy.ndarray = field(repr=False)  # instructions of PTX by warps, of each block that was run; of the first 2^16 at most
     buffers: tuple[str, ...] = ()  # names, by the index that findings give
 
     def describe(self, finding: Finding) -> str:
@@ -167,7 +168,8 @@ class Program:
     ) -> LaunchReport:
         emulator, lowered = self.emulator, kernel.lowered
         buffers = list(emulator.memory.buffers.values())
-        runner = Runner(emulator.jit.native, emulator.memory, kernel.code.address, geometry, len(lowered.flow.nodes))
+        weights = [len(node.instructions) for node in lowered.flow.nodes]
+        runner = Runner(emulator.jit.native, emulator.memory, kernel.code.address, geometry, weights)
         printer = Printer(emulator.memory)
         checking = None
         if checks is not None:
@@ -188,6 +190,7 @@ class Program:
             accesses=outcome.accesses,
             counters=outcome.counters,
             lowered=lowered,
+            works=outcome.works,
             buffers=tuple(item.name for item in buffers),
         )
         _raise_fault(outcome, lowered, printer.text)

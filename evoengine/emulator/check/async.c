@@ -53,9 +53,12 @@ ev_u32 ev_check_async(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const 
     ev_u64 target[32] = {0};
     for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1)
         target[lowest(lanes)] = shared_offset[lowest(lanes)];
+    ev_u64 loaded = c->counts.global_load_sectors;
+    c->copying = 1;
     mask = check_sources(c, warp, mask, bytes, global_address, source_bytes, site);
-    c->counts.async_copies++;
-    c->counts.async_bytes += bytes * (ev_u32)__builtin_popcount(mask);
+    c->copying = 0;
+    c->counts.async_sectors += c->counts.global_load_sectors - loaded;
+    count_copy(c, mask, bytes, target);
     if (c->checks & EV_BOUNDS)
         mask = shared_bounds(c, warp, mask, bytes, target, site);
     if (!(c->checks & (EV_RACES | EV_INIT | EV_ASYNC)) || !mask)

@@ -30,6 +30,7 @@ void ev_check_free(Checker *c) {
     if (!c)
         return;
     async_close(c);
+    sectors_close(&c->loaded);
     shared_close(c);
     free(c->local);
     free(c->site_counts);
@@ -59,6 +60,7 @@ void ev_check_block(Checker *c, ev_u64 block) {
     order_block(c);
     shared_block(c);
     async_block(c);
+    sectors_block(&c->loaded);
     memset(c->local, 0, (ev_u64)c->warps * 32 * c->local_bytes);
 }
 

@@ -60,6 +60,8 @@ typedef struct {
     ev_u64 global_load_bytes, global_store_bytes; /* that the lanes asked for */
     ev_u64 local_loads, local_stores, local_bytes;
     ev_u64 async_copies, async_bytes;
+    ev_u64 async_sectors, async_wavefronts;      /* of sources, which are among the loads too; of targets, which are nowhere else */
+    ev_u64 block_sectors;                        /* distinct ones that a block loads other than by copies, summed over blocks */
     ev_u64 same_address_writes;                  /* lanes that lost to another lane of the same instruction */
     ev_u64 barriers;                             /* warps that took part */
 } AccessCounts;

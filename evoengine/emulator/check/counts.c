@@ -47,9 +47,8 @@ static ev_u32 wavefronts(ev_u32 mask, ev_u32 bytes, const ev_u64 *address) {
     return sum;
 }
 
-/* Different sectors that these lanes touch. */
-static ev_u32 sectors(ev_u32 mask, ev_u32 bytes, const ev_u64 *address) {
-    ev_u64 known[64];
+/* Different sectors that these lanes touch: how many, and which. */
+static ev_u32 sectors(ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u64 *known) {
     ev_u32 count = 0;
     for (ev_u32 rest = mask; rest; rest &= rest - 1) {
         ev_u64 first = address[lowest(rest)] >> SECTOR_BITS, last = (address[lowest(rest)] + bytes - 1) >> SECTOR_BITS;
@@ -90,7 +89,8 @@ void count_shared(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u
 }
 
 void count_global(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
-    ev_u32 units = sectors(mask, bytes, address), all = bytes * (ev_u32)__builtin_popcount(mask);
+    ev_u64 known[64];
+    ev_u32 units = sectors(mask, bytes, address, known), all = bytes * (ev_u32)__builtin_popcount(mask);
     if (kind == EV_ATOMIC) {
         c->counts.global_atomics++;
         c->counts.global_atomic_sectors += units;
@@ -98,12 +98,20 @@ void count_global(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u
         c->counts.global_loads++;
         c->counts.global_load_sectors += units;
         c->counts.global_load_bytes += all;
+        if (!c->copying)
+            c->counts.block_sectors += sectors_add(&c->loaded, known, units);
     } else {
         c->counts.global_stores++;
         c->counts.global_store_sectors += units;
         c->counts.global_store_bytes += all;
     }
     count_site(c, site, units, all);
+}
+
+void count_copy(Checker *c, ev_u32 mask, ev_u32 bytes, const ev_u64 *target) {
+    c->counts.async_copies++;
+    c->counts.async_bytes += bytes * (ev_u32)__builtin_popcount(mask);
+    c->counts.async_wavefronts += wavefronts(mask, bytes, target);
 }
 
 void count_local(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, ev_u32 site) {

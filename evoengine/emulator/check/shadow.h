@@ -79,6 +79,17 @@ typedef struct {
     ev_u32 committed[32]; /* groups that each lane has committed */
 } AsyncQueue;
 
+/* Sectors of global memory that the block has loaded: 64 of them a slot, a hash table. `epoch` makes slots of earlier blocks empty. */
+typedef struct {
+    ev_u64 group, epoch, bits;
+} SectorSlot;
+
+typedef struct {
+    SectorSlot *slots;
+    ev_u32 capacity, used; /* capacity: a power of two, or 0 */
+    ev_u64 epoch;
+} SectorSet;
+
 struct Checker {
     CheckedLaunch *launch;
     ev_u32 checks, warps, threads, shared_bytes, local_bytes, sites;
@@ -97,6 +108,8 @@ struct Checker {
     SharedShadow shared;
     ev_u8 *local; /* [threads][local_bytes] initialised */
     AsyncQueue queues[MAX_WARPS];
+    ev_u32 copying; /* the access under way is that of a copy to its source */
+    SectorSet loaded;
     AccessCounts counts;
     SiteCounts *site_counts;
 };
@@ -137,6 +150,11 @@ void report(Checker *, Finding);
 void count_shared(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 void count_global(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 void count_local(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, ev_u32 site);
+void count_copy(Checker *, ev_u32 mask, ev_u32 bytes, const ev_u64 *target);
+/* sectors.c */
+void sectors_block(SectorSet *);
+ev_u32 sectors_add(SectorSet *, const ev_u64 *sectors, ev_u32 count); /* how many of them are new to the block */
+void sectors_close(SectorSet *);
 /* granules.c */
 ev_u32 shared_open(Checker *);
 void shared_close(Checker *);

@@ -77,6 +77,10 @@ class Launch(ctypes.Structure):
         ("shared_bytes", ctypes.c_uint32),
         ("dynamic_shared_bytes", ctypes.c_uint32),
         ("stop", ctypes.c_void_p),
+        ("weights", ctypes.c_void_p),
+        ("nodes", ctypes.c_uint64),
+        ("works", ctypes.c_void_p),
+        ("works_end", ctypes.c_uint64),
     ]
 
 

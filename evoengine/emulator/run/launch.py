@@ -18,6 +18,7 @@ from evoengine.emulator.run.native import Native
 Dimensions = tuple[int, int, int]
 ALIGN = 64
 FRAME_POISON = 0xFF
+WORKS = 1 << 16  # blocks whose work is kept apart: half a megabyte
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Outcome:
     blocks_run: int
     findings: tuple[Finding, ...]
     accesses: AccessCounts | None
+    works: numpy.ndarray  # [blocks run, WORKS at most]: the sum of the weights of what a block executed
 
 
 class Room:
@@ -109,12 +111,13 @@ class Buffers:
 class Runner:
     """Runs one compiled kernel."""
 
-    def __init__(self, native: Native, memory: DeviceMemory, address: int, geometry: Geometry, flow_blocks: int) -> None:
+    def __init__(self, native: Native, memory: DeviceMemory, address: int, geometry: Geometry, weights: Sequence[int]) -> None:
+        """`weights`: of each block of the flow, what one execution by a warp counts as work."""
         self._native = native
         self._memory = memory
         self._address = address
         self._geometry = geometry
-        self._flow_blocks = flow_blocks
+        self._weights = numpy.array(weights, dtype=numpy.uint32)
         self._run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(native.address("ev_run"))
 
     def run(
@@ -135,29 +138,30 @@ class Runner:
         shared_next, stop = ctypes.c_uint64(0), ctypes.c_uint32(0)
         parameters = ctypes.create_string_buffer(params, max(1, len(params)))
         callback = PRINT(lambda _, mask, formats, arguments, kind: printed(mask, formats or 0, arguments or 0, kind))
+        works = numpy.zeros(min(count, WORKS), dtype=numpy.uint64)
         lives: list[_Life] = []
         try:
             for _ in range(max(1, min(threads, count))):
                 lives.append(_Life(self, geometry, globals_, ctypes.addressof(parameters), fuel, callback, checking))
             for life in lives:
-                life.launch(self._address, shared_next, count, order, stop)
+                life.launch(self._address, shared_next, count, order, stop, self._weights, works)
             _in_parallel([lambda life=life: life.go(self._run) for life in lives])
-            return self._outcome(lives, min(shared_next.value, count), checking)
+            return self._outcome(lives, min(shared_next.value, count), checking, works)
         finally:
             for life in lives:
                 life.close()
 
     def room(self) -> Room:
         """Memory for one more host thread."""
-        return Room(self._memory, self._geometry, self._flow_blocks)
+        return Room(self._memory, self._geometry, len(self._weights))
 
-    def _outcome(self, lives: list[_Life], blocks_run: int, checking: Checking | None) -> Outcome:
-        counters = sum((life.room.counters for life in lives), numpy.zeros((self._flow_blocks, 2), dtype=numpy.int64))
+    def _outcome(self, lives: list[_Life], blocks_run: int, checking: Checking | None, works: numpy.ndarray) -> Outcome:
+        counters = sum((life.room.counters for life in lives), numpy.zeros((len(self._weights), 2), dtype=numpy.int64))
         fault = next((life.fault() for life in lives if life.end is not End.done), None)
         if checking is None:
-            return Outcome(counters, fault, blocks_run, (), None)
+            return Outcome(counters, fault, blocks_run, (), None, works)
         accesses = sum((life.accesses() for life in lives), AccessCounts())
-        return Outcome(counters, fault, blocks_run, checking.findings(), accesses)
+        return Outcome(counters, fault, blocks_run, checking.findings(), accesses, works)
 
 
 class Checking:
@@ -229,7 +233,16 @@ class _Life:
             dynamic_shared_bytes=geometry.dynamic_shared,
         )
 
-    def launch(self, address: int, shared_next: ctypes.c_uint64, count: int, order: object, stop: ctypes.c_uint32) -> None:
+    def launch(
+        self,
+        address: int,
+        shared_next: ctypes.c_uint64,
+        count: int,
+        order: object,
+        stop: ctypes.c_uint32,
+        weights: numpy.ndarray,
+        works: numpy.ndarray,
+    ) -> None:
         """Fills in what the driver reads."""
         geometry = self.geometry
         self._launch = Launch(
@@ -244,6 +257,10 @@ class _Life:
             shared_bytes=geometry.shared,
             dynamic_shared_bytes=geometry.dynamic_shared,
             stop=ctypes.addressof(stop),
+            weights=weights.ctypes.data,
+            nodes=len(weights),
+            works=works.ctypes.data,
+            works_end=len(works),
         )
 
     def go(self, run: Callable[[int, int, int], int]) -> None:

@@ -33,9 +33,9 @@ def test_redux_combines_the_lanes_that_run(operation: str, running: int) -> None
     body = f"""
     shr.u32 %r0, {running}, %lane; and.b32 %r0, %r0, 1; setp.eq.u32 %p0, %r0, 1;
     ld.global.u32 %r1, [%own0]; mov.u32 %r2, 77;
-    @!p0 bra END;
+    @!%p0 bra END;
     redux.sync.{operation} %r2, %r1, {running};
-    END: st.global.u32 [%own1], %r2;""".replace("@!p0", "@!%p0")
+    END: st.global.u32 [%own1], %r2;"""
     got = run(body, [VALUES, np.zeros(LANES, np.uint32)]).arrays[1]
     all_ = reduce(REDUCTIONS[operation], [int(VALUES[lane]) for lane in _lanes(running)])
     assert got.tolist() == [all_ if running >> lane & 1 else 77 for lane in range(LANES)]

@@ -115,8 +115,15 @@ static int run_block(u8 *warps, const Launch *launch, Block *block) {
     }
 }
 
+static u64 work_so_far(const Launch *launch, const Block *block) {
+    u64 sum = 0;
+    for (u64 node = 0; node < launch->nodes; node++) sum += launch->weights[node] * block->counters[2 * node];
+    return sum;
+}
+
 /* Runs blocks until there are none left or one ends badly. `warps` is room for the warps of one block. */
 int ev_run(const Launch *launch, Block *block, u8 *warps) {
+    u64 before = 0;
     while (!*(volatile u32 *)launch->stop) {
         u64 turn = __atomic_fetch_add(launch->next, 1, __ATOMIC_RELAXED);
         if (turn >= launch->end) return FINISHED;
@@ -130,6 +137,11 @@ int ev_run(const Launch *launch, Block *block, u8 *warps) {
         if (fault) {
             *(volatile u32 *)launch->stop = 1;
             return fault;
+        }
+        if (turn < launch->works_end) {
+            u64 now = work_so_far(launch, block);
+            launch->works[turn] = now - before;
+            before = now;
         }
     }
     return FINISHED;
