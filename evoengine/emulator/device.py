@@ -51,6 +51,7 @@ class LaunchReport:
 
     blocks_run: int
     blocks: int  # of the grid
+    warps: int  # of a block
     printed: str
     findings: tuple[Finding, ...]
     accesses: AccessCounts | None  # None outside checked mode
@@ -185,6 +186,7 @@ class Program:
         report = LaunchReport(
             blocks_run=outcome.blocks_run,
             blocks=geometry.blocks,
+            warps=geometry.warps,
             printed=printer.text,
             findings=outcome.findings,
             accesses=outcome.accesses,

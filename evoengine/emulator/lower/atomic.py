@@ -12,14 +12,13 @@ from evoengine.emulator.lower.emitter import integer
 from evoengine.emulator.lower.memory import ATOMIC, check, confine, fenced, is_block_wide, locate, restored, space_of
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Sink
 
-_NAMES = {"b32": "u32", "b64": "u64"}  # of types whose sign does not matter
 _INTEGERS = ("u32", "s32", "u64", "s64")
-# PTX ISA 9.7.12.5: which operation has which types, as atomic.c names them.
+# PTX ISA 9.7.12.5: which operation has which types.
 _TYPES = {
     "add": (*_INTEGERS, "f32", "f64", "f16", "bf16", "f16x2", "bf16x2"),
     **dict.fromkeys(("min", "max"), _INTEGERS),
-    **dict.fromkeys(("and", "or", "xor"), ("u32", "u64")),
-    "exch": ("b16", "u32", "u64"),
+    **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
+    "exch": ("b16", "b32", "b64"),
     "inc": ("u32",),
     "dec": ("u32",),
     "cas": ("b16", "b32", "b64"),
@@ -32,13 +31,14 @@ def atomic(cx: Context, instruction: Instruction) -> None:
     operands = list(instruction.operands)
     target = Sink() if instruction.op == "red" else operands.pop(0)
     operation = next((item for item in _TYPES if instruction.has(item)), "")
-    type_ = instruction.type if operation == "cas" else _NAMES.get(instruction.type, instruction.type)
+    type_ = instruction.type
     if not operation or type_ not in _TYPES[operation] or any(instruction.has(item) for item in _UNKNOWN):
         raise cx.unsupported()
     bits = TYPE_BITS[type_]
     values = [cx.vector(item, bits) for item in operands[1 : 3 if operation == "cas" else 2]]
     _order(cx, instruction)
-    cx.write(target, Value(VARYING, _performed(cx, f"ev_atomic_{operation}_{type_}", operands[0], values, bits), bits))
+    named = {"b32": "u32", "b64": "u64"}.get(type_, type_) if operation != "cas" else type_
+    cx.write(target, Value(VARYING, _performed(cx, f"ev_atomic_{operation}_{named}", operands[0], values, bits), bits))
 
 
 def _order(cx: Context, instruction: Instruction) -> None:

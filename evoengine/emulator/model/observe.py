@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from evoengine.emulator.check.findings import AccessCounts
 from evoengine.emulator.model.counts import Counts, Tally
 from evoengine.emulator.model.mix import mix
 from evoengine.emulator.ptx.program import Instruction
 
+if TYPE_CHECKING:
+    from evoengine.emulator.device import LaunchReport
+
 SECTOR_BYTES = 32
-WAVEFRONT_BYTES = 128
+
+
+def counts_of(fast: LaunchReport, checked: LaunchReport, *, unique_bytes: float = 0.0) -> Counts:
+    """What a launch did: `fast` is its report for the whole grid, `checked` one in checked mode of some of its blocks.
+
+    `unique_bytes` of global memory that the whole grid touches. Raises ValueError where `checked` counted no accesses.
+    """
+    if checked.accesses is None:
+        raise ValueError("expected a report of checked mode, got one without counts of accesses")
+    code = ((node.instructions, times) for node, times in zip(fast.lowered.flow.nodes, fast.counters[:, 0].tolist(), strict=True))
+    counts = executed(code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes)
+    return with_accesses(with_works(counts, fast.works.tolist()), checked.accesses, checked.blocks_run)
 
 
 def executed(code: Iterable[tuple[Sequence[Instruction], float]], *, blocks: float, warps: float, unique_bytes: float = 0.0) -> Counts:
@@ -29,18 +44,25 @@ def executed(code: Iterable[tuple[Sequence[Instruction], float]], *, blocks: flo
     )
 
 
+def with_works(counts: Counts, works: Sequence[float]) -> Counts:
+    """`counts` with the instructions of the block that had most; `works` of each block in any unit, such as instructions of PTX."""
+    whole = sum(works)
+    return replace(counts, most_issued=counts.issued / counts.blocks * max(works) * len(works) / whole) if whole else counts
+
+
 def with_accesses(counts: Counts, accesses: AccessCounts, blocks: float) -> Counts:
     """`counts` with the traffic of `blocks` blocks that ran in checked mode, scaled to as many as were counted."""
     factor = counts.blocks / blocks
-    shared = accesses.shared_load_wavefronts + accesses.shared_store_wavefronts + accesses.async_bytes / WAVEFRONT_BYTES
+    shared = accesses.shared_load_wavefronts + accesses.shared_store_wavefronts + accesses.async_wavefronts
     return replace(
         counts,
         shared_wavefronts=factor * shared,
-        load_requests=factor * accesses.global_loads,
+        load_requests=factor * max(0, accesses.global_loads - accesses.async_copies),
         store_requests=factor * accesses.global_stores,
-        load_sectors=factor * accesses.global_load_sectors,
+        load_sectors=factor * (accesses.global_load_sectors - accesses.async_sectors),
         store_sectors=factor * (accesses.global_store_sectors + accesses.global_atomic_sectors),
-        copy_sectors=factor * accesses.async_bytes / SECTOR_BYTES,
+        copy_sectors=factor * accesses.async_sectors,
+        block_sectors=factor * accesses.block_sectors,
         local_sectors=factor * accesses.local_bytes / SECTOR_BYTES,
         atomics=factor * accesses.global_atomics,
     )
