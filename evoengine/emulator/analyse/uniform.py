@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evoengine.emulator.analyse.flow import Flow, read, suspends, written
+from evoengine.emulator.analyse.graph import Flow, suspends
+from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.ptx.program import (
     Address,
     Function,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evoengine.emulator.errors import CompileFailed, CompilerMissing
-from evoengine.emulator.front import child, diagnosis, overlay, unit
+from evoengine.emulator.front import child, diagnosis, overlay, precompiled, unit
 
 VARIABLE = "EVOENGINE_CLANG"
 OLDEST = 18  # the first with PTX 8.3 and scoped atomics, which the headers use; tried with 22
@@ -128,13 +128,13 @@ _OPTIONS = (
     "-ffp-contract=fast-honor-pragmas",
     # `.loc` without the rest of DWARF: the candidate's line of every instruction.
     *("-debug-info-kind=line-directives-only", "-dwarf-version=2", "-fdebug-compilation-dir=."),
-    *("-internal-isystem", overlay.INCLUDE, "-include", overlay.PRELUDE),
+    *("-internal-isystem", overlay.INCLUDE),
     *("-w", "-ferror-limit", "20", "-ftemplate-backtrace-limit=3", "-fmessage-length=0", "-fno-caret-diagnostics", "-fshow-overloads=best"),
 )
 
 
 def options(arch: str) -> list[str]:
-    """clang's options for `arch`; raises ValueError for one that is none."""
+    """clang's options for `arch`, all but what comes before the source; raises ValueError for one that is none."""
     return [*_target(arch), *_OPTIONS]
 
 
@@ -151,9 +151,7 @@ def compile_cuda(
     """
     command = [*find_clang().command, *options(arch)]
     text = unit.text(_checked(source, name), name, _checked_macros(macros), kernels)
-    with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
-        seen = overlay.write(Path(folder), text)
-        result = child.run([*command, "-ivfsoverlay", str(seen), "-S", "-o", "-", overlay.SOURCE], Path(folder), timeout_s)
+    result = _run(command, text, precompiled.found(command, unit.headers(source)), ("-S",), timeout_s)
     if result.ended or result.stderr.startswith("LLVM ERROR: out of memory"):
         raise CompileFailed(f"{name}: the compiler was ended: {result.ended or f'it ran out of its {child.MEMORY_BYTES >> 30} GB'}")
     if result.code != 0:
@@ -164,11 +162,20 @@ def compile_cuda(
 @functools.cache
 def names(arch: str) -> frozenset[str]:
     """Every identifier of our headers, for `arch`."""
-    text = "".join(f"#include <{header}>\n" for header in overlay.headers())
+    return frozenset(re.findall(r"[A-Za-z_]\w*", preprocessed(arch, overlay.headers(), "-dD")))
+
+
+def preprocessed(arch: str, headers: Sequence[str], *more: str) -> str:
+    """What `headers` contain for `arch`, after the prelude; `more` options of the preprocessor."""
+    command = [*find_clang().command, *options(arch)]
+    return _run(command, "".join(f"#include <{header}>\n" for header in headers), None, ("-E", "-P", *more), TIMEOUT_S).stdout
+
+
+def _run(command: Sequence[str], text: str, ready: precompiled.Headers | None, action: Sequence[str], timeout_s: float) -> child.Result:
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
-        seen = overlay.write(Path(folder), text)
-        command = [*find_clang().command, *options(arch), "-ivfsoverlay", str(seen), "-E", "-P", "-dD", "-o", "-", overlay.SOURCE]
-        return frozenset(re.findall(r"[A-Za-z_]\w*", child.run(command, Path(folder), TIMEOUT_S).stdout))
+        seen = overlay.write(Path(folder), {overlay.SOURCE: text.encode(), **(ready.files if ready else {})})
+        first = ready.options if ready else ("-include", overlay.PRELUDE)
+        return child.run([*command, *first, "-ivfsoverlay", str(seen), *action, "-o", "-", overlay.SOURCE], Path(folder), timeout_s)
 
 
 def _checked(source: str, name: str) -> str:

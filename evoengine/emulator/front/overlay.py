@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 HEADERS = Path(__file__).parent / "include"
@@ -18,15 +19,16 @@ def headers() -> tuple[str, ...]:
     return tuple(sorted(path.relative_to(HEADERS).as_posix() for path in HEADERS.rglob("*") if path.is_file()))
 
 
-def write(folder: Path, source: str) -> Path:
-    """The description of the file system for `-ivfsoverlay`, written to `folder` with the source beside it.
+def write(folder: Path, contents: Mapping[str, bytes]) -> Path:
+    """The description of the file system for `-ivfsoverlay`: our headers and `contents`, written to `folder`.
 
     "redirect-only" takes the real file system away: what is not listed does not exist for #include,
     #embed and __has_include alike.
     """
-    text = folder / "source"
-    text.write_bytes(source.encode())
-    files = {SOURCE: text, **{f"{INCLUDE}/{name}": HEADERS / name for name in headers()}}
+    files = {f"{INCLUDE}/{name}": HEADERS / name for name in headers()}
+    for index, (name, content) in enumerate(contents.items()):
+        files[name] = folder / f"file{index}"
+        files[name].write_bytes(content)
     description = {
         "version": 0,
         "case-sensitive": True,

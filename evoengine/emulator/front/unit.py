@@ -19,6 +19,12 @@ _ADDRESS = re.compile(rf"^\.(?:visible |weak )?\.?(?:const|global) .*{_VARIABLE}
 _ENTRY = re.compile(r"^\s*(?:\.visible|\.weak)?\s*\.entry ([\w$]+)", re.MULTILINE)
 
 
+def headers(source: str) -> tuple[str, ...]:
+    """Those of our headers that `source` includes, sorted; also where a conditional leaves them out."""
+    known = set(overlay.headers())
+    return tuple(sorted({header for header in _INCLUDE.findall(source) if header in known}))
+
+
 def text(source: str, name: str, macros: Mapping[str, str | int], kernels: Sequence[str]) -> str:
     """`source` as the compiler gets it; line 1 stays line 1 of `name`, kernel k's line is line k+1 of FILE.
 
@@ -27,10 +33,9 @@ def text(source: str, name: str, macros: Mapping[str, str | int], kernels: Seque
     for kernel in kernels:
         if not kernel.strip() or re.search(r"[\x00-\x1f;{}\\]|//|/\*", kernel):
             raise ValueError(f"kernels: expected a kernel's name, with template arguments where it has any, got {kernel!r}")
-    known = set(overlay.headers())
     return "\n".join(
         [
-            *(f"#include <{header}>" for header in dict.fromkeys(_INCLUDE.findall(source)) if header in known),
+            *(f"#include <{header}>" for header in headers(source)),
             '#line 1 "macros"',
             *(f"#define {macro} {int(value) if isinstance(value, bool) else value}" for macro, value in macros.items()),
             _DEVICE_BY_DEFAULT,

@@ -1,19 +1,31 @@
-"""The approximate functions of f32: by our C runtime, more exact than a GPU's."""
+"""The approximate functions: by our C runtime, more exact than a GPU's."""
 
 from __future__ import annotations
 
 from evoengine.emulator.analyse.uniform import VARYING
 from evoengine.emulator.lower.context import Context, Value
-from evoengine.emulator.ptx.program import Instruction
+from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
+
+# What lanes.h has: of bf16 ex2 exists with .ftz only, of tanh no type has .ftz.
+_KNOWN = frozenset(
+    {
+        *[(op, ftz, "f32") for op in ("ex2", "lg2", "sin", "cos") for ftz in (False, True)],
+        *[("ex2", False, type_) for type_ in ("f16", "f16x2")],
+        *[("ex2", True, type_) for type_ in ("bf16", "bf16x2")],
+        *[("tanh", False, type_) for type_ in ("f32", "f16", "f16x2", "bf16", "bf16x2")],
+    }
+)
 
 
 def approximate(cx: Context, instruction: Instruction) -> None:
-    """ex2, lg2, sin, cos, tanh of f32."""
-    if instruction.type != "f32":
+    """ex2, lg2, sin, cos, tanh of f32; ex2 and tanh of 16-bit floating point, alone and in twos."""
+    op, type_, flushes = instruction.op, instruction.type, instruction.has("ftz")
+    if (op, flushes, type_) not in _KNOWN:
         raise cx.unsupported()
-    flushed = "_ftz" if instruction.op == "ex2" and instruction.has("ftz") else ""
-    (result,) = cx.call_lanes(f"ev_{instruction.op}_approx{flushed}_f32", [(32, cx.vector(instruction.operands[1], 32))], [32])
-    cx.write(instruction.operands[0], Value(VARYING, result, 32))
+    bits = TYPE_BITS[type_]
+    name = f"ev_{op}_approx{'_ftz' if flushes else ''}_{type_}"
+    (result,) = cx.call_lanes(name, [(bits, cx.vector(instruction.operands[1], bits))], [bits])
+    cx.write(instruction.operands[0], Value(VARYING, result, bits))
 
 
 HANDLERS = dict.fromkeys(("ex2", "lg2", "sin", "cos", "tanh"), approximate)

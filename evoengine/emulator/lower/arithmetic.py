@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from evoengine.emulator.analyse.uniform import Ramp
+from evoengine.emulator.lower.carry import with_carry
 from evoengine.emulator.lower.context import Context, Value, literal
-from evoengine.emulator.lower.emitter import FLOATS, floating, integer
+from evoengine.emulator.lower.emitter import LANES, floating, integer
+from evoengine.emulator.lower.floats import (
+    canonical_nan,
+    fixed,
+    float_operands,
+    float_operation,
+    float_result,
+    flush_bits,
+    is_float,
+    is_half,
+)
 from evoengine.emulator.lower.half import half_arithmetic
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Register
 
 
 
-def is_float(type_: str) -> bool:
-    """Whether a PTX type is a scalar floating one that LLVM computes in."""
-    return type_ in ("f32", "f64")
-
-
-def is_half(type_: str) -> bool:
-    """Whether a PTX type is 16-bit floating, alone or packed in twos."""
-    return type_ in ("f16", "bf16", "f16x2", "bf16x2")
+PACKED = ("u16x2", "s16x2")
 
 
 def add_or_subtract(cx: Context, instruction: Instruction) -> None:
@@ -25,13 +29,13 @@ def add_or_subtract(cx: Context, instruction: Instruction) -> None:
     if is_half(instruction.type):
         half_arithmetic(cx, instruction)
     elif is_float(instruction.type):
-        _float_operation(cx, instruction, "f" + instruction.op)
+        float_operation(cx, instruction, "f" + instruction.op, 2)
     elif _ramp_of(cx, instruction.operands[0]):
         _add_ramps(cx, instruction)
     elif instruction.has("sat"):
         _integer_intrinsic(cx, instruction, f"s{instruction.op}.sat")
     elif instruction.has("cc"):
-        raise cx.unsupported("carries")
+        with_carry(cx, instruction)
     else:
         _integer_operation(cx, instruction, instruction.op)
 
@@ -51,80 +55,34 @@ def _add_ramps(cx: Context, instruction: Instruction) -> None:
 
 
 def _integer_operation(cx: Context, instruction: Instruction, operation: str) -> None:
-    bits = TYPE_BITS[instruction.type]
+    bits, packed = TYPE_BITS[instruction.type], instruction.type in PACKED
 
     def build(vector: bool, a: str, b: str) -> str:
-        return cx.ir.get(f"{operation} {integer(bits, vector)} {a}, {b}")
+        kind, (x, y) = _elements(cx, vector, packed, bits, (a, b))
+        return cx.ir.bitcast(cx.ir.get(f"{operation} {kind} {x}, {y}"), kind, integer(bits, vector))
 
     cx.apply(instruction.operands[1:3], bits, bits, build)
+
+
+def _elements(cx: Context, vector: bool, packed: bool, bits: int, values: tuple[str, ...]) -> tuple[str, list[str]]:
+    """The type in which an integer instruction computes, and its operands in it: of pairs of 16 bits twice as many elements."""
+    if not packed:
+        return integer(bits, vector), list(values)
+    kind = f"<{2 * LANES if vector else 2} x i16>"
+    return kind, [cx.ir.get(f"bitcast {integer(bits, vector)} {value} to {kind}") for value in values]
 
 
 def _integer_intrinsic(cx: Context, instruction: Instruction, name: str) -> None:
-    bits = TYPE_BITS[instruction.type]
-
-    def build(vector: bool, a: str, b: str) -> str:
-        return cx.ir.intrinsic(name, integer(bits, vector), a, b)
-
-    cx.apply(instruction.operands[1:3], bits, bits, build)
-
-
-def float_result(cx: Context, instruction: Instruction, vector: bool, text: str) -> str:
-    """A floating result as an integer, flushed and saturated as the instruction says."""
-    type_ = instruction.type
-    if instruction.has("sat"):
-        text = saturate(cx, type_, vector, text)
-    if instruction.has("ftz"):
-        text = flush(cx, vector, text)
-    return cx.as_integer(text, type_, vector)
-
-
-def saturate(cx: Context, type_: str, vector: bool, text: str) -> str:
-    """Clamped to [0, 1]; NaN becomes 0."""
-    kind = floating(type_, vector)
-    low = cx.ir.intrinsic("maxnum", kind, text, constant(0.0, type_, vector))
-    return cx.ir.intrinsic("minnum", kind, low, constant(1.0, type_, vector))
-
-
-def flush(cx: Context, vector: bool, text: str) -> str:
-    """Denormals of f32 become zero with their sign."""
-    kind, ir = floating("f32", vector), cx.ir
-    size = ir.intrinsic("fabs", kind, text)
-    small = ir.get(f"fcmp olt {kind} {size}, {constant(2.0**-126, 'f32', vector)}")
-    zero = ir.intrinsic("copysign", kind, constant(0.0, "f32", vector), text)
-    flag = "<32 x i1>" if vector else "i1"
-    return ir.get(f"select {flag} {small}, {kind} {zero}, {kind} {text}")
-
-
-def constant(value: float, type_: str, vector: bool) -> str:
-    """A floating literal of every lane; `value` must be exact in `type_`."""
-    import struct
-
-    bits = struct.unpack("<Q", struct.pack("<d", value))[0]
-    text = f"0x{bits:016X}"
-    return f"splat ({FLOATS[type_]} {text})" if vector else text
-
-
-def float_operands(cx: Context, instruction: Instruction, vector: bool, values: tuple[str, ...]) -> list[str]:
-    """Operands as floating point, flushed as the instruction says."""
-    found = cx.floats(instruction.type, vector, *values)
-    return [flush(cx, vector, item) for item in found] if instruction.has("ftz") else found
-
-
-def _float_operation(cx: Context, instruction: Instruction, operation: str) -> None:
-    _refuse_rounding(cx, instruction)
-    bits = TYPE_BITS[instruction.type]
+    bits, packed = TYPE_BITS[instruction.type], instruction.type in PACKED
 
     def build(vector: bool, *values: str) -> str:
-        a, b = float_operands(cx, instruction, vector, values)
-        return float_result(cx, instruction, vector, cx.ir.get(f"{operation} {floating(instruction.type, vector)} {a}, {b}"))
+        kind, operands = _elements(cx, vector, packed, bits, values)
+        text = cx.ir.intrinsic(name, kind, *operands)
+        if instruction.has("relu"):
+            text = cx.ir.intrinsic("smax", kind, text, "zeroinitializer" if "x" in kind else "0")
+        return cx.ir.bitcast(text, kind, integer(bits, vector))
 
     cx.apply(instruction.operands[1:3], bits, bits, build)
-
-
-def _refuse_rounding(cx: Context, instruction: Instruction) -> None:
-    """Other roundings than to nearest go through the C runtime."""
-    if {"rz", "rm", "rp"} & set(instruction.modifiers):
-        raise cx.unsupported("a rounding other than to nearest")
 
 
 def multiply(cx: Context, instruction: Instruction) -> None:
@@ -135,7 +93,9 @@ def multiply(cx: Context, instruction: Instruction) -> None:
         if instruction.op == "mad":
             fused(cx, instruction)
         else:
-            _float_operation(cx, instruction, "fmul")
+            float_operation(cx, instruction, "fmul", 2)
+    elif instruction.has("cc"):
+        with_carry(cx, instruction)
     elif _ramp_of(cx, instruction.operands[0]):
         _multiply_ramp(cx, instruction)
     else:
@@ -216,21 +176,14 @@ def fused(cx: Context, instruction: Instruction) -> None:
     """fma: one rounding."""
     if is_half(instruction.type):
         half_arithmetic(cx, instruction)
-        return
-    _refuse_rounding(cx, instruction)
-    bits = TYPE_BITS[instruction.type]
-
-    def build(vector: bool, *values: str) -> str:
-        operands = float_operands(cx, instruction, vector, values)
-        return float_result(cx, instruction, vector, cx.ir.intrinsic("fma", floating(instruction.type, vector), *operands))
-
-    cx.apply(instruction.operands[1:4], bits, bits, build)
+    else:
+        float_operation(cx, instruction, "@fma", 3)
 
 
 def divide(cx: Context, instruction: Instruction) -> None:
     """div, rem. Integer division by zero gives all ones, and the dividend as remainder, as GPUs do."""
     if is_float(instruction.type):
-        _float_operation(cx, instruction, "fdiv")
+        float_operation(cx, instruction, "fdiv", 2)
         return
     bits, ir = TYPE_BITS[instruction.type], cx.ir
     signed = instruction.type.startswith("s")
@@ -265,27 +218,28 @@ def minimum_or_maximum(cx: Context, instruction: Instruction) -> None:
     if not is_float(instruction.type):
         _integer_intrinsic(cx, instruction, ("s" if instruction.type.startswith("s") else "u") + instruction.op)
         return
-    bits = TYPE_BITS[instruction.type]
+    bits, ir = TYPE_BITS[instruction.type], cx.ir
     name = f"{instruction.op}imum" + ("" if instruction.has("NaN") else "num")
 
     def build(vector: bool, *values: str) -> str:
-        text, *others = float_operands(cx, instruction, vector, values)
+        kind, found = floating(instruction.type, vector), float_operands(cx, instruction, vector, values)
+        if instruction.has("xorsign"):
+            found = [ir.intrinsic("fabs", kind, item) for item in found]
+        text, *others = found
         for other in others:
-            text = cx.ir.intrinsic(name, floating(instruction.type, vector), text, other)
-        return canonical_nan(cx, instruction.type, vector, float_result(cx, instruction, vector, text))
+            text = ir.intrinsic(name, kind, text, other)
+        result = canonical_nan(cx, instruction.type, vector, float_result(cx, instruction, vector, text))
+        return _with_signs(cx, vector, result, values) if instruction.has("xorsign") else result
 
     cx.apply(instruction.operands[1:], bits, bits, build)
 
 
-def canonical_nan(cx: Context, type_: str, vector: bool, text: str) -> str:
-    """An integer whose NaNs are the one that GPUs give: 0x7fffffff."""
-    if type_ != "f32":
-        return text
+def _with_signs(cx: Context, vector: bool, size: str, values: tuple[str, ...]) -> str:
+    """.xorsign.abs of f32: the signs of the operands, joined by xor, on the smaller or larger magnitude; NaN stays."""
     kind, ir = integer(32, vector), cx.ir
-    value = cx.as_float(text, type_, vector, 32)
-    wrong = ir.get(f"fcmp uno {floating(type_, vector)} {value}, {value}")
-    nan = "splat (i32 2147483647)" if vector else "2147483647"
-    return ir.get(f"select {integer(1, vector)} {wrong}, {kind} {nan}, {kind} {text}")
+    signs = ir.get(f"and {kind} {ir.get(f'xor {kind} {values[0]}, {values[1]}')}, {fixed(1 << 31, 32, vector)}")
+    is_nan = ir.get(f"icmp ugt {kind} {size}, {fixed(0x7F800000, 32, vector)}")
+    return ir.get(f"select {integer(1, vector)} {is_nan}, {kind} {size}, {kind} {ir.get(f'or {kind} {size}, {signs}')}")
 
 
 def negate_or_absolute(cx: Context, instruction: Instruction) -> None:
@@ -300,52 +254,12 @@ def negate_or_absolute(cx: Context, instruction: Instruction) -> None:
             mask = literal(sign if instruction.op == "neg" else ~sign, bits)
             mask = f"splat (i{bits} {mask})" if vector else mask
             text = ir.get(f"{'xor' if instruction.op == 'neg' else 'and'} {kind} {value}, {mask}")
-            if instruction.has("ftz") and type_ == "f32":
-                text = cx.as_integer(flush(cx, vector, cx.as_float(text, type_, vector, bits)), type_, vector)
-            return text
+            return flush_bits(cx, vector, text, type_) if instruction.has("ftz") else text
         if instruction.op == "abs":
             return ir.intrinsic("abs", kind, value, also="i1 false")
         return ir.get(f"sub {kind} {'zeroinitializer' if vector else '0'}, {value}")
 
     cx.apply(instruction.operands[1:2], bits, bits, build)
-
-
-def square_root(cx: Context, instruction: Instruction) -> None:
-    """sqrt of f32 and f64, correctly rounded also where an approximation would do."""
-    _refuse_rounding(cx, instruction)
-    bits = TYPE_BITS[instruction.type]
-
-    def build(vector: bool, *values: str) -> str:
-        (value,) = float_operands(cx, instruction, vector, values)
-        return float_result(cx, instruction, vector, cx.ir.intrinsic("sqrt", floating(instruction.type, vector), value))
-
-    cx.apply(instruction.operands[1:2], bits, bits, build)
-
-
-def reciprocal(cx: Context, instruction: Instruction) -> None:
-    """rcp, rsqrt of f32 and f64: by division, as exact as that is."""
-    _refuse_rounding(cx, instruction)
-    bits, type_ = TYPE_BITS[instruction.type], instruction.type
-
-    def build(vector: bool, *values: str) -> str:
-        (value,) = float_operands(cx, instruction, vector, values)
-        kind = floating(type_, vector)
-        if instruction.op == "rsqrt":
-            value = cx.ir.intrinsic("sqrt", kind, value)
-        return float_result(cx, instruction, vector, cx.ir.get(f"fdiv {kind} {constant(1.0, type_, vector)}, {value}"))
-
-    cx.apply(instruction.operands[1:2], bits, bits, build)
-
-
-def copy_sign(cx: Context, instruction: Instruction) -> None:
-    """copysign d, a, b: the sign of a, the size of b."""
-    bits, type_ = TYPE_BITS[instruction.type], instruction.type
-
-    def build(vector: bool, sign: str, size: str) -> str:
-        a, b = cx.floats(type_, vector, sign, size)
-        return cx.as_integer(cx.ir.intrinsic("copysign", floating(type_, vector), b, a), type_, vector)
-
-    cx.apply(instruction.operands[1:3], bits, bits, build)
 
 
 HANDLERS = {
@@ -359,8 +273,4 @@ HANDLERS = {
     "max": minimum_or_maximum,
     "neg": negate_or_absolute,
     "abs": negate_or_absolute,
-    "sqrt": square_root,
-    "rcp": reciprocal,
-    "rsqrt": reciprocal,
-    "copysign": copy_sign,
 }

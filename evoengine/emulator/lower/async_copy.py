@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from evoengine.emulator.analyse.uniform import UNIFORM
 from evoengine.emulator.lower.context import Context, Value
-from evoengine.emulator.lower.emitter import LANES, integer
+from evoengine.emulator.lower.emitter import integer
 from evoengine.emulator.lower.memory import confine, locate
 from evoengine.emulator.ptx.program import Instruction, Integer, Operand, Register
 
@@ -99,4 +99,3 @@ def _wait(cx: Context, pending: int) -> None:
 
 
 HANDLERS = {"cp": copy}
-assert LANES * max(SIZES) <= 4096, "a warp's copies that start at the end of shared memory stay in its red zone"

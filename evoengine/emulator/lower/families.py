@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evoengine.emulator.lower import approximate, arithmetic, async_copy, atomic, bits, call, control, convert, logic, matrix, memory, warp
+from evoengine.emulator.lower import (
+    approximate,
+    arithmetic,
+    async_copy,
+    atomic,
+    bits,
+    call,
+    control,
+    convert,
+    logic,
+    matrix,
+    memory,
+    tiles,
+    warp,
+)
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.ptx.program import Instruction
 
+FAMILIES = (approximate, arithmetic, async_copy, atomic, bits, call, control, convert, logic, matrix, memory, tiles, warp)
+
 HANDLERS: dict[str, Callable[[Context, Instruction], None]] = {
-    name: handler
-    for family in (approximate, arithmetic, async_copy, atomic, bits, call, control, convert, logic, matrix, memory, warp)
-    for name, handler in family.HANDLERS.items()
+    name: handler for family in FAMILIES for name, handler in family.HANDLERS.items()
 }

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evoengine.emulator.analyse.flow import Flow, Node, flow_of, suspends
+from evoengine.emulator.analyse.flow import flow_of
+from evoengine.emulator.analyse.graph import Flow, Node, suspends
 from evoengine.emulator.analyse.uniform import UNIFORM, VARYING, Region, Shapes, shapes_of
 from evoengine.emulator.lower.context import IOTA, SCRATCH_BYTES, Context, Site, Value
 from evoengine.emulator.lower.emitter import LANES, integer

@@ -1,22 +1,11 @@
-"""Bits, comparisons, selections and moves."""
+"""Bitwise logic, shifts, counts of bits and moves."""
 
 from __future__ import annotations
 
 from evoengine.emulator.analyse.uniform import UNIFORM, VARYING, Ramp
-from evoengine.emulator.lower.arithmetic import float_operands, is_float, is_half
 from evoengine.emulator.lower.context import Context, Value
-from evoengine.emulator.lower.emitter import floating, integer
-from evoengine.emulator.lower.half import half_compare
+from evoengine.emulator.lower.emitter import integer
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Pair, Register, Sink, Symbol, Vector
-
-_FLOAT_TESTS = {
-    **{name: "o" + name for name in ("eq", "lt", "le", "gt", "ge")},
-    "ne": "one",
-    **{name + "u": "u" + name for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "num": "ord",
-    "nan": "uno",
-}
-_UNSIGNED_ONLY = {"lo": "ult", "ls": "ule", "hi": "ugt", "hs": "uge"}
 
 
 def bitwise(cx: Context, instruction: Instruction) -> None:
@@ -111,101 +100,6 @@ def funnel_shift(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:4], 32, 32, build)
 
 
-def compare(cx: Context, instruction: Instruction) -> None:
-    """setp: one predicate, or p|q with q its opposite, combined with a third by and, or, xor."""
-    if is_half(instruction.type):
-        half_compare(cx, instruction)
-        return
-    bits = TYPE_BITS[instruction.type]
-    a, b = (cx.read(operand, bits) for operand in instruction.operands[1:3])
-    target = instruction.operands[0]
-    first = target.first if isinstance(target, Pair) else target
-    if isinstance(first, Register) and cx.shape(first.name) is UNIFORM and isinstance(a.shape, Ramp):
-        result = Value(UNIFORM, _test(cx, instruction, False, a.text, b.text), 1)
-    else:
-        result = cx.compute([a, b], 1, lambda vector, x, y: _test(cx, instruction, vector, x, y))
-    write_predicates(cx, instruction, result)
-
-
-def write_predicates(cx: Context, instruction: Instruction, result: Value) -> None:
-    """The result of a comparison into p, or p|q, combined with the third operand if there is one."""
-    target, ir = instruction.operands[0], cx.ir
-    how = next((item for item in ("and", "or", "xor") if instruction.has(item)), None)
-
-    def flip(value: Value) -> Value:
-        ones = "splat (i1 true)" if value.is_vector else "true"
-        return Value(value.shape, ir.get(f"xor {integer(1, value.is_vector)} {value.text}, {ones}"), 1)
-
-    def combined(value: Value) -> Value:
-        if how is None:
-            return value
-        third = cx.read(instruction.operands[3], 1)
-        return cx.compute([value, third], 1, lambda vector, x, y: ir.get(f"{how} {integer(1, vector)} {x}, {y}"))
-
-    if isinstance(target, Pair):
-        both = combined(result), combined(flip(result))
-        cx.write(target.first, both[0])
-        cx.write(target.second, both[1])
-    else:
-        cx.write(target, combined(result))
-
-
-def _test(cx: Context, instruction: Instruction, vector: bool, a: str, b: str) -> str:
-    name, type_ = instruction.modifiers[0], instruction.type
-    if is_float(type_):
-        x, y = float_operands(cx, instruction, vector, (a, b))
-        return cx.ir.get(f"fcmp {_FLOAT_TESTS[name]} {floating(type_, vector)} {x}, {y}")
-    if name not in ("eq", "ne"):
-        name = _UNSIGNED_ONLY.get(name) or ("s" if type_.startswith("s") else "u") + name
-    return cx.ir.get(f"icmp {name} {integer(TYPE_BITS[type_], vector)} {a}, {b}")
-
-
-def set_value(cx: Context, instruction: Instruction) -> None:
-    """set: all ones or 1.0 where the comparison holds."""
-    source, result = instruction.modifiers[-1], instruction.modifiers[-2]
-    if is_half(source):
-        half_compare(cx, instruction)
-        return
-    bits, wide = TYPE_BITS[source], TYPE_BITS[result]
-    a, b = (cx.read(operand, bits) for operand in instruction.operands[1:3])
-    yes = {"f32": str(0x3F800000), "u32": "-1", "s32": "-1"}[result]
-
-    def build(vector: bool, x: str, y: str) -> str:
-        flag = _test(cx, instruction, vector, x, y)
-        kind = integer(wide, vector)
-        one = f"splat (i{wide} {yes})" if vector else yes
-        return cx.ir.get(f"select {integer(1, vector)} {flag}, {kind} {one}, {kind} {'zeroinitializer' if vector else '0'}")
-
-    cx.write(instruction.operands[0], cx.compute([a, b], wide, build))
-
-
-def select(cx: Context, instruction: Instruction) -> None:
-    """selp d, a, b, p."""
-    bits = TYPE_BITS[instruction.type]
-
-    def build(vector: bool, a: str, b: str, p: str) -> str:
-        kind = integer(bits, vector)
-        return cx.ir.get(f"select {integer(1, vector)} {p}, {kind} {a}, {kind} {b}")
-
-    cx.apply(instruction.operands[1:4], [bits, bits, 1], bits, build)
-
-
-def select_by_sign(cx: Context, instruction: Instruction) -> None:
-    """slct d, a, b, c: a where c >= 0."""
-    result, by = instruction.modifiers[-2], instruction.modifiers[-1]
-    bits, wide = TYPE_BITS[result], TYPE_BITS[by]
-
-    def build(vector: bool, a: str, b: str, c: str) -> str:
-        kind = integer(bits, vector)
-        if by == "f32":
-            flag = cx.ir.get(f"fcmp oge {floating(by, vector)} {cx.as_float(c, by, vector, 32)}, {'zeroinitializer' if vector else '0.0'}")
-        else:
-            flag = cx.ir.get(f"icmp sge {integer(wide, vector)} {c}, {'zeroinitializer' if vector else '0'}")
-        return cx.ir.get(f"select {integer(1, vector)} {flag}, {kind} {a}, {kind} {b}")
-
-    cx.apply(instruction.operands[1:4], [bits, bits, wide], bits, build)
-
-
 def move(cx: Context, instruction: Instruction) -> None:
     """mov: of a value, an address, or between a register and a vector of smaller ones."""
     target, source = instruction.operands[:2]
@@ -272,6 +166,8 @@ def reverse_bits(cx: Context, instruction: Instruction) -> None:
 
 def lookup_three(cx: Context, instruction: Instruction) -> None:
     """lop3: any function of three bits, as the sum of its minterms."""
+    if isinstance(instruction.operands[0], Pair):
+        raise cx.unsupported("a predicate beside the result")
     table = cx.read(instruction.operands[4], 32).text
     if not table.lstrip("-").isdigit():
         raise cx.unsupported("a table that is no constant")
@@ -298,10 +194,6 @@ HANDLERS = {
     "shl": shift,
     "shr": shift,
     "shf": funnel_shift,
-    "setp": compare,
-    "set": set_value,
-    "selp": select,
-    "slct": select_by_sign,
     "mov": move,
     "popc": count_bits,
     "clz": count_bits,

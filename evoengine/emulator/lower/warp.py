@@ -55,7 +55,12 @@ def _is_literal(value: Value) -> bool:
 
 def _fixed(cx: Context, mode: str, value: str, by: int) -> tuple[str, str]:
     """Over the whole warp by a literal: one shufflevector."""
-    rules = {"up": lambda lane: lane - by, "down": lambda lane: lane + by, "bfly": lambda lane: lane ^ by, "idx": lambda _: by}
+    rules: dict[str, Callable[[int], int]] = {
+        "up": lambda lane: lane - by,
+        "down": lambda lane: lane + by,
+        "bfly": lambda lane: lane ^ by,
+        "idx": lambda _: by,
+    }
     sources = [rules[mode](lane) for lane in range(LANES)]
     inside = [0 <= source < LANES for source in sources]
     picks = ", ".join(f"i32 {source if ok else lane}" for lane, (source, ok) in enumerate(zip(sources, inside, strict=True)))

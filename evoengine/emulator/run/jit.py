@@ -12,7 +12,9 @@ import llvmlite.binding as llvm
 
 from evoengine.emulator.run.native import Native, load_native
 
-MANY_INSTRUCTIONS = 12000  # lines of IR; optimising more takes longer than it saves
+# Of LLVM's code generator. Against 2 its code ran as fast and was made in three quarters of the time on every seed
+# (docs/measurements/emulator-speed.md).
+CODE_LEVEL = 1
 
 
 @cache
@@ -41,22 +43,31 @@ class Jit:
     def compile(self, ir: str, function: str) -> Compiled:
         """Machine code of the module `ir`, entered at `function`."""
         module = llvm.parse_assembly(ir)
-        level = 1 if ir.count("\n") > MANY_INSTRUCTIONS else 2
-        machine = self._machine(level)
+        machine = self._machine()
         module.triple = llvm.get_process_triple()
         module.data_layout = str(machine.target_data)
-        options = llvm.PipelineTuningOptions(speed_level=level)
-        options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = options.loop_interleaving = False
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
+        _simplify(module, machine)
         engine = llvm.create_mcjit_compiler(module, machine)
         engine.finalize_object()
         return Compiled(engine, engine.get_function_address(function))
 
-    def _machine(self, level: int) -> llvm.TargetMachine:
+    def _machine(self) -> llvm.TargetMachine:
         # A warp is two 512-bit vectors; without this LLVM splits them on CPUs that once ran slower so.
         features = self.features + (",-prefer-256-bit" if self.has_avx512 else "")
-        return llvm.Target.from_default_triple().create_target_machine(cpu=self.cpu, features=features, opt=level, jit=True)
+        return llvm.Target.from_default_triple().create_target_machine(cpu=self.cpu, features=features, opt=CODE_LEVEL, jit=True)
+
+
+def _simplify(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """Registers out of memory, and no code that does nothing.
+
+    clang has optimised the kernel already: the whole of -O2 takes five times as long as this and its code runs no faster.
+    """
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_aggressive_dce_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
 
 
 class Compiled:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
-from evoengine.emulator.front import child, clang, overlay
+from evoengine.emulator.front import clang
 
 _FUNCTION = re.compile(
     r"static\s+__inline__\s+(?:constexpr\s+)?__attribute__\(\(([^()]*)\)\)\s+"
@@ -27,12 +25,7 @@ class Function:
 
 def preprocessed(arch: str, headers: tuple[str, ...]) -> str:
     """What clang sees of these headers."""
-    with tempfile.TemporaryDirectory() as folder:
-        seen = overlay.write(Path(folder), "".join(f"#include <{name}>\n" for name in headers))
-        command = [*clang.find_clang().command, *clang.options(arch), "-ivfsoverlay", str(seen), "-E", "-P", "-o", "-", overlay.SOURCE]
-        result = child.run(command, Path(folder), 60.0)
-    assert result.code == 0, result.stderr
-    return result.stdout
+    return clang.preprocessed(arch, headers)
 
 
 def functions(text: str) -> list[Function]:

@@ -49,7 +49,14 @@ def kernel(body: str, arrays: int, declared: str = "", shared: int = 0) -> str:
 
 
 def run(
-    body: str, arrays: Sequence[np.ndarray], *, threads: int = 32, blocks: int = 1, shared: int = 0, declared: str = "", checks: Checks | None = None
+    body: str,
+    arrays: Sequence[np.ndarray],
+    *,
+    threads: int = 32,
+    blocks: int = 1,
+    shared: int = 0,
+    declared: str = "",
+    checks: Checks | None = None,
 ) -> Ran:
     """Launches `body` with `shared` bytes as `tile`; the arrays after it."""
     device = emulator()
@@ -71,3 +78,18 @@ def run(
         for place in places:
             device.memory.free(place)
         program.close()
+
+
+def listed(letter: str, first: int, count: int) -> str:
+    """{%r0, %r1, ...}"""
+    return "{" + ", ".join(f"%{letter}{first + index}" for index in range(count)) + "}"
+
+
+def load_registers(first: int, count: int, array: int) -> str:
+    """Loads of %r registers from an array of [register, lane]."""
+    return " ".join(f"ld.global.b32 %r{first + index}, [%own{array}+{128 * index}];" for index in range(count))
+
+
+def store_registers(first: int, count: int, array: int) -> str:
+    """Stores of %r registers into an array of [register, lane]."""
+    return " ".join(f"st.global.b32 [%own{array}+{128 * index}], %r{first + index};" for index in range(count))

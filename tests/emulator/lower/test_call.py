@@ -36,7 +36,9 @@ def _called(name: str, x: np.ndarray, second: str = "", guard: str = "") -> np.n
     return run(body, [x, np.zeros_like(x)], declared=declared).arrays[1]
 
 
-@pytest.mark.parametrize("name", ["__ev_expf", "__ev_tanf", "__ev_erff", "__ev_lgammaf", "__ev_cbrtf", "__ev_exp", "__ev_log1p", "__ev_sinh"])
+@pytest.mark.parametrize(
+    "name", ["__ev_expf", "__ev_tanf", "__ev_erff", "__ev_lgammaf", "__ev_cbrtf", "__ev_exp", "__ev_log1p", "__ev_sinh"]
+)
 def test_functions_of_one_argument(name: str) -> None:
     function = name.removeprefix("__ev_")
     single = function.endswith("f") and function != "erf"
@@ -103,7 +105,9 @@ def test_formats_outside_of_buffers_are_not_read() -> None:
     assert run(body, [], declared=PRINT + _text("format", "")).report.printed == ""
 
 
-FAIL = ".extern .func __assertfail (.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);\n" + _text("message", "n % 3 == %d")
+FAIL = ".extern .func __assertfail (.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);\n" + _text(
+    "message", "n % 3 == %d"
+)
 
 
 def _asserting(condition: str) -> str:

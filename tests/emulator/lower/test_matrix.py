@@ -1,16 +1,13 @@
-"""mma, wmma, ldmatrix and their kin, on whole numbers, which every format holds exactly, against numpy's products."""
+"""mma and wmma on whole numbers, which every format holds exactly, against numpy's products."""
 
 from __future__ import annotations
-
-import ctypes
-import mmap
 
 import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
 from evoengine.emulator.errors import Unsupported
-from tests.emulator.lower.small_kernels import emulator, run
+from tests.emulator.lower.small_kernels import listed, load_registers, run, store_registers
 from tests.emulator.numbers import bfloat16
 
 LANES = 32
@@ -26,7 +23,9 @@ def _encoded(numbers: np.ndarray, type_: str) -> np.ndarray:
         return np.asarray(FP8[type_], np.uint8)[numbers.astype(int)]
     if type_ == "bf16":
         return bfloat16(numbers.astype(np.float32)).view(np.uint16)
-    dtype = {"f16": np.float16, "tf32": np.float32, "f32": np.float32, "f64": np.float64, "s32": np.int32, "s8": np.int8, "u8": np.uint8}[type_]
+    dtype = {"f16": np.float16, "tf32": np.float32, "f32": np.float32, "f64": np.float64, "s32": np.int32, "s8": np.int8, "u8": np.uint8}[
+        type_
+    ]
     return numbers.astype(dtype).view(UNSIGNED[BITS[type_]])
 
 
@@ -70,27 +69,18 @@ MMA = [
 ]
 
 
-def _list(letter: str, first: int, count: int) -> str:
-    return "{" + ", ".join(f"%{letter}{first + index}" for index in range(count)) + "}"
-
-
-def _load(first: int, count: int, array: int) -> str:
-    return " ".join(f"ld.global.b32 %r{first + index}, [%own{array}+{128 * index}];" for index in range(count))
-
-
-def _store(first: int, count: int, array: int) -> str:
-    return " ".join(f"st.global.b32 [%own{array}+{128 * index}], %r{first + index};" for index in range(count))
-
-
-def _mma(shape: str, d: str, a: str, b: str, guard: str = "", *, satfinite: str = "", into: int = 30) -> tuple[str, list[np.ndarray], np.ndarray]:
+def _mma(
+    shape: str, d: str, a: str, b: str, guard: str = "", *, satfinite: str = "", into: int = 30
+) -> tuple[str, list[np.ndarray], np.ndarray]:
     m, n, k = (int(item) for item in shape[1:].replace("n", " ").replace("k", " ").split())
     left, right, plus = _numbers((m, k), a), _numbers((k, n), b), _numbers((m, n), d)
     sources = [_fragment(left, a, columns=False), _fragment(right, b, columns=True), _accumulators(plus, d)]
     ra, rb, rc = (len(item) for item in sources)
     body = f"""
-    {_load(0, ra, 0)} {_load(10, rb, 1)} {_load(20, rc, 2)}
-    {guard} mma.sync.aligned.{shape}.row.col.{satfinite}{d}.{a}.{b}.{d} {_list("r", into, rc)}, {_list("r", 0, ra)}, {_list("r", 10, rb)}, {_list("r", 20, rc)};
-    {_store(into, rc, 3)}"""
+    {load_registers(0, ra, 0)} {load_registers(10, rb, 1)} {load_registers(20, rc, 2)}
+    {guard} mma.sync.aligned.{shape}.row.col.{satfinite}{d}.{a}.{b}.{d}
+        {listed("r", into, rc)}, {listed("r", 0, ra)}, {listed("r", 10, rb)}, {listed("r", 20, rc)};
+    {store_registers(into, rc, 3)}"""
     return body, [*sources, np.zeros_like(sources[2])], left @ right + plus
 
 
@@ -124,7 +114,8 @@ def test_mma_of_integers_saturates_when_it_is_told_to() -> None:
 def test_mma_in_double_precision() -> None:
     a, b, c = RNG.random((8, 4)), RNG.random((4, 8)), RNG.random((8, 8))
     body = """
-    shl.b64 %q0, %wide, 1; add.s64 %q1, %rd0, %q0; add.s64 %q2, %rd1, %q0; shl.b64 %q0, %wide, 2; add.s64 %q3, %rd2, %q0; add.s64 %q4, %rd3, %q0;
+    shl.b64 %q0, %wide, 1; add.s64 %q1, %rd0, %q0; add.s64 %q2, %rd1, %q0;
+    shl.b64 %q0, %wide, 2; add.s64 %q3, %rd2, %q0; add.s64 %q4, %rd3, %q0;
     ld.global.f64 %d0, [%q1]; ld.global.f64 %d1, [%q2]; ld.global.v2.f64 {%d2, %d3}, [%q3];
     mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d4, %d5}, {%d0}, {%d1}, {%d2, %d3};
     st.global.v2.f64 [%q4], {%d4, %d5};"""
@@ -141,7 +132,7 @@ def test_mma_leaves_registers_alone_where_its_guard_fails() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, {%r8, %r9}, {%r8, %r9}, {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}",
+        "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r8, %r9}, {%r8, %r9}, {%r0, %r1, %r2, %r3}",
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r0, %r1, %r2, %r3}, {%r4, %r5, %r6, %r7}, {%r8, %r9}, {%r0, %r1, %r2, %r3}",
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%r8, %r9}, {%r0, %r1, %r2, %r3}",
         "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%r0, %r1}, {%r4}, {%r8}, {%r0, %r1}",
@@ -180,7 +171,9 @@ def _padded(matrix: np.ndarray, type_: str, layout: str) -> tuple[np.ndarray, in
     return wide, wide.shape[1]
 
 
-def _wmma(shape: str, d: str, a: str, c: str, layouts: tuple[str, str, str], *, space: str = "") -> tuple[str, list[np.ndarray], np.ndarray]:
+def _wmma(
+    shape: str, d: str, a: str, c: str, layouts: tuple[str, str, str], *, space: str = ""
+) -> tuple[str, list[np.ndarray], np.ndarray]:
     m, n, k = (int(item) for item in shape[1:].replace("n", " ").replace("k", " ").split())
     matrices = _numbers((m, k), a), _numbers((k, n), a), _numbers((m, n), c)
     ra, rb = OPERANDS.get((a[1:] if a.endswith("8") else a, shape), (8, 8))
@@ -189,11 +182,12 @@ def _wmma(shape: str, d: str, a: str, c: str, layouts: tuple[str, str, str], *, 
     stored = [_padded(matrix, type_, layout) for matrix, type_, layout in zip(matrices, (a, a, c), layouts, strict=True)]
     left, right, third = (f"wmma.load.{{}}.sync.aligned.{layout}.{shape}{space}" for layout in layouts)
     body = f"""
-    {left.format("a")}.{a} {_list("r", 0, ra)}, [%rd0], {stored[0][1]};
-    {right.format("b")}.{a} {_list("r", 10, rb)}, [%rd1], {stored[1][1]};
-    {third.format("c")}.{c} {_list("r", 20, rc)}, [%rd2], {stored[2][1]};
-    wmma.mma.sync.aligned.{layouts[0]}.{layouts[1]}.{shape}.{types} {_list("r", 30, rd)}, {_list("r", 0, ra)}, {_list("r", 10, rb)}, {_list("r", 20, rc)};
-    wmma.store.d.sync.aligned.{layouts[2]}.{shape}{space}.{d} [%rd3], {_list("r", 30, rd)}, {{stride}};"""
+    {left.format("a")}.{a} {listed("r", 0, ra)}, [%rd0], {stored[0][1]};
+    {right.format("b")}.{a} {listed("r", 10, rb)}, [%rd1], {stored[1][1]};
+    {third.format("c")}.{c} {listed("r", 20, rc)}, [%rd2], {stored[2][1]};
+    wmma.mma.sync.aligned.{layouts[0]}.{layouts[1]}.{shape}.{types}
+        {listed("r", 30, rd)}, {listed("r", 0, ra)}, {listed("r", 10, rb)}, {listed("r", 20, rc)};
+    wmma.store.d.sync.aligned.{layouts[2]}.{shape}{space}.{d} [%rd3], {listed("r", 30, rd)}, {{stride}};"""
     result, stride = _padded(np.zeros((m, n)), d, layouts[2])
     return body.replace("{stride}", str(stride)), [*(item for item, _ in stored), result], matrices[0] @ matrices[1] + matrices[2]
 
@@ -201,9 +195,7 @@ def _wmma(shape: str, d: str, a: str, c: str, layouts: tuple[str, str, str], *, 
 @pytest.mark.parametrize(("shape", "d", "a", "c"), WMMA)
 @pytest.mark.parametrize("layouts", [("row", "col", "row"), ("col", "row", "col")])
 @pytest.mark.parametrize("checks", [None, Checks()], ids=["", "checked"])
-def test_wmma_loads_multiplies_and_stores(
-    shape: str, d: str, a: str, c: str, layouts: tuple[str, str, str], checks: Checks | None
-) -> None:
+def test_wmma_loads_multiplies_and_stores(shape: str, d: str, a: str, c: str, layouts: tuple[str, str, str], checks: Checks | None) -> None:
     body, arrays, product = _wmma(shape, d, a, c, layouts)
     ran = run(body, arrays, checks=checks)
     assert ran.kinds() == []
@@ -214,8 +206,8 @@ def test_wmma_loads_multiplies_and_stores(
 def test_wmma_without_a_stride_takes_lines_that_touch() -> None:
     tile = np.arange(256, dtype=np.float32).reshape(16, 16)
     body = f"""
-    wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {_list("r", 0, 8)}, [%rd0];
-    wmma.store.d.sync.aligned.col.m16n16k16.global.f32 [%rd1], {_list("r", 0, 8)};"""
+    wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {listed("r", 0, 8)}, [%rd0];
+    wmma.store.d.sync.aligned.col.m16n16k16.global.f32 [%rd1], {listed("r", 0, 8)};"""
     np.testing.assert_array_equal(run(body, [tile, np.zeros_like(tile)]).arrays[1], tile.T)
 
 
@@ -223,127 +215,11 @@ def test_wmma_takes_the_address_of_the_lanes_that_run() -> None:
     tile = np.arange(256, dtype=np.float32).reshape(16, 16)
     body = f"""
     mov.u64 %q0, 0; setp.ge.u32 %p0, %lane, 3; @%p0 mov.u64 %q0, %rd0;
-    @%p0 wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {_list("r", 0, 8)}, [%q0];
-    @%p0 wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd1], {_list("r", 0, 8)};
+    @%p0 wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {listed("r", 0, 8)}, [%q0];
+    @%p0 wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd1], {listed("r", 0, 8)};
     setp.ge.u32 %p1, %lane, 32; mov.u64 %q0, 64;
-    @%p1 wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {_list("r", 10, 8)}, [%q0];"""
+    @%p1 wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {listed("r", 10, 8)}, [%q0];"""
     got = run(body, [tile, np.zeros_like(tile)]).arrays[1]
     for row in (0, 8):  # the first three lanes hold pairs of these rows, and loaded nothing
         tile[row, 0:6] = tile[row, 8:14] = 0
     np.testing.assert_array_equal(got, tile)
-
-
-LAST_LINE_OUTSIDE = np.arange(15 * 16 + 8, dtype=np.float32)
-
-
-def test_a_tile_beyond_its_buffer_is_found_and_not_read() -> None:
-    body = f"""
-    wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {_list("r", 0, 8)}, [%rd0], 16; {_store(0, 8, 1)}"""
-    ran = run(body, [LAST_LINE_OUTSIDE, np.full((8, 32), 5, np.uint32)], checks=Checks())
-    assert ran.kinds() == ["OUT_OF_BOUNDS"]
-    assert not ran.arrays[1].any()
-
-
-def test_a_tile_beyond_its_buffer_is_found_and_not_written() -> None:
-    body = f"""
-    mov.u32 %r0, 9; wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd0], {{{", ".join(["%r0"] * 8)}}}, 16;"""
-    ran = run(body, [LAST_LINE_OUTSIDE], checks=Checks())
-    assert ran.kinds() == ["OUT_OF_BOUNDS"]
-    np.testing.assert_array_equal(ran.arrays[0], LAST_LINE_OUTSIDE)
-
-
-def test_a_tile_of_shared_memory_that_nobody_wrote_is_found() -> None:
-    body = f"mov.u64 %q0, tile; wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {_list('r', 0, 8)}, [%q0], 16;"
-    assert run(body, [], shared=512, checks=Checks()).kinds() == ["UNINITIALISED"]
-
-
-WRITE_SHARED = "mov.u64 %q0, tile; shl.b64 %q1, %wide, 2; add.s64 %q1, %q0, %q1; st.shared.v4.u32 [%q1], {%t, %t, %t, %t};"
-
-
-@pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
-def test_a_tile_that_another_warp_writes_needs_a_barrier(barrier: str) -> None:
-    body = f"{WRITE_SHARED} {barrier} wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 {_list('r', 0, 8)}, [%q0], 16;"
-    assert run(body, [], threads=64, shared=1024, checks=Checks()).kinds() == (
-        [] if barrier else ["READ_AFTER_WRITE", "UNINITIALISED", "WRITE_AFTER_READ"]
-    )
-
-
-_libc = ctypes.CDLL(None)
-_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-
-
-@pytest.mark.parametrize("stride", [16, 0xFFFFFFFF])
-def test_no_tile_reaches_beyond_the_reservation(stride: int) -> None:
-    memory = emulator().memory
-    end, page = memory.base + (1 << memory.bits), 4 * mmap.PAGESIZE
-    lines = [end - page] if stride == 16 else [end - 64 - ((1 << memory.bits) // 256) * 4 * line - page // 2 for line in range(16)]
-    lines = [line // mmap.PAGESIZE * mmap.PAGESIZE for line in lines]
-    for line in lines:
-        assert not _libc.mprotect(line, page, mmap.PROT_READ | mmap.PROT_WRITE)
-    try:
-        memory.view(end - 64, 64)[:] = 7
-        body = f"""
-        mov.u64 %q0, {end - 16}; mov.u32 %r9, {stride};
-        wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {_list("r", 0, 8)}, [%q0], %r9; {_store(0, 8, 0)}"""
-        got = run(body, [np.zeros((8, 32), np.uint32)]).arrays[0]  # a touch behind the end would end the process
-        assert (got == 0x07070707).sum() == 16
-    finally:
-        for line in lines:
-            _libc.madvise(ctypes.c_void_p(line), ctypes.c_size_t(page), 4)
-            _libc.mprotect(line, page, 0)
-
-
-# ---------------------------------------------------------------- ldmatrix and its kin
-
-ROWS = "mov.u64 %q0, tile; shl.b64 %q1, %wide, 2; add.s64 %q1, %q0, %q1;"  # of 16 bytes, one a lane
-MATRICES = RNG.integers(0, 1 << 16, (4, 8, 8)).astype(np.uint16)
-
-
-@pytest.mark.parametrize("count", [1, 2, 4])
-@pytest.mark.parametrize("trans", ["", ".trans"])
-@pytest.mark.parametrize("checks", [None, Checks()], ids=["", "checked"])
-def test_ldmatrix_gives_each_lane_its_pair(count: int, trans: str, checks: Checks | None) -> None:
-    body = f"""
-    {ROWS} mul.wide.u32 %q2, %lane, 16; add.s64 %q2, %rd0, %q2; ld.global.v4.u32 {{%r10, %r11, %r12, %r13}}, [%q2];
-    st.shared.v4.u32 [%q1], {{%r10, %r11, %r12, %r13}};
-    cvt.u32.u64 %r20, %q1; ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {_list("r", 0, count)}, [%r20];
-    {_store(0, count, 1)}"""
-    ran = run(body, [MATRICES, np.zeros((count, 32), np.uint32)], shared=512, checks=checks)
-    held = MATRICES[:count].transpose(0, 2, 1) if trans else MATRICES[:count]
-    np.testing.assert_array_equal(ran.arrays[1], np.ascontiguousarray(held).reshape(count, 64).view(np.uint32))
-    assert ran.kinds() == []
-
-
-@pytest.mark.parametrize("count", [1, 2, 4])
-@pytest.mark.parametrize("trans", ["", ".trans"])
-@pytest.mark.parametrize("checks", [None, Checks()], ids=["", "checked"])
-def test_stmatrix_puts_each_pair_where_ldmatrix_takes_it(count: int, trans: str, checks: Checks | None) -> None:
-    body = f"""
-    mul.wide.u32 %q1, %lane, 16; add.s64 %q1, %rd1, %q1; {_load(0, count, 0)}
-    stmatrix.sync.aligned.m8n8.x{count}{trans}.b16 [%q1], {_list("r", 0, count)};"""
-    ran = run(body, [MATRICES[:count], np.zeros((count, 8, 8), np.uint16)], checks=checks)
-    np.testing.assert_array_equal(ran.arrays[1], MATRICES[:count].transpose(0, 2, 1) if trans else MATRICES[:count])
-    assert ran.kinds() == []
-
-
-def test_movmatrix_transposes_in_registers() -> None:
-    body = "ld.global.b32 %r0, [%own0]; movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r0; st.global.b32 [%own1], %r1;"
-    got = run(body, [MATRICES[0], np.zeros((8, 8), np.uint16)]).arrays[1]
-    np.testing.assert_array_equal(got, MATRICES[0].T)
-
-
-def test_rows_outside_shared_memory_are_found_and_read_as_zero() -> None:
-    body = f"""
-    {ROWS} st.shared.v4.u32 [%q1], {{%lane, 1, 2, 3}}; setp.eq.u32 %p0, %lane, 5; @%p0 add.s64 %q1, %q1, 4096;
-    ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r0}}, [%q1]; st.global.u32 [%own0], %r0;"""
-    ran = run(body, [np.full(32, 9, np.uint32)], shared=512, checks=Checks())
-    assert ran.kinds() == ["OUT_OF_BOUNDS"]
-    assert ran.arrays[0].reshape(8, 4).tolist() == [[row, 1, 2, 3] if row != 5 else [0, 0, 0, 0] for row in range(8)]
-
-
-def test_lanes_that_do_not_run_name_no_row() -> None:
-    body = f"""
-    {ROWS} st.shared.v4.u32 [%q1], {{%lane, 1, 2, 3}}; setp.lt.u32 %p0, %lane, 8; @!%p0 mov.u64 %q1, 64; mov.u32 %r0, 9;
-    @%p0 ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r0}}, [%q1]; st.global.u32 [%own0], %r0;"""
-    got = run(body, [np.zeros(32, np.uint32)], shared=512).arrays[0]
-    assert got.tolist() == [0, 1, 2, 3, 1, 1, 2, 3] + [9] * 24

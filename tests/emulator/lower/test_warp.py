@@ -59,7 +59,9 @@ def test_redux_of_a_warp_in_part_counts_only_its_threads() -> None:
 @pytest.mark.parametrize("bits", [32, 64])
 def test_match_any_gives_the_lanes_with_the_same_value(bits: int) -> None:
     widen = "cvt.u64.u32 %q0, %r0; shl.b64 %q0, %q0, 33;" if bits == 64 else ""
-    body = f"ld.global.u32 %r0, [%own0]; {widen} match.any.sync.b{bits} %r1, {'%q0' if bits == 64 else '%r0'}, -1; st.global.u32 [%own1], %r1;"
+    body = (
+        f"ld.global.u32 %r0, [%own0]; {widen} match.any.sync.b{bits} %r1, {'%q0' if bits == 64 else '%r0'}, -1; st.global.u32 [%own1], %r1;"
+    )
     got = run(body, [VALUES, np.zeros(LANES, np.uint32)]).arrays[1]
     assert got.tolist() == [sum(1 << other for other in range(LANES) if VALUES[other] == VALUES[lane]) for lane in range(LANES)]
 

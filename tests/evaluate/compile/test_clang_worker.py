@@ -13,8 +13,8 @@ from evoengine.evaluate.compile.pool import CLANG, CompilePool, CompileUnit
 TEMPLATE = "template <int N, bool B> __global__ void k(float* x) { x[threadIdx.x] = N; }"
 # Every level instantiates two of the next: far more than any compiler finishes, within any template depth.
 ENDLESS = (
-    "template <int N, int I> struct S { static constexpr int v = S<N - 1, 2 * I>::v + S<N - 1, 2 * I + 1>::v; };"
-    "template <int I> struct S<0, I> { static constexpr int v = I; };"
+    "template <int N, unsigned I> struct S { static constexpr unsigned v = S<N - 1, 2 * I>::v ^ S<N - 1, 2 * I + 1>::v; };"
+    "template <unsigned I> struct S<0, I> { static constexpr unsigned v = I; };"
     "__global__ void k(float* x) { x[0] = S<26, 1>::v; }"
 )
 

@@ -59,8 +59,8 @@ EV unsigned short __bfloat16_as_ushort(__nv_bfloat16 a) { return a.__x; }
 EV __nv_bfloat16 __short_as_bfloat16(short bits) { return __nv_bfloat16_raw{(unsigned short)bits}; }
 EV __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits) { return __nv_bfloat16_raw{bits}; }
 #define EV_INTEGERS(R)                                                                                               \
-    EV short __bfloat162short_##R(__nv_bfloat16 x) { return (short)__float2int_##R(x); }                             \
-    EV unsigned short __bfloat162ushort_##R(__nv_bfloat16 x) { return (unsigned short)__float2uint_##R(x); }         \
+    EV short __bfloat162short_##R(__nv_bfloat16 x) { return __ev_to_short(__float2int_##R(x)); }                             \
+    EV unsigned short __bfloat162ushort_##R(__nv_bfloat16 x) { return __ev_to_ushort(__float2uint_##R(x)); }         \
     EV int __bfloat162int_##R(__nv_bfloat16 x) { return __float2int_##R(x); }                                        \
     EV unsigned int __bfloat162uint_##R(__nv_bfloat16 x) { return __float2uint_##R(x); }                             \
     EV long long __bfloat162ll_##R(__nv_bfloat16 x) { return __float2ll_##R(x); }                                    \
@@ -70,6 +70,8 @@ EV_INTEGERS(rz)
 EV_INTEGERS(rd)
 EV_INTEGERS(ru)
 #undef EV_INTEGERS
+EV signed char __bfloat162char_rz(__nv_bfloat16 x) { return __ev_to_char(__float2int_rz(x)); }
+EV unsigned char __bfloat162uchar_rz(__nv_bfloat16 x) { return __ev_to_uchar(__float2uint_rz(x)); }
 EV __nv_bfloat16 __short2bfloat16_rn(short x) { return __nv_bfloat16((float)x); }
 EV __nv_bfloat16 __ushort2bfloat16_rn(unsigned short x) { return __nv_bfloat16((float)x); }
 EV __nv_bfloat16 __int2bfloat16_rn(int x) { return __nv_bfloat16(x); }

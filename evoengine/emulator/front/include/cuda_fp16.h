@@ -59,8 +59,8 @@ EV unsigned short __half_as_ushort(__half a) { return a.__x; }
 EV __half __short_as_half(short bits) { return __half_raw{(unsigned short)bits}; }
 EV __half __ushort_as_half(unsigned short bits) { return __half_raw{bits}; }
 #define EV_INTEGERS(R, PTX)                                                                                          \
-    EV short __half2short_##R(__half x) { return (short)__float2int_##R(x); }                                        \
-    EV unsigned short __half2ushort_##R(__half x) { return (unsigned short)__float2uint_##R(x); }                    \
+    EV short __half2short_##R(__half x) { return __ev_to_short(__float2int_##R(x)); }                                        \
+    EV unsigned short __half2ushort_##R(__half x) { return __ev_to_ushort(__float2uint_##R(x)); }                    \
     EV int __half2int_##R(__half x) { return __float2int_##R(x); }                                                   \
     EV unsigned int __half2uint_##R(__half x) { return __float2uint_##R(x); }                                        \
     EV long long __half2ll_##R(__half x) { return __float2ll_##R(x); }                                               \
@@ -80,8 +80,8 @@ EV_INTEGERS(rd, "rm")
 EV_INTEGERS(ru, "rp")
 #undef EV_INTEGERS
 #undef EV_FROM_INTEGER
-EV signed char __half2char_rz(__half x) { return (signed char)__float2int_rz(x); }
-EV unsigned char __half2uchar_rz(__half x) { return (unsigned char)__float2uint_rz(x); }
+EV signed char __half2char_rz(__half x) { return __ev_to_char(__float2int_rz(x)); }
+EV unsigned char __half2uchar_rz(__half x) { return __ev_to_uchar(__float2uint_rz(x)); }
 #define CUDART_INF_FP16 __ushort_as_half((unsigned short)0x7C00U)
 #define CUDART_NAN_FP16 __ushort_as_half((unsigned short)0x7FFFU)
 #define CUDART_ONE_FP16 __ushort_as_half((unsigned short)0x3C00U)

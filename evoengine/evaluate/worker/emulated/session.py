@@ -24,7 +24,6 @@ from evoengine.records import Environment
 from evoengine.seams import Job, Report
 from evoengine.task import Task
 
-
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # malloc.h
 
 

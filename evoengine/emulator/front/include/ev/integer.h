@@ -33,10 +33,16 @@ EV unsigned int __funnelshift_rc(unsigned int lo, unsigned int hi, unsigned int 
     asm("shf.r.clamp.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(lo), "r"(hi), "r"(s));
     return d;
 }
+// The place of the offset-th bit that is set in mask from base upwards, downwards if offset < 0; all ones where there is none.
+// CUDA gives fns.b32, which the hardware has no instruction for either.
 EV unsigned int __fns(unsigned int mask, unsigned int base, int offset) {
-    unsigned int d;
-    asm("fns.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(mask), "r"(base), "r"(offset));
-    return d;
+    if (offset == 0) return mask >> (base & 31) & 1 ? base : ~0u;
+    const bool down = offset < 0;
+    unsigned int rest = down ? __brev(mask) : mask;
+    rest &= ~0u << ((down ? 31 - base : base) & 31);
+    for (int i = down ? -offset : offset; i > 1 && rest; --i) rest &= rest - 1;
+    const unsigned int place = (unsigned int)__ffs((int)rest) - 1;  // all ones where no bit is left
+    return down && rest ? 31 - place : place;
 }
 #define EV_DOT(NAME, OP, R, A, B, C)                                                     \
     EV R NAME(A a, B b, R c) {                                                           \

@@ -36,6 +36,13 @@ EV_ROUNDED(rz, rz)
 EV_ROUNDED(rd, rm)
 EV_ROUNDED(ru, rp)
 #undef EV_ROUNDED
+// To 8 and 16 bits what does not fit becomes the nearest that does, and NaN 0, as from the instructions.
+#define EV_NARROW(T, NAME, WIDE, LOW, HIGH) EV T __ev_to_##NAME(WIDE x) { return (T)(x < (LOW) ? (LOW) : x > (HIGH) ? (HIGH) : x); }
+EV_NARROW(signed char, char, int, -128, 127)
+EV_NARROW(unsigned char, uchar, unsigned int, 0u, 255u)
+EV_NARROW(short, short, int, -32768, 32767)
+EV_NARROW(unsigned short, ushort, unsigned int, 0u, 65535u)
+#undef EV_NARROW
 EV double __int2double_rn(int x) { return x; }
 EV double __uint2double_rn(unsigned int x) { return x; }
 EV float __frsqrt_rn(float x) { return __nvvm_d2f_rn(__nvvm_div_rn_d(1.0, __nvvm_sqrt_rn_d(x))); }

@@ -22,9 +22,12 @@ struct __align__(2) EV_H {
     EV_METHOD_BOTH operator float() const { return EV_WIDEN(__x); }
     EV_METHOD_BOTH operator bool() const { return (__x & 0x7fff) != 0; }
 #define EV_TO(T, CONVERT) EV_METHOD operator T() const { return (T)CONVERT((float)*this); }
-    EV_TO(signed char, __float2int_rz) EV_TO(unsigned char, __float2uint_rz) EV_TO(char, __float2int_rz) EV_TO(short, __float2int_rz)
-    EV_TO(unsigned short, __float2uint_rz) EV_TO(int, __float2int_rz) EV_TO(unsigned int, __float2uint_rz) EV_TO(long, __float2ll_rz)
-    EV_TO(unsigned long, __float2ull_rz) EV_TO(long long, __float2ll_rz) EV_TO(unsigned long long, __float2ull_rz)
+    EV_TO(int, __float2int_rz) EV_TO(unsigned int, __float2uint_rz) EV_TO(long, __float2ll_rz) EV_TO(unsigned long, __float2ull_rz)
+    EV_TO(long long, __float2ll_rz) EV_TO(unsigned long long, __float2ull_rz)
+#undef EV_TO
+#define EV_TO(T, NAME, CONVERT) EV_METHOD operator T() const { return (T)__ev_to_##NAME(CONVERT((float)*this)); }
+    EV_TO(signed char, char, __float2int_rz) EV_TO(char, char, __float2int_rz) EV_TO(unsigned char, uchar, __float2uint_rz)
+    EV_TO(short, short, __float2int_rz) EV_TO(unsigned short, ushort, __float2uint_rz)
 #undef EV_TO
 #define EV_ASSIGN(T) EV_METHOD_BOTH EV_H& operator=(T x) { return *this = EV_H(x); }
     EV_ASSIGN(float) EV_ASSIGN(double) EV_ASSIGN(short) EV_ASSIGN(unsigned short) EV_ASSIGN(int) EV_ASSIGN(unsigned int)

@@ -1,0 +1,459 @@
+"""What a program of `programs` leaves behind: every thread run by itself with Python's integers (PTX ISA 8.3, chapter 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tests.emulator.programs import (
+    FUNCTION_VARIABLES,
+    LOCAL_WORDS,
+    SLOTS,
+    VARIABLES,
+    Assign,
+    Call,
+    Const,
+    Exchange,
+    Expr,
+    Give,
+    If,
+    Leave,
+    Load,
+    LoadVector,
+    Loop,
+    Op,
+    Program,
+    Return,
+    Shuffle,
+    Special,
+    Stmt,
+    Store,
+    Switch,
+    Tangle,
+    Var,
+    Vote,
+)
+
+ABSENT = 0xAB  # every byte of what nobody wrote
+
+
+class TooLong(Exception):
+    """The program takes more steps than a test has time for."""
+
+
+@dataclass
+class Thread:
+    """One thread: its variables and memory."""
+
+    env: dict[str, int]
+    special: dict[str, int]
+    local: bytearray
+    shared: bytearray
+    world: World
+    number: int  # in the block
+    all: int  # in the grid
+
+
+@dataclass
+class World:
+    """Global memory, and the steps that are left."""
+
+    program: Program
+    input: bytes
+    rows: list[int | None]
+    columns: list[int | None]
+    outs: dict[str, list[int | None]]
+    steps: int
+
+
+def initial(name: str, thread: int) -> int:
+    """What a variable holds at first."""
+    bits = VARIABLES.get(name, 32)
+    if name[0] == "u":
+        return 7 * int(name[1:]) + 3
+    return (thread * (2 * ord(name[1]) + 1) + ord(name[0])) & ((1 << bits) - 1)
+
+
+def shared_word(place: int) -> int:
+    """What a word of shared memory holds at first."""
+    return place * 0x9E3779B1 & 0xFFFFFFFF
+
+
+def signed(value: int, bits: int) -> int:
+    """Two's complement."""
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def evaluate(expr: Expr, t: Thread) -> int:
+    """The value, as an unsigned integer."""
+    if isinstance(expr, Var):
+        return t.env[expr.name]
+    if isinstance(expr, Const):
+        return expr.value
+    if isinstance(expr, Op):
+        rule = RULES.get(expr.text) or RULES.setdefault(expr.text, rule_of(expr.text))
+        return rule(*[evaluate(item, t) for item in expr.args]) & ((1 << expr.bits) - 1)
+    if isinstance(expr, Special):
+        return t.special[expr.name]
+    return load(expr, t)
+
+
+def load(expr: Load, t: Thread) -> int:
+    """A guarded load."""
+    index = evaluate(expr.index, t)
+    if index >= expr.limit:
+        return 0
+    memory = {"input": t.world.input, "shared": t.shared, "local": t.local}[expr.array]
+    at, size = expr.offset + index * expr.stride, int(expr.type[1:]) // 8
+    assert at + size <= len(memory)
+    return int.from_bytes(memory[at : at + size], "little", signed=expr.type[0] == "s") & 0xFFFFFFFF
+
+
+RULES: dict[str, Callable[..., int]] = {}
+
+
+def rule_of(text: str) -> Callable[..., int]:
+    """The meaning of an instruction on unsigned integers; the result is cut to its width by who asks."""
+    op, *modifiers = text.split(".")
+    type_ = modifiers[-1]
+    bits = 1 if type_ == "pred" else int(type_[1:])
+    full = (1 << bits) - 1
+
+    def s(value: int) -> int:
+        return signed(value, bits) if type_[0] == "s" else value
+
+    def divided(a: int, b: int) -> int:
+        quotient = abs(s(a)) // abs(s(b))
+        return quotient if (s(a) < 0) == (s(b) < 0) else -quotient
+
+    def test(name: str) -> Callable[[int, int], bool]:
+        return {
+            "eq": lambda a, b: a == b,
+            "ne": lambda a, b: a != b,
+            "lt": lambda a, b: s(a) < s(b),
+            "le": lambda a, b: s(a) <= s(b),
+            "gt": lambda a, b: s(a) > s(b),
+            "ge": lambda a, b: s(a) >= s(b),
+        }[name]
+
+    def multiplied(a: int, b: int) -> int:
+        return s(a) * s(b) >> bits if "hi" in modifiers else s(a) * s(b)
+
+    def extracted(a: int, position: int, length: int) -> int:
+        position, length = position & 255, length & 255
+        edge = min(position + length - 1, bits - 1)
+        sign = 0 if type_[0] == "u" or length == 0 else a >> edge & 1
+        found = 0
+        for place in range(bits):
+            bit = a >> (position + place) & 1 if place < length and position + place < bits else sign
+            found |= bit << place
+        return found
+
+    def inserted(a: int, b: int, position: int, length: int) -> int:
+        found = b
+        for place in range(length & 255):
+            at = place + (position & 255)
+            if at < bits:
+                found = found & ~(1 << at) | (a >> place & 1) << at
+        return found
+
+    def funnel(a: int, b: int, by: int) -> int:
+        by = by & 31 if "wrap" in modifiers else min(by, 32)
+        whole = b << 32 | a
+        return whole << by >> 32 if "l" in modifiers else whole >> by
+
+    def looked_up(a: int, b: int, c: int, table: int) -> int:
+        return sum((table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1) & 1) << i for i in range(32))
+
+    def permuted(a: int, b: int, selector: int) -> int:
+        source, found = b << 32 | a, 0
+        for place in range(4):
+            nibble = selector >> 4 * place & 15
+            byte = source >> 8 * (nibble & 7) & 255
+            found |= (byte if nibble < 8 else 255 * (byte >> 7)) << 8 * place
+        return found
+
+    def converted(a: int) -> int:
+        return s(a)  # from its own type; cutting it to the other's width is what conversion does
+
+    rules: dict[str, Callable[..., int]] = {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": multiplied,
+        "mad": lambda a, b, c: multiplied(a, b) + c,
+        "and": lambda a, b: a & b,
+        "or": lambda a, b: a | b,
+        "xor": lambda a, b: a ^ b,
+        "not": lambda a: ~a,
+        "shl": lambda a, n: a << min(n, bits),
+        "shr": lambda a, n: s(a) >> min(n, bits),
+        "min": lambda a, b: a if s(a) <= s(b) else b,
+        "max": lambda a, b: a if s(a) >= s(b) else b,
+        "div": divided,
+        "rem": lambda a, b: s(a) - divided(a, b) * s(b),
+        "abs": lambda a: abs(s(a)),
+        "neg": lambda a: -a,
+        "selp": lambda a, b, p: a if p else b,
+        "slct": lambda a, b, c: a if s(c) >= 0 else b,
+        "set": lambda a, b: -int(test(modifiers[0])(a, b)),
+        "popc": lambda a: a.bit_count(),
+        "clz": lambda a: bits - a.bit_length(),
+        "brev": lambda a: sum((a >> i & 1) << (bits - 1 - i) for i in range(bits)),
+        "bfe": extracted,
+        "bfi": inserted,
+        "shf": funnel,
+        "lop3": looked_up,
+        "prmt": permuted,
+        "cvt": converted,
+    }
+    assert full
+    if op == "setp":
+        return lambda a, b: int(test(modifiers[0])(a, b))
+    return rules[op]
+
+
+# ---------------------------------------------------------------- statements: they yield where threads need one another
+
+
+def execute(body: tuple[Stmt, ...], t: Thread) -> Iterator[Any]:
+    """Runs statements; gives back "", "break", "continue", "return" or a ("give", value)."""
+    for statement in body:
+        t.world.steps -= 1
+        if t.world.steps < 0:
+            raise TooLong
+        signal = yield from STATEMENTS[type(statement)](statement, t)
+        if signal:
+            return signal
+    return ""
+
+
+def _nothing() -> Iterator[Any]:
+    yield from ()
+
+
+def _assign(s: Assign, t: Thread) -> Iterator[Any]:
+    yield from ()
+    t.env[s.name] = evaluate(s.value, t)
+
+
+def _vector(s: LoadVector, t: Thread) -> Iterator[Any]:
+    yield from ()
+    index = evaluate(s.index, t)
+    if index < s.limit:
+        for place, name in enumerate(s.names):
+            at = s.offset + 4 * (index * len(s.names) + place)
+            t.env[name] = int.from_bytes(t.world.input[at : at + 4], "little")
+
+
+def _if(s: If, t: Thread) -> Iterator[Any]:
+    return (yield from execute(s.then if evaluate(s.condition, t) else s.otherwise, t))
+
+
+def _loop(s: Loop, t: Thread) -> Iterator[Any]:
+    limit = evaluate(s.limit, t)
+    t.env[s.counter] = 0
+    while t.env[s.counter] < (limit if s.rotated else evaluate(s.limit, t)):
+        signal = yield from execute(s.body, t)
+        if signal == "break":
+            break
+        if signal and signal != "continue":
+            return signal
+        t.env[s.counter] += 1
+    return ""
+
+
+def _leave(s: Leave, t: Thread) -> Iterator[Any]:
+    yield from ()
+    return s.what if evaluate(s.condition, t) else ""
+
+
+def _return(s: Return, t: Thread) -> Iterator[Any]:
+    yield from ()
+    if not evaluate(s.condition, t):
+        return ""
+    if s.how == "jump":
+        dump(t)
+    return "return"
+
+
+def _switch(s: Switch, t: Thread) -> Iterator[Any]:
+    place = evaluate(s.selector, t)
+    while place < len(s.cases):
+        signal = yield from execute(s.cases[place], t)
+        if signal:
+            return signal
+        if not s.falls[place]:
+            break
+        place += 1
+    return ""
+
+
+def _tangle(s: Tangle, t: Thread) -> Iterator[Any]:
+    place = 0
+    t.env[s.counter] = s.fuel
+    while place < len(s.blocks):
+        t.env[s.counter] -= 1
+        if not t.env[s.counter]:
+            break
+        inside, condition, yes, no = s.blocks[place]
+        yield from execute(inside, t)
+        place = yes if evaluate(condition, t) else no
+    return ""
+
+
+def _store(s: Store, t: Thread) -> Iterator[Any]:
+    yield from ()
+    slot, value = evaluate(s.slot, t), evaluate(s.value, t)
+    if s.array == "local":
+        t.local[4 * slot : 4 * slot + 4] = value.to_bytes(4, "little")
+    elif s.array == "rows":
+        t.world.rows[t.all * SLOTS + slot] = value
+    else:
+        t.world.columns[slot * t.world.program.threads * t.world.program.grid + t.all] = value
+
+
+def _exchange(s: Exchange, t: Thread) -> Iterator[Any]:
+    value = evaluate(s.value, t)
+    writes = s.condition is None or evaluate(s.condition, t)
+    yield ("barrier",)
+    threads = t.world.program.threads
+    if writes:
+        place = {
+            "same": s.slot * threads + t.number,
+            "reversed": s.slot * threads + threads - 1 - t.number,
+            "rotated": s.slot * threads + (t.number + s.slot) % threads,
+            "strided": t.number * SLOTS + s.slot,
+        }[s.place]
+        t.shared[4 * place : 4 * place + 4] = value.to_bytes(4, "little")
+    yield ("barrier",)
+
+
+def _shuffle(s: Shuffle, t: Thread) -> Iterator[Any]:
+    value, lane = evaluate(s.value, t), evaluate(s.lane, t)
+    values = yield ("warp", value)
+    own = t.number % 32
+    first = own & -s.width
+    last = first if s.mode == "up" else first + s.width - 1
+    by = lane & 31
+    if s.mode == "up":
+        source = own - by
+        inside = source >= last
+    elif s.mode == "down":
+        source = own + by
+        inside = source <= last
+    else:
+        source = own ^ by if s.mode == "bfly" else first | (by & (s.width - 1))
+        inside = source <= last
+    t.env[s.name] = values[source if inside else own]
+    t.env[s.inside] = int(inside)
+
+
+def _vote(s: Vote, t: Thread) -> Iterator[Any]:
+    value = evaluate(s.condition, t)
+    values = yield ("barrier", value) if s.what.startswith("bar") else ("warp", value)
+    found = {
+        "ballot": lambda: sum(bit << lane for lane, bit in values.items()),
+        "any": lambda: int(any(values.values())),
+        "all": lambda: int(all(values.values())),
+        "uni": lambda: int(len(set(values.values())) == 1),
+        "popc": lambda: sum(values.values()),
+        "and": lambda: int(all(values.values())),
+        "or": lambda: int(any(values.values())),
+    }
+    t.env[s.name] = found[s.what.removeprefix("bar.")]()
+
+
+def _call(s: Call, t: Thread) -> Iterator[Any]:
+    own = [evaluate(item, t) for item in s.args]
+    counters = {name: t.env[name] for name in t.world.program.counters}
+    inner = Thread({"x0": own[0], "x1": own[1], "y0": 1, **counters}, t.special, t.local, t.shared, t.world, t.number, t.all)
+    signal = yield from execute(t.world.program.functions[s.function], inner)
+    t.env[s.name] = signal[1]
+
+
+def _give(s: Give, t: Thread) -> Iterator[Any]:
+    yield from ()
+    return ("give", evaluate(s.value, t)) if evaluate(s.condition, t) else ""
+
+
+STATEMENTS: dict[type, Callable[..., Iterator[Any]]] = {
+    Assign: _assign,
+    LoadVector: _vector,
+    If: _if,
+    Loop: _loop,
+    Leave: _leave,
+    Return: _return,
+    Switch: _switch,
+    Tangle: _tangle,
+    Store: _store,
+    Exchange: _exchange,
+    Shuffle: _shuffle,
+    Vote: _vote,
+    Call: _call,
+    Give: _give,
+}
+
+
+def dump(t: Thread) -> None:
+    """The end of the kernel: every variable goes to global memory."""
+    for name in VARIABLES:
+        t.world.outs[name][t.all] = t.env[name]
+
+
+def _whole(t: Thread) -> Iterator[Any]:
+    signal = yield from execute(t.world.program.body, t)
+    if not signal:
+        dump(t)
+
+
+def run(program: Program, data: bytes, steps: int = 60_000) -> World:
+    """What the launch leaves in global memory, None where nothing was written; raises TooLong."""
+    count = program.threads * program.grid
+    world = World(program, data, [None] * count * SLOTS, [None] * count * SLOTS, {name: [None] * count for name in VARIABLES}, steps)
+    for block in range(program.grid):
+        _block(world, block)
+    return world
+
+
+def _block(world: World, block: int) -> None:
+    program = world.program
+    x, y, z = program.block
+    shared = bytearray().join(shared_word(place).to_bytes(4, "little") for place in range(program.threads * SLOTS))
+    threads = []
+    for number in range(program.threads):
+        all_ = block * program.threads + number
+        special = {"tid.x": number % x, "tid.y": number // x % y, "tid.z": number // (x * y), "laneid": number % 32}
+        special |= {"ctaid.x": block, "nctaid.x": program.grid, "ntid.x": x}
+        env = {name: initial(name, all_) for name in VARIABLES} | dict.fromkeys(program.counters, 0)
+        local = bytearray().join((number + 3 * place).to_bytes(4, "little") for place in range(LOCAL_WORDS))
+        threads.append(Thread(env, special, local, shared, world, number, all_))
+    _together([_whole(t) for t in threads])
+
+
+def _together(running: list[Iterator[Any]]) -> None:
+    """Runs the threads of a block from one meeting to the next."""
+    waiting: dict[int, Any] = {}
+    for number, thread in enumerate(running):
+        _advance(waiting, number, thread, None)
+    while waiting:
+        warps = {number // 32 for number, item in waiting.items() if item[0] == "warp"}
+        groups = [[number for number in waiting if number // 32 == warp] for warp in warps] or [list(waiting)]
+        for group in groups:
+            assert len({waiting[number][0] for number in group}) == 1, "threads meet in different places"
+            key = 32 if warps else 1 << 20
+            values = {number % key: waiting[number][1] for number in group if len(waiting[number]) > 1}
+            for number in group:
+                del waiting[number]
+            for number in group:
+                _advance(waiting, number, running[number], values)
+
+
+def _advance(waiting: dict[int, Any], number: int, thread: Iterator[Any], values: object) -> None:
+    try:
+        waiting[number] = thread.send(values)  # type: ignore[attr-defined]
+    except StopIteration:
+        return
+
+
+assert FUNCTION_VARIABLES.keys() == {"x0", "x1", "y0"}

@@ -1,0 +1,454 @@
+"""Programs of `programs` as PTX, without any compiler between."""
+
+from __future__ import annotations
+
+from tests.emulator.programs import (
+    FUNCTION_VARIABLES,
+    LOCAL_WORDS,
+    SLOTS,
+    VARIABLES,
+    Assign,
+    Call,
+    Const,
+    Exchange,
+    Expr,
+    Give,
+    If,
+    Leave,
+    Load,
+    LoadVector,
+    Loop,
+    Op,
+    Program,
+    Return,
+    Shuffle,
+    Special,
+    Stmt,
+    Store,
+    Switch,
+    Tangle,
+    Var,
+    Vote,
+)
+
+KERNEL = "k"
+ARRAYS = ("input", "rows", "columns", *VARIABLES)  # the kernel's parameters, all addresses
+_TYPES = {1: "pred", 16: "b16", 32: "b32", 64: "b64"}
+
+
+class Writer:
+    """Writes one function's body."""
+
+    def __init__(self, program: Program, variables: dict[str, int]) -> None:
+        self.program, self.variables = program, variables
+        self.lines: list[str] = []
+        self.registers: dict[str, str] = {f"%{name}": _TYPES[bits] for name, bits in variables.items()}
+        self.guard = ""
+        self.loops: list[tuple[str, str]] = []  # (where break goes, where continue goes)
+        self.count = 0
+
+    def say(self, text: str) -> None:
+        """An instruction, guarded where all are."""
+        self.lines.append(f"    {self.guard}{text};")
+
+    def label(self, text: str) -> None:
+        """A place to jump to."""
+        self.lines.append(f"{text}:")
+
+    def fresh(self, what: str = "L") -> str:
+        """A name that nothing has."""
+        self.count += 1
+        return f"{what}{self.count}"
+
+    def new(self, bits: int) -> str:
+        """A register that nothing uses yet."""
+        name = f"%t{self.fresh('')}"
+        self.registers[name] = _TYPES[bits]
+        return name
+
+    # ------------------------------------------------------------ expressions
+
+    def value(self, expr: Expr, into: str = "") -> str:
+        """An operand with the value; `into` is the register that must hold it."""
+        match expr:
+            case Const(bits, number):
+                text = str(number)
+            case Var(_, name):
+                text = f"%{name}"
+            case Special(name):
+                text = f"%{name}"
+                into = into or self.new(32)
+            case Load():
+                return self.load(expr, into)
+            case Op(text, bits, args):
+                operands = [self.operand(item) for item in args]
+                into = into or self.new(bits)
+                self.say(f"{text} {into}, {', '.join(operands)}")
+                return into
+        if into:
+            self.say(f"mov.{_TYPES[expr.bits]} {into}, {text}")
+            return into
+        return text
+
+    def operand(self, expr: Expr) -> str:
+        """What may stand as a source: special registers only in mov."""
+        return self.value(expr)
+
+    def register(self, expr: Expr) -> str:
+        """The value in a register."""
+        text = self.value(expr)
+        if text[0] == "%":
+            return text
+        into = self.new(expr.bits)
+        self.say(f"mov.{_TYPES[expr.bits]} {into}, {text}")
+        return into
+
+    def load(self, expr: Load, into: str) -> str:
+        """A load guarded by its own comparison, within the guard that is there."""
+        index = self.register(expr.index)
+        address = self.address(expr, index)
+        found, inside = self.new(32), self.new(1)
+        narrow = self.new(16) if int(expr.type[1:]) <= 16 else found
+        self.say(f"setp.lt.u32 {inside}, {index}, {expr.limit}")
+        if self.guard:
+            outer = self.guard.strip()[1:]
+            both = self.new(1)
+            # Outside of the guard `inside` may hold anything: the conjunction is computed by all.
+            before, self.guard = self.guard, ""
+            if outer[0] == "!":
+                flipped = self.new(1)
+                self.say(f"not.pred {flipped}, {outer[1:]}")
+                outer = flipped
+            self.say(f"and.pred {both}, {outer}, {inside}")
+            self.guard = before
+            inside = both
+        zero = "mov.b16" if narrow != found else "mov.b32"
+        self.say(f"{zero} {narrow}, 0")
+        space = {"input": "global", "shared": "shared", "local": "local"}[expr.array]
+        if expr.how == "generic":
+            space = ""
+        before, self.guard = self.guard, f"@{inside} "
+        dot = f".{space}" if space else ""
+        self.say(f"ld{dot}.{expr.type} {narrow}, [{address}+{expr.offset}]" if expr.offset else f"ld{dot}.{expr.type} {narrow}, [{address}]")
+        self.guard = before
+        if narrow != found:
+            sign = expr.type[0]
+            self.say(f"cvt.{sign}32.{sign}16 {found}, {narrow}")
+        if into:
+            self.say(f"mov.b32 {into}, {found}")
+        return into or found
+
+    def address(self, expr: Load, index: str) -> str:
+        """base + index * stride, computed in one of several ways."""
+        wide = self.new(64)
+        base = self.base(expr)
+        if expr.array != "input" and expr.how == "low":
+            narrow, place = self.new(32), self.new(32)
+            self.say(f"mov.u32 {place}, {expr.array}_memory")
+            self.say(f"mad.lo.u32 {narrow}, {index}, {expr.stride}, {place}")
+            return narrow
+        if expr.how == "wide.mad":
+            self.say(f"mad.wide.u32 {wide}, {index}, {expr.stride}, {base}")
+            return wide
+        if expr.how in ("wide.u32", "wide.s32", "generic"):
+            self.say(f"mul.wide.{'s32' if expr.how == 'wide.s32' else 'u32'} {wide}, {index}, {expr.stride}")
+        elif expr.how == "low":
+            narrow = self.new(32)
+            self.say(f"mul.lo.u32 {narrow}, {index}, {expr.stride}")
+            self.say(f"cvt.u64.u32 {wide}, {narrow}")
+        else:
+            longer = self.new(64)
+            self.say(f"cvt.u64.u32 {longer}, {index}")
+            self.say(f"mul.lo.s64 {wide}, {longer}, {expr.stride}")
+        whole = self.new(64)
+        self.say(f"add.s64 {whole}, {base}, {wide}")
+        return whole
+
+    def base(self, expr: Load) -> str:
+        """Where an array begins: its own address, or a generic one."""
+        if expr.array == "input":
+            return "%input"
+        base = self.new(64)
+        self.say(f"mov.u64 {base}, {expr.array}_memory")
+        if expr.how != "generic":
+            return base
+        generic = self.new(64)
+        self.say(f"cvta.{expr.array}.u64 {generic}, {base}")
+        return generic
+
+    # ------------------------------------------------------------ statements
+
+    def body(self, statements: tuple[Stmt, ...]) -> None:
+        """Statements one behind the other."""
+        for item in statements:
+            getattr(self, "_" + type(item).__name__.lower())(item)
+
+    def _assign(self, s: Assign) -> None:
+        self.value(s.value, f"%{s.name}")
+
+    def _loadvector(self, s: LoadVector) -> None:
+        load = Load("input", "u32", s.index, 4 * len(s.names), s.offset, s.limit, "wide.u32")
+        index = self.register(s.index)
+        address = self.address(load, index)
+        inside = self.new(1)
+        self.say(f"setp.lt.u32 {inside}, {index}, {s.limit}")
+        names = ", ".join(f"%{name}" for name in s.names)
+        before = self.guard
+        after = ""
+        if self.guard:
+            self.say(f"not.pred {inside}, {inside}")
+            after = self.fresh()
+            opposite = "@" + self.guard.strip()[2:] if self.guard[1] == "!" else "@!" + self.guard.strip()[1:]
+            self.guard = ""
+            self.lines.append(f"    {opposite} bra {after};")
+            self.lines.append(f"    @{inside} bra {after};")
+        else:
+            self.guard = f"@{inside} "
+        self.say(f"ld.global.v{len(s.names)}.u32 {{{names}}}, [{address}+{s.offset}]")
+        self.guard = before
+        if after:
+            self.label(after)
+
+    def _if(self, s: If) -> None:
+        condition = self.register(s.condition)
+        if s.predicated and not self.guard:
+            kept = self.new(1)
+            self.say(f"mov.pred {kept}, {condition}")
+            self.guard = f"@{kept} "
+            self.body(s.then)
+            self.guard = f"@!{kept} "
+            self.body(s.otherwise)
+            self.guard = ""
+            return
+        other, after = self.fresh(), self.fresh()
+        self.say(f"@!{condition} bra {other}")
+        self.body(s.then)
+        if s.otherwise:
+            self.say(f"bra {after}")
+        self.label(other)
+        self.body(s.otherwise)
+        self.label(after)
+
+    def _loop(self, s: Loop) -> None:
+        head, on, after = self.fresh(), self.fresh(), self.fresh()
+        counter, test = f"%{s.counter}", self.new(1)
+        self.loops.append((after, on))
+        if s.rotated:
+            limit = self.value(s.limit, self.new(32))
+            self.say(f"mov.u32 {counter}, 0")
+            self.say(f"setp.eq.u32 {test}, {limit}, 0")
+            self.say(f"@{test} bra {after}")
+            self.label(head)
+            self.body(s.body)
+            self.label(on)
+            self.say(f"add.u32 {counter}, {counter}, 1")
+            self.say(f"setp.lt.u32 {test}, {counter}, {limit}")
+            self.say(f"@{test} bra {head}")
+        else:
+            self.say(f"mov.u32 {counter}, 0")
+            self.label(head)
+            limit = self.value(s.limit)
+            self.say(f"setp.ge.u32 {test}, {counter}, {limit}")
+            self.say(f"@{test} bra {after}")
+            self.body(s.body)
+            self.label(on)
+            self.say(f"add.u32 {counter}, {counter}, 1")
+            self.say(f"bra {head}")
+        self.label(after)
+        self.loops.pop()
+
+    def _leave(self, s: Leave) -> None:
+        to = self.loops[-1][s.what == "continue"]
+        self.say(f"@{self.register(s.condition)} bra {to}")
+
+    def _return(self, s: Return) -> None:
+        condition = self.register(s.condition)
+        self.say(f"@{condition} {'bra DONE' if s.how == 'jump' else s.how}")
+
+    def _switch(self, s: Switch) -> None:
+        selector, after = self.register(s.selector), self.fresh()
+        places = [self.fresh() for _ in s.cases]
+        for number, place in enumerate(places):
+            test = self.new(1)
+            self.say(f"setp.eq.u32 {test}, {selector}, {number}")
+            self.say(f"@{test} bra {place}")
+        self.say(f"bra {after}")
+        for place, inside, falls in zip(places, s.cases, s.falls, strict=True):
+            self.label(place)
+            self.body(inside)
+            if not falls:
+                self.say(f"bra {after}")
+        self.label(after)
+
+    def _tangle(self, s: Tangle) -> None:
+        after = self.fresh()
+        places = [*(self.fresh() for _ in s.blocks), after]
+        self.say(f"mov.u32 %{s.counter}, {s.fuel}")
+        for number, (inside, condition, yes, no) in enumerate(s.blocks):
+            self.label(places[number])
+            self.say(f"sub.u32 %{s.counter}, %{s.counter}, 1")
+            test = self.new(1)
+            self.say(f"setp.eq.u32 {test}, %{s.counter}, 0")
+            self.say(f"@{test} bra {after}")
+            self.body(inside)
+            self.say(f"@{self.register(condition)} bra {places[yes]}")
+            if no != number + 1:
+                self.say(f"bra {places[no]}")
+        self.label(after)
+
+    def _store(self, s: Store) -> None:
+        slot = self.register(s.slot)
+        value = self.value(s.value)
+        wide, whole = self.new(64), self.new(64)
+        if s.array == "local":
+            self.say(f"mul.wide.u32 {wide}, {slot}, 4")
+            self.say(f"mov.u64 {whole}, local_memory")
+            self.say(f"add.u64 {whole}, {whole}, {wide}")
+            self.say(f"st.local.u32 [{whole}], {value}")
+            return
+        place = self.new(32)
+        if s.array == "rows":
+            self.say(f"mad.lo.u32 {place}, %all, {SLOTS}, {slot}")
+        else:
+            self.say(f"mad.lo.u32 {place}, {slot}, {self.program.threads * self.program.grid}, %all")
+        self.say(f"mul.wide.u32 {wide}, {place}, 4")
+        self.say(f"add.u64 {whole}, %{s.array}, {wide}")
+        self.say(f"st.global.u32 [{whole}], {value}")
+
+    def _exchange(self, s: Exchange) -> None:
+        value = self.value(s.value, self.new(32))
+        condition = self.value(s.condition, self.new(1)) if s.condition is not None else ""
+        threads = self.program.threads
+        place, narrow = self.new(32), self.new(32)
+        self.say("bar.sync 0")
+        if s.place == "same":
+            self.say(f"add.u32 {place}, %number, {s.slot * threads}")
+        elif s.place == "reversed":
+            self.say(f"sub.u32 {place}, {s.slot * threads + threads - 1}, %number")
+        elif s.place == "rotated":
+            self.say(f"add.u32 {place}, %number, {s.slot}")
+            self.say(f"rem.u32 {place}, {place}, {threads}")
+            self.say(f"add.u32 {place}, {place}, {s.slot * threads}")
+        else:
+            self.say(f"mad.lo.u32 {place}, %number, {SLOTS}, {s.slot}")
+        base = self.new(32)
+        self.say(f"mov.u32 {base}, shared_memory")
+        self.say(f"mad.lo.u32 {narrow}, {place}, 4, {base}")
+        self.say(f"{'@' + condition + ' ' if condition else ''}st.shared.u32 [{narrow}], {value}")
+        self.say("bar.sync 0")
+
+    def _shuffle(self, s: Shuffle) -> None:
+        value, lane = self.register(s.value), self.value(s.lane)
+        clamp = (32 - s.width) << 8 | (0 if s.mode == "up" else 31)
+        self.say(f"shfl.sync.{s.mode}.b32 %{s.name}|%{s.inside}, {value}, {lane}, {clamp}, %members")
+
+    def _vote(self, s: Vote) -> None:
+        condition = self.register(s.condition)
+        if s.what.startswith("bar"):
+            kind = s.what.removeprefix("bar.")
+            self.say(f"bar.red.{kind}.{'u32' if kind == 'popc' else 'pred'} %{s.name}, 0, {condition}")
+        else:
+            self.say(f"vote.sync.{s.what}.{'b32' if s.what == 'ballot' else 'pred'} %{s.name}, {condition}, %members")
+
+    def _call(self, s: Call) -> None:
+        args = [self.register(item) for item in s.args]
+        names = [self.fresh("param") for _ in range(3)]
+        self.lines.append("    {")
+        for name, value in zip(names, args, strict=False):
+            self.lines.append(f"    .param .b32 {name};")
+            self.say(f"st.param.b32 [{name}], {value}")
+        self.lines.append(f"    .param .b32 {names[2]};")
+        self.say(f"call.uni ({names[2]}), f{s.function}, ({names[0]}, {names[1]})")
+        self.say(f"ld.param.b32 %{s.name}, [{names[2]}]")
+        self.lines.append("    }")
+
+    def _give(self, s: Give) -> None:
+        condition, after = self.register(s.condition), self.fresh()
+        self.say(f"@!{condition} bra {after}")
+        self.say(f"st.param.b32 [result], {self.register(s.value)}")
+        self.say("ret")
+        self.label(after)
+
+    def declared(self) -> list[str]:
+        """The registers."""
+        return [f"    .reg .{type_} {name};" for name, type_ in self.registers.items()]
+
+
+def ptx(program: Program) -> str:
+    """The module: kernel `k` with the arrays' addresses as parameters."""
+    functions = [_function(program, number, body) for number, body in enumerate(program.functions)]
+    return "\n".join([".version 8.3", ".target sm_89", ".address_size 64", *functions, _kernel(program)])
+
+
+def _function(program: Program, number: int, body: tuple[Stmt, ...]) -> str:
+    writer = Writer(program, {**FUNCTION_VARIABLES, **dict.fromkeys(program.counters, 32), "input": 64})
+    writer.say("ld.param.b32 %x0, [first]")
+    writer.say("ld.param.b32 %x1, [second]")
+    writer.say("mov.u64 %y0, 1")
+    writer.say("mov.u64 %input, input_address")
+    writer.say("ld.global.u64 %input, [%input]")
+    writer.body(body)
+    writer.say("ret")
+    head = f".func (.param .b32 result) f{number} (.param .b32 first, .param .b32 second)"
+    first = ".global .align 8 .u64 input_address;\n" if number == 0 else ""
+    return "\n".join([first + head, "{", *writer.declared(), *writer.lines, "}"])
+
+
+def _kernel(program: Program) -> str:
+    names = {**VARIABLES, **dict.fromkeys(program.counters, 32), "all": 32, "number": 32, "members": 32}
+    writer = Writer(program, {**names, **{name: 64 for name in ("input", "rows", "columns")}})
+    for name in ("input", "rows", "columns"):
+        writer.say(f"ld.param.u64 %{name}, [p_{name}]")
+    _begin(writer, program)
+    writer.body(program.body)
+    writer.label("DONE")
+    _end(writer)
+    parameters = ", ".join(f".param .u64 p_{name}" for name in ARRAYS)
+    memory = [f"    .shared .align 16 .b8 shared_memory[{program.threads * SLOTS * 4}];", f"    .local .align 16 .b8 local_memory[{LOCAL_WORDS * 4}];"]
+    return "\n".join([f".visible .entry {KERNEL}({parameters})", "{", *memory, *writer.declared(), *writer.lines, "    ret;", "}"])
+
+
+def _begin(w: Writer, program: Program) -> None:
+    """The thread's numbers, the variables' first values, local and shared memory."""
+    say = w.say
+    x, y, _ = program.block
+    a, b, base = w.new(32), w.new(32), w.new(32)
+    say(f"mov.u32 {a}, %tid.z"), say(f"mov.u32 {b}, %tid.y")
+    say(f"mad.lo.u32 {a}, {a}, {y}, {b}"), say(f"mov.u32 {b}, %tid.x")
+    say(f"mad.lo.u32 %number, {a}, {x}, {b}"), say(f"mov.u32 {b}, %ctaid.x")
+    say(f"mad.lo.u32 %all, {b}, {program.threads}, %number")
+    say("activemask.b32 %members")
+    if program.functions:
+        place = w.new(64)
+        say(f"mov.u64 {place}, input_address"), say(f"st.global.u64 [{place}], %input")
+    for name, bits in VARIABLES.items():
+        if name[0] == "u":
+            say(f"mov.u32 %{name}, {7 * int(name[1:]) + 3}")
+            continue
+        value = w.new(32)
+        say(f"mad.lo.u32 {value}, %all, {2 * ord(name[1]) + 1}, {ord(name[0])}")
+        if bits == 1:
+            say(f"and.b32 {value}, {value}, 1"), say(f"setp.ne.u32 %{name}, {value}, 0")
+        else:
+            say(f"cvt.u{bits}.u32 %{name}, {value}" if bits != 32 else f"mov.u32 %{name}, {value}")
+    for place in range(LOCAL_WORDS):
+        say(f"add.u32 {a}, %number, {3 * place}"), say(f"st.local.u32 [local_memory+{4 * place}], {a}")
+    for slot in range(SLOTS):
+        say(f"add.u32 {a}, %number, {slot * program.threads}"), say(f"mul.lo.u32 {b}, {a}, {0x9E3779B1}")
+        say(f"mov.u32 {base}, shared_memory"), say(f"mad.lo.u32 {a}, {a}, 4, {base}"), say(f"st.shared.u32 [{a}], {b}")
+    say("bar.sync 0")
+
+
+def _end(w: Writer) -> None:
+    """Every variable, into an array of its own."""
+    for name, bits in VARIABLES.items():
+        address, place = w.new(64), w.new(64)
+        size = max(bits, 32) // 8 if bits != 16 else 2
+        value = f"%{name}"
+        if bits == 1:
+            value = w.new(32)
+            w.say(f"selp.b32 {value}, 1, 0, %{name}")
+        w.say(f"ld.param.u64 {address}, [p_{name}]")
+        w.say(f"mul.wide.u32 {place}, %all, {size}")
+        w.say(f"add.u64 {address}, {address}, {place}")
+        w.say(f"st.global.b{8 * size} [{address}], {value}")
