@@ -352,13 +352,15 @@ class Writer:
 
     def _call(self, s: Call) -> None:
         args = [self.register(item) for item in s.args]
-        names = [self.fresh("param") for _ in range(3)]
+        names = [self.fresh("param") for _ in range(4)]
         self.lines.append("    {")
         for name, value in zip(names, args, strict=False):
             self.lines.append(f"    .param .b32 {name};")
             self.say(f"st.param.b32 [{name}], {value}")
+        self.lines.append(f"    .param .b64 {names[3]};")
+        self.say(f"st.param.b64 [{names[3]}], %input")
         self.lines.append(f"    .param .b32 {names[2]};")
-        self.say(f"call.uni ({names[2]}), f{s.function}, ({names[0]}, {names[1]})")
+        self.say(f"call.uni ({names[2]}), f{s.function}, ({names[0]}, {names[1]}, {names[3]})")
         self.say(f"ld.param.b32 %{s.name}, [{names[2]}]")
         self.lines.append("    }")
 
@@ -385,13 +387,11 @@ def _function(program: Program, number: int, body: tuple[Stmt, ...]) -> str:
     writer.say("ld.param.b32 %x0, [first]")
     writer.say("ld.param.b32 %x1, [second]")
     writer.say("mov.u64 %y0, 1")
-    writer.say("mov.u64 %input, input_address")
-    writer.say("ld.global.u64 %input, [%input]")
+    writer.say("ld.param.b64 %input, [third]")
     writer.body(body)
     writer.say("ret")
-    head = f".func (.param .b32 result) f{number} (.param .b32 first, .param .b32 second)"
-    first = ".global .align 8 .u64 input_address;\n" if number == 0 else ""
-    return "\n".join([first + head, "{", *writer.declared(), *writer.lines, "}"])
+    head = f".func (.param .b32 result) f{number} (.param .b32 first, .param .b32 second, .param .b64 third)"
+    return "\n".join([head, "{", *writer.declared(), *writer.lines, "}"])
 
 
 def _kernel(program: Program) -> str:
@@ -418,9 +418,6 @@ def _begin(w: Writer, program: Program) -> None:
     say(f"mad.lo.u32 %number, {a}, {x}, {b}"), say(f"mov.u32 {b}, %ctaid.x")
     say(f"mad.lo.u32 %all, {b}, {program.threads}, %number")
     say("activemask.b32 %members")
-    if program.functions:
-        place = w.new(64)
-        say(f"mov.u64 {place}, input_address"), say(f"st.global.u64 [{place}], %input")
     for name, bits in VARIABLES.items():
         if name[0] == "u":
             say(f"mov.u32 %{name}, {7 * int(name[1:]) + 3}")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniform import VARYING
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.lower.context import Context
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
 
 # What lanes.h has: of bf16 ex2 exists with .ftz only, of tanh no type has .ftz.
@@ -22,10 +21,7 @@ def approximate(cx: Context, instruction: Instruction) -> None:
     op, type_, flushes = instruction.op, instruction.type, instruction.has("ftz")
     if (op, flushes, type_) not in _KNOWN:
         raise cx.unsupported()
-    bits = TYPE_BITS[type_]
-    name = f"ev_{op}_approx{'_ftz' if flushes else ''}_{type_}"
-    (result,) = cx.call_lanes(name, [(bits, cx.vector(instruction.operands[1], bits))], [bits])
-    cx.write(instruction.operands[0], Value(VARYING, result, bits))
+    cx.apply_lanes(f"ev_{op}_approx{'_ftz' if flushes else ''}_{type_}", instruction.operands[1:2], TYPE_BITS[type_], TYPE_BITS[type_])
 
 
 HANDLERS = dict.fromkeys(("ex2", "lg2", "sin", "cos", "tanh"), approximate)

@@ -1,9 +1,9 @@
-"""Fields of bits and bytes: bfe, bfi, bfind, prmt, dp4a, sad."""
+"""Fields of bits and of bytes: bfe to bmsk, prmt, dp4a, sad."""
 
 from __future__ import annotations
 
 from evoengine.emulator.lower.context import Context
-from evoengine.emulator.lower.emitter import integer
+from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
 
 
@@ -67,29 +67,106 @@ def insert(cx: Context, instruction: Instruction) -> None:
 
 def permute_bytes(cx: Context, instruction: Instruction) -> None:
     """prmt d, a, b, selector: four bytes of the eight in {b, a}; a selector's bit 3 replicates the sign."""
-    if instruction.modifiers != ("b32",):
-        raise cx.unsupported()
+    mode = instruction.modifiers[1:]
+    selector = cx.read(instruction.operands[3], 32)
+    if not mode and selector.text.lstrip("-").isdigit() and not int(selector.text) & 0x8888:
+        _pick_bytes(cx, instruction, int(selector.text))
+    else:
+        name = "ev_prmt" + "".join(f"_{item}" for item in mode)
+        cx.apply_lanes(name, instruction.operands[1:4], 32, 32)
+
+
+def _pick_bytes(cx: Context, instruction: Instruction, selector: int) -> None:
+    """A selector that is known, and copies: a shuffle of bytes."""
     ir = cx.ir
 
-    def build(vector: bool, low: str, high: str, selector: str) -> str:
-        wide, kind = integer(64, vector), integer(32, vector)
-        both = ir.get(f"zext {kind} {high} to {wide}")
-        both = ir.get(f"shl {wide} {both}, {_fixed(32, 64, vector)}")
-        both = ir.get(f"or {wide} {both}, {ir.get(f'zext {kind} {low} to {wide}')}")
-        whole = _fixed(0, 32, vector)
-        for place in range(4):
-            nibble = ir.get(f"lshr {kind} {selector}, {_fixed(4 * place, 32, vector)}")
-            number = ir.get(f"and {kind} {nibble}, {_fixed(7, 32, vector)}")
-            by = ir.get(f"zext {kind} {ir.get(f'shl {kind} {number}, {_fixed(3, 32, vector)}')} to {wide}")
-            byte = ir.get(f"trunc {wide} {ir.get(f'lshr {wide} {both}, {by}')} to {integer(8, vector)}")
-            sign = ir.get(f"ashr {integer(8, vector)} {byte}, {_fixed(7, 8, vector)}")
-            replicate = ir.get(f"icmp ne {kind} {ir.get(f'and {kind} {nibble}, {_fixed(8, 32, vector)}')}, {_fixed(0, 32, vector)}")
-            byte = ir.get(f"select {integer(1, vector)} {replicate}, {integer(8, vector)} {sign}, {integer(8, vector)} {byte}")
-            moved = ir.get(f"shl {kind} {ir.get(f'zext {integer(8, vector)} {byte} to {kind}')}, {_fixed(8 * place, 32, vector)}")
-            whole = ir.get(f"or {kind} {whole}, {moved}")
-        return whole
+    def build(vector: bool, low: str, high: str) -> str:
+        count = 4 * LANES if vector else 4
+        kind, whole = f"<{count} x i8>", integer(32, vector)
+        a, b = (ir.get(f"bitcast {whole} {item} to {kind}") for item in (low, high))
+        picks = [selector >> 4 * (place % 4) & 7 for place in range(count)]
+        order = [place // 4 * 4 + pick % 4 + (count if pick > 3 else 0) for place, pick in enumerate(picks)]
+        mask = ", ".join(f"i32 {item}" for item in order)
+        return ir.get(f"bitcast {kind} {ir.get(f'shufflevector {kind} {a}, {kind} {b}, <{count} x i32> <{mask}>')} to {whole}")
 
-    cx.apply(instruction.operands[1:4], 32, 32, build)
+    cx.apply(instruction.operands[1:3], 32, 32, build)
 
 
-HANDLERS = {"bfe": extract, "bfi": insert, "prmt": permute_bytes}
+def find_first(cx: Context, instruction: Instruction) -> None:
+    """bfind: the highest bit that is set, of signed ones that differs from the sign; all ones where there is none."""
+    name = f"ev_bfind_{'shiftamt_' if instruction.has('shiftamt') else ''}{instruction.type}"
+    cx.apply_lanes(name, instruction.operands[1:2], TYPE_BITS[instruction.type], 32)
+
+
+def find_nth(cx: Context, instruction: Instruction) -> None:
+    """fns d, mask, base, offset: the n-th bit that is set."""
+    cx.apply_lanes("ev_fns", instruction.operands[1:4], 32, 32)
+
+
+def dot_product(cx: Context, instruction: Instruction) -> None:
+    """dp4a, dp2a: products of bytes, summed with c."""
+    cx.apply_lanes(f"ev_{'_'.join((instruction.op, *instruction.modifiers))}", instruction.operands[1:4], 32, 32)
+
+
+def sum_of_differences(cx: Context, instruction: Instruction) -> None:
+    """sad d, a, b, c: c + |a - b|."""
+    bits, ir, sign = TYPE_BITS[instruction.type], cx.ir, instruction.type[0]
+
+    def build(vector: bool, a: str, b: str, c: str) -> str:
+        kind = integer(bits, vector)
+        high, low = (ir.intrinsic(f"{sign}{which}", kind, a, b) for which in ("max", "min"))
+        return ir.get(f"add {kind} {c}, {ir.get(f'sub {kind} {high}, {low}')}")
+
+    cx.apply(instruction.operands[1:4], bits, bits, build)
+
+
+def extend(cx: Context, instruction: Instruction) -> None:
+    """szext.mode.type d, a, width: the low bits of a, with sign or zeros above."""
+    ir, how = cx.ir, "ashr" if instruction.type == "s32" else "lshr"
+
+    def build(vector: bool, value: str, width: str) -> str:
+        kind = integer(32, vector)
+        width = _limited(cx, instruction, vector, width)
+        unused = ir.get(f"sub {kind} {_fixed(32, 32, vector)}, {width}")
+        by = ir.intrinsic("umin", kind, unused, _fixed(31, 32, vector))
+        text = ir.get(f"{how} {kind} {ir.get(f'shl {kind} {value}, {by}')}, {by}")
+        none = ir.get(f"icmp eq {kind} {width}, {_fixed(0, 32, vector)}")
+        return ir.get(f"select {integer(1, vector)} {none}, {kind} {_fixed(0, 32, vector)}, {kind} {text}")
+
+    cx.apply(instruction.operands[1:3], 32, 32, build)
+
+
+def mask_of_bits(cx: Context, instruction: Instruction) -> None:
+    """bmsk.mode.b32 d, start, width: ones from a place on."""
+    ir = cx.ir
+
+    def build(vector: bool, start: str, width: str) -> str:
+        kind, wide = integer(32, vector), integer(64, vector)
+        start, width = (_limited(cx, instruction, vector, item) for item in (start, width))
+        start, width = (ir.get(f"zext {kind} {item} to {wide}") for item in (start, width))
+        ones = ir.get(f"sub {wide} {ir.get(f'shl {wide} {_fixed(1, 64, vector)}, {width}')}, {_fixed(1, 64, vector)}")
+        return ir.get(f"trunc {wide} {ir.get(f'shl {wide} {ones}, {start}')} to {kind}")
+
+    cx.apply(instruction.operands[1:3], 32, 32, build)
+
+
+def _limited(cx: Context, instruction: Instruction, vector: bool, text: str) -> str:
+    """A number of bits: .wrap takes its low five bits, .clamp at most 32."""
+    kind = integer(32, vector)
+    if instruction.has("wrap"):
+        return cx.ir.get(f"and {kind} {text}, {_fixed(31, 32, vector)}")
+    return cx.ir.intrinsic("umin", kind, text, _fixed(32, 32, vector))
+
+
+HANDLERS = {
+    "bfe": extract,
+    "bfi": insert,
+    "prmt": permute_bytes,
+    "bfind": find_first,
+    "fns": find_nth,
+    "dp4a": dot_product,
+    "dp2a": dot_product,
+    "sad": sum_of_differences,
+    "szext": extend,
+    "bmsk": mask_of_bits,
+}

@@ -349,6 +349,16 @@ class Context:
         return [self.from_lanes(pointer, bits) for pointer, bits in zip(outs, results, strict=True)]
 
 
+    def apply_lanes(
+        self, name: str, sources: Sequence[Operand], bits: int | Sequence[int], result_bits: int, *, signed: bool = False
+    ) -> None:
+        """Writes what C function `name`(lanes of each source..., lanes of the result) gives to the first operand."""
+        widths = [bits] * len(sources) if isinstance(bits, int) else list(bits)
+        arguments = [(width, self.vector(source, width)) for source, width in zip(sources, widths, strict=True)]
+        (found,) = self.call_lanes(name, arguments, [result_bits])
+        self.write(self.instruction.operands[0], Value(VARYING, found, result_bits), signed)
+
+
 def literal(number: int, bits: int) -> str:
     """An integer as LLVM writes it: wrapped to `bits`, signed."""
     number &= (1 << bits) - 1

@@ -11,8 +11,11 @@ from evoengine.emulator.lower import (
     atomic,
     bits,
     call,
+    carry,
+    compare,
     control,
     convert,
+    floats,
     logic,
     matrix,
     memory,
@@ -22,7 +25,24 @@ from evoengine.emulator.lower import (
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.ptx.program import Instruction
 
-FAMILIES = (approximate, arithmetic, async_copy, atomic, bits, call, control, convert, logic, matrix, memory, tiles, warp)
+FAMILIES = (
+    approximate,
+    arithmetic,
+    async_copy,
+    atomic,
+    bits,
+    call,
+    carry,
+    compare,
+    control,
+    convert,
+    floats,
+    logic,
+    matrix,
+    memory,
+    tiles,
+    warp,
+)
 
 HANDLERS: dict[str, Callable[[Context, Instruction], None]] = {
     name: handler for family in FAMILIES for name, handler in family.HANDLERS.items()

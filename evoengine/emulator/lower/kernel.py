@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from evoengine.emulator.analyse.flow import flow_of
 from evoengine.emulator.analyse.graph import Flow, Node, suspends
 from evoengine.emulator.analyse.uniform import UNIFORM, VARYING, Region, Shapes, shapes_of
+from evoengine.emulator.lower.carry import explicit_carries
 from evoengine.emulator.lower.context import IOTA, SCRATCH_BYTES, Context, Site, Value
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.lower.families import HANDLERS
@@ -39,6 +40,7 @@ class Lowered:
 
 def lower(function: Function, layout: Layout, block: tuple[int, int, int], *, checked: bool, vector_memory: bool) -> Lowered:
     """Lowers `function`, whose calls are inlined, for thread blocks of `block`; raises Unsupported."""
+    function = explicit_carries(function)
     flow = flow_of(function)
     shapes = shapes_of(function, flow, block)
     return _Kernel(function, flow, shapes, layout, block, checked, vector_memory).build()

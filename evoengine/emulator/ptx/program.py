@@ -11,7 +11,7 @@ TYPE_BITS = {
     "pred": 1,
     **dict.fromkeys(("b8", "u8", "s8", "e4m3", "e5m2"), 8),
     **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16", "e4m3x2", "e5m2x2"), 16),
-    **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2", "tf32"), 32),
+    **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2", "u16x2", "s16x2", "tf32"), 32),
     **dict.fromkeys(("b64", "u64", "s64", "f64", "f32x2"), 64),
     "b128": 128,
 }

@@ -12,6 +12,7 @@
 #define EV_P "bf16"
 #define EV_FTZ "ftz."
 #define EV_ONE 0x3f80
+#define EV_WHOLE(x) __ev_odd(x)  // PTX has no conversion before sm_90
 #define EV_INF 0x7f80
 #define EV_WIDEN(bits) __builtin_bit_cast(float, (unsigned int)(bits) << 16)
 #if __CUDA_ARCH__ >= 900
@@ -72,12 +73,18 @@ EV_INTEGERS(ru)
 #undef EV_INTEGERS
 EV signed char __bfloat162char_rz(__nv_bfloat16 x) { return __ev_to_char(__float2int_rz(x)); }
 EV unsigned char __bfloat162uchar_rz(__nv_bfloat16 x) { return __ev_to_uchar(__float2uint_rz(x)); }
-EV __nv_bfloat16 __short2bfloat16_rn(short x) { return __nv_bfloat16((float)x); }
-EV __nv_bfloat16 __ushort2bfloat16_rn(unsigned short x) { return __nv_bfloat16((float)x); }
-EV __nv_bfloat16 __int2bfloat16_rn(int x) { return __nv_bfloat16(x); }
-EV __nv_bfloat16 __uint2bfloat16_rn(unsigned int x) { return __nv_bfloat16(x); }
-EV __nv_bfloat16 __ll2bfloat16_rn(long long x) { return __nv_bfloat16(x); }
-EV __nv_bfloat16 __ull2bfloat16_rn(unsigned long long x) { return __nv_bfloat16(x); }
+#define EV_INTEGERS(NAME, T, VIA)                                                                                    \
+    EV __nv_bfloat16 __##NAME##2bfloat16_rn(T x) { return __nv_bfloat16(x); }                                        \
+    EV __nv_bfloat16 __##NAME##2bfloat16_rz(T x) { return __float2bfloat16_rz(__##VIA##2float_rz(x)); }              \
+    EV __nv_bfloat16 __##NAME##2bfloat16_rd(T x) { return __float2bfloat16_rd(__##VIA##2float_rd(x)); }              \
+    EV __nv_bfloat16 __##NAME##2bfloat16_ru(T x) { return __float2bfloat16_ru(__##VIA##2float_ru(x)); }
+EV_INTEGERS(short, short, int)
+EV_INTEGERS(ushort, unsigned short, uint)
+EV_INTEGERS(int, int, int)
+EV_INTEGERS(uint, unsigned int, uint)
+EV_INTEGERS(ll, long long, ll)
+EV_INTEGERS(ull, unsigned long long, ull)
+#undef EV_INTEGERS
 #define CUDART_INF_BF16 __ushort_as_bfloat16((unsigned short)0x7F80U)
 #define CUDART_NAN_BF16 __ushort_as_bfloat16((unsigned short)0x7FFFU)
 #define CUDART_ONE_BF16 __ushort_as_bfloat16((unsigned short)0x3F80U)

@@ -11,6 +11,7 @@
 #define EV_P "f16"
 #define EV_FTZ
 #define EV_ONE 0x3c00
+#define EV_WHOLE(x) x
 #define EV_INF 0x7c00
 #define EV_WIDEN(bits) ((float)__builtin_bit_cast(_Float16, bits))
 #define EV_CONTRACT

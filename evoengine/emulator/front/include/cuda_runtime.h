@@ -8,6 +8,7 @@
 #include <ev/integer.h>
 #include <ev/rounding.h>
 #include <ev/math.h>
+#include <ev/video.h>
 #include <ev/memory.h>
 #include <ev/warp.h>
 #include <ev/atomics.h>

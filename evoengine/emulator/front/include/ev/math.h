@@ -70,8 +70,20 @@ EV float norm3df(float a, float b, float c) { return hypotf(hypotf(a, b), c); }
 EV float norm4df(float a, float b, float c, float d) { return hypotf(hypotf(a, b), hypotf(c, d)); }
 EV float rnorm3df(float a, float b, float c) { return 1.0f / norm3df(a, b, c); }
 EV float rnorm4df(float a, float b, float c, float d) { return 1.0f / norm4df(a, b, c, d); }
+EV float rnormf(int n, const float* p) { return 1.0f / normf(n, p); }
+EV double norm(int n, const double* p) {
+    double sum = 0.0;
+    for (int i = 0; i < n; ++i) sum = fma(p[i], p[i], sum);
+    return sqrt(sum);
+}
+EV double rnorm(int n, const double* p) { return 1.0 / norm(n, p); }
 EV double norm3d(double a, double b, double c) { return hypot(hypot(a, b), c); }
 EV double norm4d(double a, double b, double c, double d) { return hypot(hypot(a, b), hypot(c, d)); }
+EV double rnorm3d(double a, double b, double c) { return 1.0 / norm3d(a, b, c); }
+EV double rnorm4d(double a, double b, double c, double d) { return 1.0 / norm4d(a, b, c, d); }
+EV float scalblnf(float x, long e) { return __ev_ldexpf(x, (int)(e < -9999 ? -9999 : e > 9999 ? 9999 : e)); }
+EV float scalbln(float x, long e) { return scalblnf(x, e); }
+EV double scalbln(double x, long e) { return __ev_ldexp(x, (int)(e < -9999 ? -9999 : e > 9999 ? 9999 : e)); }
 
 EV bool isnan(float x) { return __builtin_isnan(x); }
 EV bool isnan(double x) { return __builtin_isnan(x); }

@@ -6,6 +6,7 @@
     EV float __fsub_##R(float a, float b) { return __nvvm_add_##P##_f(a, -b); }                            \
     EV float __fmul_##R(float a, float b) { return __nvvm_mul_##P##_f(a, b); }                             \
     EV float __fmaf_##R(float a, float b, float c) { return __nvvm_fma_##P##_f(a, b, c); }                 \
+    EV float __fmaf_ieee_##R(float a, float b, float c) { return __nvvm_fma_##P##_f(a, b, c); }            \
     EV float __fdiv_##R(float a, float b) { return __nvvm_div_##P##_f(a, b); }                             \
     EV float __frcp_##R(float a) { return __nvvm_rcp_##P##_f(a); }                                         \
     EV float __fsqrt_##R(float a) { return __nvvm_sqrt_##P##_f(a); }                                       \
@@ -43,6 +44,16 @@ EV_NARROW(unsigned char, uchar, unsigned int, 0u, 255u)
 EV_NARROW(short, short, int, -32768, 32767)
 EV_NARROW(unsigned short, ushort, unsigned int, 0u, 65535u)
 #undef EV_NARROW
+// A float that rounds to fewer bits as the integer itself would: cut off, and odd where anything was lost.
+#define EV_ODD(T, CONVERT) \
+    EV float __ev_odd(T x) { const float cut = CONVERT(x); return (T)cut == x ? cut : __uint_as_float(__float_as_uint(cut) | 1u); }
+EV_ODD(int, __int2float_rz)
+EV_ODD(unsigned int, __uint2float_rz)
+EV_ODD(long, __ll2float_rz)
+EV_ODD(unsigned long, __ull2float_rz)
+EV_ODD(long long, __ll2float_rz)
+EV_ODD(unsigned long long, __ull2float_rz)
+#undef EV_ODD
 EV double __int2double_rn(int x) { return x; }
 EV double __uint2double_rn(unsigned int x) { return x; }
 EV float __frsqrt_rn(float x) { return __nvvm_d2f_rn(__nvvm_div_rn_d(1.0, __nvvm_sqrt_rn_d(x))); }

@@ -1,5 +1,6 @@
 // Types of 16 bits, their arithmetic, comparisons and functions: included once for __half, once for __nv_bfloat16.
-// EV_H, EV_H2 the classes; EV_RAW, EV_RAW2 their bits; EV_E clang's own type; EV_P its name in PTX; EV_ONE the bits of 1.
+// EV_H, EV_H2 the classes; EV_RAW, EV_RAW2 their bits; EV_E clang's own type; EV_P its name in PTX; EV_ONE the bits of 1;
+// EV_WHOLE what an integer passes through on its way to the type.
 // No #pragma once: it is meant to be included twice.
 
 typedef EV_E EV_V1 __attribute__((ext_vector_type(1)));  // a vector, because clang computes single __bf16 in float
@@ -14,7 +15,7 @@ struct __align__(2) EV_H {
     EV_METHOD_BOTH constexpr EV_H(const EV_RAW& raw) : __x(raw.x) {}
     EV_METHOD_BOTH EV_H(float x) : __x(__builtin_bit_cast(unsigned short, (EV_E)x)) {}
     EV_METHOD_BOTH EV_H(double x) : __x(__builtin_bit_cast(unsigned short, (EV_E)x)) {}
-#define EV_FROM(T) EV_METHOD_BOTH EV_H(T x) : __x(__builtin_bit_cast(unsigned short, (EV_E)x)) {}
+#define EV_FROM(T) EV_METHOD_BOTH EV_H(T x) : __x(__builtin_bit_cast(unsigned short, (EV_E)EV_WHOLE(x))) {}
     EV_FROM(short) EV_FROM(unsigned short) EV_FROM(int) EV_FROM(unsigned int) EV_FROM(long) EV_FROM(unsigned long)
     EV_FROM(long long) EV_FROM(unsigned long long)
 #undef EV_FROM

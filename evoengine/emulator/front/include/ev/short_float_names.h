@@ -28,6 +28,7 @@ EV_PAIRS(__low2half, __high2half, __low2half2, __high2half2, __lows2half2, __hig
 #undef EV_P
 #undef EV_FTZ
 #undef EV_ONE
+#undef EV_WHOLE
 #undef EV_INF
 #undef EV_WIDEN
 #undef EV_CONTRACT

@@ -1,0 +1,128 @@
+"""Random programs do on the emulator, fast and checked, what their threads do one by one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+import pytest
+
+from evoengine.emulator.device import Checks, Emulator, LaunchReport
+from tests.emulator import program_meaning
+from tests.emulator.program_meaning import ABSENT, rule_of
+from tests.emulator.program_text import ARRAYS, KERNEL, ptx
+from tests.emulator.programs import INPUT_WORDS, SLOTS, VARIABLES, Program, make
+
+SEEDS = range(40)  # half a second each
+DATA = random.Random(5).randbytes(INPUT_WORDS * 4)  # noqa: S311 - the same bytes every time are wanted
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[Emulator]:
+    device = Emulator(target="l4", threads=1)
+    yield device
+    device.close()
+
+
+def stored_bytes(name: str) -> int:
+    """Bytes of one element of an array."""
+    return max(VARIABLES.get(name, 32) // 8, 1) if VARIABLES.get(name) != 1 else 4
+
+
+def initial(program: Program) -> dict[str, bytes]:
+    """What the arrays hold before the launch."""
+    threads = program.threads * program.grid
+    words = {"rows": threads * SLOTS, "columns": threads * SLOTS, **dict.fromkeys(VARIABLES, threads)}
+    return {"input": DATA, **{name: bytes([ABSENT]) * (stored_bytes(name) * count) for name, count in words.items()}}
+
+
+def expected(program: Program) -> dict[str, bytes]:
+    """What they must hold after it."""
+    world = program_meaning.run(program, DATA)
+    values = {"rows": world.rows, "columns": world.columns, **world.outs}
+    found = {"input": DATA}
+    for name, items in values.items():
+        size = stored_bytes(name)
+        absent = bytes([ABSENT]) * size
+        found[name] = b"".join(absent if item is None else item.to_bytes(size, "little") for item in items)
+    return found
+
+
+def launched(emulator: Emulator, program: Program, checks: Checks | None) -> tuple[dict[str, bytes], LaunchReport]:
+    """What they hold after it."""
+    code = emulator.load(ptx(program))
+    before = initial(program)
+    places = {name: emulator.memory.allocate(len(data), name=name) for name, data in before.items()}
+    try:
+        for name, data in before.items():
+            emulator.memory.view(places[name], len(data))[:] = np.frombuffer(data, dtype=np.uint8)
+        args = [places[name].to_bytes(8, "little") for name in ARRAYS]
+        report = code.launch(KERNEL, grid=(program.grid, 1, 1), block=program.block, args=args, checks=checks)
+        broken = [name for name, place in places.items() if emulator.memory.red_zones_broken(place)]
+        assert not broken, f"written beside {broken}"
+        return {name: emulator.memory.view(places[name], len(data)).tobytes() for name, data in before.items()}, report
+    finally:
+        for place in places.values():
+            emulator.memory.free(place)
+        code.close()
+
+
+def differing(found: dict[str, bytes], wanted: dict[str, bytes]) -> list[str]:
+    """The first element that differs in each array."""
+    lines = []
+    for name, data in wanted.items():
+        size = stored_bytes(name)
+        pairs = [(at, found[name][at : at + size], data[at : at + size]) for at in range(0, len(data), size)]
+        wrong = [(at // size, a[::-1].hex(), b[::-1].hex()) for at, a, b in pairs if a != b]
+        if wrong:
+            lines.append(f"{name}[{wrong[0][0]}] is {wrong[0][1]}, not {wrong[0][2]} ({len(wrong)} of {len(pairs)})")
+    return lines
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_program_leaves_what_its_threads_leave_one_by_one(emulator: Emulator, seed: int) -> None:
+    program = make(seed)
+    wanted = expected(program)
+    for checks in (None, Checks()):
+        found, report = launched(emulator, program, checks)
+        assert not differing(found, wanted), ptx(program)
+        assert not report.findings, [report.describe(item) for item in report.findings]
+
+
+@cache
+def meanings() -> list[Program]:
+    return [make(seed) for seed in SEEDS]
+
+
+def test_the_programs_hold_every_kind_of_statement_and_most_blocks() -> None:
+    text = " ".join(repr(program) for program in meanings())
+    kinds = ("Assign", "LoadVector", "If", "Loop", "Leave", "Return", "Switch", "Tangle", "Store", "Exchange", "Shuffle", "Vote", "Call", "Give")
+    assert [kind for kind in kinds if f"{kind}(" not in text] == []
+    assert len({program.block for program in meanings()}) > 7
+
+
+def test_most_threads_of_the_programs_come_to_the_end() -> None:
+    ends = [item is not None for program in meanings() for item in program_meaning.run(program, DATA).outs["a0"]]
+    assert sum(ends) > len(ends) / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "operands", "result"),
+    [
+        ("shr.s32", (0x80000000, 40), 0xFFFFFFFF),
+        ("shl.b32", (1, 32), 0),
+        ("mul.hi.s32", (0xFFFFFFFF, 2), 0xFFFFFFFF),
+        ("mul.wide.u32", (0xFFFFFFFF, 0xFFFFFFFF), 0xFFFFFFFE00000001),
+        ("div.s32", (-7 & 0xFFFFFFFF, 2), -3 & 0xFFFFFFFF),
+        ("rem.s32", (-7 & 0xFFFFFFFF, 2), -1 & 0xFFFFFFFF),
+        ("bfe.s32", (0x000000F0, 4, 4), 0xFFFFFFFF),
+        ("prmt.b32", (0x33221180, 0x77665544, 0x8654), 0xFF665544),
+        ("shf.l.wrap.b32", (0x80000000, 1, 33), 3),
+        ("lop3.b32", (0xF0, 0xCC, 0xAA, 0xE8), 0xE8),
+    ],
+)
+def test_the_rules_know_results_worked_out_by_hand(text: str, operands: tuple[int, ...], result: int) -> None:
+    bits = 64 if "wide" in text else 32
+    assert rule_of(text)(*operands) & ((1 << bits) - 1) == result
