@@ -1,7 +1,7 @@
 // What one SM needs for single instructions, in clocks: chains, each step of which needs the one before, and rates, where
 // eight independent chains of a thread keep a pipe full. Every kernel writes the clocks of its block's first thread.
 #define CHAIN(NAME, TYPE, INIT, STEP) \
-extern "C" __global__ void chain_##NAME(long long* clocks, unsigned* sink) { \
+extern "C" __global__ void __launch_bounds__(1024) chain_##NAME(long long* clocks, unsigned* sink) { \
     __shared__ unsigned next[1024]; \
     next[threadIdx.x] = threadIdx.x * 4u; \
     const unsigned base = (unsigned)__cvta_generic_to_shared(next); (void)base; \
@@ -23,7 +23,7 @@ CHAIN(half, float, threadIdx.x, asm volatile("{.reg .b16 h; cvt.rn.f16.f32 h, %0
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};"
 #define MMA_OF(c, a) asm volatile(MMA : "+f"((c)[0]), "+f"((c)[1]), "+f"((c)[2]), "+f"((c)[3]) : "r"(a))
 
-extern "C" __global__ void chain_mma(long long* clocks, unsigned* sink) {
+extern "C" __global__ void __launch_bounds__(1024) chain_mma(long long* clocks, unsigned* sink) {
     float c[4] = {};
     for (int warm = 0; warm < 2; ++warm) {
         __syncthreads();
@@ -37,7 +37,7 @@ extern "C" __global__ void chain_mma(long long* clocks, unsigned* sink) {
 }
 
 // A ring of pointers in global memory; past the L1 cache where `bypass`.
-extern "C" __global__ void chain_global(long long* clocks, unsigned* sink, unsigned long long* ring, int bypass) {
+extern "C" __global__ void __launch_bounds__(1024) chain_global(long long* clocks, unsigned* sink, unsigned long long* ring, int bypass) {
     unsigned long long p = (unsigned long long)(ring + threadIdx.x % 32);
     for (int warm = 0; warm < 2; ++warm) {
         const long long begin = clock64();
@@ -53,7 +53,7 @@ extern "C" __global__ void chain_global(long long* clocks, unsigned* sink, unsig
 }
 
 #define RATE(NAME, TYPE, STEP) \
-extern "C" __global__ void rate_##NAME(long long* clocks, unsigned* sink) { \
+extern "C" __global__ void __launch_bounds__(1024) rate_##NAME(long long* clocks, unsigned* sink) { \
     TYPE x[8]; for (int j = 0; j < 8; ++j) x[j] = (TYPE)(threadIdx.x + j); \
     __syncthreads(); const long long begin = clock64(); \
     _Pragma("unroll 1") for (int i = 0; i < 16; ++i) { \
@@ -84,7 +84,7 @@ RATE(to_e4m3, unsigned, TO_E4M3)
 RATE(from_e4m3, unsigned, FROM_E4M3)
 RATE(int_to_float, unsigned, INT_TO_FLOAT)
 
-extern "C" __global__ void rate_mma(long long* clocks, unsigned* sink) {
+extern "C" __global__ void __launch_bounds__(1024) rate_mma(long long* clocks, unsigned* sink) {
     float c[8][4] = {};
     __syncthreads();
     const long long begin = clock64();
@@ -103,7 +103,7 @@ extern "C" __global__ void rate_mma(long long* clocks, unsigned* sink) {
 
 // Shared memory: lane l touches what begins at byte l / divide % modulo * stride.
 #define SHARED(NAME, STEP) \
-extern "C" __global__ void shared_##NAME(long long* clocks, unsigned* sink, int divide, int modulo, int stride) { \
+extern "C" __global__ void __launch_bounds__(1024) shared_##NAME(long long* clocks, unsigned* sink, int divide, int modulo, int stride) { \
     __shared__ __align__(128) unsigned room[8192]; \
     for (int i = threadIdx.x; i < 8192; i += blockDim.x) room[i] = 0; \
     const unsigned lane = threadIdx.x % 32; \

@@ -67,7 +67,7 @@ def _add(instruction: Instruction, sources: Sources) -> Shape:
 
 
 def _multiply(instruction: Instruction, sources: Sources) -> Shape:
-    if not (instruction.has("lo") or instruction.has("wide")) or instruction.type not in WHOLE:
+    if instruction.has("cc") or not (instruction.has("lo") or instruction.has("wide")) or instruction.type not in WHOLE:
         return VARYING
     ramp, factor = sources.shape(0), sources.value(1)
     if not isinstance(ramp, Ramp):

@@ -143,6 +143,8 @@ class _Analysis:
             return special_shape(operand.name, self.block)
         if isinstance(operand, Address):
             return self._operand(found, operand.base)
+        if isinstance(operand, Vector | Not):
+            return UNIFORM if all(found.get(item.name) is UNIFORM for item in registers_of(operand)) else VARYING
         return UNIFORM
 
     def _integer(self, operand: Operand) -> int | None:

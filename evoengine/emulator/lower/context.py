@@ -211,11 +211,13 @@ class Context:
         return Value(UNIFORM, self.ir.get(f"add i32 %dynamic_shared, {self.layout.static_shared}"), 32)
 
     def address_of(self, symbol: Symbol) -> Value:
-        """The address of a variable in its own space: an offset for shared and local, a host address for global and const."""
+        """The address of a variable in its own space: an offset for shared and local, a host address otherwise."""
         space, offset = self.layout.place(symbol.name, self.instruction)
         offset += symbol.offset
         if space in ("shared", "local"):
             return Value(UNIFORM, str(offset), 64)
+        if space == "param":
+            return Value(UNIFORM, self.ir.get(f"add i64 {self.ir.get('ptrtoint ptr %params to i64')}, {offset}"), 64)
         return Value(UNIFORM, self.ir.get(f"add i64 %globals, {offset}"), 64)
 
     # ------------------------------------------------------------ writing
@@ -347,7 +349,6 @@ class Context:
         outs = [self.lanes(len(pointers) + slot, bits) for slot, bits in enumerate(results)]
         self.ir.call("void", name, *(("ptr", pointer) for pointer in [*pointers, *outs]), *also)
         return [self.from_lanes(pointer, bits) for pointer, bits in zip(outs, results, strict=True)]
-
 
     def apply_lanes(
         self, name: str, sources: Sequence[Operand], bits: int | Sequence[int], result_bits: int, *, signed: bool = False

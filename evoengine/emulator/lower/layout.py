@@ -32,6 +32,8 @@ class Layout:
         for space, places in (("shared", self.shared), ("local", self.local), ("global", self.globals)):
             if name in places:
                 return space, places[name]
+        if name in self.parameters:
+            return "param", self.parameters[name].offset
         raise Unsupported(f"{instruction.text}: the address of {name}", instruction.line)
 
 

@@ -14,7 +14,7 @@ from evoengine.emulator.lower.context import Context, Value, literal
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.program import TYPE_BITS, Address, Instruction, Integer, Operand, Register, Sink, Symbol, Vector
 
-SPACES = {"global": 0, "const": 0, "shared": 1, "local": 2, "generic": 3}  # as check/checker.h numbers them
+SPACES = {"global": 0, "const": 0, "param": 0, "shared": 1, "local": 2, "generic": 3}  # as check/checker.h numbers them
 READ, WRITE, ATOMIC, STRONG_READ, STRONG_WRITE = 0, 1, 2, 3, 4  # as check/checker.h numbers them
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
 DENSE_LIMIT_BYTES = 16  # a ramp of more than that a lane could leave the guard pages behind the reservation
@@ -125,7 +125,7 @@ def restored(cx: Context) -> tuple[str | None, str]:
 
 def load(cx: Context, instruction: Instruction) -> None:
     """ld, ldu: one to four values a lane."""
-    if space_of(instruction) == "param":
+    if space_of(instruction) == "param" and _is_parameter(cx, instruction.operands[1]):
         _load_parameter(cx, instruction)
         return
     bits, targets = TYPE_BITS[instruction.type], items_of(instruction.operands[0])
@@ -210,12 +210,16 @@ def gather(cx: Context, addresses: str, bits: int) -> str:
     return ir.get(f"call {type_} {name}(<{LANES} x ptr> {pointers}, i32 1, <{LANES} x i1> {mask}, {type_} zeroinitializer)")
 
 
+def _is_parameter(cx: Context, address: Operand) -> bool:
+    """Whether an address is a parameter's name; otherwise it was computed, and points into the same buffer."""
+    return isinstance(address, Address) and isinstance(address.base, Symbol) and address.base.name in cx.layout.parameters
+
+
 def _load_parameter(cx: Context, instruction: Instruction) -> None:
     """ld.param of a kernel's parameter: the same for all."""
     address = instruction.operands[1]
     assert isinstance(address, Address)
-    if not isinstance(address.base, Symbol) or address.base.name not in cx.layout.parameters:
-        raise cx.unsupported("a parameter that is not the kernel's")
+    assert isinstance(address.base, Symbol)
     offset = cx.layout.parameters[address.base.name].offset + address.base.offset + address.offset
     bits = TYPE_BITS[instruction.type]
     pointer = cx.ir.get(f"getelementptr i8, ptr %params, i64 {offset}")

@@ -8,6 +8,7 @@ from evoengine.emulator.analyse.uniform import UNIFORM, VARYING
 from evoengine.emulator.lower.context import IOTA, Context, Value
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Pair
+from evoengine.emulator.run.abi import BARRIERS, Warp
 
 FULL_SEGMENT = {"up": 0, "down": 31, "bfly": 31, "idx": 31}  # the third operand of a shuffle over the whole warp
 
@@ -129,11 +130,28 @@ def active_mask(cx: Context, instruction: Instruction) -> None:
 
 
 def warp_barrier(cx: Context, instruction: Instruction) -> None:
-    """bar.warp.sync: lanes run in step already. bar.arrive is not a place to wait."""
+    """bar.warp.sync: lanes run in step already; bar.arrive: no place to wait."""
     if instruction.has("warp"):
         sync(cx)
-        return
-    raise cx.unsupported()
+    elif instruction.has("arrive"):
+        _arrive(cx, instruction)
+    else:
+        raise cx.unsupported()
+
+
+def _arrive(cx: Context, instruction: Instruction) -> None:
+    """bar.arrive number, threads: noted in the warp, for the driver to count."""
+    ir = cx.ir
+    number, threads = (cx.scalar(operand, 32) for operand in instruction.operands)
+    if number is None or threads is None:
+        raise cx.unsupported("a barrier whose number or count differs between lanes")
+    place = ir.get(f"zext i32 {ir.get(f'and i32 {number}, {BARRIERS - 1}')} to i64")
+    with cx.only_if(ir.get(f"icmp ne i32 {cx.mask_bits}, 0")):
+        for field, value in ((Warp.passed, cx.mask_bits), (Warp.expected, threads)):
+            fields = ir.get(f"getelementptr i8, ptr %warp, i64 {field.offset}")
+            ir.do(f"store i32 {value}, ptr {ir.get(f'getelementptr i32, ptr {fields}, i64 {place}')}")
+        if cx.checked:
+            ir.call("void", "ev_check_arrive", ("ptr", "%checker"), ("i32", ir.get(f"trunc i64 {place} to i32")), ("i32", "%warp_index"))
 
 
 def match(cx: Context, instruction: Instruction) -> None:

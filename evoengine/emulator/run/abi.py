@@ -34,7 +34,8 @@ class Warp(ctypes.Structure):
         ("voted", ctypes.c_uint32 * BARRIERS),
         ("votes", ctypes.c_uint32 * BARRIERS),
         ("voters", ctypes.c_uint32 * BARRIERS),
-        ("pad", ctypes.c_uint32 * 32),
+        ("passed", ctypes.c_uint32 * BARRIERS),
+        ("pad", ctypes.c_uint32 * 16),
     ]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.errors import OutOfFuel, Unsupported
 from tests.emulator.lower.small_kernels import run
 
 LANES = 32
@@ -123,3 +123,24 @@ def test_lanes_that_did_not_meet_race() -> None:
 def test_what_is_not_known_is_refused(text: str) -> None:
     with pytest.raises(Unsupported, match="redux"):
         run(f"{text};", [np.zeros(LANES, np.uint32)])
+
+
+HANDED_OVER = """
+    mov.u64 %q0, tile; cvt.u64.u32 %q1, %lane; shl.b64 %q1, %q1, 2; add.s64 %q0, %q0, %q1;
+    setp.lt.u32 %p0, %t, 32; @!%p0 bra CONSUMER;
+    st.shared.u32 [%q0], %t; {arrive} bra END;
+    CONSUMER: {wait} ld.shared.u32 %r0, [%q0]; st.global.u32 [%own0], %r0;
+    END:"""
+
+
+def test_who_arrives_does_not_wait_and_counts_after_its_end() -> None:
+    body = HANDED_OVER.format(arrive="bar.arrive 3, 64;", wait="bar.sync 3, 64;")
+    ran = run(body, [np.full(64, 7, np.uint32)], threads=64, shared=128, checks=Checks())
+    assert ran.arrays[0].tolist() == [7] * 32 + list(range(32))
+    assert ran.kinds() == []
+
+
+def test_who_arrives_elsewhere_lets_nobody_through() -> None:
+    body = HANDED_OVER.format(arrive="bar.arrive 4, 64;", wait="bar.sync 3, 64;")
+    with pytest.raises(OutOfFuel, match="barrier"):
+        run(body, [np.full(64, 7, np.uint32)], threads=64, shared=128)

@@ -27,6 +27,10 @@ static int is_complete(u8 *warps, const Launch *launch, u32 id, u32 *votes, u32 
     *votes = *voters = 0;
     for (u32 index = 0; index < launch->warps; index++) {
         Warp *warp = warp_at(warps, launch, index);
+        if (warp->passed[id]) { /* that counts, also when the warp has ended since */
+            threads += 32;
+            expected = warp->expected[id];
+        }
         if (!warp->live) continue;
         u32 here = warp->arrived[id];
         missing += here != warp->live;
@@ -42,6 +46,7 @@ static void release(u8 *warps, const Launch *launch, Block *block, u32 id, u32 v
     u32 met[2] = {0, 0};
     for (u32 index = 0; index < launch->warps; index++) {
         Warp *warp = warp_at(warps, launch, index);
+        warp->passed[id] = 0;
         if (!warp->arrived[id]) continue;
         if (index < 64) met[index / 32] |= 1u << index % 32;
         warp->released |= warp->arrived[id];
@@ -93,7 +98,7 @@ static int run_round(u8 *warps, const Launch *launch, Block *block, u32 *running
         }
         /* At a barrier for a number of threads the first that make the number go on; later ones are the next round's. */
         for (u32 id = 0; id < BARRIERS; id++)
-            if (warp->arrived[id] && warp->expected[id]) release_complete(warps, launch, block, 1u << id);
+            if ((warp->arrived[id] | warp->passed[id]) && warp->expected[id]) release_complete(warps, launch, block, 1u << id);
     }
     return 0;
 }

@@ -24,7 +24,8 @@ typedef struct Warp {
     u32 voted[BARRIERS];    /* lanes whose predicate holds, for bar.red */
     u32 votes[BARRIERS];    /* how many threads' predicates held, once released */
     u32 voters[BARRIERS];   /* of how many */
-    u32 pad[32];
+    u32 passed[BARRIERS];   /* lanes that arrived at a barrier without waiting there: bar.arrive */
+    u32 pad[16];
 } Warp; /* saved registers follow at REGISTERS_OFFSET */
 
 typedef struct Checker Checker;
