@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -162,10 +163,11 @@ class Program:
         allowed = self.emulator.target.shared_per_block
         if geometry.shared > allowed:
             raise LaunchRefused(f"{geometry.shared} bytes of shared memory, {self.emulator.target.title} allows a block {allowed}")
-        return self._run(kernel, geometry, params, checks, fuel or DEFAULT_FUEL, blocks)
+        with _placed(self.emulator.memory, params) as address:
+            return self._run(kernel, geometry, address, checks, fuel or DEFAULT_FUEL, blocks)
 
     def _run(
-        self, kernel: _Kernel, geometry: Geometry, params: bytes, checks: Checks | None, fuel: int, blocks: Sequence[int] | None
+        self, kernel: _Kernel, geometry: Geometry, params: int, checks: Checks | None, fuel: int, blocks: Sequence[int] | None
     ) -> LaunchReport:
         emulator, lowered = self.emulator, kernel.lowered
         buffers = list(emulator.memory.buffers.values())
@@ -240,6 +242,17 @@ def _parameters(function: Function, args: Sequence[bytes]) -> bytes:
             raise LaunchRefused(f"{function.name}: parameter {position} has {parameter.size} bytes, the launch passes {len(given)}")
         buffer[parameter.offset : parameter.offset + parameter.size] = given[: parameter.size]
     return bytes(buffer)
+
+
+@contextmanager
+def _placed(memory: DeviceMemory, params: bytes) -> Iterator[int]:
+    """The address of the parameter buffer: in device memory, because kernels may take addresses of parameters."""
+    address = memory.allocate(max(1, len(params)), "parameters")
+    try:
+        memory.view(address, len(params))[:] = numpy.frombuffer(params, dtype=numpy.uint8)
+        yield address
+    finally:
+        memory.free(address)
 
 
 def _raise_fault(outcome: Outcome, lowered: Lowered, printed: str) -> None:

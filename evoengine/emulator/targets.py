@@ -16,6 +16,8 @@ WARP = 32
 SCHEDULERS = 4  # of an SM, one warp instruction a clock each: tuning guides of Turing, Ampere, Ada, Hopper
 REGISTERS_PER_SM = 65536  # CUDA C++ Programming Guide, technical specifications, compute capability 7.5 to 9.0
 REGISTER_UNIT = 256  # registers given to a warp at once: cuda_occupancy.h, allocation granularity
+LAUNCH_US = 0.8
+DISPATCH_NS = 0.6
 SHARED_BYTES_PER_CLOCK = 128  # 32 banks of 4 bytes: Programming Guide, "Shared Memory", 5.x and later
 
 
@@ -54,7 +56,9 @@ class Latencies:
     l2: float
     dram: float
     tensor: float  # one m16n8k16 in half precision
-    barrier: float  # bar.sync when all warps are there
+    barrier: float  # bar.sync of one warp when all are there
+    barrier_warp: float  # and for each warp more of the block
+    block: float  # from the end of a block to the beginning of the next in its place, with its own beginning and end
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,9 @@ class Target:
     rates: Rates
     tensor: Mapping[str, float]  # dense floating or integer operations a clock and SM, by kind of the inputs; multiply-add is two
     latencies: Latencies
-    launch_us: float  # from kernel to kernel in a CUDA graph, one launch of an empty kernel
+    l1_bytes: int  # of an SM, shared memory included
+    launch_us: float  # from kernel to kernel in a CUDA graph, one launch of an empty kernel of one block
+    dispatch_ns: float  # for each block more
     sources: Mapping[str, str]  # field -> where its figure comes from
 
     @property
@@ -92,24 +98,26 @@ _HOPPER_PAPER = "Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU A
 _TENSOR_PAPER = "Sun et al., Dissecting Tensor Cores via Microbenchmarks, arXiv 2206.02874"
 _AMPERE_PAPER = "Abdelkhalik et al., Demystifying the Nvidia Ampere Architecture, arXiv 2208.11174"
 _TURING_PAPER = "Jia et al., Dissecting the NVidia Turing T4 GPU via Microbenchmarking, arXiv 1903.07486"
-_LAUNCH = "an estimate for kernels back to back in a CUDA graph; the same for all targets"
+_RATES = "measured on an NVIDIA H200, 2026-11-21, python -m benchmarks.rates (docs/measurements/h200-rates.json)"
+_LAUNCH = f"{_RATES}, launch: empty kernels back to back in a CUDA graph; taken over for the other targets"
 
 _TURING = Rates(fma=64, imad=64, alu=64, half=64, mufu=16, fp64=2, shuffle=32, lsu=16)
 _GA100 = Rates(fma=64, imad=64, alu=64, half=128, mufu=16, fp64=32, shuffle=32, lsu=32)
 _GA102 = Rates(fma=128, imad=64, alu=64, half=64, mufu=16, fp64=2, shuffle=32, lsu=32)
 _HOPPER = Rates(fma=128, imad=64, alu=64, half=128, mufu=16, fp64=64, shuffle=32, lsu=32)
 
-_TURING_CLOCKS = Latencies(fixed=4, mufu=21, fp64=48, shuffle=22, shared=27, l1=32, l2=188, dram=434, tensor=32, barrier=22)
-_GA100_CLOCKS = Latencies(fixed=4, mufu=18, fp64=8, shuffle=23, shared=29, l1=38, l2=262, dram=466, tensor=25, barrier=22)
-_ADA_CLOCKS = Latencies(fixed=4, mufu=18, fp64=48, shuffle=23, shared=30, l1=40, l2=296, dram=636, tensor=33, barrier=22)
-_HOPPER_CLOCKS = Latencies(fixed=4, mufu=18, fp64=8, shuffle=23, shared=29, l1=40, l2=281, dram=690, tensor=33, barrier=22)
+_MEASURED_CLOCKS = {"barrier": 12, "barrier_warp": 2, "block": 350}
+_TURING_CLOCKS = Latencies(fixed=4, mufu=21, fp64=48, shuffle=22, shared=27, l1=32, l2=188, dram=434, tensor=32, **_MEASURED_CLOCKS)
+_GA100_CLOCKS = Latencies(fixed=4, mufu=18, fp64=8, shuffle=23, shared=29, l1=38, l2=262, dram=466, tensor=25, **_MEASURED_CLOCKS)
+_ADA_CLOCKS = Latencies(fixed=4, mufu=18, fp64=48, shuffle=23, shared=30, l1=40, l2=296, dram=636, tensor=33, **_MEASURED_CLOCKS)
+_HOPPER_CLOCKS = Latencies(fixed=4, mufu=17, fp64=8, shuffle=24, shared=23, l1=34, l2=326, dram=708, tensor=24, **_MEASURED_CLOCKS)
 
 _SM = {
-    "sm_75": (32, 16, 64 * 1024, 64 * 1024, 0, _TURING),
-    "sm_80": (64, 32, 164 * 1024, 163 * 1024, 1024, _GA100),
-    "sm_86": (48, 16, 100 * 1024, 99 * 1024, 1024, _GA102),
-    "sm_89": (48, 24, 100 * 1024, 99 * 1024, 1024, _GA102),
-    "sm_90": (64, 32, 228 * 1024, 227 * 1024, 1024, _HOPPER),
+    "sm_75": (32, 16, 96 * 1024, 64 * 1024, 64 * 1024, 0, _TURING),
+    "sm_80": (64, 32, 192 * 1024, 164 * 1024, 163 * 1024, 1024, _GA100),
+    "sm_86": (48, 16, 128 * 1024, 100 * 1024, 99 * 1024, 1024, _GA102),
+    "sm_89": (48, 24, 128 * 1024, 100 * 1024, 99 * 1024, 1024, _GA102),
+    "sm_90": (64, 32, 256 * 1024, 228 * 1024, 227 * 1024, 1024, _HOPPER),
 }
 
 
@@ -137,9 +145,9 @@ def _target(
     latency_source: str,
     tensor_source: str = "",
 ) -> Target:
-    warps, blocks, shared_sm, shared_block, reserved, rates = _SM[arch]
+    warps, blocks, l1_bytes, shared_sm, shared_block, reserved, rates = _SM[arch]
     of_sheet = dict.fromkeys(("title", "sms", "clock_mhz", "l2_bytes", "dram_gb_s"), sheet)
-    of_guide = dict.fromkeys(("arch", "warps_per_sm", "blocks_per_sm", "shared_per_sm", "shared_per_block", "shared_reserved"), _GUIDE)
+    of_guide = dict.fromkeys(("arch", "warps_per_sm", "blocks_per_sm", "shared_per_sm", "shared_per_block", "shared_reserved", "l1_bytes"), _GUIDE)
     sources = (
         of_sheet
         | of_guide
@@ -149,6 +157,7 @@ def _target(
             "tensor": tensor_source or f"{sheet}: dense peak / (SMs x boost clock)",
             "latencies": latency_source,
             "launch_us": _LAUNCH,
+            "dispatch_ns": _LAUNCH,
         }
     )
     return Target(
@@ -168,7 +177,9 @@ def _target(
         rates=rates,
         tensor=tensor,
         latencies=latencies,
-        launch_us=1.5,
+        l1_bytes=l1_bytes,
+        launch_us=LAUNCH_US,
+        dispatch_ns=DISPATCH_NS,
         sources=sources,
     )
 
@@ -188,7 +199,7 @@ _LATENCY_TABLE = "github.com/markdewing/AI_kernels, latency/README.md"
 _ADA_LATENCY = f"L1, L2, DRAM: {_LATENCY_TABLE} (RTX 4090); shared, tensor: {_HOPPER_PAPER}; {_OTHERS}"
 _HOPPER_LATENCY = f"L1, L2, DRAM: {_LATENCY_TABLE} (GH200); shared, tensor: {_HOPPER_PAPER}; {_OTHERS}"
 _AMPERE_LATENCY = f"{_HOPPER_PAPER} (A100); tensor: {_TENSOR_PAPER}; {_OTHERS}"
-_MMA_SYNC = 0.63
+_MMA_SYNC = 0.65
 
 _ALL = (
     _target(
@@ -226,13 +237,13 @@ _ALL = (
         latency_source=_AMPERE_LATENCY,
     ),
     _target(
-        "h100", "NVIDIA H100 SXM", "sm_90", 132, 1980, l2_mib=50, dram_gb_s=3350, l2_gb_s=6500,
+        "h100", "NVIDIA H100 SXM", "sm_90", 132, 1980, l2_mib=50, dram_gb_s=3350, l2_gb_s=8000,
         tensor=_tensor(4096 * _MMA_SYNC, tf32=2048 * _MMA_SYNC, fp8=8192 * _MMA_SYNC, int8=8192 * _MMA_SYNC, fp64=256 * _MMA_SYNC),
         latencies=_HOPPER_CLOCKS, sheet="NVIDIA H100 datasheet; NVIDIA H100 Tensor Core GPU Architecture whitepaper",
         l2_source=_HOPPER_L2, latency_source=_HOPPER_LATENCY, tensor_source=_HOPPER_TENSOR,
     ),
     _target(
-        "h200", "NVIDIA H200", "sm_90", 132, 1980, l2_mib=50, dram_gb_s=4800, l2_gb_s=6500,
+        "h200", "NVIDIA H200", "sm_90", 132, 1980, l2_mib=50, dram_gb_s=4400, l2_gb_s=8000,
         tensor=_tensor(4096 * _MMA_SYNC, tf32=2048 * _MMA_SYNC, fp8=8192 * _MMA_SYNC, int8=8192 * _MMA_SYNC, fp64=256 * _MMA_SYNC),
         latencies=_HOPPER_CLOCKS, sheet="NVIDIA H200 datasheet; NVIDIA H100 Tensor Core GPU Architecture whitepaper",
         l2_source=_HOPPER_L2, latency_source=_HOPPER_LATENCY, tensor_source=_HOPPER_TENSOR,

@@ -67,8 +67,10 @@ class World:
     steps: int
 
 
-def initial(name: str, thread: int) -> int:
-    """What a variable holds at first."""
+def initial(name: str, thread: int, first: int) -> int:
+    """What a variable holds at first, in a thread of the grid whose threadIdx.x is `first`."""
+    if name[0] in "rq":
+        return first
     bits = VARIABLES.get(name, 32)
     if name[0] == "u":
         return 7 * int(name[1:]) + 3
@@ -425,7 +427,7 @@ def _block(world: World, block: int) -> None:
         all_ = block * program.threads + number
         special = {"tid.x": number % x, "tid.y": number // x % y, "tid.z": number // (x * y), "laneid": number % 32}
         special |= {"ctaid.x": block, "nctaid.x": program.grid, "ntid.x": x}
-        env = {name: initial(name, all_) for name in VARIABLES} | dict.fromkeys(program.counters, 0)
+        env = {name: initial(name, all_, special["tid.x"]) for name in VARIABLES} | dict.fromkeys(program.counters, 0)
         local = bytearray().join((number + 3 * place).to_bytes(4, "little") for place in range(LOCAL_WORDS))
         threads.append(Thread(env, special, local, shared, world, number, all_))
     _together([_whole(t) for t in threads])

@@ -129,7 +129,9 @@ class Writer:
             space = ""
         before, self.guard = self.guard, f"@{inside} "
         dot = f".{space}" if space else ""
-        self.say(f"ld{dot}.{expr.type} {narrow}, [{address}+{expr.offset}]" if expr.offset else f"ld{dot}.{expr.type} {narrow}, [{address}]")
+        self.say(
+            f"ld{dot}.{expr.type} {narrow}, [{address}+{expr.offset}]" if expr.offset else f"ld{dot}.{expr.type} {narrow}, [{address}]"
+        )
         self.guard = before
         if narrow != found:
             sign = expr.type[0]
@@ -404,7 +406,10 @@ def _kernel(program: Program) -> str:
     writer.label("DONE")
     _end(writer)
     parameters = ", ".join(f".param .u64 p_{name}" for name in ARRAYS)
-    memory = [f"    .shared .align 16 .b8 shared_memory[{program.threads * SLOTS * 4}];", f"    .local .align 16 .b8 local_memory[{LOCAL_WORDS * 4}];"]
+    memory = [
+        f"    .shared .align 16 .b8 shared_memory[{program.threads * SLOTS * 4}];",
+        f"    .local .align 16 .b8 local_memory[{LOCAL_WORDS * 4}];",
+    ]
     return "\n".join([f".visible .entry {KERNEL}({parameters})", "{", *memory, *writer.declared(), *writer.lines, "    ret;", "}"])
 
 
@@ -421,6 +426,9 @@ def _begin(w: Writer, program: Program) -> None:
     for name, bits in VARIABLES.items():
         if name[0] == "u":
             say(f"mov.u32 %{name}, {7 * int(name[1:]) + 3}")
+            continue
+        if name[0] in "rq":
+            say(f"mov.u32 {b}, %tid.x"), say(f"mov.u32 %{name}, {b}" if bits == 32 else f"cvt.u64.u32 %{name}, {b}")
             continue
         value = w.new(32)
         say(f"mad.lo.u32 {value}, %all, {2 * ord(name[1]) + 1}, {ord(name[0])}")

@@ -11,9 +11,10 @@ import pytest
 
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from tests.emulator import program_meaning
+from tests.emulator.program_maker import make
 from tests.emulator.program_meaning import ABSENT, rule_of
 from tests.emulator.program_text import ARRAYS, KERNEL, ptx
-from tests.emulator.programs import INPUT_WORDS, SLOTS, VARIABLES, Program, make
+from tests.emulator.programs import INPUT_WORDS, SLOTS, VARIABLES, Assign, Const, Expr, Load, Op, Program, Special
 
 SEEDS = range(40)  # half a second each
 DATA = random.Random(5).randbytes(INPUT_WORDS * 4)  # noqa: S311 - the same bytes every time are wanted
@@ -81,14 +82,44 @@ def differing(found: dict[str, bytes], wanted: dict[str, bytes]) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_random_program_leaves_what_its_threads_leave_one_by_one(emulator: Emulator, seed: int) -> None:
-    program = make(seed)
+def agree(emulator: Emulator, program: Program) -> None:
+    """Runs it on both and in both modes."""
     wanted = expected(program)
     for checks in (None, Checks()):
         found, report = launched(emulator, program, checks)
         assert not differing(found, wanted), ptx(program)
         assert not report.findings, [report.describe(item) for item in report.findings]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_program_leaves_what_its_threads_leave_one_by_one(emulator: Emulator, seed: int) -> None:
+    agree(emulator, make(seed))
+
+
+THREAD = Special("tid.x")
+BEFORE = Op("sub.u32", 32, (THREAD, Const(32, 3)))  # begins below zero
+LATE = Op("add.u32", 32, (THREAD, Const(32, 0x7FFFFFF0)))  # becomes negative on the way
+STEEP = Op("shl.b32", 32, (Op("shl.b32", 32, (THREAD, Const(32, 16))), Const(32, 12)))  # wraps many times
+FOUR = Const(32, 4)
+EDGES: dict[str, Expr] = {
+    "unsigned that wraps below zero": Op("cvt.u64.u32", 64, (BEFORE,)),
+    "unsigned that wraps, times four": Op("mul.wide.u32", 64, (BEFORE, FOUR)),
+    "unsigned that wraps, times four and more": Op("mad.wide.u32", 64, (BEFORE, FOUR, Const(64, 5))),
+    "signed that wraps": Op("cvt.s64.s32", 64, (LATE,)),
+    "steep": Op("cvt.u64.u32", 64, (STEEP,)),
+    "beyond the width": Op("cvt.u64.u32", 64, (Op("shr.u32", 32, (THREAD, Const(32, 33))),)),
+    "literal that is negative": Op("cvt.s64.s16", 64, (Const(16, 65524),)),
+    "guarded index below zero": Op("cvt.u64.u32", 64, (Load("input", "u32", BEFORE, 4, 0, 512, "wide.u32"),)),
+    "guarded 32-bit address below zero": Op("cvt.u64.u32", 64, (Load("shared", "u32", BEFORE, 4, 0, 16, "low"),)),
+    "guarded 32-bit address and offset": Op("cvt.u64.u32", 64, (Load("shared", "u32", BEFORE, 4, 12, 16, "low"),)),
+    "steep index": Op("cvt.u64.u32", 64, (Load("input", "u32", STEEP, 4, 0, 512, "cvt.u64"),)),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_a_ramp_over_the_lanes_keeps_its_values_where_it_wraps(emulator: Emulator, name: str) -> None:
+    value = Op("xor.b64", 64, (EDGES[name], Const(64, 0)))  # not a variable that is also written elsewhere
+    agree(emulator, Program(0, (Assign("w0", value),), (), (64, 1, 1), 2, ()))
 
 
 @cache
@@ -98,7 +129,22 @@ def meanings() -> list[Program]:
 
 def test_the_programs_hold_every_kind_of_statement_and_most_blocks() -> None:
     text = " ".join(repr(program) for program in meanings())
-    kinds = ("Assign", "LoadVector", "If", "Loop", "Leave", "Return", "Switch", "Tangle", "Store", "Exchange", "Shuffle", "Vote", "Call", "Give")
+    kinds = (
+        "Assign",
+        "LoadVector",
+        "If",
+        "Loop",
+        "Leave",
+        "Return",
+        "Switch",
+        "Tangle",
+        "Store",
+        "Exchange",
+        "Shuffle",
+        "Vote",
+        "Call",
+        "Give",
+    )
     assert [kind for kind in kinds if f"{kind}(" not in text] == []
     assert len({program.block for program in meanings()}) > 7
 

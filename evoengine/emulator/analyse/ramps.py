@@ -15,6 +15,7 @@ from evoengine.emulator.ptx.program import Instruction, Register
 
 MAX_FACTOR = 1 << 16  # of a multiplication; beyond it 32 lanes times the stride comes near the width of an index
 MAX_SHIFT = 16
+MAX_WRAPPING_STRIDE = 1 << 25  # 32 lanes of it span a quarter of the range of 32 bits: they wrap once at most
 WHOLE = ("s32", "u32", "s64", "u64")
 WHOLE_OR_BITS = (*WHOLE, "b32", "b64")
 
@@ -25,6 +26,7 @@ class Sources:
 
     shapes: Sequence[Shape]
     values: Sequence[int | None]
+    addressing: bool = True  # the result has no other use than to address memory
 
     def shape(self, place: int) -> Shape:
         """The shape of source `place`; VARYING where there is none."""
@@ -51,9 +53,21 @@ def _convert_address(_: Instruction, sources: Sources) -> Shape:
 
 
 def _convert(instruction: Instruction, sources: Sources) -> Shape:
-    """Widening keeps a ramp only while it cannot wrap: indices of threads do not, and clang relies on the same for addresses."""
-    kept = len(instruction.modifiers) == 2 and all(item in WHOLE for item in instruction.modifiers)
-    return sources.shape(0) if kept and isinstance(sources.shape(0), Ramp) else VARYING
+    ramp = sources.shape(0)
+    if len(instruction.modifiers) != 2 or not all(item in WHOLE for item in instruction.modifiers) or not isinstance(ramp, Ramp):
+        return VARYING
+    to, source = instruction.modifiers
+    return _widened(ramp, sources) if to[1:] == "64" and source[1:] == "32" else ramp
+
+
+def _widened(ramp: Ramp, sources: Sources) -> Shape:
+    """A ramp of 32 bits in 64: no ramp any more in a warp where it wraps.
+
+    That of threadIdx.x does not wrap. In an address it does not matter: lanes on one side of the wrap are gigabytes away
+    from those on the other, and do not touch memory there.
+    """
+    does_not_wrap = ramp.even and ramp.stride <= MAX_FACTOR
+    return ramp if does_not_wrap or (sources.addressing and abs(ramp.stride) <= MAX_WRAPPING_STRIDE) else VARYING
 
 
 def _add(instruction: Instruction, sources: Sources) -> Shape:
@@ -74,6 +88,8 @@ def _multiply(instruction: Instruction, sources: Sources) -> Shape:
         ramp, factor = sources.shape(1), sources.value(0)
     if not isinstance(ramp, Ramp) or factor is None or not 0 < factor <= MAX_FACTOR:
         return VARYING
+    if instruction.has("wide") and _widened(ramp, sources) is VARYING:
+        return VARYING
     stride = ramp.stride * factor
     if instruction.op != "mad":
         return Ramp(stride, ramp.even)
@@ -91,7 +107,8 @@ def _shift_left(instruction: Instruction, sources: Sources) -> Shape:
 def _shift_right(_: Instruction, sources: Sources) -> Shape:
     """threadIdx.x / 32 is the same for the warp."""
     by = sources.value(1)
-    return UNIFORM if _counts_lanes(sources.shape(0)) and by is not None and by >= WARP.bit_length() - 1 else VARYING
+    is_warp = _counts_lanes(sources.shape(0)) and by is not None and WARP.bit_length() - 1 <= by < 32  # beyond the width it is no shift
+    return UNIFORM if is_warp else VARYING
 
 
 def _and(_: Instruction, sources: Sources) -> Shape:

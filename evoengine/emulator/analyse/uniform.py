@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from evoengine.emulator.analyse.addresses import only_addresses
 from evoengine.emulator.analyse.graph import Flow
 from evoengine.emulator.analyse.ramps import Sources, ramp_rule
 from evoengine.emulator.analyse.regions import Influence, Region, influences, regions_of
@@ -59,6 +60,7 @@ class _Analysis:
         self.block = block
         self.written = {name for node in flow.nodes for item in node.instructions for name in written(item)}
         self.constants = self._constants()
+        self.addresses = only_addresses(function, flow)
         alive = set[str]().union(*(node.live_in for node in flow.nodes))
         self.local = frozenset(name for name in function.registers if name not in alive)
 
@@ -134,7 +136,8 @@ class _Analysis:
             return UNIFORM if self._is_broadcast(instruction, shapes) else VARYING
         if all(shape is UNIFORM for shape in shapes) and all(found.get(item) is UNIFORM for item in read(instruction)):
             return UNIFORM
-        return ramp_rule(instruction, Sources(shapes, [self._integer(item) for item in instruction.operands[1:]]))
+        addressing = all(name in self.addresses for name in written(instruction))
+        return ramp_rule(instruction, Sources(shapes, [self._integer(item) for item in instruction.operands[1:]], addressing))
 
     def _operand(self, found: dict[str, Shape], operand: Operand) -> Shape:
         if isinstance(operand, Register):

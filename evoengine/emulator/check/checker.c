@@ -60,7 +60,7 @@ void ev_check_block(Checker *c, ev_u64 block) {
     order_block(c);
     shared_block(c);
     async_block(c);
-    sectors_block(&c->loaded);
+    sectors_block(c);
     memset(c->local, 0, (ev_u64)c->warps * 32 * c->local_bytes);
 }
 

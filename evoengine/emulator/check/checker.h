@@ -62,6 +62,7 @@ typedef struct {
     ev_u64 async_copies, async_bytes;
     ev_u64 async_sectors, async_wavefronts;      /* of sources, which are among the loads too; of targets, which are nowhere else */
     ev_u64 block_sectors;                        /* distinct ones that a block loads other than by copies, summed over blocks */
+    ev_u64 launch_sectors;                       /* distinct ones that all of these blocks load */
     ev_u64 same_address_writes;                  /* lanes that lost to another lane of the same instruction */
     ev_u64 barriers;                             /* warps that took part */
 } AccessCounts;

@@ -2,6 +2,7 @@
  *
  * Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, compute capability 5.x and later). A request of 4 bytes a lane
  * or less is served at once; 8 bytes in two halves of a warp, 16 bytes in four quarters. Lanes that want the same word share it.
+ * Two of these parts of a load are served as one where neighbours want the same (docs/measurements/h200-rates.json, shared_load*).
  * Global memory moves in sectors of 32 bytes.
  */
 #include "shadow.h"
@@ -35,10 +36,22 @@ static ev_u32 phase_wavefronts(ev_u32 lanes, const ev_u64 *address, ev_u32 unit_
     return most;
 }
 
-static ev_u32 wavefronts(ev_u32 mask, ev_u32 bytes, const ev_u64 *address) {
+/* Whether every lane wants what the lane `distance` beside it wants. */
+static ev_u32 in_pairs(ev_u32 mask, const ev_u64 *address, ev_u32 distance) {
+    for (ev_u32 rest = mask; rest; rest &= rest - 1) {
+        ev_u32 lane = lowest(rest), other = lane ^ distance;
+        if (mask >> other & 1 && address[lane] != address[other])
+            return 0;
+    }
+    return 1;
+}
+
+static ev_u32 wavefronts(ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address) {
     if (bytes <= 4)
         return phase_wavefronts(mask, address, 2);
     ev_u32 sum = 0, lanes = bytes == 8 ? 16 : 8, bits = bytes == 8 ? 3 : 4;
+    if ((kind == EV_READ || kind == EV_STRONG_READ) && (in_pairs(mask, address, 1) || in_pairs(mask, address, 2)))
+        lanes *= 2;
     for (ev_u32 first = 0; first < 32; first += lanes) {
         ev_u32 part = mask & (((1u << lanes) - 1) << first);
         if (part)
@@ -75,7 +88,7 @@ static void count_site(Checker *c, ev_u32 site, ev_u32 units, ev_u32 bytes) {
 }
 
 void count_shared(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
-    ev_u32 units = wavefronts(mask, bytes, address), all = bytes * (ev_u32)__builtin_popcount(mask);
+    ev_u32 units = wavefronts(mask, kind, bytes, address), all = bytes * (ev_u32)__builtin_popcount(mask);
     if (kind == EV_READ || kind == EV_STRONG_READ) {
         c->counts.shared_loads++;
         c->counts.shared_load_wavefronts += units;
@@ -111,7 +124,7 @@ void count_global(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u
 void count_copy(Checker *c, ev_u32 mask, ev_u32 bytes, const ev_u64 *target) {
     c->counts.async_copies++;
     c->counts.async_bytes += bytes * (ev_u32)__builtin_popcount(mask);
-    c->counts.async_wavefronts += wavefronts(mask, bytes, target);
+    c->counts.async_wavefronts += wavefronts(mask, EV_WRITE, bytes, target);
 }
 
 void count_local(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, ev_u32 site) {
@@ -122,6 +135,9 @@ void count_local(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, ev_u32 site
     count_site(c, site, 0, all);
 }
 
-const AccessCounts *ev_check_counts(Checker *c) { return &c->counts; }
+const AccessCounts *ev_check_counts(Checker *c) {
+    sectors_publish(c);
+    return &c->counts;
+}
 
 const SiteCounts *ev_check_site_counts(Checker *c) { return c->site_counts; }

@@ -1,7 +1,7 @@
 /* The table of findings: one entry for each kind and pair of sites, its first occurrence kept, the others counted. */
 #include "shadow.h"
 
-_Static_assert(sizeof(Finding) == 72 && sizeof(AccessCounts) == 24 * 8, "findings.py has the same layout");
+_Static_assert(sizeof(Finding) == 72 && sizeof(AccessCounts) == 25 * 8, "findings.py has the same layout");
 
 static ev_u32 is_same(const Finding *a, const Finding *b) {
     return a->kind == b->kind && a->space == b->space && a->site == b->site && a->other_site == b->other_site;

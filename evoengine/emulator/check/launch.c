@@ -63,6 +63,7 @@ void ev_check_launch_free(CheckedLaunch *launch) {
             drop_page(launch->buffers[i].pages[p]);
         free(launch->buffers[i].pages);
     }
+    sectors_close(&launch->loaded);
     free(launch->buffers);
     free(launch->released);
     free(launch);

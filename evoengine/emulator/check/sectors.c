@@ -3,11 +3,6 @@
 
 enum { GROUP_BITS = 6, FIRST_CAPACITY = 1024, MOST_CAPACITY = 1 << 20 }; /* the most: 2 GiB of memory, 24 MiB of table */
 
-void sectors_block(SectorSet *set) {
-    set->epoch++;
-    set->used = 0;
-}
-
 void sectors_close(SectorSet *set) { free(set->slots); }
 
 /* The slot of a group, or the empty one where it belongs. */
@@ -32,19 +27,41 @@ static ev_u32 grow(SectorSet *set) {
     return 1;
 }
 
+/* Marks these sectors of a group: how many of them are new. Without room to remember them all are. */
+static ev_u32 mark(SectorSet *set, ev_u64 group, ev_u64 bits) {
+    if (2 * set->used >= set->capacity && !grow(set))
+        return (ev_u32)__builtin_popcountll(bits);
+    SectorSlot *slot = find(set, group);
+    if (slot->epoch != set->epoch) {
+        *slot = (SectorSlot){.group = group, .epoch = set->epoch};
+        set->used++;
+    }
+    ev_u32 fresh = (ev_u32)__builtin_popcountll(bits & ~slot->bits);
+    slot->bits |= bits;
+    return fresh;
+}
+
 ev_u32 sectors_add(SectorSet *set, const ev_u64 *sectors, ev_u32 count) {
     ev_u32 fresh = 0;
-    for (ev_u32 i = 0; i < count; i++) {
-        if (2 * set->used >= set->capacity && !grow(set))
-            return fresh + count - i; /* no room to remember them: they count as new */
-        ev_u64 group = sectors[i] >> GROUP_BITS, bit = 1ull << (sectors[i] & ((1 << GROUP_BITS) - 1));
-        SectorSlot *slot = find(set, group);
-        if (slot->epoch != set->epoch) {
-            *slot = (SectorSlot){.group = group, .epoch = set->epoch};
-            set->used++;
-        }
-        fresh += !(slot->bits & bit);
-        slot->bits |= bit;
-    }
+    for (ev_u32 i = 0; i < count; i++)
+        fresh += mark(set, sectors[i] >> GROUP_BITS, 1ull << (sectors[i] & ((1 << GROUP_BITS) - 1)));
     return fresh;
+}
+
+void sectors_publish(Checker *c) {
+    SectorSet *all = &c->launch->loaded, *own = &c->loaded;
+    if (!own->used)
+        return;
+    lock(&c->launch->lock);
+    all->epoch = 1; /* slots that were never used have 0 */
+    for (ev_u32 i = 0; i < own->capacity; i++)
+        if (own->slots[i].epoch == own->epoch)
+            c->counts.launch_sectors += mark(all, own->slots[i].group, own->slots[i].bits);
+    unlock(&c->launch->lock);
+}
+
+void sectors_block(Checker *c) {
+    sectors_publish(c);
+    c->loaded.epoch++;
+    c->loaded.used = 0;
 }

@@ -54,7 +54,19 @@ typedef struct {
     Page **pages;
 } Buffer;
 
+/* Sectors of global memory that were loaded: 64 of them a slot, a hash table. `epoch` makes slots of earlier blocks empty. */
+typedef struct {
+    ev_u64 group, epoch, bits;
+} SectorSlot;
+
+typedef struct {
+    SectorSlot *slots;
+    ev_u32 capacity, used; /* capacity: a power of two, or 0 */
+    ev_u64 epoch;
+} SectorSet;
+
 struct CheckedLaunch {
+    SectorSet loaded; /* by blocks that have ended; `lock` guards it */
     Buffer *buffers; /* sorted by address */
     ev_u32 count, capacity;
     ev_u64 blocks, base; /* block numbers in records: base + linear index + 1 */
@@ -79,17 +91,6 @@ typedef struct {
     ev_u32 committed[32]; /* groups that each lane has committed */
 } AsyncQueue;
 
-/* Sectors of global memory that the block has loaded: 64 of them a slot, a hash table. `epoch` makes slots of earlier blocks empty. */
-typedef struct {
-    ev_u64 group, epoch, bits;
-} SectorSlot;
-
-typedef struct {
-    SectorSlot *slots;
-    ev_u32 capacity, used; /* capacity: a power of two, or 0 */
-    ev_u64 epoch;
-} SectorSet;
-
 struct Checker {
     CheckedLaunch *launch;
     ev_u32 checks, warps, threads, shared_bytes, local_bytes, sites;
@@ -109,7 +110,7 @@ struct Checker {
     ev_u8 *local; /* [threads][local_bytes] initialised */
     AsyncQueue queues[MAX_WARPS];
     ev_u32 copying; /* the access under way is that of a copy to its source */
-    SectorSet loaded;
+    SectorSet loaded; /* by the block under way */
     AccessCounts counts;
     SiteCounts *site_counts;
 };
@@ -152,7 +153,8 @@ void count_global(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u6
 void count_local(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, ev_u32 site);
 void count_copy(Checker *, ev_u32 mask, ev_u32 bytes, const ev_u64 *target);
 /* sectors.c */
-void sectors_block(SectorSet *);
+void sectors_publish(Checker *); /* what the block has loaded is added to what the launch has */
+void sectors_block(Checker *);   /* the same, and forgotten: a block begins */
 ev_u32 sectors_add(SectorSet *, const ev_u64 *sectors, ev_u32 count); /* how many of them are new to the block */
 void sectors_close(SectorSet *);
 /* granules.c */

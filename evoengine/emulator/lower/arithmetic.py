@@ -120,17 +120,16 @@ def _multiply_ramp(cx: Context, instruction: Instruction) -> None:
 def widen_ramp(cx: Context, value: Value, bits: int, signed: bool) -> str:
     """The base of a ramp, or a scalar, in more bits.
 
-    An unsigned base just below zero is one of lanes that count from a negative index: lanes whose
-    own value is not negative must not carry into the upper half, so it widens as a signed one.
+    An unsigned base that some lane counts beyond the edge from is one of lanes that begin at a negative index: lanes
+    whose own value is not negative must not carry into the upper half, so it widens as a signed one.
     """
-    if value.bits >= bits or value.text[0] != "%":
-        return cx._adapt(value, bits, signed).text
-    ir = cx.ir
-    if signed or not isinstance(value.shape, Ramp):
-        return ir.get(f"{'sext' if signed else 'zext'} i{value.bits} {value.text} to i{bits}")
-    negative = ir.get(f"icmp uge i{value.bits} {value.text}, {-(1 << 20)}")
-    below, above = ir.get(f"sext i{value.bits} {value.text} to i{bits}"), ir.get(f"zext i{value.bits} {value.text} to i{bits}")
-    return ir.get(f"select i1 {negative}, i{bits} {below}, i{bits} {above}")
+    if value.bits >= bits or value.text[0] != "%" or signed or not isinstance(value.shape, Ramp) or value.shape.stride <= 0:
+        return cx.resized(value, bits, signed).text
+    ir, kind = cx.ir, f"i{value.bits}"
+    last = ir.get(f"add {kind} {value.text}, {literal((LANES - 1) * value.shape.stride, value.bits)}")
+    wraps = ir.get(f"icmp ult {kind} {last}, {value.text}")
+    below, above = ir.get(f"sext {kind} {value.text} to i{bits}"), ir.get(f"zext {kind} {value.text} to i{bits}")
+    return ir.get(f"select i1 {wraps}, i{bits} {below}, i{bits} {above}")
 
 
 def _multiply_integers(cx: Context, instruction: Instruction) -> None:

@@ -43,14 +43,14 @@ def _integers(cx: Context, instruction: Instruction, to: str, source: str) -> No
     shape = cx.shape(target.name) if isinstance(target, Register) else UNIFORM
     if isinstance(shape, Ramp):
         if wide < bits:
-            value = cx._adapt(value, wide)
+            value = cx.resized(value, wide)
         cx.write(target, Value(shape, widen_ramp(cx, value, wide, signed), wide))
         return
     if instruction.has("sat"):
         value = cx.compute([value], bits, lambda vector, text: clamp_integer(cx, vector, text, to, source))
     if value.shape is not UNIFORM:  # of a ramp the base alone must not be cut or widened
         value = Value(VARYING, cx.spread(value), bits)
-    cx.write(target, cx._adapt(value, wide, signed), signed=to.startswith("s"))
+    cx.write(target, cx.resized(value, wide, signed), signed=to.startswith("s"))
 
 
 def clamp_integer(cx: Context, vector: bool, text: str, to: str, source: str) -> str:

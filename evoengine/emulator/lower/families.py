@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evoengine.emulator.lower import (
+    address,
     approximate,
     arithmetic,
     async_copy,
@@ -12,6 +13,7 @@ from evoengine.emulator.lower import (
     bits,
     call,
     carry,
+    checking,
     compare,
     control,
     convert,
@@ -26,6 +28,7 @@ from evoengine.emulator.lower.context import Context
 from evoengine.emulator.ptx.program import Instruction
 
 FAMILIES = (
+    address,
     approximate,
     arithmetic,
     async_copy,
@@ -33,6 +36,7 @@ FAMILIES = (
     bits,
     call,
     carry,
+    checking,
     compare,
     control,
     convert,

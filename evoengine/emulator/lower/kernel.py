@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from evoengine.emulator.analyse.flow import flow_of
 from evoengine.emulator.analyse.graph import Flow, Node, suspends
-from evoengine.emulator.analyse.uniform import UNIFORM, VARYING, Region, Shapes, shapes_of
+from evoengine.emulator.analyse.uniform import UNIFORM, VARYING, Region, Shapes, shapes_of, thread_shape
 from evoengine.emulator.lower.carry import explicit_carries
 from evoengine.emulator.lower.context import IOTA, SCRATCH_BYTES, Context, Site, Value
 from evoengine.emulator.lower.emitter import LANES, integer
@@ -146,7 +146,7 @@ class _Kernel:
             "z": ("udiv i32 %first_thread, {0}", "udiv <32 x i32> %thread_number, splat (i32 {0})", (x * y,)),
         }
         for axis, (scalar, vector, values) in rules.items():
-            is_vector = self.cx._special(f"%tid.{axis}").shape is VARYING
+            is_vector = thread_shape(f"%tid.{axis}", self.cx.block) is VARYING
             text = (vector if is_vector else scalar).format(*values)
             if axis == "y":
                 inner = ir.get(text)

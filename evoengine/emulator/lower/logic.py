@@ -52,7 +52,7 @@ def shift(cx: Context, instruction: Instruction) -> None:
     signed = instruction.type.startswith("s")
     if isinstance(value.shape, Ramp) and shape is not VARYING:
         how = "shl" if instruction.op == "shl" else "lshr"
-        amount = cx._adapt(by, bits).text
+        amount = cx.resized(by, bits).text
         cx.write(target, Value(shape, ir.get(f"{how} i{bits} {value.text}, {amount}"), bits))
         return
     how = "shl" if instruction.op == "shl" else "ashr" if signed else "lshr"

@@ -12,6 +12,17 @@ def _nothing() -> Mapping[str, float]:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Straight-line code: how many warps in all went through it, and what one of them spends there."""
+
+    times: float
+    instructions: Mapping[str, float] = field(default_factory=_nothing)
+    flops: Mapping[str, float] = field(default_factory=_nothing)
+    delays: Mapping[str, float] = field(default_factory=_nothing)
+    wavefronts: float = 0.0  # of shared memory, if there were no bank conflicts
+
+
+@dataclass(frozen=True)
 class Counts:
     """Sums over every warp of every block that was counted, as floats, so that samples can be scaled.
 
@@ -32,22 +43,38 @@ class Counts:
     store_sectors: float = 0.0
     copy_sectors: float = 0.0  # of asynchronous copies, which pass by L1
     block_sectors: float = 0.0  # distinct sectors that a block loads other than by copies, summed over blocks: what L1 cannot keep away
+    common_sectors: float = 0.0  # how many of a block's are the same for all blocks
     local_sectors: float = 0.0  # of local memory: stacks and spills
     atomics: float = 0.0  # lanes that did an atomic operation on global memory
     unique_bytes: float = 0.0  # of global memory that the whole launch touches
     most_issued: float = 0.0  # warp instructions of the block that had most of them; 0 where unknown
+    pieces: tuple[Piece, ...] = ()  # the code by piece; instructions, flops and delays are their sums
 
     def __add__(self, other: Counts) -> Counts:
         """Both together; the bytes touched are added, as if they were different ones."""
-        sums: dict[str, Any] = {name: _sum(getattr(self, name), getattr(other, name)) for name in _NAMES}
-        return Counts(**(sums | {"most_issued": max(self.most_issued, other.most_issued)}))
+        sums: dict[str, Any] = {name: _sum(getattr(self, name), getattr(other, name)) for name in _NAMES if name != "pieces"}
+        most = {name: max(getattr(self, name), getattr(other, name)) for name in ("most_issued", "common_sectors")}
+        return Counts(**(sums | most), pieces=self.pieces + other.pieces)
 
     def scaled(self, factor: float) -> Counts:
         """As if there had been `factor` times as many blocks like these; what is no sum over blocks stays."""
         if factor < 0:
             raise ValueError(f"expected a factor >= 0, got {factor}")
         scaled: dict[str, Any] = {name: _times(getattr(self, name), factor) for name in _NAMES if name not in _OF_LAUNCH}
-        return replace(self, **scaled)
+        return replace(self, **scaled, pieces=tuple(replace(piece, times=piece.times * factor) for piece in self.pieces))
+
+    @classmethod
+    def restored(cls, values: Mapping[str, Any]) -> Counts:
+        """The counts that `dataclasses.asdict` made `values` of."""
+        return cls(**{**values, "pieces": tuple(Piece(**piece) for piece in values["pieces"])})
+
+    @property
+    def code(self) -> tuple[Piece, ...]:
+        """The pieces, or all code as one of them where it was counted as a whole."""
+        if self.pieces or not self.warps:
+            return self.pieces
+        each = [_times(values, 1 / self.warps) for values in (self.instructions, self.flops, self.delays)]
+        return (Piece(self.warps, *each, self.shared_wavefronts / self.warps),)  # type: ignore[arg-type]
 
     @property
     def issued(self) -> float:
@@ -62,7 +89,7 @@ class Counts:
 
 
 _NAMES = tuple(item.name for item in fields(Counts))
-_OF_LAUNCH = ("unique_bytes", "most_issued")
+_OF_LAUNCH = ("unique_bytes", "most_issued", "common_sectors", "pieces")
 
 
 @dataclass

@@ -29,6 +29,7 @@ class BlockMix:
     instructions: Mapping[str, float]
     flops: Mapping[str, float]
     delays: Mapping[str, float]
+    wavefronts: float  # of shared memory, if there are no bank conflicts
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,12 @@ def mix(code: Sequence[Instruction]) -> BlockMix:
     tally = Tally()
     ready: dict[str, _Chain] = {}
     ordered = longest = _NOT_YET
+    wavefronts = 0.0
     for instruction in code:
         cost = classify(instruction.op, instruction.modifiers)
         flops = {cost.tensor_kind: cost.tensor_flops} if cost.tensor_flops else {}
         tally.add(_by_pipe(cost), flops, {}, 1.0)
+        wavefronts += cost.wavefronts
         reads = [ready[name] for name in _reads(instruction) if name in ready]
         if instruction.op in _ORDERS or cost.delay == "wait":
             ordered = longest.then(cost) if instruction.op in _ORDERS else ordered.then(cost)
@@ -73,7 +76,7 @@ def mix(code: Sequence[Instruction]) -> BlockMix:
         for name in _writes(instruction):
             ready[name] = chain
         longest = max(longest, chain, key=lambda link: link.clocks)
-    return BlockMix(tally.instructions, tally.flops, longest.delays())
+    return BlockMix(tally.instructions, tally.flops, longest.delays(), wavefronts)
 
 
 def _by_pipe(cost: Cost) -> dict[str, float]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evoengine.emulator.check.findings import AccessCounts
-from evoengine.emulator.model.counts import Counts, Tally
+from evoengine.emulator.model.counts import Counts, Piece, Tally
 from evoengine.emulator.model.mix import mix
 from evoengine.emulator.ptx.program import Instruction
 
@@ -35,12 +35,20 @@ def executed(code: Iterable[tuple[Sequence[Instruction], float]], *, blocks: flo
     `blocks` that were run, and `warps` in all of them; `unique_bytes` of global memory that the whole grid touches.
     """
     tally = Tally()
+    pieces = []
     for instructions, times in code:
-        if times:
+        if times and instructions:
             item = mix(instructions)
             tally.add(item.instructions, item.flops, item.delays, times)
+            pieces.append(Piece(times, item.instructions, item.flops, item.delays, item.wavefronts))
     return Counts(
-        blocks=blocks, warps=warps, instructions=tally.instructions, flops=tally.flops, delays=tally.delays, unique_bytes=unique_bytes
+        blocks=blocks,
+        warps=warps,
+        instructions=tally.instructions,
+        flops=tally.flops,
+        delays=tally.delays,
+        unique_bytes=unique_bytes,
+        pieces=tuple(pieces),
     )
 
 
@@ -63,6 +71,7 @@ def with_accesses(counts: Counts, accesses: AccessCounts, blocks: float) -> Coun
         store_sectors=factor * (accesses.global_store_sectors + accesses.global_atomic_sectors),
         copy_sectors=factor * accesses.async_sectors,
         block_sectors=factor * accesses.block_sectors,
+        common_sectors=max(0.0, (accesses.block_sectors - accesses.launch_sectors) / (blocks - 1)) if blocks > 1 else 0.0,
         local_sectors=factor * accesses.local_bytes / SECTOR_BYTES,
         atomics=factor * accesses.global_atomics,
     )

@@ -9,7 +9,7 @@ code shows (cuobjdump -sass), counted on their fast path.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 # The pipes of `targets.Rates`, then those with a unit of their own and instructions that only need an issue slot.
@@ -24,6 +24,7 @@ _FLOATS = frozenset(("f32", "f64", "f16", "f16x2", "bf16", "bf16x2", "tf32"))
 _HALVES = frozenset(("f16", "f16x2", "bf16", "bf16x2"))
 _WIDE = frozenset(("b64", "u64", "s64"))
 _EIGHT_BIT_FLOATS = frozenset(("e4m3", "e5m2", "e4m3x2", "e5m2x2"))
+_MATRICES = frozenset(("x1", "x2", "x4"))  # of ldmatrix: a wavefront each
 _KINDS = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "e4m3": "fp8", "e5m2": "fp8", "s8": "int8", "u8": "int8", "f64": "fp64"}
 
 
@@ -36,6 +37,7 @@ class Cost:
     steps: float = 1.0  # so many delays one after the other
     tensor_kind: str = ""
     tensor_flops: float = 0.0
+    wavefronts: float = 0.0  # of shared memory, at best
 
     @property
     def issues(self) -> float:
@@ -63,7 +65,7 @@ _SIMPLE: dict[str, Cost] = {
     **dict.fromkeys(("shfl",), _cost("shuffle", delay="shuffle")),
     **dict.fromkeys(("vote",), _ALU),
     **dict.fromkeys(("match", "redux", "elect"), _cost("mufu", 2.0, delay="shuffle")),
-    **dict.fromkeys(("ldmatrix", "movmatrix", "stmatrix"), _cost("lsu", delay="shared")),
+    "movmatrix": _cost("lsu", delay="shared"),
     "prefetch": _cost("lsu", delay=None),
 }
 
@@ -90,6 +92,8 @@ def classify(op: str, modifiers: tuple[str, ...]) -> Cost:
         return _memory(op, modifiers)
     if op == "cp":
         return _copy(modifiers)
+    if op in ("ldmatrix", "stmatrix"):
+        return replace(_cost("lsu", delay="shared"), wavefronts=next((float(word[1:]) for word in modifiers if word in _MATRICES), 1.0))
     if op in ("mma", "wmma"):
         return _matrix(op, modifiers)
     if op == "cvt":
@@ -102,15 +106,22 @@ def classify(op: str, modifiers: tuple[str, ...]) -> Cost:
 def _memory(op: str, modifiers: tuple[str, ...]) -> Cost:
     if "param" in modifiers or ("const" in modifiers and op == "ld"):
         return _FREE  # a constant is an operand of the instruction that uses it
-    delay = "shared" if any(space.startswith("shared") for space in modifiers) else "global"
-    return _cost("lsu", delay=None if op in ("st", "red") else delay)
+    shared = any(space.startswith("shared") for space in modifiers)
+    cost = _cost("lsu", delay=None if op in ("st", "red") else "shared" if shared else "global")
+    return replace(cost, wavefronts=max(1.0, _bytes(modifiers) / 4)) if shared else cost
+
+
+def _bytes(modifiers: tuple[str, ...]) -> int:
+    """Bytes that one lane moves, from the type and the vector among the modifiers."""
+    bits = next((int(word[1:]) for word in reversed(modifiers) if word[0] in "busf" and word[1:].isdigit()), 32)
+    return bits // 8 * next((int(word[1:]) for word in modifiers if word in ("v2", "v4", "v8")), 1)
 
 
 def _copy(modifiers: tuple[str, ...]) -> Cost:
     """cp.async: the copy is a memory instruction, what waits for it is its wait."""
     if "wait_group" in modifiers or "wait_all" in modifiers:
         return _cost("control", delay="wait")
-    return _cost("control" if "commit_group" in modifiers else "lsu", delay=None)
+    return _cost("control", delay=None) if "commit_group" in modifiers else Cost((("lsu", 1.0),), None, wavefronts=4.0)
 
 
 def _matrix(op: str, modifiers: tuple[str, ...]) -> Cost:
@@ -139,7 +150,7 @@ def _fragment(modifiers: tuple[str, ...]) -> Cost:
     accumulator = "c" in modifiers or "d" in modifiers or "store" in modifiers
     count = 4.0 if accumulator else 1.0
     delay = None if "store" in modifiers else "global" if "global" in modifiers else "shared"
-    return _cost("lsu", count, delay=delay)
+    return replace(_cost("lsu", count, delay=delay), wavefronts=8.0 if accumulator else 4.0)
 
 
 def _convert(modifiers: tuple[str, ...]) -> Cost:
@@ -153,6 +164,8 @@ def _convert(modifiers: tuple[str, ...]) -> Cost:
         return _cost("fp64", delay="fp64")
     if to in _FLOATS and source in _FLOATS:
         return _cost("half") if source in _HALVES and to == "f32" else _ALU  # a multiply-add by one unpacks, a pack instruction rounds
+    if to == "f32" and source in ("s32", "u32", "s16", "u16", "s8", "u8"):
+        return _ALU
     if to in _FLOATS or source in _FLOATS:
         return _cost("mufu", delay="mufu")
     widened = to in _WIDE and source not in _WIDE

@@ -18,12 +18,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evoengine.emulator.model.counts import Counts
+from evoengine.emulator.model.counts import Counts, Piece
 from evoengine.emulator.model.occupancy import Occupancy, occupancy
 from evoengine.emulator.targets import SCHEDULERS, SHARED_BYTES_PER_CLOCK, WARP, Target
 
 SECTOR_BYTES = 32
 L2_BYTES_PER_CLOCK = 64  # from L2 to one SM: Jia e.a., arXiv 1903.07486; later papers see no more
+STORE_COST = 1.9  # of a sector that is written, in sectors that are read: as _RATES of targets.py, stream_* in L2
 ATOMIC_LANES_PER_CLOCK = 1.0  # of one SM to global memory: an assumption, conflicts of addresses not counted
 
 _SM_WIDE = ("shuffle", "lsu")  # shared by the four quarters of an SM
@@ -38,7 +39,8 @@ class Calibration:
     """
 
     pipes: float = 3.0  # of the pipes among themselves
-    latency: float = 1.5  # of the pipes and the latency of a warp
+    latency: float = 1.5  # of the pipes and the latency of a block
+    pieces: float = 3.0  # of the pipes and the chain within a piece of code
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,12 @@ def modelled(
     if counts.blocks <= 0 or blocks < 1:
         raise ValueError(f"expected counts of at least one block, got {counts.blocks} blocks and a grid of {tuple(grid)}")
     held = occupancy(target, threads=math.prod(block), registers=registers, shared_bytes=shared_bytes)
-    launch = _Launch(counts.scaled(1.0 / counts.blocks), target, blocks, held, cold)
+    launch = _Launch(counts.scaled(1.0 / counts.blocks), target, blocks, held, shared_bytes, cold, calibration)
     clocks = launch.bounds()
-    pipes = _smooth((value for name, value in clocks.items() if name != "latency"), calibration.pipes)
-    total = _smooth((pipes, clocks["latency"]), calibration.latency)
+    throughput = _smooth((value for name, value in clocks.items() if name != "latency"), calibration.pipes)
     bounds = {name: value / target.clocks_per_us for name, value in clocks.items()}
     return Modelled(
-        us=target.launch_us + total / target.clocks_per_us,
+        us=target.launch_us + launch.together(throughput, clocks["latency"]) / target.clocks_per_us,
         bounds_us=bounds,
         limiter=max(bounds, key=lambda name: bounds[name]),
         occupancy=held,
@@ -97,7 +98,9 @@ class _Launch:
     target: Target
     blocks: int
     held: Occupancy
+    shared_bytes: int
     cold: bool
+    calibration: Calibration
 
     @property
     def most(self) -> int:
@@ -105,31 +108,43 @@ class _Launch:
         return -(-self.blocks // self.target.sms)
 
     @property
-    def heaviest(self) -> float:
-        """How many mean blocks the busiest SM's work is: never less than the one block that does most."""
-        return max(float(self.most), self.skew)
+    def beside(self) -> int:
+        """Blocks that it runs at the same time."""
+        return min(self.most, self.held.blocks)
 
     @property
     def skew(self) -> float:
+        """What the block that does most does, in mean blocks."""
         return max(1.0, self.block.most_issued / self.block.issued) if self.block.issued else 1.0
 
+    def together(self, throughput: float, latency: float) -> float:
+        """A block alone takes its latency; those beside it fill its gaps until a pipe is full."""
+        p = self.calibration.latency
+        alone = throughput / self.beside  # its own part of the pipes' work is in its latency
+        return float((max(0.0, throughput**p - alone**p) + latency**p) ** (1 / p))
+
     def bounds(self) -> dict[str, float]:
-        of_block = self._of_one_block()
-        clocks = {name: self.heaviest * value for name, value in of_block.items()}
-        device = {"l2": self._l2(), "dram": self._dram()}
+        heaviest = max(float(self.most), self.skew)
+        clocks = {name: heaviest * value for name, value in self._of_one_block().items()}
+        device = {"l2": self._l2(), "dram": self._dram(), "dispatch": self.blocks * self.target.dispatch_ns / 1000 * self.target.clocks_per_us}
         return {name: value for name, value in (clocks | device).items() if value > 0} | {"latency": self._latency()}
 
     def _of_one_block(self) -> dict[str, float]:
-        block, rates = self.block, self.target.rates
-        uneven = self._unevenness()
-        clocks = {pipe: uneven * WARP * block.instructions.get(pipe, 0.0) / rates.of(pipe) for pipe in _OF_QUARTERS}
-        clocks |= {pipe: WARP * block.instructions.get(pipe, 0.0) / rates.of(pipe) for pipe in _SM_WIDE}
-        clocks["issue"] = uneven * block.issued / SCHEDULERS
-        clocks["tensor"] = uneven * sum(flops / self._tensor_rate(kind) for kind, flops in block.flops.items())
+        block = self.block
+        clocks = self._pipes(block.instructions, block.flops, self._unevenness(block.warps * self.beside))
         from_l1 = (block.load_sectors + block.store_sectors + block.local_sectors) * SECTOR_BYTES / SHARED_BYTES_PER_CLOCK
         clocks["shared"] = block.shared_wavefronts + block.instructions.get("shuffle", 0.0) + from_l1  # one data path for all three
-        clocks["l2_port"] = block.l2_sectors * SECTOR_BYTES / L2_BYTES_PER_CLOCK
+        clocks["l2_port"] = self._from_l2() * SECTOR_BYTES / L2_BYTES_PER_CLOCK
         clocks["atomic"] = block.atomics / ATOMIC_LANES_PER_CLOCK
+        return clocks
+
+    def _pipes(self, instructions: Mapping[str, float], flops: Mapping[str, float], uneven: float) -> dict[str, float]:
+        """How long each pipe is busy with these instructions of warps that spread over the quarters of the SM."""
+        rates = self.target.rates
+        clocks = {pipe: uneven * WARP * instructions.get(pipe, 0.0) / rates.of(pipe) for pipe in _OF_QUARTERS}
+        clocks |= {pipe: WARP * instructions.get(pipe, 0.0) / rates.of(pipe) for pipe in _SM_WIDE}
+        clocks["issue"] = uneven * sum(instructions.values()) / SCHEDULERS
+        clocks["tensor"] = uneven * sum(count / self._tensor_rate(kind) for kind, count in flops.items())
         return clocks
 
     def _tensor_rate(self, kind: str) -> float:
@@ -137,13 +152,20 @@ class _Launch:
         other = 2 * self.target.rates.fp64 if kind == "fp64" else self.target.tensor["f16"]
         return self.target.tensor.get(kind, other)
 
-    def _unevenness(self) -> float:
+    @staticmethod
+    def _unevenness(warps: float) -> float:
         """How much longer the fullest quarter of an SM takes than the mean of the four."""
-        warps = max(1.0, self.block.warps * min(self.most, self.held.blocks))
-        return math.ceil(warps / SCHEDULERS) * SCHEDULERS / warps
+        return math.ceil(max(1.0, warps) / SCHEDULERS) * SCHEDULERS / max(1.0, warps)
+
+    def _from_l2(self) -> float:
+        """Sectors of one block from L2, and to it, those that all blocks load once for each SM where L1 has room for them."""
+        block = self.block
+        room = self.target.l1_bytes - self.beside * (self.shared_bytes + self.target.shared_reserved)
+        kept = block.common_sectors if block.common_sectors * SECTOR_BYTES <= room else 0.0
+        return max(0.0, block.l2_sectors - kept * (1 - 1 / self.most)) + (STORE_COST - 1) * block.store_sectors
 
     def _l2(self) -> float:
-        nanoseconds = self.blocks * self.block.l2_sectors * SECTOR_BYTES / self.target.l2_gb_s
+        nanoseconds = self.blocks * self._from_l2() * SECTOR_BYTES / self.target.l2_gb_s
         return nanoseconds / 1000 * self.target.clocks_per_us
 
     def _dram(self) -> float:
@@ -156,31 +178,48 @@ class _Launch:
         return self.block.unique_bytes <= self.target.l2_bytes
 
     def _latency(self) -> float:
-        """One warp after the other on the same place: as many as the busiest SM runs blocks one after the other."""
+        """One block after the other in the same place: as many as the busiest SM runs blocks one after the other."""
         rounds = math.ceil(self.most / self.held.blocks)
-        return max(rounds * self._warp(), self.skew * self._warp())
+        return max(rounds, self.skew) * self._alone() + (rounds - 1) * self.target.latencies.block
 
-    def _warp(self) -> float:
-        """A warp alone: its chains, its own issue slots, and what its waits for copies show."""
+    def _alone(self) -> float:
+        """A block that has the SM for itself: piece by piece, because barriers and chains keep its warps together."""
         warps = max(1.0, self.block.warps)
-        each = {delay: count / warps for delay, count in self.block.delays.items()}
+        uneven = self._unevenness(warps)
+        of = self._delays(warps)
+        code = self.block.code
+        at_best = sum(piece.times * piece.wavefronts for piece in code)
+        conflicts = max(1.0, self.block.shared_wavefronts / at_best) if at_best else 1.0
+        busy = sum(piece.times / warps * self._piece(piece, warps, uneven, conflicts, of) for piece in code)
+        waits = self.block.delays.get("wait", 0.0) / warps
+        return busy + (waits * max(0.0, self._far - busy / waits) if waits else 0.0)
+
+    def _piece(self, piece: Piece, warps: float, uneven: float, conflicts: float, of: Mapping[str, float]) -> float:
+        """All warps of a block go through a piece: its chain, or the pipe that has most to do."""
+        clocks = [warps * value for value in self._pipes(piece.instructions, piece.flops, uneven).values()]
+        clocks.append(warps * (piece.wavefronts * conflicts + piece.instructions.get("shuffle", 0.0)))
+        chain = sum(count * of.get(name, 0.0) for name, count in piece.delays.items())
+        own = sum(piece.instructions.values())
+        return _smooth((max(clocks), chain + own), self.calibration.pieces)
+
+    @property
+    def _far(self) -> float:
         latencies = self.target.latencies
-        of: dict[str, float] = {
-            name: getattr(latencies, name) for name in ("fixed", "mufu", "fp64", "shuffle", "shared", "tensor", "barrier")
-        }
+        return latencies.l2 if self._fits_l2 and not self.cold else latencies.dram
+
+    def _delays(self, warps: float) -> dict[str, float]:
+        latencies = self.target.latencies
+        of: dict[str, float] = {name: getattr(latencies, name) for name in ("fixed", "mufu", "fp64", "shuffle", "shared", "tensor")}
+        of["barrier"] = latencies.barrier + latencies.barrier_warp * warps
         of["global"] = self._global_latency()
-        busy = sum(each.get(name, 0.0) * clocks for name, clocks in of.items()) + self.block.issued / warps
-        waits = each.get("wait", 0.0)
-        far = latencies.l2 if self._fits_l2 and not self.cold else latencies.dram
-        return busy + (waits * max(0.0, far - busy / waits) if waits else 0.0)
+        return of
 
     def _global_latency(self) -> float:
         latencies, block = self.target.latencies, self.block
-        far = latencies.l2 if self._fits_l2 and not self.cold else latencies.dram
         if not block.load_sectors or not block.block_sectors:
-            return far
+            return self._far
         missed = min(1.0, block.block_sectors / block.load_sectors)
-        return latencies.l1 + missed * (far - latencies.l1)
+        return latencies.l1 + missed * (self._far - latencies.l1)
 
 
 def _smooth(values: Iterable[float], sharpness: float) -> float:

@@ -122,7 +122,7 @@ class Runner:
 
     def run(
         self,
-        params: bytes,
+        params: int,
         globals_: int,
         *,
         threads: int,
@@ -131,18 +131,17 @@ class Runner:
         printed: Callable[[int, int, int, int], None],
         checking: Checking | None,
     ) -> Outcome:
-        """Runs the blocks of the grid, or the `chosen` ones (linear indices)."""
+        """Runs the blocks of the grid, or the `chosen` ones (linear indices); `params` is the address of the parameter buffer."""
         geometry = self._geometry
         count = len(chosen) if chosen is not None else geometry.blocks
         order = (ctypes.c_uint64 * count)(*chosen) if chosen is not None else None
         shared_next, stop = ctypes.c_uint64(0), ctypes.c_uint32(0)
-        parameters = ctypes.create_string_buffer(params, max(1, len(params)))
         callback = PRINT(lambda _, mask, formats, arguments, kind: printed(mask, formats or 0, arguments or 0, kind))
         works = numpy.zeros(min(count, WORKS), dtype=numpy.uint64)
         lives: list[_Life] = []
         try:
             for _ in range(max(1, min(threads, count))):
-                lives.append(_Life(self, geometry, globals_, ctypes.addressof(parameters), fuel, callback, checking))
+                lives.append(_Life(self, geometry, globals_, params, fuel, callback, checking))
             for life in lives:
                 life.launch(self._address, shared_next, count, order, stop, self._weights, works)
             _in_parallel([lambda life=life: life.go(self._run) for life in lives])

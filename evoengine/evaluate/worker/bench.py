@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from evoengine.evaluate.worker.arena import Arena
 from evoengine.evaluate.worker.findings import Finding
+from evoengine.evaluate.worker.inputs import InputSet
 from evoengine.seams import BaselineTimes, CompiledCase
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ class Mounted:
 
 class Bench(Protocol):
     """One device, as the judge uses it."""
+
+    @property
+    def input_sets(self) -> tuple[InputSet, ...]:
+        """What every case is launched with; each distribution and each seed is among them."""
+        ...
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:

@@ -1,4 +1,4 @@
-"""Correctness: every case, every distribution, every seed, every element."""
+"""Correctness: every case, every input set, every element."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_case(task: Task, answers: Answers, bench: Bench, compiled: CompiledCas
     plan = compiled.plan
     with bench.mount(compiled) as mounted:
         checker = _Checker(task, answers, mounted, plan, tier)
-        sets = [checker.check(distribution, seed) for distribution in task.distributions for seed in task.seeds]
+        sets = [checker.check(distribution, seed) for distribution, seed in bench.input_sets]
     return CaseCheck(case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets))
 
 

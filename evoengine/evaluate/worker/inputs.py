@@ -10,11 +10,24 @@ from evoengine.expression import Value
 from evoengine.task import Task, shape_of
 
 Tensors = dict[str, torch.Tensor]
+InputSet = tuple[str, int]  # distribution, seed
 
 OUTLIER_SHARE = 1e-3
 OUTLIER_FACTOR = 20.0  # outlier features of language models reach 20 times the typical value (LLM.int8, arXiv 2208.07339)
 WIDE_EXPONENTS = (-4, 2)  # slices differ in scale by up to 2**6
 SHIFT = 8.0  # means far larger than the spread, where E[x^2] - mean^2 cancels
+
+
+def all_sets(task: Task) -> tuple[InputSet, ...]:
+    """Every seed of every distribution."""
+    return tuple((distribution, seed) for distribution in task.distributions for seed in task.seeds)
+
+
+def paired_sets(task: Task) -> tuple[InputSet, ...]:
+    """Seeds and distributions in turn, until every one of both was used: for devices on which all pairs would take too long."""
+    distributions, seeds = task.distributions, task.seeds
+    count = max(len(distributions), len(seeds))
+    return tuple((distributions[number % len(distributions)], seeds[number % len(seeds)]) for number in range(count))
 
 
 def make_inputs(task: Task, case: str, distribution: str, seed: int, device: torch.device) -> Tensors:

@@ -127,10 +127,9 @@ class Trial:
     def _prepare(self, compiled: CompiledCase) -> None:
         """Computes the answers first: that takes our time, not the candidate's."""
         case = compiled.plan.case
-        for distribution in self.judge.task.distributions:
-            for seed in self.judge.task.seeds:
-                self.leave(f"preparing {shown(compiled)}")
-                self.judge.answers.get(case, distribution, seed)
+        for distribution, seed in self.judge.bench.input_sets:
+            self.leave(f"preparing {shown(compiled)}")
+            self.judge.answers.get(case, distribution, seed)
 
 
 def shown(compiled: CompiledCase) -> str:

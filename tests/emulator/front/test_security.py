@@ -52,7 +52,7 @@ def test_a_file_outside_our_headers_does_not_exist(directive: str, secret: Path)
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "/proc/self/environ", "/dev/stdin", "/dev/zero", "stdout", "source", "overlay.json", "../source"]
+    "path", ["/etc/passwd", "/proc/self/environ", "/dev/stdin", "/dev/zero", "stdout", "file0", "overlay.json", "../file0"]
 )
 def test_well_known_files_and_our_own_working_files_do_not_exist(path: str) -> None:
     assert "file not found" in log_of(f'#include "{path}"')

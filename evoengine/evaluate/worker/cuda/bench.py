@@ -16,6 +16,7 @@ from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS, Program, translat
 from evoengine.evaluate.worker.cuda.race import Race
 from evoengine.evaluate.worker.cuda.timing import Flusher
 from evoengine.evaluate.worker.findings import Finding
+from evoengine.evaluate.worker.inputs import InputSet, all_sets
 from evoengine.evaluate.worker.judge import Trial, explain, shown
 from evoengine.records import CaseCheck, InputSetCheck, Status
 from evoengine.seams import BaselineTimes, CompiledCase
@@ -29,6 +30,10 @@ class CudaBench:
         self.task = task
         self.answers = answers
         self.flusher = Flusher(answers.device)
+
+    @property
+    def input_sets(self) -> tuple[InputSet, ...]:
+        return all_sets(self.task)
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:

@@ -15,7 +15,7 @@ from evoengine.evaluate.worker.emulated.model import model_case
 from evoengine.evaluate.worker.emulated.program import Loaded, Program, finding_of
 from evoengine.evaluate.worker.emulated.screening import follow
 from evoengine.evaluate.worker.findings import Faulty, Finding, LaunchRefused
-from evoengine.evaluate.worker.inputs import make_inputs
+from evoengine.evaluate.worker.inputs import InputSet, make_inputs, paired_sets
 from evoengine.evaluate.worker.judge import Trial
 from evoengine.records import CaseCheck, CheckedRun
 from evoengine.seams import BaselineTimes, CompiledCase
@@ -32,6 +32,11 @@ class EmulatedBench:
         self._checks = tuple(checks)
         self._loaded = Loaded(emulator, alive)
         self._done: dict[str, list[LaunchReport]] = {}  # by case: what the launches of the first input set did
+
+    @property
+    def input_sets(self) -> tuple[InputSet, ...]:
+        """A launch takes as long as everything else of a verdict together, so seeds and distributions go in pairs."""
+        return paired_sets(self.task)
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:

@@ -1,0 +1,52 @@
+"""Vectors handed to C code and back: through room on the stack, because C functions take pointers to lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evoengine.emulator.lower.emitter import LANES, Emitter, integer
+
+SCRATCH_BYTES = 16384  # the most that an instruction needs: the fragments of a matrix product, with room for addresses
+SLOT_BYTES = LANES * 8  # lanes of up to 64 bits
+
+
+class Scratch:
+    """The room `%scratch` of the function under construction."""
+
+    def __init__(self, ir: Emitter) -> None:
+        self.ir = ir
+
+    def lanes(self, slot: int, bits: int, text: str | None = None) -> str:
+        """A pointer to room `slot` of the warp's scratch (256 bytes each: 32 lanes of up to 64 bits); `text` is stored there first."""
+        pointer = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {slot * SLOT_BYTES}")
+        if text is not None:
+            self.ir.do(f"store {integer(bits, True)} {text}, ptr {pointer}, align 64")
+        return pointer
+
+    def from_lanes(self, pointer: str, bits: int) -> str:
+        """The vector that C code left at `pointer`."""
+        return self.ir.get(f"load {integer(bits, True)}, ptr {pointer}, align 64")
+
+    def rows(self, offset: int, bits: int, vectors: Sequence[str]) -> str:
+        """A pointer to byte `offset` of the warp's scratch, where `vectors` are stored one right behind the other."""
+        pointer = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {offset}")
+        for place, text in enumerate(vectors):
+            at = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {offset + place * LANES * bits // 8}") if place else pointer
+            self.ir.do(f"store {integer(bits, True)} {text}, ptr {at}, align 64")
+        return pointer
+
+    def from_rows(self, pointer: str, bits: int, count: int) -> list[str]:
+        """The vectors that C code left at `pointer`, one right behind the other."""
+        step = LANES * bits // 8
+        places = [self.ir.get(f"getelementptr i8, ptr {pointer}, i64 {step * place}") if place else pointer for place in range(count)]
+        return [self.from_lanes(place, bits) for place in places]
+
+    def call_lanes(self, name: str, arguments: Sequence[tuple[int, str]], results: Sequence[int], *also: tuple[str, str]) -> list[str]:
+        """C function `name`(lanes of each argument..., lanes of each result..., also...): the results as vectors.
+
+        Arguments are (bits, vector), results are bits.
+        """
+        pointers = [self.lanes(slot, bits, text) for slot, (bits, text) in enumerate(arguments)]
+        outs = [self.lanes(len(pointers) + slot, bits) for slot, bits in enumerate(results)]
+        self.ir.call("void", name, *(("ptr", pointer) for pointer in [*pointers, *outs]), *also)
+        return [self.from_lanes(pointer, bits) for pointer, bits in zip(outs, results, strict=True)]
