@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy
@@ -11,11 +10,12 @@ import torch
 from evoengine import candidate as candidates
 from evoengine import task as tasks
 from evoengine.arch import DeviceLimits
+from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.front.clang import compile_cuda
 from evoengine.emulator.model.counts import Counts
-from evoengine.emulator.model.observe import executed, with_accesses
-from evoengine.emulator.targets import WARP, find
+from evoengine.emulator.model.observe import counts_of
+from evoengine.emulator.targets import find
 from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_kernel, find_task
@@ -41,7 +41,10 @@ class Bench:
         kernels = sorted({launch.kernel for launch in plan.launches})
         arch = "sm_89" if self._target.arch == "sm_90" else self._target.arch  # the emulator has nothing that only sm_90 has
         compiled = compile_cuda(candidate.code, name=f"{seed}.cu", macros=plan.macros, arch=arch, kernels=kernels)
-        return [self._run(emulator, compiled.ptx, compiled.functions[launch.kernel], launch, addresses) for launch in plan.launches]
+        try:
+            return [self._run(emulator, compiled.ptx, compiled.functions[launch.kernel], launch, addresses) for launch in plan.launches]
+        finally:
+            emulator.close()
 
     @staticmethod
     def _filled(emulator: Emulator, task: tasks.Task, plan: CasePlan) -> dict[str, int]:
@@ -63,18 +66,13 @@ class Bench:
         grid, block = _three(launch.grid), _three(launch.block)
         whole = program.launch(symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes)
         touched = {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
-        counts = executed(
-            [(node.instructions, float(times)) for node, times in zip(whole.lowered.flow.nodes, whole.counters[:, 0], strict=True)],
-            blocks=whole.blocks_run,
-            warps=whole.blocks_run * -(-math.prod(block) // WARP),
-            unique_bytes=float(sum(emulator.memory.buffers[addresses[name]].bytes for name in touched)),
-        )
         sample = sorted({round(position) for position in numpy.linspace(0, whole.blocks - 1, min(whole.blocks, SAMPLED_BLOCKS))})
-        checked = program.launch(
-            symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes, checks=Checks(), blocks=sample
-        )
-        assert checked.accesses is not None  # checked mode counts them
-        return with_accesses(counts, checked.accesses, checked.blocks_run)
+        counted = Checks(Check(0))  # accesses only: nothing is looked for
+        checked = program.launch(symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes, checks=counted, blocks=sample)
+        program.close()
+        touched = {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
+        unique_bytes = sum(emulator.memory.buffers[addresses[name]].bytes for name in touched)
+        return counts_of(whole, checked, unique_bytes=unique_bytes)
 
 
 def _bytes(argument: Buffer | Scalar, addresses: Mapping[str, int]) -> bytes:

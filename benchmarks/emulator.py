@@ -4,7 +4,8 @@
 
 Every figure of a row comes from one process that does nothing else. `jit` is parsing, lowering and code generation for
 one case: the first launch of one block less the second. `run` is the median of a few launches of the whole grid
-with all threads, `one thread` the same with one, `processor` the processor time of one of them. `checked` is checked
+with all threads, `one thread` the same with one, `processor` the processor time of one of them, which tells the same on a
+busy machine. `checked` is checked
 mode on the whole grid, once, and `sampled` on a few blocks, as for long cases in a verdict. `error` is the largest one
 against float64. `memory` is the peak of the process, torch included, before references are computed. `no AVX-512`
 repeats the mission cases with these features masked. `torch` is torch's own implementation on the same cores
@@ -107,6 +108,7 @@ def row_of(task: str, kernel: str, case: str) -> Row:
     row |= {
         "clang ms": _ms(found, "clang_s"),
         "jit ms": _ms(found, "jit_s"),
+        "jit processor ms": _ms(found, "jit_processor_s"),
         "checked jit ms": _ms(found, "checked_jit_s"),
         "jit mark": f"<= {JIT_MARK_MS:g}",
         "jit kept": jit <= JIT_MARK_MS,

@@ -1,11 +1,10 @@
 """How well modelled times order configurations that were measured on a GPU: Spearman's rank correlation.
 
-    python -m benchmarks.model CONFIGS.json [--target h200] [--case NAME ...] [--counts FILE] [--json FILE] [--svg FILE]
+    python -m benchmarks.model FILE.json [--target h200] [--case NAME ...] [--counts FILE] [--json FILE] [--svg FILE]
 
-CONFIGS.json: {"configs": [{seed, task, case, tunables, us, launches: [{registers, static_shared_bytes, ...}]}]}, times
-measured hot, in microseconds. Every configuration is run on the emulator, a sample of its blocks in checked mode; `--counts`
-keeps what was counted, so that the next run need not emulate again. The two constants of the model that can be calibrated are
-judged by leaving out one seed at a time.
+FILE.json is what `python -m benchmarks.configurations` wrote. Every configuration is run on the emulator, a sample of its blocks
+in checked mode: minutes; `--counts` keeps what was counted, so that the next run need not emulate again. The constants of the
+model that can be calibrated are judged by leaving out one seed at a time.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measured import Measured, read
 from benchmarks.scatter import Point, scatter
 from benchmarks.table import Row, machine, publish
 from evoengine.emulator.errors import EmulatorError
@@ -27,52 +27,54 @@ from evoengine.emulator.model.counts import Counts
 from evoengine.emulator.model.time import DEFAULT, Calibration, modelled
 from evoengine.emulator.targets import Target, find
 
-PIPES = (1.5, 2.0, 3.0, 4.0, 8.0)  # what is tried for each constant
-LATENCY = (1.0, 1.25, 1.5, 2.0, 3.0, 6.0)
+PIPES = (1.5, 2.0, 2.5, 3.0, 4.0)  # what is tried for each constant
+LATENCY = (1.0, 1.25, 1.5, 2.0, 3.0)
+PIECES = (1.0, 1.25, 1.5, 2.0, 3.0)
 WORST = 10
 
 Count = Callable[[str, str, str, Mapping[str, int]], Sequence[Counts]]  # seed, task, case, tunables -> the counts of each launch
 
 
 @dataclass(frozen=True)
-class Launch:
-    """One launch of a configuration: what was counted, and what the compiler for the GPU gave it."""
-
-    counts: Counts
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    registers: int
-    shared_bytes: int
-
-
-@dataclass(frozen=True)
 class Config:
     """A configuration that was measured and counted."""
 
-    seed: str
-    case: str
-    tunables: Mapping[str, int]
-    measured_us: float
-    launches: tuple[Launch, ...]
+    measured: Measured
+    counts: tuple[Counts, ...]  # of each launch
+
+    @property
+    def seed(self) -> str:
+        """The seed's name."""
+        return self.measured.seed
+
+    @property
+    def case(self) -> str:
+        """The case's name."""
+        return self.measured.case
+
+    @property
+    def measured_us(self) -> float:
+        """The median of the measured times."""
+        return self.measured.median_us
 
     @property
     def label(self) -> str:
         """Seed and tunables, short."""
-        return f"{self.seed} {' '.join(f'{name}={value}' for name, value in self.tunables.items())}"
+        return f"{self.seed} {' '.join(f'{name}={value}' for name, value in self.measured.tunables.items())}"
 
     def modelled_us(self, target: Target, calibration: Calibration = DEFAULT) -> float:
         """The modelled time of all launches."""
         return sum(
             modelled(
-                item.counts,
+                counts,
                 target=target,
-                grid=item.grid,
-                block=item.block,
-                registers=item.registers,
-                shared_bytes=item.shared_bytes,
+                grid=launch.grid,
+                block=launch.block,
+                registers=launch.registers,
+                shared_bytes=launch.shared_bytes,
                 calibration=calibration,
             ).us
-            for item in self.launches
+            for counts, launch in zip(self.counts, self.measured.launches, strict=True)
         )
 
 
@@ -80,27 +82,29 @@ def main() -> None:
     from benchmarks.emulate import Bench  # torch and the emulator: seconds, which those do not need who read this module
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("configs", type=Path)
+    parser.add_argument("file", type=Path)
     parser.add_argument("--target", default="h200")
-    parser.add_argument("--case", nargs="*", default=["mission"])
+    parser.add_argument("--case", nargs="*", help="all of them unless some are named")
     parser.add_argument("--counts", type=Path)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--svg", type=Path)
     options = parser.parse_args()
-    measured = [item for item in json.loads(options.configs.read_text())["configs"] if item["case"] in options.case and "us" in item]
-    if not measured:
-        sys.exit(f"{options.configs} has no measured configuration of {', '.join(options.case)}")
+    measured = read(options.file)
+    known = list(dict.fromkeys(item.case for item in measured))
+    cases = options.case or known
+    if unknown := set(cases) - set(known):
+        sys.exit(f"{options.file} has no case {', '.join(sorted(unknown))}; it has {', '.join(known)}")
     target = find(options.target)
-    configs = with_counts(measured, Bench(options.target).counts, options.counts)
-    rows = [row for case in options.case for row in judged([item for item in configs if item.case == case], case, target)]
+    configs = with_counts([item for item in measured if item.case in cases], Bench(options.target).counts, options.counts)
+    rows = [row for case in cases for row in judged([item for item in configs if item.case == case], case, target)]
     publish(machine(target=target.title, times="modelled, against measured ones"), rows, options.json)
-    for case in options.case:
+    for case in cases:
         print(f"\nworst pairs of {case}: measured | modelled us")
         for line in worst_pairs([item for item in configs if item.case == case], target):
             print(line)
     if options.svg:
         points = [Point(item.measured_us, item.modelled_us(target), item.seed, f"{item.case} {item.label}") for item in configs]
-        title = f"{target.title}: modelled against measured times, {', '.join(options.case)}"
+        title = f"{target.title}: modelled against measured times, {len(points)} configurations and cases"
         options.svg.write_text(scatter(points, title=title, x="measured, us", y="modelled, us"), encoding="utf-8")
 
 
@@ -131,16 +135,26 @@ def _agreement(configs: Sequence[Config], times: Sequence[float]) -> Row:
 
 def cross_validated(configs: Sequence[Config], target: Target) -> list[float]:
     """Modelled times, those of each seed with the constants that order the other seeds best."""
-    candidates = [Calibration(pipes, latency) for pipes, latency in product(PIPES, LATENCY)]
+    candidates = [Calibration(*constants) for constants in product(PIPES, LATENCY, PIECES)]
     times = {calibration: [item.modelled_us(target, calibration) for item in configs] for calibration in candidates}
     chosen = {seed: _best(configs, times, seed) for seed in {item.seed for item in configs}}
     return [times[chosen[item.seed]][position] for position, item in enumerate(configs)]
 
 
 def _best(configs: Sequence[Config], times: Mapping[Calibration, Sequence[float]], left_out: str) -> Calibration:
-    kept = [position for position, item in enumerate(configs) if item.seed != left_out]
-    measured = [configs[position].measured_us for position in kept]
-    return max(times, key=lambda calibration: spearman(measured, [times[calibration][position] for position in kept]))
+    """The constants with the highest mean over the other seeds: a seed's configurations are what a tuner orders."""
+    of_seed: dict[str, list[int]] = {}
+    for position, item in enumerate(configs):
+        if item.seed != left_out:
+            of_seed.setdefault(item.seed, []).append(position)
+
+    def order(calibration: Calibration) -> float:
+        found = times[calibration]
+        return math.fsum(
+            spearman([configs[position].measured_us for position in own], [found[position] for position in own]) for own in of_seed.values()
+        )
+
+    return max(times, key=order)
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:
@@ -179,36 +193,24 @@ def worst_pairs(configs: Sequence[Config], target: Target) -> Iterable[str]:
             yield f"{a.measured_us:9.2f} {b.measured_us:9.2f} | {times[i]:9.2f} {times[j]:9.2f}  {a.label}  |  {b.label}"
 
 
-def with_counts(measured: Sequence[Mapping[str, Any]], count: Count, kept: Path | None) -> list[Config]:
+def with_counts(measured: Sequence[Measured], count: Count, kept: Path | None) -> list[Config]:
     """Every measured configuration with its counts, from the file `kept` or else counted now; failures are told and left out."""
     stored: dict[str, Any] = json.loads(kept.read_text()) if kept and kept.is_file() else {}
     configs = []
-    for item in measured:
-        key = json.dumps([item["seed"], item["case"], item["tunables"]])
-        if key not in stored:
-            try:
-                stored[key] = [asdict(counts) for counts in count(item["seed"], item["task"], item["case"], item["tunables"])]
-            except EmulatorError as error:
-                print(f"left out: {key}: {type(error).__name__}: {error}", file=sys.stderr)
-                continue
-            if kept:
-                kept.write_text(json.dumps(stored))
-        configs.append(_config(item, [Counts(**counts) for counts in stored[key]]))
+    try:
+        for item in measured:
+            key = json.dumps([item.seed, item.case, item.tunables])
+            if key not in stored:
+                try:
+                    stored[key] = [asdict(counts) for counts in count(item.seed, item.task, item.case, item.tunables)]
+                except EmulatorError as error:
+                    print(f"left out: {key}: {type(error).__name__}: {error}", file=sys.stderr)
+                    continue
+            configs.append(Config(item, tuple(Counts.restored(counts) for counts in stored[key])))
+    finally:
+        if kept:
+            kept.write_text(json.dumps(stored))
     return configs
-
-
-def _config(item: Mapping[str, Any], counts: Sequence[Counts]) -> Config:
-    launches = tuple(
-        Launch(
-            found,
-            tuple(launch["grid"]),
-            tuple(launch["block"]),
-            launch["registers"],
-            launch["static_shared_bytes"] + launch["dynamic_shared_bytes"],
-        )
-        for found, launch in zip(counts, item["launches"], strict=True)
-    )
-    return Config(item["seed"], item["case"], item["tunables"], item["us"], launches)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ WARP = 32
 SCHEDULERS = 4  # of an SM, one warp instruction a clock each: tuning guides of Turing, Ampere, Ada, Hopper
 REGISTERS_PER_SM = 65536  # CUDA C++ Programming Guide, technical specifications, compute capability 7.5 to 9.0
 REGISTER_UNIT = 256  # registers given to a warp at once: cuda_occupancy.h, allocation granularity
-LAUNCH_US = 0.8
+LAUNCH_US = 0.8  # with DISPATCH_NS, as _LAUNCH says
 DISPATCH_NS = 0.6
 SHARED_BYTES_PER_CLOCK = 128  # 32 banks of 4 bytes: Programming Guide, "Shared Memory", 5.x and later
 
@@ -106,7 +106,7 @@ _GA100 = Rates(fma=64, imad=64, alu=64, half=128, mufu=16, fp64=32, shuffle=32, 
 _GA102 = Rates(fma=128, imad=64, alu=64, half=64, mufu=16, fp64=2, shuffle=32, lsu=32)
 _HOPPER = Rates(fma=128, imad=64, alu=64, half=128, mufu=16, fp64=64, shuffle=32, lsu=32)
 
-_MEASURED_CLOCKS = {"barrier": 12, "barrier_warp": 2, "block": 350}
+_MEASURED_CLOCKS = {"barrier": 12, "barrier_warp": 2, "block": 350}  # as _OTHERS says
 _TURING_CLOCKS = Latencies(fixed=4, mufu=21, fp64=48, shuffle=22, shared=27, l1=32, l2=188, dram=434, tensor=32, **_MEASURED_CLOCKS)
 _GA100_CLOCKS = Latencies(fixed=4, mufu=18, fp64=8, shuffle=23, shared=29, l1=38, l2=262, dram=466, tensor=25, **_MEASURED_CLOCKS)
 _ADA_CLOCKS = Latencies(fixed=4, mufu=18, fp64=48, shuffle=23, shared=30, l1=40, l2=296, dram=636, tensor=33, **_MEASURED_CLOCKS)
@@ -147,7 +147,9 @@ def _target(
 ) -> Target:
     warps, blocks, l1_bytes, shared_sm, shared_block, reserved, rates = _SM[arch]
     of_sheet = dict.fromkeys(("title", "sms", "clock_mhz", "l2_bytes", "dram_gb_s"), sheet)
-    of_guide = dict.fromkeys(("arch", "warps_per_sm", "blocks_per_sm", "shared_per_sm", "shared_per_block", "shared_reserved", "l1_bytes"), _GUIDE)
+    of_guide = dict.fromkeys(
+        ("arch", "warps_per_sm", "blocks_per_sm", "shared_per_sm", "shared_per_block", "shared_reserved", "l1_bytes"), _GUIDE
+    )
     sources = (
         of_sheet
         | of_guide
@@ -189,23 +191,23 @@ _ADA_L2 = f"{_NO_L2_FIGURE} 15.5 bytes a clock and SM"
 _AMPERE_L2 = (
     f"{_NO_L2_FIGURE} two thirds of the 5120 bytes a clock of the A100 whitepaper; the same for each SM of an A10, by its clock, at half"
 )
-_HOPPER_L2 = f"{_NO_L2_FIGURE} 25 bytes a clock and SM"
+_HOPPER_L2 = f"{_RATES}, stream_read: from 8 to 32 MiB in L2, 8000 GB/s; an H100 has the same SMs and L2"
 _HOPPER_TENSOR = (
-    "NVIDIA H100 datasheet, dense peak / (132 SMs x 1830 MHz), x 0.63: "
-    "what mma.sync reaches of it, wgmma alone has the rest (arXiv 2402.13499)"
+    f"half precision: {_RATES}, rate_mma: 0.65 of the dense peak of NVIDIA's H100 datasheet / (132 SMs x 1830 MHz); the rest "
+    "needs wgmma. Other kinds: the same part of their peaks"
 )
-_OTHERS = f"shuffle, mufu, fp64, barrier: {_AMPERE_PAPER}"
+_OTHERS = f"shuffle, mufu, fp64: {_AMPERE_PAPER}; barrier, block: those of an H200, {_RATES}"
 _LATENCY_TABLE = "github.com/markdewing/AI_kernels, latency/README.md"
 _ADA_LATENCY = f"L1, L2, DRAM: {_LATENCY_TABLE} (RTX 4090); shared, tensor: {_HOPPER_PAPER}; {_OTHERS}"
-_HOPPER_LATENCY = f"L1, L2, DRAM: {_LATENCY_TABLE} (GH200); shared, tensor: {_HOPPER_PAPER}; {_OTHERS}"
+_HOPPER_LATENCY = f"{_RATES}, chain_*; an H100 has the same SMs; fp64: {_AMPERE_PAPER}"
 _AMPERE_LATENCY = f"{_HOPPER_PAPER} (A100); tensor: {_TENSOR_PAPER}; {_OTHERS}"
-_MMA_SYNC = 0.65
+_MMA_SYNC = 0.65  # as _HOPPER_TENSOR says
 
 _ALL = (
     _target(
         "t4", "NVIDIA T4", "sm_75", 40, 1590, l2_mib=4, dram_gb_s=320, l2_gb_s=1270,
         tensor=_tensor(1024, int8=2048, bf16=False), latencies=_TURING_CLOCKS,
-        sheet="NVIDIA T4 datasheet; NVIDIA Turing GPU Architecture whitepaper", l2_source=_TURING_PAPER, latency_source=_TURING_PAPER,
+        sheet="NVIDIA T4 datasheet; NVIDIA Turing GPU Architecture whitepaper", l2_source=_TURING_PAPER, latency_source=f"{_TURING_PAPER}; barrier, block: those of an H200, {_RATES}",
     ),
     _target(
         "a10", "NVIDIA A10", "sm_86", 72, 1695, l2_mib=6, dram_gb_s=600, l2_gb_s=1900,
@@ -243,7 +245,7 @@ _ALL = (
         l2_source=_HOPPER_L2, latency_source=_HOPPER_LATENCY, tensor_source=_HOPPER_TENSOR,
     ),
     _target(
-        "h200", "NVIDIA H200", "sm_90", 132, 1980, l2_mib=50, dram_gb_s=4400, l2_gb_s=8000,
+        "h200", "NVIDIA H200", "sm_90", 132, 1980, l2_mib=50, dram_gb_s=4800, l2_gb_s=8000,
         tensor=_tensor(4096 * _MMA_SYNC, tf32=2048 * _MMA_SYNC, fp8=8192 * _MMA_SYNC, int8=8192 * _MMA_SYNC, fp64=256 * _MMA_SYNC),
         latencies=_HOPPER_CLOCKS, sheet="NVIDIA H200 datasheet; NVIDIA H100 Tensor Core GPU Architecture whitepaper",
         l2_source=_HOPPER_L2, latency_source=_HOPPER_LATENCY, tensor_source=_HOPPER_TENSOR,

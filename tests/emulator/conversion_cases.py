@@ -28,7 +28,7 @@ def conversion_cases() -> Iterator[Case]:
 
 def _to_integers() -> Iterator[Case]:
     for source in FLOATS:
-        for to in INTEGERS:
+        for to in INTEGERS[2 if source == "bf16" else 0 :]:  # ptxas knows none between bf16 and 8 bits
             modes = MODES if to in ("s32", "u64", "u8") or source == "f32" else ("rn", "rz")
             for mode in modes:
                 yield Case(f"cvt.{mode}i.{to}.{source}", (source,), to, _whole(to, source, mode))
@@ -43,9 +43,9 @@ def _whole(to: str, source: str, mode: str) -> Model:
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if to[0] == "s" else (0, (1 << bits) - 1)
 
     def model(x: Value) -> int:
-        if math.isnan(x):
+        if exact.is_nan(x):
             return 1 << (bits - 1) if source == "f64" or bits == 64 else 0
-        if math.isinf(x):
+        if exact.is_infinite(x):
             return high if x > 0 else low
         return max(low, min(high, exact.signed_integral(Fraction(x), mode)))
 
@@ -59,6 +59,8 @@ def _number(a: int) -> Value:
 def _from_integers() -> Iterator[Case]:
     for source in INTEGERS:
         for to in FLOATS:
+            if to == "bf16" and source in ("u8", "s8"):
+                continue
             for mode in MODES if source in ("s32", "u32", "s64", "u64") else ("rn",):
                 yield Case(f"cvt.{mode}.{to}.{source}", (source,), to, _number, mode)
     yield Case("cvt.rn.sat.f32.s32", ("s32",), "f32", lambda a: exact.saturated(_number(a)))
@@ -127,7 +129,9 @@ def _pairs() -> Iterator[Case]:
     for to in HALVES:
         for mode in ("rn", "rz"):
             yield Case(f"cvt.{mode}.{to}x2.f32", ("f32", "f32"), f"{to}x2", lambda a, b: (b, a), mode)
-            yield Case(f"cvt.{mode}.relu.{to}x2.f32", ("f32", "f32"), f"{to}x2", lambda a, b: (exact.rectified(b), exact.rectified(a)), mode)
+            yield Case(
+                f"cvt.{mode}.relu.{to}x2.f32", ("f32", "f32"), f"{to}x2", lambda a, b: (exact.rectified(b), exact.rectified(a)), mode
+            )
 
 
 def _fp8() -> Iterator[Case]:

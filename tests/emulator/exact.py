@@ -62,7 +62,7 @@ def decode(pattern: int, form: Format, flush: bool = False) -> Value:
     sign = -1 if pattern >> (form.bits - 1) else 1
     magnitude = pattern & ((1 << (form.bits - 1)) - 1)
     if magnitude > form.largest:
-        return sign * math.inf if form.has_infinity and magnitude == form.largest + 1 else math.nan
+        return math.copysign(math.inf if form.has_infinity and magnitude == form.largest + 1 else math.nan, sign)
     if magnitude == 0 or (flush and magnitude < form.smallest_normal):
         return math.copysign(0.0, sign)
     exponent, fraction = divmod(magnitude, 1 << form.fraction_bits)
@@ -73,11 +73,11 @@ def decode(pattern: int, form: Format, flush: bool = False) -> Value:
 
 def encode(value: Value, form: Format, mode: str = "rn", *, flush: bool = False, finite: bool = False) -> int:
     """The bits of `value` rounded; `finite` gives the largest number instead of infinity (.satfinite)."""
-    if math.isnan(value):
+    if is_nan(value):
         return form.nan
     negative = math.copysign(1.0, value) < 0 if isinstance(value, float) else value < 0
     sign = 1 << (form.bits - 1) if negative else 0
-    if math.isinf(value):
+    if is_infinite(value):
         return (sign | (form.largest if finite else form.largest + 1)) << form.shift
     magnitude = _rounded(abs(Fraction(value)), form, mode, negative)
     if magnitude > form.largest:
@@ -119,13 +119,23 @@ def signed_integral(value: Fraction, mode: str) -> int:
     return -found if value < 0 else found
 
 
+def is_nan(value: Value) -> bool:
+    """Whether it is no number; a Fraction may be too large for math's test."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def is_infinite(value: Value) -> bool:
+    """Whether it is an infinity."""
+    return isinstance(value, float) and math.isinf(value)
+
+
 def is_finite(*values: Value) -> bool:
     """Whether all are."""
-    return all(math.isfinite(value) for value in values)
+    return not any(is_nan(value) or is_infinite(value) for value in values)
 
 
 def is_negative(value: Value) -> bool:
-    """Whether the sign is set; that of NaN does not count."""
+    """Whether the sign is set, also of zeros and NaNs."""
     return math.copysign(1.0, value) < 0 if isinstance(value, float) else value < 0
 
 
@@ -178,7 +188,7 @@ def divide(x: Value, y: Value, mode: str = "rn") -> Value:
     if is_finite(x, y) and x and y:
         return Fraction(x) / Fraction(y)
     if y == 0:
-        if x == 0 or math.isnan(x):
+        if x == 0 or is_nan(x):
             return math.nan
         return math.copysign(math.inf, _small(x) * math.copysign(1.0, y))
     return _small(x) / _small(y)
@@ -186,11 +196,11 @@ def divide(x: Value, y: Value, mode: str = "rn") -> Value:
 
 def root(x: Value, mode: str = "rn") -> Value:
     """The square root, so exact that every rounding of it is right."""
-    if x == 0 or math.isnan(x):
+    if x == 0 or is_nan(x):
         return x
     if x < 0:
         return math.nan
-    if math.isinf(x):
+    if is_infinite(x):
         return x
     value = Fraction(x)
     whole, inexact = _integer_root(value.numerator * value.denominator << 2 * PRECISE)
@@ -204,8 +214,8 @@ def _integer_root(number: int) -> tuple[int, bool]:
 
 def minimum(x: Value, y: Value, nan_wins: bool = False) -> Value:
     """The smaller; -0 is smaller than +0; NaN loses unless it wins."""
-    if math.isnan(x) or math.isnan(y):
-        return math.nan if nan_wins or (math.isnan(x) and math.isnan(y)) else y if math.isnan(x) else x
+    if is_nan(x) or is_nan(y):
+        return math.nan if nan_wins or (is_nan(x) and is_nan(y)) else y if is_nan(x) else x
     if x == y:
         return x if is_negative(x) else y
     return min(x, y)
@@ -218,11 +228,11 @@ def maximum(x: Value, y: Value, nan_wins: bool = False) -> Value:
 
 def saturated(x: Value) -> Value:
     """Into [0, 1]; NaN, and what is not above zero, gives +0."""
-    if math.isnan(x) or x <= 0:
+    if is_nan(x) or x <= 0:
         return 0.0
-    return min(x, Fraction(1)) if math.isfinite(x) else Fraction(1)
+    return min(Fraction(x), Fraction(1)) if is_finite(x) else Fraction(1)
 
 
 def rectified(x: Value) -> Value:
     """.relu: negative numbers and -0 become +0, NaN stays."""
-    return x if math.isnan(x) or x > 0 else 0.0
+    return x if is_nan(x) or x > 0 else 0.0

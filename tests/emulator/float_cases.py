@@ -104,9 +104,9 @@ def _signs() -> Iterator[Case]:
 def _ordered(name: str) -> Model:
     """A comparison by its name: eq, and equ, which also holds of NaN."""
     if name in ("num", "nan"):
-        return lambda x, y: (math.isnan(x) or math.isnan(y)) == (name == "nan")
+        return lambda x, y: (exact.is_nan(x) or exact.is_nan(y)) == (name == "nan")
     test, unordered = ORDERED[name.removesuffix("u")], name.endswith("u")
-    return lambda x, y: unordered if math.isnan(x) or math.isnan(y) else test(x, y)
+    return lambda x, y: unordered if exact.is_nan(x) or exact.is_nan(y) else test(x, y)
 
 
 def _comparisons() -> Iterator[Case]:
@@ -128,7 +128,9 @@ def _comparisons() -> Iterator[Case]:
                        text=f"setp.{name}.and.{type_}x2 %p8|{{d}}, {{a}}, {{b}}, {{c}};")  # fmt: skip
             yield Case(f"set.{name}.{type_}.{type_}", (type_, type_), type_, lambda a, b, model=model: Fraction(1) if model(a, b) else 0.0)
             yield Case(f"set.{name}.u32.{type_}", (type_, type_), "u32", lambda a, b, model=model: -model(a, b))
-            yield Case(f"set.{name}.{type_}x2.{type_}x2", pair, f"{type_}x2", paired(lambda a, b, model=model: Fraction(1) if model(a, b) else 0.0))
+            yield Case(
+                f"set.{name}.{type_}x2.{type_}x2", pair, f"{type_}x2", paired(lambda a, b, model=model: Fraction(1) if model(a, b) else 0.0)
+            )
         yield Case(f"set.{name}.u32.f32", ("f32", "f32"), "u32", lambda a, b, model=model: -model(a, b))
         yield Case(f"set.{name}.f32.f64", ("f64", "f64"), "f32", lambda a, b, model=model: Fraction(1) if model(a, b) else 0.0)
     yield Case("slct.b32.f32", ("b32", "b32", "f32"), "b32", lambda a, b, c: a if c >= 0 else b)
@@ -144,9 +146,9 @@ def _classes() -> Iterator[Case]:
 
         tests: dict[str, Model] = {
             "finite": exact.is_finite,
-            "infinite": math.isinf,
-            "number": lambda x: not math.isnan(x),
-            "notanumber": math.isnan,
+            "infinite": exact.is_infinite,
+            "number": lambda x: not exact.is_nan(x),
+            "notanumber": exact.is_nan,
             "normal": lambda x, subnormal=subnormal: exact.is_finite(x) and not subnormal(x),
             "subnormal": subnormal,
         }
@@ -185,7 +187,12 @@ def _approximations() -> Iterator[Case]:
         yield Case(f"{name}.f32", ("f32",), "f32", _real(function), ulp=ulp, absolute=absolute)
         if not name.startswith("tanh"):
             yield Case(f"{name}.ftz.f32", ("f32",), "f32", _real(function), ulp=ulp, absolute=absolute, flush=True)
-    for name, type_, flush in (("ex2.approx", "f16", False), ("ex2.approx.ftz", "bf16", True), ("tanh.approx", "f16", False), ("tanh.approx", "bf16", False)):
+    for name, type_, flush in (
+        ("ex2.approx", "f16", False),
+        ("ex2.approx.ftz", "bf16", True),
+        ("tanh.approx", "f16", False),
+        ("tanh.approx", "bf16", False),
+    ):
         model = _real(functions[name.removesuffix(".ftz")][0])
         yield Case(f"{name}.{type_}", (type_,), type_, model, ulp=1, flush=flush)
         yield Case(f"{name}.{type_}x2", (f"{type_}x2",), f"{type_}x2", paired(model), ulp=1, flush=flush)

@@ -17,13 +17,16 @@ from tests.emulator.numbers import distance
 
 Model = Callable[..., Any]  # over the decoded operands: ints, bools, exact.Value, or (low, high) of a pair
 INTEGER_BITS = {f"{sign}{bits}": bits for sign in "usb" for bits in (8, 16, 32, 64)}
-RANDOM = 560  # combinations of random operands of each case; with those of special ones the whole table's results stay below 5 MB
+RANDOM = 600  # combinations of random operands of each case; with those of special ones the whole table's results stay below 5 MB
 THREADS = 128
 
 _HEAD = ".version 8.4\n.target sm_90\n.address_size 64\n"
-_SPECIAL_FLOATS = [0.0, 1.0, 1.5, 0.5, 2.5, 3.0, 0.1, 7.3e-5, 127.5, 128.5, 255.5, 2049.0, 65504.0, 65520.0, 448.0, 464.0, 57344.0, 61440.0]
-_LARGE_FLOATS = [2.0**31 - 0.5, 2.0**31, 2.0**32, 2.0**63, 2.0**64, 1e30]
-_SHORT_FLOATS = [0.0, 1.0, 1.5, 3e-5, 65504.0]  # of instructions with three operands
+_FEW_FLOATS = (0.0, 1.0, 1.5, 3e-5, 65504.0)
+_SOME_FLOATS = (*_FEW_FLOATS, 1.0, 1.5, 0.5, 2.5, 3.0, 0.1, 0.1, 448.0, 65520.0, 2.0**31, 1e30)
+_MANY_FLOATS = (
+    *(*_SOME_FLOATS, 7.3e-5, 127.5, 128.5, 255.5, 2049.0, 464.0, 57344.0, 61440.0),
+    *(2.0**31 - 0.5, 2.0**32 - 1, 2.0**32, 2.0**63, 2.0**64, 0.25, 0.75),
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,9 @@ def ptx_of(case: Case, uniform: bool = False) -> str:
     """A module whose kernel `k(a, b.., d, count)` runs the instruction on element i of each; `uniform`: i is the block's number."""
     count = len(case.sources)
     parameters = ", ".join([*(f".param .u64 p{place}" for place in range(count + 1)), ".param .u32 count"])
-    index = "mov.u32 %i, %ctaid.x;" if uniform else "mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, %n, %t;"
+    index = (
+        "mov.u32 %i, %ctaid.x;" if uniform else "mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, %n, %t;"
+    )
     lines = ["ld.param.u32 %n, [count];", index, "ld.param.u32 %n, [count];", "setp.ge.u32 %p9, %i, %n;", "@%p9 bra done;"]
     names = {}
     for place, (letter, type_) in enumerate(zip("abc", case.sources, strict=False)):
@@ -106,8 +111,8 @@ def grid_of(case: Case, uniform: bool = False) -> tuple[int, int]:
 
 def inputs_of(case: Case) -> list[np.ndarray]:
     """The operands' bits, one array each, all of one length: combinations of special values, then random ones."""
-    short = len(case.sources) > 2
-    specials = [_specials(type_, short, place in case.amounts) for place, type_ in enumerate(case.sources)]
+    count = len(case.sources)
+    specials = [_specials(type_, count, place in case.amounts) for place, type_ in enumerate(case.sources)]
     combined = [np.array(column, dtype=object) for column in zip(*product(*specials), strict=True)]
     arrays = []
     for place, type_ in enumerate(case.sources):
@@ -117,15 +122,16 @@ def inputs_of(case: Case) -> list[np.ndarray]:
     return arrays
 
 
-def _specials(type_: str, short: bool, amount: bool) -> list[int]:
+def _specials(type_: str, operands: int, amount: bool) -> list[int]:
     if type_ == "pred":
         return [0, 1]
+    short = operands > 2
     if amount:
         return [0, 1, 8, 31, 32, 64, 255] if short else [0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 1 << 31, (1 << 32) - 1]
     if type_ in INTEGER_BITS:
         return _special_integers(INTEGER_BITS[type_], short)
     single = type_.removesuffix("x2")
-    found = _special_floats(FORMATS[single], short)
+    found = _special_floats(FORMATS[single], operands)
     if not type_.endswith("x2"):
         return found
     bits = FORMATS[single].bits
@@ -140,17 +146,20 @@ def _special_integers(bits: int, short: bool) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _special_floats(form: Format, short: bool) -> list[int]:
-    values = _SHORT_FLOATS if short else _SPECIAL_FLOATS
-    if not short and form.bits >= 32:
-        values = [*values, *_LARGE_FLOATS]
-    found = [exact.encode(value, form) for value in values]
+def _special_floats(form: Format, operands: int) -> list[int]:
+    """All of both signs where there is one operand; of two and three fewer, as all their combinations are tried."""
+    values = {1: _MANY_FLOATS, 2: _SOME_FLOATS}.get(operands, _FEW_FLOATS)
+    found = [exact.encode(Fraction(value) if value else 0.0, form) for value in values]
     edges = [1, form.smallest_normal - 1, form.smallest_normal, form.largest, form.largest + 1]
-    if not short:
+    if operands == 1:
         edges += [form.smallest_normal + 1, form.largest - 1, exact.encode(1.0, form) + 1, exact.encode(1.0, form) - 1]
     found += [item << form.shift for item in edges]
     sign = 1 << (form.bits - 1 + form.shift)
-    chosen = [item | (sign if place % 2 else 0) for place, item in enumerate(found)] if short else [*found, *(item | sign for item in found)]
+    chosen = (
+        [*found, *(item | sign for item in found)]
+        if operands == 1
+        else [item | (sign if place % 2 else 0) for place, item in enumerate(found)]
+    )
     return list(dict.fromkeys([*chosen, sign, form.nan]))
 
 
@@ -184,7 +193,9 @@ def _moderate(form: Format, value: float) -> int:
 
 def expected(case: Case) -> np.ndarray:
     """The bits that the instruction must give for `inputs_of`, by the model."""
-    columns = [[_decoded(int(item), type_, case.flush) for item in array] for array, type_ in zip(inputs_of(case), case.sources, strict=True)]
+    columns = [
+        [_decoded(int(item), type_, case.flush) for item in array] for array, type_ in zip(inputs_of(case), case.sources, strict=True)
+    ]
     bits = stored_width(case.result)
     results = [_encoded(case.model(*row), case) & ((1 << bits) - 1) for row in zip(*columns, strict=True)]
     return np.array(results, dtype=f"uint{bits}")
@@ -228,7 +239,15 @@ def paired(model: Model) -> Model:
 # ---------------------------------------------------------------- judging
 
 
-_DTYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "e4m3": "float8_e4m3", "e5m2": "float8_e5m2", "tf32": "float32"}
+_DTYPES = {
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "bf16": "bfloat16",
+    "e4m3": "float8_e4m3",
+    "e5m2": "float8_e5m2",
+    "tf32": "float32",
+}
 
 
 def distances(case: Case, one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -68,9 +68,13 @@ def quotient(a: int, b: int) -> int:
 
 def _limited(value: int, type_: str) -> int:
     """Into the range of a type."""
-    bits = INTEGER_BITS[type_]
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if type_[0] == "s" else (0, (1 << bits) - 1)
+    low, high = _range(type_)
     return max(low, min(high, value))
+
+
+def _range(type_: str) -> tuple[int, int]:
+    bits = INTEGER_BITS[type_]
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if type_[0] == "s" else (0, (1 << bits) - 1)
 
 
 def _product24(a: int, b: int, type_: str, high: bool) -> int:
@@ -148,7 +152,9 @@ def _nth(mask: int, base: int, offset: int) -> int:
 def _fields() -> Iterator[Case]:
     for type_ in WORDS:
         bits = INTEGER_BITS[type_]
-        yield Case(f"bfe.{type_}", (type_, "u32", "u32"), type_, lambda a, at, count, type_=type_: _extracted(a, at, count, type_), amounts=(1, 2))
+        yield Case(
+            f"bfe.{type_}", (type_, "u32", "u32"), type_, lambda a, at, count, type_=type_: _extracted(a, at, count, type_), amounts=(1, 2)
+        )
     for bits in (32, 64):
         name = f"bfi.b{bits}"
         yield Case(f"{name} at 5, 9", (f"b{bits}", f"b{bits}"), f"b{bits}", lambda a, b: b & ~(511 << 5) | (a & 511) << 5,
@@ -158,7 +164,9 @@ def _fields() -> Iterator[Case]:
                    f"%{'r' if bits == 32 else 'q'}9, {{b}}, {{c}};", amounts=(1, 2))  # fmt: skip
     for mode, limit in (("clamp", lambda n: min(n, 32)), ("wrap", lambda n: n & 31)):
         yield Case(f"szext.{mode}.u32", ("u32", "u32"), "u32", lambda a, n, limit=limit: a & ((1 << limit(n)) - 1), amounts=(1,))
-        yield Case(f"szext.{mode}.s32", ("s32", "u32"), "s32", lambda a, n, limit=limit: signed(a, limit(n)) if limit(n) else 0, amounts=(1,))
+        yield Case(
+            f"szext.{mode}.s32", ("s32", "u32"), "s32", lambda a, n, limit=limit: signed(a, limit(n)) if limit(n) else 0, amounts=(1,)
+        )
         yield Case(f"bmsk.{mode}.b32", ("u32", "u32"), "b32", lambda at, n, limit=limit: ((1 << limit(n)) - 1) << limit(at), amounts=(0, 1))
 
 
@@ -231,7 +239,9 @@ def _shifts() -> Iterator[Case]:
         yield Case(f"shr.{type_}", (type_, "u32"), type_, lambda a, n: a >> min(n, 64), amounts=(1,))
         yield Case(f"shr.{type_} by 7", (type_,), type_, lambda a: a >> 7, text=f"shr.{type_} {{d}}, {{a}}, 7;")
     for mode, limit in (("clamp", lambda n: min(n, 32)), ("wrap", lambda n: n & 31)):
-        yield Case(f"shf.l.{mode}.b32", ("b32", "b32", "u32"), "b32", lambda a, b, n, limit=limit: (b << 32 | a) << limit(n) >> 32, amounts=(2,))
+        yield Case(
+            f"shf.l.{mode}.b32", ("b32", "b32", "u32"), "b32", lambda a, b, n, limit=limit: (b << 32 | a) << limit(n) >> 32, amounts=(2,)
+        )
         yield Case(f"shf.r.{mode}.b32", ("b32", "b32", "u32"), "b32", lambda a, b, n, limit=limit: (b << 32 | a) >> limit(n), amounts=(2,))
 
 
@@ -243,8 +253,9 @@ def _comparisons() -> Iterator[Case]:
         if type_[0] == "u":
             for name, model in zip(("lo", "ls", "hi", "hs"), list(orders.values())[2:], strict=True):
                 yield _binary(f"setp.{name}", type_, model, "pred")
-        yield Case(f"selp.b{type_[1:]}", (f"b{type_[1:]}",) * 2 + ("pred",), f"b{type_[1:]}", lambda a, b, p: a if p else b)
         yield Case(f"slct.{type_}.s32", (type_, type_, "s32"), type_, lambda a, b, c: a if c >= 0 else b)
+    for type_ in ("b16", "b32", "b64"):
+        yield Case(f"selp.{type_}", (type_, type_, "pred"), type_, lambda a, b, p: a if p else b)
     for name in ("eq", "ne"):
         yield _binary(f"setp.{name}", "b32", orders[name], "pred")
     for how, combine in (("and", operator.and_), ("or", operator.or_), ("xor", operator.xor)):
@@ -263,7 +274,8 @@ def _conversions() -> Iterator[Case]:
             if source == to:
                 continue
             yield Case(f"cvt.{to}.{source}", (source,), to, lambda a: a)
-            yield Case(f"cvt.sat.{to}.{source}", (source,), to, lambda a, to=to: _limited(a, to))
+            if any(_limited(edge, to) != edge for edge in _range(source)):
+                yield Case(f"cvt.sat.{to}.{source}", (source,), to, lambda a, to=to: _limited(a, to))
     for to in ("u8", "s8", "u16", "s16"):
         bits, third = INTEGER_BITS[to], INTEGER_BITS[to] == 8
         low = (1 << bits) - 1

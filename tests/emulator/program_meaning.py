@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tests.emulator.program_rules import rule_of
 from tests.emulator.programs import (
-    FUNCTION_VARIABLES,
     LOCAL_WORDS,
     SLOTS,
     VARIABLES,
@@ -38,7 +38,7 @@ from tests.emulator.programs import (
 ABSENT = 0xAB  # every byte of what nobody wrote
 
 
-class TooLong(Exception):
+class TooLongError(Exception):
     """The program takes more steps than a test has time for."""
 
 
@@ -82,11 +82,6 @@ def shared_word(place: int) -> int:
     return place * 0x9E3779B1 & 0xFFFFFFFF
 
 
-def signed(value: int, bits: int) -> int:
-    """Two's complement."""
-    return value - (1 << bits) if value >> (bits - 1) else value
-
-
 def evaluate(expr: Expr, t: Thread) -> int:
     """The value, as an unsigned integer."""
     if isinstance(expr, Var):
@@ -94,8 +89,7 @@ def evaluate(expr: Expr, t: Thread) -> int:
     if isinstance(expr, Const):
         return expr.value
     if isinstance(expr, Op):
-        rule = RULES.get(expr.text) or RULES.setdefault(expr.text, rule_of(expr.text))
-        return rule(*[evaluate(item, t) for item in expr.args]) & ((1 << expr.bits) - 1)
+        return rule_of(expr.text)(*[evaluate(item, t) for item in expr.args]) & ((1 << expr.bits) - 1)
     if isinstance(expr, Special):
         return t.special[expr.name]
     return load(expr, t)
@@ -112,109 +106,6 @@ def load(expr: Load, t: Thread) -> int:
     return int.from_bytes(memory[at : at + size], "little", signed=expr.type[0] == "s") & 0xFFFFFFFF
 
 
-RULES: dict[str, Callable[..., int]] = {}
-
-
-def rule_of(text: str) -> Callable[..., int]:
-    """The meaning of an instruction on unsigned integers; the result is cut to its width by who asks."""
-    op, *modifiers = text.split(".")
-    type_ = modifiers[-1]
-    bits = 1 if type_ == "pred" else int(type_[1:])
-    full = (1 << bits) - 1
-
-    def s(value: int) -> int:
-        return signed(value, bits) if type_[0] == "s" else value
-
-    def divided(a: int, b: int) -> int:
-        quotient = abs(s(a)) // abs(s(b))
-        return quotient if (s(a) < 0) == (s(b) < 0) else -quotient
-
-    def test(name: str) -> Callable[[int, int], bool]:
-        return {
-            "eq": lambda a, b: a == b,
-            "ne": lambda a, b: a != b,
-            "lt": lambda a, b: s(a) < s(b),
-            "le": lambda a, b: s(a) <= s(b),
-            "gt": lambda a, b: s(a) > s(b),
-            "ge": lambda a, b: s(a) >= s(b),
-        }[name]
-
-    def multiplied(a: int, b: int) -> int:
-        return s(a) * s(b) >> bits if "hi" in modifiers else s(a) * s(b)
-
-    def extracted(a: int, position: int, length: int) -> int:
-        position, length = position & 255, length & 255
-        edge = min(position + length - 1, bits - 1)
-        sign = 0 if type_[0] == "u" or length == 0 else a >> edge & 1
-        found = 0
-        for place in range(bits):
-            bit = a >> (position + place) & 1 if place < length and position + place < bits else sign
-            found |= bit << place
-        return found
-
-    def inserted(a: int, b: int, position: int, length: int) -> int:
-        found = b
-        for place in range(length & 255):
-            at = place + (position & 255)
-            if at < bits:
-                found = found & ~(1 << at) | (a >> place & 1) << at
-        return found
-
-    def funnel(a: int, b: int, by: int) -> int:
-        by = by & 31 if "wrap" in modifiers else min(by, 32)
-        whole = b << 32 | a
-        return whole << by >> 32 if "l" in modifiers else whole >> by
-
-    def looked_up(a: int, b: int, c: int, table: int) -> int:
-        return sum((table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1) & 1) << i for i in range(32))
-
-    def permuted(a: int, b: int, selector: int) -> int:
-        source, found = b << 32 | a, 0
-        for place in range(4):
-            nibble = selector >> 4 * place & 15
-            byte = source >> 8 * (nibble & 7) & 255
-            found |= (byte if nibble < 8 else 255 * (byte >> 7)) << 8 * place
-        return found
-
-    def converted(a: int) -> int:
-        return s(a)  # from its own type; cutting it to the other's width is what conversion does
-
-    rules: dict[str, Callable[..., int]] = {
-        "add": lambda a, b: a + b,
-        "sub": lambda a, b: a - b,
-        "mul": multiplied,
-        "mad": lambda a, b, c: multiplied(a, b) + c,
-        "and": lambda a, b: a & b,
-        "or": lambda a, b: a | b,
-        "xor": lambda a, b: a ^ b,
-        "not": lambda a: ~a,
-        "shl": lambda a, n: a << min(n, bits),
-        "shr": lambda a, n: s(a) >> min(n, bits),
-        "min": lambda a, b: a if s(a) <= s(b) else b,
-        "max": lambda a, b: a if s(a) >= s(b) else b,
-        "div": divided,
-        "rem": lambda a, b: s(a) - divided(a, b) * s(b),
-        "abs": lambda a: abs(s(a)),
-        "neg": lambda a: -a,
-        "selp": lambda a, b, p: a if p else b,
-        "slct": lambda a, b, c: a if s(c) >= 0 else b,
-        "set": lambda a, b: -int(test(modifiers[0])(a, b)),
-        "popc": lambda a: a.bit_count(),
-        "clz": lambda a: bits - a.bit_length(),
-        "brev": lambda a: sum((a >> i & 1) << (bits - 1 - i) for i in range(bits)),
-        "bfe": extracted,
-        "bfi": inserted,
-        "shf": funnel,
-        "lop3": looked_up,
-        "prmt": permuted,
-        "cvt": converted,
-    }
-    assert full
-    if op == "setp":
-        return lambda a, b: int(test(modifiers[0])(a, b))
-    return rules[op]
-
-
 # ---------------------------------------------------------------- statements: they yield where threads need one another
 
 
@@ -223,15 +114,11 @@ def execute(body: tuple[Stmt, ...], t: Thread) -> Iterator[Any]:
     for statement in body:
         t.world.steps -= 1
         if t.world.steps < 0:
-            raise TooLong
+            raise TooLongError
         signal = yield from STATEMENTS[type(statement)](statement, t)
         if signal:
             return signal
     return ""
-
-
-def _nothing() -> Iterator[Any]:
-    yield from ()
 
 
 def _assign(s: Assign, t: Thread) -> Iterator[Any]:
@@ -410,7 +297,7 @@ def _whole(t: Thread) -> Iterator[Any]:
 
 
 def run(program: Program, data: bytes, steps: int = 60_000) -> World:
-    """What the launch leaves in global memory, None where nothing was written; raises TooLong."""
+    """What the launch leaves in global memory, None where nothing was written; raises TooLongError."""
     count = program.threads * program.grid
     world = World(program, data, [None] * count * SLOTS, [None] * count * SLOTS, {name: [None] * count for name in VARIABLES}, steps)
     for block in range(program.grid):
@@ -420,7 +307,7 @@ def run(program: Program, data: bytes, steps: int = 60_000) -> World:
 
 def _block(world: World, block: int) -> None:
     program = world.program
-    x, y, z = program.block
+    x, y, _ = program.block
     shared = bytearray().join(shared_word(place).to_bytes(4, "little") for place in range(program.threads * SLOTS))
     threads = []
     for number in range(program.threads):
@@ -456,6 +343,3 @@ def _advance(waiting: dict[int, Any], number: int, thread: Iterator[Any], values
         waiting[number] = thread.send(values)  # type: ignore[attr-defined]
     except StopIteration:
         return
-
-
-assert FUNCTION_VARIABLES.keys() == {"x0", "x1", "y0"}

@@ -12,7 +12,8 @@ import pytest
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from tests.emulator import program_meaning
 from tests.emulator.program_maker import make
-from tests.emulator.program_meaning import ABSENT, rule_of
+from tests.emulator.program_meaning import ABSENT
+from tests.emulator.program_rules import rule_of
 from tests.emulator.program_text import ARRAYS, KERNEL, ptx
 from tests.emulator.programs import INPUT_WORDS, SLOTS, VARIABLES, Assign, Const, Expr, Load, Op, Program, Special
 

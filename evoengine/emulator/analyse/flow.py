@@ -39,7 +39,13 @@ def _split(blocks: list[Block]) -> list[Block]:
             if suspends(instruction):
                 current = Block(f"{block.label}.after{len(found)}")
                 found.append(current)
-    return found or [Block("empty")]
+    if not found or _may_branch(found[-1]):
+        found.append(Block("end"))  # where lanes end that do not take the branch
+    return found
+
+
+def _may_branch(block: Block) -> bool:
+    return bool(block.instructions) and block.instructions[-1].op == "bra" and block.instructions[-1].guard is not None
 
 
 def _around(instruction: Instruction, guard: Guard, after: str) -> Instruction:

@@ -53,7 +53,7 @@ static ev_u32 wavefronts(ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *a
     if ((kind == EV_READ || kind == EV_STRONG_READ) && (in_pairs(mask, address, 1) || in_pairs(mask, address, 2)))
         lanes *= 2;
     for (ev_u32 first = 0; first < 32; first += lanes) {
-        ev_u32 part = mask & (((1u << lanes) - 1) << first);
+        ev_u32 part = mask & (ev_u32)(((1ull << lanes) - 1) << first);
         if (part)
             sum += phase_wavefronts(part, address, bits);
     }

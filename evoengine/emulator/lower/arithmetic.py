@@ -19,8 +19,6 @@ from evoengine.emulator.lower.floats import (
 from evoengine.emulator.lower.half import half_arithmetic
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Register
 
-
-
 PACKED = ("u16x2", "s16x2")
 
 

@@ -20,7 +20,9 @@ def explicit_carries(function: Function) -> Function:
     """The same function with carries as operands; the function itself where it has none."""
     if not any(_has_carry(item) for block in function.blocks for item in block.instructions):
         return function
-    blocks = [Block(block.label, [_explicit(item) if _has_carry(item) else item for item in block.instructions]) for block in function.blocks]
+    blocks = [
+        Block(block.label, [_explicit(item) if _has_carry(item) else item for item in block.instructions]) for block in function.blocks
+    ]
     return replace(function, blocks=blocks, registers={**function.registers, CARRY.name: "pred"})
 
 

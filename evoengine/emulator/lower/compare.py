@@ -28,7 +28,9 @@ def compare(cx: Context, instruction: Instruction) -> None:
         if not isinstance(target, Pair):
             raise cx.unsupported("pairs give two predicates")
         found = [
-            _combined(cx, instruction, cx.compute([a, b], 1, lambda vector, x, y, place=place: _half_test(cx, instruction, vector, x, y, place)))
+            _combined(
+                cx, instruction, cx.compute([a, b], 1, lambda vector, x, y, place=place: _half_test(cx, instruction, vector, x, y, place))
+            )
             for place in (0, 1)
         ]
         cx.write(target.first, found[0])
@@ -111,7 +113,9 @@ def set_value(cx: Context, instruction: Instruction) -> None:
 def _as_value(cx: Context, vector: bool, flag: str, type_: str) -> str:
     bits = TYPE_BITS[type_]
     kind = integer(bits, vector)
-    return cx.ir.get(f"select {integer(1, vector)} {flag}, {kind} {fixed(_YES.get(type_, -1), bits, vector)}, {kind} {fixed(0, bits, vector)}")
+    return cx.ir.get(
+        f"select {integer(1, vector)} {flag}, {kind} {fixed(_YES.get(type_, -1), bits, vector)}, {kind} {fixed(0, bits, vector)}"
+    )
 
 
 def select(cx: Context, instruction: Instruction) -> None:

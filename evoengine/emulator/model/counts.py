@@ -20,6 +20,7 @@ class Piece:
     flops: Mapping[str, float] = field(default_factory=_nothing)
     delays: Mapping[str, float] = field(default_factory=_nothing)
     wavefronts: float = 0.0  # of shared memory, if there were no bank conflicts
+    sectors: float = 0.0  # of global memory, if accesses were coalesced
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,10 @@ class Counts:
         """The pieces, or all code as one of them where it was counted as a whole."""
         if self.pieces or not self.warps:
             return self.pieces
-        each = [_times(values, 1 / self.warps) for values in (self.instructions, self.flops, self.delays)]
-        return (Piece(self.warps, *each, self.shared_wavefronts / self.warps),)  # type: ignore[arg-type]
+        instructions, flops, delays = (
+            {name: count / self.warps for name, count in values.items()} for values in (self.instructions, self.flops, self.delays)
+        )
+        return (Piece(self.warps, instructions, flops, delays, self.shared_wavefronts / self.warps, self.l2_sectors / self.warps),)
 
     @property
     def issued(self) -> float:

@@ -19,6 +19,8 @@ _CLOCKS = {"fixed": 4, "mufu": 18, "fp64": 16, "shuffle": 23, "shared": 29, "glo
 _NO_RESULT = frozenset(
     ("st", "red", "bra", "brx", "bar", "barrier", "cp", "ret", "exit", "membar", "fence", "trap", "prefetch", "stmatrix")
 )
+UNROLLED = 4  # rounds of a loop without a known number of them: LLVM's and NVCC's usual factor
+_LOADS = ("global", "shared")
 _ORDERS = frozenset(("bar", "barrier", "membar", "fence"))  # what comes after waits for it
 
 
@@ -30,6 +32,7 @@ class BlockMix:
     flops: Mapping[str, float]
     delays: Mapping[str, float]
     wavefronts: float  # of shared memory, if there are no bank conflicts
+    sectors: float  # of global memory, if accesses are coalesced
 
 
 @dataclass(frozen=True)
@@ -56,17 +59,22 @@ class _Chain:
 _NOT_YET = _Chain()
 
 
-def mix(code: Sequence[Instruction]) -> BlockMix:
-    """The mix of straight-line code: a basic block, or the part of one between two places where the warp may stop."""
+def mix(code: Sequence[Instruction], *, repeats: bool = False) -> BlockMix:
+    """The mix of straight-line code: a basic block, or the part of one between two places where the warp may stop.
+
+    `repeats`: it is the whole body of a loop. Compilers for GPUs unroll such loops, so that loads of some rounds are waited for
+    together, unless what one round loads is the address of another load.
+    """
     tally = Tally()
     ready: dict[str, _Chain] = {}
     ordered = longest = _NOT_YET
-    wavefronts = 0.0
+    wavefronts = sectors = 0.0
     for instruction in code:
         cost = classify(instruction.op, instruction.modifiers)
         flops = {cost.tensor_kind: cost.tensor_flops} if cost.tensor_flops else {}
         tally.add(_by_pipe(cost), flops, {}, 1.0)
         wavefronts += cost.wavefronts
+        sectors += cost.sectors
         reads = [ready[name] for name in _reads(instruction) if name in ready]
         if instruction.op in _ORDERS or cost.delay == "wait":
             ordered = longest.then(cost) if instruction.op in _ORDERS else ordered.then(cost)
@@ -76,7 +84,22 @@ def mix(code: Sequence[Instruction]) -> BlockMix:
         for name in _writes(instruction):
             ready[name] = chain
         longest = max(longest, chain, key=lambda link: link.clocks)
-    return BlockMix(tally.instructions, tally.flops, longest.delays(), wavefronts)
+    delays = longest.delays()
+    if repeats and not _chases(code):
+        delays = {name: steps / UNROLLED if name in _LOADS else steps for name, steps in delays.items()}
+    return BlockMix(tally.instructions, tally.flops, delays, wavefronts, sectors)
+
+
+def _chases(code: Sequence[Instruction]) -> bool:
+    """Whether an address depends on what a round of this loop loads."""
+    loaded: set[str] = set()
+    before = -1
+    while len(loaded) > before:
+        before = len(loaded)
+        for instruction in code:
+            if instruction.op in ("ld", "ldmatrix", "atom") or _reads(instruction) & loaded:
+                loaded |= _writes(instruction)
+    return any(_registers(operand) & loaded for instruction in code for operand in instruction.operands if isinstance(operand, Address))
 
 
 def _by_pipe(cost: Cost) -> dict[str, float]:

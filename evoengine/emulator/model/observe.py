@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evoengine.emulator.check.findings import AccessCounts
 from evoengine.emulator.model.counts import Counts, Piece, Tally
-from evoengine.emulator.model.mix import mix
+from evoengine.emulator.model.mix import BlockMix, mix
 from evoengine.emulator.ptx.program import Instruction
 
 if TYPE_CHECKING:
@@ -24,8 +24,12 @@ def counts_of(fast: LaunchReport, checked: LaunchReport, *, unique_bytes: float 
     """
     if checked.accesses is None:
         raise ValueError("expected a report of checked mode, got one without counts of accesses")
-    code = ((node.instructions, times) for node, times in zip(fast.lowered.flow.nodes, fast.counters[:, 0].tolist(), strict=True))
-    counts = executed(code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes)
+    times = fast.counters[:, 0].tolist()
+    code = [
+        (mix(node.instructions, repeats=position in node.successors), times[position])
+        for position, node in enumerate(fast.lowered.flow.nodes)
+    ]
+    counts = tallied(code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes)
     return with_accesses(with_works(counts, fast.works.tolist()), checked.accesses, checked.blocks_run)
 
 
@@ -34,13 +38,18 @@ def executed(code: Iterable[tuple[Sequence[Instruction], float]], *, blocks: flo
 
     `blocks` that were run, and `warps` in all of them; `unique_bytes` of global memory that the whole grid touches.
     """
+    mixes = ((mix(instructions), times) for instructions, times in code)
+    return tallied(mixes, blocks=blocks, warps=warps, unique_bytes=unique_bytes)
+
+
+def tallied(code: Iterable[tuple[BlockMix, float]], *, blocks: float, warps: float, unique_bytes: float = 0.0) -> Counts:
+    """As `executed`, from the mix of each piece of code."""
     tally = Tally()
     pieces = []
-    for instructions, times in code:
-        if times and instructions:
-            item = mix(instructions)
+    for item, times in code:
+        if times:
             tally.add(item.instructions, item.flops, item.delays, times)
-            pieces.append(Piece(times, item.instructions, item.flops, item.delays, item.wavefronts))
+            pieces.append(Piece(times, item.instructions, item.flops, item.delays, item.wavefronts, item.sectors))
     return Counts(
         blocks=blocks,
         warps=warps,

@@ -2,8 +2,10 @@
 
 PTX is not machine code. What ptxas makes of each instruction for sm_80 to sm_90 is told here by
 rules: moves between registers vanish, addresses of parameters are constants, 64-bit integers are
-two 32-bit halves, an exact division is a sequence. The sequences are those that NVRTC's machine
-code shows (cuobjdump -sass), counted on their fast path.
+two 32-bit halves, an exact division is a sequence. The lengths of sequences are estimates of their
+fast path. Which pipe an instruction keeps busy was measured on an NVIDIA H200 for those of
+benchmarks/rates.cu, `rate_*` (docs/measurements/h200-rates.json); for the others it is what the
+CUDA C++ Programming Guide's table of throughputs suggests.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ class Cost:
     tensor_kind: str = ""
     tensor_flops: float = 0.0
     wavefronts: float = 0.0  # of shared memory, at best
+    sectors: float = 0.0  # of global memory, at best
 
     @property
     def issues(self) -> float:
@@ -108,7 +111,9 @@ def _memory(op: str, modifiers: tuple[str, ...]) -> Cost:
         return _FREE  # a constant is an operand of the instruction that uses it
     shared = any(space.startswith("shared") for space in modifiers)
     cost = _cost("lsu", delay=None if op in ("st", "red") else "shared" if shared else "global")
-    return replace(cost, wavefronts=max(1.0, _bytes(modifiers) / 4)) if shared else cost
+    if shared:
+        return replace(cost, wavefronts=max(1.0, _bytes(modifiers) / 4))
+    return cost if "local" in modifiers else replace(cost, sectors=float(_bytes(modifiers)))  # 32 lanes, 32 bytes a sector
 
 
 def _bytes(modifiers: tuple[str, ...]) -> int:
@@ -121,7 +126,7 @@ def _copy(modifiers: tuple[str, ...]) -> Cost:
     """cp.async: the copy is a memory instruction, what waits for it is its wait."""
     if "wait_group" in modifiers or "wait_all" in modifiers:
         return _cost("control", delay="wait")
-    return _cost("control", delay=None) if "commit_group" in modifiers else Cost((("lsu", 1.0),), None, wavefronts=4.0)
+    return _cost("control", delay=None) if "commit_group" in modifiers else Cost((("lsu", 1.0),), None, wavefronts=4.0, sectors=16.0)
 
 
 def _matrix(op: str, modifiers: tuple[str, ...]) -> Cost:

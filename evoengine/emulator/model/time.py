@@ -1,11 +1,12 @@
 """A modelled time of a launch: what its counts would take on a target. Nothing here is measured.
 
 For the SM with the most blocks it is asked how long each pipe is busy with its share (a bound of
-throughput, as in the roofline model), and how long one warp takes from beginning to end if it
-never waits for another one (a bound of latency: the dependent chains of its basic blocks). The two
-are put together as in Hong and Kim's model (ISCA 2009) with a smooth maximum: warps enough to
-fill the pipes hide the latency, one alone shows all of it, and between the two neither is hidden
-whole. DRAM and L2 are bounds of the whole device. A launch costs a constant on top.
+throughput, as in the roofline model), and how long one block takes that has the SM for itself (its
+latency): piece by piece of its code, because its barriers and chains keep its warps together, and
+in a piece the chain of one warp or the pipe that the warps wait for. Blocks beside it fill its gaps
+until a pipe is full: the two are put together, as in Hong and Kim's model (ISCA 2009), with a
+smooth maximum. DRAM, L2 and the start of blocks are bounds of the whole device. A launch costs a
+constant on top.
 
     L. Williams e.a., Roofline, CACM 52(4), 2009.
     S. Hong, H. Kim, An Analytical Model for a GPU Architecture with Memory-level and Thread-level
@@ -24,7 +25,8 @@ from evoengine.emulator.targets import SCHEDULERS, SHARED_BYTES_PER_CLOCK, WARP,
 
 SECTOR_BYTES = 32
 L2_BYTES_PER_CLOCK = 64  # from L2 to one SM: Jia e.a., arXiv 1903.07486; later papers see no more
-STORE_COST = 1.9  # of a sector that is written, in sectors that are read: as _RATES of targets.py, stream_* in L2
+STORE_COST = 1.9  # of a sector that is written, in sectors that are read: docs/measurements/h200-rates.json, stream_* in L2
+DRAM_SHARE = 0.92  # of the bandwidth on the data sheet that is reached: docs/measurements/h200-rates.json, stream_* in DRAM
 ATOMIC_LANES_PER_CLOCK = 1.0  # of one SM to global memory: an assumption, conflicts of addresses not counted
 
 _SM_WIDE = ("shuffle", "lsu")  # shared by the four quarters of an SM
@@ -33,14 +35,15 @@ _OF_QUARTERS = ("fma", "imad", "alu", "half", "mufu", "fp64")
 
 @dataclass(frozen=True)
 class Calibration:
-    """How sharp the two smooth maxima are: 1 adds up, infinity is a plain maximum. The same for every kernel and target.
+    """How sharp the smooth maxima are: 1 adds up, infinity is a plain maximum. The same for every kernel and target.
 
-    The defaults are a middle that was chosen before anything was measured.
+    The defaults order the configurations of docs/measurements/h200-configurations.json well, and so do their neighbours;
+    docs/measurements/emulator-model.md says what becomes of a seed that had no part in the choice.
     """
 
-    pipes: float = 3.0  # of the pipes among themselves
+    pipes: float = 2.5  # of the pipes among themselves
     latency: float = 1.5  # of the pipes and the latency of a block
-    pieces: float = 3.0  # of the pipes and the chain within a piece of code
+    pieces: float = 1.5  # of the pipes and the chain within a piece of code
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ class Modelled:
     """A modelled time in microseconds and what it is made of."""
 
     us: float
-    bounds_us: Mapping[str, float]  # how long each pipe alone would take; `latency`: the chains of one warp after the other
-    limiter: str  # the largest of them
+    bounds_us: Mapping[str, float]  # how long each pipe alone would take; `latency`: blocks one after the other
+    limiter: str  # the largest of them; `latency` only where no other is half of it, for the work of the pipes is in it too
     occupancy: Occupancy
     waves: float  # grid / blocks that the whole device holds at once
 
@@ -84,7 +87,7 @@ def modelled(
     return Modelled(
         us=target.launch_us + launch.together(throughput, clocks["latency"]) / target.clocks_per_us,
         bounds_us=bounds,
-        limiter=max(bounds, key=lambda name: bounds[name]),
+        limiter=_limiter(bounds),
         occupancy=held,
         waves=blocks / (target.sms * held.blocks),
     )
@@ -126,7 +129,11 @@ class _Launch:
     def bounds(self) -> dict[str, float]:
         heaviest = max(float(self.most), self.skew)
         clocks = {name: heaviest * value for name, value in self._of_one_block().items()}
-        device = {"l2": self._l2(), "dram": self._dram(), "dispatch": self.blocks * self.target.dispatch_ns / 1000 * self.target.clocks_per_us}
+        device = {
+            "l2": self._l2(),
+            "dram": self._dram(),
+            "dispatch": self.blocks * self.target.dispatch_ns / 1000 * self.target.clocks_per_us,
+        }
         return {name: value for name, value in (clocks | device).items() if value > 0} | {"latency": self._latency()}
 
     def _of_one_block(self) -> dict[str, float]:
@@ -171,7 +178,7 @@ class _Launch:
     def _dram(self) -> float:
         if self._fits_l2 and not self.cold:
             return 0.0
-        return self.block.unique_bytes / self.target.dram_gb_s / 1000 * self.target.clocks_per_us
+        return self.block.unique_bytes / (DRAM_SHARE * self.target.dram_gb_s) / 1000 * self.target.clocks_per_us
 
     @property
     def _fits_l2(self) -> bool:
@@ -190,17 +197,27 @@ class _Launch:
         code = self.block.code
         at_best = sum(piece.times * piece.wavefronts for piece in code)
         conflicts = max(1.0, self.block.shared_wavefronts / at_best) if at_best else 1.0
+        coalesced = sum(piece.times * piece.sectors for piece in code)
+        of["sector"] = self._share() / coalesced if coalesced else 0.0
         busy = sum(piece.times / warps * self._piece(piece, warps, uneven, conflicts, of) for piece in code)
         waits = self.block.delays.get("wait", 0.0) / warps
-        return busy + (waits * max(0.0, self._far - busy / waits) if waits else 0.0)
+        unplaced = self.block.atomics / ATOMIC_LANES_PER_CLOCK + self.block.local_sectors * SECTOR_BYTES / SHARED_BYTES_PER_CLOCK
+        return unplaced + busy + (waits * max(0.0, self._far - busy / waits) if waits else 0.0)
 
     def _piece(self, piece: Piece, warps: float, uneven: float, conflicts: float, of: Mapping[str, float]) -> float:
         """All warps of a block go through a piece: its chain, or the pipe that has most to do."""
         clocks = [warps * value for value in self._pipes(piece.instructions, piece.flops, uneven).values()]
         clocks.append(warps * (piece.wavefronts * conflicts + piece.instructions.get("shuffle", 0.0)))
+        clocks.append(warps * piece.sectors * of["sector"])
         chain = sum(count * of.get(name, 0.0) for name, count in piece.delays.items())
         own = sum(piece.instructions.values())
-        return _smooth((max(clocks), chain + own), self.calibration.pieces)
+        return _smooth((_smooth(clocks, self.calibration.pipes), chain + own), self.calibration.pieces)
+
+    def _share(self) -> float:
+        """How long a block needs for its global memory, when as many SMs as there are blocks for have their shares of L2 and DRAM."""
+        sms = min(self.blocks, self.target.sms)
+        port = self._from_l2() * SECTOR_BYTES / L2_BYTES_PER_CLOCK
+        return max(port, sms * self._l2() / self.blocks, sms * self._dram() / self.blocks)
 
     @property
     def _far(self) -> float:
@@ -220,6 +237,12 @@ class _Launch:
             return self._far
         missed = min(1.0, block.block_sectors / block.load_sectors)
         return latencies.l1 + missed * (self._far - latencies.l1)
+
+
+def _limiter(bounds: Mapping[str, float]) -> str:
+    others = {name: value for name, value in bounds.items() if name != "latency"}
+    largest = max(others, key=lambda name: others[name], default="latency")
+    return largest if 2 * bounds[largest] >= bounds["latency"] else "latency"
 
 
 def _smooth(values: Iterable[float], sharpness: float) -> float:

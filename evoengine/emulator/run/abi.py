@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 from enum import IntEnum
 
-BARRIERS = 16
-REGISTERS_OFFSET = 512
+BARRIERS = 16  # PTX ISA 9.7.13.1: named barriers of a block
+REGISTERS_OFFSET = 512  # of the registers that a warp saves, behind its fields
+WARP_ALIGN = 64  # of AVX-512's vectors
 
 
 class End(IntEnum):
@@ -85,4 +86,4 @@ class Launch(ctypes.Structure):
     ]
 
 
-assert ctypes.sizeof(Warp) == REGISTERS_OFFSET
+assert ctypes.sizeof(Warp) == REGISTERS_OFFSET and REGISTERS_OFFSET % WARP_ALIGN == 0

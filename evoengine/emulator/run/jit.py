@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.run.native import Native, load_native
 
 # Of LLVM's code generator. Against 2 its code ran as fast and was made in three quarters of the time on every seed
@@ -24,6 +24,15 @@ def initialise() -> None:
     llvm.initialize_native_asmprinter()
 
 
+@cache
+def _runtime(cpu: str, features: str, folder: Path) -> Native:
+    """The C runtime, kept as long as the process: LLVM's own calls find functions of it by name, and no device takes them back."""
+    native = load_native(cpu, features, folder)
+    for name, address in native.symbols.items():
+        llvm.add_symbol(name, address)
+    return native
+
+
 class Jit:
     """Compiles lowered kernels for this machine; `without` masks CPU features, as a machine without them."""
 
@@ -36,20 +45,29 @@ class Jit:
                 found[name] = False
         self.has_avx512 = bool(found.get("avx512f") and found.get("avx512bw") and found.get("avx512vl"))
         self.features = found.flatten()
-        self.native: Native = load_native(self.cpu, self.features, cache_folder or cache_home())
-        for name, address in self.native.symbols.items():
-            llvm.add_symbol(name, address)
+        self.native = _runtime(self.cpu, self.features, cache_folder or cache_home())
 
     def compile(self, ir: str, function: str) -> Compiled:
-        """Machine code of the module `ir`, entered at `function`."""
-        module = llvm.parse_assembly(ir)
+        """Machine code of the module `ir`, entered at `function`; raises Unsupported for IR that is none."""
+        module = parsed(ir)
         machine = self._machine()
         module.triple = llvm.get_process_triple()
         module.data_layout = str(machine.target_data)
         _simplify(module, machine)
         engine = llvm.create_mcjit_compiler(module, machine)
+        self._link(module, engine)
         engine.finalize_object()
         return Compiled(engine, engine.get_function_address(function))
+
+    def _link(self, module: llvm.ModuleRef, engine: llvm.ExecutionEngine) -> None:
+        """Ties calls to this device's own runtime; LLVM ends the process where it finds a function nowhere."""
+        for item in module.functions:
+            if not item.is_declaration or item.name.startswith("llvm."):
+                continue
+            address = self.native.symbols.get(item.name)
+            if not address:
+                raise Unsupported(f"{item.name}: the C runtime has no such function")
+            engine.add_global_mapping(item, address)
 
     def _machine(self) -> llvm.TargetMachine:
         # A warp is two 512-bit vectors; without this LLVM splits them on CPUs that once ran slower so.
@@ -70,6 +88,16 @@ def _simplify(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
 
 
+def parsed(ir: str) -> llvm.ModuleRef:
+    """LLVM's module; raises Unsupported where it refuses: PTX with operands of types that do not fit lowers to such IR."""
+    try:
+        module = llvm.parse_assembly(ir)
+        module.verify()
+    except RuntimeError as error:
+        raise Unsupported(f"operands of types that do not fit: {str(error).strip().splitlines()[0]}") from error
+    return module
+
+
 class Compiled:
     """Machine code, alive as long as this."""
 
@@ -82,8 +110,3 @@ def cache_home(environ: Mapping[str, str] = os.environ) -> Path:
     """Where built parts are kept between processes."""
     base = environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "evoengine" / "emulator"
-
-
-def function(address: int, result: type | None, *arguments: type) -> ctypes._NamedFuncPointer:
-    """A C function at `address`; the interpreter's lock is not held while it runs."""
-    return ctypes.CFUNCTYPE(result, *arguments)(address)  # type: ignore[return-value]

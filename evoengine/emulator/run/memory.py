@@ -67,12 +67,15 @@ class DeviceMemory:
 
     def allocate(self, size: int, name: str = "") -> int:
         """The address of `size` new bytes, all zero; raises LaunchRefused when the device has no room."""
+        if not self._start:
+            raise LaunchRefused(f"the device is closed: {name or 'a buffer'} of {size} bytes")
         if size < 0 or self.used_bytes + size > self.limit_bytes:
             raise LaunchRefused(f"out of memory: {name or 'a buffer'} of {size} bytes, {self.limit_bytes - self.used_bytes} are free")
         span = RED_ZONE_BYTES + size + RED_ZONE_BYTES
         span = -(-span // mmap.PAGESIZE) * mmap.PAGESIZE
         start = self._take(span, name)
         if _libc.mprotect(start, span, mmap.PROT_READ | mmap.PROT_WRITE):
+            self._give_back(start, span)
             raise LaunchRefused(f"out of memory: the system gives no {span} bytes for {name or 'a buffer'}")
         address = start + RED_ZONE_BYTES  # a page: aligned to more than ALIGN_BYTES
         ctypes.memset(start, RED, RED_ZONE_BYTES)
@@ -89,10 +92,15 @@ class DeviceMemory:
         raise LaunchRefused(f"out of memory: no {span} bytes in one piece for {name or 'a buffer'}")
 
     def free(self, address: int) -> None:
-        """Gives a buffer back; its memory is the system's again."""
+        """Gives a buffer back; its memory is the system's again. Nothing where the device is closed: that gave back all."""
+        if not self._start:
+            return
         start, span = self._spans.pop(address)
         del self.buffers[address]
         _libc.madvise(start, span, _DONT_NEED)
+        self._give_back(start, span)
+
+    def _give_back(self, start: int, span: int) -> None:
         _libc.mprotect(start, span, 0)
         bisect.insort(self._free, (start, span))
         self._merge()
@@ -121,3 +129,5 @@ class DeviceMemory:
         if self._start:
             _libc.munmap(self._start, self._whole)
             self._start = 0
+            self._spans.clear()
+            self.buffers.clear()

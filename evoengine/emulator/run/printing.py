@@ -5,12 +5,21 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
+from collections.abc import Callable
 
 from evoengine.emulator.run.memory import DeviceMemory
 
 LIMIT_CHARACTERS = 64 * 1024  # what a launch may print
 LIMIT_STRING = 4096
-_CONVERSION = re.compile(r"%(?P<flags>[-+ #0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d+|\*))?(?P<size>hh|h|ll|l|z|j|t|L)?(?P<kind>[diouxXcsfFeEgGaAp%])")
+LIMIT_WIDTH = 4096  # of one conversion, and of its precision
+PRINTF = 0  # kinds of what is printed; lower/call.py has the same
+_CONVERSION = re.compile(
+    r"%(?P<flags>[-+ #0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d+|\*)?(?P<point>))?(?P<size>hh|h|ll|l|z|j|t|L)?"
+    r"(?P<kind>[diouxXcsfFeEgGaAp%])"
+)
+_INTEGERS = {"hh": "b", "h": "h", "l": "q", "ll": "q", "z": "q", "j": "q", "t": "q"}  # struct's letters; others are "i"
+
+Take = Callable[[int], bytes]  # bytes of the next argument
 
 
 class Printer:
@@ -36,19 +45,15 @@ class Printer:
             if not mask >> lane & 1:
                 continue
             place = arguments + 8 * lane
-            text, buffer, count = self._string(self._word(formats + 8 * lane)), self._word(place), -1
+            text, buffer, count = self._string(_word(formats + 8 * lane)), _word(place), -1
             if self._left > 0:
-                text, count = self._formatted(text, buffer) if kind == 0 else (f"assertion `{text}` failed\n", 0)
+                text, count = self._formatted(text, buffer) if kind == PRINTF else (f"assertion `{text}` failed\n", 0)
                 self._add(text)
             ctypes.c_int64.from_address(place).value = count
 
     def _add(self, text: str) -> None:
         self._parts.append(text[: self._left])
         self._left -= len(text)
-
-    @staticmethod
-    def _word(address: int) -> int:
-        return int(ctypes.c_uint64.from_address(address).value)
 
     def _inside(self, address: int, size: int) -> bool:
         """Whether these bytes are in a buffer: an address of a kernel is no reason to believe it."""
@@ -76,27 +81,55 @@ class Printer:
 
         return _CONVERSION.sub(lambda match: self._converted(match, take), format_), count
 
-    def _converted(self, match: re.Match[str], take) -> str:  # type: ignore[no-untyped-def]  # Callable[[int], bytes]
+    def _converted(self, match: re.Match[str], take: Take) -> str:
+        """One conversion; a precision of %a is not kept."""
         kind = match["kind"]
         if kind == "%":
             return "%"
-        width, precision = (self._number(match[name], take) for name in ("width", "precision"))
-        spec = "%" + match["flags"] + width + (f".{precision}" if match["precision"] is not None else "")
-        if kind in "fFeEgGaA":
-            return (spec + kind.replace("a", "e").replace("A", "E")) % struct.unpack("<d", take(8))
-        if kind == "s":
-            return (spec + "s") % self._string(struct.unpack("<Q", take(8))[0])
-        if kind == "p":
-            return f"0x{struct.unpack('<Q', take(8))[0]:x}"
-        long = match["size"] in ("l", "ll", "z", "j", "t")
-        signed = kind in "dic"
-        (number,) = struct.unpack("<" + ("q" if signed else "Q") if long else "<" + ("i" if signed else "I"), take(8 if long else 4))
-        if kind == "c":
-            return (spec + "c") % (number & 0xFF)
-        return (spec + kind.replace("i", "d").replace("u", "d")) % number
+        flags, width = match["flags"], _number(match["width"], take)
+        if width is not None and width < 0:  # C: a minus of * is the flag
+            flags, width = flags + "-", -width
+        precision = _number(match["precision"], take) if match["point"] is None or match["precision"] else 0
+        spec = "%" + flags + _limited(width)
+        if precision is not None and precision >= 0:
+            spec += "." + _limited(precision)
+        if kind in "fFeEgG":
+            return str((spec + kind) % struct.unpack("<d", take(8)))
+        if kind in "aA":
+            text = _hexadecimal(struct.unpack("<d", take(8))[0])
+            return str(f"%{flags}{_limited(width)}s" % (text.upper() if kind == "A" else text))
+        if kind in "sp":
+            (address,) = struct.unpack("<Q", take(8))
+            return str((spec + "s") % (self._string(address) if kind == "s" else f"0x{address:x}"))
+        return _integer(spec, kind, match["size"], take)
 
-    @staticmethod
-    def _number(text: str | None, take) -> str:  # type: ignore[no-untyped-def]  # Callable[[int], bytes]
-        if text == "*":
-            return str(struct.unpack("<i", take(4))[0])
-        return text or ""
+
+def _word(address: int) -> int:
+    return int(ctypes.c_uint64.from_address(address).value)
+
+
+def _number(text: str | None, take: Take) -> int | None:
+    """A width or precision: written, or the next argument."""
+    if text == "*":
+        return int(struct.unpack("<i", take(4))[0])
+    return int(text) if text else None
+
+
+def _limited(number: int | None) -> str:
+    return "" if number is None else str(min(number, LIMIT_WIDTH))
+
+
+def _integer(spec: str, kind: str, size: str | None, take: Take) -> str:
+    """An argument of 4 bytes, or 8 for l and its like; of hh and h the low ones count."""
+    letter = _INTEGERS.get(size or "", "i")
+    data = take(8 if letter == "q" else 4)[: struct.calcsize(letter)]
+    (number,) = struct.unpack("<" + (letter if kind in "di" else letter.upper()), data)
+    if kind == "c":
+        return str((spec + "c") % chr(number & 0xFF))
+    return str((spec + kind.replace("i", "d").replace("u", "d")) % number)
+
+
+def _hexadecimal(value: float) -> str:
+    """As C's %a: without zeros at the end of the fraction."""
+    mantissa, mark, exponent = value.hex().partition("p")
+    return (mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa) + mark + exponent

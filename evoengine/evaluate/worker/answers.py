@@ -26,28 +26,47 @@ class Answer:
 
 Key = tuple[str, str, int]  # case, distribution, seed
 Keep = Callable[[Key, Callable[[], Answer]], Answer]
+KeepInputs = Callable[[Key, Callable[[], Tensors]], Tensors]
 
 
 class Answers:
     """Computes each answer once and keeps it where no candidate can read it."""
 
-    def __init__(self, task: Task, functions: TaskFunctions, device: torch.device, keep: Keep | None = None) -> None:
-        """`keep` gives the answer of a key, made where it is not kept; left out, this process's memory keeps them."""
+    def __init__(
+        self,
+        task: Task,
+        functions: TaskFunctions,
+        device: torch.device,
+        keep: Keep | None = None,
+        keep_inputs: KeepInputs = lambda _, make: make(),
+    ) -> None:
+        """`keep` gives the answer of a key, made where it is not kept; left out, this process's memory keeps them.
+
+        `keep_inputs` does so for inputs; left out, they are made anew every time.
+        """
         self.task = task
         self.functions = functions
         self.device = device
         self._keep = keep or _in_memory()
+        self._keep_inputs = keep_inputs
+
+    def inputs(self, case: str, distribution: str, seed: int) -> Tensors:
+        """The tensors of one input set, on the device."""
+        return self._keep_inputs((case, distribution, seed), lambda: make_inputs(self.task, case, distribution, seed, self.device))
 
     def get(self, case: str, distribution: str, seed: int) -> Answer:
         """The answer for one input set; raises TaskError when the reference is not finite."""
-        return self._keep((case, distribution, seed), lambda: self._compute(case, distribution, seed))
+
+        def make() -> Answer:
+            return self._compute(case, distribution, seed, self.inputs(case, distribution, seed))
+
+        return self._keep((case, distribution, seed), make)
 
     def one_off(self, case: str, distribution: str, seed: int) -> Answer:
         """The same for an input set that will not be asked for again."""
-        return self._compute(case, distribution, seed)
+        return self._compute(case, distribution, seed, make_inputs(self.task, case, distribution, seed, self.device))
 
-    def _compute(self, case: str, distribution: str, seed: int) -> Answer:
-        tensors = make_inputs(self.task, case, distribution, seed, self.device)
+    def _compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Answer:
         reference = self.functions.reference(tensors, case)
         for name, value in reference.items():
             if not bool(torch.isfinite(value).all()):

@@ -45,6 +45,10 @@ class Arena:
         """The device address of a buffer."""
         return self.tensors[name].data_ptr()
 
+    def differs(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        """A boolean on the device: whether any bit of a buffer is not that of `value`."""
+        return (self.tensors[name].view(torch.uint8) != value.view(torch.uint8)).any()
+
     def guards_broken(self) -> torch.Tensor:
         """A boolean on the device: whether any byte between the buffers changed."""
         edges = [0]

@@ -9,7 +9,7 @@ from evoengine.evaluate.worker.arena import Layout, wipe
 from evoengine.evaluate.worker.bench import Bench, Mounted
 from evoengine.evaluate.worker.findings import Cheated
 from evoengine.evaluate.worker.gate import compare
-from evoengine.evaluate.worker.inputs import Tensors, make_inputs
+from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.plan import CasePlan
 from evoengine.records import CaseCheck, InputSetCheck
 from evoengine.seams import CompiledCase
@@ -53,7 +53,7 @@ class _Checker:
     def check(self, distribution: str, seed: int) -> InputSetCheck:
         """One launch on one input set."""
         answer = self.answers.get(self.case, distribution, seed)
-        tensors = make_inputs(self.task, self.case, distribution, seed, self.answers.device)
+        tensors = self.answers.inputs(self.case, distribution, seed)
         self.arena.fill(tensors)
         self.arena.poison(self.written)
         self.launch()
@@ -62,7 +62,7 @@ class _Checker:
         return judge(outputs, answer, self.tier, distribution, seed)
 
     def _refuse_stray_writes(self, tensors: Tensors) -> None:
-        changed = [(self.arena.tensors[name].view(torch.uint8) != value.view(torch.uint8)).any() for name, value in tensors.items()]
+        changed = [self.arena.differs(name, value) for name, value in tensors.items()]
         *inputs, guards = torch.stack([*changed, self.arena.guards_broken()]).tolist()
         for name, overwritten in zip(tensors, inputs, strict=True):
             if overwritten:
@@ -74,13 +74,13 @@ class _Checker:
 def judge(outputs: Tensors, answer: Answer, tier: str, distribution: str, seed: int) -> InputSetCheck:
     """The comparison of `outputs` with `answer` under the gate of `tier`.
 
-    The reference visits the device for the comparison only and is wiped afterwards.
+    Where outputs lie on a GPU, the reference visits it for the comparison only and is wiped afterwards.
     """
     gate = answer.gates[tier]
     device = next(iter(outputs.values())).device
-    staged = {name: value.to(device, non_blocking=True, copy=True) for name, value in answer.reference.items()}
+    staged = {name: value.to(device, non_blocking=True) for name, value in answer.reference.items()}
     errors = compare(outputs, staged, gate.atol, gate.rtol)
-    wipe(staged.values())
+    wipe(value for name, value in staged.items() if value is not answer.reference[name])
     trusted = answer.trusted.get(tier)
     return InputSetCheck(
         distribution=distribution,

@@ -66,6 +66,52 @@ def test_sectors_are_counted_once_for_a_request(machine: Machine, addresses: lis
     assert counts.global_load_bytes == 32 * nbytes
 
 
+@pytest.mark.parametrize(
+    ("addresses", "nbytes", "wavefronts"),
+    [
+        ([0] * 32, 8, 1),
+        ([0] * 32, 16, 2),
+        ([16 * (lane // 16) for lane in range(32)], 8, 1),
+        ([16 * (lane // 8) for lane in range(32)], 16, 2),
+        ([16 * (lane // 2) for lane in range(32)], 8, 2),
+        ([16 * (lane // 4) for lane in range(32)], 8, 1),
+        ([16 * (lane // 2) for lane in range(32)], 16, 2),
+        ([16 * (lane % 8) for lane in range(32)], 8, 2),
+        ([16 * (lane % 8) for lane in range(32)], 16, 4),
+        ([16 * (lane % 4) for lane in range(32)], 16, 4),
+    ],
+)
+def test_wide_loads_of_neighbours_that_want_the_same_are_joined(
+    machine: Machine, addresses: list[int], nbytes: int, wavefronts: int
+) -> None:
+    """As measured on an NVIDIA H200: docs/measurements/h200-rates.json, shared_load8 and shared_load16."""
+    machine.read(0, addresses, bytes=nbytes)
+    assert machine.counts().shared_load_wavefronts == wavefronts
+
+
+def test_sectors_that_a_block_loads_again_count_once_for_it_and_copies_do_not_count(machine: Machine) -> None:
+    x = machine.launch.buffer(1 << 20)
+    for start in (0, 0, 4096, 128):
+        machine.load(0, row(x + start))
+    machine.copy(0, row(0, 16), row(x + 65536, 16))
+    counts = machine.counts()
+    assert (counts.block_sectors, counts.launch_sectors) == (12, 12)
+    assert (counts.global_load_sectors, counts.async_sectors, counts.async_wavefronts) == (16 + 16, 16, 4)
+    machine.block(1)
+    machine.load(0, row(x))
+    machine.load(0, row(x + 8192))
+    counts = machine.counts()
+    assert (counts.block_sectors, counts.launch_sectors) == (20, 16)
+
+
+def test_many_sectors_are_all_remembered(machine: Machine) -> None:
+    x = machine.launch.buffer(1 << 23)
+    for _ in range(2):
+        for start in range(0, 1 << 23, 2048 * 32):
+            machine.load(0, row(x + start, 2048))
+    assert machine.counts().block_sectors == (1 << 23) // 2048
+
+
 def test_counts_of_two_checkers_add_up() -> None:
     one, two = AccessCounts(shared_loads=1, barriers=2), AccessCounts(shared_loads=3, global_loads=1)
     assert one + two == AccessCounts(shared_loads=4, barriers=2, global_loads=1)

@@ -12,6 +12,8 @@ _FUNCTION = re.compile(
     r"((?:(?:unsigned|signed|long|const)\s+)*[A-Za-z_]\w*[\s*&]+)(operator\s*[^\s\w(]+|\w+)\(([^()]*)\)\s*\{"
 )
 
+_GROUP = re.compile(r"\b(thread_block|thread_group|grid_group|coalesced_group)\b")  # types that are written without their namespace in it
+
 
 @dataclass(frozen=True)
 class Function:
@@ -73,14 +75,13 @@ def _kernel(index: int, function: Function) -> str:
     declared, arguments = [], []
     for place, kind in enumerate(function.parameters):
         reference = kind.endswith("&")
+        kind = _GROUP.sub(rf"{function.scope}\1", kind)
         kind = re.sub(r"^const (.*)&$", r"\1", kind).removesuffix("&").strip() if reference else kind
         declared.append(f"{kind}* p{place}" if reference else f"{kind} p{place}")
         arguments.append(f"*p{place}" if reference else f"p{place}")
     call = f"{function.scope}{function.name}({', '.join(arguments)})"
     if function.name.startswith("operator") and function.name[8:] in ("++", "--") and len(arguments) == 2:
         call = f"({arguments[0]}){function.name[8:]}"
-    result = function.result.removesuffix("&").strip()
-    if function.scope and not result.startswith("unsigned") and result in ("thread_block", "grid_group", "coalesced_group"):
-        result = function.scope + result
+    result = _GROUP.sub(rf"{function.scope}\1", function.result.removesuffix("&").strip())
     stored = f"{call};" if result == "void" else f"*({result}*)out = {call};"
     return f"__global__ void k{index}({', '.join(['void* out', *declared])}) {{ {stored} }}"

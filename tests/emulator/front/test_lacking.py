@@ -24,7 +24,7 @@ def failure(source: str) -> CompileFailed:
         ("#include <curand_kernel.h>", "<curand_kernel.h>"),
         ("__global__ void f(float* p) { curandState s; }", "curandState"),
         ("__global__ void f(float* p) { *p = tex2D<float>(0, 1, 2); }", "tex2D"),
-        ("__global__ void f(int* p) { *p = __viaddmax_s32(1, 2, 3); }", "__viaddmax_s32"),
+        ("__global__ void f(int* p) { __cluster_barrier_wait(); }", "__cluster_barrier_wait"),
         (
             "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n__global__ void f() { auto g = cg::this_cluster(); }",
             "this_cluster",

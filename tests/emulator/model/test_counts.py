@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, replace
+
 import pytest
 
-from evoengine.emulator.model.counts import Counts
+from evoengine.emulator.model.counts import Counts, Piece
 
 SAMPLE = Counts(
     blocks=2,
@@ -48,3 +51,16 @@ def test_a_negative_factor_is_refused() -> None:
 def test_l1_keeps_repeated_loads_from_l2_but_neither_stores_nor_copies() -> None:
     assert SAMPLE.l2_sectors == 16 + 8 + 4
     assert Counts(load_sectors=40).l2_sectors == 40  # nobody counted what a block repeats
+
+
+def test_code_counted_as_a_whole_is_one_piece() -> None:
+    (piece,) = SAMPLE.code
+    assert (piece.times, piece.instructions["fma"], piece.wavefronts) == (8, 12.5, 1.5)
+    assert Counts().code == ()
+
+
+def test_counts_survive_being_written_down() -> None:
+    counts = replace(SAMPLE, pieces=(Piece(3.0, {"fma": 2.0}), Piece(1.0, delays={"fixed": 1.0})))
+    assert Counts.restored(json.loads(json.dumps(asdict(counts)))) == counts
+    assert counts.scaled(2).pieces[0].times == 6
+    assert (counts + counts).pieces == counts.pieces * 2

@@ -87,10 +87,25 @@ def test_a_guarded_write_waits_for_guard_and_old_value() -> None:
 
 
 def test_an_empty_block_costs_nothing() -> None:
-    assert _mix() == BlockMix({}, {}, {})
+    assert _mix() == BlockMix({}, {}, {}, 0, 0)
 
 
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_the_address_of_an_atomic_is_read(space: str) -> None:
     found = _mix(_do("add.s32", _r("p"), _r("q"), ONE), _do(f"atom.{space}.add.u32", _r("a"), Address(_r("p")), _r("v")))
     assert found.delays == {"fixed": 1, space: 1}
+
+
+def test_loads_of_some_rounds_of_a_loop_are_waited_for_together() -> None:
+    loop = (
+        _do("ld.global.f32", _r("a"), Address(_r("p"))),
+        _do("add.f32", _r("sum"), _r("sum"), _r("a")),
+        _do("add.s64", _r("p"), _r("p"), Float(0, 64)),
+    )
+    assert mix(loop).delays == {"global": 1, "fixed": 1}
+    assert mix(loop, repeats=True).delays == {"global": 0.25, "fixed": 1}
+
+
+def test_a_loop_that_follows_pointers_waits_for_every_load() -> None:
+    loop = (_do("ld.global.u64", _r("q"), Address(_r("p"))), _do("add.s64", _r("p"), _r("q"), Float(0, 64)))
+    assert mix(loop, repeats=True).delays == mix(loop).delays

@@ -31,7 +31,8 @@ def _split(text: str) -> tuple[str, tuple[str, ...]]:
         ("setp.gt.f64", "fp64", 1),
         ("ex2.approx.ftz.f32", "mufu", 1),
         ("popc.b32", "mufu", 1),
-        ("cvt.rn.f32.s32", "mufu", 1),
+        ("cvt.rn.f32.s32", "alu", 1),
+        ("cvt.rzi.s32.f32", "mufu", 1),
         ("cvt.f32.f16", "half", 1),
         ("cvt.rn.f16.f32", "alu", 1),
         ("cvt.rn.f16x2.e4m3x2", "alu", 1),
@@ -99,3 +100,23 @@ def test_every_instruction_has_a_known_pipe_and_delay(instruction: str) -> None:
     cost = classify(*_split(instruction))
     assert {pipe for pipe, _ in cost.pipes} <= set(PIPES)
     assert cost.delay is None or cost.delay in DELAYS
+
+
+@pytest.mark.parametrize(
+    ("instruction", "wavefronts", "sectors"),
+    [
+        ("ld.shared.f32", 1, 0),
+        ("ld.shared.b16", 1, 0),
+        ("st.shared.v4.f32", 4, 0),
+        ("ldmatrix.sync.aligned.m8n8.x4.shared.b16", 4, 0),
+        ("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16", 1, 0),
+        ("cp.async.cg.shared.global", 4, 16),
+        ("ld.global.nc.v2.b32", 0, 8),
+        ("st.global.b16", 0, 2),
+        ("ld.local.b32", 0, 0),
+        ("fma.rn.f32", 0, 0),
+    ],
+)
+def test_memory_instructions_tell_what_they_move_at_best(instruction: str, wavefronts: float, sectors: float) -> None:
+    cost = classify(*_split(instruction))
+    assert (cost.wavefronts, cost.sectors) == (wavefronts, sectors)

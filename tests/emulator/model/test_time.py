@@ -66,7 +66,7 @@ def test_more_bytes_never_make_it_faster(one: float, other: float, cold: bool) -
 
 def test_data_that_fit_the_l2_cache_come_from_memory_only_when_it_is_cold() -> None:
     assert "dram" not in _model().bounds_us
-    assert _model(cold=True).bounds_us["dram"] == pytest.approx(4 * MIB / 4800e3)
+    assert _model(cold=True).bounds_us["dram"] == pytest.approx(4 * MIB / (0.92 * 4800e3))
     assert _model(cold=True).us > _model().us
     assert "dram" in _model(replace(WORK, unique_bytes=60 * MIB)).bounds_us
 
@@ -85,7 +85,7 @@ def test_fewer_resident_blocks_are_more_rounds() -> None:
     roomy, cramped = _model(blocks=132 * 8, shared=24 * 1024), _model(blocks=132 * 8, shared=220 * 1024)
     assert (roomy.occupancy.blocks, cramped.occupancy.blocks) == (4, 1)
     assert (roomy.waves, cramped.waves) == (2, 8)
-    assert cramped.bounds_us["latency"] == pytest.approx(4 * roomy.bounds_us["latency"])
+    assert cramped.bounds_us["latency"] > 3.5 * roomy.bounds_us["latency"]
     assert cramped.us > roomy.us
 
 
@@ -99,13 +99,14 @@ def test_the_limiter_is_the_largest_bound() -> None:
     found = _model(replace(WORK, shared_wavefronts=1e8))
     assert found.limiter == "shared"
     assert found.us > max(found.bounds_us.values())
+    assert _model(replace(WORK, delays={"global": 1e6})).limiter == "latency"
 
 
 def test_one_warp_is_bound_by_its_chain() -> None:
     lonely = Counts(blocks=1, warps=1, instructions={"fma": 1000.0}, delays={"fixed": 1000.0})
     found = modelled(lonely, target=find("h200"), grid=(1,), block=(32,), registers=16, shared_bytes=0)
     assert found.limiter == "latency"
-    assert found.bounds_us["latency"] == pytest.approx((4 * 1000 + 1000) / 1980)
+    assert 4 * 1000 / 1980 < found.bounds_us["latency"] < (4 * 1000 + 2 * 1000) / 1980
 
 
 def test_tensor_work_of_any_kind_is_modelled_on_every_target() -> None:

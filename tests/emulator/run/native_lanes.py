@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -43,7 +43,12 @@ class Runtime:
     """One variant's functions."""
 
     def __init__(self, variant: str) -> None:
-        self.native = native(variant)
+        self.variant = variant
+
+    @cached_property
+    def native(self) -> Native:
+        """The built runtime; not before a test asks, so that tests are collected where there is no clang."""
+        return native(self.variant)
 
     def call(self, name: str, *arguments: Any, returns: Any = None) -> Any:
         """Calls with pointers to arrays and with integers, which are passed as they are."""

@@ -109,7 +109,16 @@ static u32 barriers_waited_at(u8 *warps, const Launch *launch) {
     return found;
 }
 
+/* Fuel for the start of a block's warps, so that a grid of blocks that do nothing ends too. */
+static int is_out_of_fuel(const Launch *launch, Block *block) {
+    block->fuel -= launch->warps;
+    block->fault_site = ~0u;
+    block->fault_warp = 0;
+    return block->fuel < 0;
+}
+
 static int run_block(u8 *warps, const Launch *launch, Block *block) {
+    if (is_out_of_fuel(launch, block)) return FAULT_FUEL;
     begin_warps(warps, launch);
     for (;;) {
         u32 running, moved;

@@ -15,7 +15,7 @@ from evoengine.evaluate.worker.emulated.model import model_case
 from evoengine.evaluate.worker.emulated.program import Loaded, Program, finding_of
 from evoengine.evaluate.worker.emulated.screening import follow
 from evoengine.evaluate.worker.findings import Faulty, Finding, LaunchRefused
-from evoengine.evaluate.worker.inputs import InputSet, make_inputs, paired_sets
+from evoengine.evaluate.worker.inputs import InputSet, paired_sets
 from evoengine.evaluate.worker.judge import Trial
 from evoengine.records import CaseCheck, CheckedRun
 from evoengine.seams import BaselineTimes, CompiledCase
@@ -98,7 +98,7 @@ class EmulatedBench:
         plan, task = compiled.plan, self.task
         program = self._loaded.program(compiled)
         with EmulatedArena(layout_of(task, plan), self.emulator) as arena:
-            arena.fill(make_inputs(task, plan.case, task.distributions[0], task.seeds[0], self.answers.device))
+            arena.fill(self.answers.inputs(plan.case, *self.input_sets[0]))
             arena.poison(written_by(task, plan))
             yield program, arena
 

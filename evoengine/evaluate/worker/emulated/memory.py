@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import numpy
 import torch
 
 from evoengine.emulator.device import Emulator
@@ -37,6 +38,10 @@ class EmulatedArena(Arena):
             raise finding_of(error) from None
         self.tensors = {name: self._flat[name].view(dtype).view(shape) for name, (dtype, shape) in layout.items()}
 
+    def differs(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        """As numpy compares: without threads and in words, four times as fast."""
+        return torch.tensor(not numpy.array_equal(_words(self._flat[name]), _words(value)))
+
     def guards_broken(self) -> torch.Tensor:
         """Whether any byte around a buffer changed."""
         return torch.tensor(any(self._memory.red_zones_broken(flat.data_ptr()) for flat in self._flat.values()))
@@ -55,6 +60,12 @@ class EmulatedArena(Arena):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.free()
+
+
+def _words(value: torch.Tensor) -> numpy.ndarray[Any, Any]:
+    """All bytes of a contiguous tensor, in pieces of eight where that comes out even."""
+    array = value.view(-1).view(torch.uint8).numpy()
+    return array.view(numpy.uint64) if array.size % 8 == 0 else array
 
 
 def available_bytes() -> int:

@@ -9,7 +9,7 @@ from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, LaunchReport
 from evoengine.emulator.errors import EmulatorError
 from evoengine.emulator.model.counts import Counts
-from evoengine.emulator.model.observe import executed, with_accesses
+from evoengine.emulator.model.observe import counts_of
 from evoengine.emulator.model.time import modelled
 from evoengine.emulator.targets import Target
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
@@ -32,23 +32,17 @@ def model_case(program: Program, arena: EmulatedArena, executions: Sequence[Laun
     for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
         chosen = sample(math.prod(launch.grid), COUNTED_BLOCKS)
         sampled = program.run(launch, pointers, Checks(Check(0)), chosen)
-        launches.append(
-            _model_launch(program, launch, counts_of(launch, whole, sampled, arena), whole.lowered.layout.static_shared, target, cold)
-        )
+        counts = counts_of(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
+        launches.append(_model_launch(program, launch, counts, whole.lowered.layout.static_shared, target, cold))
         if len(launches) < len(executions):
             program.run(launch, pointers)  # the next launch reads what all blocks write
     return CaseModel(case=program.compiled.plan.case, target=target.name, launches=tuple(launches))
 
 
-def counts_of(launch: Launch, whole: LaunchReport, sampled: LaunchReport, arena: EmulatedArena) -> Counts:
-    """What a launch did: instructions of the whole grid, memory traffic of a sample of its blocks, scaled."""
-    assert sampled.accesses is not None
-    warps = -(-math.prod(launch.block) // 32) * whole.blocks
-    code = zip((node.instructions for node in whole.lowered.flow.nodes), whole.counters[:, 0].tolist(), strict=True)
+def _touched_bytes(launch: Launch, arena: EmulatedArena) -> int:
+    """The sizes of all buffers that a launch is given: what it touches at least once, as far as anybody knows."""
     touched = {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
-    unique_bytes = sum(arena.tensors[name].numel() * arena.tensors[name].element_size() for name in touched)
-    counts = executed(code, blocks=whole.blocks, warps=warps, unique_bytes=unique_bytes)
-    return with_accesses(counts, sampled.accesses, sampled.blocks_run)
+    return sum(arena.tensors[name].numel() * arena.tensors[name].element_size() for name in touched)
 
 
 def _model_launch(program: Program, launch: Launch, counts: Counts, static_shared_bytes: int, target: Target, cold: bool) -> LaunchModel:

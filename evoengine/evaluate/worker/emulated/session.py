@@ -16,8 +16,9 @@ from evoengine.emulator.device import Emulator
 from evoengine.emulator.errors import EmulatorError
 from evoengine.errors import DeviceError
 from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.emulated.arrays import KeptArrays
 from evoengine.evaluate.worker.emulated.bench import EmulatedBench
-from evoengine.evaluate.worker.emulated.kept import KeptAnswers
+from evoengine.evaluate.worker.emulated.kept import KeptAnswers, KeptInputs
 from evoengine.evaluate.worker.judge import Doing, Judge
 from evoengine.evaluate.worker.reference import TaskFunctions
 from evoengine.records import Environment
@@ -40,7 +41,8 @@ class EmulatedSession:
             raise DeviceError(f"the emulator cannot be used here: {error}") from error
         self.environment = describe(targets.find(target), threads)
         cpu = torch.device("cpu")
-        right = Answers(task, TaskFunctions(task, task_path), cpu, KeptAnswers(answers, task, task_path))
+        arrays = KeptArrays(answers)
+        right = Answers(task, TaskFunctions(task, task_path), cpu, KeptAnswers(arrays, task, task_path), KeptInputs(arrays, task))
         repeated = _Repeated(doing)
         self._judge = Judge(task, right, EmulatedBench(task, right, self._emulator, checks, repeated.again), repeated)
 

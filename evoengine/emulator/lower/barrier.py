@@ -1,0 +1,74 @@
+"""bar.sync and bar.red: what a warp tells the driver when its lanes wait, and what it hears when they may go on."""
+
+from __future__ import annotations
+
+from evoengine.emulator.analyse.shape import UNIFORM
+from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.emitter import LANES
+from evoengine.emulator.lower.value import Value
+from evoengine.emulator.ptx.program import Instruction, Integer, Operand
+from evoengine.emulator.run.abi import BARRIERS, Warp
+
+
+def arrive(cx: Context, instruction: Instruction, mask: str) -> None:
+    """Notes in the warp that lanes `mask` wait."""
+    if instruction.op == "yield":
+        _note(cx, _field(cx, Warp.yielded.offset), mask)
+        return
+    cx.instruction = instruction
+    operands = _number_and_count(instruction)
+    place = _place(cx, operands[0])
+    _note(cx, _item(cx, Warp.arrived.offset, place), mask)
+    count = cx.scalar(operands[1], 32) if len(operands) > 1 else "0"
+    if count is None:
+        raise cx.unsupported("a barrier whose count differs between lanes")
+    cx.ir.do(f"store i32 {count}, ptr {_item(cx, Warp.expected.offset, place)}")
+    if instruction.has("red"):
+        predicate = cx.read(instruction.operands[-1], 1)
+        bits = cx.ir.get(f"bitcast <{LANES} x i1> {cx.spread(predicate)} to i32")
+        voted = cx.ir.get(f"and i32 {bits}, {mask}")
+        _note(cx, _item(cx, Warp.voted.offset, place), voted)
+
+
+def pass_on(cx: Context, instruction: Instruction) -> None:
+    """What lanes do first behind a barrier: the result of bar.red into its register."""
+    if not instruction.has("red"):
+        return
+    cx.instruction = instruction
+    place = _place(cx, _number_and_count(instruction)[0])
+    votes = cx.ir.get(f"load i32, ptr {_item(cx, Warp.votes.offset, place)}")
+    voters = cx.ir.get(f"load i32, ptr {_item(cx, Warp.voters.offset, place)}")
+    if instruction.has("popc"):
+        value = Value(UNIFORM, votes, 32)
+    else:
+        text = f"icmp eq i32 {votes}, {voters}" if instruction.has("and") else f"icmp ne i32 {votes}, 0"
+        value = Value(UNIFORM, cx.ir.get(text), 1)
+    cx.write(instruction.operands[0], value)
+
+
+def _number_and_count(instruction: Instruction) -> list[Operand]:
+    """The barrier's number and perhaps its count of threads, without result and predicate of bar.red."""
+    operands = list(instruction.operands)
+    if instruction.has("red"):
+        operands = operands[1:-1]
+    return operands or [Integer(0)]
+
+
+def _place(cx: Context, number: Operand) -> str:
+    text = cx.scalar(number, 32)
+    if text is None:
+        raise cx.unsupported("a barrier whose number differs between lanes")
+    return cx.ir.get(f"and i32 {text}, {BARRIERS - 1}")
+
+
+def _note(cx: Context, at: str, mask: str) -> None:
+    before = cx.ir.get(f"load i32, ptr {at}")
+    cx.ir.do(f"store i32 {cx.ir.get(f'or i32 {before}, {mask}')}, ptr {at}")
+
+
+def _field(cx: Context, offset: int) -> str:
+    return cx.ir.get(f"getelementptr i8, ptr %warp, i64 {offset}")
+
+
+def _item(cx: Context, offset: int, place: str) -> str:
+    return cx.ir.get(f"getelementptr i32, ptr {_field(cx, offset)}, i32 {place}")

@@ -1,0 +1,106 @@
+"""What all parts of the function under construction share: the flow, which lanes live, how a warp leaves."""
+
+from __future__ import annotations
+
+from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.uniform import Shapes
+from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.emitter import LANES
+from evoengine.emulator.lower.layout import Layout
+from evoengine.emulator.ptx.program import Function, Instruction
+from evoengine.emulator.run.abi import Block, End
+
+
+class Body:
+    """The body of one kernel's function."""
+
+    def __init__(
+        self,
+        function: Function,
+        flow: Flow,
+        shapes: Shapes,
+        layout: Layout,
+        block: tuple[int, int, int],
+        *,
+        checked: bool,
+        vector_memory: bool,
+    ) -> None:
+        self.flow, self.shapes = flow, shapes
+        self.cx = Context(layout, shapes, function.registers, block, vector_memory=vector_memory, checked=checked, end=self.end_within)
+        self.ir = self.cx.ir
+        self.has_ends = bool(block[0] * block[1] * block[2] % LANES) or self._lanes_end_early()
+
+    def _lanes_end_early(self) -> bool:
+        """Whether some lanes of a warp may end before others."""
+        return any(
+            item.op in ("ret", "exit") and (item.guard or number in self.shapes.region_of)
+            for number, node in enumerate(self.flow.nodes)
+            for item in node.instructions
+        )
+
+    def falls(self, number: int) -> int:
+        """The block behind block `number`, or the flow's exit."""
+        falls = self.flow.nodes[number].falls
+        return self.flow.exit if falls is None else falls
+
+    # ------------------------------------------------------------ which lanes run
+
+    def live(self) -> str:
+        """An i32 of the lanes that have not ended."""
+        return self.ir.get("load i32, ptr %live.slot")
+
+    def run_all(self) -> None:
+        """From here on all lanes run but those that have ended, or never were; a kernel that has none of them needs no mask."""
+        self.cx.in_region = False
+        if self.has_ends:
+            self._set_mask(self.live())
+        else:
+            self.cx.mask, self.cx.mask_bits = None, "-1"
+
+    def run_some(self, mask: str) -> None:
+        """From here on the lanes of the i32 `mask` run."""
+        self.cx.in_region = True
+        self._set_mask(mask)
+
+    def narrow(self, mask: str) -> None:
+        """From here on only the lanes of `mask` of those that ran."""
+        self._set_mask(mask)
+
+    def _set_mask(self, mask: str) -> None:
+        self.cx.mask_bits = mask
+        self.cx.mask = self.ir.get(f"bitcast i32 {mask} to <{LANES} x i1>")
+
+    def kill(self, mask: str) -> None:
+        """The lanes of `mask` have ended."""
+        live = self.live()
+        rest = self.ir.get(f"xor i32 {mask}, -1")
+        self.ir.do(f"store i32 {self.ir.get(f'and i32 {live}, {rest}')}, ptr %live.slot")
+
+    # ------------------------------------------------------------ leaving
+
+    def leave(self, end: End) -> None:
+        """Returns to the driver."""
+        self.ir.do(f"store i32 {self.live()}, ptr %live_in.at")
+        self.ir.do(f"ret i32 {int(end)}")
+
+    def leave_if_none(self, mask: str) -> None:
+        """Returns to the driver as done where no lane is in `mask`."""
+        ir = self.ir
+        none, over, on = ir.get(f"icmp eq i32 {mask}, 0"), ir.label(), ir.label()
+        ir.do(f"br i1 {none}, label %{over}, label %{on}")
+        ir.place(over)
+        self.leave(End.done)
+        ir.place(on)
+
+    def end_within(self, end: End) -> None:
+        """Ends the warp from within an instruction; what follows is never reached."""
+        self.note_fault(self.cx.instruction)
+        self.leave(end)
+        self.ir.place(self.ir.label())
+
+    def note_fault(self, instruction: Instruction | None) -> None:
+        """Tells the driver where this was."""
+        site = self.cx.site(instruction)
+        for offset, value in ((Block.fault_site.offset, site), (Block.fault_lanes.offset, self.cx.mask_bits)):
+            at = self.ir.get(f"getelementptr i8, ptr %block, i64 {offset}")
+            self.ir.do(f"store i32 {value}, ptr {at}")

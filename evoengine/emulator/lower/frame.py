@@ -1,0 +1,70 @@
+"""The entry of the function: slots of registers, what the driver gives, threadIdx."""
+
+from __future__ import annotations
+
+from evoengine.emulator.analyse.shape import VARYING, thread_shape
+from evoengine.emulator.lower.body import Body
+from evoengine.emulator.lower.emitter import LANES, integer
+from evoengine.emulator.lower.scratch import SCRATCH_BYTES
+from evoengine.emulator.lower.value import IOTA
+from evoengine.emulator.run.abi import Block, Warp
+
+
+def declare_registers(body: Body) -> None:
+    """A slot for every register, zero: what PTX leaves undefined must not depend on what ran before."""
+    ir, cx = body.ir, body.cx
+    for name in cx.registers:
+        type_ = cx.slot_type(name)
+        ir.do(f"{cx.slot(name)} = alloca {type_}")
+        ir.do(f"store {type_} {'zeroinitializer' if type_[0] == '<' else 'false' if type_ == 'i1' else '0'}, ptr {cx.slot(name)}")
+
+
+def load_fields(body: Body) -> None:
+    """The fields of the warp and its block as LLVM names, %warp_index, %ctaidx, %shared..., and the lanes that live."""
+    ir = body.ir
+    ir.do(f"%scratch = alloca [{SCRATCH_BYTES} x i8], align 64")
+    ir.do("%live.slot = alloca i32")
+    _field(body, "live_in", "i32", "warp", Warp.live.offset)
+    ir.do("store i32 %live_in, ptr %live.slot")
+    _field(body, "warp_index", "i32", "warp", Warp.index.offset)
+    for place, axis in enumerate("xyz"):
+        _field(body, f"ctaid{axis}", "i32", "block", Block.index.offset + 4 * place)
+        _field(body, f"nctaid{axis}", "i32", "block", Block.grid.offset + 4 * place)
+    for name in ("shared", "local", "globals"):
+        _field(body, name, "i64", "block", getattr(Block, name).offset)
+    for name in ("params", "counters", "checker"):
+        _field(body, name, "ptr", "block", getattr(Block, name).offset)
+    _field(body, "dynamic_shared", "i32", "block", Block.dynamic_shared_bytes.offset)
+    ir.do(f"%fuel = getelementptr i8, ptr %block, i64 {Block.fuel.offset}")
+    ir.do("%first_thread = shl i32 %warp_index, 5")
+    ir.do("%first_thread64 = zext i32 %first_thread to i64")
+    ir.do(f"%frames = mul i64 %first_thread64, {body.cx.layout.frame_bytes}")
+    ir.do("%local_base = add i64 %local, %frames")
+
+
+def load_resume(body: Body) -> None:
+    """%resume: where the warp goes on."""
+    _field(body, "resume", "i32", "warp", Warp.resume.offset)
+
+
+def _field(body: Body, name: str, type_: str, of: str, offset: int) -> None:
+    body.ir.do(f"%{name}.at = getelementptr i8, ptr %{of}, i64 {offset}")
+    body.ir.do(f"%{name} = load {type_}, ptr %{name}.at")
+
+
+def number_threads(body: Body) -> None:
+    """%tidx, %tidy, %tidz from the number of the warp: scalars where analysis says so, else vectors."""
+    ir, (x, y, _) = body.ir, body.cx.block
+    number = ir.splat("%first_thread", "i32")
+    ir.do(f"%thread_number = add <{LANES} x i32> {number}, {IOTA}")
+    for axis, how, by in (("x", "urem", x), ("y", "udiv", x), ("z", "udiv", x * y)):
+        is_vector = thread_shape(f"%tid.{axis}", body.cx.block) is VARYING
+        kind, of = integer(32, is_vector), "%thread_number" if is_vector else "%first_thread"
+        text = f"{how} {kind} {of}, {_same(by, is_vector)}"
+        if axis == "y":
+            text = f"urem {kind} {ir.get(text)}, {_same(y, is_vector)}"
+        ir.do(f"%tid{axis} = {text}")
+
+
+def _same(number: int, is_vector: bool) -> str:
+    return f"splat (i32 {number})" if is_vector else str(number)
