@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.model import Config, Launch, cross_validated, judged, spearman, with_counts, worst_pairs
+from benchmarks.measured import Measured, MeasuredLaunch, read, write
+from benchmarks.model import Config, cross_validated, judged, spearman, with_counts, worst_pairs
 from benchmarks.scatter import Point, scatter
 from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.model.counts import Counts
@@ -20,7 +21,7 @@ H200 = find("h200")
 
 def _config(seed: str, work: float, measured_us: float) -> Config:
     counts = Counts(blocks=64, warps=256, instructions={"fma": work, "alu": work / 3}, delays={"fixed": work})
-    return Config(seed, "mission", {"N": int(work)}, measured_us, (Launch(counts, (64,), (128,), 32, 0),))
+    return Config(Measured(seed, "task", "mission", {"N": int(work)}, measured_us, (MeasuredLaunch((64,), (128,), 32, 0),)), (counts,))
 
 
 CONFIGS = [_config(seed, work, work / 1e5) for seed in ("a", "b", "c") for work in (1e6, 2e6, 5e6)]
@@ -45,7 +46,7 @@ def test_configurations_in_the_right_order_agree_whole_and_cross_validated() -> 
 
 def test_a_seed_does_not_choose_its_own_constants() -> None:
     before = cross_validated(CONFIGS, H200)
-    renamed = [_config("a", work, 1 / work) if item.seed == "a" else item for item in CONFIGS for work in [item.tunables["N"]]]
+    renamed = [_config("a", work, 1 / work) if item.seed == "a" else item for item in CONFIGS for work in [item.measured.tunables["N"]]]
     after = cross_validated(renamed, H200)
     assert [time for time, item in zip(after, CONFIGS, strict=True) if item.seed == "a"] == [
         time for time, item in zip(before, CONFIGS, strict=True) if item.seed == "a"
@@ -69,9 +70,9 @@ def test_counts_that_were_kept_are_not_counted_again_and_failures_are_left_out(t
             raise Unsupported("tex.2d")
         return [counts]
 
-    launch = {"grid": [2, 1], "block": [64], "registers": 40, "static_shared_bytes": 100, "dynamic_shared_bytes": 28}
-    measured = [{"seed": "s", "task": "t", "case": "mission", "tunables": {"N": n}, "us": 5.0, "launches": [launch]} for n in (1, 2)]
-    expected = [Config("s", "mission", {"N": 1}, 5.0, (Launch(counts, (2, 1), (64,), 40, 128),))]
+    launch = MeasuredLaunch((2, 1), (64,), 40, 128)
+    measured = [Measured("s", "t", "mission", {"N": n}, 5.0, (launch,)) for n in (1, 2)]
+    expected = [Config(measured[0], (counts,))]
     assert with_counts(measured, count, file) == expected
     assert with_counts(measured, count, file) == expected
     assert asked == [("s", "t", "mission", 1), ("s", "t", "mission", 2), ("s", "t", "mission", 2)]
@@ -88,3 +89,20 @@ def test_the_plot_is_well_formed_and_has_a_mark_for_every_point() -> None:
 def test_a_plot_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one point"):
         scatter([], title="t", x="x", y="y")
+
+
+def test_measured_times_are_read_as_they_were_written(tmp_path: Path) -> None:
+    launches = (MeasuredLaunch((8, 16), (256,), 125, 69632), MeasuredLaunch((1,), (32,), 16, 0))
+    measured = [
+        Measured(seed, "task", case, {"M": m, "N": 2}, us, launches)
+        for seed, m, case, us in (("a", 16, "mission", 6.378), ("a", 16, "long", 120.25), ("a", 32, "mission", 7.0), ("b", 16, "long", 8.5))
+    ]
+    write(tmp_path / "file.json", {"device": "GPU", "date": "2026-11-21"}, measured)
+    assert read(tmp_path / "file.json") == measured
+
+
+def test_the_measured_times_of_the_repository_can_be_read() -> None:
+    measured = read(Path(__file__).parents[2] / "docs" / "measurements" / "h200-configurations.json")
+    assert len(measured) >= 400
+    assert {item.case for item in measured} >= {"mission", "mission_causal", "long"}
+    assert all(item.median_us > 0 and item.launches for item in measured)

@@ -259,7 +259,8 @@ def distances(case: Case, one: np.ndarray, other: np.ndarray) -> np.ndarray:
     form = f"uint{32 if single == 'tf32' else FORMATS[single].bits}"
     first, second = (np.ascontiguousarray(item).view(form) for item in (one, other))
     native = dtype if dtype in ("float16", "float32", "float64") else form
-    gaps = distance(first.view(native), second.view(native), dtype)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        gaps = distance(first.view(native), second.view(native), dtype)
     return gaps.reshape(len(one), -1).max(axis=1) >> np.uint64(13 if single == "tf32" else 0)
 
 

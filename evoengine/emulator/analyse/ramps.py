@@ -112,13 +112,14 @@ def _shift_right(_: Instruction, sources: Sources) -> Shape:
 
 
 def _and(_: Instruction, sources: Sources) -> Shape:
-    """threadIdx.x & 31 is the lane; with a mask that lacks these bits it is the same for the warp."""
-    mask = sources.value(1)
-    if not _counts_lanes(sources.shape(0)) or mask is None:
+    """clang writes both x / 32 * c and x % 32 * c as a mask on a product: it has the bits in which lanes differ, or lacks them."""
+    ramp, mask = sources.shape(0), sources.value(1)
+    if not (isinstance(ramp, Ramp) and ramp.even and ramp.stride > 0 and ramp.stride & (ramp.stride - 1) == 0) or mask is None:
         return VARYING
-    if mask == WARP - 1:
-        return Ramp(1, even=True)
-    return UNIFORM if mask & (WARP - 1) == 0 else VARYING
+    lanes = (WARP - 1) * ramp.stride
+    if mask & lanes == lanes:
+        return Ramp(ramp.stride, even=True)
+    return UNIFORM if mask & lanes == 0 else VARYING
 
 
 def _or(_: Instruction, sources: Sources) -> Shape:

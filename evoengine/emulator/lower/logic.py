@@ -39,7 +39,7 @@ def _mask_ramp(cx: Context, instruction: Instruction, values: list[Value], bits:
     target = instruction.operands[0]
     assert isinstance(target, Register)
     shape = cx.shape(target.name)
-    text = "0" if isinstance(shape, Ramp) else cx.ir.get(f"and i{bits} {values[0].text}, {values[1].text}")
+    text = cx.ir.get(f"and i{bits} {values[0].text}, {values[1].text}")
     cx.write(target, Value(shape, text, bits))
 
 

@@ -16,9 +16,9 @@ from evoengine.plan import Launch
 from evoengine.records import CheckedRun
 from evoengine.task import Task
 
-# Warp instructions that are followed in one launch, seconds of one core. A number of instructions and not of seconds: the
-# same candidate is sampled the same way on every machine.
-BUDGET = 20_000_000
+# Warp instructions that are followed in one launch: half a second of one core. A number of instructions and not of seconds:
+# the same candidate is sampled the same way on every machine.
+BUDGET = 6_000_000
 PROBES = 4  # blocks that tell what one costs
 MOST_FINDINGS = 20  # lines; the first says the most
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -15,7 +15,7 @@ from evoengine.emulator import targets
 from evoengine.emulator.device import Emulator
 from evoengine.emulator.errors import EmulatorError
 from evoengine.errors import DeviceError
-from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.answers import Answer, Answers, Keep, Key
 from evoengine.evaluate.worker.emulated.arrays import KeptArrays
 from evoengine.evaluate.worker.emulated.bench import EmulatedBench
 from evoengine.evaluate.worker.emulated.kept import KeptAnswers, KeptInputs
@@ -33,7 +33,7 @@ class EmulatedSession:
 
     def __init__(self, task: Task, task_path: Path, target: str, threads: int, checks: Sequence[str], answers: Path, doing: Doing) -> None:
         doing("starting the emulator", False)
-        torch.set_num_threads(threads)
+        torch.set_num_threads(1)  # beside references all that torch does is over before other threads have begun
         _keep_freed_memory()
         try:
             self._emulator = Emulator(target=target, threads=threads)
@@ -42,7 +42,9 @@ class EmulatedSession:
         self.environment = describe(targets.find(target), threads)
         cpu = torch.device("cpu")
         arrays = KeptArrays(answers)
-        right = Answers(task, TaskFunctions(task, task_path), cpu, KeptAnswers(arrays, task, task_path), KeptInputs(arrays, task))
+        right = Answers(
+            task, TaskFunctions(task, task_path), cpu, _in_threads(threads, KeptAnswers(arrays, task, task_path)), KeptInputs(arrays, task)
+        )
         repeated = _Repeated(doing)
         self._judge = Judge(task, right, EmulatedBench(task, right, self._emulator, checks, repeated.again), repeated)
 
@@ -50,6 +52,22 @@ class EmulatedSession:
         """The report on `job`, and whether this process may go on."""
         report = self._judge.run(job)
         return report, self._judge.healthy
+
+
+def _in_threads(count: int, keep: Keep) -> Keep:
+    """`keep`, with answers computed on `count` cores."""
+
+    def kept(key: Key, make: Callable[[], Answer]) -> Answer:
+        def made() -> Answer:
+            torch.set_num_threads(count)
+            try:
+                return make()
+            finally:
+                torch.set_num_threads(1)
+
+        return keep(key, made)
+
+    return kept
 
 
 def _keep_freed_memory() -> None:
