@@ -96,7 +96,11 @@ def main() -> None:
         sys.exit(f"{options.file} has no case {', '.join(sorted(unknown))}; it has {', '.join(known)}")
     target = find(options.target)
     configs = with_counts([item for item in measured if item.case in cases], Bench(options.target).counts, options.counts)
-    rows = [row for case in cases for row in judged([item for item in configs if item.case == case], case, target)]
+    held_out = cross_validated(configs, target)
+    rows: list[Row] = []
+    for case in cases:
+        own = [position for position, item in enumerate(configs) if item.case == case]
+        rows += judged([configs[position] for position in own], case, target, [held_out[position] for position in own])
     publish(machine(target=target.title, times="modelled, against measured ones"), rows, options.json)
     for case in cases:
         print(f"\nworst pairs of {case}: measured | modelled us")
@@ -108,16 +112,20 @@ def main() -> None:
         options.svg.write_text(scatter(points, title=title, x="measured, us", y="modelled, us"), encoding="utf-8")
 
 
-def judged(configs: Sequence[Config], case: str, target: Target) -> list[Row]:
-    """One row for all configurations of a case, with constants as they are and as cross-validated, and one for each seed."""
+def judged(configs: Sequence[Config], case: str, target: Target, held_out: Sequence[float]) -> list[Row]:
+    """One row for all configurations of a case, with constants as they are and as cross-validated, and one for each seed.
+
+    `held_out`: the times that `cross_validated` gave for them.
+    """
     seeds = sorted({item.seed for item in configs})
     rows: list[Row] = [{"case": case, "seed": "all", **_agreement(configs, [item.modelled_us(target) for item in configs])}]
     if len(seeds) > 1:
-        held_out = cross_validated(configs, target)
         rows.append({"case": case, "seed": "all, each seed's constants from the others", **_agreement(configs, held_out)})
     for seed in seeds:
         own = [item for item in configs if item.seed == seed]
-        rows.append({"case": case, "seed": seed, **_agreement(own, [item.modelled_us(target) for item in own])})
+        found = _agreement(own, [item.modelled_us(target) for item in own])
+        kept = [time for time, item in zip(held_out, configs, strict=True) if item.seed == seed]
+        rows.append({"case": case, "seed": seed, **found, "spearman, constants from the others": _agreement(own, kept)["spearman"]})
     return rows
 
 
@@ -142,11 +150,11 @@ def cross_validated(configs: Sequence[Config], target: Target) -> list[float]:
 
 
 def _best(configs: Sequence[Config], times: Mapping[Calibration, Sequence[float]], left_out: str) -> Calibration:
-    """The constants with the highest mean over the other seeds: a seed's configurations are what a tuner orders."""
-    of_seed: dict[str, list[int]] = {}
+    """The constants with the highest mean over the other seeds' cases: the configurations of one are what a tuner orders."""
+    of_seed: dict[tuple[str, str], list[int]] = {}
     for position, item in enumerate(configs):
         if item.seed != left_out:
-            of_seed.setdefault(item.seed, []).append(position)
+            of_seed.setdefault((item.seed, item.case), []).append(position)
 
     def order(calibration: Calibration) -> float:
         found = times[calibration]

@@ -39,7 +39,7 @@ def scatter(points: Sequence[Point], *, title: str, x: str, y: str) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{SIZE + LEGEND}" height="{SIZE}" font-family="sans-serif" font-size="12">',
         f'<rect width="{SIZE + LEGEND}" height="{SIZE}" fill="white"/>',
-        f'<text x="{SIZE / 2}" y="24" text-anchor="middle" font-size="13">{escape(title)}</text>',
+        f'<text x="{MARGIN}" y="36" font-size="13">{escape(title)}</text>',
         f'<rect x="{near}" y="{near}" width="{far - near}" height="{far - near}" fill="none" stroke="#999"/>',
         f'<line x1="{near}" y1="{far}" x2="{far}" y2="{near}" stroke="#bbb" stroke-dasharray="4"/>',
         f'<text x="{SIZE / 2}" y="{SIZE - 14}" text-anchor="middle">{escape(x)}</text>',

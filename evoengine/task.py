@@ -138,6 +138,9 @@ class Limits(Frozen):
     # slowest packaged kernel on two cores. Endless kernels are ended by the number of their instructions before that.
     emulator_launch_s: Positive = 300.0
     emulator_evaluate_s: Positive = 1800.0
+    # Rounds of loops that the warps of a launch may go on the emulator, for each element of the case's inputs and outputs:
+    # 50 times what the packaged scalar attention needs at most. So an endless loop ends after seconds, with its line named.
+    emulator_rounds: Positive = 150.0
     timing_ms: Positive = 60.0  # measuring time per case, each of hot and cold
     scratch: Bytes = 2 * 1024**3
 

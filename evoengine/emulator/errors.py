@@ -1,14 +1,14 @@
 """What can go wrong in the emulator.
 
-    EmulatorError
-    ├── CompilerMissing     no clang on this machine that can compile CUDA
-    ├── CompileFailed       clang refused the source: the log names its lines
-    ├── PtxError            text that is not PTX as we know it
-    ├── Unsupported         an instruction or feature that the emulator lacks; nothing is known against the kernel
-    ├── LaunchRefused       the launch asks for what the device has not, or does not fit the kernel
-    └── KernelFault         the kernel ended itself or was ended
-        ├── Trapped         trap, a failed assert, a stray access
-        └── OutOfFuel       it ran further than it was allowed to
+EmulatorError
+├── CompilerMissing     no clang on this machine that can compile CUDA
+├── CompileFailed       clang refused the source: the log names its lines
+├── PtxError            text that is not PTX as we know it
+├── Unsupported         an instruction or feature that the emulator lacks; nothing is known against the kernel
+├── LaunchRefused       the launch asks for what the device has not, or does not fit the kernel
+└── KernelFault         the kernel ended itself or was ended
+    ├── Trapped         trap, a failed assert, a stray access
+    └── OutOfFuel       it ran further than it was allowed to
 """
 
 from __future__ import annotations

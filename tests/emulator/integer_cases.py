@@ -39,7 +39,7 @@ def _arithmetic() -> Iterator[Case]:
         yield _binary("min", type_, min)
         yield _binary("max", type_, max)
         yield _binary("div", type_, quotient)
-        yield _binary("rem", type_, lambda a, b: a - quotient(a, b) * b if b else a)
+        yield _binary("rem", type_, lambda a, b: a - quotient(a, b) * b if b else -1)
         yield Case(f"sad.{type_}", (type_,) * 3, type_, lambda a, b, c: c + abs(a - b))
         if bits < 64:
             wide = f"{type_[0]}{2 * bits}"
@@ -122,7 +122,9 @@ def _bits() -> Iterator[Case]:
     for table in (0x00, 0x1E, 0x80, 0x96, 0xAC, 0xE8, 0xFE, 0xFF):
         yield Case(f"lop3.b32 {table:#04x}", ("b32",) * 3, "b32", lambda a, b, c, table=table: _lookup(a, b, c, table),
                    text=f"lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {table};")  # fmt: skip
-    yield Case("fns.b32", ("b32", "u32", "s32"), "u32", _nth, text="and.b32 %r8, {b}, 31; fns.b32 {d}, {a}, %r8, {c};")
+    # Halved: of the most negative offset, whose size is no number of 32 bits, PTX ISA says nothing.
+    yield Case("fns.b32", ("b32", "u32", "s32"), "u32", lambda a, b, c: _nth(a, b, c >> 1),
+               text="and.b32 %r8, {b}, 31; shr.s32 %r9, {c}, 1; fns.b32 {d}, {a}, %r8, %r9;")  # fmt: skip
 
 
 def _highest(a: int) -> int:

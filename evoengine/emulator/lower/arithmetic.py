@@ -178,7 +178,7 @@ def fused(cx: Context, instruction: Instruction) -> None:
 
 
 def divide(cx: Context, instruction: Instruction) -> None:
-    """div, rem. Integer division by zero gives all ones, and the dividend as remainder, as GPUs do."""
+    """div, rem. By zero both give all ones, as an H200 does."""
     if is_float(instruction.type):
         float_operation(cx, instruction, "fdiv", 2)
         return
@@ -201,8 +201,7 @@ def divide(cx: Context, instruction: Instruction) -> None:
             by_minus_one = ir.get(f"sub {kind} {zero}, {a}") if instruction.op == "div" else zero
             is_minus_one = ir.get(f"icmp eq {kind} {b}, {ones}")
             result = ir.get(f"select {flag} {is_minus_one}, {kind} {by_minus_one}, {kind} {result}")
-        by_zero = ones if instruction.op == "div" else a
-        return ir.get(f"select {flag} {is_zero}, {kind} {by_zero}, {kind} {result}")
+        return ir.get(f"select {flag} {is_zero}, {kind} {ones}, {kind} {result}")
 
     cx.apply(instruction.operands[1:3], bits, bits, build)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evoengine.emulator.analyse.shape import UNIFORM
+from evoengine.emulator.errors import PtxError
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.value import Value
@@ -50,6 +51,8 @@ def _number_and_count(instruction: Instruction) -> list[Operand]:
     """The barrier's number and perhaps its count of threads, without result and predicate of bar.red."""
     operands = list(instruction.operands)
     if instruction.has("red"):
+        if len(operands) < 3:
+            raise PtxError(f"`{instruction.text}` lacks a result, a number or a predicate")
         operands = operands[1:-1]
     return operands or [Integer(0)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from evoengine.emulator.errors import PtxError
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import integer
 from evoengine.emulator.ptx.program import TYPE_BITS, Block, Function, Instruction, Pair, Register
@@ -31,6 +32,8 @@ def _has_carry(instruction: Instruction) -> bool:
 
 
 def _explicit(instruction: Instruction) -> Instruction:
+    if not instruction.operands:
+        raise PtxError(f"`{instruction.text}` has no operands")
     target, *sources = instruction.operands
     if instruction.op in _CONSUMERS:
         sources.append(CARRY)

@@ -105,7 +105,7 @@ def _flushes(instruction: Instruction) -> bool:
 
 
 def float_operation(cx: Context, instruction: Instruction, operation: str, count: int) -> None:
-    """An instruction of LLVM (or, with "@", an intrinsic) over `count` operands of f32 or f64, or our C runtime where it rounds otherwise."""
+    """An instruction of LLVM (or, with "@", an intrinsic) over `count` operands of f32 or f64; the C runtime for other roundings."""
     sources, bits = instruction.operands[1 : 1 + count], TYPE_BITS[instruction.type]
     mode = next((item for item in DIRECTED if instruction.has(item)), None)
     if mode:

@@ -26,6 +26,8 @@ from evoengine.emulator.ptx.program import Function, Guard
 from evoengine.emulator.run.abi import End
 
 FUNCTION = "warp"
+# Touches every page of its frame in order, so that one that is larger than what is left of the stack ends in the guard page.
+PROBED = '"probe-stack"="inline-asm"'
 RARELY = '!0 = !{!"branch_weights", i32 1, i32 100000}'  # !prof !0 on a branch: its first way
 
 
@@ -68,7 +70,7 @@ class _Kernel:
             self._lower_dispatcher(index)
         rest, self.ir.lines = self.ir.lines, []
         self._lower_entry()
-        text = "\n".join([f"define i32 @{FUNCTION}(ptr noalias %warp, ptr noalias %block) {{", *self.ir.lines, *rest, "}"])
+        text = "\n".join([f"define i32 @{FUNCTION}(ptr noalias %warp, ptr noalias %block) {PROBED} {{", *self.ir.lines, *rest, "}"])
         declarations = "\n".join(self.ir.declarations.values())
         return Lowered(f"{declarations}\n{text}\n{RARELY}\n", self.flow, self.suspensions.warp_bytes, self.cx.layout, self.cx.sites)
 

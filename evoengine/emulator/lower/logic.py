@@ -37,7 +37,8 @@ def bitwise(cx: Context, instruction: Instruction) -> None:
 def _mask_ramp(cx: Context, instruction: Instruction, values: list[Value], bits: int) -> None:
     """threadIdx.x & 31 is the lane; & ~31 is the same for the warp."""
     target = instruction.operands[0]
-    assert isinstance(target, Register)
+    if not isinstance(target, Register):
+        raise cx.unsupported(f"a result into {target}")
     shape = cx.shape(target.name)
     text = cx.ir.get(f"and i{bits} {values[0].text}, {values[1].text}")
     cx.write(target, Value(shape, text, bits))

@@ -41,9 +41,9 @@ class Calibration:
     docs/measurements/emulator-model.md says what becomes of a seed that had no part in the choice.
     """
 
-    pipes: float = 2.5  # of the pipes among themselves
+    pipes: float = 3.0  # of the pipes among themselves
     latency: float = 1.5  # of the pipes and the latency of a block
-    pieces: float = 1.5  # of the pipes and the chain within a piece of code
+    pieces: float = 3.0  # of the pipes and the chain within a piece of code
 
 
 @dataclass(frozen=True)

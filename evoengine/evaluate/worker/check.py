@@ -16,12 +16,12 @@ from evoengine.seams import CompiledCase
 from evoengine.task import Input, Output, Task, shape_of
 
 
-def layout_of(task: Task, plan: CasePlan) -> Layout:
-    """Every buffer of a plan: inputs, outputs, scratch."""
+def layout_of(task: Task, plan: CasePlan, scratch: bool = True) -> Layout:
+    """Every buffer of a plan: inputs, outputs, and scratch where it is asked for."""
     scope = task.scope(plan.case)
     tensors: dict[str, Input | Output] = {**task.inputs, **task.outputs}
     layout = {name: (getattr(torch, spec.dtype), shape_of(spec.shape, scope)) for name, spec in tensors.items() if spec.shape is not None}
-    return layout | {name: (getattr(torch, spec.dtype), spec.shape) for name, spec in plan.scratch.items()}
+    return layout | {name: (getattr(torch, spec.dtype), spec.shape) for name, spec in plan.scratch.items() if scratch}
 
 
 def written_by(task: Task, plan: CasePlan) -> list[str]:

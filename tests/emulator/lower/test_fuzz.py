@@ -22,13 +22,54 @@ from tests.emulator.lower.small_kernels import kernel
 
 TEXTS = Path(__file__).resolve().parent.parent / "ptx" / "texts"
 REAL = {path.stem: path.read_text(encoding="utf-8") for path in sorted(TEXTS.glob("*.ptx"))}
-OPERANDS = ("%r1", "%r2", "%q1", "%q2", "%f1", "%d1", "%p1", "!%p1", "%h1", "7", "-1", "0f3F800000", "0d3FF0000000000000", "%tid.x", "%laneid",
-            "[%q1]", "[%q1+4]", "[%r1]", "{%r1, %r2}", "{%r1, %r2, %r3, %r4}", "{%f1, %f2}", "%r1|%p1", "_", "tile", "[tile]", "p0", "[p0]")  # fmt: skip
-MODIFIERS = sorted(TYPE_BITS) + [
-    "v2", "v4", "global", "shared", "local", "param", "const", "sync", "aligned", "rn", "rz", "sat", "ftz", "wide", "lo", "hi", "eq", "lt", "ltu",
-    "add", "and", "exch", "cas", "idx", "up", "bfly", "ballot", "all", "any", "warp", "red", "popc", "volatile", "acquire", "release", "gpu",
-    "m16n8k16", "m16n16k16", "row", "col", "load", "store", "a", "b", "c", "d", "m8n8", "x4", "trans", "async", "ca", "cg", "wait_group", "approx",
-]  # fmt: skip
+OPERANDS = (
+    *("%r1", "%r2", "%q1", "%q2", "%f1", "%d1", "%p1", "!%p1", "%h1", "7", "-1", "0f3F800000", "0d3FF0000000000000", "%tid.x", "%laneid"),
+    *("[%q1]", "[%q1+4]", "[%r1]", "{%r1, %r2}", "{%r1, %r2, %r3, %r4}", "{%f1, %f2}", "%r1|%p1", "_", "tile", "[tile]", "p0", "[p0]"),
+)
+MODIFIERS = (
+    *sorted(TYPE_BITS),
+    *(
+        "v2",
+        "v4",
+        "global",
+        "shared",
+        "local",
+        "param",
+        "const",
+        "sync",
+        "aligned",
+        "rn",
+        "rz",
+        "sat",
+        "ftz",
+        "wide",
+        "lo",
+        "hi",
+        "eq",
+        "lt",
+    ),
+    *(
+        "ltu",
+        "add",
+        "and",
+        "exch",
+        "cas",
+        "idx",
+        "up",
+        "bfly",
+        "ballot",
+        "all",
+        "any",
+        "warp",
+        "red",
+        "popc",
+        "volatile",
+        "acquire",
+        "release",
+    ),
+    *("gpu", "m16n8k16", "m16n16k16", "row", "col", "load", "store", "a", "b", "c", "d", "m8n8", "x4", "trans", "async", "ca", "cg"),
+    *("wait_group", "approx"),
+)
 
 
 def survives(text: str, *, checked: bool = False, vector_memory: bool = True, threads: int = 96) -> bool:

@@ -10,6 +10,7 @@ from evoengine.emulator.errors import Unsupported
 from tests.emulator.lower.small_kernels import emulator, run
 
 LANES = np.arange(32, dtype=np.uint32)
+BOTH = "selp.u32 %r2, 1, 0, %p1; selp.u32 %r3, 2, 0, %p2; or.b32 %r9, %r2, %r3;"
 
 
 def one_word(body: str, *arrays: np.ndarray) -> np.ndarray:
@@ -42,13 +43,13 @@ def test_a_carry_is_kept_by_lanes_whose_guard_is_false() -> None:
 
 
 def test_a_comparison_may_replace_the_predicate_that_it_combines() -> None:
-    body = "setp.ge.u32 %p1, %lane, 8; setp.lt.and.u32 %p1|%p2, %lane, 16, %p1; selp.u32 %r2, 1, 0, %p1; selp.u32 %r3, 2, 0, %p2; add.u32 %r9, %r2, %r3;"
+    body = "setp.ge.u32 %p1, %lane, 8; setp.lt.and.u32 %p1|%p2, %lane, 16, %p1;" + BOTH
     want = np.where(LANES < 8, 0, np.where(LANES < 16, 1, 2))
     assert (one_word(body) == want).all()
 
 
 def test_a_comparison_of_pairs_may_replace_the_predicate_that_it_combines() -> None:
-    body = "setp.lt.u32 %p1, %lane, 8; setp.eq.and.f16x2 %p1|%p2, %r0, 0x3c003c00, %p1; selp.u32 %r2, 1, 0, %p1; selp.u32 %r3, 2, 0, %p2; or.b32 %r9, %r2, %r3;"
+    body = "setp.lt.u32 %p1, %lane, 8; mov.b32 %r4, 0x3c003c00; setp.eq.and.f16x2 %p1|%p2, %r0, %r4, %p1;" + BOTH
     given = np.where(LANES % 2 == 0, 0x3C000000, 0x3C003C00).astype(np.uint32)
     assert (one_word(body, given) == np.where(LANES < 8, np.where(LANES % 2 == 0, 2, 3), 0)).all()
 
@@ -59,7 +60,7 @@ def test_a_register_packed_from_others_differs_where_they_do() -> None:
 
 
 def test_the_opposite_of_a_predicate_differs_where_it_does() -> None:
-    body = "setp.lt.u32 %p0, %lane, 5; not.pred %p1, %p0; setp.eq.or.u32 %p2, 1, 2, !%p0; selp.u32 %r2, 1, 0, %p1; selp.u32 %r3, 2, 0, %p2; or.b32 %r9, %r2, %r3;"
+    body = "setp.lt.u32 %p0, %lane, 5; not.pred %p1, %p0; setp.eq.or.u32 %p2, 1, 2, !%p0;" + BOTH
     assert (one_word(body) == np.where(LANES < 5, 0, 3)).all()
 
 

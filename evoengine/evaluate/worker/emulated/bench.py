@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -50,7 +51,7 @@ class EmulatedBench:
     @contextmanager
     def mount(self, compiled: CompiledCase) -> Iterator[Mounted]:
         plan = compiled.plan
-        program = self._loaded.program(compiled)
+        program = self._program(compiled)
         with EmulatedArena(layout_of(self.task, plan), self.emulator) as arena:
             pointers = {name: arena.pointer(name) for name in arena.tensors}
 
@@ -96,11 +97,15 @@ class EmulatedBench:
     def _first_set(self, compiled: CompiledCase) -> Iterator[tuple[Program, EmulatedArena]]:
         """The code of a case with its first inputs, and nothing but poison in what it writes."""
         plan, task = compiled.plan, self.task
-        program = self._loaded.program(compiled)
+        program = self._program(compiled)
         with EmulatedArena(layout_of(task, plan), self.emulator) as arena:
             arena.fill(self.answers.inputs(plan.case, *self.input_sets[0]))
             arena.poison(written_by(task, plan))
             yield program, arena
+
+    def _program(self, compiled: CompiledCase) -> Program:
+        elements = sum(math.prod(shape) for _, shape in layout_of(self.task, compiled.plan, scratch=False).values())
+        return self._loaded.program(compiled, self.task.limits.emulator_rounds * elements)
 
     def baselines(self, case: str) -> BaselineTimes:
         return BaselineTimes(

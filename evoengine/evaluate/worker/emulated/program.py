@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,11 @@ from evoengine.evaluate.worker.findings import Endless, Finding, Lacking, Launch
 from evoengine.plan import Buffer, Launch, Scalar
 from evoengine.seams import CompiledCase
 
+# A sample of blocks gets its share of the rounds of the whole launch, but at least this one: blocks that take their work from a
+# queue do all of it, however few run.
+LEAST_SHARE = 1 / 16
+LEAST_ROUNDS = 1 << 20  # of any launch
+
 _TORCH_FLOATS = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
 
 
@@ -29,14 +35,17 @@ class Loaded:
         self._alive = alive
         self._modules: dict[str, emulated.Program] = {}
 
-    def program(self, compiled: CompiledCase) -> Program:
-        """The code of one case with its global variables at their initial values; raises Finding."""
+    def program(self, compiled: CompiledCase, rounds: float) -> Program:
+        """The code of one case with its global variables at their initial values; raises Finding.
+
+        `rounds` of loops are what the warps of one launch of a whole grid may go.
+        """
         path = compiled.code_path
         with as_findings():
             if path not in self._modules:
                 self._modules[path] = self._emulator.load(Path(path).read_text(encoding="utf-8"))
             self._modules[path].reset()
-        return Program(self._modules[path], compiled, self._alive)
+        return Program(self._modules[path], compiled, rounds, self._alive)
 
     def forget(self) -> None:
         """Lets all of them go: another candidate comes."""
@@ -48,8 +57,9 @@ class Loaded:
 class Program:
     """The code of one case."""
 
-    def __init__(self, module: emulated.Program, compiled: CompiledCase, alive: Callable[[], None]) -> None:
+    def __init__(self, module: emulated.Program, compiled: CompiledCase, rounds: float, alive: Callable[[], None]) -> None:
         self.compiled = compiled
+        self._rounds = rounds
         self._module = module
         self._alive = alive
 
@@ -68,11 +78,16 @@ class Program:
                 shared_bytes=launch.shared_bytes,
                 checks=checks,
                 blocks=blocks,
+                fuel=self._fuel(launch, blocks),
             )
         if report.printed:
             sys.stdout.write(report.printed)  # the parent keeps the end of it
             sys.stdout.flush()
         return report
+
+    def _fuel(self, launch: Launch, blocks: Sequence[int] | None) -> int:
+        share = 1.0 if blocks is None else max(LEAST_SHARE, len(blocks) / math.prod(launch.grid))
+        return max(LEAST_ROUNDS, int(self._rounds * share))
 
 
 @contextmanager

@@ -12,13 +12,14 @@ from evoengine.emulator.device import Checks, LaunchReport
 from evoengine.evaluate.worker.check import written_by
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
 from evoengine.evaluate.worker.emulated.program import Program
-from evoengine.plan import Launch
+from evoengine.plan import Buffer, Launch
 from evoengine.records import CheckedRun
 from evoengine.task import Task
 
-# Warp instructions that are followed in one launch: half a second of one core. A number of instructions and not of seconds:
-# the same candidate is sampled the same way on every machine.
-BUDGET = 6_000_000
+# Bytes that the accesses which are followed in one launch may ask for, and as many for its other instructions: from 0.2 to
+# 0.8 seconds of one core over all seeds. Not a number of seconds: the same candidate is sampled the same way on every machine.
+BUDGET = 200_000_000
+INSTRUCTION_BYTES = 8  # that an instruction of a warp counts as
 PROBES = 4  # blocks that tell what one costs
 MOST_FINDINGS = 20  # lines; the first says the most
 
@@ -28,13 +29,13 @@ FLAGS = {"races": Check.RACES, "bounds": Check.BOUNDS, "init": Check.INIT, "asyn
 def follow(task: Task, program: Program, arena: EmulatedArena, checks: Sequence[str]) -> CheckedRun:
     """What checked mode finds on one case, whose buffers are filled; raises Finding as a launch does.
 
-    Outputs and scratch hold nothing before the first launch; what one launch writes counts as written for the next.
+    Outputs and scratch hold nothing before the first launch that is given them; afterwards they count as written whole.
     """
     plan = program.compiled.plan
     written = written_by(task, plan)
     followed = _Followed(program, arena, written, _flags(checks))
     for position, launch in enumerate(plan.launches):
-        followed.launch(launch, first=position == 0, last=position + 1 == len(plan.launches))
+        followed.launch(launch, last=position + 1 == len(plan.launches))
         if followed.findings:
             break
     lines = tuple(followed.findings)[:MOST_FINDINGS]
@@ -53,35 +54,40 @@ class _Followed:
         self.findings: dict[str, None] = {}  # lines, each once, in order
         self.blocks = 0
         self.total_blocks = 0
+        self._empty = set(written)  # buffers that no launch was given yet
 
-    def launch(self, launch: Launch, first: bool, last: bool) -> None:
+    def launch(self, launch: Launch, last: bool) -> None:
         """Follows some blocks, and more when they were cheap; afterwards all have run, where another launch comes."""
         total = math.prod(launch.grid)
         self.total_blocks += total
         before = {} if total <= PROBES and last else {name: self.arena.tensors[name].clone() for name in self.written}
         chosen = sample(total, PROBES)
-        report = self._run(launch, chosen, first)
+        report = self._run(launch, chosen)
         affordable = int(BUDGET * len(chosen) / max(1.0, work_of(report)))
         if len(chosen) < total and affordable > len(chosen) and not self.findings:
             self.arena.fill(before)
             chosen = sample(total, affordable)
-            self._run(launch, chosen, first)
+            self._run(launch, chosen)
         self.blocks += len(chosen)
         if len(chosen) < total and not last and not self.findings:
             self.arena.fill(before)
             self.program.run(launch, self.pointers)
+        self._empty -= {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
 
-    def _run(self, launch: Launch, chosen: list[int], first: bool) -> LaunchReport:
-        empty = frozenset(self.pointers[name] for name in self.written) if first else frozenset()
+    def _run(self, launch: Launch, chosen: list[int]) -> LaunchReport:
+        empty = frozenset(self.pointers[name] for name in self._empty)
         report = self.program.run(launch, self.pointers, Checks(self.flags, empty), chosen)
         self.findings |= dict.fromkeys(report.describe(item) for item in report.findings)
         return report
 
 
 def work_of(report: LaunchReport) -> float:
-    """The warp instructions of PTX that a launch has run."""
+    """What a launch in checked mode took, in the unit of BUDGET."""
+    assert report.accesses is not None
     lengths = numpy.array([len(node.instructions) for node in report.lowered.flow.nodes])
-    return float((report.counters[:, 0] * lengths).sum())
+    found = report.accesses
+    touched = found.shared_bytes + found.global_load_bytes + found.global_store_bytes + found.local_bytes
+    return touched + INSTRUCTION_BYTES * float((report.counters[:, 0] * lengths).sum())
 
 
 def sample(total: int, count: int) -> list[int]:

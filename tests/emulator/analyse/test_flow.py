@@ -1,0 +1,141 @@
+"""Edges, order, post-dominators, liveness, yields."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+
+import pytest
+
+from evoengine.emulator.analyse.dominance import post_dominators
+from evoengine.emulator.analyse.flow import flow_of
+from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.errors import PtxError
+from evoengine.emulator.ptx.program import Block, Instruction, Operand, Register, Symbol
+from tests.emulator.analyse.bodies import flow, function, number
+
+DIAMOND = "@%p1 bra B; A: add.u32 %r2, %r1, 1; bra J; B: add.u32 %r2, %r1, 2; J: st.global.u32 [%d1], %r2; ret;"
+SPIN = "L: {load} %r1, [%d1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L; ret;"
+
+
+def test_a_block_comes_before_what_is_only_reached_through_it() -> None:
+    found = flow(DIAMOND)
+    assert found.nodes[0].successors == (number(found, "B"), number(found, "A"))
+    assert number(found, "J") == 3 and found.exit == 4
+
+
+def test_the_ways_of_a_diamond_meet_at_its_end() -> None:
+    found = flow(DIAMOND)
+    join = number(found, "J")
+    assert found.post_dominator == [join, join, join, found.exit]
+    assert found.influence(0) == {1, 2}
+
+
+def test_code_that_nothing_reaches_is_left_out() -> None:
+    found = flow("bra E; X: add.u32 %r1, %r1, 1; bra X; E: ret;")
+    assert len(found.nodes) == 2 and not found.loop_headers
+
+
+def test_a_branch_at_the_very_end_ends_the_lanes_that_do_not_take_it() -> None:
+    found = flow("L: setp.eq.u32 %p1, %r1, 0; @%p1 bra L;")
+    again, end = found.nodes[number(found, "L")].successors
+    assert again == number(found, "L") and found.nodes[end].successors == ()
+
+
+def test_every_loop_has_a_header() -> None:
+    for body in ("L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra L; ret;", "L: bra L;"):
+        assert flow(body).loop_headers == {number(flow(body), "L")}
+    # Two entries: whatever the order, one of the two blocks is a header.
+    assert flow("@%p1 bra B; A: add.u32 %r1, %r1, 1; B: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 9; @%p2 bra A; ret;").loop_headers
+
+
+def test_a_barrier_ends_its_block_and_a_guarded_one_is_branched_around() -> None:
+    found = flow("bar.sync 0; add.u32 %r1, %r1, 1; ret;")
+    assert [len(node.instructions) for node in found.nodes] == [1, 2] and found.nodes[0].waits
+    found = flow("@%p1 bar.sync 0; ret;")
+    assert found.nodes[0].last is not None and found.nodes[0].last.op == "bra"
+    assert found.nodes[0].last.guard is not None and found.nodes[0].last.guard.negated
+
+
+def _yields(found: Flow) -> int:
+    return [item.op for node in found.nodes for item in node.instructions].count("yield")
+
+
+@pytest.mark.parametrize("load", ["ld.volatile.global.u32", "ld.acquire.gpu.global.u32", "ld.relaxed.sys.global.u32"])
+def test_a_loop_whose_end_depends_on_what_others_write_yields(load: str) -> None:
+    assert _yields(flow(SPIN.format(load=load))) == 1
+
+
+def test_a_loop_that_waits_for_an_atomic_operation_yields() -> None:
+    body = "L: atom.global.cas.b32 %r1, [%d1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L; ret;"
+    assert _yields(flow(body)) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        SPIN.format(load="ld.global.u32"),
+        "L: ld.volatile.global.u32 %r1, [%d1]; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 9; @%p1 bra L; ret;",
+        "L: bar.sync 0; ld.volatile.global.u32 %r1, [%d1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L; ret;",
+    ],
+    ids=["plain load", "counted loop", "has a barrier"],
+)
+def test_other_loops_keep_their_turn(body: str) -> None:
+    assert _yields(flow(body)) == 0
+
+
+def test_what_is_read_later_is_alive_and_a_guarded_write_keeps_what_was_there() -> None:
+    found = flow("mov.u32 %r1, 1; mov.u32 %r2, 2; bar.sync 0; @%p1 mov.u32 %r2, 3; st.global.u32 [%d1], %r2; ret;")
+    assert found.nodes[1].live_in == {"%r2", "%p1", "%d1"}
+
+
+@pytest.mark.parametrize("operands", [(), (Register("%r1"),), (Symbol("Nowhere"),)])
+def test_a_branch_to_nowhere_is_refused(operands: tuple[Operand, ...]) -> None:
+    branch = Instruction("bra", (), operands, None, 0, "bra somewhere")
+    with pytest.raises(PtxError, match="`bra somewhere` goes nowhere"):
+        flow_of(replace(function("ret;"), blocks=[Block("only", [branch])]))
+
+
+def _by_definition(after: list[tuple[int, ...]]) -> list[int]:
+    """Immediate post-dominators by looking at what can still be reached without a block."""
+    exit_ = len(after)
+
+    def reaches_exit(start: int, without: int) -> bool:
+        seen, stack = set[int](), [start]
+        while stack:
+            item = stack.pop()
+            if item == exit_:
+                return True
+            if item != without and item not in seen:
+                seen.add(item)
+                stack += after[item] or (exit_,)
+        return False
+
+    found = []
+    for block in range(exit_):
+        strict = [other for other in range(exit_) if other != block and not reaches_exit(block, other)]
+        # The nearest one is post-dominated by all others.
+        nearest = [one for one in strict if all(one == other or not reaches_exit(one, other) for other in strict)]
+        found.append(nearest[0] if nearest else exit_)
+    return found
+
+
+def test_post_dominators_are_what_their_definition_says() -> None:
+    chance = random.Random(0)  # noqa: S311 - the same graphs every time are wanted
+    tried = 0
+    for _ in range(400):
+        count = chance.randrange(2, 9)
+        after = [tuple(chance.sample(range(count), chance.randrange(3))) for _ in range(count)]
+        reaching = {block for block, items in enumerate(after) if not items}
+        for _, (block, items) in itertools.product(range(count), enumerate(after)):
+            if set(items) & reaching:
+                reaching.add(block)
+        if len(reaching) == count:  # the definition has nothing to say on blocks without an end
+            tried += 1
+            assert post_dominators(after) == _by_definition(after), after
+    assert tried > 100
+
+
+def test_a_loop_that_never_ends_has_a_post_dominator_too() -> None:
+    assert post_dominators([(1,), (2,), (1,)]) == [1, 2, 3]
