@@ -198,6 +198,7 @@ _HOPPER_TENSOR = (
 )
 _OTHERS = f"shuffle, mufu, fp64: {_AMPERE_PAPER}; barrier, block: those of an H200, {_RATES}"
 _LATENCY_TABLE = "github.com/markdewing/AI_kernels, latency/README.md"
+_TURING_LATENCY = f"{_TURING_PAPER}; barrier, block: those of an H200, {_RATES}"
 _ADA_LATENCY = f"L1, L2, DRAM: {_LATENCY_TABLE} (RTX 4090); shared, tensor: {_HOPPER_PAPER}; {_OTHERS}"
 _HOPPER_LATENCY = f"{_RATES}, chain_*; an H100 has the same SMs; fp64: {_AMPERE_PAPER}"
 _AMPERE_LATENCY = f"{_HOPPER_PAPER} (A100); tensor: {_TENSOR_PAPER}; {_OTHERS}"
@@ -207,7 +208,7 @@ _ALL = (
     _target(
         "t4", "NVIDIA T4", "sm_75", 40, 1590, l2_mib=4, dram_gb_s=320, l2_gb_s=1270,
         tensor=_tensor(1024, int8=2048, bf16=False), latencies=_TURING_CLOCKS,
-        sheet="NVIDIA T4 datasheet; NVIDIA Turing GPU Architecture whitepaper", l2_source=_TURING_PAPER, latency_source=f"{_TURING_PAPER}; barrier, block: those of an H200, {_RATES}",
+        sheet="NVIDIA T4 datasheet; NVIDIA Turing GPU Architecture whitepaper", l2_source=_TURING_PAPER, latency_source=_TURING_LATENCY,
     ),
     _target(
         "a10", "NVIDIA A10", "sm_86", 72, 1695, l2_mib=6, dram_gb_s=600, l2_gb_s=1900,

@@ -161,7 +161,8 @@ def _fields() -> Iterator[Case]:
         name = f"bfi.b{bits}"
         yield Case(f"{name} at 5, 9", (f"b{bits}", f"b{bits}"), f"b{bits}", lambda a, b: b & ~(511 << 5) | (a & 511) << 5,
                    text=f"{name} {{d}}, {{a}}, {{b}}, 5, 9;")  # fmt: skip
-        yield Case(name, (f"b{bits}", "u32", "u32"), f"b{bits}", lambda a, at, count, bits=bits: _inserted(a, a ^ 0x5A5A5A5A, at, count, bits),
+        yield Case(name, (f"b{bits}", "u32", "u32"), f"b{bits}",
+                   lambda a, at, count, bits=bits: _inserted(a, a ^ 0x5A5A5A5A, at, count, bits),
                    text=f"xor.b{bits} %{'r' if bits == 32 else 'q'}9, {{a}}, 0x5a5a5a5a; {name} {{d}}, {{a}}, "
                    f"%{'r' if bits == 32 else 'q'}9, {{b}}, {{c}};", amounts=(1, 2))  # fmt: skip
     for mode, limit in (("clamp", lambda n: min(n, 32)), ("wrap", lambda n: n & 31)):
@@ -202,7 +203,8 @@ def _bytes() -> Iterator[Case]:
         for other in ("u32", "s32"):
             total = "s32" if "s32" in (one, other) else "u32"
             yield Case(f"dp4a.{one}.{other}", ("b32", "b32", total), total,
-                       lambda a, b, c, one=one, other=other: c + sum(_part(a, i, 8, one) * _part(b, i, 8, other) for i in range(4)))  # fmt: skip
+                       lambda a, b, c, one=one, other=other:
+                       c + sum(_part(a, i, 8, one) * _part(b, i, 8, other) for i in range(4)))  # fmt: skip
             for half in (0, 1):
                 yield Case(f"dp2a.{('lo', 'hi')[half]}.{one}.{other}", ("b32", "b32", total), total,
                            lambda a, b, c, one=one, other=other, half=half:
@@ -282,4 +284,5 @@ def _conversions() -> Iterator[Case]:
         bits, third = INTEGER_BITS[to], INTEGER_BITS[to] == 8
         low = (1 << bits) - 1
         yield Case(f"cvt.pack.sat.{to}.s32" + (".b32" if third else ""), ("s32", "s32", "b32")[: 3 if third else 2], "b32",
-                   lambda a, b, c=0, to=to, bits=bits, low=low: c << 2 * bits | (_limited(a, to) & low) << bits | _limited(b, to) & low)  # fmt: skip
+                   lambda a, b, c=0, to=to, bits=bits, low=low:
+                   c << 2 * bits | (_limited(a, to) & low) << bits | _limited(b, to) & low)  # fmt: skip

@@ -22,6 +22,8 @@ ALIGN_BYTES = 512  # what cudaMalloc gives
 RED_ZONE_BYTES = 4096
 # A vector access of 32 lanes, up to 16 bytes each, may begin at the reservation's last byte.
 GUARD_BYTES = 1 << 16
+# From 16 TiB on, 1 TiB apart: below programs (85 TiB on x86-64 Linux, 170 on Arm) and libraries (128, 256), above 32-bit addresses.
+FAR_STARTS = range(16 << 40, 80 << 40, 1 << 40)
 RED = 0xA5
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -43,6 +45,22 @@ class Buffer:
     name: str
 
 
+def _reserved(size: int) -> int:
+    """The start of `size` bytes of addresses that nothing backs yet.
+
+    Far from where the system puts everything else: machine code and its constants must lie within 2 GiB of one another,
+    which they would not on either side of this.
+    """
+    for hint in (*FAR_STARTS, None):
+        found = _libc.mmap(hint, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE, -1, 0)
+        if found in (None, ctypes.c_void_p(-1).value):
+            continue
+        if hint in (found, None):
+            return int(found)
+        _libc.munmap(found, size)  # the hint is taken, by another device
+    raise LaunchRefused(f"this system gives no {size >> 30} GiB of address space to reserve")
+
+
 class DeviceMemory:
     """The memory of one emulated device."""
 
@@ -51,10 +69,7 @@ class DeviceMemory:
         self.bits = RESERVED_BITS
         size = 1 << self.bits
         self._whole = 2 * size + GUARD_BYTES
-        found = _libc.mmap(None, self._whole, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE, -1, 0)
-        if found in (None, ctypes.c_void_p(-1).value):
-            raise LaunchRefused(f"this system gives no {self._whole >> 30} GiB of address space to reserve")
-        self._start = int(found)
+        self._start = _reserved(self._whole)
         self.base = -(-self._start // size) * size
         self._free: list[tuple[int, int]] = [(self.base + mmap.PAGESIZE, size - mmap.PAGESIZE)]  # (address, bytes), by address
         self._spans: dict[int, tuple[int, int]] = {}

@@ -1,0 +1,92 @@
+"""Device memory: buffers between red zones in one reservation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.run.memory import ALIGN_BYTES, RED, DeviceMemory
+
+LIMIT = 1 << 30
+
+
+@pytest.fixture
+def memory() -> Iterator[DeviceMemory]:
+    memory = DeviceMemory(LIMIT)
+    yield memory
+    memory.close()
+
+
+def test_a_buffer_is_zero_aligned_and_within_the_reservation(memory: DeviceMemory) -> None:
+    for size in (0, 1, 511, 4096, 1 << 20):
+        address = memory.allocate(size)
+        assert address % ALIGN_BYTES == 0 and not memory.view(address, size).any()
+        assert memory.base < address and address + size < memory.base + (1 << memory.bits)
+
+
+def test_the_reservation_lies_at_a_multiple_of_its_size(memory: DeviceMemory) -> None:
+    assert memory.base % (1 << memory.bits) == 0
+
+
+def test_a_byte_beside_a_buffer_is_noticed(memory: DeviceMemory) -> None:
+    for place in (-1, 100, -4096, 100 + 4095):
+        address = memory.allocate(100)
+        assert not memory.red_zones_broken(address)
+        byte = memory.view(address + place, 1)
+        byte[0] = RED ^ 1
+        assert memory.red_zones_broken(address)
+
+
+def test_a_view_is_the_memory_itself(memory: DeviceMemory) -> None:
+    address = memory.allocate(16)
+    memory.view(address, 16).view(np.float32)[:] = [1, 2, 3, 4]
+    assert memory.view(address + 4, 4).view(np.float32)[0] == 2
+
+
+def test_what_is_freed_is_given_out_again_as_zeros(memory: DeviceMemory) -> None:
+    first = memory.allocate(5000, "first")
+    second = memory.allocate(5000, "second")
+    memory.view(first, 5000)[:] = 7
+    memory.free(first)
+    assert [item.name for item in memory.buffers.values()] == ["second"]
+    again = memory.allocate(5000)
+    assert again == first and not memory.view(again, 5000).any()
+    memory.free(again)
+    memory.free(second)
+    assert memory.used_bytes == 0
+    assert memory.allocate(20_000) == first  # both pieces are one again
+
+
+def test_many_buffers_in_any_order_leave_one_free_piece(memory: DeviceMemory) -> None:
+    before = list(memory._free)
+    chance = np.random.default_rng(0)
+    alive: list[int] = []
+    for _ in range(300):
+        if alive and chance.random() < 0.5:
+            memory.free(alive.pop(int(chance.integers(len(alive)))))
+        else:
+            alive.append(memory.allocate(int(chance.integers(20_000))))
+    for address in alive:
+        memory.free(address)
+    assert memory._free == before
+
+
+@pytest.mark.parametrize("size", [LIMIT + 1, 100 << 30, 1 << 62, -1])
+def test_more_than_the_device_has_is_refused(memory: DeviceMemory, size: int) -> None:
+    with pytest.raises(LaunchRefused, match=f"scratch of {size} bytes"):
+        memory.allocate(size, "scratch")
+    assert memory.allocate(LIMIT)  # nothing is lost by it
+
+
+def test_a_closed_device_gives_nothing_and_takes_nothing_back() -> None:
+    memory = DeviceMemory(LIMIT)
+    address = memory.allocate(8)
+    memory.close()
+    memory.close()
+    memory.free(address)
+    assert not memory.buffers
+    with pytest.raises(LaunchRefused, match="the device is closed"):
+        memory.allocate(8)
