@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evoengine.evaluate.worker import gate
 from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
 from evoengine.task import Tier
 
@@ -101,3 +103,17 @@ def test_a_gate_widens_to_a_multiple_of_the_trusted_error_and_never_narrows() ->
 def test_a_trusted_implementation_that_overflows_does_not_open_the_gate(broken: Errors) -> None:
     tier = Tier(atol=1e-3, rel_rmse=1e-3, trusted="a.py:f")
     assert gate_of(tier, broken) == Gate(1e-3, 0.0, 1e-3)
+
+
+def test_outputs_larger_than_a_piece_are_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    reference = {"out": torch.linspace(-3, 3, 10 * 77, dtype=torch.float64).reshape(10, 77)}
+    outputs = {"out": reference["out"].half()}
+    outputs["out"][2, 5], outputs["out"][7, 70], outputs["out"][9, 76] = 100.0, -200.0, 50.0
+    whole = compare(outputs, reference, 1e-3, 1e-3)
+    monkeypatch.setattr(gate, "PIECE", 64)
+    in_pieces = compare(outputs, reference, 1e-3, 1e-3)
+    assert in_pieces.rel_rmse == pytest.approx(whole.rel_rmse, rel=1e-12)
+    assert replace(in_pieces, rel_rmse=whole.rel_rmse) == whole
+    assert whole.failing == 3 and whole.worst_index == (7, 70)
+    outputs["out"][4, 0] = math.nan
+    assert compare(outputs, reference, 1e-3, 1e-3).worst_index == (4, 0)

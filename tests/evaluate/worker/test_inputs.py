@@ -7,7 +7,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evoengine.evaluate.worker.inputs import OUTLIER_FACTOR, SHIFT, WIDE_EXPONENTS, Tensors, make_inputs, scalar_inputs
+from evoengine.evaluate.worker.inputs import (
+    OUTLIER_FACTOR,
+    SHIFT,
+    WIDE_EXPONENTS,
+    Tensors,
+    all_sets,
+    make_inputs,
+    paired_sets,
+    scalar_inputs,
+)
 from evoengine.task import DISTRIBUTIONS, DTYPES, Task
 from tests.evaluate.worker.shrunken import CASES, CPU, shrunken
 from tests.small import small_task
@@ -116,3 +125,13 @@ def test_every_packaged_task_has_inputs_on_every_case(name: str) -> None:
 
 def test_scalars_are_those_of_the_case() -> None:
     assert scalar_inputs(shrunken("sdpa_l4"), "wide_head") == {**CASES["sdpa_l4"]["wide_head"], "scale": 1 / 128**0.5}
+
+
+@pytest.mark.parametrize("seeds", [(0, 1, 2), (5, 3, 9, 8, 7)])
+@pytest.mark.parametrize("distributions", [("normal",), ("normal", "wide"), ("wide", "normal", "outliers", "shifted")])
+def test_paired_sets_leave_out_no_seed_and_no_distribution(distributions: tuple[str, ...], seeds: tuple[int, ...]) -> None:
+    task = small_task(distributions=distributions, seeds=seeds)
+    found = paired_sets(task)
+    assert len(found) == len(set(found)) == max(len(seeds), len(distributions))
+    assert {distribution for distribution, _ in found} == set(distributions) and {seed for _, seed in found} == set(seeds)
+    assert set(found) <= set(all_sets(task)) and found[0] == all_sets(task)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, LaunchReport
@@ -15,6 +15,7 @@ from evoengine.emulator.targets import Target
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
 from evoengine.evaluate.worker.emulated.program import Program, finding_of, three
 from evoengine.evaluate.worker.emulated.screening import sample
+from evoengine.evaluate.worker.findings import Endless
 from evoengine.plan import Buffer, Launch
 from evoengine.records import CaseModel, LaunchModel
 
@@ -30,13 +31,19 @@ def model_case(program: Program, arena: EmulatedArena, executions: Sequence[Laun
     pointers = {name: arena.pointer(name) for name in arena.tensors}
     launches = []
     for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
-        chosen = sample(math.prod(launch.grid), COUNTED_BLOCKS)
-        sampled = program.run(launch, pointers, Checks(Check(0)), chosen)
+        sampled = _sampled(program, launch, pointers)
         counts = counts_of(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
         launches.append(_model_launch(program, launch, counts, whole.lowered.layout.static_shared, target, cold))
         if len(launches) < len(executions):
             program.run(launch, pointers)  # the next launch reads what all blocks write
     return CaseModel(case=program.compiled.plan.case, target=target.name, launches=tuple(launches))
+
+
+def _sampled(program: Program, launch: Launch, pointers: Mapping[str, int]) -> LaunchReport:
+    try:
+        return program.run(launch, pointers, Checks(Check(0)), sample(math.prod(launch.grid), COUNTED_BLOCKS))
+    except Endless:  # blocks that wait for blocks which are not in the sample
+        return program.run(launch, pointers, Checks(Check(0)))
 
 
 def _touched_bytes(launch: Launch, arena: EmulatedArena) -> int:

@@ -64,9 +64,14 @@ class Program:
         self._alive = alive
 
     def run(
-        self, launch: Launch, pointers: Mapping[str, int], checks: Checks | None = None, blocks: Sequence[int] | None = None
+        self,
+        launch: Launch,
+        pointers: Mapping[str, int],
+        checks: Checks | None = None,
+        blocks: Sequence[int] | None = None,
+        most_rounds: int | None = None,
     ) -> LaunchReport:
-        """What one launch of the plan did; raises Finding."""
+        """What one launch of the plan did; raises Finding, Endless after `most_rounds` of loops at the latest."""
         self._alive()
         symbol = self.compiled.functions[launch.kernel]
         with as_findings():
@@ -78,7 +83,7 @@ class Program:
                 shared_bytes=launch.shared_bytes,
                 checks=checks,
                 blocks=blocks,
-                fuel=self._fuel(launch, blocks),
+                fuel=min(self._fuel(launch, blocks), most_rounds or sys.maxsize),
             )
         if report.printed:
             sys.stdout.write(report.printed)  # the parent keeps the end of it

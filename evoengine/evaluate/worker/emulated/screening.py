@@ -12,6 +12,8 @@ from evoengine.emulator.device import Checks, LaunchReport
 from evoengine.evaluate.worker.check import written_by
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
 from evoengine.evaluate.worker.emulated.program import Program
+from evoengine.evaluate.worker.findings import Endless
+from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.plan import Buffer, Launch
 from evoengine.records import CheckedRun
 from evoengine.task import Task
@@ -20,6 +22,9 @@ from evoengine.task import Task
 # 0.8 seconds of one core over all seeds. Not a number of seconds: the same candidate is sampled the same way on every machine.
 BUDGET = 200_000_000
 INSTRUCTION_BYTES = 8  # that an instruction of a warp counts as
+# Rounds of loops that are followed in one launch: 100 times what the blocks of the packaged seeds need that are followed.
+# Endless loops that break rules in every round take two millionths of a second for each.
+MOST_ROUNDS = 1 << 22
 PROBES = 4  # blocks that tell what one costs
 MOST_FINDINGS = 20  # lines; the first says the most
 
@@ -57,10 +62,26 @@ class _Followed:
         self._empty = set(written)  # buffers that no launch was given yet
 
     def launch(self, launch: Launch, last: bool) -> None:
-        """Follows some blocks, and more when they were cheap; afterwards all have run, where another launch comes."""
+        """Follows some blocks, and more when they were cheap; afterwards all have run, where another launch comes.
+
+        None are followed that go too many rounds, for blocks that wait for others never end in a sample; the whole grid
+        then runs unfollowed, and raises Endless where it has no end either.
+        """
         total = math.prod(launch.grid)
         self.total_blocks += total
-        before = {} if total <= PROBES and last else {name: self.arena.tensors[name].clone() for name in self.written}
+        before = {name: self.arena.tensors[name].clone() for name in self.written}
+        try:
+            followed = self._follow(launch, total, before)
+        except Endless:
+            followed = 0
+        self.blocks += followed
+        if not self.findings and (not followed or (followed < total and not last)):
+            self.arena.fill(before)
+            self.program.run(launch, self.pointers)
+        self._empty -= {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
+
+    def _follow(self, launch: Launch, total: int, before: Tensors) -> int:
+        """How many of its blocks were followed."""
         chosen = sample(total, PROBES)
         report = self._run(launch, chosen)
         affordable = int(BUDGET * len(chosen) / max(1.0, work_of(report)))
@@ -68,15 +89,11 @@ class _Followed:
             self.arena.fill(before)
             chosen = sample(total, affordable)
             self._run(launch, chosen)
-        self.blocks += len(chosen)
-        if len(chosen) < total and not last and not self.findings:
-            self.arena.fill(before)
-            self.program.run(launch, self.pointers)
-        self._empty -= {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
+        return len(chosen)
 
     def _run(self, launch: Launch, chosen: list[int]) -> LaunchReport:
         empty = frozenset(self.pointers[name] for name in self._empty)
-        report = self.program.run(launch, self.pointers, Checks(self.flags, empty), chosen)
+        report = self.program.run(launch, self.pointers, Checks(self.flags, empty), chosen, MOST_ROUNDS)
         self.findings |= dict.fromkeys(report.describe(item) for item in report.findings)
         return report
 

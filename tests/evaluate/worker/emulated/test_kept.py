@@ -1,4 +1,4 @@
-"""References on disk: computed once, for all workers, and only while they mean the same."""
+"""Inputs and references on disk: computed once, for all workers, and only while they mean the same."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import pytest
 import torch
 
 from evoengine.errors import DeviceError
+from evoengine.evaluate.worker import answers as answers_module
 from evoengine.evaluate.worker.answers import Answers
-from evoengine.evaluate.worker.emulated import kept
-from evoengine.evaluate.worker.emulated.kept import KeptAnswers
+from evoengine.evaluate.worker.emulated import arrays
+from evoengine.evaluate.worker.emulated.arrays import KeptArrays
+from evoengine.evaluate.worker.emulated.kept import KeptAnswers, KeptInputs
+from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.evaluate.worker.reference import TaskFunctions
 from evoengine.task import Task
 from tests.evaluate.worker.shrunken import CPU
@@ -23,7 +26,8 @@ def answers_of(folder: Path, task: Task | None = None) -> tuple[Answers, TaskFun
     """As a new worker would make them."""
     task = task or small_task(tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}})
     functions = TaskFunctions(task, folder / "t.yaml")
-    return Answers(task, functions, CPU, KeptAnswers(folder / "answers", task, folder / "t.yaml")), functions
+    arrays = KeptArrays(folder / "answers")
+    return Answers(task, functions, CPU, KeptAnswers(arrays, task, folder / "t.yaml"), KeptInputs(arrays, task)), functions
 
 
 @pytest.fixture
@@ -62,6 +66,16 @@ def test_another_gate_or_another_size_is_another_answer(folder: Path) -> None:
         assert calls(functions) >= 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
+def test_kept_inputs_are_those_that_were_drawn(folder: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = small_task(inputs={"x": {"shape": ["N", "C"], "dtype": dtype}})
+    drawn = make_inputs(task, "plain", "wide", 1, CPU)
+    for _ in range(2):
+        found = answers_of(folder, task)[0].inputs("plain", "wide", 1)
+        assert list(found) == ["x"] and found["x"].dtype is drawn["x"].dtype and torch.equal(found["x"], drawn["x"])
+        monkeypatch.setattr(answers_module, "make_inputs", None)  # the second time nothing is drawn
+
+
 @pytest.mark.parametrize("suffix", ["*.json", "*.npy"])
 def test_a_damaged_entry_is_as_if_it_were_not_there(folder: Path, suffix: str) -> None:
     before = answers_of(folder)[0].get("plain", "normal", 0).reference["out"].clone()  # what is mapped must not be cut
@@ -73,7 +87,7 @@ def test_a_damaged_entry_is_as_if_it_were_not_there(folder: Path, suffix: str) -
 
 
 def test_the_oldest_are_forgotten_when_there_are_too_many(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "LIMIT_BYTES", 3 * 64 * 96 * 8)
+    monkeypatch.setattr(arrays, "LIMIT_BYTES", 3 * 64 * 96 * 8)
     answers, _ = answers_of(folder)
     found = [answers.get("plain", "normal", seed) for seed in range(6)]
     assert len(list((folder / "answers").glob("*.npy"))) <= 3
@@ -82,5 +96,5 @@ def test_the_oldest_are_forgotten_when_there_are_too_many(folder: Path, monkeypa
 
 def test_a_folder_that_cannot_be_written_says_what_to_do(folder: Path) -> None:
     (folder / "answers").write_text("a file")
-    with pytest.raises(DeviceError, match=r"references cannot be kept in .*; set EVOENGINE_CACHE_DIR"):
+    with pytest.raises(DeviceError, match=r"inputs and references cannot be kept in .*; set EVOENGINE_CACHE_DIR"):
         answers_of(folder)[0].get("plain", "normal", 0)

@@ -1,0 +1,42 @@
+"""IR to machine code: what LLVM refuses, and what it would end the process for, are errors."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.run.jit import Jit
+
+
+def test_a_function_runs() -> None:
+    code = Jit().compile("define i32 @f(i32 %x) {\n %y = add i32 %x, 1\n ret i32 %y\n}", "f")
+    assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(code.address)(41) == 42
+
+
+def test_a_function_of_the_runtime_is_called() -> None:
+    jit = Jit()
+    assert "ev_run" in jit.native.symbols
+    text = "declare i32 @ev_run(ptr, ptr, ptr)\ndefine ptr @f() {\n ret ptr @ev_run\n}"
+    assert ctypes.CFUNCTYPE(ctypes.c_void_p)(jit.compile(text, "f").address)() == jit.native.address("ev_run")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "define i32 @f() {\n ret i64 1\n}",
+        "define i32 @f(i1 %x) {\n %y = add i32 %x, 1\n ret i32 %y\n}",
+        "define i32 @f() {\n br label %nowhere\n}",
+        "define i32 @f() {\nentry:\n ret i32 1\nnext:\n %y = add i32 %z, 1\n %z = add i32 %y, 1\n}",
+        "no ir",
+    ],
+)
+def test_what_llvm_refuses_is_unsupported(text: str) -> None:
+    with pytest.raises(Unsupported, match="operands of types that do not fit"):
+        Jit().compile(text, "f")
+
+
+def test_a_function_that_nobody_has_is_unsupported() -> None:
+    with pytest.raises(Unsupported, match="ev_missing: the C runtime has no such function"):
+        Jit().compile("declare void @ev_missing()\ndefine void @f() {\n call void @ev_missing()\n ret void\n}", "f")

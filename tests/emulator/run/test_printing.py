@@ -1,0 +1,97 @@
+"""printf as C's, whatever a kernel asks for."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from evoengine.emulator.run.memory import DeviceMemory
+from evoengine.emulator.run.printing import LIMIT_CHARACTERS, LIMIT_WIDTH, Printer
+
+
+@pytest.fixture
+def memory() -> Iterator[DeviceMemory]:
+    memory = DeviceMemory(1 << 20)
+    yield memory
+    memory.close()
+
+
+def placed(memory: DeviceMemory, data: bytes) -> int:
+    address = memory.allocate(max(1, len(data)))
+    memory.view(address, len(data))[:] = np.frombuffer(data, dtype=np.uint8)
+    return address
+
+
+def printed(memory: DeviceMemory, format_: str, *arguments: bytes, times: int = 1) -> tuple[str, int]:
+    """What lane 3 prints, and what its printf gives."""
+    printer = Printer(memory)
+    text, buffer = placed(memory, format_.encode() + b"\0"), placed(memory, b"".join(arguments))
+    formats, places = (ctypes.c_uint64 * 32)(*[text] * 32), (ctypes.c_uint64 * 32)(*[buffer] * 32)
+    for _ in range(times):
+        places[3] = buffer
+        printer.print(1 << 3, ctypes.addressof(formats), ctypes.addressof(places), 0)
+    return printer.text, ctypes.c_int64(places[3]).value
+
+
+def test_conversions_are_those_of_c(memory: DeviceMemory) -> None:
+    long, real = struct.pack("<q", -5), struct.pack("<d", 0.1)
+    word = struct.pack("<i", -7)
+    for format_, argument, expected in [
+        ("%d|", word, "-7|"),
+        ("%5d|", word, "   -7|"),
+        ("%-5d|", word, "-7   |"),
+        ("%05i", word, "-0007"),
+        ("%+.3d", struct.pack("<i", 7), "+007"),
+        ("%u", word, "4294967289"),
+        ("%x", word, "fffffff9"),
+        ("%#X", struct.pack("<i", 255), "0XFF"),
+        ("%c", struct.pack("<i", 65), "A"),
+        ("%lld", long, "-5"),
+        ("%lu", long, "18446744073709551611"),
+        ("%zu", struct.pack("<q", 9), "9"),
+        ("%hhd", struct.pack("<i", 511), "-1"),
+        ("%hu", struct.pack("<i", 65537), "1"),
+        ("%f", real, "0.100000"),
+        ("%.1e", real, "1.0e-01"),
+        ("%g", real, "0.1"),
+        ("%8.3f|", real, "   0.100|"),
+        ("%a", struct.pack("<d", 1.5), "0x1.8p+0"),
+        ("%a", struct.pack("<d", 1.0), "0x1p+0"),
+        ("%.f", struct.pack("<d", 2.5), "2"),
+        ("%p", struct.pack("<Q", 255), "0xff"),
+        ("100%%", b"", "100%"),
+        ("%k", b"", "%k"),
+    ]:
+        assert printed(memory, format_, argument)[0] == expected, format_
+
+
+def test_printf_gives_how_many_arguments_it_took(memory: DeviceMemory) -> None:
+    assert printed(memory, "%d %d\n", struct.pack("<ii", 1, 2)) == ("1 2\n", 2)
+    assert printed(memory, "%*.*f", struct.pack("<iid", 7, 2, 3.14159)) == ("   3.14", 3)
+
+
+def test_a_width_below_zero_is_to_the_left_and_a_precision_below_zero_is_none(memory: DeviceMemory) -> None:
+    assert printed(memory, "%*d|", struct.pack("<ii", -4, 7))[0] == "7   |"
+    assert printed(memory, "%.*d|", struct.pack("<ii", -4, 7))[0] == "7|"
+
+
+@pytest.mark.parametrize(
+    "format_", ["%2147483647d", "%.2147483647f", "%99999999999999999999s", "%*.*g", "%.2147483647x", "%-0+ #2147483647.2147483647a"]
+)
+def test_widths_made_to_fill_the_memory_are_limited(memory: DeviceMemory, format_: str) -> None:
+    text, _ = printed(memory, format_, struct.pack("<iiqqq", 2**31 - 1, 2**31 - 1, 1, 1, 1))
+    assert len(text) <= LIMIT_WIDTH + 400  # the digits before the point of the largest f64
+
+
+def test_strings_and_arguments_beyond_any_buffer_are_empty(memory: DeviceMemory) -> None:
+    assert printed(memory, "<%s>", struct.pack("<Q", 12345)) == ("<>", 1)
+    assert printed(memory, "%d %lld %f") == ("0 0 0.000000", 3)
+
+
+def test_a_launch_prints_so_much_and_no_more(memory: DeviceMemory) -> None:
+    text, count = printed(memory, "0123456789" * 10, times=700)
+    assert len(text) == LIMIT_CHARACTERS and count == -1
