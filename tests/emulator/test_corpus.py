@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
+from evoengine.emulator.device import Checks, Emulator
 from tests.emulator.corpus import load_corpus, load_kernel, results, wrong, wrong_lines
+from tests.emulator.launching import launch
 
 NAMES = [kernel.name for kernel in load_corpus()]
-with_emulator = pytest.mark.skipif(
-    importlib.util.find_spec("evoengine.emulator.device") is None, reason="evoengine.emulator.device is not there"
-)
 
 
-@with_emulator
 @pytest.mark.parametrize("name", NAMES)
 def test_kernel_computes_what_is_expected(name: str) -> None:
-    from evoengine.emulator.device import Emulator
-    from tests.emulator.launching import launch
-
     kernel, problems = load_kernel(name), []
     emulator = Emulator(target="l4", threads=2)
     for case in kernel.cases:
@@ -28,6 +21,16 @@ def test_kernel_computes_what_is_expected(name: str) -> None:
         found.append(wrong_lines(case, launched.report.printed))
         problems += [f"{case.name}: {problem}" for problem in found if problem]
     assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_checked_mode_finds_nothing_wrong_with_a_kernel_and_changes_no_result(name: str) -> None:
+    kernel = load_kernel(name)
+    case = kernel.cases[0]
+    launched = launch(Emulator(target="l4", threads=1), kernel, case, Checks())
+    assert not [problem for index, array in launched.results.items() if (problem := wrong(case, index, array))]
+    if case.ordered_by != "flag":  # spinning on a flag in shared memory orders nothing by CUDA's memory model
+        assert [launched.report.describe(found) for found in launched.report.findings] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
