@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from evoengine.emulator import targets
@@ -29,11 +30,13 @@ class Emulator:
         self.threads = threads or len(os.sched_getaffinity(0))
         self.memory = DeviceMemory(MEMORY_BYTES)
         self.jit = Jit(cache, without)
+        self._makers = ThreadPoolExecutor(1, "evoengine-jit")  # LLVM takes one at a time
 
     def load(self, ptx: str) -> Program:
         """A program with its global variables at their initial values; raises PtxError, Unsupported, LaunchRefused."""
-        return Program(Parts(self.target, self.threads, self.memory, self.jit), parse(ptx))
+        return Program(Parts(self.target, self.threads, self.memory, self.jit, self._makers), parse(ptx))
 
     def close(self) -> None:
         """Gives all memory back; programs and views must not be used any more."""
+        self._makers.shutdown(cancel_futures=True)
         self.memory.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -35,6 +37,7 @@ class Parts:
     threads: int  # of this machine
     memory: DeviceMemory
     jit: Jit
+    makers: ThreadPoolExecutor  # of code, beside the thread that launches
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ class Program:
         self._parts = parts
         self._variables = Variables(parts.memory, module)
         self._functions: dict[str, Function] = {}
-        self._kernels: dict[tuple[str, Dimensions, bool], _Kernel] = {}
+        self._kernels: dict[tuple[str, Dimensions, bool], Future[_Kernel]] = {}
+        self._lock = threading.Lock()  # of the functions
 
     def reset(self) -> None:
         """Gives every global variable its initial value again."""
@@ -59,8 +63,19 @@ class Program:
 
     def close(self) -> None:
         """Gives the memory of its variables and its code back."""
-        self._variables.close()
+        for kernel in self._kernels.values():
+            kernel.cancel()
         self._kernels.clear()
+        self._variables.close()
+
+    def prepare(self, symbol: str, block: Dimensions, checked: bool) -> None:
+        """Begins to make the code of a kernel for blocks of `block`, while this thread does something else.
+
+        What is wrong with the kernel is raised when it is launched.
+        """
+        key = (symbol, block, checked)
+        if key not in self._kernels:
+            self._kernels[key] = self._parts.makers.submit(self._made, symbol, block, checked)
 
     def launch(
         self,
@@ -83,7 +98,8 @@ class Program:
         params = _parameters(function, args)
         chosen = None if blocks is None else tuple(blocks)
         check_chosen(chosen, math.prod(grid))
-        kernel = self._compiled(symbol, block, checks is not None)
+        self.prepare(symbol, block, checks is not None)
+        kernel = self._kernels[symbol, block, checks is not None].result()
         layout = kernel.lowered.layout
         geometry = Geometry(grid, block, layout.static_shared, shared_bytes, layout.frame_bytes, kernel.lowered.warp_bytes)
         check_memory(geometry, self._parts.target.shared_per_block, self._parts.target.title)
@@ -126,25 +142,23 @@ class Program:
         return Checking(self._parts.jit.native, checks.which, spans, geometry.blocks, len(lowered.sites) + 1)
 
     def _function(self, symbol: str) -> Function:
-        if symbol not in self._functions:
-            kernels = [name for name, item in self.module.functions.items() if item.is_kernel]
-            if symbol not in kernels:
-                raise LaunchRefused(f"no kernel {symbol!r}; there are: {', '.join(sorted(kernels)) or 'none'}")
-            self._functions[symbol] = inline_calls(self.module, symbol)
-        return self._functions[symbol]
+        with self._lock:
+            if symbol not in self._functions:
+                kernels = [name for name, item in self.module.functions.items() if item.is_kernel]
+                if symbol not in kernels:
+                    raise LaunchRefused(f"no kernel {symbol!r}; there are: {', '.join(sorted(kernels)) or 'none'}")
+                self._functions[symbol] = inline_calls(self.module, symbol)
+            return self._functions[symbol]
 
-    def _compiled(self, symbol: str, block: Dimensions, checked: bool) -> _Kernel:
-        """Code is made for the dimensions of a block, because they decide what is the same in all lanes."""
-        key = (symbol, block, checked)
-        if key not in self._kernels:
-            function, parts = self._function(symbol), self._parts
-            layout = lay_out(self.module, function)
-            layout.globals = self._variables.places
-            layout.sm_count = parts.target.sms
-            layout.arena_base, layout.arena_bits = parts.memory.base, parts.memory.bits
-            lowered = lower(function, layout, block, checked=checked, vector_memory=parts.jit.has_avx512)
-            self._kernels[key] = _Kernel(lowered, parts.jit.compile(lowered.ir, FUNCTION))
-        return self._kernels[key]
+    def _made(self, symbol: str, block: Dimensions, checked: bool) -> _Kernel:
+        """Code for the dimensions of a block, because they decide what is the same in all lanes."""
+        function, parts = self._function(symbol), self._parts
+        layout = lay_out(self.module, function)
+        layout.globals = self._variables.places
+        layout.sm_count = parts.target.sms
+        layout.arena_base, layout.arena_bits = parts.memory.base, parts.memory.bits
+        lowered = lower(function, layout, block, checked=checked, vector_memory=parts.jit.has_avx512)
+        return _Kernel(lowered, parts.jit.compile(lowered.ir, FUNCTION))
 
 
 def _parameters(function: Function, args: Sequence[bytes]) -> bytes:

@@ -246,3 +246,25 @@ def test_devices_with_and_without_vector_extensions_stand_side_by_side(device: E
         program.close()
         one.memory.free(out)
     plain.close()
+
+
+# ---------------------------------------------------------------- code made ahead
+
+
+def test_code_is_made_beside_other_work_and_what_is_wrong_with_it_is_raised_at_the_launch(device: Emulator) -> None:
+    program = device.load(COUNTER)
+    program.prepare("count", (1, 1, 1), checked=False)
+    program.prepare("missing", (1, 1, 1), checked=False)
+    assert count(device, program) == 25
+    with pytest.raises(LaunchRefused, match="no kernel 'missing'; there are: count"):
+        launch(program, "missing")
+    program.close()
+
+
+def test_a_program_may_be_closed_while_its_code_is_made(device: Emulator) -> None:
+    program, after = device.load(COUNTER), device.load(COUNTER)
+    for threads in range(1, 64):
+        program.prepare("count", (threads, 1, 1), checked=False)
+    program.close()
+    assert count(device, after) == 25
+    after.close()

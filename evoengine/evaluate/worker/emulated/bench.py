@@ -65,7 +65,9 @@ class EmulatedBench:
         """Checked mode over every case; the first one with findings ends the job."""
         self._done.clear()
         self._loaded.forget()
-        if not (self._checks and trial.job.checked):
+        followed = bool(self._checks and trial.job.checked)
+        self._prepare(trial, [True, False] if followed else [False])
+        if not followed:
             return
         with trial.phase("checked"):
             for compiled in trial.job.cases:
@@ -76,6 +78,12 @@ class EmulatedBench:
                     plan = compiled.plan
                     trial.checks.append(CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=(), checked=found))
                     raise Faulty(found.findings[0], "\n".join(found.findings))
+
+    def _prepare(self, trial: Trial, modes: Sequence[bool]) -> None:
+        """Has code made in the order in which it will be launched: LLVM works on one core, launches on all."""
+        for checked in modes:
+            for compiled in trial.job.cases:
+                self._loaded.prepare(compiled, checked)
 
     def _follow(self, compiled: CompiledCase) -> CheckedRun:
         """Checked mode on the first input set of a case."""

@@ -40,12 +40,23 @@ class Loaded:
 
         `rounds` of loops are what the warps of one launch of a whole grid may go.
         """
-        path = compiled.code_path
+        module = self._module(compiled)
         with as_findings():
-            if path not in self._modules:
+            module.reset()
+        return Program(module, compiled, rounds, self._alive)
+
+    def prepare(self, compiled: CompiledCase, checked: bool) -> None:
+        """Begins to make the code of a case beside what is done meanwhile; raises Finding."""
+        module = self._module(compiled)
+        for launch in compiled.plan.launches:
+            module.prepare(compiled.functions[launch.kernel], three(launch.block), checked)
+
+    def _module(self, compiled: CompiledCase) -> emulated.Program:
+        path = compiled.code_path
+        if path not in self._modules:
+            with as_findings():
                 self._modules[path] = self._emulator.load(Path(path).read_text(encoding="utf-8"))
-            self._modules[path].reset()
-        return Program(self._modules[path], compiled, rounds, self._alive)
+        return self._modules[path]
 
     def forget(self) -> None:
         """Lets all of them go: another candidate comes."""
