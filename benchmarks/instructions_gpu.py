@@ -148,13 +148,19 @@ def _compared(emulator: object, case: Case, recorded: dict[str, np.ndarray], dig
 
 
 def _document(where: str, summary: str, rows: list[Row]) -> str:
-    ordered = sorted(rows, key=lambda row: str(row["verdict"]) == "bit for bit")
+    alike = [row for row in rows if row["verdict"] == "bit for bit"]
+    others = [row for row in rows if row not in alike]
     return (
         "# Single instructions on the emulator and on a GPU\n\n"
         "`python -m benchmarks.instructions_gpu compare`: every instruction of `tests/emulator/instructions.py`, over special and random "
-        "operands. `different`: how many results differ, `largest ulp`: by how many units of the last place at most, `classes`: how many "
-        "are a NaN on one side only. All NaNs count as one.\n\n"
-        f"GPU: {where}.\n\n{summary}\n\n{table(ordered)}\n"
+        "operands. All NaNs count as one.\n\n"
+        f"GPU: {where}.\n\n{summary}\n\n"
+        "## Different\n\n"
+        "`different`: how many results differ, `largest ulp`: by how many units of the last place at most, `classes`: how many "
+        f"are a NaN on one side only.\n\n{table(others)}\n\n"
+        "## Bit for bit\n\nWith the number of operands that each was tried on: "
+        + ", ".join(f"`{row['instruction']}` {row['values']:,}" for row in alike)
+        + ".\n"
     )
 
 
