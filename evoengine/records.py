@@ -83,6 +83,10 @@ class CheckedRun(Frozen):
     blocks: int  # that were followed, over all launches of the plan
     total_blocks: int  # that the launches have
     findings: tuple[str, ...] = ()  # one line each, the first of their kind first
+    shared_requests: int = 0  # of the blocks followed: warp instructions that reach shared memory
+    shared_wavefronts: int = 0  # passes that they take: more than the requests where lanes meet in a bank, or ask for 8 or 16 bytes
+    global_requests: int = 0
+    global_sectors: int = 0  # of 32 bytes, distinct within a request: 4 for 4 bytes a lane side by side
 
     @property
     def sampled(self) -> bool:

@@ -171,6 +171,8 @@ def _case_row(case: str, check: CaseCheck | None, timing: CaseTiming | None, mod
         bounds_us=_bounds_us(model) if model else {},
         checked_for=checked.checks if checked else (),
         checked_blocks=checked.blocks if checked else 0,
+        wavefronts_per_request=checked.shared_wavefronts / checked.shared_requests if checked and checked.shared_requests else None,
+        sectors_per_request=checked.global_sectors / checked.global_requests if checked and checked.global_requests else None,
         total_blocks=checked.total_blocks if checked else 0,
         findings=checked.findings if checked else (),
     )

@@ -82,6 +82,8 @@ class CaseRow(Frozen):
     checked_for: tuple[str, ...] = ()  # what checked mode looked for; empty: it did not run
     checked_blocks: int = 0
     total_blocks: int = 0
+    wavefronts_per_request: float | None = None  # of shared memory, in the blocks followed; None without any
+    sectors_per_request: float | None = None  # of global memory
     findings: tuple[str, ...] = ()
 
 

@@ -218,12 +218,14 @@ def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
 
 def followed_table(rows: Iterable[CaseRow]) -> FittedTable:
     """How much of every case checked mode has followed, and how many findings there were."""
-    table = FittedTable([words("case"), words("looked for"), figure("blocks"), figure("findings")], "checked mode: every access followed")
+    columns = [words("case"), words("looked for"), figure("blocks"), figure("findings"), figure("wavefronts"), figure("sectors")]
+    table = FittedTable(columns, "checked mode: every access followed (wavefronts: of shared, sectors: of global memory, for a request)")
     for row in rows:
         if row.checked_for:
             blocks = f"all {row.total_blocks}" if row.checked_blocks == row.total_blocks else f"{row.checked_blocks} of {row.total_blocks}"
             findings = Text(str(len(row.findings)), style="red" if row.findings else "")
-            table.add(f"{row.case}{' (hidden)' if row.hidden else ''}", ", ".join(row.checked_for), blocks, findings)
+            each = (f"{value:.2f}" if value is not None else "" for value in (row.wavefronts_per_request, row.sectors_per_request))
+            table.add(f"{row.case}{' (hidden)' if row.hidden else ''}", ", ".join(row.checked_for), blocks, findings, *each)
     return table
 
 

@@ -181,6 +181,7 @@ def test_the_emulator_models_a_time_and_says_how_much_it_followed(emulator):
     assert report.modelled[0].us > 0 and report.modelled[0].limiter in report.modelled[0].launches[0].bounds_us
     checked = report.checks[0].checked
     assert (checked.blocks, checked.total_blocks, checked.checks) == (32, 32, CHECKS)
+    assert 3 < checked.global_sectors / checked.global_requests <= 4  # lanes side by side, 4 bytes each
 
 
 @pytest.mark.parametrize(

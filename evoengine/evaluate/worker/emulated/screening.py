@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy
 
-from evoengine.emulator.check.findings import Check
+from evoengine.emulator.check.findings import AccessCounts, Check
 from evoengine.emulator.device import Checks, LaunchReport
 from evoengine.evaluate.worker.check import written_by
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
@@ -44,7 +44,17 @@ def follow(task: Task, program: Program, arena: EmulatedArena, checks: Sequence[
         if followed.findings:
             break
     lines = tuple(followed.findings)[:MOST_FINDINGS]
-    return CheckedRun(checks=tuple(checks), blocks=followed.blocks, total_blocks=followed.total_blocks, findings=lines)
+    seen = followed.accesses
+    return CheckedRun(
+        checks=tuple(checks),
+        blocks=followed.blocks,
+        total_blocks=followed.total_blocks,
+        findings=lines,
+        shared_requests=seen.shared_loads + seen.shared_stores,
+        shared_wavefronts=seen.shared_load_wavefronts + seen.shared_store_wavefronts,
+        global_requests=seen.global_loads + seen.global_stores,
+        global_sectors=seen.global_load_sectors + seen.global_store_sectors,
+    )
 
 
 class _Followed:
@@ -59,6 +69,7 @@ class _Followed:
         self.findings: dict[str, None] = {}  # lines, each once, in order
         self.blocks = 0
         self.total_blocks = 0
+        self.accesses = AccessCounts()  # of these blocks
         self._empty = set(written)  # buffers that no launch was given yet
 
     def launch(self, launch: Launch, last: bool) -> None:
@@ -88,7 +99,9 @@ class _Followed:
         if len(chosen) < total and affordable > len(chosen) and not self.findings:
             self.arena.fill(before)
             chosen = sample(total, affordable)
-            self._run(launch, chosen)
+            report = self._run(launch, chosen)
+        assert report.accesses is not None
+        self.accesses += report.accesses
         return len(chosen)
 
     def _run(self, launch: Launch, chosen: list[int]) -> LaunchReport:
