@@ -7,6 +7,7 @@ from evoengine.emulator.lower.arithmetic import widen_ramp
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import DIRECTED, fixed, flush, flush_bits, is_float, saturate
+from evoengine.emulator.lower.integers import as_64_bits, read_integer
 from evoengine.emulator.lower.narrow import FORMATS, convert_narrow
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Register
 
@@ -113,31 +114,6 @@ def _float_to_integer(cx: Context, instruction: Instruction, to: str, source: st
 
 def _suffix(bits: int, vector: bool) -> str:
     return f"v32i{bits}" if vector else f"i{bits}"
-
-
-def read_integer(cx: Context, instruction: Instruction, source: str) -> Value:
-    """The integer operand of a conversion to floating point; saturated to [0, 1] as the instruction says."""
-    bits = TYPE_BITS[source]
-    value = cx.read(instruction.operands[1], bits)
-    if not instruction.has("sat"):
-        return value
-
-    def build(vector: bool, text: str) -> str:
-        kind = integer(bits, vector)
-        if source.startswith("s"):
-            text = cx.ir.intrinsic("smax", kind, text, fixed(0, bits, vector))
-        return cx.ir.intrinsic("umin", kind, text, fixed(1, bits, vector))
-
-    return cx.compute([value], bits, build)
-
-
-def as_64_bits(cx: Context, value: Value, source: str) -> tuple[str, str]:
-    """All lanes of an integer as the u64 or s64 that the C runtime takes, and which of the two."""
-    sign = source[0]
-    if value.bits == 64:
-        return cx.spread(value), f"{sign}64"
-    how = "sext" if sign == "s" else "zext"
-    return cx.ir.get(f"{how} {integer(value.bits, True)} {cx.spread(value)} to {integer(64, True)}"), f"{sign}64"
 
 
 def _integer_to_float(cx: Context, instruction: Instruction, to: str, source: str) -> None:

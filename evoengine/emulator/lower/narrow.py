@@ -7,6 +7,7 @@ from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import DIRECTED, flush, flush_bits, is_float, saturate
 from evoengine.emulator.lower.half import joined, widen_half
+from evoengine.emulator.lower.integers import as_64_bits, read_integer
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
 
 SINGLE = frozenset(("f16", "bf16"))
@@ -115,8 +116,6 @@ def _between_halves(cx: Context, instruction: Instruction, to: str, source: str,
 
 
 def _from_integer(cx: Context, instruction: Instruction, to: str, source: str, given: set[str]) -> None:
-    from evoengine.emulator.lower.convert import as_64_bits, read_integer
-
     _refuse(cx, given - {"rn", "sat", *DIRECTED})
     text, type_ = as_64_bits(cx, read_integer(cx, instruction, source), source)
     _by_runtime(cx, instruction, to, type_, given - {"sat"}, 64, text)
