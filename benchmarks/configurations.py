@@ -81,7 +81,7 @@ def main() -> None:
                 continue
             median_us = bench.median_us(job.task, job.plan, result)
             measured.append(Measured(job.seed, job.task, job.plan.case, job.tunables, median_us, launches_of(job.plan, result)))
-    write(options.file, machine(**device, command=f"python -m benchmarks.configurations {options.file}"), measured)
+    write(options.file, machine(**device, command=f"python -m benchmarks.configurations {options.file.name}"), measured)
     print(json.dumps({"file": str(options.file), "times": len(measured)}))
 
 

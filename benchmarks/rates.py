@@ -62,7 +62,7 @@ def main() -> None:
         module = cupy.RawModule(path=compiled.code_path)
         kernels = {name: module.get_function(symbol) for name, symbol in compiled.functions.items()}
         rows = [row for figures in (_instructions, _shared, _rings, _streams, _launches) for row in figures(kernels)]
-    publish(machine(**device, command=f"python -m benchmarks.rates {options.file}"), rows, options.file)
+    publish(machine(**device, command=f"python -m benchmarks.rates {options.file.name}"), rows, options.file)
 
 
 Kernels = dict[str, Callable[..., None]]

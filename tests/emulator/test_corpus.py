@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from evoengine.emulator.device import Checks, Emulator
@@ -11,10 +13,16 @@ from tests.emulator.launching import launch
 NAMES = [kernel.name for kernel in load_corpus()]
 
 
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[Emulator]:
+    made = Emulator(target="l4", threads=2)
+    yield made
+    made.close()  # each reserves 512 GiB of addresses
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_kernel_computes_what_is_expected(name: str) -> None:
+def test_kernel_computes_what_is_expected(emulator: Emulator, name: str) -> None:
     kernel, problems = load_kernel(name), []
-    emulator = Emulator(target="l4", threads=2)
     for case in kernel.cases:
         launched = launch(emulator, kernel, case)
         found = [wrong(case, index, array) for index, array in launched.results.items()]
@@ -24,10 +32,10 @@ def test_kernel_computes_what_is_expected(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_checked_mode_finds_nothing_wrong_with_a_kernel_and_changes_no_result(name: str) -> None:
+def test_checked_mode_finds_nothing_wrong_with_a_kernel_and_changes_no_result(emulator: Emulator, name: str) -> None:
     kernel = load_kernel(name)
     case = kernel.cases[0]
-    launched = launch(Emulator(target="l4", threads=1), kernel, case, Checks())
+    launched = launch(emulator, kernel, case, Checks())
     assert not [problem for index, array in launched.results.items() if (problem := wrong(case, index, array))]
     if case.ordered_by != "flag":  # spinning on a flag in shared memory orders nothing by CUDA's memory model
         assert [launched.report.describe(found) for found in launched.report.findings] == []

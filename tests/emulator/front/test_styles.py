@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evoengine.emulator.device import Emulator
 from tests.emulator.corpus import Case, In, Kernel, Out, wrong
-from tests.emulator.launching import launch
+from tests.emulator.launching import launch, shared_emulator
 from tests.emulator.narrow import Array
 from tests.emulator.numbers import values
 
@@ -186,7 +185,7 @@ def argmax_quantise(random: np.random.Generator) -> list[Case]:
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_kernel_of_this_style_computes_what_numpy_does(name: str) -> None:
     cases = KNOWN[name](np.random.default_rng(1))
-    kernel, emulator = Kernel(name, (STYLES / f"{name}.cu").read_text(), tuple(cases)), Emulator(target="l4", threads=1)
+    kernel, emulator = Kernel(name, (STYLES / f"{name}.cu").read_text(), tuple(cases)), shared_emulator()
     for case in cases:
         launched = launch(emulator, kernel, case)
         assert [wrong(case, index, got) for index, got in launched.results.items()] == [""] * len(case.expected), case.name
