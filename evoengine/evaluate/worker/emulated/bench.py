@@ -66,7 +66,7 @@ class EmulatedBench:
         self._done.clear()
         self._loaded.forget()
         followed = bool(self._checks and trial.job.checked)
-        self._prepare(trial, [True, False] if followed else [False])
+        self._prepare(trial, [True, False] if followed else [False, True])  # modelling counts in checked mode
         if not followed:
             return
         with trial.phase("checked"):

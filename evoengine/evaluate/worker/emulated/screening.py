@@ -18,9 +18,9 @@ from evoengine.plan import Buffer, Launch
 from evoengine.records import CheckedRun
 from evoengine.task import Task
 
-# Bytes that the accesses which are followed in one launch may ask for, and as many for its other instructions: from 0.2 to
-# 0.8 seconds of one core over all seeds. Not a number of seconds: the same candidate is sampled the same way on every machine.
-BUDGET = 200_000_000
+# Bytes that the accesses which are followed in one launch may ask for, and as many for its other instructions: from 0.1 to
+# 0.4 seconds of one core over all seeds. Not a number of seconds: the same candidate is sampled the same way on every machine.
+BUDGET = 100_000_000
 INSTRUCTION_BYTES = 8  # that an instruction of a warp counts as
 # Rounds of loops that are followed in one launch: 100 times what the blocks of the packaged seeds need that are followed.
 # Endless loops that break rules in every round take two millionths of a second for each.
