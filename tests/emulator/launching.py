@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,6 @@ from evoengine.emulator.front.clang import compile_cuda
 from tests.emulator.corpus import Case, In, InOut, Kernel, Out, initial, results
 
 ARCH = 89  # of the L4, for which the corpus is compiled unless a case needs more
-
-
-@cache
-def shared_emulator() -> Emulator:
-    """One for all tests that need nothing of their own: each reserves 512 GiB of addresses."""
-    return Emulator(target="l4", threads=1)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,8 @@ def bitwise(cx: Context, instruction: Instruction) -> None:
         cx.apply(instruction.operands[1:2], bits, bits, invert)
         return
     values = [cx.read(operand, bits) for operand in instruction.operands[1:3]]
-    if instruction.op == "and" and isinstance(values[0].shape, Ramp) and shape is not VARYING:
-        _mask_ramp(cx, instruction, values, bits)
-    elif isinstance(shape, Ramp):
+    masked = instruction.op == "and" and isinstance(values[0].shape, Ramp) and shape is not VARYING
+    if masked or isinstance(shape, Ramp):  # of a base that is even: threadIdx.x & 31 is the lane, & ~31 is the same for the warp
         cx.write(target, Value(shape, cx.ir.get(f"{instruction.op} i{bits} {values[0].text}, {values[1].text}"), bits))
     else:
 
@@ -32,16 +31,6 @@ def bitwise(cx: Context, instruction: Instruction) -> None:
             return cx.ir.get(f"{instruction.op} {integer(bits, vector)} {a}, {b}")
 
         cx.write(target, cx.compute(values, bits, build))
-
-
-def _mask_ramp(cx: Context, instruction: Instruction, values: list[Value], bits: int) -> None:
-    """threadIdx.x & 31 is the lane; & ~31 is the same for the warp."""
-    target = instruction.operands[0]
-    if not isinstance(target, Register):
-        raise cx.unsupported(f"a result into {target}")
-    shape = cx.shape(target.name)
-    text = cx.ir.get(f"and i{bits} {values[0].text}, {values[1].text}")
-    cx.write(target, Value(shape, text, bits))
 
 
 def shift(cx: Context, instruction: Instruction) -> None:

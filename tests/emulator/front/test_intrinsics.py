@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.emulator.corpus import Case, In, Kernel, Out
-from tests.emulator.launching import launch, shared_emulator
+from tests.emulator.launching import launch
+from tests.emulator.lower.small_kernels import emulator
 from tests.emulator.narrow import BFLOAT16, Array
 
 ASSETS = Path(__file__).parent / "assets"
@@ -18,7 +19,7 @@ ASSETS = Path(__file__).parent / "assets"
 def launched(name: str, source: str, *args: In | Out, threads: int = 64) -> Array:
     """What the last argument holds after a launch of one block."""
     case = Case("one_block", name, (1, 1, 1), (threads, 1, 1), args, {})
-    return launch(shared_emulator(), Kernel(name, source, (case,)), case).results[len(args) - 1]
+    return launch(emulator(), Kernel(name, source, (case,)), case).results[len(args) - 1]
 
 
 def average(x: int, y: int) -> int:

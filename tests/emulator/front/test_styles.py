@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.emulator.corpus import Case, In, Kernel, Out, wrong
-from tests.emulator.launching import launch, shared_emulator
+from tests.emulator.launching import launch
+from tests.emulator.lower import small_kernels
 from tests.emulator.narrow import Array
 from tests.emulator.numbers import values
 
@@ -185,7 +186,7 @@ def argmax_quantise(random: np.random.Generator) -> list[Case]:
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_kernel_of_this_style_computes_what_numpy_does(name: str) -> None:
     cases = KNOWN[name](np.random.default_rng(1))
-    kernel, emulator = Kernel(name, (STYLES / f"{name}.cu").read_text(), tuple(cases)), shared_emulator()
+    kernel, emulator = Kernel(name, (STYLES / f"{name}.cu").read_text(), tuple(cases)), small_kernels.emulator()
     for case in cases:
         launched = launch(emulator, kernel, case)
         assert [wrong(case, index, got) for index, got in launched.results.items()] == [""] * len(case.expected), case.name

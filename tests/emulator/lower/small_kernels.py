@@ -36,7 +36,7 @@ class Ran:
 
 @cache
 def emulator() -> Emulator:
-    """One for all tests; one host thread, so that blocks run in their order."""
+    """One for all tests, since each reserves 512 GiB of addresses; one host thread, so that blocks run in their order."""
     return Emulator(target="l4", threads=1)
 
 
