@@ -158,7 +158,7 @@ class Program:
         layout.sm_count = parts.target.sms
         layout.arena_base, layout.arena_bits = parts.memory.base, parts.memory.bits
         lowered = lower(function, layout, block, checked=checked, vector_memory=parts.jit.has_avx512)
-        return _Kernel(lowered, parts.jit.compile(lowered.ir, FUNCTION))
+        return _Kernel(lowered, parts.jit.compile(lowered.ir, FUNCTION, hasty=checked))
 
 
 def _parameters(function: Function, args: Sequence[bytes]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from evoengine.emulator.analyse.graph import Flow, Node
+from evoengine.emulator.analyse.regions import Region
 from evoengine.emulator.analyse.registers import read, written
 
 
@@ -21,6 +22,15 @@ def find_live(flow: Flow, registers: Collection[str]) -> None:
             live = frozenset(uses[number] | (after - used_and_killed[number][1]))
             changed |= live != node.live_in
             node.live_in = live
+
+
+def alive_while_waiting(flow: Flow, regions: Collection[Region]) -> frozenset[str]:
+    """Registers whose value is wanted behind a place where a warp may wait for others."""
+    behind = {node.falls for node in flow.nodes if node.waits}
+    for region in regions:
+        if any(flow.nodes[number].waits for number in region.blocks):
+            behind |= {*region.blocks, region.join}
+    return frozenset().union(*(flow.nodes[number].live_in for number in behind if number is not None and number < flow.exit))
 
 
 def _used_and_killed(node: Node) -> tuple[set[str], set[str]]:

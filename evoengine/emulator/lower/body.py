@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
+from evoengine.emulator.analyse.fragments import strips_of
 from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.liveness import alive_while_waiting
+from evoengine.emulator.analyse.shape import VARYING
 from evoengine.emulator.analyse.uniform import Shapes
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.layout import Layout
-from evoengine.emulator.ptx.program import Function, Instruction
+from evoengine.emulator.lower.saved import Saved
+from evoengine.emulator.ptx.program import TYPE_BITS, Function, Instruction
 from evoengine.emulator.run.abi import Block, End
+
+STRIP_BITS = 32  # of the registers that may lie side by side
 
 
 class Body:
@@ -26,9 +35,18 @@ class Body:
         vector_memory: bool,
     ) -> None:
         self.flow, self.shapes = flow, shapes
-        self.cx = Context(layout, shapes, function.registers, block, vector_memory=vector_memory, checked=checked, end=self.end_within)
+        strips = strips_of(flow, partial(self._fits_a_strip, function.registers))
+        self.cx = Context(
+            layout, shapes, function.registers, strips, block, vector_memory=vector_memory, checked=checked, end=self.end_within
+        )
+        self.saved = Saved(self.cx, alive_while_waiting(flow, shapes.regions))
         self.ir = self.cx.ir
         self.has_ends = bool(block[0] * block[1] * block[2] % LANES) or self._lanes_end_early()
+
+    def _fits_a_strip(self, registers: Mapping[str, str], name: str) -> bool:
+        """A vector of 32 bits; not one that may be read before it is written, for strips do not begin as zeros."""
+        of_strips = TYPE_BITS.get(registers.get(name, "")) == STRIP_BITS and self.shapes.of[name] is VARYING
+        return of_strips and name not in self.flow.nodes[0].live_in
 
     def _lanes_end_early(self) -> bool:
         """Whether some lanes of a warp may end before others."""

@@ -24,6 +24,7 @@ from evoengine.emulator.run.abi import End
 
 __all__ = ["IOTA", "SCRATCH_BYTES", "Build", "Context", "Site", "Value", "lane_masks", "literal"]
 
+STRIP_ALIGN = 64  # LLVM takes a vector of 32 words to be aligned to 128
 Build = Callable[..., str]  # (vector, *operands) -> result
 
 
@@ -45,13 +46,16 @@ class Context(Scratch):
         layout: Layout,
         shapes: Shapes,
         registers: dict[str, str],
+        strips: Sequence[tuple[str, ...]],
         block: tuple[int, int, int],
         *,
         vector_memory: bool,
         checked: bool,
         end: Callable[[End], None],
     ) -> None:
-        """`vector_memory`: gathers and scatters of LLVM, not of our runtime: only AVX-512 has both.
+        """`strips`: vectors of 32 bits whose slots lie side by side.
+
+        `vector_memory`: gathers and scatters of LLVM, not of our runtime: only AVX-512 has both.
 
         `checked`: every access asks the checker first. `end` ends the warp in the middle of a block.
         """
@@ -59,6 +63,8 @@ class Context(Scratch):
         self.layout = layout
         self.shapes = shapes
         self.registers = registers
+        self.strips = strips
+        self._strip_places = {name: (strip, place) for strip, names in enumerate(strips) for place, name in enumerate(names)}
         self.block = block
         self.vector_memory = vector_memory
         self.checked = checked
@@ -97,6 +103,18 @@ class Context(Scratch):
         """The name of a register's slot."""
         return f'%"{register[1:]}.slot"' if register.startswith("%") else f'%"{register}.bare"'
 
+    def slot_access(self, register: str) -> str:
+        """A register's slot as loads and stores name it."""
+        return f"ptr {self.slot(register)}{f', align {STRIP_ALIGN}' if register in self._strip_places else ''}"
+
+    def strip(self, names: Sequence[str]) -> str | None:
+        """The slot of the first of `names` where the slots of the others follow it, in order."""
+        places = [self._strip_places.get(name) for name in names]
+        if not names or places[0] is None:
+            return None
+        strip, first = places[0]
+        return self.slot(names[0]) if places == [(strip, first + step) for step in range(len(names))] else None
+
     def _known(self, register: str) -> int:
         """The bits of a register that is declared."""
         if register not in self.registers:
@@ -110,7 +128,7 @@ class Context(Scratch):
         match operand:
             case Register(name):
                 whole = self._known(name)
-                loaded = self.ir.get(f"load {self.slot_type(name)}, ptr {self.slot(name)}")
+                loaded = self.ir.get(f"load {self.slot_type(name)}, {self.slot_access(name)}")
                 return self.resized(Value(self.shape(name), loaded, whole), bits)
             case Not(register):
                 value = self.read(register, 1)
@@ -201,7 +219,7 @@ class Context(Scratch):
             raise self.unsupported("a result that counts over the lanes was expected")
         else:
             text = self.first(value) if shape is UNIFORM and value.shape is not UNIFORM else value.text
-            self.ir.do(f"store i{bits} {self._guarded(name, bits, text)}, ptr {self.slot(name)}")
+            self.ir.do(f"store i{bits} {self._guarded(name, bits, text)}, {self.slot_access(name)}")
 
     def _guarded(self, name: str, bits: int, text: str) -> str:
         """What a scalar register holds behind an instruction that may not run."""
@@ -210,17 +228,22 @@ class Context(Scratch):
         condition = self.guard(self.instruction.guard)
         if condition.shape is not UNIFORM:  # analysis makes such a register varying
             raise self.unsupported("a guard that is the same in all lanes was expected")
-        before = self.ir.get(f"load i{bits}, ptr {self.slot(name)}")
+        before = self.ir.get(f"load i{bits}, {self.slot_access(name)}")
         return self.ir.get(f"select i1 {condition.text}, i{bits} {text}, i{bits} {before}")
 
+    def keeps(self, name: str) -> bool:
+        """Whether lanes that do not run keep what they have in a register.
+
+        Outside of regions they have ended: nobody looks at theirs again, so nothing is kept for them.
+        """
+        return self.mask is not None and (self.instruction.guard is not None or (self.in_region and name not in self.shapes.local))
+
     def _store_vector(self, name: str, bits: int, text: str) -> None:
-        """Outside of regions lanes that do not run have ended: nobody looks at theirs again, so nothing is kept for them."""
         type_ = integer(bits, True)
-        keep = self.instruction.guard is not None or (self.in_region and name not in self.shapes.local)
-        if keep and self.mask is not None:
-            before = self.ir.get(f"load {type_}, ptr {self.slot(name)}")
+        if self.keeps(name):
+            before = self.ir.get(f"load {type_}, {self.slot_access(name)}")
             text = self.ir.get(f"select <{LANES} x i1> {self.mask}, {type_} {text}, {type_} {before}")
-        self.ir.do(f"store {type_} {text}, ptr {self.slot(name)}")
+        self.ir.do(f"store {type_} {text}, {self.slot_access(name)}")
 
     # ------------------------------------------------------------ computing
 

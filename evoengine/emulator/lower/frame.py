@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evoengine.emulator.analyse.shape import VARYING, thread_shape
 from evoengine.emulator.lower.body import Body
+from evoengine.emulator.lower.context import STRIP_ALIGN
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.lower.scratch import SCRATCH_BYTES
 from evoengine.emulator.lower.value import IOTA
@@ -13,10 +14,28 @@ from evoengine.emulator.run.abi import Block, Warp
 def declare_registers(body: Body) -> None:
     """A slot for every register, zero: what PTX leaves undefined must not depend on what ran before."""
     ir, cx = body.ir, body.cx
+    _declare_strips(body)
+    in_strips = {name for names in cx.strips for name in names}
     for name in cx.registers:
-        type_ = cx.slot_type(name)
-        ir.do(f"{cx.slot(name)} = alloca {type_}")
-        ir.do(f"store {type_} {'zeroinitializer' if type_[0] == '<' else 'false' if type_ == 'i1' else '0'}, ptr {cx.slot(name)}")
+        if name not in in_strips:
+            type_ = cx.slot_type(name)
+            ir.do(f"{cx.slot(name)} = alloca {type_}")
+            ir.do(f"store {type_} {'zeroinitializer' if type_[0] == '<' else 'false' if type_ == 'i1' else '0'}, ptr {cx.slot(name)}")
+
+
+def _declare_strips(body: Body) -> None:
+    """Slots side by side, in the memory of the warp or on the stack; each is written before it is read."""
+    ir, cx = body.ir, body.cx
+    for number, names in enumerate(cx.strips):
+        offset = body.saved.strip(number)
+        where = (
+            f"alloca [{len(names)} x <{LANES} x i32>], align {STRIP_ALIGN}"
+            if offset is None
+            else f"getelementptr i8, ptr %warp, i64 {offset}"
+        )
+        ir.do(f"%strip{number} = {where}")
+        for place, name in enumerate(names):
+            ir.do(f"{cx.slot(name)} = getelementptr <{LANES} x i32>, ptr %strip{number}, i64 {place}")
 
 
 def load_fields(body: Body) -> None:

@@ -1,13 +1,18 @@
 """Products of matrices spread over a warp: mma, wmma.mma.
 
-The arithmetic and the layout of fragments are C (run/native/matrix.c, wmma.c); registers travel through
-the warp's scratch, 128 bytes each. `.sync` lets the lanes wait for one another before the instruction.
+The arithmetic and the layout of fragments are C (run/native/matrix.c, wmma.c), which reads and writes registers where
+they lie if they lie side by side, else copies in the warp's scratch, 128 bytes each. `.sync` lets the lanes wait
+for one another before the instruction.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from evoengine.emulator.analyse.fragments import names_of
+from evoengine.emulator.analyse.registers import registers_of as registers_in
 from evoengine.emulator.analyse.uniform import VARYING
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import integer
@@ -64,17 +69,51 @@ def multiply(cx: Context, instruction: Instruction) -> None:
         raise cx.unsupported()
     by_both = f"{a}_{b}" if a in _NAMED_BY_BOTH else a
     name = "ev_mma_m8n8k4_f64" if d == "f64" else f"ev_mma_{shape}_{'satfinite_' if saturates else ''}{d}_{by_both}"
-    counts = (*_MMA_OPERANDS[shape, a], _ACCUMULATORS[d])
-    _product(cx, name, [registers_of(cx, operand, count) for operand, count in zip(instruction.operands[1:4], counts, strict=True)], d)
+    _product(cx, name, (*_MMA_OPERANDS[shape, a], _ACCUMULATORS[d]))
 
 
-def _product(cx: Context, name: str, sources: list[list[str]], type_: str) -> None:
-    bits = 64 if type_ == "f64" else 32
+def _product(cx: Context, name: str, counts: tuple[int, int, int]) -> None:
+    """Calls C function `name`(a, b, c, d); `counts` registers of a, b, and of both c and d."""
     sync(cx)
-    pointers = [cx.rows(place * FRAGMENT_BYTES, bits, registers) for place, registers in enumerate(sources)]
+    operands = cx.instruction.operands
+    pointers = [
+        taken(cx, operand, count, place * FRAGMENT_BYTES) for place, (operand, count) in enumerate(zip(operands[1:4], counts, strict=True))
+    ]
+    with given(cx, counts[2], sources=operands[1:4]) as out:
+        cx.ir.call("void", name, *(("ptr", pointer) for pointer in [*pointers, out]))
+
+
+def taken(cx: Context, operand: Operand, count: int, offset: int) -> str:
+    """A pointer to the vectors of an operand of `count` registers: to their slots, or else to copies at `offset` of the scratch."""
+    names = names_of(operand)
+    slots = cx.strip(names) if len(names) == count else None
+    return slots or cx.rows(offset, _bits(cx), registers_of(cx, operand, count))
+
+
+@contextmanager
+def given(cx: Context, count: int, sources: Sequence[Operand] = ()) -> Iterator[str]:
+    """A pointer to where C code puts the `count` registers of the result: their slots, or else room from which they are written.
+
+    The result may lie on the last of `sources` as a whole, but shares no register with others: they are read while it is written.
+    """
+    names = names_of(cx.instruction.operands[0])
+    others = [register.name for operand in sources for register in registers_in(operand)]
+    if sources and names_of(sources[-1]) == names:
+        others = others[: -len(names)]
+    whole = len(names) == count and not any(name in others or cx.keeps(name) for name in names)
+    slots = cx.strip(names) if whole else None
+    if slots:
+        yield slots
+        return
+    bits = _bits(cx)
     out = cx.rows(3 * FRAGMENT_BYTES, bits, ())
-    cx.ir.call("void", name, *(("ptr", pointer) for pointer in [*pointers, out]))
-    write_all(cx, [Value(VARYING, text, bits) for text in cx.from_rows(out, bits, len(sources[2]))])
+    yield out
+    write_all(cx, [Value(VARYING, text, bits) for text in cx.from_rows(out, bits, count)])
+
+
+def _bits(cx: Context) -> int:
+    """Of the registers of the instruction at hand."""
+    return 64 if cx.instruction.type == "f64" else 32
 
 
 def write_all(cx: Context, values: list[Value]) -> None:
@@ -91,8 +130,7 @@ def registers_of(cx: Context, operand: Operand, count: int) -> list[str]:
     items = items_of(operand)
     if len(items) != count:
         raise cx.unsupported(f"{len(items)} registers where it has {count}")
-    bits = 64 if cx.instruction.type == "f64" else 32
-    return [cx.vector(item, bits) for item in items]
+    return [cx.vector(item, _bits(cx)) for item in items]
 
 
 def shape_of(cx: Context) -> str:
@@ -109,28 +147,26 @@ def wmma_multiply(cx: Context, instruction: Instruction) -> None:
     if (shape, a) not in WMMA_OPERANDS or a != b or d not in accumulators or c not in accumulators or (saturates and d != "s32"):
         raise cx.unsupported()
     counts = (*WMMA_OPERANDS[shape, a], WMMA_ACCUMULATORS[c])
-    sources = [registers_of(cx, operand, count) for operand, count in zip(instruction.operands[1:4], counts, strict=True)]
-    if d != c:
-        _wmma_mixed(cx, shape, sources, narrow_result=d == "f16")
-        return
-    _product(cx, f"ev_wmma_mma_{shape}_{'satfinite_' if saturates else ''}{d}_{a}", sources, d)
+    if d == c:
+        _product(cx, f"ev_wmma_mma_{shape}_{'satfinite_' if saturates else ''}{d}_{a}", counts)
+    else:
+        _wmma_mixed(cx, shape, counts, narrow_result=d == "f16")
 
 
-def _wmma_mixed(cx: Context, shape: str, sources: list[list[str]], *, narrow_result: bool) -> None:
+def _wmma_mixed(cx: Context, shape: str, counts: tuple[int, int, int], *, narrow_result: bool) -> None:
     """d and c of different types: summed in f32."""
-    a, b, c = sources
+    a, b, c = (registers_of(cx, operand, count) for operand, count in zip(cx.instruction.operands[1:4], counts, strict=True))
     if not narrow_result:
-        _product(cx, f"ev_wmma_mma_{shape}_f32_f16", [a, b, [half for pair in c for half in _widened(cx, pair)]], "f32")
-        return
+        c = [half for pair in c for half in _widened(cx, pair)]
     sync(cx)
-    pointers = [cx.rows(place * FRAGMENT_BYTES, 32, registers) for place, registers in enumerate(sources)]
+    pointers = [cx.rows(place * FRAGMENT_BYTES, 32, registers) for place, registers in enumerate((a, b, c))]
     out = cx.rows(3 * FRAGMENT_BYTES, 32, ())
     cx.ir.call("void", f"ev_wmma_mma_{shape}_f32_f16", *(("ptr", pointer) for pointer in [*pointers, out]))
-    wide = cx.from_rows(out, 32, 8)
-    pairs = [
-        cx.call_lanes("ev_cvt_rn_f16x2_f32", [(32, high), (32, low)], [32])[0] for low, high in zip(wide[::2], wide[1::2], strict=True)
-    ]
-    write_all(cx, [Value(VARYING, pair, 32) for pair in pairs])
+    found = cx.from_rows(out, 32, WMMA_ACCUMULATORS["f32"])
+    if narrow_result:
+        pairs = zip(found[::2], found[1::2], strict=True)
+        found = [cx.call_lanes("ev_cvt_rn_f16x2_f32", [(32, high), (32, low)], [32])[0] for low, high in pairs]
+    write_all(cx, [Value(VARYING, text, 32) for text in found])
 
 
 def _widened(cx: Context, pair: str) -> list[str]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from evoengine.emulator.lower.barrier import arrive, pass_on
 from evoengine.emulator.lower.body import Body
 from evoengine.emulator.lower.pending import Pending
-from evoengine.emulator.lower.saved import Saved
 from evoengine.emulator.ptx.program import Instruction
 from evoengine.emulator.run.abi import End, Warp
 
@@ -34,7 +33,7 @@ class Suspensions:
         self._body = body
         self._pending = pending
         self._ir = body.ir
-        self._saved = Saved(body.cx)
+        self._saved = body.saved
         self._points: list[_Point] = []  # by resume number - 1
 
     @property

@@ -16,8 +16,9 @@ from evoengine.emulator.lower.matrix import (
     FRAGMENT_BYTES,
     WMMA_ACCUMULATORS,
     WMMA_OPERANDS,
-    registers_of,
+    given,
     shape_of,
+    taken,
     wmma_multiply,
     write_all,
 )
@@ -131,9 +132,10 @@ def _wmma_load(cx: Context, instruction: Instruction) -> None:
         raise cx.unsupported()
     sync(cx)
     tile = _tile(cx, which, type_, instruction.operands[1], instruction.operands[2:])
-    out = cx.rows(3 * FRAGMENT_BYTES, 32, ["zeroinitializer"] * count if cx.checked else ())
-    _in_c(cx, name, tile, out, READ)
-    write_all(cx, [Value(VARYING, text, 32) for text in cx.from_rows(out, 32, count)])
+    with given(cx, count) as out:
+        if cx.checked:
+            cx.ir.do(f"store [{count} x {integer(32, True)}] zeroinitializer, ptr {out}, align 64")
+        _in_c(cx, name, tile, out, READ)
 
 
 def _wmma_store(cx: Context, instruction: Instruction) -> None:
@@ -141,7 +143,7 @@ def _wmma_store(cx: Context, instruction: Instruction) -> None:
     count, name = _accumulator(cx, instruction.type, "store_d")
     sync(cx)
     tile = _tile(cx, "d", instruction.type, instruction.operands[0], instruction.operands[2:])
-    registers = cx.rows(3 * FRAGMENT_BYTES, 32, registers_of(cx, instruction.operands[1], count))
+    registers = taken(cx, instruction.operands[1], count, 3 * FRAGMENT_BYTES)
     _in_c(cx, name, tile, registers, WRITE)
 
 
@@ -185,9 +187,8 @@ def load_matrix(cx: Context, instruction: Instruction) -> None:
     count = _count(cx)
     sync(cx)
     rows = _rows(cx, instruction.operands[1], count, READ)
-    out = cx.rows(3 * FRAGMENT_BYTES, 32, ())
-    cx.ir.call("void", "ev_ldmatrix", ("ptr", rows), ("i32", str(count)), ("i32", str(int(instruction.has("trans")))), ("ptr", out))
-    write_all(cx, [Value(VARYING, text, 32) for text in cx.from_rows(out, 32, count)])
+    with given(cx, count) as out:
+        cx.ir.call("void", "ev_ldmatrix", ("ptr", rows), ("i32", str(count)), ("i32", str(int(instruction.has("trans")))), ("ptr", out))
 
 
 def store_matrix(cx: Context, instruction: Instruction) -> None:
@@ -195,7 +196,7 @@ def store_matrix(cx: Context, instruction: Instruction) -> None:
     count = _count(cx)
     sync(cx)
     rows = _rows(cx, instruction.operands[0], count, WRITE)
-    registers = cx.rows(3 * FRAGMENT_BYTES, 32, registers_of(cx, instruction.operands[1], count))
+    registers = taken(cx, instruction.operands[1], count, 3 * FRAGMENT_BYTES)
     cx.ir.call("void", "ev_stmatrix", ("ptr", rows), ("i32", str(count)), ("i32", str(int(instruction.has("trans")))), ("ptr", registers))
 
 

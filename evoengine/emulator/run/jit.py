@@ -6,15 +6,17 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 
 from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.run.native import Native, load_native
 
-# Of LLVM's code generator. Against 2 its code ran as fast and was made in three quarters of the time on every seed
-# (docs/measurements/emulator-speed.md).
+# Of LLVM's code generator (docs/measurements/emulator-speed.md). Against 2, code of level 1 ran as fast and was made in three
+# quarters of the time on every seed. Level 0 takes half as long again and its code runs half as fast: for what runs shortly.
 CODE_LEVEL = 1
+HASTY_CODE_LEVEL = 0
 
 
 @cache
@@ -46,11 +48,23 @@ class Jit:
         self.has_avx512 = bool(found.get("avx512f") and found.get("avx512bw") and found.get("avx512vl"))
         self.features = found.flatten()
         self.native = _runtime(self.cpu, self.features, cache_folder or cache_home())
+        self._made: WeakValueDictionary[tuple[str, str, bool], Compiled] = WeakValueDictionary()
 
-    def compile(self, ir: str, function: str) -> Compiled:
-        """Machine code of the module `ir`, entered at `function`; raises Unsupported for IR that is none."""
+    def compile(self, ir: str, function: str, hasty: bool = False) -> Compiled:
+        """Machine code of the module `ir`, entered at `function`; raises Unsupported for IR that is none.
+
+        `hasty`: made in half the time, for code that is run less often than that saves. IR of which code is alive gets that one:
+        the cases of a task share kernels that do not depend on what sets them apart.
+        """
+        key = ir, function, hasty
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self._compile(ir, function, HASTY_CODE_LEVEL if hasty else CODE_LEVEL)
+        return found
+
+    def _compile(self, ir: str, function: str, level: int) -> Compiled:
         module = parsed(ir)
-        machine = self._machine()
+        machine = self._machine(level)
         module.triple = llvm.get_process_triple()
         module.data_layout = str(machine.target_data)
         _simplify(module, machine)
@@ -69,10 +83,10 @@ class Jit:
                 raise Unsupported(f"{item.name}: the C runtime has no such function")
             engine.add_global_mapping(item, address)
 
-    def _machine(self) -> llvm.TargetMachine:
+    def _machine(self, level: int) -> llvm.TargetMachine:
         # A warp is two 512-bit vectors; without this LLVM splits them on CPUs that once ran slower so.
         features = self.features + (",-prefer-256-bit" if self.has_avx512 else "")
-        return llvm.Target.from_default_triple().create_target_machine(cpu=self.cpu, features=features, opt=CODE_LEVEL, jit=True)
+        return llvm.Target.from_default_triple().create_target_machine(cpu=self.cpu, features=features, opt=level, jit=True)
 
 
 def _simplify(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:

@@ -97,9 +97,23 @@ def test_mma_takes_two_types(a: str, b: str) -> None:
     np.testing.assert_array_equal(run(body, arrays).arrays[3], _accumulators(product, d))
 
 
-def test_mma_may_write_over_its_sources() -> None:
-    body, arrays, product = _mma("m16n8k16", "f32", "f16", "f16", into=20)
+@pytest.mark.parametrize("into", [20, 0, 10, 22, 2, 9])
+def test_mma_may_write_over_its_sources(into: int) -> None:
+    """Over C, A and B, and over parts of them: A is in %r0 to %r3, B in %r10 and %r11, C in %r20 to %r23."""
+    body, arrays, product = _mma("m16n8k16", "f32", "f16", "f16", into=into)
     np.testing.assert_array_equal(run(body, arrays).arrays[3], _accumulators(product, "f32"))
+
+
+def test_accumulators_are_kept_while_a_warp_waits() -> None:
+    """Two warps that do the same, three times with a barrier behind each."""
+    body, arrays, _ = _mma("m16n8k16", "f32", "f16", "f16", into=20)
+    arrays[2][:] = 0
+    once = run(body, arrays).arrays[3].view(np.float32)
+    mma = body[body.index("mma.sync") :].partition(";")[0] + ";"
+    loop = f"mov.u32 %r50, 0; again: {mma} bar.sync 0; add.u32 %r50, %r50, 1; setp.lt.u32 %p0, %r50, 3; @%p0 bra again;"
+    by_lane = " ".join(f"add.s64 %own{index}, %rd{index}, %q0;" for index in range(4))
+    thrice = run(f"mul.wide.u32 %q0, %lane, 4; {by_lane} {body.replace(mma, loop)}", arrays, threads=64).arrays[3]
+    np.testing.assert_array_equal(thrice.view(np.float32), 3 * once)
 
 
 def test_mma_of_integers_saturates_when_it_is_told_to() -> None:

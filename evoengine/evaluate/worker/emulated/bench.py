@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from evoengine.emulator.device import Emulator, LaunchReport
+from evoengine.emulator.check.findings import Check
+from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.emulator.errors import EmulatorError
 from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.bench import Mounted
@@ -22,6 +23,8 @@ from evoengine.records import CaseCheck, CheckedRun
 from evoengine.seams import BaselineTimes, CompiledCase
 from evoengine.task import Task
 
+COUNTED = Checks(Check(0))  # checked mode that looks for nothing
+
 
 class EmulatedBench:
     """Implements bench.Bench: PTX on this machine's cores."""
@@ -33,6 +36,7 @@ class EmulatedBench:
         self._checks = tuple(checks)
         self._loaded = Loaded(emulator, alive)
         self._done: dict[str, list[LaunchReport]] = {}  # by case: what the launches of the first input set did
+        self._fast: set[str] = set()  # paths of the code that is made for launches which nothing follows, too
 
     @property
     def input_sets(self) -> tuple[InputSet, ...]:
@@ -54,9 +58,10 @@ class EmulatedBench:
         program = self._program(compiled)
         with EmulatedArena(layout_of(self.task, plan), self.emulator) as arena:
             pointers = {name: arena.pointer(name) for name in arena.tensors}
+            unfollowed = None if compiled.code_path in self._fast else COUNTED
 
             def launch() -> None:
-                reports = [program.run(step, pointers) for step in plan.launches]
+                reports = [program.run(step, pointers, unfollowed) for step in plan.launches]
                 self._done.setdefault(plan.case, reports)
 
             yield Mounted(arena, launch)
@@ -65,25 +70,36 @@ class EmulatedBench:
         """Checked mode over every case; the first one with findings ends the job."""
         self._done.clear()
         self._loaded.forget()
-        followed = bool(self._checks and trial.job.checked)
-        self._prepare(trial, [True, False] if followed else [False, True])  # modelling counts in checked mode
-        if not followed:
-            return
+        self._fast.clear()
+        if not (self._checks and trial.job.checked):
+            for compiled in trial.job.cases:
+                self._make_fast(compiled)
+        for compiled in trial.job.cases:  # modelling counts in checked mode
+            self._loaded.prepare(compiled, checked=True)
+        if self._checks and trial.job.checked:
+            self._follow_all(trial)
+
+    def _follow_all(self, trial: Trial) -> None:
         with trial.phase("checked"):
             for compiled in trial.job.cases:
                 trial.enter("following every access on", compiled)
                 found = self._follow(compiled)
+                if found.blocks < found.total_blocks:
+                    self._make_fast(compiled)
                 trial.checked[compiled.plan.case] = found
                 if found.findings:
                     plan = compiled.plan
                     trial.checks.append(CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=(), checked=found))
                     raise Faulty(found.findings[0], "\n".join(found.findings))
 
-    def _prepare(self, trial: Trial, modes: Sequence[bool]) -> None:
-        """Has code made in the order in which it will be launched: LLVM works on one core, launches on all."""
-        for checked in modes:
-            for compiled in trial.job.cases:
-                self._loaded.prepare(compiled, checked)
+    def _make_fast(self, compiled: CompiledCase) -> None:
+        """Begins to make the code without checks, while something else goes on: LLVM works on one core, launches on all.
+
+        Cases that were followed whole, and share their code with no larger one, go on with what they have: to make more
+        would take longer than to run it.
+        """
+        self._fast.add(compiled.code_path)
+        self._loaded.prepare(compiled, checked=False)
 
     def _follow(self, compiled: CompiledCase) -> CheckedRun:
         """Checked mode on the first input set of a case."""

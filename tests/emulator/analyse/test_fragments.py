@@ -1,0 +1,54 @@
+"""Registers side by side: those of fragments, as far as they do not contradict one another."""
+
+from __future__ import annotations
+
+import pytest
+
+from evoengine.emulator.analyse.fragments import strips_of
+from tests.emulator.analyse.bodies import flow
+
+MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+LOAD = "ldmatrix.sync.aligned.m8n8"
+
+
+def strips(body: str, without: str = "") -> set[str]:
+    """Each as "r0 r1", without the percent signs; `without`: a register that may not be in one."""
+    found = strips_of(flow(body + " ret;"), lambda name: name != without)
+    return {" ".join(name[1:] for name in names) for names in found}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            f"{MMA} {{%r0,%r1,%r2,%r3}}, {{%r4,%r5,%r6,%r7}}, {{%r8,%r9}}, {{%r10,%r11,%r12,%r13}};",
+            {"r0 r1 r2 r3", "r4 r5 r6 r7", "r8 r9", "r10 r11 r12 r13"},
+        ),
+        (  # a part of what a load gives, in its order
+            f"{LOAD}.x4.shared.b16 {{%r4,%r5,%r6,%r7}}, [%r19];"
+            f"{MMA} {{%r0,%r1,%r2,%r3}}, {{%r8,%r9,%r10,%r11}}, {{%r6,%r7}}, {{%r0,%r1,%r2,%r3}};",
+            {"r0 r1 r2 r3", "r4 r5 r6 r7", "r8 r9 r10 r11"},
+        ),
+        (  # two loads for one fragment
+            f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; {LOAD}.x2.shared.b16 {{%r6,%r7}}, [%r19];"
+            f"{MMA} {{%r0,%r1,%r2,%r3}}, {{%r4,%r5,%r6,%r7}}, {{%r8,%r9}}, {{%r0,%r1,%r2,%r3}};",
+            {"r0 r1 r2 r3", "r4 r5 r6 r7", "r8 r9"},
+        ),
+        (  # the first order stays
+            f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r19], {{%r5,%r4}};",
+            {"r4 r5"},
+        ),
+        (  # one register cannot follow itself
+            f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r19], {{%r4,%r5,%r4,%r5}};",
+            {"r4 r5"},
+        ),
+        ("add.s32 %r1, %r2, %r3;", set()),
+    ],
+)
+def test_fragments_become_strips(body: str, expected: set[str]) -> None:
+    assert strips(body) == expected
+
+
+def test_a_fragment_with_a_register_that_does_not_fit_is_left_alone() -> None:
+    body = f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; {LOAD}.x2.shared.b16 {{%r6,%r7}}, [%r19];"
+    assert strips(body, without="%r5") == {"r6 r7"}
