@@ -24,11 +24,9 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -36,6 +34,7 @@ from pathlib import Path
 import llvmlite
 import torch
 
+from benchmarks.processes import Memory
 from benchmarks.subjects import numbers, renewed
 from benchmarks.table import Cell, Row, machine, publish, table
 from evoengine import candidate as candidates
@@ -65,7 +64,6 @@ VERDICT_MARK_S = {"scalar": 20.0, "tensor": 5.0}
 MEMORY_MARK_MIB = 1536.0
 CHILD_LIMIT_S = 600.0
 REPEATS = 3  # of a verdict
-WATCH_S = 0.05
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -164,49 +162,6 @@ def _ms(found: dict[str, float | int | str], name: str) -> float:
 
 
 # ---------------------------------------------------------------- whole verdicts
-
-
-class Memory:
-    """Watches the largest peak of memory among the processes that this one started, and theirs."""
-
-    def __init__(self) -> None:
-        self.peak_mib = 0.0
-        self._ended = threading.Event()
-
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """For as long as the block runs."""
-        watch = threading.Thread(target=self._watch)
-        watch.start()
-        try:
-            yield
-        finally:
-            self._ended.set()
-            watch.join()
-
-    def _watch(self) -> None:
-        while not self._ended.wait(WATCH_S):
-            self.peak_mib = max([self.peak_mib, *(_peak_mib(pid) for pid in _descendants(os.getpid()))])
-
-
-def _descendants(root: int) -> list[int]:
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError, ValueError):  # it ended while we looked
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    found, fresh = [], {root}
-    while fresh := {pid for pid, parent in parents.items() if parent in fresh}:
-        found += sorted(fresh)
-    return found
-
-
-def _peak_mib(pid: int) -> float:
-    """The largest memory that a process had so far: VmHWM."""
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
-    return 0.0
 
 
 @contextlib.asynccontextmanager

@@ -10,8 +10,12 @@ from evoengine.emulator.analyse.shape import UNIFORM, VARYING, Ramp, Shape
 from evoengine.emulator.lower.address import Place, confine, confined_base
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES, integer
+from evoengine.emulator.lower.scratch import SLOT_BYTES
 from evoengine.emulator.lower.value import Value
+from evoengine.emulator.lower.words import items_of_words, words_of_items
 
+WORD_BYTES, PAIR_BYTES = 4, 8
+ROW_BYTES = 16  # that C code moves at once for a lane
 # What lies behind the reservation is wide enough for 32 lanes of this; run/memory.py has its size.
 DENSE_LIMIT_BYTES = 16
 
@@ -24,6 +28,8 @@ def loaded(cx: Context, place: Place, bits: int, count: int) -> list[Value]:
     if _is_dense(shape, size * count) and (cx.mask is None or count == 1):
         return [Value(VARYING, text, bits) for text in _load_dense(cx, confined_base(cx, place.value), bits, count)]
     vector = cx.spread(confine(cx, place.value))
+    if size * count % PAIR_BYTES == 0 and count > 1:
+        return [Value(VARYING, text, bits) for text in items_of_words(cx.ir, _load_words(cx, vector, size * count), bits)]
     return [Value(VARYING, gather(cx, _offset(cx, vector, size * item), bits), bits) for item in range(count)]
 
 
@@ -33,6 +39,24 @@ def _is_dense(shape: Shape, size: int) -> bool:
 
 def _offset(cx: Context, vector: str, size: int) -> str:
     return cx.ir.get(f"add {integer(64, True)} {vector}, splat (i64 {size})") if size else vector
+
+
+def _load_words(cx: Context, addresses: str, size: int) -> list[str]:
+    """`size` bytes at <32 x i64> confined addresses, as vectors of words."""
+    found: list[str] = []
+    for offset in range(0, size, ROW_BYTES):
+        count = min(ROW_BYTES, size - offset) // WORD_BYTES
+        pointer, out = cx.rows(0, 64, [_offset(cx, addresses, offset)]), cx.rows(SLOT_BYTES, 32, ())
+        cx.ir.call("void", f"ev_load_words_{count}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", out))
+        found += cx.from_rows(out, 32, count)
+    return found
+
+
+def _store_words(cx: Context, addresses: str, words: list[str]) -> None:
+    for first in range(0, len(words), ROW_BYTES // WORD_BYTES):
+        row = words[first : first + ROW_BYTES // WORD_BYTES]
+        pointer, values = cx.rows(0, 64, [_offset(cx, addresses, WORD_BYTES * first)]), cx.rows(SLOT_BYTES, 32, row)
+        cx.ir.call("void", f"ev_store_words_{len(row)}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", values))
 
 
 def _load_scalars(cx: Context, address: str, bits: int, count: int) -> list[str]:
@@ -93,9 +117,12 @@ def stored(cx: Context, place: Place, values: list[Value], bits: int) -> None:
     if _is_dense(shape, size * len(values)) and (cx.mask is None or len(values) == 1):
         _store_dense(cx, confined_base(cx, place.value), [cx.spread(value) for value in values], bits)
         return
-    vector = cx.spread(confine(cx, place.value))
-    for item, value in enumerate(values):
-        scatter(cx, _offset(cx, vector, size * item), cx.spread(value), bits)
+    vector, vectors = cx.spread(confine(cx, place.value)), [cx.spread(value) for value in values]
+    if size * len(values) % PAIR_BYTES == 0 and len(values) > 1:
+        _store_words(cx, vector, words_of_items(cx.ir, vectors, bits))
+        return
+    for item, text in enumerate(vectors):
+        scatter(cx, _offset(cx, vector, size * item), text, bits)
 
 
 def _store_scalars(cx: Context, address: str, values: list[Value], bits: int) -> None:
