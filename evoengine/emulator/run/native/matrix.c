@@ -4,18 +4,18 @@
 
 #define MMA_F32(shape, name, depth, kind_a, kind_b)                                                                                     \
     void ev_mma_##shape##_f32_##name(const uint32_t *a, const uint32_t *b, const float *c, float *d) {                                  \
-        mma_f32(a, b, c, d, depth, kind_a, kind_b);                                                                                     \
+        mma_f32(a, b, c, d, depth, kind_a, kind_b, ONE);                                                                                \
     }
 #define MMA_F16(shape, name, depth, kind_a, kind_b)                                                                                     \
     void ev_mma_##shape##_f16_##name(const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *d) {                            \
-        mma_f16(a, b, c, d, depth, kind_a, kind_b);                                                                                     \
+        mma_f16(a, b, c, d, depth, kind_a, kind_b, ONE);                                                                                \
     }
 #define MMA_S32(shape, name, depth, kind_a, kind_b)                                                                                     \
     void ev_mma_##shape##_s32_##name(const uint32_t *a, const uint32_t *b, const int32_t *c, int32_t *d) {                              \
-        mma_s32(a, b, c, d, depth, kind_a, kind_b, 0);                                                                                  \
+        mma_s32(a, b, c, d, depth, kind_a, kind_b, ONE, 0);                                                                             \
     }                                                                                                                                   \
     void ev_mma_##shape##_satfinite_s32_##name(const uint32_t *a, const uint32_t *b, const int32_t *c, int32_t *d) {                    \
-        mma_s32(a, b, c, d, depth, kind_a, kind_b, 1);                                                                                  \
+        mma_s32(a, b, c, d, depth, kind_a, kind_b, ONE, 1);                                                                             \
     }
 
 MMA_F32(m16n8k16, f16, 2, F16, F16)

@@ -14,15 +14,41 @@
 
 typedef uint8_t u8x16 __attribute__((ext_vector_type(16), aligned(1)));
 typedef uint32_t any32 __attribute__((aligned(1)));
+typedef uint32_t u32x4 __attribute__((ext_vector_type(4), aligned(1)));
 typedef uint32_t u32x8 __attribute__((ext_vector_type(8), aligned(1)));
+typedef uint32_t u32x16 __attribute__((ext_vector_type(16), aligned(1)));
 typedef uint32_t u32x64 __attribute__((ext_vector_type(64), aligned(64)));
-typedef uint16_t u16x64 __attribute__((ext_vector_type(64), aligned(64)));
 
-/* One register: 8 rows of 16 bytes that lie `pitch` bytes apart; four lanes a row. */
-EV_INLINE void load_block(const uint8_t *rows, int64_t pitch, uint32_t *out) {
+/* Two vectors of half as many elements, one behind the other. What rows of memory make is joined in registers: narrow stores
+   that a wide load then reads make a CPU wait for the stores. */
+#define TO_8 0, 1, 2, 3, 4, 5, 6, 7
+#define TO_16 TO_8, 8, 9, 10, 11, 12, 13, 14, 15
+#define TO_32 TO_16, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+#define TO_64                                                                                                                           \
+    TO_32, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63
+
+EV_INLINE u32x16 joined_4(const u32x4 *rows) {
+    u32x8 low = __builtin_shufflevector(rows[0], rows[1], TO_8), high = __builtin_shufflevector(rows[2], rows[3], TO_8);
+    return __builtin_shufflevector(low, high, TO_16);
+}
+
+EV_INLINE u32x32 joined_8(const u32x8 *lines) {
+    u32x16 low = __builtin_shufflevector(lines[0], lines[1], TO_16), high = __builtin_shufflevector(lines[2], lines[3], TO_16);
+    return __builtin_shufflevector(low, high, TO_32);
+}
+
+/* One register: 8 rows of 16 bytes; four lanes a row. */
+EV_INLINE u32x32 block_of(const u32x4 *rows) {
+    return __builtin_shufflevector(joined_4(rows), joined_4(rows + 4), TO_32);
+}
+
+/* The same of rows that lie `pitch` bytes apart. */
+EV_INLINE u32x32 load_block(const uint8_t *first, int64_t pitch) {
+    u32x4 rows[8];
 #pragma unroll
     for (int g = 0; g < 8; ++g)
-        *(u8x16 *)(out + 4 * g) = *(const u8x16 *)(rows + g * pitch);
+        rows[g] = *(const u32x4 *)(first + g * pitch);
+    return block_of(rows);
 }
 
 /* Where an 8 x 8 matrix in rows of memory has what lanes want: as 16-bit elements transposed, as accumulators of even and odd
@@ -45,16 +71,15 @@ EV_INLINE void load_block(const uint8_t *rows, int64_t pitch, uint32_t *out) {
     0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 1, 5, 9, 13, 17, 21, 25, 29, 33, 37, 41, 45, 49, 53, 57, 61, 2,        \
     6, 10, 14, 18, 22, 26, 30, 34, 38, 42, 46, 50, 54, 58, 62, 3, 7, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47, 51, 55, 59, 63
 
-EV_INLINE void turn_16(uint32_t *block) {
-    u16x64 elements = LOAD(u16x64, block);
-    STORE(u16x64, block, __builtin_shufflevector(elements, elements, TURNED_16));
+EV_INLINE u32x32 turned_16(u32x32 block) {
+    u16x64 elements = AS(u16x64, block);
+    return AS(u32x32, __builtin_shufflevector(elements, elements, TURNED_16));
 }
 
 /* The same block where k runs along the pitch: lane 4g + t holds elements P t .. of line k, place g. */
 EV_INLINE void load_turned_block(const uint8_t *lines, int64_t pitch, int bytes, uint32_t *out) {
     if (bytes == 2) {
-        load_block(lines, pitch, out);
-        turn_16(out);
+        STORE(u32x32, out, turned_16(load_block(lines, pitch)));
         return;
     }
     for (int lane = 0; lane < LANES; ++lane) {
@@ -77,7 +102,7 @@ EV_INLINE void load_fragment(const void *p, int64_t stride, int turned, int byte
         if (turned)
             load_turned_block((const uint8_t *)p + row * 8 * bytes + part * (16 / bytes) * pitch, pitch, bytes, out + i * LANES);
         else
-            load_block((const uint8_t *)p + row * 8 * pitch + part * 16, pitch, out + i * LANES);
+            STORE(u32x32, out + i * LANES, load_block((const uint8_t *)p + row * 8 * pitch + part * 16, pitch));
     }
 }
 
@@ -119,10 +144,11 @@ EV_INLINE void load_accumulator(const uint32_t *p, int64_t stride, int turned, i
         int row, column;
         place(tall, j, &row, &column);
         const uint32_t *first = p + 8 * (turned ? column * stride + row : row * stride + column);
-        u32x8 lines[8] __attribute__((aligned(64)));
+        u32x8 lines[8];
+#pragma unroll
         for (int i = 0; i < 8; ++i)
             lines[i] = *(const u32x8 *)(first + i * stride);
-        u32x64 tile = LOAD(u32x64, lines);
+        u32x64 tile = __builtin_shufflevector(joined_8(lines), joined_8(lines + 4), TO_64);
         u32x32 even = __builtin_shufflevector(tile, tile, EVEN), odd = __builtin_shufflevector(tile, tile, ODD);
         u32x32 turned_even = __builtin_shufflevector(tile, tile, TURNED_EVEN), turned_odd = __builtin_shufflevector(tile, tile, TURNED_ODD);
         STORE(u32x32, out + 2 * j * LANES, turned ? turned_even : even);
@@ -155,7 +181,7 @@ EV_INLINE void load_accumulator_f16(const uint16_t *p, int64_t stride, int turne
         if (turned)
             load_turned_block(first, 2 * stride, 2, out + j * LANES);
         else
-            load_block(first, 2 * stride, out + j * LANES);
+            STORE(u32x32, out + j * LANES, load_block(first, 2 * stride));
     }
 }
 
@@ -165,9 +191,8 @@ EV_INLINE void store_accumulator_f16(uint16_t *p, int64_t stride, int turned, in
         place(tall, j, &row, &column);
         uint16_t *first = p + 8 * (turned ? column * stride + row : row * stride + column);
         uint32_t block[LANES] __attribute__((aligned(64)));
-        STORE(u32x32, block, LOAD(u32x32, in + j * LANES));
-        if (turned)
-            turn_16(block);
+        u32x32 elements = LOAD(u32x32, in + j * LANES);
+        STORE(u32x32, block, turned ? turned_16(elements) : elements);
         for (int i = 0; i < 8; ++i)
             *(u8x16 *)(first + i * stride) = *(const u8x16 *)(block + 4 * i);
     }
@@ -191,45 +216,49 @@ WMMA_ACCUMULATOR(m16n16k16, 0, 0)
 WMMA_ACCUMULATOR(m32n8k16, 1, 0)
 WMMA_ACCUMULATOR(m8n32k16, 1, 1)
 
-/* Two tiles side by side share a; two below one another share b. R: registers of a tile of A, S: of B. */
-#define WMMA_MMA(shape, name, mma, type, accumulator_registers, tall, first, second, r, s)                                              \
+/* m16n16 is two tiles side by side, m32n8 two stacked; m8n32 is m32n8 with a and b in each other's place. What tiles share is
+   shared where registers suffice for both. */
+#define WMMA_MMA(shape, name, type, registers, first, second, mma, depth, kind, tiles, ...)                                             \
     void ev_wmma_mma_##shape##_##name(const uint32_t *a, const uint32_t *b, const type *c, type *d) {                                   \
-        const int half = accumulator_registers * LANES;                                                                                 \
-        mma(first, second, c, d);                                                                                                       \
-        mma(first + (tall ? r * LANES : 0), second + (tall ? 0 : s * LANES), c + half, d + half);                                       \
+        const int next = registers * LANES;                                                                                             \
+        const int down = tiles == STACKED ? 2 * depth * LANES : 0, across = tiles == STACKED ? 0 : depth * LANES;                       \
+        if (WIDE) {                                                                                                                     \
+            mma(first, second, c, d, depth, kind, kind, tiles __VA_ARGS__);                                                             \
+        } else {                                                                                                                        \
+            mma(first, second, c, d, depth, kind, kind, ONE __VA_ARGS__);                                                               \
+            mma(first + down, second + across, c + next, d + next, depth, kind, kind, ONE __VA_ARGS__);                                 \
+        }                                                                                                                               \
     }
-#define WMMA_SHAPES(name, mma, type, registers, r, s)                                                                                   \
-    WMMA_MMA(m16n16k16, name, mma, type, registers, 0, a, b, r, s)                                                                      \
-    WMMA_MMA(m32n8k16, name, mma, type, registers, 1, a, b, r, s)                                                                       \
-    WMMA_MMA(m8n32k16, name, mma, type, registers, 1, b, a, r, s)
-WMMA_SHAPES(f32_f16, ev_mma_m16n8k16_f32_f16, float, 4, 4, 2)
-WMMA_SHAPES(f16_f16, ev_mma_m16n8k16_f16_f16, uint32_t, 2, 4, 2)
-WMMA_SHAPES(f32_bf16, ev_mma_m16n8k16_f32_bf16, float, 4, 4, 2)
-WMMA_SHAPES(s32_s8, ev_mma_m16n8k16_s32_s8_s8, int32_t, 4, 2, 1)
-WMMA_SHAPES(s32_u8, ev_mma_m16n8k16_s32_u8_u8, int32_t, 4, 2, 1)
-WMMA_SHAPES(satfinite_s32_s8, ev_mma_m16n8k16_satfinite_s32_s8_s8, int32_t, 4, 2, 1)
-WMMA_SHAPES(satfinite_s32_u8, ev_mma_m16n8k16_satfinite_s32_u8_u8, int32_t, 4, 2, 1)
-WMMA_MMA(m16n16k8, f32_tf32, ev_mma_m16n8k8_f32_tf32, float, 4, 0, a, b, 4, 2)
+#define WMMA_SHAPES(name, type, registers, mma, depth, kind, ...)                                                                       \
+    WMMA_MMA(m16n16k16, name, type, registers, a, b, mma, depth, kind, SIDE_BY_SIDE, __VA_ARGS__)                                       \
+    WMMA_MMA(m32n8k16, name, type, registers, a, b, mma, depth, kind, STACKED, __VA_ARGS__)                                             \
+    WMMA_MMA(m8n32k16, name, type, registers, b, a, mma, depth, kind, STACKED, __VA_ARGS__)
+WMMA_SHAPES(f32_f16, float, 4, mma_f32, 2, F16)
+WMMA_SHAPES(f16_f16, uint32_t, 2, mma_f16, 2, F16)
+WMMA_SHAPES(f32_bf16, float, 4, mma_f32, 2, BF16)
+WMMA_SHAPES(s32_s8, int32_t, 4, mma_s32, 1, S8, , 0)
+WMMA_SHAPES(s32_u8, int32_t, 4, mma_s32, 1, U8, , 0)
+WMMA_SHAPES(satfinite_s32_s8, int32_t, 4, mma_s32, 1, S8, , 1)
+WMMA_SHAPES(satfinite_s32_u8, int32_t, 4, mma_s32, 1, U8, , 1)
+WMMA_MMA(m16n16k8, f32_tf32, float, 4, a, b, mma_f32, 2, TF32, SIDE_BY_SIDE)
 
 /* Row i of matrix j is at rows[8j + i], 16 bytes; lane 4g + t gets elements 2t and 2t + 1 of row g, with .trans of column g. */
 void ev_ldmatrix(const uint64_t *rows, uint32_t count, uint32_t trans, uint32_t *out) {
-    uint32_t block[4][LANES] __attribute__((aligned(64)));
-    for (uint32_t j = 0; j < count; ++j)
-        for (int g = 0; g < 8; ++g)
-            *(u8x16 *)(block[j] + 4 * g) = *(const u8x16 *)rows[8 * j + g];
     for (uint32_t j = 0; j < count; ++j) {
-        if (trans)
-            turn_16(block[j]);
-        STORE(u32x32, out + j * LANES, LOAD(u32x32, block[j]));
+        u32x4 lines[8];
+#pragma unroll
+        for (int g = 0; g < 8; ++g)
+            lines[g] = *(const u32x4 *)rows[8 * j + g];
+        u32x32 block = block_of(lines);
+        STORE(u32x32, out + j * LANES, trans ? turned_16(block) : block);
     }
 }
 
 void ev_stmatrix(const uint64_t *rows, uint32_t count, uint32_t trans, const uint32_t *in) {
     for (uint32_t j = 0; j < count; ++j) {
         uint32_t block[LANES] __attribute__((aligned(64)));
-        STORE(u32x32, block, LOAD(u32x32, in + j * LANES));
-        if (trans)
-            turn_16(block);
+        u32x32 elements = LOAD(u32x32, in + j * LANES);
+        STORE(u32x32, block, trans ? turned_16(elements) : elements);
         for (int g = 0; g < 8; ++g)
             *(u8x16 *)rows[8 * j + g] = *(const u8x16 *)(block + 4 * g);
     }
