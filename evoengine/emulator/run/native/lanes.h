@@ -207,16 +207,17 @@ EV_BY_WIDTH(16, uint16_t)
 EV_BY_WIDTH(32, uint32_t)
 EV_BY_WIDTH(64, uint64_t)
 
-/* words.c: two or four words a lane, out[words][32] and in[words][32]; lanes out of the mask get zeros. */
+/* cp.async of `bytes` (4, 8, 16) a lane to shared + shared_offset; what is beyond source_bytes is zero. */
+void ev_copy_async(const uint32_t *shared_offset, uint8_t *shared, const uint64_t *global, const uint32_t *source_bytes, uint32_t bytes,
+                   uint32_t mask);
+
+/* ---- words.c: two or four words a lane, out[words][32] and in[words][32]; lanes out of the mask get zeros. ----------------- */
+
 #define EV_WORDS(words)                                                                                                         \
     void ev_load_words_##words(const uint64_t *address, uint32_t mask, uint32_t *out);                                          \
     void ev_store_words_##words(const uint64_t *address, uint32_t mask, const uint32_t *in);
 EV_WORDS(2)
 EV_WORDS(4)
-
-/* cp.async of `bytes` (4, 8, 16) a lane to shared + shared_offset; what is beyond source_bytes is zero. */
-void ev_copy_async(const uint32_t *shared_offset, uint8_t *shared, const uint64_t *global, const uint32_t *source_bytes, uint32_t bytes,
-                   uint32_t mask);
 
 /* ---- exchange.c: lanes of the mask take part and get a result; out[] of the others stays. ------------------------------------ */
 
