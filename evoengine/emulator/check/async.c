@@ -58,12 +58,15 @@ ev_u32 ev_check_async(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const 
     mask = check_sources(c, warp, mask, bytes, global_address, source_bytes, site);
     c->copying = 0;
     c->counts.async_sectors += c->counts.global_load_sectors - loaded;
-    count_copy(c, mask, bytes, target);
-    if (c->checks & EV_BOUNDS)
-        mask = shared_bounds(c, warp, mask, bytes, target, site);
+    Access targets = make_access(warp, mask, EV_WRITE, bytes, target, site);
+    count_copy(c, &targets);
+    if (c->checks & EV_BOUNDS) {
+        mask = shared_bounds(c, &targets);
+        targets = with_lanes(&targets, mask);
+    }
     if (!(c->checks & (EV_RACES | EV_INIT | EV_ASYNC)) || !mask)
         return mask;
-    shared_launch_copy(c, warp, mask, bytes, target, site);
+    shared_launch_copy(c, &targets);
     AsyncQueue *queue = &c->queues[warp];
     AsyncCopy *copy = next_copy(queue);
     if (!copy)

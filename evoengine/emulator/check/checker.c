@@ -64,58 +64,64 @@ void ev_check_block(Checker *c, ev_u64 block) {
     memset(c->local, 0, (ev_u64)c->warps * 32 * c->local_bytes);
 }
 
-static ev_u32 access_shared(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
-    count_shared(c, mask, kind, bytes, address, site);
+static ev_u32 access_shared(Checker *c, const Access *a) {
+    count_shared(c, a);
     if (!c->checks)
-        return mask;
-    ev_u32 inside = shared_bounds(c, warp, mask, bytes, address, site);
-    if (inside && c->checks & ~EV_BOUNDS)
-        shared_access(c, warp, inside, kind, bytes, address, site);
-    return c->checks & EV_BOUNDS ? inside : mask;
+        return a->mask;
+    ev_u32 inside = shared_bounds(c, a);
+    if (inside && c->checks & ~EV_BOUNDS) {
+        Access part = inside == a->mask ? *a : with_lanes(a, inside);
+        shared_access(c, &part);
+    }
+    return c->checks & EV_BOUNDS ? inside : a->mask;
 }
 
-static ev_u32 access_global(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
-    count_global(c, mask, kind, bytes, address, site);
+static ev_u32 access_global(Checker *c, const Access *a) {
+    count_global(c, a);
     if (!c->checks)
-        return mask;
-    ev_u32 inside = global_bounds(c, warp, mask, bytes, address, site);
-    if (inside && c->checks & (EV_RACES | EV_INIT))
-        global_access(c, warp, inside, kind, bytes, address, site);
-    return c->checks & EV_BOUNDS ? inside : mask;
+        return a->mask;
+    ev_u32 inside = global_bounds(c, a);
+    if (inside && c->checks & (EV_RACES | EV_INIT)) {
+        Access part = inside == a->mask ? *a : with_lanes(a, inside);
+        global_access(c, &part);
+    }
+    return c->checks & EV_BOUNDS ? inside : a->mask;
 }
 
-static ev_u32 access_local(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
-    count_local(c, mask, kind, bytes, site);
+static ev_u32 access_local(Checker *c, const Access *a) {
+    count_local(c, a);
     if (!c->checks)
-        return mask;
-    ev_u32 inside = local_bounds(c, warp, mask, bytes, address, site);
-    if (inside && c->checks & EV_INIT)
-        local_access(c, warp, inside, kind, bytes, address, site);
-    return c->checks & EV_BOUNDS ? inside : mask;
+        return a->mask;
+    ev_u32 inside = local_bounds(c, a);
+    if (inside && c->checks & EV_INIT) {
+        Access part = inside == a->mask ? *a : with_lanes(a, inside);
+        local_access(c, &part);
+    }
+    return c->checks & EV_BOUNDS ? inside : a->mask;
 }
 
 /* Lanes may mean different memories: each of them gets its own. */
-static ev_u32 access_generic(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
-    ev_u32 shared = 0, local = 0;
-    ev_u64 offset[32] = {0}, frames = (ev_u64)c->warps * 32 * c->local_bytes;
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
-        ev_u32 lane = lowest(lanes);
-        ev_u64 in_shared = address[lane] - c->shared_address, in_local = address[lane] - c->local_address;
-        if (c->shared_address && in_shared < c->shared_bytes) {
-            shared |= 1u << lane;
-            offset[lane] = in_shared;
-        } else if (c->local_address && in_local < frames) {
-            local |= 1u << lane;
-            offset[lane] = in_local - (ev_u64)(warp * 32 + lane) * c->local_bytes;
-        }
+static ev_u32 access_generic(Checker *c, const Access *a) {
+    u64x32 address = load_lanes(a->address), in_shared = address - c->shared_address, in_local = address - c->local_address;
+    ev_u64 frames = (ev_u64)c->warps * 32 * c->local_bytes, offset[32];
+    ev_u32 shared = c->shared_address ? a->mask & LANES_WHERE(in_shared < c->shared_bytes) : 0;
+    ev_u32 local = c->local_address ? a->mask & ~shared & LANES_WHERE(in_local < frames) : 0;
+    ev_u32 rest = a->mask & ~shared & ~local, allowed = 0;
+    if (shared) {
+        store_lanes(offset, in_shared);
+        Access part = make_access(a->warp, shared, a->kind, a->bytes, offset, a->site);
+        allowed |= access_shared(c, &part);
     }
-    ev_u32 rest = mask & ~shared & ~local, allowed = 0;
-    if (shared)
-        allowed |= access_shared(c, warp, shared, kind, bytes, offset, site);
-    if (local)
-        allowed |= access_local(c, warp, local, kind, bytes, offset, site);
-    if (rest)
-        allowed |= access_global(c, warp, rest, kind, bytes, address, site);
+    if (local) {
+        for (ev_u32 lane = 0; lane < 32; lane++)
+            offset[lane] = in_local[lane] - (ev_u64)(a->warp * 32 + lane) * c->local_bytes;
+        Access part = make_access(a->warp, local, a->kind, a->bytes, offset, a->site);
+        allowed |= access_local(c, &part);
+    }
+    if (rest) {
+        Access part = with_lanes(a, rest);
+        allowed |= access_global(c, &part);
+    }
     return allowed;
 }
 
@@ -123,10 +129,11 @@ ev_u32 ev_check_access(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 space, ev_u3
     if (!mask)
         return 0;
     c->last_access[warp] = c->now;
+    Access access = make_access(warp, mask, kind, bytes, address, site);
     switch (space) {
-    case EV_GLOBAL: return access_global(c, warp, mask, kind, bytes, address, site);
-    case EV_SHARED: return access_shared(c, warp, mask, kind, bytes, address, site);
-    case EV_LOCAL: return access_local(c, warp, mask, kind, bytes, address, site);
-    default: return access_generic(c, warp, mask, kind, bytes, address, site);
+    case EV_GLOBAL: return access_global(c, &access);
+    case EV_SHARED: return access_shared(c, &access);
+    case EV_LOCAL: return access_local(c, &access);
+    default: return access_generic(c, &access);
     }
 }

@@ -11,11 +11,7 @@ enum { BANK_BYTES = 128, SECTOR_BITS = 5 };
 
 /* Wavefronts for these lanes: the most different units that one bank must give. Units are max(bytes, 4) wide. */
 static ev_u32 phase_wavefronts(ev_u32 lanes, const ev_u64 *address, ev_u32 unit_bits) {
-    ev_u32 banks = BANK_BYTES >> unit_bits, used = 0, most = 1;
-    for (ev_u32 rest = lanes; rest; rest &= rest - 1)
-        used |= 1u << ((address[lowest(rest)] >> unit_bits) & (banks - 1));
-    if (used && __builtin_popcount(used) == __builtin_popcount(lanes))
-        return 1;
+    ev_u32 banks = BANK_BYTES >> unit_bits, most = 1;
     ev_u64 units[32];
     ev_u8 next[32], depth[32] = {0}, head[32], count = 0;
     memset(head, 0xff, sizeof head);
@@ -36,48 +32,67 @@ static ev_u32 phase_wavefronts(ev_u32 lanes, const ev_u64 *address, ev_u32 unit_
     return most;
 }
 
-/* Whether every lane wants what the lane `distance` beside it wants. */
-static ev_u32 in_pairs(ev_u32 mask, const ev_u64 *address, ev_u32 distance) {
-    for (ev_u32 rest = mask; rest; rest &= rest - 1) {
-        ev_u32 lane = lowest(rest), other = lane ^ distance;
-        if (mask >> other & 1 && address[lane] != address[other])
-            return 0;
-    }
-    return 1;
+/* Whether every lane wants what the lane beside it wants: lanes 2i and 2i + 1, or in each four i and i + 2. */
+static ev_u32 in_pairs(const Access *a) {
+    u64x32 here = load_lanes(a->address);
+    u64x32 next = __builtin_shufflevector(here, here, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14, 17, 16, 19, 18, 21, 20, 23,
+                                          22, 25, 24, 27, 26, 29, 28, 31, 30);
+    u64x32 second = __builtin_shufflevector(here, here, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13, 18, 19, 16, 17, 22, 23,
+                                            20, 21, 26, 27, 24, 25, 30, 31, 28, 29);
+    const ev_u32 mask = a->mask;
+    return !(LANES_WHERE(here != next) & mask & ((mask & 0x55555555) << 1 | (mask >> 1 & 0x55555555))) ||
+           !(LANES_WHERE(here != second) & mask & ((mask & 0x33333333) << 2 | (mask >> 2 & 0x33333333)));
 }
 
-static ev_u32 wavefronts(ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address) {
-    if (bytes <= 4)
-        return phase_wavefronts(mask, address, 2);
-    ev_u32 sum = 0, lanes = bytes == 8 ? 16 : 8, bits = bytes == 8 ? 3 : 4;
-    if ((kind == EV_READ || kind == EV_STRONG_READ) && (in_pairs(mask, address, 1) || in_pairs(mask, address, 2)))
-        lanes *= 2;
+/* Whether no two of the lanes that are served together, as many as there are banks, want the same bank. */
+static ev_u32 has_own_banks(const Access *a, ev_u32 unit_bits) {
+    const ev_u32 banks = BANK_BYTES >> unit_bits;
+    u32x32 unit = __builtin_convertvector(load_lanes(a->address) >> unit_bits, u32x32);
+    u32x32 place = (unit & (banks - 1)) | (LANE & -banks);
+    return (ev_u32)__builtin_popcount(__builtin_reduce_or(only(a->mask, 1u << place))) == (ev_u32)__builtin_popcount(a->mask);
+}
+
+static ev_u32 wavefronts(const Access *a) {
+    const ev_u32 unit_bits = a->bytes <= 4 ? 2 : a->bytes == 8 ? 3 : 4, banks = BANK_BYTES >> unit_bits;
+    const ev_u32 lanes = a->bytes > 4 && is_load(a) && in_pairs(a) ? 2 * banks : banks;
+    if (a->bytes <= 4 && !a->mask)
+        return 1;
+    const ev_u32 simple = is_one_place(a) || (is_one_run(a) && a->bytes <= 16) || (lanes == banks && has_own_banks(a, unit_bits));
+    ev_u32 sum = 0;
     for (ev_u32 first = 0; first < 32; first += lanes) {
-        ev_u32 part = mask & (ev_u32)(((1ull << lanes) - 1) << first);
+        ev_u32 part = a->mask & (ev_u32)(((1ull << lanes) - 1) << first);
         if (part)
-            sum += phase_wavefronts(part, address, bits);
+            sum += simple ? 1 : phase_wavefronts(part, a->address, unit_bits);
     }
     return sum;
 }
 
+INLINE ev_u32 is_among(const ev_u64 *known, ev_u32 count, ev_u64 sector) {
+    while (count && known[count - 1] != sector)
+        count--;
+    return count;
+}
+
 /* Different sectors that these lanes touch: how many, and which. */
-static ev_u32 sectors(ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u64 *known) {
+static ev_u32 sectors(const Access *a, ev_u64 *known) {
     ev_u32 count = 0;
-    for (ev_u32 rest = mask; rest; rest &= rest - 1) {
-        ev_u64 first = address[lowest(rest)] >> SECTOR_BITS, last = (address[lowest(rest)] + bytes - 1) >> SECTOR_BITS;
+    ev_u64 greatest = 0;
+    for (ev_u32 rest = a->mask; rest;) {
+        Run run = run_from(a, lowest(rest));
+        ev_u64 first = a->address[run.lane] >> SECTOR_BITS, last = (a->address[run.lane] + run_bytes(a, run) - 1) >> SECTOR_BITS;
         for (ev_u64 sector = first; sector <= last; sector++) {
-            ev_u32 at = count;
-            if (count && sector <= known[count - 1]) /* usually addresses grow with the lanes: new ones are found at once */
-                while (at && known[at - 1] != sector)
-                    at--;
-            else
-                at = 0;
-            if (!at && count < 64)
+            if (count && sector <= greatest && is_among(known, count, sector)) /* usually addresses grow with the lanes */
+                continue;
+            greatest = sector > greatest ? sector : greatest;
+            if (count < 64)
                 known[count++] = sector;
         }
+        rest = lanes_behind(rest, run);
     }
     return count;
 }
+
+INLINE ev_u32 asked_bytes(const Access *a) { return a->bytes * (ev_u32)__builtin_popcount(a->mask); }
 
 static void count_site(Checker *c, ev_u32 site, ev_u32 units, ev_u32 bytes) {
     if (site >= c->sites)
@@ -87,27 +102,27 @@ static void count_site(Checker *c, ev_u32 site, ev_u32 units, ev_u32 bytes) {
     c->site_counts[site].bytes += bytes;
 }
 
-void count_shared(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
-    ev_u32 units = wavefronts(mask, kind, bytes, address), all = bytes * (ev_u32)__builtin_popcount(mask);
-    if (kind == EV_READ || kind == EV_STRONG_READ) {
+void count_shared(Checker *c, const Access *a) {
+    ev_u32 units = wavefronts(a), all = asked_bytes(a);
+    if (is_load(a)) {
         c->counts.shared_loads++;
         c->counts.shared_load_wavefronts += units;
     } else {
-        c->counts.shared_stores += kind != EV_ATOMIC;
-        c->counts.shared_atomics += kind == EV_ATOMIC;
+        c->counts.shared_stores += a->kind != EV_ATOMIC;
+        c->counts.shared_atomics += a->kind == EV_ATOMIC;
         c->counts.shared_store_wavefronts += units;
     }
     c->counts.shared_bytes += all;
-    count_site(c, site, units, all);
+    count_site(c, a->site, units, all);
 }
 
-void count_global(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+void count_global(Checker *c, const Access *a) {
     ev_u64 known[64];
-    ev_u32 units = sectors(mask, bytes, address, known), all = bytes * (ev_u32)__builtin_popcount(mask);
-    if (kind == EV_ATOMIC) {
+    ev_u32 units = sectors(a, known), all = asked_bytes(a);
+    if (a->kind == EV_ATOMIC) {
         c->counts.global_atomics++;
         c->counts.global_atomic_sectors += units;
-    } else if (kind == EV_READ || kind == EV_STRONG_READ) {
+    } else if (is_load(a)) {
         c->counts.global_loads++;
         c->counts.global_load_sectors += units;
         c->counts.global_load_bytes += all;
@@ -118,21 +133,20 @@ void count_global(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u
         c->counts.global_store_sectors += units;
         c->counts.global_store_bytes += all;
     }
-    count_site(c, site, units, all);
+    count_site(c, a->site, units, all);
 }
 
-void count_copy(Checker *c, ev_u32 mask, ev_u32 bytes, const ev_u64 *target) {
+void count_copy(Checker *c, const Access *targets) {
     c->counts.async_copies++;
-    c->counts.async_bytes += bytes * (ev_u32)__builtin_popcount(mask);
-    c->counts.async_wavefronts += wavefronts(mask, EV_WRITE, bytes, target);
+    c->counts.async_bytes += asked_bytes(targets);
+    c->counts.async_wavefronts += wavefronts(targets);
 }
 
-void count_local(Checker *c, ev_u32 mask, ev_u32 kind, ev_u32 bytes, ev_u32 site) {
-    ev_u32 all = bytes * (ev_u32)__builtin_popcount(mask);
-    c->counts.local_loads += kind == EV_READ || kind == EV_STRONG_READ;
-    c->counts.local_stores += kind != EV_READ && kind != EV_STRONG_READ;
-    c->counts.local_bytes += all;
-    count_site(c, site, 0, all);
+void count_local(Checker *c, const Access *a) {
+    c->counts.local_loads += is_load(a);
+    c->counts.local_stores += !is_load(a);
+    c->counts.local_bytes += asked_bytes(a);
+    count_site(c, a->site, 0, asked_bytes(a));
 }
 
 const AccessCounts *ev_check_counts(Checker *c) {

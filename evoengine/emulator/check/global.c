@@ -8,6 +8,7 @@
 #include "shadow.h"
 
 enum { NUMBER_SHIFT = 38, TIME_SHIFT = 10 };
+enum { WIDEST = 4 }; /* granules of global memory have at most 1 << WIDEST bytes */
 static const ev_u64 TIMES = 1ull << 28;
 static const ev_u64 SHADOW_LIMIT = 256ull << 20; /* bytes: beyond, global memory goes unchecked and is counted */
 Page unchecked_page;
@@ -35,20 +36,21 @@ static ev_u32 lay_out(Page *page, ev_u32 shift) {
     return 1;
 }
 
-static Page *new_page(CheckedLaunch *launch, const Buffer *buffer) {
+/* Granules are as wide as the first access to the page: narrower ones split them. Paid for are words, as most pages come to have. */
+static Page *new_page(CheckedLaunch *launch, const Buffer *buffer, ev_u32 shift) {
     ev_u64 cost = (PAGE_BYTES >> 2) * (3 * sizeof(ev_u64) + 3 * sizeof(ev_u32) + 1);
     Page *page = launch->shadow_bytes + cost <= SHADOW_LIMIT ? calloc(1, sizeof *page) : NULL;
-    if (!page || !lay_out(page, 2)) {
+    if (!page || !lay_out(page, shift)) {
         free(page);
         launch->unchecked_bytes += PAGE_BYTES;
         return &unchecked_page;
     }
     launch->shadow_bytes += cost;
-    memset(page->state, buffer->initialised ? INITIALISED : 0, PAGE_BYTES >> 2);
+    memset(page->state, buffer->initialised ? INITIALISED : 0, PAGE_BYTES >> shift);
     return page;
 }
 
-static Page *find_page(CheckedLaunch *launch, const Buffer *buffer, ev_u64 address) {
+static Page *find_page(CheckedLaunch *launch, const Buffer *buffer, ev_u64 address, ev_u32 shift) {
     Page **place = &buffer->pages[(address - (buffer->address & ~(ev_u64)(ALIGNED - 1))) >> PAGE_BITS];
     Page *page = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (__builtin_expect(page != NULL, 1))
@@ -56,7 +58,7 @@ static Page *find_page(CheckedLaunch *launch, const Buffer *buffer, ev_u64 addre
     lock(&launch->lock);
     page = *place;
     if (!page) {
-        page = new_page(launch, buffer);
+        page = new_page(launch, buffer, shift);
         __atomic_store_n(place, page, __ATOMIC_RELEASE);
     }
     unlock(&launch->lock);
@@ -78,7 +80,8 @@ static OUTLINE void refine_page(CheckedLaunch *launch, Page *page, ev_u32 shift)
         page->state[g] = old.state[g >> down];
     }
     free(old.written);
-    __atomic_fetch_add(&launch->shadow_bytes, (ev_u64)n * (3 * sizeof(ev_u64) + 3 * sizeof(ev_u32) + 1), __ATOMIC_RELAXED);
+    if (shift < 2)
+        __atomic_fetch_add(&launch->shadow_bytes, (ev_u64)n * (3 * sizeof(ev_u64) + 3 * sizeof(ev_u32) + 1), __ATOMIC_RELAXED);
 }
 
 /* Whether what `record` tells comes before what the lane does now. */
@@ -91,123 +94,224 @@ INLINE ev_u32 is_before(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u64 recor
     return c->acquired && time_of(record) < __atomic_load_n(released, __ATOMIC_RELAXED);
 }
 
+/* Some lanes of an access, on one page. */
 typedef struct {
     Checker *c;
+    const Access *access;
     const Buffer *buffer;
+    Page *page;
     ev_u64 origin; /* address of the page's first byte */
-    ev_u32 warp, lane, kind, bytes, site;
+    Run run;
+    ev_u32 first, count; /* granules of the run */
 } Visit;
 
-static OUTLINE void report_global(const Visit *v, ev_u32 kind, ev_u64 address, ev_u64 record, ev_i32 other_site) {
+static OUTLINE void report_global(const Visit *v, ev_u32 lane, ev_u32 kind, ev_u64 address, ev_u64 record, ev_i32 other_site) {
     ev_i32 other = record ? (ev_i32)thread_of(record) : -1;
     ev_i64 other_block = record ? (ev_i64)(number_of(record) - v->c->launch->base - 1) : -1;
-    report(v->c, (Finding){.kind = kind, .space = EV_GLOBAL, .buffer = v->buffer->index, .bytes = v->bytes,
-                           .offset = (ev_i64)(address - v->buffer->address), .thread = (ev_i32)(v->warp * 32 + v->lane),
-                           .site = (ev_i32)v->site, .other_thread = other, .other_site = record ? other_site : -1,
+    report(v->c, (Finding){.kind = kind, .space = EV_GLOBAL, .buffer = v->buffer->index, .bytes = v->access->bytes,
+                           .offset = (ev_i64)(address - v->buffer->address), .thread = (ev_i32)(v->access->warp * 32 + lane),
+                           .site = (ev_i32)v->access->site, .other_thread = other, .other_site = record ? other_site : -1,
                            .other_block = other_block, .times = 1});
 }
 
-static void remember_read(const Visit *v, Page *page, ev_u32 g) {
+static void remember_read(const Visit *v, ev_u32 lane, ev_u32 g) {
     const Checker *c = v->c;
-    ev_u64 fresh = now_record(c, v->warp * 32 + v->lane);
+    Page *page = v->page;
+    ev_u64 fresh = now_record(c, v->access->warp * 32 + lane);
     /* a stays while it is unordered to the newcomer; b is the latest of the others */
-    if (is_before(c, v->warp, v->lane, page->read_a[g])) {
+    if (is_before(c, v->access->warp, lane, page->read_a[g])) {
         page->read_a[g] = fresh;
-        page->a_sites[g] = v->site;
+        page->a_sites[g] = v->access->site;
     } else {
         page->read_b[g] = fresh;
-        page->b_sites[g] = v->site;
+        page->b_sites[g] = v->access->site;
     }
 }
 
 /* Looks for what is wrong with one granule; gives a bit per kind found, so that an access reports each once. */
-static ev_u32 examine(const Visit *v, const Page *page, ev_u32 g, ev_u32 known) {
+static ev_u32 examine(const Visit *v, ev_u32 lane, ev_u32 g, ev_u32 known) {
     const Checker *c = v->c;
+    const Page *page = v->page;
     const ev_u64 written = page->written[g], address = v->origin + ((ev_u64)g << page->shift);
-    const ev_u32 reads = v->kind == EV_READ || v->kind == EV_STRONG_READ, writes = !reads;
-    const ev_u32 strong = v->kind >= EV_ATOMIC;
+    const ev_u32 warp = v->access->warp, reads = is_load(v->access), writes = !reads;
+    const ev_u32 strong = v->access->kind >= EV_ATOMIC;
     ev_u32 found = 0;
-    if ((reads || v->kind == EV_ATOMIC) && !(page->state[g] & INITIALISED)) {
+    if ((reads || v->access->kind == EV_ATOMIC) && !(page->state[g] & INITIALISED)) {
         found |= 1u << EV_UNINITIALISED;
         if (!(known & 1u << EV_UNINITIALISED))
-            report_global(v, EV_UNINITIALISED, address, 0, -1);
+            report_global(v, lane, EV_UNINITIALISED, address, 0, -1);
         if (reads)
             return found;
     }
     const ev_u32 by_atomic = page->state[g] & BY_ATOMIC;
     const ev_u32 passes = by_atomic && (strong || (reads && number_of(written) != c->number));
     const ev_u32 kind = reads ? EV_READ_AFTER_WRITE : EV_WRITE_AFTER_WRITE;
-    if (written && !passes && !is_before(c, v->warp, v->lane, written)) {
+    if (written && !passes && !is_before(c, warp, lane, written)) {
         found |= 1u << kind;
         if (!(known & 1u << kind))
-            report_global(v, kind, address, written, (ev_i32)page->write_sites[g]);
+            report_global(v, lane, kind, address, written, (ev_i32)page->write_sites[g]);
     }
     for (ev_u32 b = 0; writes && b < 2; b++) {
         ev_u64 read = b ? page->read_b[g] : page->read_a[g];
         /* Who reads plainly and then swaps atomically in a loop (CUDA C++ Programming Guide, atomicCAS) expects others to come between. */
-        if (!read || strong || is_before(c, v->warp, v->lane, read))
+        if (!read || strong || is_before(c, warp, lane, read))
             continue;
         if (!((known | found) & 1u << EV_WRITE_AFTER_READ))
-            report_global(v, EV_WRITE_AFTER_READ, address, read, (ev_i32)(b ? page->b_sites : page->a_sites)[g]);
+            report_global(v, lane, EV_WRITE_AFTER_READ, address, read, (ev_i32)(b ? page->b_sites : page->a_sites)[g]);
         found |= 1u << EV_WRITE_AFTER_READ;
     }
     return found;
 }
 
-static void record(const Visit *v, Page *page, ev_u32 g) {
-    if (v->kind == EV_READ) {
-        remember_read(v, page, g);
+static void record(const Visit *v, ev_u32 lane, ev_u32 g) {
+    const ev_u32 kind = v->access->kind;
+    Page *page = v->page;
+    if (kind == EV_READ) {
+        remember_read(v, lane, g);
         return;
     }
-    if (v->kind == EV_STRONG_READ)
+    if (kind == EV_STRONG_READ)
         return;
-    page->written[g] = now_record(v->c, v->warp * 32 + v->lane);
-    page->write_sites[g] = v->site;
-    page->state[g] = INITIALISED | (v->kind >= EV_ATOMIC ? BY_ATOMIC : 0);
+    page->written[g] = now_record(v->c, v->access->warp * 32 + lane);
+    page->write_sites[g] = v->access->site;
+    page->state[g] = INITIALISED | (kind >= EV_ATOMIC ? BY_ATOMIC : 0);
     page->read_a[g] = page->read_b[g] = 0; /* who read before the write is ordered before it, or was reported */
+}
+
+/* Whether one of these records is not older than the launch. */
+INLINE ev_u32 any_recent(const ev_u64 *records, ev_u32 count, ev_u64 first_of_launch) {
+    ev_u32 found = 0;
+    for (ev_u32 i = 0; i < count; i++)
+        found |= records[i] >= first_of_launch;
+    return found;
+}
+
+/* Whether the run touches only what this launch left alone so far, as the usual inputs and outputs are. */
+static ev_u32 is_untouched(const Visit *v) {
+    const Page *page = v->page;
+    const ev_u64 launch = (v->c->launch->base + 1) << NUMBER_SHIFT;
+    const ev_u32 kind = v->access->kind, first = v->first, count = v->count;
+    ev_u32 found = any_recent(page->written + first, count, launch);
+    if (is_load(v->access) || kind == EV_ATOMIC)
+        for (ev_u32 i = 0; i < count; i++)
+            found |= ~page->state[first + i] & INITIALISED;
+    if (!is_load(v->access))
+        found |= any_recent(page->read_a + first, count, launch) | any_recent(page->read_b + first, count, launch);
+    return !found;
+}
+
+/* Notes the run's own records, lane after lane. */
+INLINE void note_run(const Visit *v, ev_u64 *records, ev_u32 *sites) {
+    const ev_u32 each = v->access->bytes >> v->page->shift, each_bits = v->run.same || !each ? 31 : lowest(each), site = v->access->site;
+    const ev_u64 fresh = now_record(v->c, v->access->warp * 32 + v->run.lane);
+    for (ev_u32 i = 0; i < v->count; i++)
+        records[v->first + i] = fresh + (i >> each_bits);
+    for (ev_u32 i = 0; i < v->count; i++)
+        sites[v->first + i] = site;
+}
+
+/* remember_read for a whole run, where the earlier readers are of one sort: gives 0 where they are not. */
+static ev_u32 remember_run(const Visit *v) {
+    const Page *page = v->page;
+    const ev_u64 launch = (v->c->launch->base + 1) << NUMBER_SHIFT, own = v->c->number << NUMBER_SHIFT;
+    ev_u32 old = 0, others = 0;
+    for (ev_u32 i = 0; i < v->count; i++) {
+        ev_u64 reader = page->read_a[v->first + i];
+        old += reader < launch;
+        others += (reader >= launch) & (reader - own >= 1ull << NUMBER_SHIFT);
+    }
+    if (old == v->count)
+        note_run(v, page->read_a, page->a_sites);
+    else if (others == v->count && !v->c->acquired) /* blocks are not ordered */
+        note_run(v, page->read_b, page->b_sites);
+    else
+        return 0;
+    return 1;
+}
+
+static void record_run(const Visit *v) {
+    Page *page = v->page;
+    note_run(v, page->written, page->write_sites);
+    memset(page->state + v->first, INITIALISED | (v->access->kind >= EV_ATOMIC ? BY_ATOMIC : 0), v->count);
+    memset(page->read_a + v->first, 0, v->count * sizeof(ev_u64));
+    memset(page->read_b + v->first, 0, v->count * sizeof(ev_u64));
+}
+
+/* What is done for a whole run at once; 0: it must be done lane by lane. */
+static ev_u32 is_recorded(const Visit *v) {
+    if (v->access->kind == EV_STRONG_READ)
+        return 1;
+    if (v->run.same && v->run.count > 1)
+        return 0;
+    if (v->access->kind == EV_READ)
+        return remember_run(v);
+    record_run(v);
+    return 1;
 }
 
 enum { EXAMINE = 1, RECORD = 2 };
 
-static void visit_lane(Visit *v, Page *page, ev_u64 address, ev_u32 steps) {
-    ev_u32 within = (ev_u32)(address - (v->buffer->address & ~(ev_u64)(ALIGNED - 1))) & (PAGE_BYTES - 1), known = 0;
-    v->origin = address - within;
-    ev_u32 shift = lowest((ev_u32)(within | v->bytes | 4));
+static OUTLINE void visit_lanes(const Visit *v, ev_u32 steps) {
+    const ev_u32 shift = v->page->shift;
+    for (ev_u32 lanes = lanes_of(v->run); lanes; lanes &= lanes - 1) {
+        ev_u32 lane = lowest(lanes), known = 0, within = (ev_u32)(v->access->address[lane] - v->origin);
+        for (ev_u32 g = within >> shift; g < (within + v->access->bytes) >> shift; g++) {
+            if (steps & EXAMINE)
+                known |= examine(v, lane, g, known);
+            if (steps & RECORD)
+                record(v, lane, g);
+        }
+    }
+}
+
+/* The part of a run that lies on one page; gives how many lanes it has. */
+static ev_u32 visit_page(Checker *c, const Access *a, const Buffer *buffer, Run run, ev_u32 steps) {
+    const ev_u64 address = a->address[run.lane];
+    const ev_u32 within = (ev_u32)(address - (buffer->address & ~(ev_u64)(ALIGNED - 1))) & (PAGE_BYTES - 1);
+    if (!run.same && run_bytes(a, run) > PAGE_BYTES - within)
+        run.count = (PAGE_BYTES - within) / a->bytes;
+    const ev_u32 shift = lowest(within | a->bytes | 1u << WIDEST);
+    Page *page = find_page(c->launch, buffer, address, shift);
+    if (page == &unchecked_page)
+        return run.count;
     lock(&page->lock);
     if (shift < page->shift)
-        refine_page(v->c->launch, page, shift);
-    for (ev_u32 g = within >> page->shift; g < (within + v->bytes) >> page->shift; g++) {
-        if (steps & EXAMINE)
-            known |= examine(v, page, g, known);
-        if (steps & RECORD)
-            record(v, page, g);
-    }
+        refine_page(c->launch, page, shift);
+    Visit visit = {.c = c, .access = a, .buffer = buffer, .page = page, .origin = address - within, .run = run,
+                   .first = within >> page->shift, .count = run_bytes(a, run) >> page->shift};
+    if (steps & EXAMINE && is_untouched(&visit))
+        steps &= ~EXAMINE;
+    if (steps & RECORD && !(steps & EXAMINE) && is_recorded(&visit))
+        steps &= ~RECORD;
+    if (steps)
+        visit_lanes(&visit, steps);
     unlock(&page->lock);
+    return run.count;
 }
 
-static void visit_lanes(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site, ev_u32 steps) {
+static void visit_runs(Checker *c, const Access *a, ev_u32 steps) {
     const Buffer *buffer = NULL;
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
-        ev_u32 lane = lowest(lanes);
-        buffer = holder(c->launch, buffer, address[lane], bytes);
-        Page *page = find_page(c->launch, buffer, address[lane]);
-        if (page == &unchecked_page)
-            continue;
-        Visit visit = {.c = c, .buffer = buffer, .warp = warp, .lane = lane, .kind = kind, .bytes = bytes, .site = site};
-        visit_lane(&visit, page, address[lane], steps);
+    for (ev_u32 lanes = a->mask; lanes;) {
+        Run run = run_from(a, lowest(lanes));
+        buffer = holder(c->launch, buffer, a->address[run.lane], a->bytes);
+        if (!holds(buffer, a->address[run.lane], run_bytes(a, run)))
+            run.count = 1; /* it goes on in the next buffer */
+        run.count = visit_page(c, a, buffer, run, steps);
+        lanes = lanes_behind(lanes, run);
     }
 }
 
-void global_access(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+void global_access(Checker *c, const Access *a) {
+    const ev_u32 kind = a->kind;
     if (kind == EV_ATOMIC || kind == EV_STRONG_READ)
         c->acquired = 1;
     if ((kind == EV_ATOMIC || kind == EV_STRONG_WRITE) && c->fenced)
         __atomic_store_n(&c->launch->released[c->number & c->launch->released_mask], c->fenced, __ATOMIC_RELAXED);
-    if (kind == EV_READ || kind == EV_STRONG_READ) {
-        visit_lanes(c, warp, mask, kind, bytes, address, site, EXAMINE | RECORD);
+    if (is_load(a)) {
+        visit_runs(c, a, EXAMINE | RECORD);
         return;
     }
     /* Lanes of one instruction do not race with one another: all are examined before any is recorded. */
-    visit_lanes(c, warp, mask, kind, bytes, address, site, EXAMINE);
-    visit_lanes(c, warp, mask, kind, bytes, address, site, RECORD);
+    visit_runs(c, a, EXAMINE);
+    visit_runs(c, a, RECORD);
 }

@@ -127,17 +127,33 @@ static OUTLINE void report_stray(Checker *c, ev_u32 warp, ev_u32 lane, ev_u64 ad
     report(c, found);
 }
 
-ev_u32 global_bounds(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+/* Those of `lanes` that leave their buffer or are misaligned. */
+static OUTLINE ev_u32 stray_lanes(Checker *c, const Access *a, ev_u32 lanes) {
     const Buffer *buffer = NULL;
-    ev_u32 allowed = mask;
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
+    ev_u32 stray = 0;
+    for (; lanes; lanes &= lanes - 1) {
         ev_u32 lane = lowest(lanes);
-        ev_u32 skewed = (address[lane] & ((bytes & -bytes) - 1)) != 0;
-        buffer = holder(c->launch, buffer, address[lane], bytes);
-        if (__builtin_expect(holds(buffer, address[lane], bytes) && !skewed, 1))
+        ev_u64 address = a->address[lane];
+        buffer = holder(c->launch, buffer, address, a->bytes);
+        ev_u32 inside = holds(buffer, address, a->bytes);
+        if (inside && is_aligned(address, a->bytes))
             continue;
-        report_stray(c, warp, lane, address[lane], bytes, site, holds(buffer, address[lane], bytes) ? EV_MISALIGNED : EV_OUT_OF_BOUNDS);
-        allowed &= ~(1u << lane);
+        report_stray(c, a->warp, lane, address, a->bytes, a->site, inside ? EV_MISALIGNED : EV_OUT_OF_BOUNDS);
+        stray |= 1u << lane;
+    }
+    return stray;
+}
+
+ev_u32 global_bounds(Checker *c, const Access *a) {
+    const Buffer *buffer = NULL;
+    ev_u32 allowed = a->mask;
+    for (ev_u32 lanes = a->mask; lanes;) {
+        Run run = run_from(a, lowest(lanes));
+        ev_u64 address = a->address[run.lane], bytes = run_bytes(a, run);
+        buffer = holder(c->launch, buffer, address, bytes);
+        if (__builtin_expect(!holds(buffer, address, bytes) || !is_aligned(address, a->bytes), 0))
+            allowed &= ~stray_lanes(c, a, lanes_of(run));
+        lanes = lanes_behind(lanes, run);
     }
     return allowed;
 }

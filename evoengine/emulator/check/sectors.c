@@ -43,8 +43,12 @@ static ev_u32 mark(SectorSet *set, ev_u64 group, ev_u64 bits) {
 
 ev_u32 sectors_add(SectorSet *set, const ev_u64 *sectors, ev_u32 count) {
     ev_u32 fresh = 0;
-    for (ev_u32 i = 0; i < count; i++)
-        fresh += mark(set, sectors[i] >> GROUP_BITS, 1ull << (sectors[i] & ((1 << GROUP_BITS) - 1)));
+    for (ev_u32 i = 0; i < count;) {
+        ev_u64 group = sectors[i] >> GROUP_BITS, bits = 0;
+        for (; i < count && sectors[i] >> GROUP_BITS == group; i++)
+            bits |= 1ull << (sectors[i] & ((1 << GROUP_BITS) - 1));
+        fresh += mark(set, group, bits);
+    }
     return fresh;
 }
 

@@ -8,12 +8,11 @@
 #ifndef EV_SHADOW_H
 #define EV_SHADOW_H
 
-#include "checker.h"
+#include "access.h"
 
 #define MAX_WARPS 32 /* 1024 threads a block, the limit of every CUDA device */
 #define BARRIERS 16  /* PTX ISA, bar: barriers 0 to 15 */
 #define NULL ((void *)0)
-#define INLINE static inline __attribute__((always_inline))
 #define OUTLINE __attribute__((noinline))
 
 void *malloc(unsigned long);
@@ -115,8 +114,6 @@ struct Checker {
     SiteCounts *site_counts;
 };
 
-INLINE ev_u32 lowest(ev_u32 mask) { return (ev_u32)__builtin_ctz(mask); }
-
 INLINE void lock(ev_u32 *word) {
     while (__atomic_exchange_n(word, 1, __ATOMIC_ACQUIRE))
         ;
@@ -148,10 +145,10 @@ void order_block(Checker *);
 /* findings.c */
 void report(Checker *, Finding);
 /* counts.c */
-void count_shared(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
-void count_global(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
-void count_local(Checker *, ev_u32 mask, ev_u32 kind, ev_u32 bytes, ev_u32 site);
-void count_copy(Checker *, ev_u32 mask, ev_u32 bytes, const ev_u64 *target);
+void count_shared(Checker *, const Access *);
+void count_global(Checker *, const Access *);
+void count_local(Checker *, const Access *);
+void count_copy(Checker *, const Access *targets);
 /* sectors.c */
 void sectors_publish(Checker *); /* what the block has loaded is added to what the launch has */
 void sectors_block(Checker *);   /* the same, and forgotten: a block begins */
@@ -162,17 +159,17 @@ ev_u32 shared_open(Checker *);
 void shared_close(Checker *);
 void shared_block(Checker *);
 void shared_refine(Checker *, ev_u32 shift);
-/* shared.c */
-ev_u32 shared_bounds(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
-void shared_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
-void shared_launch_copy(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+/* shared.c; *_bounds: the lanes that stay within */
+ev_u32 shared_bounds(Checker *, const Access *);
+void shared_access(Checker *, const Access *);
+void shared_launch_copy(Checker *, const Access *);
 void shared_land_copy(Checker *, ev_u32 thread, ev_u32 offset, ev_u32 bytes, ev_u32 site);
 /* launch.c, global.c */
-ev_u32 global_bounds(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
-void global_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+ev_u32 global_bounds(Checker *, const Access *);
+void global_access(Checker *, const Access *);
 /* local.c */
-ev_u32 local_bounds(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
-void local_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
+ev_u32 local_bounds(Checker *, const Access *);
+void local_access(Checker *, const Access *);
 /* async.c */
 void async_close(Checker *);
 void async_block(Checker *);

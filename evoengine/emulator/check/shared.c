@@ -1,96 +1,87 @@
 /* Shared memory: who wrote and who read each granule. */
-#include "shadow.h"
+#include "shared.h"
 
-enum { SITE_BITS = 21, THREAD_SHIFT = 21, TIME_SHIFT = 32 };
-
-INLINE ev_u64 record_of(ev_u32 time, ev_u32 thread, ev_u32 site) {
-    return (ev_u64)time << TIME_SHIFT | (ev_u64)thread << THREAD_SHIFT | (site & ((1u << SITE_BITS) - 1));
-}
-INLINE ev_u32 time_of(ev_u64 record) { return (ev_u32)(record >> TIME_SHIFT); }
-INLINE ev_u32 thread_of(ev_u64 record) { return (ev_u32)(record >> THREAD_SHIFT) & 0x7ff; }
-INLINE ev_i32 site_of(ev_u64 record) { return (ev_i32)(record & ((1u << SITE_BITS) - 1)); }
-
-INLINE void report_shared(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_u32 bytes, ev_u64 offset, ev_u32 site, ev_i32 other,
-                          ev_i32 other_site) {
-    report(c, (Finding){.kind = kind, .space = EV_SHARED, .buffer = -1, .bytes = bytes, .offset = (ev_i64)offset,
-                        .thread = (ev_i32)(warp * 32 + lane), .site = (ev_i32)site, .other_thread = other, .other_site = other_site,
-                        .other_block = other < 0 ? -1 : (ev_i64)c->block, .times = 1});
-}
-
-ev_u32 shared_bounds(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
-    ev_u32 allowed = mask;
+/* The lanes that leave the window or are misaligned. */
+static OUTLINE ev_u32 stray_lanes(Checker *c, const Access *a) {
+    ev_u32 found = 0;
     ev_u64 size = c->shared_bytes;
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
-        ev_u32 lane = lowest(lanes);
-        ev_u64 offset = (ev_u32)address[lane]; /* addresses of the shared window have 32 bits */
-        if (__builtin_expect(offset + bytes <= size && !(offset & ((bytes & -bytes) - 1)), 1))
+    for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1) {
+        ev_u32 lane = lowest(lanes), stray = (ev_u64)offset_of(a, lane) + a->bytes > size;
+        if (!stray && is_aligned(offset_of(a, lane), a->bytes))
             continue;
-        ev_i64 place = (ev_i32)address[lane], distance = place < 0 ? place : place + bytes - (ev_i64)size;
-        ev_u32 stray = offset + bytes > size;
-        report(c, (Finding){.kind = stray ? EV_OUT_OF_BOUNDS : EV_MISALIGNED, .space = EV_SHARED, .buffer = -1, .bytes = bytes,
-                            .offset = place, .distance = stray ? distance : 0, .thread = (ev_i32)(warp * 32 + lane),
-                            .site = (ev_i32)site, .other_thread = -1, .other_site = -1, .other_block = -1, .times = 1});
-        allowed &= ~(1u << lane);
+        ev_i64 place = (ev_i32)offset_of(a, lane), distance = place < 0 ? place : place + a->bytes - (ev_i64)size;
+        report(c, (Finding){.kind = stray ? EV_OUT_OF_BOUNDS : EV_MISALIGNED, .space = EV_SHARED, .buffer = -1, .bytes = a->bytes,
+                            .offset = place, .distance = stray ? distance : 0, .thread = (ev_i32)(a->warp * 32 + lane),
+                            .site = (ev_i32)a->site, .other_thread = -1, .other_site = -1, .other_block = -1, .times = 1});
+        found |= 1u << lane;
     }
-    return allowed;
+    return found;
 }
 
-/* What is wrong with reading one granule; the first kind found is reported. */
-static OUTLINE void examine_read(Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 first, ev_u32 count, ev_u32 bytes, ev_u32 site, ev_u32 atomic) {
+ev_u32 shared_bounds(Checker *c, const Access *a) {
+    u32x32 offsets = only(a->mask, __builtin_convertvector(load_lanes(a->address), u32x32));
+    ev_u64 end = (ev_u64)__builtin_reduce_max(offsets) + a->bytes;
+    if (__builtin_expect(end <= c->shared_bytes && is_aligned(__builtin_reduce_or(offsets), a->bytes), 1))
+        return a->mask;
+    return a->mask & ~stray_lanes(c, a);
+}
+
+/* The arrays that an access looks at, and what it notes there; times as records have them. */
+typedef struct {
+    ev_u64 now, full_sync, horizon;
+    ev_u64 *reads, *written;
+    ev_u32 *last_read, *sites, site;
+    ev_u8 *state;
+    ev_u64 record;                                 /* of what lane 0 writes */
+    ev_u8 fresh_state, state_bits, state_expected; /* of what is written; what it must have been in these bits */
+} Marks;
+
+INLINE Marks open_marks(const Checker *c, const Access *a) {
     const SharedShadow *s = &c->shared;
-    ev_u32 unwritten = 0, flying = 0, raced = 0;
-    for (ev_u32 g = first; g < first + count; g++) {
-        ev_u64 record = s->written[g];
-        ev_u64 offset = (ev_u64)g << s->shift;
-        if (!(s->state[g] & INITIALISED)) {
-            if (!unwritten++)
-                report_shared(c, EV_UNINITIALISED, warp, lane, bytes, offset, site, -1, -1);
-        } else if (s->state[g] & IN_FLIGHT) {
-            if (!flying++)
-                report_shared(c, EV_ASYNC_READ, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
-        } else if (!raced && c->checks & EV_RACES && !(atomic && s->state[g] & BY_ATOMIC) &&
-                   !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
-            raced = 1;
-            report_shared(c, EV_READ_AFTER_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
-        }
-    }
+    const ev_u64 row = (ev_u64)a->warp * s->granules;
+    return (Marks){.now = (ev_u64)c->now << TIME_SHIFT, .full_sync = (ev_u64)c->full_sync[a->warp] << TIME_SHIFT,
+                   .horizon = (ev_u64)c->horizon[a->warp] << TIME_SHIFT, .reads = s->reads + row, .written = s->written,
+                   .last_read = s->last_read, .sites = s->read_sites + row, .site = a->site, .state = s->state,
+                   .record = record_of(c->now, a->warp * 32, a->site)};
 }
 
-/* A thread of `other` that read granule g and is not ordered before the writer; -1: none. */
-static ev_i32 unordered_reader(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 other, ev_u32 g) {
-    ev_u64 read = c->shared.reads[(ev_u64)other * c->shared.granules + g];
-    for (ev_u32 lanes = (ev_u32)read; lanes; lanes &= lanes - 1)
-        if (!is_ordered(c, warp, lane, other * 32 + lowest(lanes), time_of(read)))
-            return (ev_i32)(other * 32 + lowest(lanes));
-    return -1;
-}
+#define WIDTH 8
+#include "blocks.h"
+#define WIDTH 4
+#include "blocks.h"
+#define WIDTH 2
+#include "blocks.h"
+#define WIDTH 1
+#include "blocks.h"
 
-static OUTLINE void examine_write(Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 first, ev_u32 count, ev_u32 bytes, ev_u32 site, ev_u32 atomic) {
-    const SharedShadow *s = &c->shared;
-    ev_u32 flying = 0, after_write = 0, after_read = 0;
-    for (ev_u32 g = first; g < first + count; g++) {
-        ev_u64 record = s->written[g];
-        ev_u64 offset = (ev_u64)g << s->shift;
-        if (s->state[g] & IN_FLIGHT) {
-            if (!flying++)
-                report_shared(c, EV_ASYNC_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
-        } else if (!after_write && c->checks & EV_RACES && !(atomic && s->state[g] & BY_ATOMIC) &&
-                   !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
-            after_write = 1;
-            report_shared(c, EV_WRITE_AFTER_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
-        }
-        if (after_read || !(c->checks & EV_RACES) || s->last_read[g] < c->horizon[warp])
-            continue;
-        for (ev_u32 other = 0; other < c->warps && !after_read; other++) {
-            ev_i32 reader = unordered_reader(c, warp, lane, other, g);
-            if (reader < 0)
-                continue;
-            after_read = 1;
-            report_shared(c, EV_WRITE_AFTER_READ, warp, lane, bytes, offset, site, reader,
-                          (ev_i32)s->read_sites[(ev_u64)other * s->granules + g]);
-        }
+/* One of the functions of blocks.h for all granules of a span; gives what any of them gave. */
+#define IN_BLOCKS(function, marks, span) \
+    ({ \
+        ev_u32 at = 0, given = 0; \
+        for (; at + 8 <= (span)->count; at += 8) \
+            given |= function##_8(marks, span, at); \
+        if ((span)->count & 4) { \
+            given |= function##_4(marks, span, at); \
+            at += 4; \
+        } \
+        if ((span)->count & 2) { \
+            given |= function##_2(marks, span, at); \
+            at += 2; \
+        } \
+        if ((span)->count & 1) \
+            given |= function##_1(marks, span, at); \
+        given; \
+    })
+
+/* `function` with the granules of a lane, which then are a constant in most cases. */
+#define WITH_COUNT(function, count, ...) \
+    switch (count) { \
+    case 1: function(__VA_ARGS__, 1); break; \
+    case 2: function(__VA_ARGS__, 2); break; \
+    case 4: function(__VA_ARGS__, 4); break; \
+    case 8: function(__VA_ARGS__, 8); break; \
+    default: function(__VA_ARGS__, count); \
     }
-}
 
 /* Remembers that the lane reads, where part of its warp was ordered by itself: other lanes stay if they are not ordered before it. */
 static OUTLINE void merge_reads(Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 first, ev_u32 count) {
@@ -106,126 +97,138 @@ static OUTLINE void merge_reads(Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 fir
     }
 }
 
-INLINE void read_lanes(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site, ev_u32 count) {
-    SharedShadow *s = &c->shared;
-    const ev_u32 horizon = c->horizon[warp], full_sync = c->full_sync[warp], now = c->now, shift = s->shift, partial = c->partial[warp];
-    const ev_u64 *restrict written = s->written;
-    const ev_u8 *restrict state = s->state;
-    ev_u32 *restrict last_read = s->last_read;
-    ev_u64 *restrict reads = s->reads + (ev_u64)warp * s->granules;
-    ev_u32 *restrict sites = s->read_sites + (ev_u64)warp * s->granules;
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
-        ev_u32 lane = lowest(lanes), first = (ev_u32)address[lane] >> shift, suspect = 0;
-        const ev_u64 fresh = (ev_u64)now << TIME_SHIFT | 1u << lane;
-        for (ev_u32 i = 0; i < count; i++)
-            suspect |= (time_of(written[first + i]) >= horizon) | (state[first + i] != INITIALISED);
-        if (__builtin_expect(suspect != 0, 0))
-            examine_read(c, warp, lane, first, count, bytes, site, 0);
-        if (__builtin_expect(partial, 0))
-            merge_reads(c, warp, lane, first, count);
-        for (ev_u32 i = 0; i < count && !partial; i++) {
-            ev_u64 old = reads[first + i];
-            ev_u64 joins = -(ev_u64)((time_of(old) >= full_sync) & (((ev_u32)old & ~(1u << lane)) != 0));
-            reads[first + i] = (fresh & ~joins) | ((old | 1u << lane) & joins);
-        }
-        for (ev_u32 i = 0; i < count; i++)
-            last_read[first + i] = now;
-        for (ev_u32 i = 0; i < count; i++)
-            sites[first + i] = site;
-    }
-}
-
-INLINE void write_lanes(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site, ev_u32 atomic, ev_u32 count) {
-    SharedShadow *s = &c->shared;
-    const ev_u32 horizon = c->horizon[warp], shift = s->shift;
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
-        ev_u32 lane = lowest(lanes), first = (ev_u32)address[lane] >> shift, suspect = 0;
-        for (ev_u32 i = 0; i < count; i++)
-            suspect |= (time_of(s->written[first + i]) >= horizon) | (s->last_read[first + i] >= horizon) | (s->state[first + i] & IN_FLIGHT);
-        if (__builtin_expect(suspect != 0, 0))
-            examine_write(c, warp, lane, first, count, bytes, site, atomic);
-        if (atomic)
-            for (ev_u32 i = 0; i < count; i++)
-                if (!(s->state[first + i] & INITIALISED)) {
-                    report_shared(c, EV_UNINITIALISED, warp, lane, bytes, (ev_u64)(first + i) << shift, site, -1, -1);
-                    break;
-                }
-    }
-    /* Recorded only after all lanes were examined: lanes of one instruction do not race with one another. */
-    const ev_u8 state = INITIALISED | (atomic ? BY_ATOMIC : 0);
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
-        ev_u32 lane = lowest(lanes), first = (ev_u32)address[lane] >> shift;
-        const ev_u64 record = record_of(c->now, warp * 32 + lane, site);
-        for (ev_u32 i = 0; i < count; i++) {
-            s->written[first + i] = record;
-            s->state[first + i] = state;
+/* Remembers reads where part of the warp was ordered by itself. */
+static OUTLINE void read_in_part(Checker *c, const Access *a) {
+    const SharedShadow *s = &c->shared;
+    const ev_u32 shift = s->shift, count = a->bytes >> shift;
+    ev_u32 *sites = s->read_sites + (ev_u64)a->warp * s->granules;
+    for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1) {
+        Span span = lane_span(a, lowest(lanes), shift, count);
+        examine_reads(c, a, &span);
+        merge_reads(c, a->warp, span.lane, span.first, count);
+        for (ev_u32 g = span.first; g < span.first + count; g++) {
+            s->last_read[g] = c->now;
+            sites[g] = a->site;
         }
     }
 }
 
-INLINE void run_lanes(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site, ev_u32 count) {
-    if (kind == EV_READ)
-        read_lanes(c, warp, mask, bytes, address, site, count);
-    else
-        write_lanes(c, warp, mask, bytes, address, site, kind == EV_ATOMIC, count);
+INLINE void read_span(Checker *c, const Access *a, const Marks *m, Span span) {
+    if (__builtin_expect(IN_BLOCKS(read, m, &span), 0))
+        examine_reads(c, a, &span);
 }
 
-INLINE ev_u32 is_rising(ev_u32 mask, ev_u32 bytes, const ev_u64 *address) {
-    ev_u64 end = 0;
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
-        if (address[lowest(lanes)] < end)
-            return 0;
-        end = address[lowest(lanes)] + bytes;
+INLINE void read_each(Checker *c, const Access *a, const Marks *m, ev_u32 shift, ev_u32 count) {
+    for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1)
+        read_span(c, a, m, lane_span(a, lowest(lanes), shift, count));
+}
+
+static void read_lanes(Checker *c, const Access *a) {
+    const Marks marks = open_marks(c, a);
+    const ev_u32 shift = c->shared.shift;
+    if (is_one_run(a) || is_one_place(a)) {
+        read_span(c, a, &marks, whole_span(a, shift));
+        return;
     }
-    return 1;
+    WITH_COUNT(read_each, a->bytes >> shift, c, a, &marks, shift)
+}
+
+INLINE void doubt_span(Checker *c, const Access *a, const Marks *m, Span span) {
+    if (__builtin_expect(IN_BLOCKS(doubt, m, &span), 0))
+        examine_writes(c, a, &span);
+}
+
+/* All lanes are examined before any is recorded: lanes of one instruction do not race with one another. */
+INLINE void write_each(Checker *c, const Access *a, const Marks *m, ev_u32 shift, ev_u32 count) {
+    for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1)
+        doubt_span(c, a, m, lane_span(a, lowest(lanes), shift, count));
+    for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1) {
+        Span span = lane_span(a, lowest(lanes), shift, count);
+        IN_BLOCKS(write, m, &span);
+    }
+}
+
+static void write_lanes(Checker *c, const Access *a, ev_u8 fresh_state) {
+    Marks marks = open_marks(c, a);
+    const ev_u32 shift = c->shared.shift, atomic = a->kind == EV_ATOMIC;
+    marks.fresh_state = fresh_state;
+    marks.state_bits = IN_FLIGHT | (atomic ? INITIALISED : 0);
+    marks.state_expected = atomic ? INITIALISED : 0;
+    if (is_one_run(a) || is_one_place(a)) {
+        Span span = whole_span(a, shift);
+        doubt_span(c, a, &marks, span);
+        if (span.same)
+            span.lane = 31 - (ev_u32)__builtin_clz(a->mask); /* the last one stays */
+        IN_BLOCKS(write, &marks, &span);
+        return;
+    }
+    WITH_COUNT(write_each, a->bytes >> shift, c, a, &marks, shift)
+}
+
+/* Whether each lane's bytes lie behind those of the lane before. */
+static ev_u32 is_rising(const Access *a) {
+    const u64x32 here = load_lanes(a->address);
+    const ev_u32 later = all_but_lowest(a->mask);
+    return (a->mask << 1 & later & LANES_WHERE(here >= lanes_before(here) + a->bytes)) == later;
+}
+
+/* Whether a quick look shows that all lanes have different addresses. */
+static ev_u32 are_distinct(const Access *a) {
+    ev_u8 slots[256]; /* by the low bits of an address, the last lane that has them */
+    const ev_u32 bits = lowest(a->bytes);
+    ev_u32 shared = 0;
+    for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1)
+        slots[offset_of(a, lowest(lanes)) >> bits & 255] = (ev_u8)lowest(lanes);
+    for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1)
+        shared |= slots[offset_of(a, lowest(lanes)) >> bits & 255] ^ lowest(lanes);
+    return !shared;
 }
 
 /* Lanes that lose when an instruction's lanes write the same bytes: one wins, which one is undefined. */
-static void find_same_address(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
+static OUTLINE void find_same_address(Checker *c, const Access *a) {
     ev_u32 slots[64], lost = 0;
     memset(slots, 0xff, sizeof slots);
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1) {
-        ev_u32 lane = lowest(lanes), at = ((ev_u32)address[lane] / bytes * 0x9E3779B1u) >> 26;
-        while (slots[at] != ~0u && address[slots[at]] != address[lane])
+    for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1) {
+        ev_u32 lane = lowest(lanes), at = (offset_of(a, lane) / a->bytes * 0x9E3779B1u) >> 26;
+        while (slots[at] != ~0u && a->address[slots[at]] != a->address[lane])
             at = (at + 1) & 63;
         if (slots[at] != ~0u && !lost++)
-            report_shared(c, EV_SAME_ADDRESS_WRITE, warp, lane, bytes, address[lane], site, (ev_i32)(warp * 32 + slots[at]), (ev_i32)site);
+            report(c, (Finding){.kind = EV_SAME_ADDRESS_WRITE, .space = EV_SHARED, .buffer = -1, .bytes = a->bytes,
+                                .offset = (ev_i64)a->address[lane], .thread = (ev_i32)(a->warp * 32 + lane), .site = (ev_i32)a->site,
+                                .other_thread = (ev_i32)(a->warp * 32 + slots[at]), .other_site = (ev_i32)a->site,
+                                .other_block = (ev_i64)c->block, .times = 1});
         slots[at] = lane;
     }
     c->counts.same_address_writes += lost;
 }
 
-INLINE void settle_shift(Checker *c, ev_u32 mask, ev_u32 bytes, const ev_u64 *address) {
-    ev_u32 narrow = bytes;
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1)
-        narrow |= (ev_u32)address[lowest(lanes)];
-    ev_u32 shift = lowest(narrow | 4);
+INLINE void settle_shift(Checker *c, const Access *a) {
+    ev_u32 offsets = is_one_run(a) ? offset_of(a, lowest(a->mask)) : any_bits(a->mask, load_lanes(a->address));
+    ev_u32 shift = lowest(offsets | a->bytes | 4);
     if (__builtin_expect(shift < c->shared.shift, 0))
         shared_refine(c, shift);
 }
 
-void shared_access(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
-    if (kind >= EV_STRONG_READ)
-        kind = kind == EV_STRONG_READ ? EV_READ : EV_WRITE;
-    settle_shift(c, mask, bytes, address);
-    if (kind == EV_WRITE && !is_rising(mask, bytes, address))
-        find_same_address(c, warp, mask, bytes, address, site);
-    ev_u32 count = bytes >> c->shared.shift;
-    switch (count) {
-    case 1: run_lanes(c, warp, mask, kind, bytes, address, site, 1); break;
-    case 2: run_lanes(c, warp, mask, kind, bytes, address, site, 2); break;
-    case 4: run_lanes(c, warp, mask, kind, bytes, address, site, 4); break;
-    case 8: run_lanes(c, warp, mask, kind, bytes, address, site, 8); break;
-    default: run_lanes(c, warp, mask, kind, bytes, address, site, count); break;
-    }
+static void access_to_write(Checker *c, const Access *a, ev_u8 fresh_state) {
+    settle_shift(c, a);
+    if (a->kind != EV_ATOMIC && !is_rising(a) && !are_distinct(a))
+        find_same_address(c, a);
+    write_lanes(c, a, fresh_state);
 }
 
-void shared_launch_copy(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
-    shared_access(c, warp, mask, EV_WRITE, bytes, address, site);
-    ev_u32 shift = c->shared.shift;
-    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1)
-        memset(c->shared.state + ((ev_u32)address[lowest(lanes)] >> shift), INITIALISED | IN_FLIGHT, bytes >> shift);
+void shared_access(Checker *c, const Access *a) {
+    if (!is_load(a)) {
+        access_to_write(c, a, a->kind == EV_ATOMIC ? INITIALISED | BY_ATOMIC : INITIALISED);
+        return;
+    }
+    settle_shift(c, a);
+    if (__builtin_expect(c->partial[a->warp], 0))
+        read_in_part(c, a);
+    else
+        read_lanes(c, a);
 }
+
+void shared_launch_copy(Checker *c, const Access *a) { access_to_write(c, a, INITIALISED | IN_FLIGHT); }
 
 /* The thread has waited for its copy: from now on it counts as written by the thread at this moment. */
 void shared_land_copy(Checker *c, ev_u32 thread, ev_u32 offset, ev_u32 bytes, ev_u32 site) {

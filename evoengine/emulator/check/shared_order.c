@@ -1,0 +1,145 @@
+/* Shared memory: whether accesses are ordered after those before them, and what is found where they are not. */
+#include "shared.h"
+
+static void report_shared(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_u32 bytes, ev_u64 offset, ev_u32 site, ev_i32 other,
+                          ev_i32 other_site) {
+    report(c, (Finding){.kind = kind, .space = EV_SHARED, .buffer = -1, .bytes = bytes, .offset = (ev_i64)offset,
+                        .thread = (ev_i32)(warp * 32 + lane), .site = (ev_i32)site, .other_thread = other, .other_site = other_site,
+                        .other_block = other < 0 ? -1 : (ev_i64)c->block, .times = 1});
+}
+
+/* What is wrong with reading one granule; the first kind found is reported. */
+static void examine_read(Checker *c, const Access *a, ev_u32 lane, ev_u32 first, ev_u32 count) {
+    const SharedShadow *s = &c->shared;
+    const ev_u32 warp = a->warp, bytes = a->bytes, site = a->site;
+    ev_u32 unwritten = 0, flying = 0, raced = 0;
+    for (ev_u32 g = first; g < first + count; g++) {
+        ev_u64 record = s->written[g];
+        ev_u64 offset = (ev_u64)g << s->shift;
+        if (!(s->state[g] & INITIALISED)) {
+            if (!unwritten++)
+                report_shared(c, EV_UNINITIALISED, warp, lane, bytes, offset, site, -1, -1);
+        } else if (s->state[g] & IN_FLIGHT) {
+            if (!flying++)
+                report_shared(c, EV_ASYNC_READ, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
+        } else if (!raced && c->checks & EV_RACES && !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
+            raced = 1;
+            report_shared(c, EV_READ_AFTER_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
+        }
+    }
+}
+
+/* A thread of `other` that read granule g and is not ordered before the writer; -1: none. */
+static ev_i32 unordered_reader(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 other, ev_u32 g) {
+    ev_u64 read = c->shared.reads[(ev_u64)other * c->shared.granules + g];
+    for (ev_u32 lanes = (ev_u32)read; lanes; lanes &= lanes - 1)
+        if (!is_ordered(c, warp, lane, other * 32 + lowest(lanes), time_of(read)))
+            return (ev_i32)(other * 32 + lowest(lanes));
+    return -1;
+}
+
+static void examine_write(Checker *c, const Access *a, ev_u32 lane, ev_u32 first, ev_u32 count) {
+    const SharedShadow *s = &c->shared;
+    const ev_u32 warp = a->warp, bytes = a->bytes, site = a->site, atomic = a->kind == EV_ATOMIC;
+    ev_u32 flying = 0, after_write = 0, after_read = 0;
+    for (ev_u32 g = first; g < first + count; g++) {
+        ev_u64 record = s->written[g];
+        ev_u64 offset = (ev_u64)g << s->shift;
+        if (s->state[g] & IN_FLIGHT) {
+            if (!flying++)
+                report_shared(c, EV_ASYNC_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
+        } else if (!after_write && c->checks & EV_RACES && !(atomic && s->state[g] & BY_ATOMIC) &&
+                   !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
+            after_write = 1;
+            report_shared(c, EV_WRITE_AFTER_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
+        }
+        if (after_read || !(c->checks & EV_RACES) || s->last_read[g] < c->horizon[warp])
+            continue;
+        for (ev_u32 other = 0; other < c->warps && !after_read; other++) {
+            ev_i32 reader = unordered_reader(c, warp, lane, other, g);
+            if (reader < 0)
+                continue;
+            after_read = 1;
+            report_shared(c, EV_WRITE_AFTER_READ, warp, lane, bytes, offset, site, reader,
+                          (ev_i32)s->read_sites[(ev_u64)other * s->granules + g]);
+        }
+    }
+}
+
+/* Whether `lanes` of this warp are just the lane that touches granule `g`. */
+INLINE ev_u32 is_own(const Span *p, ev_u32 g, ev_u32 lanes) {
+    return !all_but_lowest(p->same) && lanes == 1u << (p->lane + ((g - p->first) >> p->lane_bits));
+}
+
+/* Whether who wrote the granule comes before this warp, or is the same thread. */
+INLINE ev_u32 writer_is_ordered(const Checker *c, const Access *a, const Span *p, ev_u32 g) {
+    const ev_u64 record = c->shared.written[g];
+    const ev_u32 thread = thread_of(record), warp = thread >> 5;
+    return time_of(record) < c->seen[a->warp][warp] || (warp == a->warp && is_own(p, g, 1u << (thread & 31)));
+}
+
+/* Whether all these granules are written, by threads that come before this warp or are the same. */
+static ev_u32 reads_are_ordered(const Checker *c, const Access *a, const Span *p) {
+    for (ev_u32 g = p->first; g < p->first + p->count; g++)
+        if (c->shared.state[g] != INITIALISED || !writer_is_ordered(c, a, p, g))
+            return 0;
+    return 1;
+}
+
+/* Whether all who wrote these granules come before this warp, or are the same threads. */
+static ev_u32 writes_are_ordered(const Checker *c, const Access *a, const Span *p) {
+    const ev_u32 atomic = a->kind == EV_ATOMIC;
+    const ev_u8 *state = c->shared.state;
+    for (ev_u32 g = p->first; g < p->first + p->count; g++) {
+        if (state[g] & IN_FLIGHT || (atomic && !(state[g] & INITIALISED)))
+            return 0;
+        if (!writer_is_ordered(c, a, p, g) && !(atomic && state[g] & BY_ATOMIC))
+            return 0;
+    }
+    return 1;
+}
+
+/* Whether all who read these granules come before this warp, or are the same threads. */
+static ev_u32 readers_are_ordered(const Checker *c, const Access *a, const Span *p) {
+    for (ev_u32 warp = 0; warp < c->warps; warp++) {
+        const ev_u64 *reads = c->shared.reads + (ev_u64)warp * c->shared.granules + p->first;
+        const ev_u64 limit = (ev_u64)c->seen[a->warp][warp] << TIME_SHIFT;
+        ev_u32 late = 0;
+        for (ev_u32 i = 0; i < p->count; i++)
+            late |= reads[i] >= limit;
+        for (ev_u32 i = 0; late && i < p->count; i++)
+            if (reads[i] >= limit && (warp != a->warp || !is_own(p, p->first + i, (ev_u32)reads[i])))
+                return 0;
+    }
+    return 1;
+}
+
+/* Of granules that blocks.h found above doubt nothing is reported here either: all of a span may be looked at for one that it doubts. */
+OUTLINE void examine_reads(Checker *c, const Access *a, const Span *p) {
+    if (reads_are_ordered(c, a, p))
+        return;
+    const ev_u32 shift = c->shared.shift;
+    for (ev_u32 lanes = p->lanes; lanes; lanes &= lanes - 1)
+        examine_read(c, a, lowest(lanes), offset_of(a, lowest(lanes)) >> shift, a->bytes >> shift);
+}
+
+/* An atomic reads, too. */
+static void examine_atomic(Checker *c, const Access *a, ev_u32 lane, ev_u32 first, ev_u32 count) {
+    for (ev_u32 g = first; g < first + count; g++)
+        if (!(c->shared.state[g] & INITIALISED)) {
+            report_shared(c, EV_UNINITIALISED, a->warp, lane, a->bytes, (ev_u64)g << c->shared.shift, a->site, -1, -1);
+            return;
+        }
+}
+
+OUTLINE void examine_writes(Checker *c, const Access *a, const Span *p) {
+    if (writes_are_ordered(c, a, p) && readers_are_ordered(c, a, p))
+        return;
+    const ev_u32 shift = c->shared.shift, count = a->bytes >> shift;
+    for (ev_u32 lanes = p->lanes; lanes; lanes &= lanes - 1) {
+        ev_u32 lane = lowest(lanes), first = offset_of(a, lane) >> shift;
+        examine_write(c, a, lane, first, count);
+        if (a->kind == EV_ATOMIC)
+            examine_atomic(c, a, lane, first, count);
+    }
+}
