@@ -30,7 +30,7 @@ class Emulator:
         self.threads = threads or len(os.sched_getaffinity(0))
         self.memory = DeviceMemory(MEMORY_BYTES)
         self.jit = Jit(cache, without)
-        self._makers = ThreadPoolExecutor(1, "evoengine-jit")  # LLVM takes one at a time
+        self._makers = ThreadPoolExecutor(self.threads, "evoengine-jit")
 
     def load(self, ptx: str) -> Program:
         """A program with its global variables at their initial values; raises PtxError, Unsupported, LaunchRefused."""

@@ -1,9 +1,11 @@
-"""LLVM IR to machine code of this process."""
+"""Machine code of this process, linked to the C runtime."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from functools import cache
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -11,19 +13,14 @@ from weakref import WeakValueDictionary
 import llvmlite.binding as llvm
 
 from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.run.code import FUNCTIONS, initialise
+from evoengine.emulator.run.makers import makers
 from evoengine.emulator.run.native import Native, load_native
 
 # Of LLVM's code generator (docs/measurements/emulator-speed.md). Against 2, code of level 1 ran as fast and was made in three
-# quarters of the time on every seed. Level 0 takes half as long again and its code runs half as fast: for what runs shortly.
+# quarters of the time on every seed. Level 0 takes half of that, and its code runs more slowly: for what runs shortly.
 CODE_LEVEL = 1
 HASTY_CODE_LEVEL = 0
-
-
-@cache
-def initialise() -> None:
-    """Readies LLVM for this machine, once."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
 
 
 @cache
@@ -48,68 +45,56 @@ class Jit:
         self.has_avx512 = bool(found.get("avx512f") and found.get("avx512bw") and found.get("avx512vl"))
         self.features = found.flatten()
         self.native = _runtime(self.cpu, self.features, cache_folder or cache_home())
+        self._lock = threading.Lock()
         self._made: WeakValueDictionary[tuple[str, str, bool], Compiled] = WeakValueDictionary()
+        self._making: dict[tuple[str, str, bool], Future[Compiled]] = {}
 
     def compile(self, ir: str, function: str, hasty: bool = False) -> Compiled:
         """Machine code of the module `ir`, entered at `function`; raises Unsupported for IR that is none.
 
         `hasty`: made in half the time, for code that is run less often than that saves. IR of which code is alive gets that one:
-        the cases of a task share kernels that do not depend on what sets them apart.
+        the cases of a task share kernels that do not depend on what sets them apart. Any number of threads may call this.
         """
         key = ir, function, hasty
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = self._compile(ir, function, HASTY_CODE_LEVEL if hasty else CODE_LEVEL)
+        with self._lock:
+            known, under_way = self._made.get(key), self._making.get(key)
+            if known is None and under_way is None:
+                own = self._making[key] = Future()
+        if known is not None:
+            return known
+        if under_way is not None:
+            return under_way.result()
+        try:
+            found = self._compile(ir, function, HASTY_CODE_LEVEL if hasty else CODE_LEVEL)
+            own.set_result(found)
+        except BaseException as error:
+            own.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                if own.exception() is None:
+                    self._made[key] = own.result()
+                del self._making[key]
         return found
 
     def _compile(self, ir: str, function: str, level: int) -> Compiled:
-        module = parsed(ir)
-        machine = self._machine(level)
-        module.triple = llvm.get_process_triple()
-        module.data_layout = str(machine.target_data)
-        _simplify(module, machine)
-        engine = llvm.create_mcjit_compiler(module, machine)
-        self._link(module, engine)
-        engine.finalize_object()
-        return Compiled(engine, engine.get_function_address(function))
+        # A warp is two 512-bit vectors; without this LLVM splits them on CPUs that once ran slower so.
+        features = self.features + (",-prefer-256-bit" if self.has_avx512 else "")
+        return self._linked(makers().make(ir, self.cpu, features, level), FUNCTIONS.findall(ir), function)
 
-    def _link(self, module: llvm.ModuleRef, engine: llvm.ExecutionEngine) -> None:
-        """Ties calls to this device's own runtime; LLVM ends the process where it finds a function nowhere."""
+    def _linked(self, made: bytes, names: list[str], function: str) -> Compiled:
+        """The code in this process. Calls are tied to this device's own runtime; LLVM ends the process where it finds one nowhere."""
+        module = llvm.parse_assembly("".join(f"declare void @{name}()\n" for name in names))
+        target = llvm.Target.from_default_triple().create_target_machine(cpu=self.cpu, features=self.features, jit=True)
+        engine = llvm.create_mcjit_compiler(module, target)
         for item in module.functions:
-            if not item.is_declaration or item.name.startswith("llvm."):
-                continue
             address = self.native.symbols.get(item.name)
             if not address:
                 raise Unsupported(f"{item.name}: the C runtime has no such function")
             engine.add_global_mapping(item, address)
-
-    def _machine(self, level: int) -> llvm.TargetMachine:
-        # A warp is two 512-bit vectors; without this LLVM splits them on CPUs that once ran slower so.
-        features = self.features + (",-prefer-256-bit" if self.has_avx512 else "")
-        return llvm.Target.from_default_triple().create_target_machine(cpu=self.cpu, features=features, opt=level, jit=True)
-
-
-def _simplify(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
-    """Registers out of memory, and no code that does nothing.
-
-    clang has optimised the kernel already: the whole of -O2 takes five times as long as this and its code runs no faster.
-    """
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_aggressive_dce_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
-
-
-def parsed(ir: str) -> llvm.ModuleRef:
-    """LLVM's module; raises Unsupported where it refuses: PTX with operands of types that do not fit lowers to such IR."""
-    try:
-        module = llvm.parse_assembly(ir)
-        module.verify()
-    except RuntimeError as error:
-        raise Unsupported(f"operands of types that do not fit: {str(error).strip().splitlines()[0]}") from error
-    return module
+        engine.add_object_file(llvm.ObjectFileRef.from_data(made))
+        engine.finalize_object()
+        return Compiled(engine, engine.get_function_address(function))
 
 
 class Compiled:

@@ -17,7 +17,7 @@ from evoengine.emulator.lower.layout import lay_out
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.ptx.program import TYPE_BITS
-from evoengine.emulator.run.jit import parsed
+from evoengine.emulator.run.code import Refused, parsed
 from tests.emulator.lower.small_kernels import kernel
 
 TEXTS = Path(__file__).resolve().parent.parent / "ptx" / "texts"

@@ -1,0 +1,80 @@
+"""The children that make machine code: started as they are needed, kept as long as this process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from functools import cache
+
+from evoengine.emulator.errors import Unsupported
+
+
+class Makers:
+    """At most `count` children at work; who wants one more waits."""
+
+    def __init__(self, count: int) -> None:
+        self._free = threading.Semaphore(count)
+        self._idle: list[_Child] = []
+        self._lock = threading.Lock()
+
+    def make(self, ir: str, cpu: str, features: str, level: int) -> bytes:
+        """The object file of a module; raises Unsupported where LLVM refuses it, or ends over it."""
+        with self._free:
+            with self._lock:
+                child = self._idle.pop() if self._idle else _Child()
+            try:
+                found = child.ask(ir, {"cpu": cpu, "features": features, "level": level})
+            except BaseException:  # it is in the middle of something, or gone
+                child.close()
+                raise
+            with self._lock:
+                self._idle.append(child)
+        made, problem = found
+        if problem:
+            raise Unsupported(f"operands of types that do not fit: {problem}")
+        return made
+
+
+@cache
+def makers() -> Makers:
+    """Those of this process, one for each of its cores."""
+    return Makers(len(os.sched_getaffinity(0)))
+
+
+class _Child:
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "evoengine.emulator.run.code"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own module
+
+    def ask(self, ir: str, how: dict[str, str | int]) -> tuple[bytes, str]:
+        """The object file, or what is wrong with the IR."""
+        given, taken = self._process.stdin, self._process.stdout
+        assert given is not None and taken is not None
+        text = ir.encode("utf-8")
+        try:
+            given.write(json.dumps({**how, "bytes": len(text)}).encode() + b"\n" + text)
+            given.flush()
+            answer = json.loads(taken.readline())
+            made = taken.read(answer["bytes"])
+        except (OSError, ValueError) as error:  # its end of a pipe is closed
+            raise Unsupported(f"LLVM makes no code of it: {self._end()}") from error
+        return made, answer["problem"]
+
+    def _end(self) -> str:
+        """How it ended."""
+        code = self._process.wait()
+        return f"it ended with {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
+
+    def close(self) -> None:
+        """Ends it, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
