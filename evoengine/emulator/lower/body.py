@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from evoengine.emulator.analyse.ends import after_ends
 from evoengine.emulator.analyse.fragments import strips_of
 from evoengine.emulator.analyse.graph import Flow
 from evoengine.emulator.analyse.liveness import alive_while_waiting
@@ -41,20 +42,13 @@ class Body:
         )
         self.saved = Saved(self.cx, alive_while_waiting(flow, shapes.regions))
         self.ir = self.cx.ir
-        self.has_ends = bool(block[0] * block[1] * block[2] % LANES) or self._lanes_end_early()
+        everywhere = block[0] * block[1] * block[2] % LANES != 0  # a warp has lanes that never were
+        self.in_part = frozenset(range(flow.exit)) if everywhere else after_ends(flow, shapes)  # blocks that some lanes may miss
 
     def _fits_a_strip(self, registers: Mapping[str, str], name: str) -> bool:
         """A vector of 32 bits; not one that may be read before it is written, for strips do not begin as zeros."""
         of_strips = TYPE_BITS.get(registers.get(name, "")) == STRIP_BITS and self.shapes.of[name] is VARYING
         return of_strips and name not in self.flow.nodes[0].live_in
-
-    def _lanes_end_early(self) -> bool:
-        """Whether some lanes of a warp may end before others."""
-        return any(
-            item.op in ("ret", "exit") and (item.guard or number in self.shapes.region_of)
-            for number, node in enumerate(self.flow.nodes)
-            for item in node.instructions
-        )
 
     def falls(self, number: int) -> int:
         """The block behind block `number`, or the flow's exit."""
@@ -67,10 +61,10 @@ class Body:
         """An i32 of the lanes that have not ended."""
         return self.ir.get("load i32, ptr %live.slot")
 
-    def run_all(self) -> None:
-        """From here on all lanes run but those that have ended, or never were; a kernel that has none of them needs no mask."""
+    def run_all(self, number: int) -> None:
+        """From here on, in block `number`, all lanes run but those that have ended, or never were; without such it needs no mask."""
         self.cx.in_region = False
-        if self.has_ends:
+        if number in self.in_part:
             self._set_mask(self.live())
         else:
             self.cx.mask, self.cx.mask_bits = None, "-1"

@@ -93,7 +93,7 @@ class _Kernel:
         if join == self.flow.exit:
             self.body.leave(End.done)
             return
-        if self.body.has_ends:
+        if join in self.body.in_part:
             self.body.leave_if_none(self.body.live())
         self.pending.enter(join)
 
@@ -101,7 +101,7 @@ class _Kernel:
 
     def _lower_for_all(self, number: int, node: Node) -> None:
         self.ir.place(f"block{number}")
-        self.body.run_all()
+        self.body.run_all(number)
         self.straight.run(number, node, None)
         last = node.last
         if last is not None and node.waits:

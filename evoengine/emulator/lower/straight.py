@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evoengine.emulator.analyse.graph import Node, suspends
+from evoengine.emulator.analyse.shape import UNIFORM
 from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.lower.body import Body
 from evoengine.emulator.lower.emitter import LANES
@@ -43,6 +44,8 @@ class Straight:
         rest = ir.get(f"and i32 {mask}, {ir.get(f'xor i32 {condition}, -1')}")
         if region is None:
             self._body.leave_if_none(rest)
+            if self._cx.guard(guard).shape is UNIFORM:  # whoever goes on does so with all that were there
+                return
         else:
             on = ir.label()
             ir.do(f"br i1 {ir.get(f'icmp eq i32 {rest}, 0')}, label %dispatch{region}, label %{on}")

@@ -131,10 +131,10 @@ class Suspensions:
                 self._go_on(point.block)
 
     def _go_on(self, number: int) -> None:
-        self._body.run_all()
+        falls = self._body.falls(number)
+        self._body.run_all(falls)
         if instruction := self._body.flow.nodes[number].waits:
             pass_on(self._body.cx, instruction)
-        falls = self._body.falls(number)
         if falls == self._body.flow.exit:
             self._body.leave(End.done)
         else:

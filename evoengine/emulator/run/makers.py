@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -39,11 +40,19 @@ class Makers:
             raise Unsupported(f"operands of types that do not fit: {problem}")
         return made
 
+    def close(self) -> None:
+        """Ends the children that do nothing."""
+        with self._lock:
+            while self._idle:
+                self._idle.pop().close()
+
 
 @cache
 def makers() -> Makers:
     """Those of this process, one for each of its cores."""
-    return Makers(len(os.sched_getaffinity(0)))
+    found = Makers(len(os.sched_getaffinity(0)))
+    atexit.register(found.close)  # a process that ends otherwise closes their input, which ends them as well
+    return found
 
 
 class _Child:

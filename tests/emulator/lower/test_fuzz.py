@@ -81,8 +81,8 @@ def survives(text: str, *, checked: bool = False, vector_memory: bool = True, th
             layout = lay_out(module, function)
             layout.arena_base, layout.arena_bits = 1 << 40, 38
             parsed(lower(function, layout, (threads, 1, 1), checked=checked, vector_memory=vector_memory).ir)
-    except EmulatorError as error:
-        assert isinstance(error, (PtxError, Unsupported, LaunchRefused)) and str(error)
+    except (EmulatorError, Refused) as error:
+        assert isinstance(error, (PtxError, Unsupported, LaunchRefused, Refused)) and str(error)
         return False
     return True
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.run.jit import Jit
+from evoengine.emulator.run.makers import Makers
 
 
 def test_a_function_runs() -> None:
@@ -20,6 +23,28 @@ def test_a_function_of_the_runtime_is_called() -> None:
     assert "ev_run" in jit.native.symbols
     text = "declare i32 @ev_run(ptr, ptr, ptr)\ndefine ptr @f() {\n ret ptr @ev_run\n}"
     assert ctypes.CFUNCTYPE(ctypes.c_void_p)(jit.compile(text, "f").address)() == jit.native.address("ev_run")
+
+
+def test_the_same_ir_becomes_code_once() -> None:
+    jit, text = Jit(), "define i32 @f() {\n ret i32 7\n}"
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(lambda _: jit.compile(text, "f"), range(8)))
+    assert len(found) == 1
+    assert jit.compile(text, "f", hasty=True) not in found
+
+
+def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:
+    """As when LLVM meets a fault of its own: the process lives on."""
+    crowd = Makers(1)
+    text = "define i32 @f() {\n ret i32 7\n}"
+    how = Jit()
+    assert crowd.make(text, how.cpu, how.features, 1)
+    (child,) = crowd._idle
+    child._process.send_signal(signal.SIGSEGV)
+    with pytest.raises(Unsupported, match="LLVM makes no code of it: it ended with SIGSEGV"):
+        crowd.make(text, how.cpu, how.features, 1)
+    assert crowd.make(text, how.cpu, how.features, 1)
+    crowd.close()
 
 
 @pytest.mark.parametrize(
