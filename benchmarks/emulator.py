@@ -111,7 +111,6 @@ def row_of(task: str, kernel: str, case: str) -> Row:
     row |= {
         "clang ms": _ms(found, "clang_s"),
         "jit ms": _ms(found, "jit_s"),
-        "jit processor ms": _ms(found, "jit_processor_s"),
         "checked jit ms": _ms(found, "checked_jit_s"),
         "jit mark": f"<= {JIT_MARK_MS:g}",
         "jit kept": jit <= JIT_MARK_MS,

@@ -17,8 +17,8 @@ from evoengine.emulator.run.code import FUNCTIONS, initialise
 from evoengine.emulator.run.makers import makers
 from evoengine.emulator.run.native import Native, load_native
 
-# Of LLVM's code generator (docs/measurements/emulator-speed.md). Against 2, code of level 1 ran as fast and was made in three
-# quarters of the time on every seed. Level 0 takes half of that, and its code runs more slowly: for what runs shortly.
+# Of LLVM's code generator (benchmarks.levels; docs/measurements/emulator-speed.md): 2 takes 5 to 9 % longer than 1, and its code
+# is no faster. 0 takes three fifths of 1, and its code runs more slowly: for what runs shortly.
 CODE_LEVEL = 1
 HASTY_CODE_LEVEL = 0
 
@@ -52,7 +52,7 @@ class Jit:
     def compile(self, ir: str, function: str, hasty: bool = False) -> Compiled:
         """Machine code of the module `ir`, entered at `function`; raises Unsupported for IR that is none.
 
-        `hasty`: made in half the time, for code that is run less often than that saves. IR of which code is alive gets that one:
+        `hasty`: made in three fifths of the time, for code that runs too shortly to be worth more. IR of which code is alive gets that one:
         the cases of a task share kernels that do not depend on what sets them apart. Any number of threads may call this.
         """
         key = ir, function, hasty

@@ -14,6 +14,8 @@ from functools import cache
 
 from evoengine.emulator.errors import Unsupported
 
+MOST = 8  # children, of some 80 MB each; a kernel has no more modules that are wanted at once
+
 
 class Makers:
     """At most `count` children at work; who wants one more waits."""
@@ -50,7 +52,7 @@ class Makers:
 @cache
 def makers() -> Makers:
     """Those of this process, one for each of its cores."""
-    found = Makers(len(os.sched_getaffinity(0)))
+    found = Makers(min(MOST, len(os.sched_getaffinity(0))))
     atexit.register(found.close)  # a process that ends otherwise closes their input, which ends them as well
     return found
 
