@@ -165,6 +165,8 @@ void shared_access(Checker *, const Access *);
 void shared_launch_copy(Checker *, const Access *);
 void shared_land_copy(Checker *, ev_u32 thread, ev_u32 offset, ev_u32 bytes, ev_u32 site);
 /* launch.c, global.c */
+Page *find_page(CheckedLaunch *, const Buffer *, ev_u64 address, ev_u32 shift); /* made with granules of 1 << shift where there is none */
+void refine_page(CheckedLaunch *, Page *, ev_u32 shift);                         /* its lock is held */
 ev_u32 global_bounds(Checker *, const Access *);
 void global_access(Checker *, const Access *);
 /* local.c */

@@ -159,3 +159,9 @@ def test_copies_are_counted(machine: Machine) -> None:
     copy_tile(machine, 0)
     counts = machine.counts()
     assert (counts.async_copies, counts.async_bytes, counts.global_load_bytes, counts.global_load_sectors) == (2, 1024, 1024, 32)
+
+
+@pytest.mark.parametrize("source", [3, 5, 11, 16])
+def test_a_part_of_a_source_that_lies_across_pages_of_the_shadow_is_no_trouble(machine: Machine, source: int) -> None:
+    machine.copy(0, row(0, 16), [X + 4096 * (1 + lane % 8) - 2 for lane in range(32)], source=source)
+    assert machine.counts().async_copies == 1
