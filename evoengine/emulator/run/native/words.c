@@ -1,12 +1,9 @@
 /* Vector loads and stores: two or four words a lane, each lane at an address of its own, which need not be aligned.
    A lane's words lie in a row of memory, a register holds one word of every lane: so this transposes. */
 #include "lanes.h"
+#include "rows.h"
 
-typedef uint32_t u32x4 __attribute__((ext_vector_type(4), aligned(4)));
-typedef uint32_t u32x8 __attribute__((ext_vector_type(8)));
-typedef uint32_t u32x16 __attribute__((ext_vector_type(16)));
 typedef uint64_t u64x8 __attribute__((ext_vector_type(8)));
-typedef u32x4 any_u32x4 __attribute__((aligned(1)));
 typedef uint64_t any_u64 __attribute__((aligned(1)));
 
 enum { HALF = LANES / 2 };
@@ -23,10 +20,10 @@ EV_INLINE const void *of_lane(const uint64_t *address, uint32_t mask, int lane) 
 
 /* The words of four lanes, lane by lane. */
 EV_INLINE u32x16 four_rows(const uint64_t *address, uint32_t mask, int lane) {
-    u32x4 a = *(const any_u32x4 *)of_lane(address, mask, lane), b = *(const any_u32x4 *)of_lane(address, mask, lane + 1);
-    u32x4 c = *(const any_u32x4 *)of_lane(address, mask, lane + 2), d = *(const any_u32x4 *)of_lane(address, mask, lane + 3);
-    u32x8 ab = SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7), cd = SHUFFLE(c, d, 0, 1, 2, 3, 4, 5, 6, 7);
-    return SHUFFLE(ab, cd, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    u32x4 rows[4];
+    for (int i = 0; i < 4; ++i)
+        rows[i] = *(const u32x4 *)of_lane(address, mask, lane + i);
+    return joined_4(rows);
 }
 
 void ev_load_words_4(const uint64_t *address, uint32_t mask, uint32_t *out) {
@@ -47,7 +44,7 @@ void ev_load_words_4(const uint64_t *address, uint32_t mask, uint32_t *out) {
 
 EV_INLINE void store_row(const uint64_t *address, uint32_t mask, int lane, u32x4 row) {
     if (mask >> lane & 1)
-        *(any_u32x4 *)address[lane] = row;
+        *(u32x4 *)address[lane] = row;
 }
 
 EV_INLINE void store_four_rows(const uint64_t *address, uint32_t mask, int lane, u32x16 rows) {
