@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import llvmlite.binding as llvm
 
 from evoengine.emulator.errors import Unsupported
-from evoengine.emulator.run.code import FUNCTIONS, initialise
+from evoengine.emulator.run.code import FUNCTIONS, initialise, machine
 from evoengine.emulator.run.makers import makers
 from evoengine.emulator.run.native import Native, load_native
 
@@ -85,8 +85,7 @@ class Jit:
     def _linked(self, made: bytes, names: list[str], function: str) -> Compiled:
         """The code in this process. Calls are tied to this device's own runtime; LLVM ends the process where it finds one nowhere."""
         module = llvm.parse_assembly("".join(f"declare void @{name}()\n" for name in names))
-        target = llvm.Target.from_default_triple().create_target_machine(cpu=self.cpu, features=self.features, jit=True)
-        engine = llvm.create_mcjit_compiler(module, target)
+        engine = llvm.create_mcjit_compiler(module, machine(self.cpu, self.features, CODE_LEVEL))
         for item in module.functions:
             address = self.native.symbols.get(item.name)
             if not address:
