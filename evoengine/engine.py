@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 from evoengine import candidate as candidates
 from evoengine.config import RunConfig
@@ -19,6 +19,7 @@ from evoengine.errors import CandidateError
 from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
 from evoengine.outcome import outcome_of
 from evoengine.population.elites import Population, resolution_of
+from evoengine.population.fold import settled_trials
 from evoengine.records import Environment, Outcome, Proposal, Reply, Status, Usage, Verdict
 from evoengine.seams import Executor, Exhausted, Generator, Light, ProposalRow, ReplyRow, Request, Specimen, Store, VerdictRow
 from evoengine.task import Task
@@ -78,22 +79,18 @@ class Engine:
         Trials between the horizon and the first open one stay in flight: their verdicts
         are stored, but the next proposal must not see them yet.
         """
+        for settled in settled_trials(self._seen_by_the_next(), self.population.would_take_place):
+            self._fold(settled.first, settled.reverified, None)
+
+    def _seen_by_the_next(self) -> Iterator[tuple[int, Light]]:
+        """The stored trials up to the horizon of the first that is still to be proposed."""
         stored: deque[tuple[int, Light]] = deque()
-        for trial, light in self.store.trials():
-            if trial != self._settled + len(stored) or light.outcome is None:
-                break
+        for number, (trial, light) in enumerate(self.store.trials()):
+            if trial != number or not light.proposed:
+                return
             stored.append((trial, light))
             while stored and stored[0][0] <= self.horizon(trial + 1):
-                if not self._restore_one(*stored.popleft()):
-                    return
-
-    def _restore_one(self, trial: int, light: Light) -> bool:
-        """Folds one stored trial; false where its second verdict is still to be found."""
-        assert light.outcome is not None
-        if light.reverified is None and self.population.would_take_place(light.outcome):
-            return False
-        self._fold(light.outcome, light.reverified, None)
-        return True
+                yield stored.popleft()
 
     async def run(self, stop: asyncio.Event, drop: asyncio.Event | None = None) -> RunEnded:
         """Searches until the budget is spent, nothing is left to try, or `stop` is set.

@@ -32,6 +32,8 @@ from evoengine.generate.model import ModelGenerator, check_settings
 from evoengine.generate.replay import ReplayGenerator
 from evoengine.generate.tune import TuneGenerator
 from evoengine.paths import RunPaths, cache_dir, find_kernel, find_task
+from evoengine.population.elites import Population, resolution_of
+from evoengine.population.fold import folded
 from evoengine.records import Environment, Proposal, RunInfo, Usage, Verdict
 from evoengine.seams import Generator, Progress, ProposalRow, VerdictRow
 from evoengine.store.run_folder import RunFolder, open_run
@@ -255,7 +257,7 @@ async def _search(
             spent=spent,
         )
         resumed = store.get(VerdictRow, 0) is not None
-        observe(RunStarted(info, environment, config.trials, _count_judged(store), resumed))
+        observe(RunStarted(info, environment, config.trials, _count_settled(store, config, environment), resumed))
         if resumed and spent != Usage():
             observe(Spent(spent))
         engine.restore()
@@ -355,5 +357,5 @@ def _identity(found: Environment) -> str:
     return f"{name} with clang {found.versions.get('clang', '?')}" if found.is_modelled else model
 
 
-def _count_judged(store: SqliteStore) -> int:
-    return sum(store.statuses().values())
+def _count_settled(store: SqliteStore, config: RunConfig, environment: Environment) -> int:
+    return sum(1 for _ in folded(store.trials(), Population(config.places, resolution_of(environment))))
