@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evoengine.duration import duration as duration
 from evoengine.records import Interval, Usage
 
-MINUTE_S, HOUR_S = 60, 3600
 KIB = 1024
 
 
@@ -33,16 +33,6 @@ def micros_interval(interval: Interval | None) -> str:
 def error(value: float | None) -> str:
     """An error of a check; NaN and infinity stay words."""
     return "-" if value is None else f"{value:.2e}"
-
-
-def duration(seconds: float) -> str:
-    """`45s`, `3m07s`, `2h05m`."""
-    whole = max(0, round(seconds))
-    if whole < MINUTE_S:
-        return f"{whole}s"
-    if whole < HOUR_S:
-        return f"{whole // MINUTE_S}m{whole % MINUTE_S:02d}s"
-    return f"{whole // HOUR_S}h{whole % HOUR_S // MINUTE_S:02d}m"
 
 
 def kib(count: int) -> str:
