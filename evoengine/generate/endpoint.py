@@ -49,7 +49,15 @@ class Endpoint:
         self._settings = settings
         url, self._key, address = checked_target(settings, environ)
         self.address = self._clean(address)
-        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=url, max_retries=0, timeout=_timeout(settings.timeout_s))
+        self._client = openai.AsyncOpenAI(
+            api_key=self._key,
+            base_url=url,
+            organization=environ.get("OPENAI_ORG_ID"),  # the package would look into os.environ, where no secret is left
+            project=environ.get("OPENAI_PROJECT_ID"),
+            default_headers=_headers(environ.get("OPENAI_CUSTOM_HEADERS", "")),
+            max_retries=0,
+            timeout=_timeout(settings.timeout_s),
+        )
         self._tokens_name = "max_tokens"  # newer OpenAI models want max_completion_tokens and say so
         self._reached = False
 
@@ -178,6 +186,12 @@ def _address(url: str) -> str:
     if not re.match(r"https?://[^/]", url):
         raise GeneratorError(f"the address of a model endpoint must begin with http:// or https://, got {re.sub(r'//.*@', '//', url)!r}")
     return re.sub(r"//[^/]*@", "//", url).partition("?")[0].rstrip("/")
+
+
+def _headers(lines: str) -> dict[str, str]:
+    """Further headers of every request, for a gateway: `name: value`, one a line, as the openai package reads them."""
+    parted = (line.partition(":") for line in lines.splitlines())
+    return {name.strip(): value.strip() for name, colon, value in parted if colon}
 
 
 def _timeout(timeout_s: float) -> openai.Timeout:
