@@ -147,7 +147,9 @@ def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:
     return RunPaths(runs_dir / (name or f"{task.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"))
 
 
-async def start_run(choice: Choice, paths: RunPaths, observe: Observer, stop: asyncio.Event, drop: asyncio.Event) -> RunEnded:
+async def start_run(
+    choice: Choice, paths: RunPaths, observe: Observer, stop: asyncio.Event, drop: asyncio.Event, environ: Mapping[str, str] = os.environ
+) -> RunEnded:
     """A new run from its first trial; raises EvoError."""
     with open_run(paths, create=True) as folder:
         for notice in choice.notices:
@@ -176,18 +178,20 @@ async def start_run(choice: Choice, paths: RunPaths, observe: Observer, stop: as
             )
             seeds = [ProposalRow(trial, seed) for trial, seed in enumerate(choice.seeds[: choice.config.trials])]
             folder.store.append(info, *seeds)
-            return await _search(info, folder, executor, environment, observe, stop, drop)
+            return await _search(info, folder, executor, environment, observe, stop, drop, environ)
         finally:
             await executor.close()
 
 
-async def resume_run(paths: RunPaths, observe: Observer, stop: asyncio.Event, drop: asyncio.Event) -> RunEnded:
+async def resume_run(
+    paths: RunPaths, observe: Observer, stop: asyncio.Event, drop: asyncio.Event, environ: Mapping[str, str] = os.environ
+) -> RunEnded:
     """The rest of a run that was stopped; raises EvoError."""
     with open_run(paths) as folder:
         info = folder.store.get(RunInfo)
         assert info is not None  # open_run refuses a run that was never started
         _same_references(info)
-        check_generator(RunConfig.model_validate(info.config), os.environ)
+        check_generator(RunConfig.model_validate(info.config), environ)
         task, config = Task.model_validate(info.task), RunConfig.model_validate(info.config)
         chosen = find_device(_device_of(info, config), task)
         if chosen.notice:
@@ -200,7 +204,7 @@ async def resume_run(paths: RunPaths, observe: Observer, stop: asyncio.Event, dr
             environment, _ = started
             _tell(executor, observe)
             _same_device(info, environment)
-            return await _search(info, folder, executor, environment, observe, stop, drop)
+            return await _search(info, folder, executor, environment, observe, stop, drop, environ)
         finally:
             await executor.close()
 
@@ -238,12 +242,13 @@ async def _search(
     observe: Observer,
     stop: asyncio.Event,
     drop: asyncio.Event,
+    environ: Mapping[str, str],
 ) -> RunEnded:
     """The search itself, new or resumed: both come through here."""
     task, config, store = Task.model_validate(info.task), RunConfig.model_validate(info.config), folder.store
     stored = [store.get(ProposalRow, trial) for trial in range(min(len(config.kernels), config.trials))]
     spent = store.spent()
-    generator, recorded = make_generator(config, spent, observe)
+    generator, recorded = make_generator(config, spent, observe, environ)
     try:
         engine = Engine(
             task=task,
@@ -268,14 +273,16 @@ async def _search(
             recorded.close()
 
 
-def make_generator(config: RunConfig, spent: Usage, observe: Observer) -> tuple[Generator, RunFolder | None]:
+def make_generator(
+    config: RunConfig, spent: Usage, observe: Observer, environ: Mapping[str, str] = os.environ
+) -> tuple[Generator, RunFolder | None]:
     """The generator of a run, and the recorded run that it answers from, to be closed after it."""
     if config.generator == "openai":
 
         def notify(text: str) -> None:
             observe(Notice(text))
 
-        return ModelGenerator(config.model, Path(config.task), spent, notify, check_includes), None
+        return ModelGenerator(config.model, Path(config.task), spent, notify, check_includes, environ), None
     if config.generator == "replay":
         assert config.replay_from is not None  # `choose` refuses replay without it
         recorded = open_run(RunPaths(Path(config.replay_from)), read_only=True)

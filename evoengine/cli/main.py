@@ -11,9 +11,10 @@ they need when they are called.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, NoReturn, TextIO
 
 import typer
@@ -27,6 +28,7 @@ from evoengine.cli.run import run
 from evoengine.cli.show import show
 from evoengine.cli.tasks import tasks
 from evoengine.errors import EvoError, UsageError
+from evoengine.own_environment import take_environment
 
 INTERNAL, INTERRUPTED = 1, 130  # 130: 128 + SIGINT, as shells count
 DEBUG = "--debug"
@@ -64,15 +66,15 @@ def _everywhere(
 def main() -> NoReturn:
     """Ends the process with the exit code of the command line."""
     _tolerate_any_text(sys.stdout, sys.stderr)
-    sys.exit(answer(sys.argv[1:]))
+    sys.exit(answer(sys.argv[1:], take_environment()))
 
 
-def answer(arguments: Sequence[str]) -> int:
-    """Does what `arguments` say; the exit code."""
+def answer(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
+    """Does what `arguments` say; the exit code. Commands find `environ` in their context: keys are nowhere else."""
     debug = DEBUG in arguments
     rest = [argument for argument in arguments if argument != DEBUG]
     try:
-        code = app(args=rest or ["--help"], prog_name="evoengine", standalone_mode=False)
+        code = app(args=rest or ["--help"], prog_name="evoengine", standalone_mode=False, obj=environ)
         sys.stdout.flush()
     except EvoError as error:
         return _fail(str(error), error.exit_code, debug)
@@ -111,6 +113,4 @@ def _tolerate_any_text(*streams: TextIO) -> None:
 
 
 def _silence(stream: TextIO) -> None:
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

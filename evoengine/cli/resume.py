@@ -11,6 +11,7 @@ from evoengine.cli.run_argument import RUNS_DIR
 
 
 def resume(
+    context: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
@@ -21,4 +22,4 @@ def resume(
     from evoengine.cli.search import search
 
     paths = find_run(run, runs_dir)
-    raise typer.Exit(search(paths, lambda observe, stop, drop: wiring.resume_run(paths, observe, stop, drop), json))
+    raise typer.Exit(search(paths, lambda observe, stop, drop: wiring.resume_run(paths, observe, stop, drop, context.obj), json))

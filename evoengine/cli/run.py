@@ -22,6 +22,7 @@ class GeneratorChoice(StrEnum):
 
 
 def run(
+    context: typer.Context,
     task: Annotated[str, typer.Argument(help="A task file, or the name of a packaged task; see `evoengine tasks`.")],
     name: Annotated[str | None, typer.Option("--run", metavar="NAME", help="The run's name; by default the task's with the time.")] = None,
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
@@ -45,8 +46,6 @@ def run(
 
     Ctrl-C stops; what is committed is kept and the command that resumes is printed.
     """
-    import os
-
     from evoengine import wiring
     from evoengine.cli.run_argument import find_run
     from evoengine.cli.search import search
@@ -64,10 +63,10 @@ def run(
         cost_cap_usd=cost_cap,
         price_usd=_price(price) if price is not None else None,
         replay_from=find_run(replay_from, runs_dir).root if replay_from else None,
-        environ=os.environ,
+        environ=context.obj,
     )
     paths = wiring.new_run_paths(runs_dir, name, choice.task)
-    raise typer.Exit(search(paths, lambda observe, stop, drop: wiring.start_run(choice, paths, observe, stop, drop), json))
+    raise typer.Exit(search(paths, lambda observe, stop, drop: wiring.start_run(choice, paths, observe, stop, drop, context.obj), json))
 
 
 def _price(text: str) -> tuple[float, float]:

@@ -54,7 +54,15 @@ class Endpoint:
         self._key = target.key
         self.address = self._clean(target.shown)
         self.notice = target.notice
-        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=target.url, max_retries=0, timeout=_timeout(settings.timeout_s))
+        self._client = openai.AsyncOpenAI(
+            api_key=self._key,
+            base_url=target.url,
+            organization=target.environ.get("OPENAI_ORG_ID"),  # the package would look into os.environ, where no secret is left
+            project=target.environ.get("OPENAI_PROJECT_ID"),
+            default_headers=_headers(target.environ.get("OPENAI_CUSTOM_HEADERS", "")),
+            max_retries=0,
+            timeout=_timeout(settings.timeout_s),
+        )
         self._tokens_name = "max_tokens"  # newer OpenAI models want max_completion_tokens and say so
         self._reached = False
 
@@ -166,12 +174,16 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Target:
-    """Where requests go: the address, the key, the address as messages show it; `notice` is what the user must know."""
+    """Where requests go: the address, the key, the address as messages show it; `notice` is what the user must know.
+
+    `environ` is what else the environment says to send there; empty for an address that it does not name.
+    """
 
     url: str
     key: str
     shown: str
-    notice: str = ""
+    notice: str
+    environ: Mapping[str, str]
 
 
 def target_of(stored: str | None, environ: Mapping[str, str]) -> Target:
@@ -188,18 +200,18 @@ def target_of(stored: str | None, environ: Mapping[str, str]) -> Target:
     notice = (
         "" if shown == begun else f"the run was begun with the model endpoint at {begun}; OPENAI_BASE_URL names {shown}, which is asked"
     )
-    return Target(url, _key(environ, needed=url == DEFAULT_URL), shown, notice)
+    return Target(url, _key(environ, needed=url == DEFAULT_URL), shown, notice, environ)
 
 
 def _stored_target(address: str, environ: Mapping[str, str]) -> Target:
     """The address stored with a run, which may be anybody's."""
     if not environ.get("OPENAI_API_KEY", "").strip():
-        return Target(address, NO_KEY, address)
+        return Target(address, NO_KEY, address, "", {})
     notice = (
         f"the run was begun with the model endpoint at {address}; OPENAI_BASE_URL names none here, so it is asked without a key: "
         f"set OPENAI_BASE_URL={address} to send it OPENAI_API_KEY, or another address to ask that"
     )
-    return Target(address, NO_KEY, address, notice)
+    return Target(address, NO_KEY, address, notice, {})
 
 
 def _key(environ: Mapping[str, str], needed: bool) -> str:
@@ -216,6 +228,12 @@ def shown_address(url: str) -> str:
     if not re.match(r"https?://[^/]", url):
         raise GeneratorError(f"the address of a model endpoint must begin with http:// or https://, got {re.sub(r'//.*@', '//', url)!r}")
     return re.sub(r"//[^/]*@", "//", url).partition("?")[0].rstrip("/")
+
+
+def _headers(lines: str) -> dict[str, str]:
+    """Further headers of every request, for a gateway: `name: value`, one a line, as the openai package reads them."""
+    parted = (line.partition(":") for line in lines.splitlines())
+    return {name.strip(): value.strip() for name, colon, value in parted if colon}
 
 
 def _timeout(timeout_s: float) -> openai.Timeout:
