@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evoengine.changes import changes_of, current_info
 from evoengine.config import RunConfig
 from evoengine.errors import UsageError
 from evoengine.paths import RunPaths
@@ -47,8 +48,8 @@ class RunReader:
 
     @property
     def info(self) -> RunInfo:
-        """What the run was started with."""
-        found = self.folder.store.get(RunInfo)
+        """What the run was started with, its settings as they are after every resume."""
+        found = current_info(self.folder.store)
         if found is None:
             raise UsageError(f"{self.paths.root}: the run has not begun yet: its device is still being brought up")
         return found
@@ -88,6 +89,8 @@ class RunReader:
             ended=ended,
             counts=_counts(found.outcomes),
             usage=store.spent(),
+            unanswered=store.unanswered(),
+            changes=tuple(f"from trial {row.change.trial} on, {words}" for row in changes_of(store) for words in row.change.words),
             baselines=info.baselines,
             baseline_us=info.baseline_us,
             baseline_problems=info.baseline_problems,
@@ -116,7 +119,8 @@ class RunReader:
         rows = [verdict_row(item, name_of(proposal.label, number), proposal.tunables, target) if item else None for item in (first, again)]
         assert rows[0] is not None
         usages = [reply.usage for reply in stored.replies_of(number)]
-        return trial_detail(trial_row(found.outcomes[number], places.get(number), firsts), proposal, usages, rows[0], rows[1])
+        row = trial_row(found.outcomes[number], places.get(number), firsts)
+        return trial_detail(row, proposal, usages, rows[0], rows[1], stored.times_of(number))
 
 
 def rebuild(paths: RunPaths) -> int:

@@ -19,6 +19,7 @@ from evoengine.report import as_json
 from evoengine.report.exporter import Exporter
 from evoengine.report.live import LiveView
 from evoengine.report.plain import PlainView
+from evoengine.report.quiet import QuietView
 from evoengine.report.rows import RunRows
 from evoengine.report.tables import elites_table, run_head, section
 from evoengine.seams import Store
@@ -54,12 +55,12 @@ class _Reading:
             self._reader.close()
 
 
-def search(paths: RunPaths, begin: Begin, as_json_wanted: bool) -> int:
+def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = False) -> int:
     """Runs `begin` to its end with a view on stderr; the result on stdout; the exit code."""
     reading = _Reading(paths)
     stopped: list[signal.Signals] = []
     try:
-        view = _view(reading)
+        view = QuietView(output.say) if quiet else _view(reading)
         with view:
             exporter = Exporter(paths, reading.store, view)
 

@@ -2,16 +2,13 @@
 
 Everything that the openai package raises is translated here: into Transient where
 another attempt may succeed, into GeneratorError where none will. No text that leaves
-this file holds the key. The environment says which address is asked: an address that is
-stored with a run gets no key, because a run folder may come from somebody else.
-"""
+this file holds the key."""
 
 from __future__ import annotations
 
 import asyncio
 import email.utils
 import json
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,9 +19,8 @@ import openai
 from evoengine.config import ModelSettings
 from evoengine.errors import GeneratorError
 from evoengine.generate.circuit import RequestRefused, Transient
+from evoengine.generate.target import NO_KEY, target_of
 
-DEFAULT_URL = "https://api.openai.com/v1"
-NO_KEY = "no-key-needed"  # local endpoints want no key, the openai package wants one
 CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
 MAX_QUOTED = 300  # characters of the endpoint's own words in a message
 UNPAID_SERVER_ERRORS = (500, 501, 503, 529)  # the others come from a gateway that may have lost a finished answer
@@ -170,64 +166,6 @@ class Endpoint:
         """`text` without the key, and without what no database can store."""
         text = text.encode("utf-8", "replace").decode()  # lone surrogates
         return text if self._key == NO_KEY else text.replace(self._key, "***")
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where requests go: the address, the key, the address as messages show it; `notice` is what the user must know.
-
-    `environ` is what else the environment says to send there; empty for an address that it does not name.
-    """
-
-    url: str
-    key: str
-    shown: str
-    notice: str
-    environ: Mapping[str, str]
-
-
-def target_of(stored: str | None, environ: Mapping[str, str]) -> Target:
-    """Where a run's requests go; `stored` is the address that it was begun with, None for OpenAI's.
-
-    The environment decides. Where it names no address, a stored one is asked without a key.
-    Raises GeneratorError where nothing could be sent.
-    """
-    given = environ.get("OPENAI_BASE_URL") or None
-    if given is None and stored is not None:
-        return _stored_target(shown_address(stored), environ)
-    url, begun = given or DEFAULT_URL, shown_address(stored or DEFAULT_URL)
-    shown = shown_address(url)
-    notice = (
-        "" if shown == begun else f"the run was begun with the model endpoint at {begun}; OPENAI_BASE_URL names {shown}, which is asked"
-    )
-    return Target(url, _key(environ, needed=url == DEFAULT_URL), shown, notice, environ)
-
-
-def _stored_target(address: str, environ: Mapping[str, str]) -> Target:
-    """The address stored with a run, which may be anybody's."""
-    if not environ.get("OPENAI_API_KEY", "").strip():
-        return Target(address, NO_KEY, address, "", {})
-    notice = (
-        f"the run was begun with the model endpoint at {address}; OPENAI_BASE_URL names none here, so it is asked without a key: "
-        f"set OPENAI_BASE_URL={address} to send it OPENAI_API_KEY, or another address to ask that"
-    )
-    return Target(address, NO_KEY, address, notice, {})
-
-
-def _key(environ: Mapping[str, str], needed: bool) -> str:
-    key = environ.get("OPENAI_API_KEY", "").strip()
-    if not key and needed:
-        raise GeneratorError("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint that needs none")
-    if not (key.isascii() and key.isprintable()):  # it could not be sent, and the complaint would show it
-        raise GeneratorError("OPENAI_API_KEY holds characters that no key has; set it again")
-    return key or NO_KEY
-
-
-def shown_address(url: str) -> str:
-    """`url` as messages and stores have it: without a user, a password or a query; raises GeneratorError for one that is none."""
-    if not re.match(r"https?://[^/]", url):
-        raise GeneratorError(f"the address of a model endpoint must begin with http:// or https://, got {re.sub(r'//.*@', '//', url)!r}")
-    return re.sub(r"//[^/]*@", "//", url).partition("?")[0].rstrip("/")
 
 
 def _headers(lines: str) -> dict[str, str]:

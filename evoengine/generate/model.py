@@ -29,6 +29,7 @@ from evoengine.generate.draft import Draft, Refuse, refuse_nothing
 from evoengine.generate.ledger import Ledger, most_tokens
 from evoengine.generate.operators import choose
 from evoengine.generate.prompt import Prompts
+from evoengine.generate.target import target_of
 from evoengine.records import Outcome, Proposal, Reply, Unanswered, Usage
 from evoengine.seams import Replies, Request
 
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
     """Raises GeneratorError or UsageError for settings with which nothing could ever be asked; sends nothing."""
-    from evoengine.generate.endpoint import target_of
-
     target_of(settings.base_url, environ)
     Ledger(settings, Usage(), lambda _: None)
 

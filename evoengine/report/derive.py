@@ -202,8 +202,15 @@ def resource_rows(found: Iterable[KernelResources], target: Target | None) -> tu
     return tuple(rows)
 
 
-def trial_detail(row: TrialRow, proposal: Proposal, replies: Iterable[Usage], first: VerdictRow, again: VerdictRow | None) -> TrialDetail:
-    """One trial whole, with its first verdict and the one of a fresh process."""
+def trial_detail(
+    row: TrialRow,
+    proposal: Proposal,
+    replies: Iterable[Usage],
+    first: VerdictRow,
+    again: VerdictRow | None,
+    times: tuple[str, str] = ("", ""),
+) -> TrialDetail:
+    """One trial whole, with its first verdict and the one of a fresh process; `times` is when it was begun and ended."""
     costs = list(replies)
     return TrialDetail(
         row=row,
@@ -211,6 +218,8 @@ def trial_detail(row: TrialRow, proposal: Proposal, replies: Iterable[Usage], fi
         insight=proposal.insight,
         replies=len(costs),
         usage=sum(costs, Usage()),
+        began=times[0],
+        ended=times[1],
         verdict=again or first,
         first=first if again else None,
         source=proposal.source,

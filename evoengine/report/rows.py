@@ -12,6 +12,7 @@ from evoengine.records import (
     Frozen,
     Interval,
     Status,
+    Unanswered,
     Usage,
 )
 
@@ -142,6 +143,8 @@ class TrialDetail(Frozen):
     insight: str
     replies: int
     usage: Usage
+    began: str = ""  # ISO 8601, UTC; empty where an earlier version did not write it down
+    ended: str = ""
     verdict: VerdictRow
     first: VerdictRow | None
     source: str | None
@@ -163,6 +166,8 @@ class RunRows(Frozen):
     ended: str  # why it ended; empty for a run that was only looked at
     counts: dict[str, int]  # status -> trials, best first
     usage: Usage
+    unanswered: Unanswered = Unanswered()  # requests to a model that may have been paid for; in a live run those under way, too
+    changes: tuple[str, ...] = ()  # settings that a resume changed
     baselines: dict[str, str]  # case -> the one that speed-ups are counted against
     baseline_us: dict[str, dict[str, float]]  # case -> baseline -> its time at the start
     baseline_problems: dict[str, str]  # baseline -> why it does not work here

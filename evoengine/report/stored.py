@@ -38,6 +38,12 @@ class StoredTrials:
         """The verdict that counts: the second one where there is one."""
         return self.second_verdict_of(trial) or self.first_verdict_of(trial)
 
+    def times_of(self, trial: int) -> tuple[str, str]:
+        """When a judged trial was begun and when its last verdict was found, ISO 8601; empty where nobody wrote it down."""
+        first, again = (self._store.get(VerdictRow, trial, number) for number in (FIRST, AGAIN))
+        last = again or first
+        return (first.began, last.ended) if first and last else ("", "")
+
     def replies_of(self, trial: int) -> list[Reply]:
         """The replies of a model, by turn."""
         found = []

@@ -18,6 +18,7 @@ from evoengine.config import ModelSettings
 from evoengine.errors import EvoError, GeneratorError, UsageError
 from evoengine.generate import draft
 from evoengine.generate.model import ModelGenerator
+from evoengine.generate.target import target_of
 from evoengine.records import Proposal, Reply, Unanswered, Usage
 from evoengine.seams import Exhausted
 
@@ -618,7 +619,5 @@ def test_the_same_address_as_before_is_asked_without_a_word(task_path: Path, giv
 
 
 def test_a_password_in_a_stored_address_is_not_used(task_path: Path) -> None:
-    from evoengine.generate.endpoint import target_of
-
     target = target_of("https://user:hunter2@models.example/v1?token=hunter2", {})
     assert target.url == target.shown == "https://models.example/v1"
