@@ -108,5 +108,9 @@ class RunPaths:
     def elite(self, tier: str, place: int) -> Path:
         return self.elites / tier / str(place)
 
+    @property
+    def trials(self) -> Path:
+        return self.root / "trials"
+
     def trial(self, number: int) -> Path:
-        return self.root / "trials" / str(number)
+        return self.trials / str(number)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from evoengine.cli import output
 from evoengine.cli.reader import RunReader
-from evoengine.cli.run_argument import resume_command, show_command
+from evoengine.command_line import command
 from evoengine.errors import EvoError, StoreError
 from evoengine.events import Event, Observer, RunEnded, RunStarted
 from evoengine.paths import RunPaths
@@ -127,12 +127,12 @@ def _finish(paths: RunPaths, ended: RunEnded, as_json_wanted: bool) -> None:
             exports.config()
             exports.elites(reader.fold().elites)
         except OSError as error:
-            output.say(f"the readable files could not be written: {error}; `evoengine export` rebuilds them")
+            output.say(f"the readable files could not be written: {error}; `{command('export', paths.root)}` rebuilds them")
     if as_json_wanted:
         print(as_json.dumps(rows))
     else:
         _print_end(rows)
-    output.say(f"files: {paths.root} (elites/ holds the winners); look closer: {show_command(paths)}")
+    output.say(f"files: {paths.root} (elites/ holds the winners); look closer: {command('show', paths.root)}")
     if not ended.complete:
         _say_how_to_resume(paths)
 
@@ -144,7 +144,7 @@ def _print_end(rows: RunRows) -> None:
 
 
 def _say_how_to_resume(paths: RunPaths) -> None:
-    output.say(f"resume with: {resume_command(paths)}")
+    output.say(f"resume with: {command('resume', paths.root)}")
 
 
 def _is_stored(paths: RunPaths) -> bool:
