@@ -50,8 +50,16 @@ def test_reference_that_is_no_python_names_its_line(call: Call, task: Path) -> N
 
 
 def test_missing_kernel_is_answered_with_the_near_one(call: Call, task: Path) -> None:
-    assert "no kernel 'sdpa_v2d'; did you mean 'sdpa_v2" in line(call("run", task, "--kernel", "sdpa_v2d"), 2)
-    assert "no kernel 'sdpa_v2d'" in line(call("evaluate", "sdpa_v2d", "--task", task), 2)
+    assert "no kernel 'sdpa_v2d'; did you mean 'sdpa_v2" in line(call("run", task, "--kernel", "sdpa_v2d"), 4)
+    assert "no kernel 'sdpa_v2d'" in line(call("evaluate", "sdpa_v2d", "--task", task), 4)
+
+
+def test_kernel_that_is_no_utf8_text_is_refused_with_its_place(call: Call, task: Path, tmp_path: Path) -> None:
+    (tmp_path / "latin.cu").write_bytes((task.parent / "scale_a.cu").read_bytes().replace(b"// scale_a", b"// caf\xe9"))
+    for arguments in (["run", task, "--kernel", tmp_path / "latin.cu"], ["evaluate", tmp_path / "latin.cu", "--task", task]):
+        assert "latin.cu:13:7: expected UTF-8 text, got byte 0xe9; save the file as UTF-8" in line(call(*arguments), 4)
+    (task.parent / "scale_a.cu").write_bytes((tmp_path / "latin.cu").read_bytes())
+    assert "scale_a.cu:13:7: expected UTF-8 text, got byte 0xe9" in line(call("run", task), 4)
 
 
 def test_kernel_without_a_plan_is_refused_with_its_place(call: Call, task: Path, tmp_path: Path) -> None:
