@@ -111,5 +111,5 @@ def _words_of(error: Exception) -> str:
 
 def _found_in(error: Exception) -> str:
     """The value that was refused, where the words about it leave it out, as those of pydantic do."""
-    complaints = getattr(error.__cause__, "errors", list)()
+    complaints: list[dict[str, object]] = getattr(error.__cause__, "errors", list)()
     return f", got {str(complaints[0]['input'])!r}" if complaints else ""

@@ -53,7 +53,7 @@ def _text(before: TextIO | None, raw: io.FileIO, always_by_line: bool = False) -
 class _Result(io.FileIO):
     """Bytes to stdout. A pipe whose reader is gone raises BrokenPipeError as ever: that is no fault."""
 
-    def write(self, data: Any, /) -> int | None:
+    def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -65,7 +65,7 @@ class _Result(io.FileIO):
 class _Messages(io.FileIO):
     """Bytes to stderr. What cannot be written is dropped: watching never changes a run, and there is nowhere left to say it."""
 
-    def write(self, data: Any, /) -> int | None:
+    def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except BrokenPipeError:

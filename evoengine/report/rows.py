@@ -25,6 +25,7 @@ class EliteRow(Frozen):
     name: str
     operator: str
     tunables: dict[str, int]
+    changed: dict[str, int]  # of the tunables: those that differ from the kernel's defaults
     speedup: Interval | None
     latency_us: Interval | None
     modelled: bool = False  # whether latency_us is modelled; then there is no speed-up
@@ -43,6 +44,7 @@ class TrialRow(Frozen):
     parents: tuple[int, ...]
     name: str
     tunables: dict[str, int]
+    changed: dict[str, int]  # of the tunables: those that differ from the kernel's defaults
     status: Status
     tier: str
     speedup: Interval | None
@@ -142,6 +144,7 @@ class TrialDetail(Frozen):
     insight: str
     replies: int
     usage: Usage
+    cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
     verdict: VerdictRow
     first: VerdictRow | None
     source: str | None
@@ -154,6 +157,7 @@ class RunRows(Frozen):
     folder: str
     task: str
     generator: str
+    model: str = ""  # that is asked; empty for a generator that asks none
     device: str
     modelled: bool = False  # whether its times are modelled
     created: str
@@ -163,6 +167,7 @@ class RunRows(Frozen):
     ended: str  # why it ended; empty for a run that was only looked at
     counts: dict[str, int]  # status -> trials, best first
     usage: Usage
+    cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
     baselines: dict[str, str]  # case -> the one that speed-ups are counted against
     baseline_us: dict[str, dict[str, float]]  # case -> baseline -> its time at the start
     baseline_problems: dict[str, str]  # baseline -> why it does not work here
