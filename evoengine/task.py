@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from evoengine import expression, yaml_source
-from evoengine.errors import TaskError, UsageError
+from evoengine.errors import CandidateError, TaskError
 from evoengine.expression import ExpressionError, Value
 from evoengine.paths import find_kernel
 from evoengine.python_source import check_defines
@@ -278,5 +278,5 @@ def _check_files(task: Task, path: Path, source: YamlSource) -> None:
     for position, kernel in enumerate(task.seeds_from):
         try:
             find_kernel(kernel, path.parent)
-        except UsageError as error:
+        except CandidateError as error:
             raise TaskError(f"{source.at(('seeds_from', position))}: {error}") from None

@@ -129,13 +129,8 @@ def check_generator(config: RunConfig, environ: Mapping[str, str]) -> None:
 
 
 def seed_proposal(file: Path) -> Proposal:
-    """A starting kernel as the proposal of a trial; raises CandidateError, UsageError."""
-    try:
-        source = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from None
-    candidates.parse(source, str(file))
-    return Proposal(operator="seed", source=source, label=file.stem)
+    """A starting kernel as the proposal of a trial; raises CandidateError."""
+    return Proposal(operator="seed", source=candidates.read(file).source, label=file.stem)
 
 
 def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:

@@ -53,15 +53,10 @@ def evaluate(
 
 def _read(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candidate]:
     from evoengine import candidate
-    from evoengine.errors import UsageError
     from evoengine.paths import find_kernel
 
     file = find_kernel(kernel, task_path.parent)
-    try:
-        source = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from None
-    return file, candidate.parse(source, str(file)).tuned(dict(_setting(text) for text in chosen))
+    return file, candidate.read(file).tuned(dict(_setting(text) for text in chosen))
 
 
 def _setting(text: str) -> tuple[str, int]:

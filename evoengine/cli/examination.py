@@ -140,7 +140,9 @@ def _endpoint(environ: Mapping[str, str], connect: bool) -> Finding:
 def _folder(name: str, folder: Path, elsewhere: str) -> Finding:
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
     code = StoreError.exit_code
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+    if not there.is_dir():
+        return Finding(name=name, state="missing", found=f"{folder}: {there} is not a folder", remedy=elsewhere, exit_code=code)
+    if not os.access(there, os.W_OK | os.X_OK):
         return Finding(
             name=name,
             state="missing",

@@ -11,6 +11,7 @@ from evoengine.paths import RunPaths
 from evoengine.population.elites import Population, resolution_of
 from evoengine.population.fold import folded
 from evoengine.records import Elite, Environment, Outcome, RunInfo
+from evoengine.report.asked import knows_cost, model_of
 from evoengine.report.derive import Firsts, elite_row, name_of, trial_detail, trial_row, verdict_row
 from evoengine.report.export import Exports
 from evoengine.report.rows import RunRows, TrialDetail
@@ -75,11 +76,13 @@ class RunReader:
         info, found = self.info, self.fold()
         places = {elite.outcome.trial: elite.place for elite in found.elites}
         store, environment, firsts = self.folder.store, self.environment, self._firsts(found.outcomes)
+        changed_of, spent = self.stored.changed_of, store.spent()
         return RunRows(
             name=info.name,
             folder=str(self.paths.root),
             task=str(info.task.get("name", "")),
             generator=str(info.config.get("generator", "")),
+            model=model_of(info.config),
             device=environment.device if environment else "",
             modelled=firsts.modelled,
             created=info.created,
@@ -88,14 +91,17 @@ class RunReader:
             settled=len(found.outcomes),
             ended=ended,
             counts=_counts(found.outcomes),
-            usage=store.spent(),
+            usage=spent,
             unanswered=store.unanswered(),
             changes=tuple(f"from trial {row.change.trial} on, {words}" for row in changes_of(store) for words in row.change.words),
+            cost_known=knows_cost(info.config, spent),
             baselines=info.baselines,
             baseline_us=info.baseline_us,
             baseline_problems=info.baseline_problems,
-            elites=tuple(elite_row(elite, self.stored.verdict_of(elite.outcome.trial), firsts) for elite in found.elites),
-            trials=tuple(trial_row(outcome, places.get(outcome.trial), firsts) for outcome in found.outcomes) if with_trials else (),
+            elites=tuple(elite_row(elite, self.stored.verdict_of(elite.outcome.trial), firsts, changed_of) for elite in found.elites),
+            trials=tuple(trial_row(outcome, places.get(outcome.trial), firsts, changed_of) for outcome in found.outcomes)
+            if with_trials
+            else (),
         )
 
     def _firsts(self, outcomes: list[Outcome]) -> Firsts:
@@ -119,8 +125,8 @@ class RunReader:
         rows = [verdict_row(item, name_of(proposal.label, number), proposal.tunables, target) if item else None for item in (first, again)]
         assert rows[0] is not None
         usages = [reply.usage for reply in stored.replies_of(number)]
-        row = trial_row(found.outcomes[number], places.get(number), firsts)
-        return trial_detail(row, proposal, usages, rows[0], rows[1], stored.times_of(number))
+        row = trial_row(found.outcomes[number], places.get(number), firsts, stored.changed_of)
+        return trial_detail(row, proposal, usages, rows[0], rows[1], self.info.config, stored.times_of(number))
 
 
 def rebuild(paths: RunPaths) -> int:

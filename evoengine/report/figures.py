@@ -45,9 +45,10 @@ def tunables(values: Mapping[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items()) or "-"
 
 
-def usage(spent: Usage) -> str:
+def usage(spent: Usage, cost_known: bool = True) -> str:
     """Tokens and cost in one line."""
-    return f"{spent.prompt_tokens:,} prompt + {spent.completion_tokens:,} completion tokens, {spent.cost_usd:.4f} USD"
+    cost = f"{spent.cost_usd:.4f} USD" if cost_known else "cost unknown (--price tells what a million tokens cost)"
+    return f"{spent.prompt_tokens:,} prompt + {spent.completion_tokens:,} completion tokens, {cost}"
 
 
 def _four_digits(value: float) -> str:

@@ -26,6 +26,7 @@ class EliteRow(Frozen):
     name: str
     operator: str
     tunables: dict[str, int]
+    changed: dict[str, int]  # of the tunables: those that differ from the kernel's defaults
     speedup: Interval | None
     latency_us: Interval | None
     modelled: bool = False  # whether latency_us is modelled; then there is no speed-up
@@ -44,6 +45,7 @@ class TrialRow(Frozen):
     parents: tuple[int, ...]
     name: str
     tunables: dict[str, int]
+    changed: dict[str, int]  # of the tunables: those that differ from the kernel's defaults
     status: Status
     tier: str
     speedup: Interval | None
@@ -145,6 +147,7 @@ class TrialDetail(Frozen):
     usage: Usage
     began: str = ""  # ISO 8601, UTC; empty where an earlier version did not write it down
     ended: str = ""
+    cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
     verdict: VerdictRow
     first: VerdictRow | None
     source: str | None
@@ -157,6 +160,7 @@ class RunRows(Frozen):
     folder: str
     task: str
     generator: str
+    model: str = ""  # that is asked; empty for a generator that asks none
     device: str
     modelled: bool = False  # whether its times are modelled
     created: str
@@ -168,6 +172,7 @@ class RunRows(Frozen):
     usage: Usage
     unanswered: Unanswered = Unanswered()  # requests to a model that may have been paid for; in a live run those under way, too
     changes: tuple[str, ...] = ()  # settings that a resume changed
+    cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
     baselines: dict[str, str]  # case -> the one that speed-ups are counted against
     baseline_us: dict[str, dict[str, float]]  # case -> baseline -> its time at the start
     baseline_problems: dict[str, str]  # baseline -> why it does not work here

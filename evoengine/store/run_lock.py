@@ -6,6 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from evoengine.command_line import command
 from evoengine.errors import RunLocked
 from evoengine.store.faults import translated
 
@@ -42,7 +43,7 @@ class RunLock:
             who = f"process {holder}" if holder else "another process"
             raise RunLocked(
                 f"{path.parent}: {who} is working on this run; wait for it or stop it with Ctrl-C, "
-                f"or look at it with `evoengine show {path.parent.name}`"
+                f"or look at it with `{command('show', path.parent)}`"
             ) from None
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)

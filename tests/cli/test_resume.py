@@ -158,7 +158,7 @@ def run_of_0_1_0(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     shutil.copy(OF_0_1_0, folder / "run.db")
     with closing(sqlite3.connect(folder / "run.db")) as database:
-        database.execute("UPDATE run SET body = replace(body, '/tmp/fixture010', ?)", (str(tmp_path),))  # noqa: S108 - where it was made
+        database.execute("UPDATE run SET body = replace(body, '/tmp/fixture010', ?)", (str(tmp_path),))
         database.commit()
     return folder
 
@@ -222,7 +222,11 @@ def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(tmp_
     task = write_task(tmp_path / "tasks")
 
     async def killed_run() -> int:
+        three = asyncio.Event()
+
         async def never(writer: asyncio.StreamWriter) -> None:
+            if len(server.requests) == 3:
+                three.set()
             await asyncio.sleep(60)
 
         async with chat_server(never) as server:
@@ -232,8 +236,7 @@ def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(tmp_
                 sys.executable, "-m", "tests.cli.scripted_main", *command, cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE
             )
             async with asyncio.timeout(60):
-                while len(server.requests) < 3:
-                    await asyncio.sleep(0.02)
+                await three.wait()
             process.send_signal(signal.SIGKILL)
             await process.wait()
             return len(server.requests)
