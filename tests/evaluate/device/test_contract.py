@@ -188,7 +188,7 @@ ENDED = r"scale.py:forward for case small ended its process with "
     [
         (
             "import time\ndef forward(x): time.sleep(3600)",
-            r"^scale.py:forward for case small has not ended after 2 s, which is all that the task's limits.reference_s allows: .* in .*scale.yaml$",
+            r"^scale.py:forward for case small has not ended after 2 s, which is all that the task's limits.reference_s allows: .*yaml$",
         ),
         ("while True: pass\ndef forward(x): return x * 2", "^scale.py:forward for case small has not ended after 2 s"),
         ("import os\ndef forward(x): os._exit(3)", ENDED + "exit code 3: it printed nothing$"),

@@ -141,7 +141,7 @@ def test_a_baseline_that_writes_into_its_inputs_is_left_out_by_name(stage: Stage
 
 def test_a_fault_of_the_reference_is_not_told_as_that_of_every_baseline(stage: Stage, tmp_path: Path) -> None:
     (tmp_path / "scale_rows.py").write_text("def forward(x):\n    return x.float() * 2\n")
-    with pytest.raises(TaskError, match="^scale_rows.py:forward: out must be torch.float64"):
+    with pytest.raises(TaskError, match=r"^scale_rows.py:forward: out must be torch.float64"):
         time_baselines(stage.task, stage.answers, "plain", stage)  # type: ignore[arg-type]  # it flushes
 
 
