@@ -28,6 +28,9 @@ CUDA13_DRIVER = (13, 0)
 # PyPI's torch for Linux is built for CUDA and brings its libraries; PyTorch's own index has the build without.
 CPU_BUILD = "pip install --extra-index-url https://download.pytorch.org/whl/cpu 'evoengine[emulator]'"
 INSTALL = "pip install 'evoengine[cuda13]' (driver 580 or later) or 'evoengine[cuda12]'"
+WITHOUT_NVRTC = (
+    "kernels run without it, but nobody tells their registers, and modelled times are other ones: pip install 'evoengine[emulator]'"
+)
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
@@ -40,7 +43,8 @@ def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[F
         _python(),
         *(_spared(finding, emulated and not devices.names) for finding in (_driver(devices), _devices(devices))),
         _torch(bool(devices.names)),
-        *(_spared(finding, emulated and not devices.names) for finding in (_cupy(devices), *_compiler(_toolchain()))),
+        _spared(_cupy(devices), emulated and not devices.names),
+        *(_spared(finding, emulated and not devices.names, WITHOUT_NVRTC) for finding in _compiler(_toolchain())),
         *emulators,
         _endpoint(environ, connect),
         _folder("runs folder", runs_dir, "--runs-dir names another one"),
@@ -48,12 +52,12 @@ def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[F
     ]
 
 
-def _spared(finding: Finding, emulated: bool) -> Finding:
-    """A finding about a GPU's needs: nothing is missing where the emulator stands in."""
+def _spared(finding: Finding, emulated: bool, remedy: str = "") -> Finding:
+    """A finding about a GPU's needs: nothing is missing where the emulator stands in; `remedy` is what is better there."""
     if finding.state != "missing" or not emulated:
         return finding
-    remedy = f"the emulator does without; for a GPU: {finding.remedy}"
-    return finding.model_copy(update={"state": "absent", "remedy": remedy, "exit_code": 0})
+    words = remedy or f"the emulator does without; for a GPU: {finding.remedy}"
+    return finding.model_copy(update={"state": "absent", "remedy": words, "exit_code": 0})
 
 
 def _python() -> Finding:

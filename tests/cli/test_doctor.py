@@ -79,6 +79,12 @@ def test_doctor_without_a_device_says_how_to_do_without_the_libraries_of_cuda(
     assert ("--extra-index-url https://download.pytorch.org/whl/cpu 'evoengine[emulator]'" in found["torch"]["remedy"]) == bool(cuda)
 
 
+def test_doctor_without_a_driver_and_without_nvrtc_says_what_is_led_by_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, found = findings(call, monkeypatch, NO_DRIVER, Toolchain(problem="no NVRTC: no libnvrtc"))
+    assert code == 0 and found["compiler"]["state"] == "absent"
+    assert "modelled times are other ones: pip install 'evoengine[emulator]'" in found["compiler"]["remedy"]
+
+
 def test_doctor_without_a_device_and_without_torch_names_the_build_for_cpus(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examination, "_version", lambda _: None)
     _, found = findings(call, monkeypatch, NO_DRIVER)

@@ -106,16 +106,16 @@ def _told(name: str, case: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:  # the top of the user's code: sys.exit() there must not end this process
-        raise TaskError(f"{name} raised {type(error).__name__} for case {case}: {_words(error)}") from error
+        raise TaskError(_words(f"{name} raised {type(error).__name__} for case {case}", error)) from error
 
 
-def _words(error: BaseException) -> str:
-    """The first line of what an exception says; one that cannot say it is no fault of ours either."""
+def _words(what: str, error: BaseException) -> str:
+    """`what`, and the first line of what `error` says; raises TaskError where its text is at fault, too."""
     try:
         lines = str(error).strip().splitlines()
-    except Exception as another:  # noqa: BLE001 - its __str__ is the user's code, too
-        lines = [f"(its text raises {type(another).__name__})"]
-    return lines[0][:MOST_WORDS] if lines else ""
+    except BaseException as another:
+        raise TaskError(f"{what}, and its text raises {type(another).__name__}") from another
+    return f"{what}: {lines[0][:MOST_WORDS]}" if lines else what
 
 
 def _import(path: Path) -> Any:
@@ -126,7 +126,7 @@ def _import(path: Path) -> Any:
     try:
         spec.loader.exec_module(module)
     except BaseException as error:  # whatever the user's file raises is told as a fault of that file
-        raise TaskError(f"{path}: {type(error).__name__} on import: {_words(error)}") from error
+        raise TaskError(_words(f"{path}: {type(error).__name__} on import", error)) from error
     return module
 
 

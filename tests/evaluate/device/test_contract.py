@@ -193,7 +193,7 @@ ENDED = r"scale.py:forward for case small ended its process with "
         ("while True: pass\ndef forward(x): return x * 2", "^scale.py:forward for case small has not ended after 2 s"),
         ("import os\ndef forward(x): os._exit(3)", ENDED + "exit code 3: it printed nothing$"),
         ("import os, signal\ndef forward(x): os.kill(os.getpid(), signal.SIGSEGV)", ENDED + "signal SIGSEGV"),
-        ("def forward(x): raise KeyboardInterrupt", "^scale.py:forward raised KeyboardInterrupt for case small: $"),
+        ("def forward(x): raise KeyboardInterrupt", "^scale.py:forward raised KeyboardInterrupt for case small$"),
         ("def forward(x): return x.float() * 2", "^scale.py:forward: out must be torch.float64 for case small, .*, got torch.float32"),
         ("def forward(x): return x.mul_(2)", "^scale.py:forward writes into its input x for case small"),
         ("def forward(x): raise ValueError('\\udc80')", r"^scale.py:forward raised ValueError for case small: \?$"),
