@@ -61,6 +61,15 @@ class Program:
         """Gives every global variable its initial value again."""
         self._variables.reset()
 
+    @property
+    def values(self) -> bytes:
+        """What its global variables hold now; setting it gives them back what they held."""
+        return self._variables.values
+
+    @values.setter
+    def values(self, kept: bytes) -> None:
+        self._variables.values = kept
+
     def close(self) -> None:
         """Gives the memory of its variables and its code back."""
         for kernel in self._kernels.values():

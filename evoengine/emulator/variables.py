@@ -41,6 +41,15 @@ class Variables:
                 pointer = (self._address(symbol) & (1 << 64) - 1).to_bytes(POINTER_BYTES, "little")
                 view[place + offset : place + offset + POINTER_BYTES] = numpy.frombuffer(pointer, dtype=numpy.uint8)
 
+    @property
+    def values(self) -> bytes:
+        """What all of them hold now."""
+        return self._memory.view(self.address, self._bytes).tobytes()
+
+    @values.setter
+    def values(self, kept: bytes) -> None:
+        self._memory.view(self.address, self._bytes)[:] = numpy.frombuffer(kept, dtype=numpy.uint8)
+
     def _address(self, symbol: Symbol) -> int:
         """Where a variable that another one points to lies; 0 for what is no variable in memory, as a kernel."""
         place = self.places.get(symbol.name)

@@ -114,8 +114,8 @@ class EmulatedBench:
                 if not compiled.plan.hidden:
                     trial.enter("modelling", compiled)
                     with self._first_set(compiled) as (program, arena):
-                        executions = self._done[compiled.plan.case]
-                        trial.modelled.append(model_case(program, arena, executions, self.emulator.target, cold))
+                        written, executions = written_by(self.task, compiled.plan), self._done[compiled.plan.case]
+                        trial.modelled.append(model_case(program, arena, written, executions, self.emulator.target, cold))
 
     @contextmanager
     def _first_set(self, compiled: CompiledCase) -> Iterator[tuple[Program, EmulatedArena]]:

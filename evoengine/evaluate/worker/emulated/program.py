@@ -74,6 +74,15 @@ class Program:
         self._module = module
         self._alive = alive
 
+    @property
+    def variables(self) -> bytes:
+        """What the variables of the code hold now; setting it gives them back what they held."""
+        return self._module.values
+
+    @variables.setter
+    def variables(self, kept: bytes) -> None:
+        self._module.values = kept
+
     def run(
         self,
         launch: Launch,
