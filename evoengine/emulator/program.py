@@ -121,7 +121,9 @@ class Program:
         parts, lowered = self._parts, kernel.lowered
         buffers = list(parts.memory.buffers.values())
         weights = [len(node.instructions) for node in lowered.flow.nodes]
-        code = Code(parts.jit.native.address("ev_run"), kernel.code.address, params, self._variables.address, weights)
+        native = parts.jit.native
+        driver, silence = native.address("ev_run"), native.address("ev_print_nothing")
+        code = Code(driver, silence, kernel.code.address, params, self._variables.address, weights)
         printer = Printer(parts.memory)
         checking = self._checking(lowered, geometry, checks, buffers) if checks is not None else None
         try:

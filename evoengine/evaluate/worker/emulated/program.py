@@ -106,8 +106,8 @@ class Program:
                 fuel=min(self._fuel(launch, blocks), most_rounds or sys.maxsize),
             )
         if report.printed:
-            sys.stdout.write(report.printed)  # the parent keeps the end of it
-            sys.stdout.flush()
+            sys.stdout.buffer.write(report.printed.encode())  # the parent keeps the end of it, and reads it as UTF-8 in any locale
+            sys.stdout.buffer.flush()
         return report
 
     def _fuel(self, launch: Launch, blocks: Sequence[int] | None) -> int:
