@@ -2,5 +2,6 @@
 #include "runtime.h"
 
 void ev_print_nothing(Block *block, u32 mask, const u64 *format, u64 *arguments, u32 kind) {
+    (void)block, (void)format, (void)kind;
     for (; mask; mask &= mask - 1) arguments[__builtin_ctz(mask)] = ~0ull;
 }
