@@ -62,6 +62,11 @@ class Program:
         self._variables.reset()
 
     @property
+    def variable_bytes(self) -> int:
+        """What its global variables take."""
+        return self._variables.bytes
+
+    @property
     def values(self) -> bytes:
         """What its global variables hold now; setting it gives them back what they held."""
         return self._variables.values

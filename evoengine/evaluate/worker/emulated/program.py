@@ -51,6 +51,10 @@ class Loaded:
         for launch in compiled.plan.launches:
             module.prepare(compiled.functions[launch.kernel], three(launch.block), checked)
 
+    def variable_bytes(self, compiled: CompiledCase) -> int:
+        """What the global variables of a case take; raises Finding."""
+        return self._module(compiled).variable_bytes
+
     def _module(self, compiled: CompiledCase) -> emulated.Program:
         path = compiled.code_path
         if path not in self._modules:

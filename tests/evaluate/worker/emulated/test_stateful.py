@@ -58,3 +58,10 @@ def test_a_launch_is_modelled_on_what_the_launches_before_it_left_once(tmp_path:
     assert [verdict.status for verdict in verdicts] == [Status.correct] * 3, [verdict.reason for verdict in verdicts]
     found = [next(launch for launch in verdict.modelled[0].launches if launch.kernel == "use") for verdict in verdicts]
     assert found[0] == found[1] == found[2]
+
+
+def test_a_second_verdict_on_a_kernel_with_a_memory_models_the_same_time(tmp_path: Path) -> None:
+    source = (KERNELS / "sort" / "counting_sort.cu").read_text()
+    (first,), (second,) = (judged(tmp_path, "sort", source, fresh=fresh) for fresh in (False, True))
+    assert first.modelled == second.modelled and first.modelled
+    assert second.checks[0].checked is None
