@@ -43,7 +43,7 @@ class ModelGenerator:
     """A seams.Generator that asks a model.
 
     `spent` is what the run's stored replies have cost: the cap of `settings` counts it.
-    `refuse` says of code why it may not be compiled; its words go into the repair turn.
+    `refuse` raises CandidateError for code that may not be compiled; its words go into the repair turn.
     `notify` is told what a user should see: an unknown price, an attempt that failed.
     """
 
