@@ -111,7 +111,7 @@ class Compiler:
             return ""
         text = ctypes.create_string_buffer(size.value)
         status = self.library.nvrtcGetProgramLog(ctypes.c_void_p(program), text)
-        return text.value.decode("utf-8", "replace") if status == 0 else ""
+        return text.raw[:-1].decode("utf-8", "replace") if status == 0 else ""  # it can hold NUL characters
 
     def _lowered_name(self, program: int, kernel: str) -> str:
         """The kernel's name in the cubin; empty when the compiler never came to look for it.
