@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from evoengine import expression, yaml_source
 from evoengine.errors import CandidateError, TaskError
 from evoengine.expression import ExpressionError, Value
+from evoengine.names import Name
 from evoengine.paths import find_kernel
 from evoengine.python_source import check_defines
 from evoengine.records import Frozen
@@ -62,7 +63,6 @@ Distribution = Literal["normal", "outliers", "wide", "shifted"]
 DTYPES: tuple[str, ...] = get_args(Dtype)
 DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
 FunctionRef = Annotated[str, AfterValidator(_function_reference)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]  # one extent at least: a lone number is a tensor of one
 Case = dict[Name, int | bool]
 

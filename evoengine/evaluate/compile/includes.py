@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from evoengine.errors import CandidateError
+
 SHIM = Path(__file__).parent / "shim"
 PRELUDE = "evoengine_prelude.h"
 
@@ -58,7 +60,7 @@ _REFUSED = {"include_next", "import", "embed", "using", "line"}
 _TRIGRAPHS = {"??=": "#", "??/": "\\", "??'": "^", "??(": "[", "??)": "]", "??!": "|", "??<": "{", "??>": "}", "??-": "~"}
 
 
-class IncludeRefused(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
+class IncludeRefused(CandidateError):  # noqa: N818 - says what happened to it
     """The source would use a file that it may not; the text says where and what is allowed."""
 
 

@@ -69,8 +69,8 @@ class Compiler:
             try:
                 self.nvrtc.compileProgram(program, self.options(unit, unit.arch))
             except self.nvrtc.NVRTCError as error:
-                return self._failed(unit, str(error), self.nvrtc.getProgramLog(program)), b""
-            log = self.nvrtc.getProgramLog(program)
+                return self._failed(unit, str(error), self._log(program)), b""
+            log = self._log(program)
             functions = {kernel: self._lowered_name(program, kernel) for kernel in unit.kernels}
             absent = [kernel for kernel, function in functions.items() if not function]
             if absent:
@@ -80,6 +80,15 @@ class Compiler:
         finally:
             self.nvrtc.destroyProgram(program)
 
+    def _log(self, program: int) -> str:
+        """What the compiler said. It quotes the source's own texts, which need not be UTF-8; the binding would raise."""
+        size = ctypes.c_size_t()
+        if self.library.nvrtcGetProgramLogSize(ctypes.c_void_p(program), ctypes.byref(size)) != 0 or size.value < 1:
+            return ""
+        text = ctypes.create_string_buffer(size.value)
+        status = self.library.nvrtcGetProgramLog(ctypes.c_void_p(program), text)
+        return text.raw[:-1].decode("utf-8", "replace") if status == 0 else ""  # it can hold NUL characters
+
     def _lowered_name(self, program: int, kernel: str) -> str:
         """The kernel's name in the cubin; empty when the compiler never came to look for it.
 
@@ -88,7 +97,7 @@ class Compiler:
         """
         name = ctypes.c_char_p()
         status = self.library.nvrtcGetLoweredName(ctypes.c_void_p(program), kernel.encode(), ctypes.byref(name))
-        return name.value.decode() if status == 0 and name.value else ""
+        return name.value.decode("utf-8", cubin.FOREIGN) if status == 0 and name.value else ""
 
     def options(self, unit: CompileUnit, arch: str) -> list[str]:
         """NVRTC's options for a unit."""
