@@ -142,7 +142,8 @@ class Limits(Frozen):
     # 50 times what the packaged scalar attention needs at most. So an endless loop ends after seconds, with its line named.
     emulator_rounds: Positive = 150.0
     # One call of a function that the task names: reference, trusted implementation, baseline. Beyond it the run ends and names
-    # the function: an endless one would hold every run for ever. Packaged references take up to REF_S s a call on two cores.
+    # the function: an endless one would hold every run for ever. The packaged references take up to 10 s a
+    # call on two cores (AMD EPYC), a baseline that torch tunes for a GPU up to minutes.
     reference_s: Positive = 300.0
     timing_ms: Positive = 60.0  # measuring time per case, each of hot and cold
     scratch: Bytes = 2 * 1024**3

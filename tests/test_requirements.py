@@ -40,6 +40,15 @@ def _is_met(requirement: Requirement, locked: dict[str, str]) -> bool:
     return version is not None and version in requirement.specifier
 
 
+def test_the_emulator_brings_nvrtc_with_its_headers_and_no_cupy_of_one_cuda_or_the_other() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [Requirement(text) for text in project["project"]["optional-dependencies"]["emulator"]]
+    toolkit = next(item for item in wanted if item.name == "cuda-toolkit")
+    assert toolkit.extras == {"nvrtc", "cudart", "crt", "cccl"}
+    assert all(version in toolkit.specifier for version in ("12.4", "12.9.2.0", "13.0.3.0")), "beside cuda12 as beside cuda13"
+    assert not [item.name for item in wanted if item.name.startswith("cupy")]
+
+
 def test_locks_agree_on_what_they_share() -> None:
     cpu, cuda = pins("cpu"), pins("cuda13")
     assert set(cpu) <= set(cuda)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,7 @@ def test_doctor_without_a_device_says_how_to_do_without_the_libraries_of_cuda(
     (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('doctor starts no torch')")
     (tmp_path / "torch" / "version.py").write_text(f"__version__ = '2.13.0'\ndebug = False\n{line}\nhip: Optional[str] = None\n")
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "torch", raising=False)  # which another test may have imported into this process
     monkeypatch.setattr(examination, "_version", lambda package: {"torch": "2.13.0", "cupy-cuda13x": "14.2"}.get(package))
     code, found = findings(call, monkeypatch, NO_DRIVER)
     assert code == 0 and found["torch"]["state"] == "ok"

@@ -53,17 +53,18 @@ class Race:
             cold = measure(cold_side, self._opponent, budget_s, self.flusher)
         except CUDA_ERRORS as error:
             raise translate(error) from None
-        except TaskError as error:  # the baseline, which has worked before, finds no memory beside the candidate's buffers
-            if not isinstance(error.__cause__, torch.cuda.OutOfMemoryError):
-                raise
-            raise LaunchRefused(str(error)) from None
+        except TaskError as error:
+            raise _no_memory(error) from None
         return CaseTiming(case=self.case, baseline=self.baseline, hot=hot, cold=cold)
 
     def verify(self, tier: str) -> list[InputSetCheck]:
         """The outputs that the last timed launches left, hot and cold, each compared in full; raises Cheated."""
         self._refuse_stray_writes()
         checks = []
-        answers = [self.answers.one_off(self.case, DISTRIBUTION, seed) for seed in self.seeds]
+        try:
+            answers = [self.answers.one_off(self.case, DISTRIBUTION, seed) for seed in self.seeds]
+        except TaskError as error:
+            raise _no_memory(error) from None
         for index, arena in enumerate(self.arenas):
             turn = index % INPUT_SETS
             outputs = {name: arena.tensors[name] for name in self.task.outputs}
@@ -118,3 +119,8 @@ class Race:
         written = [entry for name, entry in self.layout.items() if name not in self.inputs[0]]
         outputs = sum(math.prod(shape) * dtype.itemsize for dtype, shape in written)
         return max(1, min(calls_per_sample(call_us), MAX_OUTPUT_BYTES // max(1, outputs)))
+
+
+def _no_memory(error: TaskError) -> TaskError | LaunchRefused:
+    """What is told of `error`: a function that has worked before finds no memory beside the candidate's buffers."""
+    return LaunchRefused(str(error)) if isinstance(error.__cause__, torch.cuda.OutOfMemoryError) else error

@@ -14,7 +14,7 @@ from evoengine.errors import TaskError
 from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.cuda import race, timing
 from evoengine.evaluate.worker.cuda.contenders import time_baselines
-from evoengine.evaluate.worker.findings import Cheated
+from evoengine.evaluate.worker.findings import Cheated, LaunchRefused
 from evoengine.evaluate.worker.reference import TaskFunctions
 from evoengine.plan import CasePlan
 from evoengine.records import CaseTiming, InputSetCheck
@@ -157,6 +157,19 @@ def test_the_time_of_a_baseline_is_told_as_its_own(stage: Stage) -> None:
     stage.answers.functions._at_work = at_work
     stage.run(honest)
     assert told[:2] == ["scale_rows.py:forward for case plain", ""], "what is compiled for a minute is no fault of a candidate"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_reference_without_memory_beside_a_candidates_buffers_ends_no_run(stage: Stage, begun: bool) -> None:
+    def no_memory(*_: object) -> object:
+        try:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        except torch.cuda.OutOfMemoryError as error:
+            raise TaskError("scale_rows.py:forward raised OutOfMemoryError") from (error if begun else None)
+
+    stage.answers.one_off = no_memory  # type: ignore[assignment,method-assign]
+    with pytest.raises(LaunchRefused if begun else TaskError, match="raised OutOfMemoryError"):
+        stage.run(honest)
 
 
 def test_a_candidate_never_runs_beside_an_answer_of_the_baseline(stage: Stage) -> None:
