@@ -12,8 +12,7 @@ Let through, by name or by the beginning of a name:
   them), MALLOC_*, GLIBC_TUNABLES
 * ours: EVOENGINE_*; whoever writes a reference that reads a variable gives it such a name
 
-Never let through, whatever its beginning (NVIDIA_API_KEY is a key): a name that `is_secret` finds, and a value with a
-user and a password in an address, as proxies have it.
+Never let through, whatever its beginning (NVIDIA_API_KEY is a key): what `is_secret` or `has_user` finds.
 """
 
 from __future__ import annotations
@@ -41,9 +40,14 @@ def is_secret(name: str) -> bool:
     return bool(_SECRET.search(name))
 
 
+def has_user(value: str) -> bool:
+    """Whether a value holds an address with a user, and so perhaps a password, as those of proxies do."""
+    return bool(_USER_IN_ADDRESS.search(value))
+
+
 def child_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """What a child process may see of `environ`."""
-    return {name: value for name, value in environ.items() if _is_for_children(name) and not _USER_IN_ADDRESS.search(value)}
+    return {name: value for name, value in environ.items() if _is_for_children(name) and not has_user(value)}
 
 
 def _is_for_children(name: str) -> bool:

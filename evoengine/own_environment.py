@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from evoengine.child_environment import is_secret
+from evoengine.child_environment import has_user, is_secret
 
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
 
@@ -22,21 +22,23 @@ def take_environment() -> Mapping[str, str]:
     This process becomes "not dumpable": no process of the same user, but for one with CAP_SYS_PTRACE (see evaluate/seclude.py),
     may read its memory, its /proc/PID/environ, or attach to it. It writes no core file either, and a profiler needs root.
     Secret variables are gone from `os.environ`, and their values are overwritten in the memory that the kernel shows as
-    /proc/PID/environ. Proxies stay, because the client of the endpoint reads them there.
+    /proc/PID/environ. So are addresses of proxies that hold a user, but these stay in `os.environ`, where the endpoint's client reads them.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE) was refused, so other processes could read the key")
     taken = dict(os.environ)
-    for name in filter(is_secret, taken):
-        _wipe(libc, name)
-        del os.environ[name]
+    for name, value in taken.items():
+        if is_secret(name) or has_user(value):
+            _wipe(libc, name, value)
+        if is_secret(name):
+            del os.environ[name]
     return MappingProxyType(taken)
 
 
-def _wipe(libc: ctypes.CDLL, name: str) -> None:
+def _wipe(libc: ctypes.CDLL, name: str, value: str) -> None:
     """Overwrites the value in the block that the process was started with; deleting it would only drop a pointer."""
     libc.getenv.restype = ctypes.c_void_p
     address = libc.getenv(os.fsencode(name))
     if address:
-        ctypes.memset(address, 0, len(os.fsencode(os.environ[name])))
+        ctypes.memset(address, 0, len(os.fsencode(value)))
