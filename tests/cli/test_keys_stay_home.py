@@ -127,7 +127,7 @@ def assert_kept(watch: Watch, folder: Path) -> None:
     told = json.loads((folder / "told.json").read_text())
     assert str(watch.engine) in told and str(watch.pid) in told
     assert not open_ways(told[str(watch.engine)])
-    if confine._abi() >= confine._ABI_WITH_REFER:  # the nursery, and the shell that the key was typed into
+    if confine.has_domains():  # the nursery, and the shell that the key was typed into
         assert not {pid: open_ways(ways) for pid, ways in told.items() if open_ways(ways)}
 
 
@@ -150,6 +150,13 @@ def test_no_process_of_a_run_with_a_model_has_a_key_or_gets_at_the_engines(folde
         assert_kept(watch, folder)
 
     asyncio.run(run())
+
+
+def test_doctor_still_sees_that_a_key_is_set(folder: Path) -> None:
+    command = [sys.executable, "-m", "evoengine", "doctor", "--json"]
+    done = subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    (row,) = [row for row in json.loads(done.stdout) if row["name"] == "model endpoint"]
+    assert "a key is set" in row["found"] and KEY not in done.stdout + done.stderr
 
 
 def can_run_as(user: int) -> bool:
