@@ -125,7 +125,7 @@ def _compiler(found: Toolchain) -> Iterator[Finding]:
 def _workers() -> Iterator[Finding]:
     if not has_domains():
         found = "a kernel that breaks out of its worker may read the environment of your other programs"
-        remedy = "Linux 5.19 or later with Landlock; until then give a key to evoengine alone (OPENAI_API_KEY=... evoengine run), not to the shell"
+        remedy = "Linux 5.19 or later with Landlock; until then give a key to evoengine alone (OPENAI_API_KEY=... evoengine run)"
         yield Finding(name="workers", state="absent", found=found, remedy=remedy)
 
 
