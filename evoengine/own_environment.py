@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -25,20 +26,20 @@ def take_environment() -> Mapping[str, str]:
     /proc/PID/environ. So are addresses of proxies that hold a user, but these stay in `os.environ`, where the endpoint's client reads them.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+    if sys.platform == "linux" and libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:  # elsewhere nothing runs candidates
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE) was refused, so other processes could read the key")
     taken = dict(os.environ)
     for name, value in taken.items():
         if is_secret(name) or has_user(value):
-            _wipe(libc, name, value)
+            _wipe(libc, name)
         if is_secret(name):
             del os.environ[name]
     return MappingProxyType(taken)
 
 
-def _wipe(libc: ctypes.CDLL, name: str, value: str) -> None:
+def _wipe(libc: ctypes.CDLL, name: str) -> None:
     """Overwrites the value in the block that the process was started with; deleting it would only drop a pointer."""
     libc.getenv.restype = ctypes.c_void_p
     address = libc.getenv(os.fsencode(name))
     if address:
-        ctypes.memset(address, 0, len(os.fsencode(value)))
+        ctypes.memset(address, 0, len(ctypes.string_at(address)))

@@ -16,6 +16,7 @@ from pathlib import Path
 from evoengine.cli.emulator_examination import examine_emulator
 from evoengine.cli.endpoint_probe import probe
 from evoengine.errors import DeviceError, EvoError, StoreError, ToolchainError
+from evoengine.evaluate.compile.confine import has_domains
 from evoengine.evaluate.compile.pool import toolchain
 from evoengine.evaluate.compile.unit import Toolchain
 from evoengine.evaluate.probe import CudaDevices, cuda_devices
@@ -46,6 +47,7 @@ def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[F
         _spared(_cupy(devices), emulated and not devices.names),
         *(_spared(finding, emulated and not devices.names, WITHOUT_NVRTC) for finding in _compiler(_toolchain())),
         *emulators,
+        *_workers(),
         _endpoint(environ, connect),
         _folder("runs folder", runs_dir, "--runs-dir names another one"),
         _folder("cache", cache_dir(environ), "EVOENGINE_CACHE_DIR names another one"),
@@ -142,6 +144,13 @@ def _compiler(found: Toolchain) -> Iterator[Finding]:
     if found.nvrtc and not found.confined:
         remedy = "Linux 5.13 or later with Landlock; until then only the check of includes keeps a kernel from reading files"
         yield Finding(name="confinement", state="absent", found="compiler processes may open any file", remedy=remedy)
+
+
+def _workers() -> Iterator[Finding]:
+    if not has_domains():
+        found = "a kernel that breaks out of its worker may read the environment of your other programs"
+        remedy = "Linux 5.19 or later with Landlock; until then give a key to evoengine alone (OPENAI_API_KEY=... evoengine run)"
+        yield Finding(name="workers", state="absent", found=found, remedy=remedy)
 
 
 def _endpoint(environ: Mapping[str, str], connect: bool) -> Finding:

@@ -2,8 +2,9 @@
 
 The engine is not dumpable (own_environment.py), which stops others of the same user, unless they may trace any process, as
 root may. Here such a process gives that up for ever, before it imports or reads anything that it did not bring along. Where
-the kernel has it, a Landlock domain of its own is a second wall, and the only one around the engine's own
-parents: the shell that a key was typed into is as dumpable as any program.
+the kernel has it, a Landlock domain of its own is a second wall, and an ordinary user's only one around the engine's own
+parents: the shell that a key was typed into is as dumpable as any program. Neither replaces the other: CAP_PERFMON reads an
+environment past every domain.
 """
 
 from __future__ import annotations

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-PTRACE_ATTACH, PTRACE_DETACH, PTRACE_SEIZE = 16, 17, 0x4206  # sys/ptrace.h
+PTRACE_ATTACH, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 16, 17, 0x4206, 0x4207  # sys/ptrace.h
 PIDFD_OPEN, PIDFD_GETFD = 434, 438  # asm-generic/unistd.h
 CAP_SYS_PTRACE = 19
 OPEN = "open"
@@ -50,12 +48,10 @@ def _readv(pid: int) -> str:
 def _traced(pid: int, request: int) -> str:
     LIBC.ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
     found = _answer(LIBC.ptrace(request, pid, None, None))
-    if found == OPEN:  # let it go again
-        with contextlib.suppress(ChildProcessError):
-            if request == PTRACE_ATTACH:
-                os.waitpid(pid, 0)
+    if found == OPEN:  # let it go again: only one that has stopped can be
+        LIBC.ptrace(PTRACE_INTERRUPT, pid, None, None)
+        os.waitpid(pid, 0)
         LIBC.ptrace(PTRACE_DETACH, pid, None, None)
-        os.kill(pid, signal.SIGCONT)
     return found
 
 
@@ -77,12 +73,27 @@ def attempts(pid: int) -> dict[str, str]:
     return {name: way() for name, way in ways.items()}
 
 
-def _regain() -> None:
-    """Takes back the right to trace any process, which only works where it was never given up."""
+def _capabilities() -> tuple[ctypes.Array[ctypes.c_uint32], ctypes.Array[ctypes.c_uint32]]:
+    """A header, and the effective, permitted and inheritable sets of this thread, twice: their low and their high halves."""
     header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     LIBC.capget(header, sets)
+    return header, sets
+
+
+def regain() -> None:
+    """Takes back the right to trace any process, which only works where it was never given up."""
+    header, sets = _capabilities()
     sets[0] |= 1 << CAP_SYS_PTRACE
     sets[1] |= 1 << CAP_SYS_PTRACE
+    LIBC.capset(header, sets)
+
+
+def drop(*capabilities: int) -> None:
+    """Gives up these and keeps the others."""
+    header, sets = _capabilities()
+    for number in capabilities:
+        for place in range(3):
+            sets[3 * (number // 32) + place] &= ~(1 << number % 32)
     LIBC.capset(header, sets)
 
 
@@ -105,7 +116,7 @@ def report() -> dict[str, dict[str, str]]:
     """What became of every way into every parent, by process."""
     pids = list(parents())
     direct = {str(pid): attempts(pid) for pid in pids}
-    _regain()
+    regain()
     again = {str(pid): attempts(pid) for pid in pids}
     by_program = _attempts_of_a_program(pids)
     return {

@@ -126,3 +126,11 @@ def test_doctor_names_a_folder_that_cannot_hold_runs(call: Call, monkeypatch: py
     (tmp_path / "file").write_text("")
     _, found = findings(call, monkeypatch, CudaDevices(()), HEALTHY, "--runs-dir", str(tmp_path / "file" / "runs"))
     assert found["runs folder"]["state"] == "missing" and "--runs-dir" in found["runs folder"]["remedy"]
+
+
+def test_doctor_names_a_kernel_that_cannot_keep_workers_out_of_other_programs(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examination, "has_domains", lambda: False)
+    _, found = findings(call, monkeypatch, CudaDevices(()), HEALTHY)
+    assert found["workers"]["state"] == "absent" and "Landlock" in found["workers"]["remedy"]
+    monkeypatch.setattr(examination, "has_domains", lambda: True)
+    assert "workers" not in findings(call, monkeypatch, CudaDevices(()), HEALTHY)[1]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -102,6 +103,7 @@ async def watched(folder: Path, *arguments: str, user: int | None = None, **more
         user=user,
         group=user,
         extra_groups=None if user is None else [],
+        start_new_session=True,
     )
     watch = Watch(running.pid, (KEY.encode(), SECRET.encode()))
     ending = asyncio.create_task(running.communicate())
@@ -112,7 +114,7 @@ async def watched(folder: Path, *arguments: str, user: int | None = None, **more
                 await asyncio.sleep(0.002)
     finally:
         if not ending.done():
-            running.kill()
+            os.killpg(running.pid, signal.SIGKILL)
         said, _ = await ending
     assert running.returncode == 0, said.decode()
     return watch
@@ -125,7 +127,7 @@ def assert_kept(watch: Watch, folder: Path) -> None:
     told = json.loads((folder / "told.json").read_text())
     assert str(watch.engine) in told and str(watch.pid) in told
     assert not open_ways(told[str(watch.engine)])
-    if confine._abi() >= confine._ABI_WITH_REFER:  # the nursery, and the shell that the key was typed into
+    if confine.has_domains():  # the nursery, and the shell that the key was typed into
         assert not {pid: open_ways(ways) for pid, ways in told.items() if open_ways(ways)}
 
 
@@ -148,6 +150,13 @@ def test_no_process_of_a_run_with_a_model_has_a_key_or_gets_at_the_engines(folde
         assert_kept(watch, folder)
 
     asyncio.run(run())
+
+
+def test_doctor_still_sees_that_a_key_is_set(folder: Path) -> None:
+    command = [sys.executable, "-m", "evoengine", "doctor", "--json"]
+    done = subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    (row,) = [row for row in json.loads(done.stdout) if row["name"] == "model endpoint"]
+    assert "a key is set" in row["found"] and KEY not in done.stdout + done.stderr
 
 
 def can_run_as(user: int) -> bool:

@@ -78,6 +78,7 @@ class ChatServer:
     script: list[Step]
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
     open: int = 0
     most_open: int = 0
     port: int = 0
@@ -108,6 +109,7 @@ class ChatServer:
         body = await reader.readexactly(int(headers["content-length"]))
         number = len(self.requests)
         self.requests.append(json.loads(body))
+        self.headers.append(headers)
         self.keys.append(headers.get("authorization", "").removeprefix("Bearer "))
         step = self.script[min(number, len(self.script) - 1)]
         if isinstance(step, bytes):

@@ -55,7 +55,12 @@ def own_domain() -> bool:
     rule over something: moving files between folders, which is allowed everywhere. Before the ABI that can allow it every domain
     forbids it, and torch's caches need it; so False there, and where the kernel has no Landlock.
     """
-    return _abi() >= _ABI_WITH_REFER and _enter(_REFER, ((("/",), _REFER),))
+    return has_domains() and _enter(_REFER, ((("/",), _REFER),))
+
+
+def has_domains() -> bool:
+    """Whether `own_domain` works here."""
+    return _abi() >= _ABI_WITH_REFER
 
 
 def _abi() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,19 @@ def test_the_same_ir_becomes_code_once() -> None:
         found = set(pool.map(lambda _: jit.compile(text, "f"), range(8)))
     assert len(found) == 1
     assert jit.compile(text, "f", hasty=True) not in found
+
+
+def test_a_maker_gets_no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the emulator is used alone, in a process that holds one."""
+    for name in ("OPENAI_API_KEY", "SECRET_TOKEN", "NVIDIA_API_KEY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "canary")
+    crowd, how = Makers(1), Jit()
+    try:
+        crowd.make("define i32 @f() {\n ret i32 7\n}", how.cpu, how.features, 0)
+        seen = Path(f"/proc/{crowd._idle[0]._process.pid}/environ").read_bytes()
+    finally:
+        crowd.close()
+    assert b"PATH=" in seen and b"canary" not in seen
 
 
 def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:

@@ -1,0 +1,47 @@
+"""What the endpoint's client takes from the environment that it is given, and from no other."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from evoengine.config import ModelSettings
+from evoengine.generate.endpoint import Endpoint
+from tests.generate.chat_server import chat_server, completion
+
+GIVEN = {
+    "OPENAI_API_KEY": "sk-given",
+    "OPENAI_ORG_ID": "org-given",
+    "OPENAI_PROJECT_ID": "proj-given",
+    "OPENAI_CUSTOM_HEADERS": "X-Gateway: one: two\nno header\nX-Team:kernels",
+}
+
+
+def headers_sent(environ: dict[str, str]) -> dict[str, str]:
+    async def run() -> dict[str, str]:
+        async with chat_server(completion("an answer")) as server:
+            endpoint = Endpoint(ModelSettings(model="home-made", base_url=server.url), environ)
+            try:
+                await endpoint.ask("a prompt")
+            finally:
+                await endpoint.close()
+            return server.headers[0]
+
+    return asyncio.run(run())
+
+
+def test_organisation_project_and_headers_come_from_the_environment_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in GIVEN:
+        monkeypatch.delenv(name, raising=False)
+    sent = headers_sent(GIVEN)
+    assert sent["authorization"] == "Bearer sk-given"
+    assert (sent["openai-organization"], sent["openai-project"]) == ("org-given", "proj-given")
+    assert (sent["x-gateway"], sent["x-team"]) == ("one: two", "kernels")
+
+
+def test_what_is_not_there_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in GIVEN:
+        monkeypatch.delenv(name, raising=False)
+    sent = headers_sent({})
+    assert not {"openai-organization", "openai-project", "x-gateway"} & set(sent)
