@@ -18,7 +18,7 @@ NOT_CORRECT = 1
 def evaluate(
     kernel: Annotated[str, typer.Argument(metavar="KERNEL.cu", help="A kernel file, or the name of a packaged one.")],
     task: Annotated[str, typer.Option(help="A task file, or the name of a packaged task.")],
-    chosen: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A tunable's value, declared or not; repeatable.")] = None,
+    chosen: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A tunable's value, any; repeatable.")] = None,
     device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
     check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
