@@ -19,6 +19,7 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 from evoengine import __version__
+from evoengine.cli.cache import cache
 from evoengine.cli.doctor import doctor
 from evoengine.cli.evaluate import evaluate
 from evoengine.cli.export import export
@@ -42,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help is the same everywhere and takes 50 ms less
 )
-for command in (run, resume, runs, show, evaluate, export, rm, tasks, doctor):
+for command in (run, resume, runs, show, evaluate, export, rm, cache, tasks, doctor):
     app.command()(command)
 
 
