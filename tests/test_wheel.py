@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SHIPPED = ("prompts", "seeds", "tasks")
+SHIPPED = ("prompts", "seeds", "starter", "tasks")
 SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "evoengine", *SHIPPED)
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")

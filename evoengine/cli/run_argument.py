@@ -33,19 +33,19 @@ def find_run(text: str, runs_dir: Path) -> RunPaths:
 
 def resume_command(paths: RunPaths) -> str:
     """What a shell in this folder needs to go on with the run."""
-    return f"{_program()} resume {_word(paths.root.name)} --runs-dir {_word(str(paths.root.parent))}"
+    return f"{program()} resume {_word(paths.root.name)} --runs-dir {_word(str(paths.root.parent))}"
 
 
 def show_command(paths: RunPaths) -> str:
     """What a shell in this folder needs to look at the run."""
-    return f"{_program()} show {_word(paths.root.name)} --runs-dir {_word(str(paths.root.parent))}"
+    return f"{program()} show {_word(paths.root.name)} --runs-dir {_word(str(paths.root.parent))}"
 
 
 def _word(text: str) -> str:
     return shlex.quote(text)
 
 
-def _program() -> str:
+def program() -> str:
     """How this program was called, so that the printed command works when it is pasted."""
     called = Path(sys.argv[0])
     if called.name == "evoengine" and called.is_file():
