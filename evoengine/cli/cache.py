@@ -20,9 +20,10 @@ def cache(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Show how much compiled code, headers and reference answers are kept between runs, and remove them.
+    """Show how large the cache is, and prune it.
 
-    All of it is made anew when it is needed. What a live run may need is left alone, and so is every file that is not ours.
+    Compiled code, headers and reference answers are kept between runs; all of it is made anew when it is
+    needed. What a live run may need is left alone, and so is every file that is not ours.
     """
     from evoengine.cli import output
     from evoengine.errors import StoreError

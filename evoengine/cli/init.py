@@ -17,9 +17,10 @@ def init(
     name: Annotated[str, typer.Argument(help="What the task is called: letters, digits and _.")],
     folder: Annotated[Path, typer.Option("--dir", help="Where the files are written; made when it is missing.")] = Path(),
 ) -> None:
-    """Write a small task that works: NAME.yaml, its reference NAME.py and a first kernel NAME.cu, all explained by comments.
+    """Write a small task that works, to start from.
 
-    It normalises rows (RMS norm). Change the three files into your own task bit by bit; nothing is overwritten.
+    NAME.yaml, its reference NAME.py and a first kernel NAME.cu, explained by comments. It normalises rows (RMS norm): change
+    the three files into your own task bit by bit. Nothing is overwritten.
     """
     from evoengine.errors import UsageError
     from evoengine.paths import starter_dir
@@ -29,7 +30,9 @@ def init(
     texts = {folder / f"{name}{suffix}": _named(starter_dir() / f"{MODEL}{suffix}", name) for suffix in SUFFIXES}
     taken = [str(path) for path in texts if path.exists() or path.is_symlink()]
     if taken:
-        raise UsageError(f"{', '.join(taken)} {'is' if len(taken) == 1 else 'are'} already there and would be overwritten; choose another name")
+        raise UsageError(
+            f"{', '.join(taken)} {'is' if len(taken) == 1 else 'are'} already there and would be overwritten; choose another name"
+        )
     _write(texts)
     print("\n".join([*(f"wrote {path}" for path in texts), *_next(folder, name)]))
 

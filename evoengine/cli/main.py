@@ -24,6 +24,7 @@ from evoengine.cli.doctor import doctor
 from evoengine.cli.evaluate import evaluate
 from evoengine.cli.export import export
 from evoengine.cli.init import init
+from evoengine.cli.prompt import prompt
 from evoengine.cli.resume import resume
 from evoengine.cli.rm import rm
 from evoengine.cli.run import run
@@ -44,7 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help is the same everywhere and takes 50 ms less
 )
-for command in (run, resume, runs, show, evaluate, init, export, rm, cache, tasks, doctor):
+for command in (run, resume, runs, show, evaluate, prompt, init, export, rm, cache, tasks, doctor):
     app.command()(command)
 
 

@@ -18,7 +18,7 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
 ) -> None:
-    """Remove runs: their database and all that was written from it.
+    """Remove runs: databases and written files.
 
     A run that a process works on is refused, and so is a folder that is no run. Files that no run writes stay.
     """

@@ -19,9 +19,9 @@ def runs(
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """List the runs: task, best elites, trials, state, when each was begun. The latest stands last.
+    """List the runs: task, best, trials, state, begin.
 
-    Folders that hold no run are left out; a run that cannot be read is listed with the reason.
+    The latest stands last. Folders that hold no run are left out; a run that cannot be read is listed with the reason.
     """
     from evoengine.cli import output
     from evoengine.report import as_json
