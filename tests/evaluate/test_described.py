@@ -29,6 +29,7 @@ def test_a_cuda_device_that_is_not_there_is_a_device_error() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not cuda_devices().names, reason="needs a CUDA device")
 def test_a_gpu_is_described_as_its_worker_does() -> None:
     from evoengine.evaluate.worker.cuda.session import describe
 
