@@ -73,7 +73,7 @@ def test_wheel_holds_the_package_alone(wheel: Path) -> None:
 
 
 def test_installed_command_knows_the_packaged_tasks_outside_a_checkout(installed: Path, tmp_path: Path) -> None:
-    where = "import evoengine.paths as p; print(*(f() for f in (p.prompts_dir, p.seeds_dir, p.tasks_dir)), sep='\\n')"
+    where = "import evoengine.paths as p; print(*(f() for f in (p.prompts_dir, p.seeds_dir, p.starter_dir, p.tasks_dir)), sep='\\n')"
     found = _python("-c", where, cwd=tmp_path, PYTHONPATH=str(installed))
     assert found.stdout.split() == [str(installed / "evoengine" / "shipped" / kind) for kind in SHIPPED]
     listed = _python("-m", "evoengine", "tasks", cwd=tmp_path, PYTHONPATH=str(installed))
