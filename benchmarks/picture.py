@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import io
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -25,6 +26,7 @@ from evoengine.report.live import LiveView
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "images" / "live-view.svg"
 COLUMNS = 112
+FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)  # rich has a reader's browser fetch fonts from elsewhere
 
 
 def main() -> None:
@@ -59,7 +61,8 @@ async def _search(arguments: argparse.Namespace) -> str:
 
         def take() -> None:
             console.print(view.render())
-            pictures.append(console.export_svg(title=f"evoengine run {arguments.task}"))
+            svg = console.export_svg(title=f"evoengine run {arguments.task}", unique_id="live-view")
+            pictures.append(FONT_FACE.sub("", svg))
             stop.set()
             drop.set()
 
