@@ -31,6 +31,7 @@ class Kind:
 KINDS = (
     Kind("cubins", "machine code for GPUs", re.compile(_CODE), True),
     Kind("ptx", "code for the emulator", re.compile(_CODE), True),
+    Kind("emulator", "the emulator's own runtime", re.compile(rf"native-{_DIGEST}\.\w+|\.native-\w+"), True),
     Kind("headers", "headers that NVRTC carries", re.compile(r"\d+\.\d+/.+", re.DOTALL), True),
     Kind("answers", "inputs and references for the emulator", re.compile(_ANSWERS), False),
 )

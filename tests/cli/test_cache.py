@@ -28,12 +28,14 @@ def write(path: Path, size: int, days: float = 0.0) -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
-    """A cache with 7 files of ours, 3 of them old, and 3 files of somebody else."""
+    """A cache with 9 files of ours, 3 of them old, and 3 files of somebody else."""
     folder = tmp_path / "cache"
     write(folder / "cubins" / "01" / f"{DIGEST}.json", 100, OLD_DAYS)
     write(folder / "cubins" / "01" / f"{DIGEST}.cubin", 1000, OLD_DAYS)
     write(folder / "cubins" / "02" / f"{DIGEST}.json", 10)
     write(folder / "ptx" / "01" / f"{DIGEST}.ptx", 20)
+    write(folder / "emulator" / f"native-{DIGEST}.o", 4)
+    write(folder / "emulator" / f"native-{DIGEST}.names", 1)
     write(folder / "headers" / "13.3" / "include" / "cuda_fp16.h", 30)
     write(folder / "answers" / f"{DIGEST}.json", 5)
     write(folder / "answers" / f"{DIGEST}.out.npy", 2000, OLD_DAYS)
@@ -56,7 +58,7 @@ def files(folder: Path) -> set[str]:
 def test_cache_tells_files_and_bytes_by_kind(call: Call, cache: Path) -> None:
     rows = asked(call)
     sizes = {kind: (row["files"], row["bytes"]) for kind, row in rows.items()}
-    assert sizes == {"cubins": (3, 1110), "ptx": (1, 20), "headers": (1, 30), "answers": (2, 2005)}
+    assert sizes == {"cubins": (3, 1110), "ptx": (1, 20), "emulator": (2, 5), "headers": (1, 30), "answers": (2, 2005)}
     text = call("cache").out
     assert str(cache) in text and "total" in text and "3.1 KiB" in text and "freed" not in text
 
@@ -64,7 +66,7 @@ def test_cache_tells_files_and_bytes_by_kind(call: Call, cache: Path) -> None:
 def test_prune_by_days_removes_what_is_older_and_tells_what_was_freed(call: Call, cache: Path) -> None:
     rows = asked(call, "--prune", "30")
     freed = {kind: (row["freed_files"], row["freed_bytes"]) for kind, row in rows.items()}
-    assert freed == {"cubins": (2, 1100), "ptx": (0, 0), "headers": (0, 0), "answers": (1, 2000)}
+    assert freed == {"cubins": (2, 1100), "ptx": (0, 0), "emulator": (0, 0), "headers": (0, 0), "answers": (1, 2000)}
     assert (rows["cubins"]["files"], rows["cubins"]["bytes"]) == (1, 10)
     assert not (cache / "cubins" / "01").exists() and (cache / "cubins" / "02").is_dir()
 
@@ -95,7 +97,7 @@ def test_prune_leaves_code_alone_while_a_run_is_live(call: Call, cache: Path) ->
         found = call("cache", "--prune", "all", "--json")
         rows = {row["kind"]: row for row in json.loads(found.out)["kinds"]}
         assert found.code == 0 and "a run is live" in found.err and json.loads(found.out)["in_use"]
-        assert [rows[kind]["files"] for kind in ("cubins", "ptx", "headers", "answers")] == [3, 1, 1, 0]
+        assert [rows[kind]["files"] for kind in ("cubins", "ptx", "emulator", "headers", "answers")] == [3, 1, 2, 1, 0]
     finally:
         live.release()
     assert sum(row["files"] for row in asked(call, "--prune", "all").values()) == 0
