@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
@@ -207,6 +208,23 @@ def split_arguments(text: str | None) -> tuple[str, ...]:
         else:
             current += character
     return (*parts, current.strip()) if text else ()
+
+
+def read(path: Path) -> Candidate:
+    """The candidate in the file at `path`; raises CandidateError, also for a file that cannot be read or is not UTF-8."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CandidateError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        source = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        raise CandidateError(
+            f"{path}:{line}:{column}: expected UTF-8 text, got byte {data[error.start]:#04x}; save the file as UTF-8"
+        ) from None
+    return parse(source.replace("\r\n", "\n").replace("\r", "\n"), str(path))
 
 
 def parse(source: str, name: str = "kernel.cu") -> Candidate:

@@ -17,11 +17,15 @@ class ModelSettings(Frozen):
     """How the model endpoint is asked; the key itself is never stored."""
 
     model: str = "gpt-4.1"  # the model that EvoEngineer reports its best pass rate with
-    base_url: str | None = None
+    base_url: str | None = (
+        None  # that the run was begun with, without a user, a password or a query: for the record, the environment decides
+    )
     temperature: float | None = None
     max_tokens: int = 16384
     timeout_s: float = 300.0
-    retries: int = 6
+    retries: int = 6  # of one request while others are answered
+    patience_s: float = 1800.0  # how long the endpoint may answer nobody before the run stops
+    replies_without_kernel: int = 10  # in a row, before the run stops
     usd_per_million_prompt: float | None = None  # None: taken from the price table, or unknown
     usd_per_million_completion: float | None = None
     cost_cap_usd: float | None = None

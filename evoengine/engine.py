@@ -11,21 +11,38 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
 from evoengine import candidate as candidates
+from evoengine.clock import utc_now
 from evoengine.config import RunConfig
-from evoengine.digest import derived_seed, digest_json
+from evoengine.digest import derived_seed, digest, digest_json
 from evoengine.errors import CandidateError
 from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
 from evoengine.outcome import outcome_of
 from evoengine.population.elites import Population, resolution_of
-from evoengine.records import Environment, Outcome, Proposal, Reply, Status, Usage, Verdict
-from evoengine.seams import Executor, Exhausted, Generator, Light, ProposalRow, ReplyRow, Request, Specimen, Store, VerdictRow
+from evoengine.population.fold import settled_trials
+from evoengine.records import Environment, Outcome, Proposal, Status, Usage, Verdict
+from evoengine.seams import (
+    Executor,
+    Exhausted,
+    Generator,
+    Light,
+    ProposalRow,
+    Request,
+    Specimen,
+    Store,
+    VerdictRow,
+)
+from evoengine.shared_verdicts import SharedVerdicts
+from evoengine.stored_replies import StoredReplies
 from evoengine.task import Task
 
 RECENT = 8  # settled trials that a generator is shown; a prompt holds no more
 KEPT_SPECIMENS = 64  # in memory; the rest is read from the store when it is needed
+INTERRUPTED = "interrupted"
+WAITING = "waiting for the verdict on trial {}, which is the same"
 FIRST, AGAIN = 0, 1  # rounds of a verdict: the first one, and the one of a fresh process
 
 
@@ -44,7 +61,9 @@ class Engine:
         store: Store,
         observe: Observer = lambda _: None,
         spent: Usage | None = None,
+        now: Callable[[], str] = utc_now,
     ) -> None:
+        """`spent` is what the stored replies have cost, `now` tells the time as rows keep it."""
         self.task = task
         self.config = config
         self.environment = environment
@@ -53,15 +72,17 @@ class Engine:
         self.executor = executor
         self.store = store
         self.observe = observe
+        self.now = now
         self.population = Population(config.places, resolution_of(environment))
-        self._spent = spent or Usage()
         self._settled = 0
         self._recent: deque[int] = deque(maxlen=RECENT)
         self._tried: dict[str, int] = {}  # source and tunables -> the trial that had them first
         self._specimens: OrderedDict[int, Specimen] = OrderedDict()
         self._proposals: dict[int, asyncio.Future[Proposal]] = {}  # of the trials in flight
         self._flights: dict[int, asyncio.Task[tuple[Proposal, Verdict]]] = {}
-        self._asks: set[asyncio.Task[Reply]] = set()
+        self._shared = SharedVerdicts()
+        self._replies = StoredReplies(store, now, spent or Usage(), lambda total: self.observe(Spent(total)))
+        self._why: Callable[[], str] = lambda: INTERRUPTED
 
     @property
     def settled(self) -> int:
@@ -88,29 +109,26 @@ class Engine:
         Trials between the horizon and the first open one stay in flight: their verdicts
         are stored, but the next proposal must not see them yet.
         """
+        for settled in settled_trials(self._seen_by_the_next(), self.population.would_take_place):
+            self._fold(settled.first, settled.reverified, None)
+
+    def _seen_by_the_next(self) -> Iterator[tuple[int, Light]]:
+        """The stored trials up to the horizon of the first that is still to be proposed."""
         stored: deque[tuple[int, Light]] = deque()
-        for trial, light in self.store.trials():
-            if trial != self._settled + len(stored) or light.outcome is None:
-                break
+        for number, (trial, light) in enumerate(self.store.trials()):
+            if trial != number or not light.proposed:
+                return
             stored.append((trial, light))
             while stored and stored[0][0] <= self.horizon(trial + 1):
-                if not self._restore_one(*stored.popleft()):
-                    return
+                yield stored.popleft()
 
-    def _restore_one(self, trial: int, light: Light) -> bool:
-        """Folds one stored trial; false where its second verdict is still to be found."""
-        assert light.outcome is not None
-        if light.reverified is None and self.population.would_take_place(light.outcome):
-            return False
-        self._fold(light.outcome, light.reverified, None)
-        return True
-
-    async def run(self, stop: asyncio.Event, drop: asyncio.Event | None = None) -> RunEnded:
-        """Searches until the budget is spent, nothing is left to try, or `stop` is set.
+    async def run(self, stop: asyncio.Event, drop: asyncio.Event | None = None, why: Callable[[], str] = lambda: INTERRUPTED) -> RunEnded:
+        """Searches until the budget is spent, nothing is left to try, or `stop` is set; `why` tells then what set it.
 
         After `stop`, replies that a model is still writing are waited for and stored,
         because they are paid for, unless `drop` is set as well.
         """
+        self._why = why
         stopping = asyncio.create_task(stop.wait())
         try:
             ended = await self._search(stopping)
@@ -135,7 +153,7 @@ class Engine:
         return RunEnded(reason="the budget of trials is spent", complete=True)
 
     def _interrupted(self) -> RunEnded:
-        return RunEnded(reason="interrupted", complete=False)
+        return RunEnded(reason=self._why(), complete=False)
 
     async def _settle_through(self, last: int, stopping: asyncio.Task[bool]) -> bool:
         """Settles trials in order up to `last`; false when `stopping` came first."""
@@ -159,6 +177,7 @@ class Engine:
         reverified = outcome_of(trial, proposal, again) if again else None
         self._fold(outcome, reverified, Specimen(outcome, proposal.source or "", again or verdict))
         del self._flights[trial], self._proposals[trial]
+        self._shared.forget(trial)
 
     def _fold(self, outcome: Outcome, reverified: Outcome | None, specimen: Specimen | None) -> None:
         """The one way into population and generator, live and on resume."""
@@ -181,6 +200,7 @@ class Engine:
 
     async def _fly(self, trial: int, request: Request, announced: asyncio.Future[Proposal]) -> tuple[Proposal, Verdict]:
         """Proposes and judges one trial; what is stored already is not done again."""
+        began = self.now()
         try:
             proposal = await self._propose(trial, request)
         except BaseException:
@@ -189,9 +209,11 @@ class Engine:
         announced.set_result(proposal)
         stored = self.store.get(VerdictRow, trial, FIRST)
         if stored is not None:
+            if stored.verdict.status is not Status.rejected:
+                self._shared.know(_key(digest(proposal.source or ""), proposal.tunables), trial, stored.verdict)
             return proposal, stored.verdict
         verdict = await self._judge(trial, proposal)
-        self.store.append(VerdictRow(trial, FIRST, verdict))
+        self.store.append(VerdictRow(trial, FIRST, verdict, began, self.now()))
         return proposal, verdict
 
     async def _propose(self, trial: int, request: Request) -> Proposal:
@@ -202,7 +224,7 @@ class Engine:
             proposal = self.seeds[trial]
         else:
             self.observe(TrialMoved(trial, "asking"))
-            proposal = await self.generator.propose(request, _TrialReplies(self, trial))
+            proposal = await self.generator.propose(request, self._replies.of(trial))
         self.store.append(ProposalRow(trial, proposal))
         return proposal
 
@@ -214,10 +236,15 @@ class Engine:
             candidate = candidates.parse(proposal.source, f"trial {trial}").tuned(proposal.tunables)
         except CandidateError as error:
             return Verdict(status=Status.rejected, reason=str(error))
-        earlier = self._tried.get(_key(candidate.source_digest, proposal.tunables))
-        if earlier is not None and earlier <= self.horizon(trial):
-            return Verdict(status=Status.rejected, reason=f"the same as trial {earlier}", tier=candidate.plan.precision)
-        return await self.executor.evaluate(candidate, self._progress(trial, proposal.label or candidate.plan.name))
+        key = _key(candidate.source_digest, proposal.tunables)
+        earlier = self._tried.get(key)
+        if earlier is None:
+            progress = self._progress(trial, proposal.label or candidate.plan.name)
+            evaluate, wait_for = partial(self.executor.evaluate, candidate, progress), lambda first: progress(WAITING.format(first))
+            return await self._shared.judge(key, trial, evaluate, wait_for)
+        if earlier > self.horizon(trial):  # it was in flight when this one was proposed
+            return _first_verdict(self.store, earlier)
+        return Verdict(status=Status.rejected, reason=f"the same as trial {earlier}", tier=candidate.plan.precision)
 
     async def _verify_again(self, trial: int, proposal: Proposal) -> Verdict:
         """A second verdict, by a process in which no other candidate has run."""
@@ -225,9 +252,10 @@ class Engine:
         if stored is not None:
             return stored.verdict
         assert proposal.source is not None
+        began = self.now()
         candidate = candidates.parse(proposal.source, f"trial {trial}").tuned(proposal.tunables)
         verdict = await self.executor.evaluate(candidate, self._progress(trial, proposal.label, "again: "), fresh=True)
-        self.store.append(VerdictRow(trial, AGAIN, verdict))
+        self.store.append(VerdictRow(trial, AGAIN, verdict, began, self.now()))
         return verdict
 
     def _progress(self, trial: int, label: str, prefix: str = "") -> Callable[[str], None]:
@@ -238,14 +266,7 @@ class Engine:
         for flight in self._flights.values():
             flight.cancel()
         await asyncio.gather(*self._flights.values(), return_exceptions=True)
-        dropping = asyncio.create_task(drop.wait()) if drop else None
-        while self._asks and not (dropping and dropping.done()):
-            await asyncio.wait({*self._asks, *([dropping] if dropping else [])}, return_when=asyncio.FIRST_COMPLETED)
-        for ask in self._asks:
-            ask.cancel()
-        await asyncio.gather(*self._asks, return_exceptions=True)
-        if dropping:
-            dropping.cancel()
+        await self._replies.land(drop)
 
     # ---------------------------------------------------------------- what a generator sees
 
@@ -282,49 +303,20 @@ class Engine:
         while len(self._specimens) > KEPT_SPECIMENS:
             self._specimens.popitem(last=False)
 
-    # ---------------------------------------------------------------- replies
-
-    async def ask(self, trial: int, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """The reply of one turn: the stored one, or a new one that is on disk before anybody reads it."""
-        stored = self.store.get(ReplyRow, trial, turn)
-        if stored is not None:
-            return stored.reply
-        task = asyncio.create_task(self._ask_and_store(trial, turn, ask))
-        self._asks.add(task)
-        task.add_done_callback(self._asked)
-        return await asyncio.shield(task)
-
-    def _asked(self, task: asyncio.Task[Reply]) -> None:
-        self._asks.discard(task)
-        if not task.cancelled():
-            task.exception()  # the trial that waits has it too; one that was cancelled meanwhile needs it no more
-
-    async def _ask_and_store(self, trial: int, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        reply = await ask()
-        self.store.append(ReplyRow(trial, turn, reply))
-        self._spent = self._spent + reply.usage
-        self.observe(Spent(self._spent))
-        return reply
-
-
-class _TrialReplies:
-    """seams.Replies of one trial."""
-
-    def __init__(self, engine: Engine, trial: int) -> None:
-        self._engine = engine
-        self._trial = trial
-
-    async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        return await self._engine.ask(self._trial, turn, ask)
-
 
 def _key(source_digest: str, tunables: dict[str, int]) -> str:
     return f"{source_digest} {digest_json(tunables)}" if source_digest else ""
 
 
+def _first_verdict(store: Store, trial: int) -> Verdict:
+    row = store.get(VerdictRow, trial, FIRST)
+    assert row is not None  # only settled trials are asked for
+    return row.verdict
+
+
 def _load_specimen(store: Store, trial: int) -> Specimen:
-    row, first, again = store.get(ProposalRow, trial), store.get(VerdictRow, trial, FIRST), store.get(VerdictRow, trial, AGAIN)
-    assert row is not None and first is not None  # only settled trials are asked for
+    row, first, again = store.get(ProposalRow, trial), _first_verdict(store, trial), store.get(VerdictRow, trial, AGAIN)
+    assert row is not None  # as above
     reverified = outcome_of(trial, row.proposal, again.verdict) if again else None
-    outcome = outcome_of(trial, row.proposal, first.verdict).after(reverified)
-    return Specimen(outcome, row.proposal.source or "", (again or first).verdict)
+    outcome = outcome_of(trial, row.proposal, first).after(reverified)
+    return Specimen(outcome, row.proposal.source or "", again.verdict if again else first)

@@ -11,6 +11,7 @@
     |  |- RunLocked          another process is working on it
     |- GeneratorError    8   the model endpoint cannot be used
     |- WorkerError       9   one of our own processes does not start or does not answer
+    |- OutputError      10   the result cannot be written to stdout
 
 A bad kernel is never an exception: it is a verdict.
 """
@@ -76,3 +77,9 @@ class WorkerError(EvoError):
     """One of the engine's own processes does not start or does not answer."""
 
     exit_code = 9
+
+
+class OutputError(EvoError):
+    """The result cannot be written to stdout: it is closed, or its disk is full."""
+
+    exit_code = 10

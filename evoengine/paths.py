@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from evoengine.errors import TaskError, UsageError
+from evoengine.errors import CandidateError, TaskError
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -65,7 +65,7 @@ def _is_file(path: Path) -> bool:
 
 
 def find_kernel(text: str, beside: Path | None = None) -> Path:
-    """The kernel file that `text` names: a path (also relative to `beside` or its parent), or a packaged seed."""
+    """The kernel file that `text` names: a path (also relative to `beside` or its parent), or a packaged seed; raises CandidateError."""
     places = [Path(text)]
     if beside is not None:
         places += [beside / text, beside.parent / text]
@@ -77,7 +77,7 @@ def find_kernel(text: str, beside: Path | None = None) -> Path:
     known = [path.stem for path in sorted(seeds_dir().glob("*.cu"))]
     near = get_close_matches(Path(text).stem, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
-    raise UsageError(f"no kernel {text!r}{hint} packaged seeds: {', '.join(known)}")
+    raise CandidateError(f"no kernel {text!r}{hint} packaged seeds: {', '.join(known)}")
 
 
 def cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
@@ -113,5 +113,9 @@ class RunPaths:
     def elite(self, tier: str, place: int) -> Path:
         return self.elites / tier / str(place)
 
+    @property
+    def trials(self) -> Path:
+        return self.root / "trials"
+
     def trial(self, number: int) -> Path:
-        return self.root / "trials" / str(number)
+        return self.trials / str(number)

@@ -226,6 +226,13 @@ class Usage(Frozen):
         )
 
 
+class Unanswered(Frozen):
+    """Requests that brought no reply and for which the endpoint may charge all the same."""
+
+    requests: int = 0
+    most_usd: float = 0.0  # that they can have cost; those of an unknown price are not in it
+
+
 class Reply(Frozen):
     """One answer of a model, as it came; stored before anything is made of it."""
 
@@ -296,3 +303,12 @@ class RunInfo(Frozen):
     references: dict[str, str] = {}  # Python file beside the task -> digest of its text at the start
     created: str  # ISO 8601, UTC
     version: str
+
+
+class SettingsChange(Frozen):
+    """Settings that a resume changed, from one trial on."""
+
+    made: str  # ISO 8601, UTC
+    trial: int  # the first that was not settled then
+    config: dict[str, Any]  # the whole RunConfig as JSON, as it holds from now on
+    words: tuple[str, ...]  # what changed, e.g. "trials: 45 -> 90"

@@ -7,7 +7,7 @@ the tests runs over all of them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from evoengine.candidate import Candidate
@@ -24,6 +24,7 @@ from evoengine.records import (
     Proposal,
     Reply,
     RunInfo,
+    SettingsChange,
     Status,
     Verdict,
 )
@@ -65,10 +66,21 @@ class Request:
 
 
 class Replies(Protocol):
-    """The stored replies of one trial."""
+    """The stored replies of one trial, and the requests that were sent for them."""
 
     async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         """The stored reply of `turn`; where there is none, `ask()` is awaited and its reply committed before it is returned."""
+        ...
+
+    def send(self, turn: int, most_usd: float | None) -> int:
+        """Commits that a request is about to leave, whose answer costs `most_usd` at most (None: unknown); its number.
+
+        Until a reply of its turn or a failure follows, it counts as possibly paid, also after a kill.
+        """
+        ...
+
+    def fail(self, number: int, reason: str, maybe_paid: bool) -> None:
+        """Commits that request `number` brought no reply, and whether the endpoint may charge for it."""
         ...
 
 
@@ -189,14 +201,48 @@ class ProposalRow:
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One stored verdict; round 0 is the first, round 1 the one of a fresh process before a place is taken."""
+    """One stored verdict; round 0 is the first, round 1 the one of a fresh process before a place is taken.
+
+    Of round 0, `began` is when the trial was begun, of round 1 when it was judged again.
+    """
 
     trial: int
     round: int
     verdict: Verdict
+    began: str = field(default="", compare=False)  # ISO 8601, UTC; "" where nobody wrote it down
+    ended: str = field(default="", compare=False)
 
 
-Row = RunInfo | ReplyRow | ProposalRow | VerdictRow
+@dataclass(frozen=True)
+class RequestRow:
+    """One request to a model, stored before it is sent; `number` counts those of a trial from 0, over all turns."""
+
+    trial: int
+    number: int
+    turn: int
+    most_usd: float | None  # that its answer can cost; None where the price is unknown
+    sent: str = field(default="", compare=False)  # ISO 8601, UTC
+
+
+@dataclass(frozen=True)
+class FailureRow:
+    """Why a request brought no reply, and whether the endpoint may charge for it."""
+
+    trial: int
+    number: int
+    reason: str
+    maybe_paid: bool
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """Settings that a resume changed; `number` counts from 0."""
+
+    number: int
+    change: SettingsChange
+
+
+Row = RunInfo | ReplyRow | ProposalRow | VerdictRow | RequestRow | FailureRow | ChangeRow
 
 
 @dataclass(frozen=True)
@@ -208,7 +254,7 @@ class Light:
     reverified: Outcome | None  # of round 1
 
 
-R = TypeVar("R", RunInfo, ReplyRow, ProposalRow, VerdictRow)
+R = TypeVar("R", RunInfo, ReplyRow, ProposalRow, VerdictRow, RequestRow, FailureRow, ChangeRow)
 
 
 class Store(Protocol):
@@ -222,7 +268,10 @@ class Store(Protocol):
         ...
 
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
-        """One row whole: part is the turn of a reply, the round of a verdict; None where there is none."""
+        """One row whole, None where there is none.
+
+        `part` is the turn of a reply, the round of a verdict, the number of a request, a failure or a change.
+        """
         ...
 
     def trials(self, start: int = 0) -> Iterator[tuple[int, Light]]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from evoengine import expression, yaml_source
-from evoengine.errors import TaskError, UsageError
+from evoengine.errors import CandidateError, TaskError
 from evoengine.expression import ExpressionError, Value
 from evoengine.paths import find_kernel
 from evoengine.python_source import check_defines
@@ -128,7 +128,7 @@ class Budget(Frozen):
 
 
 class Limits(Frozen):
-    """What one candidate may take."""
+    """What one candidate may take, and what one call of the task's own functions may."""
 
     compile_s: Positive = 30.0
     compile_memory: Bytes = 4 * 1024**3
@@ -141,6 +141,9 @@ class Limits(Frozen):
     # Rounds of loops that the warps of a launch may go on the emulator, for each element of the case's inputs and outputs:
     # 50 times what the packaged scalar attention needs at most. So an endless loop ends after seconds, with its line named.
     emulator_rounds: Positive = 150.0
+    # One call of a function that the task names: reference, trusted implementation, baseline. Beyond it the run ends and names
+    # the function: an endless one would hold every run for ever. Packaged references take up to REF_S s a call on two cores.
+    reference_s: Positive = 300.0
     timing_ms: Positive = 60.0  # measuring time per case, each of hot and cold
     scratch: Bytes = 2 * 1024**3
 
@@ -278,5 +281,5 @@ def _check_files(task: Task, path: Path, source: YamlSource) -> None:
     for position, kernel in enumerate(task.seeds_from):
         try:
             find_kernel(kernel, path.parent)
-        except UsageError as error:
+        except CandidateError as error:
             raise TaskError(f"{source.at(('seeds_from', position))}: {error}") from None

@@ -18,22 +18,29 @@ from evoengine import __version__
 from evoengine import candidate as candidates
 from evoengine import task as tasks
 from evoengine.candidate import Candidate
+from evoengine.changes import Wanted, changed, changes_of, current_info, differences
+from evoengine.clock import utc_now
 from evoengine.config import CHECKS, CheckName, GeneratorName, ModelSettings, RunConfig
+from evoengine.control import Control
 from evoengine.digest import digest
 from evoengine.engine import Engine
 from evoengine.errors import DeviceError, TaskError, UsageError
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.workers import cuda_device, emulator_device
-from evoengine.evaluate.devices import Chosen, choose_device
+from evoengine.evaluate.devices import Chosen, choose_device, same_compilers
 from evoengine.evaluate.local import LocalExecutor
 from evoengine.events import Notice, Observer, RunEnded, RunStarted, Spent
+from evoengine.generate.ledger import price_of
 from evoengine.generate.model import ModelGenerator, check_settings
 from evoengine.generate.replay import ReplayGenerator
+from evoengine.generate.target import shown_address
 from evoengine.generate.tune import TuneGenerator
 from evoengine.paths import RunPaths, cache_dir, find_kernel, find_task
-from evoengine.records import Environment, Proposal, RunInfo, Usage, Verdict
-from evoengine.seams import Generator, Progress, ProposalRow, VerdictRow
+from evoengine.population.elites import Population, resolution_of
+from evoengine.population.fold import folded
+from evoengine.records import Environment, Proposal, RunInfo, SettingsChange, Usage, Verdict
+from evoengine.seams import ChangeRow, Generator, Progress, ProposalRow, VerdictRow
 from evoengine.store.run_folder import RunFolder, open_run
 from evoengine.store.sqlite import SqliteStore
 from evoengine.task import Task
@@ -59,19 +66,17 @@ def choose(
     trials: int | None = None,
     seed: int = 0,
     generator: str | None = None,
-    model: str | None = None,
     device: str = "auto",
     checks: str | None = None,
     kernels: list[str] | None = None,
     in_flight: int | None = None,
-    cost_cap_usd: float | None = None,
-    price_usd: tuple[float, float] | None = None,
+    wanted: Wanted = Wanted(),  # noqa: B008 - frozen
     replay_from: Path | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Choice:
     """The resolved choice; raises TaskError, UsageError, DeviceError, CandidateError, GeneratorError, StoreError.
 
-    `price_usd` is what a million prompt tokens and a million completion tokens cost.
+    `wanted` is what differs from the default of model and endpoint.
     """
     path = find_task(task).resolve()
     loaded = tasks.load(path)
@@ -79,14 +84,9 @@ def choose(
     if not files:
         raise UsageError(f"task {loaded.name} names no starting kernels; give some with --kernel FILE")
     name, notices = _generator_name(generator, replay_from, environ)
-    settings = ModelSettings(
-        base_url=environ.get("OPENAI_BASE_URL") or None,
-        cost_cap_usd=cost_cap_usd if cost_cap_usd is not None else loaded.budget.cost_usd,
-    )
-    if model:
-        settings = settings.model_copy(update={"model": model})
-    if price_usd:
-        settings = settings.model_copy(update={"usd_per_million_prompt": price_usd[0], "usd_per_million_completion": price_usd[1]})
+    address = address_in(environ) if name == "openai" else None
+    settings = ModelSettings(base_url=address, cost_cap_usd=loaded.budget.cost_usd)
+    settings = priced(settings.model_copy(update=wanted.of_the_model))
     chosen = find_device(device, loaded)
     config = RunConfig(
         task=str(path),
@@ -129,13 +129,8 @@ def check_generator(config: RunConfig, environ: Mapping[str, str]) -> None:
 
 
 def seed_proposal(file: Path) -> Proposal:
-    """A starting kernel as the proposal of a trial; raises CandidateError, UsageError."""
-    try:
-        source = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from None
-    candidates.parse(source, str(file))
-    return Proposal(operator="seed", source=source, label=file.stem)
+    """A starting kernel as the proposal of a trial; raises CandidateError."""
+    return Proposal(operator="seed", source=candidates.read(file).source, label=file.stem)
 
 
 def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:
@@ -145,16 +140,17 @@ def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:
     return RunPaths(runs_dir / (name or f"{task.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"))
 
 
-async def start_run(choice: Choice, paths: RunPaths, observe: Observer, stop: asyncio.Event, drop: asyncio.Event) -> RunEnded:
+async def start_run(choice: Choice, paths: RunPaths, control: Control) -> RunEnded:
     """A new run from its first trial; raises EvoError."""
-    with open_run(paths, create=True) as folder:
+    observe = control.observe
+    with open_run(paths, create=True) as folder, control.limited():
         for notice in choice.notices:
             observe(Notice(notice))
         executor = _executor(choice.task, choice.task_path, choice.device, choice.config.checks)
         try:
-            started = await _started(executor, stop)
+            started = await _started(executor, control.stop)
             if started is None:
-                return RunEnded("interrupted before the first trial", complete=False)
+                return RunEnded(f"{control.why} before the first trial", complete=False)
             environment, baselines = started
             _tell(executor, observe)
             for baseline, problem in executor.baseline_problems.items():
@@ -174,33 +170,74 @@ async def start_run(choice: Choice, paths: RunPaths, observe: Observer, stop: as
             )
             seeds = [ProposalRow(trial, seed) for trial, seed in enumerate(choice.seeds[: choice.config.trials])]
             folder.store.append(info, *seeds)
-            return await _search(info, folder, executor, environment, observe, stop, drop)
+            return await _search(info, folder, executor, environment, control)
         finally:
             await executor.close()
 
 
-async def resume_run(paths: RunPaths, observe: Observer, stop: asyncio.Event, drop: asyncio.Event) -> RunEnded:
-    """The rest of a run that was stopped; raises EvoError."""
-    with open_run(paths) as folder:
-        info = folder.store.get(RunInfo)
-        assert info is not None  # open_run refuses a run that was never started
+async def resume_run(paths: RunPaths, control: Control, wanted: Wanted = Wanted()) -> RunEnded:  # noqa: B008 - frozen
+    """The rest of a run that was stopped, with what is `wanted` changed; raises EvoError."""
+    observe = control.observe
+    with open_run(paths) as folder, control.limited():
+        info, words = resumed_info(folder.store, wanted, control.environ)
         _same_references(info)
-        check_generator(RunConfig.model_validate(info.config), os.environ)
         task, config = Task.model_validate(info.task), RunConfig.model_validate(info.config)
+        check_generator(config, control.environ)
         chosen = find_device(_device_of(info, config), task)
         if chosen.notice:
             observe(Notice(chosen.notice))
         executor = _executor(task, Path(info.task_path), chosen, config.checks, info.baselines)
         try:
-            started = await _started(executor, stop)
+            started = await _started(executor, control.stop)
             if started is None:
-                return RunEnded("interrupted before the device was up", complete=False)
+                return RunEnded(f"{control.why} before the device was up", complete=False)
             environment, _ = started
             _tell(executor, observe)
             _same_device(info, environment)
-            return await _search(info, folder, executor, environment, observe, stop, drop)
+            if words:
+                _store_change(folder.store, info, environment, words, observe)
+            return await _search(info, folder, executor, environment, control)
         finally:
             await executor.close()
+
+
+def resumed_info(store: SqliteStore, wanted: Wanted, environ: Mapping[str, str]) -> tuple[RunInfo, tuple[str, ...]]:
+    """What a run goes on with, and what changes by that; raises UsageError."""
+    info = current_info(store)
+    assert info is not None  # open_run refuses a run that was never started
+    before = RunConfig.model_validate(info.config)
+    last = store.last_trial()
+    after = changed(before, wanted, 0 if last is None else last + 1)
+    settings = priced(after.model) if wanted.model or wanted.price_usd else after.model
+    if after.generator == "openai" and environ.get("OPENAI_BASE_URL"):
+        settings = settings.model_copy(update={"base_url": address_in(environ)})
+    after = after.model_copy(update={"model": settings})
+    words = differences(before, after)
+    return info.model_copy(update={"config": after.model_dump(mode="json")}), words
+
+
+def _store_change(store: SqliteStore, info: RunInfo, environment: Environment, words: tuple[str, ...], observe: Observer) -> None:
+    settled = _count_settled(store, RunConfig.model_validate(info.config), environment)
+    change = SettingsChange(made=utc_now(), trial=settled, config=info.config, words=words)
+    store.append(ChangeRow(len(changes_of(store)), change))
+    for line in words:
+        observe(Notice(f"changed from trial {settled} on: {line}"))
+
+
+def address_in(environ: Mapping[str, str]) -> str | None:
+    """The address of a model endpoint that the environment names, as a run keeps it; None for OpenAI's."""
+    given = environ.get("OPENAI_BASE_URL")
+    return shown_address(given) if given else None
+
+
+def priced(settings: ModelSettings) -> ModelSettings:
+    """`settings` with the price that is known of the model, so that a run keeps it."""
+    price = price_of(settings)
+    return (
+        settings.model_copy(update={"usd_per_million_prompt": price.prompt, "usd_per_million_completion": price.completion})
+        if price
+        else settings
+    )
 
 
 def _tell(executor: LocalExecutor, observe: Observer) -> None:
@@ -228,20 +265,12 @@ async def _started(executor: LocalExecutor, stop: asyncio.Event) -> tuple[Enviro
     return starting.result()
 
 
-async def _search(
-    info: RunInfo,
-    folder: RunFolder,
-    executor: LocalExecutor,
-    environment: Environment,
-    observe: Observer,
-    stop: asyncio.Event,
-    drop: asyncio.Event,
-) -> RunEnded:
+async def _search(info: RunInfo, folder: RunFolder, executor: LocalExecutor, environment: Environment, control: Control) -> RunEnded:
     """The search itself, new or resumed: both come through here."""
     task, config, store = Task.model_validate(info.task), RunConfig.model_validate(info.config), folder.store
     stored = [store.get(ProposalRow, trial) for trial in range(min(len(config.kernels), config.trials))]
-    spent = store.spent()
-    generator, recorded = make_generator(config, spent, observe)
+    spent, observe = store.spent(), control.observe
+    generator, recorded = make_generator(config, store, control)
     try:
         engine = Engine(
             task=task,
@@ -255,25 +284,34 @@ async def _search(
             spent=spent,
         )
         resumed = store.get(VerdictRow, 0) is not None
-        observe(RunStarted(info, environment, config.trials, _count_judged(store), resumed))
+        observe(RunStarted(info, environment, config.trials, _count_settled(store, config, environment), resumed))
         if resumed and spent != Usage():
             observe(Spent(spent))
         engine.restore()
-        return await engine.run(stop, drop)
+        return await engine.run(control.stop, control.drop, lambda: control.why)
     finally:
         await generator.close()
         if recorded is not None:
             recorded.close()
 
 
-def make_generator(config: RunConfig, spent: Usage, observe: Observer) -> tuple[Generator, RunFolder | None]:
+def make_generator(config: RunConfig, store: SqliteStore, control: Control) -> tuple[Generator, RunFolder | None]:
     """The generator of a run, and the recorded run that it answers from, to be closed after it."""
     if config.generator == "openai":
 
         def notify(text: str) -> None:
-            observe(Notice(text))
+            control.observe(Notice(text))
 
-        return ModelGenerator(config.model, Path(config.task), spent, notify, check_includes), None
+        generator = ModelGenerator(
+            config.model,
+            Path(config.task),
+            store.spent(),
+            notify,
+            check_includes,
+            control.environ,
+            store.unanswered(),
+        )
+        return generator, None
     if config.generator == "replay":
         assert config.replay_from is not None  # `choose` refuses replay without it
         recorded = open_run(RunPaths(Path(config.replay_from)), read_only=True)
@@ -343,17 +381,20 @@ def _same_references(info: RunInfo) -> None:
 
 
 def _same_device(info: RunInfo, environment: Environment) -> None:
-    """Times of two devices are not comparable, so a run stays with the model it began on; modelled times depend on clang, too."""
-    begun, here = (_identity(item) for item in (Environment.model_validate(info.environment), environment))
+    """Times of two devices are not comparable, nor are those of two compilers' code: a run stays with what it began on."""
+    first = Environment.model_validate(info.environment)
+    begun, here = _identity(first), _identity(environment)
     if here != begun:
-        raise DeviceError(f"run {info.name} was begun on {begun}; here is {here}: start a new run on this device")
+        ways = [*same_compilers(first, environment), "start a new run"]
+        raise DeviceError(f"run {info.name} was begun on {begun}; here is {here}: {'; or '.join(ways)}")
 
 
 def _identity(found: Environment) -> str:
     """What two environments have in common whose times may be compared; the number of cores that emulate changes none."""
     name, _, model = found.device.partition(" ")
-    return f"{name} with clang {found.versions.get('clang', '?')}" if found.is_modelled else model
+    nvrtc = f"NVRTC {found.versions['nvrtc']}" if "nvrtc" in found.versions else "no NVRTC"  # which tells registers, and so occupancy
+    return f"{name} with clang {found.versions.get('clang', '?')} and {nvrtc}" if found.is_modelled else f"{model} with {nvrtc}"
 
 
-def _count_judged(store: SqliteStore) -> int:
-    return sum(store.statuses().values())
+def _count_settled(store: SqliteStore, config: RunConfig, environment: Environment) -> int:
+    return sum(1 for _ in folded(store.trials(), Population(config.places, resolution_of(environment))))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evoengine import paths
-from evoengine.errors import TaskError, UsageError
+from evoengine.errors import CandidateError, TaskError
 from evoengine.paths import RunPaths
 
 
@@ -35,7 +35,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path, monkeyp
         paths.find_task("sdpa_l5")
     with pytest.raises(TaskError, match="no task 'zzz'; known: layernorm"):
         paths.find_task("zzz")
-    with pytest.raises(UsageError, match=r"no kernel 'sdpa_v2bb.cu'; did you mean 'sdpa_v2b'[?] packaged seeds: layernorm, "):
+    with pytest.raises(CandidateError, match=r"no kernel 'sdpa_v2bb.cu'; did you mean 'sdpa_v2b'[?] packaged seeds: layernorm, "):
         paths.find_kernel("sdpa_v2bb.cu")
 
 
@@ -43,7 +43,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path, monkeyp
 def test_a_name_that_no_file_can_have_is_just_unknown(name: str) -> None:
     with pytest.raises(TaskError, match="no task"):
         paths.find_task(name)
-    with pytest.raises(UsageError, match="no kernel"):
+    with pytest.raises(CandidateError, match="no kernel"):
         paths.find_kernel(name, beside=Path("/"))
 
 

@@ -11,6 +11,7 @@ from evoengine.cli.run_argument import RUNS_DIR
 
 
 def doctor(
+    context: typer.Context,
     connect: Annotated[bool, typer.Option("--connect", help="Also ask the model endpoint for its models; sends the key.")] = False,
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
@@ -19,13 +20,11 @@ def doctor(
 
     Exits with 0 when a run can be started here, else with the code of the first thing it lacks.
     """
-    import os
-
     from evoengine.cli import output
     from evoengine.cli.examination import examine
     from evoengine.report import as_json
     from evoengine.report.tables import findings_table
 
-    findings = examine(runs_dir, os.environ, connect)
+    findings = examine(runs_dir, context.obj, connect)
     output.give(json, lambda: as_json.dumps(findings), lambda: findings_table(findings))
     raise typer.Exit(next((finding.exit_code for finding in findings if finding.state == "missing"), 0))

@@ -54,16 +54,11 @@ def evaluate(
 def _read(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candidate]:
     from evoengine import candidate
     from evoengine.cli import output
-    from evoengine.errors import UsageError
     from evoengine.paths import find_kernel
 
     file = find_kernel(kernel, task_path.parent)
-    try:
-        source = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from None
     settings = dict(_setting(text) for text in chosen)
-    tuned = candidate.parse(source, str(file)).tuned(settings, undeclared_values=True)
+    tuned = candidate.read(file).tuned(settings, undeclared_values=True)
     for name, value in settings.items():
         declared = tuned.plan.tunables[name]
         if value not in declared:

@@ -61,7 +61,7 @@ def _write(texts: dict[Path, str]) -> None:
 def _next(folder: Path, name: str) -> list[str]:
     import shlex
 
-    from evoengine.cli.run_argument import program
+    from evoengine.command_line import program
 
     task, kernel = (shlex.quote(str(folder / f"{name}{suffix}")) for suffix in (".yaml", ".cu"))
     return [

@@ -2,7 +2,7 @@
 
     0    done; for `evaluate`: the kernel is correct
     1    an internal error; for `evaluate`: the kernel is not correct
-    2-9  a known fault, see evoengine/errors.py
+    2-10 a known fault, see evoengine/errors.py
     130  interrupted; the exact command that resumes the run was printed
 
 Nothing heavy is imported here: `evoengine --help` answers at once. Commands import what
@@ -11,14 +11,16 @@ they need when they are called.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Annotated, NoReturn, TextIO
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NoReturn
 
 import typer
 
 from evoengine import __version__
+from evoengine.cli import streams
 from evoengine.cli.cache import cache
 from evoengine.cli.doctor import doctor
 from evoengine.cli.evaluate import evaluate
@@ -31,7 +33,8 @@ from evoengine.cli.run import run
 from evoengine.cli.runs import runs
 from evoengine.cli.show import show
 from evoengine.cli.tasks import tasks
-from evoengine.errors import EvoError, UsageError
+from evoengine.errors import EvoError, OutputError, UsageError
+from evoengine.own_environment import take_environment
 
 INTERNAL, INTERRUPTED = 1, 130  # 130: 128 + SIGINT, as shells count
 DEBUG = "--debug"
@@ -57,7 +60,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback(
     epilog="Exit codes: 0 done, 1 internal error or a kernel that is not correct, 2 usage, 3 task, 4 kernel file, 5 device, "
-    "6 compiler, 7 run folder, 8 model endpoint, 9 worker process, 130 interrupted."
+    "6 compiler, 7 run folder, 8 model endpoint, 9 worker process, 10 output that cannot be written, 130 interrupted."
 )
 def _everywhere(
     version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)] = False,
@@ -68,17 +71,23 @@ def _everywhere(
 
 def main() -> NoReturn:
     """Ends the process with the exit code of the command line."""
-    _tolerate_any_text(sys.stdout, sys.stderr)
-    sys.exit(answer(sys.argv[1:]))
+    try:
+        streams.prepare()
+    except OutputError as error:
+        sys.exit(_fail(str(error), error.exit_code, debug=False))
+    sys.exit(answer(sys.argv[1:], take_environment()))
 
 
-def answer(arguments: Sequence[str]) -> int:
-    """Does what `arguments` say; the exit code."""
+def answer(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
+    """Does what `arguments` say; the exit code. Commands find `environ` in their context: keys are nowhere else."""
     debug = DEBUG in arguments
     rest = [argument for argument in arguments if argument != DEBUG]
     try:
-        code = app(args=rest or ["--help"], prog_name="evoengine", standalone_mode=False)
+        code = app(args=rest or ["--help"], prog_name="evoengine", standalone_mode=False, obj=environ)
         sys.stdout.flush()
+    except OutputError as error:
+        streams.silence()
+        return _fail(str(error), error.exit_code, debug)
     except EvoError as error:
         return _fail(str(error), error.exit_code, debug)
     except _ParserError as error:
@@ -86,7 +95,7 @@ def answer(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INTERRUPTED, debug)
     except BrokenPipeError:
-        _silence(sys.stdout)  # whoever read our output has seen enough
+        streams.silence()  # whoever read our output has seen enough
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the top of the command line
         return _fail(f"internal error: {type(error).__name__}: {error} (run again with {DEBUG} for the traceback)", INTERNAL, debug)
@@ -104,18 +113,10 @@ def _words_of(error: Exception) -> str:
     words = getattr(error, "format_message", error.__str__)()
     context = getattr(error, "ctx", None)
     where = getattr(context, "command_path", "evoengine")
-    return f"{words.rstrip('.')}; see `{where} --help`"
+    return f"{words.rstrip('.')}{_found_in(error)}; see `{where} --help`"
 
 
-def _tolerate_any_text(*streams: TextIO) -> None:
-    """What a model wrote may hold characters that a terminal or an ASCII pipe cannot show."""
-    for stream in streams:
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure:
-            reconfigure(errors="replace")
-
-
-def _silence(stream: TextIO) -> None:
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+def _found_in(error: Exception) -> str:
+    """The value that was refused, where the words about it leave it out, as those of pydantic do."""
+    complaints: list[dict[str, object]] = getattr(error.__cause__, "errors", list)()
+    return f", got {str(complaints[0]['input'])!r}" if complaints else ""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from evoengine.seams import Progress
 
-WIDE = 160  # columns of a table that goes into a file or a pipe, where nothing has to be cut
+WIDE = 10_000  # columns of a table that goes into a file or a pipe, where nothing has to be wrapped
 
 
 def results() -> Console:
@@ -40,7 +40,14 @@ def give(as_json: bool, text: Callable[[], str], table: Callable[[], RenderableT
     if as_json:
         print(text())
     else:
-        results().print(table())
+        show(table())
+
+
+def show(table: RenderableType) -> None:
+    """Prints what `table` draws on stdout; no line ends in blanks."""
+    from evoengine.report.trimmed import Trimmed
+
+    results().print(Trimmed(table))
 
 
 def progress() -> Progress:

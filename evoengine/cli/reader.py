@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evoengine.changes import changes_of, current_info
 from evoengine.config import RunConfig
 from evoengine.errors import UsageError
 from evoengine.paths import RunPaths
 from evoengine.population.elites import Population, resolution_of
+from evoengine.population.fold import folded
 from evoengine.records import Elite, Environment, Outcome, RunInfo
+from evoengine.report.asked import knows_cost, model_of
 from evoengine.report.derive import Firsts, elite_row, name_of, trial_detail, trial_row, verdict_row
 from evoengine.report.export import Exports
 from evoengine.report.rows import RunRows, TrialDetail
@@ -46,8 +49,8 @@ class RunReader:
 
     @property
     def info(self) -> RunInfo:
-        """What the run was started with."""
-        found = self.folder.store.get(RunInfo)
+        """What the run was started with, its settings as they are after every resume."""
+        found = current_info(self.folder.store)
         if found is None:
             raise UsageError(f"{self.paths.root}: the run has not begun yet: its device is still being brought up")
         return found
@@ -63,42 +66,42 @@ class RunReader:
         return Exports(self.paths, self.folder.store, self.info)
 
     def fold(self) -> Folded:
-        """The same fold as the engine's: in order, up to the first trial that is still open."""
+        """What is settled, and the elites after it."""
         population = Population(RunConfig.model_validate(self.info.config).places, resolution_of(self.environment))
-        outcomes: list[Outcome] = []
-        for trial, light in self.folder.store.trials():
-            if trial != len(outcomes) or light.outcome is None:
-                break
-            if light.reverified is None and population.would_take_place(light.outcome):
-                break
-            population.tell(light.outcome, light.reverified)
-            outcomes.append(light.outcome.after(light.reverified))
+        outcomes = [settled.outcome for settled in folded(self.folder.store.trials(), population)]
         return Folded(outcomes, population.elites)
 
     def rows(self, ended: str = "", with_trials: bool = True) -> RunRows:
         """The run as a person sees it."""
-        info, folded = self.info, self.fold()
-        places = {elite.outcome.trial: elite.place for elite in folded.elites}
-        store, environment, firsts = self.folder.store, self.environment, self._firsts(folded.outcomes)
+        info, found = self.info, self.fold()
+        places = {elite.outcome.trial: elite.place for elite in found.elites}
+        store, environment, firsts = self.folder.store, self.environment, self._firsts(found.outcomes)
+        changed_of, spent = self.stored.changed_of, store.spent()
         return RunRows(
             name=info.name,
             folder=str(self.paths.root),
             task=str(info.task.get("name", "")),
             generator=str(info.config.get("generator", "")),
+            model=model_of(info.config),
             device=environment.device if environment else "",
             modelled=firsts.modelled,
             created=info.created,
             version=info.version,
             budget=int(info.config.get("trials", 0)),
-            settled=len(folded.outcomes),
+            settled=len(found.outcomes),
             ended=ended,
-            counts=_counts(folded.outcomes),
-            usage=store.spent(),
+            counts=_counts(found.outcomes),
+            usage=spent,
+            unanswered=store.unanswered(),
+            changes=tuple(f"from trial {row.change.trial} on, {words}" for row in changes_of(store) for words in row.change.words),
+            cost_known=knows_cost(info.config, spent),
             baselines=info.baselines,
             baseline_us=info.baseline_us,
             baseline_problems=info.baseline_problems,
-            elites=tuple(elite_row(elite, self.stored.verdict_of(elite.outcome.trial), firsts) for elite in folded.elites),
-            trials=tuple(trial_row(outcome, places.get(outcome.trial), firsts) for outcome in folded.outcomes) if with_trials else (),
+            elites=tuple(elite_row(elite, self.stored.verdict_of(elite.outcome.trial), firsts, changed_of) for elite in found.elites),
+            trials=tuple(trial_row(outcome, places.get(outcome.trial), firsts, changed_of) for outcome in found.outcomes)
+            if with_trials
+            else (),
         )
 
     def _firsts(self, outcomes: list[Outcome]) -> Firsts:
@@ -110,30 +113,31 @@ class RunReader:
 
     def trial(self, number: int) -> TrialDetail:
         """One trial whole; raises UsageError for one that is not settled."""
-        folded, stored = self.fold(), self.stored
-        if not 0 <= number < len(folded.outcomes):
-            known = f"0 to {len(folded.outcomes) - 1} are settled" if folded.outcomes else "none is settled yet"
+        found, stored = self.fold(), self.stored
+        if not 0 <= number < len(found.outcomes):
+            known = f"0 to {len(found.outcomes) - 1} are settled" if found.outcomes else "none is settled yet"
             raise UsageError(f"no trial {number} in run {self.info.name}: {known}")
         proposal, first, again = stored.proposal_of(number), stored.first_verdict_of(number), stored.second_verdict_of(number)
         assert proposal is not None and first is not None
-        places = {elite.outcome.trial: elite.place for elite in folded.elites}
-        firsts = self._firsts(folded.outcomes)
+        places = {elite.outcome.trial: elite.place for elite in found.elites}
+        firsts = self._firsts(found.outcomes)
         target = Task.model_validate(self.info.task).target
         rows = [verdict_row(item, name_of(proposal.label, number), proposal.tunables, target) if item else None for item in (first, again)]
         assert rows[0] is not None
         usages = [reply.usage for reply in stored.replies_of(number)]
-        return trial_detail(trial_row(folded.outcomes[number], places.get(number), firsts), proposal, usages, rows[0], rows[1])
+        row = trial_row(found.outcomes[number], places.get(number), firsts, stored.changed_of)
+        return trial_detail(row, proposal, usages, rows[0], rows[1], self.info.config, stored.times_of(number))
 
 
 def rebuild(paths: RunPaths) -> int:
     """Writes all readable files of a run anew from its store; how many trials there were."""
     with RunReader(paths) as reader:
-        exports, folded = reader.exports(), reader.fold()
+        exports, found = reader.exports(), reader.fold()
         exports.config()
-        exports.elites(folded.elites)
-        for outcome in folded.outcomes:
+        exports.elites(found.elites)
+        for outcome in found.outcomes:
             exports.trial(outcome.trial)
-        return len(folded.outcomes)
+        return len(found.outcomes)
 
 
 def _counts(outcomes: list[Outcome]) -> dict[str, int]:

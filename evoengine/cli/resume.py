@@ -7,18 +7,75 @@ from typing import Annotated
 
 import typer
 
+from evoengine.cli import search_options as options
 from evoengine.cli.run_argument import RUNS_DIR
 
 
 def resume(
+    context: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    trials: Annotated[int | None, typer.Option(min=1, help="The budget from now on, all earlier trials included.")] = None,
+    generator: options.Generator = None,
+    replay_from: Annotated[str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")] = None,
+    model: options.Model = None,
+    cost_cap: options.CostCap = None,
+    price: options.Price = None,
+    temperature: options.Temperature = None,
+    max_tokens: options.MaxTokens = None,
+    timeout: options.Timeout = None,
+    retries: options.Retries = None,
+    patience: options.Patience = None,
+    seed: Annotated[str | None, typer.Option(hidden=True)] = None,
+    in_flight: Annotated[str | None, typer.Option(hidden=True)] = None,
+    kernel: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
+    device: Annotated[str | None, typer.Option(hidden=True)] = None,
+    check: Annotated[str | None, typer.Option(hidden=True)] = None,
+    time_limit: options.TimeLimit = None,
+    quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
 ) -> None:
-    """Go on with a run that was stopped or killed; its settings are stored with it."""
+    """Go on with a run that was stopped or killed; its settings are stored with it.
+
+    An option changes a setting from here on, and the run keeps a record of that. Seed, device, checks, starting kernels
+    and the number of trials under way stay as they were: what was found so far follows from them.
+    """
     from evoengine import wiring
+    from evoengine.changes import Wanted
     from evoengine.cli.run_argument import find_run
     from evoengine.cli.search import search
+    from evoengine.control import Control
 
     paths = find_run(run, runs_dir)
-    raise typer.Exit(search(paths, lambda observe, stop, drop: wiring.resume_run(paths, observe, stop, drop), json))
+    _refuse({"--seed": seed, "--in-flight": in_flight, "--kernel": kernel, "--device": device, "--check": check})
+    wanted = Wanted(
+        trials=trials,
+        generator=generator.value if generator else None,
+        replay_from=str(find_run(replay_from, runs_dir).root.resolve()) if replay_from else None,
+        model=model,
+        price_usd=options.price_of(price),
+        cost_cap_usd=cost_cap,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        timeout_s=timeout,
+        retries=retries,
+        patience_s=patience,
+    )
+    raise typer.Exit(
+        search(
+            paths,
+            lambda observe, stop, drop: wiring.resume_run(paths, Control(observe, stop, drop, context.obj, time_limit), wanted),
+            json,
+            quiet,
+        )
+    )
+
+
+def _refuse(given: dict[str, object]) -> None:
+    """Raises UsageError for an option that would make what was found so far meaningless."""
+    from evoengine.changes import KEPT
+    from evoengine.errors import UsageError
+
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"a resume cannot change {name}: {KEPT[name]}; leave it out, or start a new run with it")

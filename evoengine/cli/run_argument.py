@@ -1,10 +1,7 @@
-"""The RUN argument: a name under the runs directory, or a path; and the command that resumes it."""
+"""The RUN argument: a name under the runs directory, or a path."""
 
 from __future__ import annotations
 
-import shlex
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,28 +26,3 @@ def find_run(text: str, runs_dir: Path) -> RunPaths:
     if is_path or (not (by_name / "run.db").is_file() and (given / "run.db").is_file()):
         return RunPaths(given.resolve())
     return RunPaths(by_name)
-
-
-def resume_command(paths: RunPaths) -> str:
-    """What a shell in this folder needs to go on with the run."""
-    return f"{program()} resume {_word(paths.root.name)} --runs-dir {_word(str(paths.root.parent))}"
-
-
-def show_command(paths: RunPaths) -> str:
-    """What a shell in this folder needs to look at the run."""
-    return f"{program()} show {_word(paths.root.name)} --runs-dir {_word(str(paths.root.parent))}"
-
-
-def _word(text: str) -> str:
-    return shlex.quote(text)
-
-
-def program() -> str:
-    """How this program was called, so that the printed command works when it is pasted."""
-    called = Path(sys.argv[0])
-    if called.name == "evoengine" and called.is_file():
-        on_path = shutil.which("evoengine")
-        if on_path and called.samefile(on_path):
-            return "evoengine"
-        return shlex.quote(sys.argv[0])
-    return f"{shlex.quote(sys.executable)} -m evoengine" if called.name == "__main__.py" else "evoengine"

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
+
+from rich.console import Group
 
 from evoengine.cli import output
 from evoengine.cli.reader import RunReader
-from evoengine.cli.run_argument import resume_command, show_command
-from evoengine.errors import EvoError, StoreError
+from evoengine.command_line import command
+from evoengine.errors import EvoError, OutputError, StoreError, UsageError
 from evoengine.events import Event, Observer, RunEnded, RunStarted
 from evoengine.paths import RunPaths
-from evoengine.records import Verdict
+from evoengine.records import Outcome, Verdict
 from evoengine.report import as_json
 from evoengine.report.exporter import Exporter
 from evoengine.report.live import LiveView
 from evoengine.report.plain import PlainView
+from evoengine.report.quiet import QuietView
 from evoengine.report.rows import RunRows
 from evoengine.report.tables import elites_table, run_head, section
 from evoengine.seams import Store
@@ -49,17 +54,20 @@ class _Reading:
     def verdict_of(self, trial: int) -> Verdict | None:
         return self.reader().stored.verdict_of(trial)
 
+    def changed_of(self, outcome: Outcome) -> dict[str, int]:
+        return self.reader().stored.changed_of(outcome)
+
     def close(self) -> None:
         if self._reader is not None:
             self._reader.close()
 
 
-def search(paths: RunPaths, begin: Begin, as_json_wanted: bool) -> int:
+def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = False) -> int:
     """Runs `begin` to its end with a view on stderr; the result on stdout; the exit code."""
     reading = _Reading(paths)
     stopped: list[signal.Signals] = []
     try:
-        view = _view(reading)
+        view = QuietView(output.say) if quiet else _view(reading, as_json_wanted)
         with view:
             exporter = Exporter(paths, reading.store, view)
 
@@ -71,7 +79,8 @@ def search(paths: RunPaths, begin: Begin, as_json_wanted: bool) -> int:
             ended = asyncio.run(_interruptible(begin, observe, stopped))
         _finish(paths, ended, as_json_wanted)
     except (EvoError, KeyboardInterrupt) as error:
-        if reading.begun or (not isinstance(error, StoreError) and _is_stored(paths)):
+        unsaid = not isinstance(error, OutputError)  # for the run is whole then: its result alone could not be written
+        if unsaid and (reading.begun or (not isinstance(error, (StoreError, UsageError)) and _is_stored(paths))):
             _say_how_to_resume(paths)
         raise
     finally:
@@ -79,11 +88,12 @@ def search(paths: RunPaths, begin: Begin, as_json_wanted: bool) -> int:
     return INTERRUPTED if stopped and not ended.complete else 0
 
 
-def _view(reading: _Reading) -> LiveView | PlainView:
+def _view(reading: _Reading, as_json_wanted: bool) -> LiveView | PlainView:
     console = output.messages()
     if console.is_terminal and not console.is_dumb_terminal:
-        return LiveView(console, time.monotonic, reading.verdict_of)
-    return PlainView(output.say, time.monotonic)
+        result_follows = output.results().is_terminal and not as_json_wanted
+        return LiveView(console, time.monotonic, reading.verdict_of, reading.changed_of, result_follows)
+    return PlainView(output.say, time.monotonic, lambda: datetime.now().astimezone(), reading.changed_of)
 
 
 async def _interruptible(begin: Begin, observe: Observer, stopped: list[signal.Signals]) -> RunEnded:
@@ -127,24 +137,26 @@ def _finish(paths: RunPaths, ended: RunEnded, as_json_wanted: bool) -> None:
             exports.config()
             exports.elites(reader.fold().elites)
         except OSError as error:
-            output.say(f"the readable files could not be written: {error}; `evoengine export` rebuilds them")
-    if as_json_wanted:
-        print(as_json.dumps(rows))
-    else:
-        _print_end(rows)
-    output.say(f"files: {paths.root} (elites/ holds the winners); look closer: {show_command(paths)}")
+            output.say(f"the readable files could not be written: {error}; `{command('export', paths.root)}` rebuilds them")
+    try:
+        _print_end(rows, as_json_wanted)
+    finally:
+        _say_where_it_is(paths)
     if not ended.complete:
         _say_how_to_resume(paths)
 
 
-def _print_end(rows: RunRows) -> None:
-    console = output.results()
-    console.print(run_head(rows))
-    console.print(section(elites_table(rows.elites)))
+def _print_end(rows: RunRows, as_json_wanted: bool) -> None:
+    output.give(as_json_wanted, lambda: as_json.dumps(rows), lambda: Group(run_head(rows), section(elites_table(rows.elites))))
+    sys.stdout.flush()
+
+
+def _say_where_it_is(paths: RunPaths) -> None:
+    output.say(f"files: {paths.root} (elites/ holds the winners); look closer: {command('show', paths.root)}")
 
 
 def _say_how_to_resume(paths: RunPaths) -> None:
-    output.say(f"resume with: {resume_command(paths)}")
+    output.say(f"resume with: {command('resume', paths.root)}")
 
 
 def _is_stored(paths: RunPaths) -> bool:

@@ -10,6 +10,7 @@ from evoengine.arch import DEFAULT_ARCH
 from evoengine.emulator import targets
 from evoengine.errors import DeviceError, UsageError
 from evoengine.evaluate.probe import CudaDevices, cuda_devices
+from evoengine.records import Environment
 
 EMULATOR = "emulator"
 INSTALL_EMULATOR = "pip install 'evoengine[emulator]'"
@@ -62,6 +63,24 @@ def choose_device(
         here = found.problem or f"this machine has {len(found.names)}: {', '.join(found.names)}"
         raise DeviceError(f"no device {text!r}: {here}; --device emulator does without")
     return Chosen(number)
+
+
+def same_compilers(begun: Environment, here: Environment) -> list[str]:
+    """How to have the compilers of `begun` where those of `here` differ, one sentence for each."""
+    ways = []
+    clang, nvrtc = begun.versions.get("clang", ""), begun.versions.get("nvrtc", "")
+    if clang != here.versions.get("clang", ""):
+        ways.append(f"install clang {clang} ({INSTALL_EMULATOR} brings the one of the wheel ziglang) and name it with EVOENGINE_CLANG")
+    if nvrtc and nvrtc != here.versions.get("nvrtc"):
+        ways.append(f"install NVRTC {nvrtc} with its headers (pip install '{_toolkit(nvrtc)}')")
+    if not nvrtc and "nvrtc" in here.versions:
+        ways.append("go on in an environment without NVRTC (pip uninstall nvidia-cuda-nvrtc, and no CUDA toolkit)")
+    return ways
+
+
+def _toolkit(nvrtc: str) -> str:
+    """The package of NVIDIA's that brings this NVRTC; up to CUDA 12 some headers come with its nvcc."""
+    return f"cuda-toolkit[nvrtc,cudart,{'crt' if int(nvrtc.partition('.')[0]) >= 13 else 'nvcc'},cccl]=={nvrtc}.*"
 
 
 def _emulator(target: str, instead: str, missing: list[str]) -> Chosen:

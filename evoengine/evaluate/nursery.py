@@ -22,6 +22,8 @@ import traceback
 from types import ModuleType
 
 from evoengine.evaluate import lifeline
+from evoengine.evaluate.compile.confine import own_domain
+from evoengine.evaluate.seclude import seclude
 
 FORK, WAIT = b"f", b"w"
 NUMBER = struct.Struct("<q")
@@ -31,6 +33,7 @@ DESCRIPTORS = 2
 def main() -> None:
     _, _, descriptor, module, *arguments = sys.argv
     lifeline.die_with_parent()
+    seclude()  # before the import, which may start threads
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     found = importlib.import_module(module)
     gc.freeze()  # workers' collectors need not look through all of torch again and again: that took a tenth of their time
@@ -74,6 +77,7 @@ class _Nursery:
         try:
             os.setpgid(0, 0)
             lifeline.die_with_parent(nursery)
+            own_domain()  # the nursery and other workers are outside of it
             self.connection.close()
             os.dup2(log, 1)
             os.dup2(log, 2)

@@ -2,15 +2,13 @@
 
 Everything that the openai package raises is translated here: into Transient where
 another attempt may succeed, into GeneratorError where none will. No text that leaves
-this file holds the key.
-"""
+this file holds the key."""
 
 from __future__ import annotations
 
 import asyncio
 import email.utils
 import json
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,13 +18,14 @@ import openai
 
 from evoengine.config import ModelSettings
 from evoengine.errors import GeneratorError
-from evoengine.generate.retry import Transient
+from evoengine.generate.circuit import RequestRefused, Transient
+from evoengine.generate.target import NO_KEY, target_of
 
-DEFAULT_URL = "https://api.openai.com/v1"
-NO_KEY = "no-key-needed"  # local endpoints want no key, the openai package wants one
 CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
 MAX_QUOTED = 300  # characters of the endpoint's own words in a message
 UNPAID_SERVER_ERRORS = (500, 501, 503, 529)  # the others come from a gateway that may have lost a finished answer
+
+REFUSES_THE_REQUEST = (400, 413, 422)  # too long, or not to its taste; another prompt may fare better
 
 # By name, because two generations of httpx are in use below the openai package.
 NOT_SENT = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "ProxyError", "InvalidURL", "LocalProtocolError")
@@ -47,14 +46,24 @@ class Endpoint:
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
-        url, self._key, address = checked_target(settings, environ)
-        self.address = self._clean(address)
-        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=url, max_retries=0, timeout=_timeout(settings.timeout_s))
+        target = target_of(settings.base_url, environ)
+        self._key = target.key
+        self.address = self._clean(target.shown)
+        self.notice = target.notice
+        self._client = openai.AsyncOpenAI(
+            api_key=self._key,
+            base_url=target.url,
+            organization=target.environ.get("OPENAI_ORG_ID"),  # the package would look into os.environ, where no secret is left
+            project=target.environ.get("OPENAI_PROJECT_ID"),
+            default_headers=_headers(target.environ.get("OPENAI_CUSTOM_HEADERS", "")),
+            max_retries=0,
+            timeout=_timeout(settings.timeout_s),
+        )
         self._tokens_name = "max_tokens"  # newer OpenAI models want max_completion_tokens and say so
         self._reached = False
 
     async def ask(self, prompt: str) -> Answer:
-        """The answer to `prompt`; raises Transient or GeneratorError."""
+        """The answer to `prompt`; raises Transient, RequestRefused or GeneratorError."""
         try:
             async with asyncio.timeout(self._settings.timeout_s):  # httpx limits the gap between bytes, not the whole
                 text = await self._send(prompt)
@@ -112,12 +121,13 @@ class Endpoint:
         if status in (408, 409, 425) or status >= 500:
             maybe_paid = status not in UNPAID_SERVER_ERRORS
             return Transient(f"{self.address} failed ({status}){words}", _retry_after_s(error.response.headers), maybe_paid)
-        return GeneratorError(self._refusal(status, words))
+        refusal = self._refusal(status, words)
+        return RequestRefused(refusal) if status in REFUSES_THE_REQUEST else GeneratorError(refusal)
 
     def _refusal(self, status: int, words: str) -> str:
         model = self._settings.model
         if status == 401 and self._key == NO_KEY:
-            return f"{self.address} wants a key (401): set OPENAI_API_KEY"
+            return f"{self.address} wants a key (401): set OPENAI_API_KEY and OPENAI_BASE_URL={self.address}"
         if status == 401:  # not quoted: endpoints repeat parts of the key
             return f"{self.address} refused the key (401): check OPENAI_API_KEY and that it belongs to this endpoint"
         if status == 403:
@@ -158,26 +168,10 @@ class Endpoint:
         return text if self._key == NO_KEY else text.replace(self._key, "***")
 
 
-def checked_target(settings: ModelSettings, environ: Mapping[str, str]) -> tuple[str, str, str]:
-    """The address to ask, the key, and the address as messages show it; raises GeneratorError where nothing could be sent."""
-    url = settings.base_url or environ.get("OPENAI_BASE_URL") or DEFAULT_URL
-    return url, _key(environ, needed=url == DEFAULT_URL), _address(url)
-
-
-def _key(environ: Mapping[str, str], needed: bool) -> str:
-    key = environ.get("OPENAI_API_KEY", "").strip()
-    if not key and needed:
-        raise GeneratorError("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint that needs none")
-    if not (key.isascii() and key.isprintable()):  # it could not be sent, and the complaint would show it
-        raise GeneratorError("OPENAI_API_KEY holds characters that no key has; set it again")
-    return key or NO_KEY
-
-
-def _address(url: str) -> str:
-    """`url` as messages show it: without a user, a password or a query."""
-    if not re.match(r"https?://[^/]", url):
-        raise GeneratorError(f"the address of a model endpoint must begin with http:// or https://, got {re.sub(r'//.*@', '//', url)!r}")
-    return re.sub(r"//[^/]*@", "//", url).partition("?")[0].rstrip("/")
+def _headers(lines: str) -> dict[str, str]:
+    """Further headers of every request, for a gateway: `name: value`, one a line, as the openai package reads them."""
+    parted = (line.partition(":") for line in lines.splitlines())
+    return {name.strip(): value.strip() for name, colon, value in parted if colon}
 
 
 def _timeout(timeout_s: float) -> openai.Timeout:

@@ -1,9 +1,13 @@
-"""What replies cost, and the cap that they never exceed.
+"""What replies cost, and the cap that bounds what is asked.
 
-Before a request is sent, the most that it can cost is set aside; a request that might
+Before a request is sent, the most that it should cost is set aside; a request that might
 not fit beside those in flight waits for them, and one that cannot fit at all ends the
 run. A request whose answer never came may have been paid for: its whole amount counts
-against the cap from then on (in this process; nothing of it can be stored).
+against the cap from then on.
+
+An endpoint that keeps `max_tokens` cannot cross the cap. One that does not can, by what
+the requests in flight cost more than they should have: that is said, nothing more is
+asked, and until then as much is set aside for every request as the longest reply had.
 """
 
 from __future__ import annotations
@@ -89,14 +93,18 @@ class Hold:
 
 
 class Ledger:
-    """Counts what replies cost. `spent` is what the stored replies of earlier processes cost."""
+    """Counts what replies cost."""
 
-    def __init__(self, settings: ModelSettings, spent: Usage, notify: Callable[[str], None]) -> None:
+    def __init__(self, settings: ModelSettings, spent: Usage, notify: Callable[[str], None], lost_usd: float = 0.0) -> None:
+        """`spent` is what the stored replies of earlier processes cost, `lost_usd` what their unanswered requests may have cost."""
         self.price = price_of(settings)
         self.spent = spent
-        self.lost_usd = 0.0
+        self.lost_usd = lost_usd
+        self._notify = notify
         self._cap_usd = settings.cost_cap_usd
-        self._max_tokens = settings.max_tokens
+        self._asked_tokens = settings.max_tokens
+        self._most_tokens = settings.max_tokens  # that a reply has had, or may have
+        self._passed = False  # whether it was said that the cap is
         self._holds: set[Hold] = set()
         self._freed = asyncio.Event()
         if self.price is None and self._cap_usd is not None:
@@ -105,7 +113,7 @@ class Ledger:
                 "give it with --price, e.g. --price 2/8 for $2 a million prompt and $8 a million completion tokens"
             )
         if self.price is None:
-            notify(f"price of model {settings.model} unknown: cost is not counted")
+            notify(f"price of model {settings.model} unknown: cost is not counted; give it with --price")
 
     def usage(self, prompt_tokens: int, completion_tokens: int) -> Usage:
         """So many tokens with their cost; 0 where the price is unknown."""
@@ -115,13 +123,9 @@ class Ledger:
     @asynccontextmanager
     async def hold(self, prompt: str) -> AsyncIterator[Hold]:
         """Sets aside the most that asking `prompt` can cost; raises Exhausted when the cap leaves no room for it."""
-        worst = self.usage(most_tokens(prompt) + MESSAGE_TOKENS, self._max_tokens).cost_usd
-        while not self._fits(worst):
+        while not self._fits(worst := self._worst_usd(prompt)):
             if not self._holds:
-                raise Exhausted(
-                    f"cost cap of ${self._cap_usd:.2f}: ${self.spent.cost_usd + self.lost_usd:.4f} spent, "
-                    f"the next request can cost up to ${worst:.4f}"
-                )
+                raise Exhausted(self._exhausted(worst))
             await self._freed.wait()
         hold = Hold(worst)
         self._holds.add(hold)
@@ -130,16 +134,42 @@ class Ledger:
         finally:
             self._release(hold)
 
+    def _worst_usd(self, prompt: str) -> float:
+        return self.usage(most_tokens(prompt) + MESSAGE_TOKENS, self._most_tokens).cost_usd
+
+    @property
+    def _gone_usd(self) -> float:
+        """What was spent, or may have been."""
+        return self.spent.cost_usd + self.lost_usd
+
     def _fits(self, usd: float) -> bool:
         if self._cap_usd is None:
             return True
-        return self.spent.cost_usd + self.lost_usd + sum(hold.usd for hold in self._holds) + usd <= self._cap_usd
+        return self._gone_usd + sum(hold.usd for hold in self._holds) + usd <= self._cap_usd
+
+    def _exhausted(self, worst_usd: float) -> str:
+        lost = f" and up to ${self.lost_usd:.4f} of requests without an answer" if self.lost_usd else ""
+        begin = f"cost cap of ${self._cap_usd:.2f}: ${self.spent.cost_usd:.4f} spent{lost}"
+        if self._cap_usd is not None and self.spent.cost_usd > self._cap_usd:
+            return f"{begin}: it is passed, because replies were longer than asked for; nothing more is asked"
+        return f"{begin}, the next request can cost up to ${worst_usd:.4f}"
 
     def _release(self, hold: Hold) -> None:
         self._holds.discard(hold)
         if hold.paid:
             self.spent += hold.paid
+            self._learn(hold.paid)
         elif hold.lost:
             self.lost_usd += hold.usd
         self._freed.set()  # all that wait look again
         self._freed = asyncio.Event()
+
+    def _learn(self, paid: Usage) -> None:
+        """An endpoint that ignores `max_tokens` may do so again."""
+        if paid.completion_tokens > self._most_tokens:
+            self._most_tokens = paid.completion_tokens
+            also = "; as much is set aside for every request from now on" if self._cap_usd is not None else ""
+            self._notify(f"the endpoint does not keep max_tokens: asked for {self._asked_tokens}, it sent {paid.completion_tokens}{also}")
+        if self._cap_usd is not None and self._gone_usd > self._cap_usd and not self._passed:
+            self._passed = True
+            self._notify(f"the cost cap of ${self._cap_usd:.2f} is passed, ${self._gone_usd:.4f} so far: nothing more is asked")

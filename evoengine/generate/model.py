@@ -4,8 +4,10 @@ Every trial is a conversation of at most two turns: a prompt by one of the opera
 and one repair turn when the reply holds no usable kernel. A reply is stored before it
 is read, so a run that was killed continues from what it has already paid for.
 
-When the endpoint is not there from the start, refuses, or stays unwell after all
-retries, GeneratorError stops the run; all that was stored stays, and a resume goes on.
+A request that the endpoint refuses, or fails on again and again while it answers others,
+costs its trial only. When the endpoint is not there from the start, refuses the key, stays
+unwell longer than the run's patience, or when reply after reply holds no kernel,
+GeneratorError stops the run; all that was stored stays, and a resume goes on.
 """
 
 from __future__ import annotations
@@ -13,18 +15,22 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evoengine.config import ModelSettings
+from evoengine.errors import GeneratorError
 from evoengine.generate import draft
+from evoengine.generate.circuit import Circuit, RequestRefused, Transient
 from evoengine.generate.draft import Draft, Refuse, refuse_nothing
 from evoengine.generate.ledger import Ledger, most_tokens
 from evoengine.generate.operators import choose
 from evoengine.generate.prompt import Prompts
-from evoengine.generate.retry import Retries, Transient
-from evoengine.records import Outcome, Proposal, Reply, Usage
+from evoengine.generate.target import target_of
+from evoengine.records import Outcome, Proposal, Reply, Unanswered, Usage
 from evoengine.seams import Replies, Request
 
 if TYPE_CHECKING:
@@ -33,16 +39,15 @@ if TYPE_CHECKING:
 
 def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
     """Raises GeneratorError or UsageError for settings with which nothing could ever be asked; sends nothing."""
-    from evoengine.generate.endpoint import checked_target
-
-    checked_target(settings, environ)
+    target_of(settings.base_url, environ)
     Ledger(settings, Usage(), lambda _: None)
 
 
 class ModelGenerator:
     """A seams.Generator that asks a model.
 
-    `spent` is what the run's stored replies have cost: the cap of `settings` counts it.
+    `spent` is what the run's stored replies have cost, `unanswered` what requests of earlier
+    processes may have cost whose answer nobody has: the cap of `settings` counts both.
     `refuse` says of code why it may not be compiled; its words go into the repair turn.
     `notify` is told what a user should see: an unknown price, an attempt that failed.
     """
@@ -55,17 +60,25 @@ class ModelGenerator:
         notify: Callable[[str], None] = lambda text: None,
         refuse: Refuse = refuse_nothing,
         environ: Mapping[str, str] = os.environ,
+        unanswered: Unanswered = Unanswered(),  # noqa: B008 - frozen
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: random.Random | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         from evoengine.generate.endpoint import Endpoint  # here, because the openai package takes half a second to import
 
         self._settings = settings
         self._refuse = refuse
         self._prompts = Prompts(task_path)
-        self._ledger = Ledger(settings, spent, notify)
+        self._ledger = Ledger(settings, spent, notify, unanswered.most_usd)
         self._endpoint = Endpoint(settings, environ)
-        self._retries = Retries(settings.retries, sleep, jitter or random.Random(), notify)  # noqa: S311 - spreads requests, hides nothing
+        self._circuit = Circuit(settings.retries, settings.patience_s, notify, sleep, jitter, clock)
+        self._was_answered = spent != Usage()  # by an earlier process's model; then a refusal is the request's own
+        self._without_kernel = 0  # replies of this process in a row
+        if self._endpoint.notice:
+            notify(self._endpoint.notice)
+        if unanswered.requests:
+            notify(_possibly_paid(unanswered))
 
     @property
     def spent(self) -> Usage:
@@ -79,8 +92,11 @@ class ModelGenerator:
         """A candidate by the operator that the request's seed chooses."""
         choice = choose(request)
         prompt = self._prompts.render(choice, request)
-        reply = await replies.get_or_ask(0, lambda: self._ask(prompt))
-        made = draft.read(reply, request, self._refuse)
+        try:
+            reply = await self._reply(replies, 0, prompt)
+        except RequestRefused as refused:
+            return Proposal(operator=choice.operator, parents=choice.trials, source=None, problem=f"no reply: {refused}")
+        made = self._read(reply, request)
         operator = choice.operator
         if made.source is None:
             made = await self._repair(prompt, reply, made, request, replies)
@@ -93,19 +109,46 @@ class ModelGenerator:
 
     async def _repair(self, prompt: str, reply: Reply, made: Draft, request: Request, replies: Replies) -> Draft:
         again = self._prompts.repair(prompt, reply, made)
-        repaired = await replies.get_or_ask(1, lambda: self._ask(again))
-        return draft.read(repaired, request, self._refuse)
+        try:
+            return self._read(await self._reply(replies, 1, again), request)
+        except RequestRefused as refused:
+            return replace(made, problem=f"{made.problem}; no reply to the request to repair it: {refused}")
 
-    async def _ask(self, prompt: str) -> Reply:
-        return await self._retries.run(lambda: self._attempt(prompt))
+    def _read(self, reply: Reply, request: Request) -> Draft:
+        made = draft.read(reply, request, self._refuse)
+        self._without_kernel = 0 if made.kernel is not None else self._without_kernel + 1
+        return made
 
-    async def _attempt(self, prompt: str) -> Reply:
+    async def _reply(self, replies: Replies, turn: int, prompt: str) -> Reply:
+        return await replies.get_or_ask(turn, lambda: self._ask(replies, turn, prompt))
+
+    async def _ask(self, replies: Replies, turn: int, prompt: str) -> Reply:
+        limit = self._settings.replies_without_kernel
+        if self._without_kernel >= limit:
+            raise GeneratorError(
+                f"the last {self._without_kernel} replies of {self._settings.model} held no kernel, nothing more is asked: "
+                "read some under trials/, then resume with another --model"
+            )
+        try:
+            return await self._circuit.run(lambda: self._attempt(replies, turn, prompt))
+        except RequestRefused as refused:
+            self._without_kernel += 1
+            if not (self._was_answered or self._circuit.answers):
+                raise GeneratorError(str(refused)) from None
+            raise
+
+    async def _attempt(self, replies: Replies, turn: int, prompt: str) -> Reply:
         async with self._ledger.hold(prompt) as hold:
+            number = replies.send(turn, hold.usd if self._ledger.price else None)
             try:
                 answer = await self._endpoint.ask(prompt)
             except Transient as failure:
+                replies.fail(number, str(failure), failure.maybe_paid)
                 if failure.maybe_paid:
                     hold.lose()
+                raise
+            except (RequestRefused, GeneratorError) as refused:
+                replies.fail(number, str(refused), maybe_paid=False)
                 raise
             usage = self._usage(prompt, answer)
             hold.settle(usage)
@@ -116,3 +159,10 @@ class ModelGenerator:
         prompt_tokens = most_tokens(prompt) if answer.prompt_tokens is None else answer.prompt_tokens
         completion_tokens = most_tokens(answer.text) if answer.completion_tokens is None else answer.completion_tokens
         return self._ledger.usage(prompt_tokens, completion_tokens)
+
+
+def _possibly_paid(unanswered: Unanswered) -> str:
+    count = unanswered.requests
+    what = "request of an earlier process was" if count == 1 else "requests of earlier processes were"
+    cost = f", for up to ${unanswered.most_usd:.4f}" if unanswered.most_usd else ""
+    return f"{count} {what} never answered and may have been paid for{cost}; the cost cap counts that"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
 from evoengine.records import Elite, Status, Usage
-from evoengine.report.derive import MEASURED, Firsts, VerdictOf, elite_row
+from evoengine.report.asked import knows_cost
+from evoengine.report.derive import MEASURED, ChangedOf, Firsts, VerdictOf, all_tunables, elite_row
 from evoengine.report.rows import EliteRow
 
 NOTICES_KEPT = 3  # on the screen; all of them are printed by the plain view
@@ -33,6 +34,7 @@ class Snapshot:
     now: float
     started: RunStarted | None
     begun: float
+    last_settled: float | None  # None until something was settled in this process
     settled: int
     counts: dict[Status, int]  # best first
     elites: tuple[EliteRow, ...]
@@ -43,6 +45,11 @@ class Snapshot:
     left_s: float | None  # None until something was settled
 
     @property
+    def cost_known(self) -> bool:
+        """Whether what was spent has a price."""
+        return self.started is None or knows_cost(self.started.info.config, self.spent)
+
+    @property
     def budget(self) -> int:
         """The trials of the whole run; 0 before it started."""
         return self.started.trials if self.started else 0
@@ -51,9 +58,10 @@ class Snapshot:
 class Board:
     """Observes a run; `snapshot` may be asked for by another thread."""
 
-    def __init__(self, clock: Callable[[], float], verdict_of: VerdictOf = lambda _: None) -> None:
+    def __init__(self, clock: Callable[[], float], verdict_of: VerdictOf = lambda _: None, changed_of: ChangedOf = all_tunables) -> None:
         self._clock = clock
         self._verdict_of = verdict_of
+        self._changed_of = changed_of
         self._lock = threading.Lock()
         self._begun = clock()
         self._started: RunStarted | None = None
@@ -83,6 +91,7 @@ class Board:
                 now=self._clock(),
                 started=self._started,
                 begun=self._begun,
+                last_settled=self._times[-1] if len(self._times) > 1 else None,
                 settled=self._settled,
                 counts={status: self._counts[status] for status in reversed(Status) if status in self._counts},
                 elites=tuple(self._rows[elite.outcome.trial].model_copy(update={"place": elite.place}) for elite in self._elites),
@@ -121,7 +130,8 @@ class Board:
         self.firsts.tell(outcome)
         held = {elite.outcome.trial: elite for elite in event.elites}
         self._rows = {
-            trial: self._rows.get(trial) or elite_row(elite, self._verdict_of(trial), self.firsts) for trial, elite in held.items()
+            trial: self._rows.get(trial) or elite_row(elite, self._verdict_of(trial), self.firsts, self._changed_of)
+            for trial, elite in held.items()
         }
 
     def _left_s(self) -> float | None:

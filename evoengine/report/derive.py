@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from evoengine.records import (
     CaseCheck,
@@ -16,11 +17,13 @@ from evoengine.records import (
     Usage,
     Verdict,
 )
+from evoengine.report.asked import knows_cost
 from evoengine.report.rows import CaseRow, EliteRow, ResourceRow, TrialDetail, TrialRow, VerdictRow
 from evoengine.statistics import latency_interval, median_interval, ratio_interval
 from evoengine.task import Target
 
 VerdictOf = Callable[[int], Verdict | None]  # the verdict that counts for a trial; None when there is none
+ChangedOf = Callable[[Outcome], dict[str, int]]  # the tunables of a trial that differ from its kernel's defaults
 
 
 def speedup_of(score: Interval | None) -> Interval | None:
@@ -57,7 +60,12 @@ class Firsts:
 MEASURED = Firsts(modelled=False)
 
 
-def elite_row(elite: Elite, verdict: Verdict | None, firsts: Firsts = MEASURED) -> EliteRow:
+def all_tunables(outcome: Outcome) -> dict[str, int]:
+    """A ChangedOf for those who do not know the defaults."""
+    return outcome.tunables
+
+
+def elite_row(elite: Elite, verdict: Verdict | None, firsts: Firsts = MEASURED, changed_of: ChangedOf = all_tunables) -> EliteRow:
     """A place with what its verdict says about the machine code."""
     outcome = elite.outcome
     here = on_device(verdict) if verdict else []
@@ -68,6 +76,7 @@ def elite_row(elite: Elite, verdict: Verdict | None, firsts: Firsts = MEASURED) 
         name=name_of(outcome.label, outcome.trial),
         operator=outcome.operator,
         tunables=outcome.tunables,
+        changed=changed_of(outcome),
         speedup=None if firsts.modelled else speedup_of(outcome.score),
         latency_us=outcome.latency_us,
         modelled=firsts.modelled,
@@ -79,7 +88,7 @@ def elite_row(elite: Elite, verdict: Verdict | None, firsts: Firsts = MEASURED) 
     )
 
 
-def trial_row(outcome: Outcome, place: int | None = None, firsts: Firsts = MEASURED) -> TrialRow:
+def trial_row(outcome: Outcome, place: int | None = None, firsts: Firsts = MEASURED, changed_of: ChangedOf = all_tunables) -> TrialRow:
     """A settled trial; `place` is the one that it holds now."""
     return TrialRow(
         trial=outcome.trial,
@@ -87,6 +96,7 @@ def trial_row(outcome: Outcome, place: int | None = None, firsts: Firsts = MEASU
         parents=outcome.parents,
         name=name_of(outcome.label, outcome.trial),
         tunables=outcome.tunables,
+        changed=changed_of(outcome),
         status=outcome.status,
         tier=outcome.tier,
         speedup=None if firsts.modelled else speedup_of(outcome.score),
@@ -202,8 +212,19 @@ def resource_rows(found: Iterable[KernelResources], target: Target | None) -> tu
     return tuple(rows)
 
 
-def trial_detail(row: TrialRow, proposal: Proposal, replies: Iterable[Usage], first: VerdictRow, again: VerdictRow | None) -> TrialDetail:
-    """One trial whole, with its first verdict and the one of a fresh process."""
+def trial_detail(
+    row: TrialRow,
+    proposal: Proposal,
+    replies: Iterable[Usage],
+    first: VerdictRow,
+    again: VerdictRow | None,
+    config: Mapping[str, Any],
+    times: tuple[str, str] = ("", ""),
+) -> TrialDetail:
+    """One trial whole, with its first verdict and the one of a fresh process.
+
+    `config` are the settings of its run, `times` is when the trial was begun and ended.
+    """
     costs = list(replies)
     return TrialDetail(
         row=row,
@@ -211,6 +232,9 @@ def trial_detail(row: TrialRow, proposal: Proposal, replies: Iterable[Usage], fi
         insight=proposal.insight,
         replies=len(costs),
         usage=sum(costs, Usage()),
+        began=times[0],
+        ended=times[1],
+        cost_known=knows_cost(config, sum(costs, Usage())),
         verdict=again or first,
         first=first if again else None,
         source=proposal.source,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from evoengine.command_line import command
 from evoengine.errors import EvoError
 from evoengine.events import Event, Notice, Observer, RunStarted, TrialSettled
 from evoengine.paths import RunPaths
@@ -34,7 +35,8 @@ class Exporter:
             self._follow(event)
         except (OSError, EvoError) as error:
             self._failed = True
-            self._tell(Notice(f"the readable files of the run are no longer written: {error}; `evoengine export` rebuilds them"))
+            again = command("export", self._paths.root)
+            self._tell(Notice(f"the readable files of the run are no longer written: {error}; `{again}` rebuilds them"))
 
     def _follow(self, event: Event) -> None:
         if isinstance(event, RunStarted):

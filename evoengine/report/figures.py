@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evoengine.duration import duration as duration
 from evoengine.records import Interval, Usage
 
-MINUTE_S, HOUR_S = 60, 3600
 KIB = 1024
 
 
@@ -35,16 +35,6 @@ def error(value: float | None) -> str:
     return "-" if value is None else f"{value:.2e}"
 
 
-def duration(seconds: float) -> str:
-    """`45s`, `3m07s`, `2h05m`."""
-    whole = max(0, round(seconds))
-    if whole < MINUTE_S:
-        return f"{whole}s"
-    if whole < HOUR_S:
-        return f"{whole // MINUTE_S}m{whole % MINUTE_S:02d}s"
-    return f"{whole // HOUR_S}h{whole % HOUR_S // MINUTE_S:02d}m"
-
-
 def kib(count: int) -> str:
     """Bytes in KiB, exact enough to compare with a limit."""
     return "0" if count == 0 else f"{count / KIB:.1f}"
@@ -63,9 +53,10 @@ def tunables(values: Mapping[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items()) or "-"
 
 
-def usage(spent: Usage) -> str:
+def usage(spent: Usage, cost_known: bool = True) -> str:
     """Tokens and cost in one line."""
-    return f"{spent.prompt_tokens:,} prompt + {spent.completion_tokens:,} completion tokens, {spent.cost_usd:.4f} USD"
+    cost = f"{spent.cost_usd:.4f} USD" if cost_known else "cost unknown (--price tells what a million tokens cost)"
+    return f"{spent.prompt_tokens:,} prompt + {spent.completion_tokens:,} completion tokens, {cost}"
 
 
 def _four_digits(value: float) -> str:

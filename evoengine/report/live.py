@@ -14,9 +14,11 @@ from rich.text import Text
 
 from evoengine.events import Event
 from evoengine.report import figures
+from evoengine.report.asked import generator_of
 from evoengine.report.board import Board, Doing, Snapshot
-from evoengine.report.derive import VerdictOf
+from evoengine.report.derive import ChangedOf, VerdictOf, all_tunables
 from evoengine.report.tables import elites_table, status_style
+from evoengine.report.trimmed import Trimmed
 
 REFRESHES_PER_SECOND = 4  # a person reads no faster, and the machine is measuring
 MOST_DOING = 8  # lines; the default number of trials in flight
@@ -25,8 +27,17 @@ MOST_DOING = 8  # lines; the default number of trials in flight
 class LiveView:
     """An Observer that redraws a run's state on `console` while it is entered."""
 
-    def __init__(self, console: Console, clock: Callable[[], float], verdict_of: VerdictOf = lambda _: None) -> None:
-        self._board = Board(clock, verdict_of)
+    def __init__(
+        self,
+        console: Console,
+        clock: Callable[[], float],
+        verdict_of: VerdictOf = lambda _: None,
+        changed_of: ChangedOf = all_tunables,
+        result_follows: bool = False,
+    ) -> None:
+        """`result_follows`: whether the result is printed on the same terminal; then the last picture leaves it out."""
+        self._board = Board(clock, verdict_of, changed_of)
+        self._result_follows = result_follows
         self._live = Live(console=console, get_renderable=self.render, refresh_per_second=REFRESHES_PER_SECOND, redirect_stdout=False)
 
     def __call__(self, event: Event) -> None:
@@ -41,11 +52,13 @@ class LiveView:
 
     def render(self) -> RenderableType:
         """The run as it is now."""
-        return screen(self._board.snapshot())
+        return Trimmed(screen(self._board.snapshot(), self._result_follows))
 
 
-def screen(now: Snapshot) -> RenderableType:
+def screen(now: Snapshot, result_follows: bool = False) -> RenderableType:
     """One picture: head, progress, elites, counts, what is going on, cost, notices."""
+    if now.ended is not None and result_follows:
+        return Group(_progress(now), *_notes(now))
     parts: list[RenderableType] = [_head(now), _progress(now)]
     if now.started is not None:
         parts += [elites_table(now.elites, title=None), _counts(now)]
@@ -53,16 +66,19 @@ def screen(now: Snapshot) -> RenderableType:
     if len(now.doing) > MOST_DOING:
         parts.append(Text(f"  ... and {len(now.doing) - MOST_DOING} more", style="dim"))
     if now.spent.prompt_tokens or now.spent.completion_tokens:
-        parts.append(Text(f"spent   {figures.usage(now.spent)}"))
-    parts += [Text(f"note    {figures.printable(text)}", style="cyan") for text in now.notices]
-    return Group(*parts)
+        parts.append(Text(f"spent   {figures.usage(now.spent, now.cost_known)}"))
+    return Group(*parts, *_notes(now))
+
+
+def _notes(now: Snapshot) -> list[Text]:
+    return [Text(f"note    {figures.printable(text)}", style="cyan") for text in now.notices]
 
 
 def _head(now: Snapshot) -> Text:
     if now.started is None:
         return Text(f"starting compilers and device ... {figures.duration(now.now - now.begun)}")
     info = now.started.info
-    words = f"{info.name}  {info.task.get('name', '')}  {info.config.get('generator', '')}  {now.started.environment.device}"
+    words = f"{info.name}  {info.task.get('name', '')}  {generator_of(info.config)}  {now.started.environment.device}"
     return Text(words, style="bold", no_wrap=True, overflow="ellipsis")
 
 
@@ -82,6 +98,8 @@ def _counts(now: Snapshot) -> Text:
     line = Text("settled ")
     for position, (status, count) in enumerate(now.counts.items()):
         line.append(f"{', ' if position else ''}{count} {status.value}", style=status_style(status))
+    if now.last_settled is not None and now.ended is None:
+        line.append(f", the last one {figures.duration(now.now - now.last_settled)} ago", style="dim")
     return line if now.counts else Text("settled none", style="dim")
 
 

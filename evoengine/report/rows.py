@@ -12,6 +12,7 @@ from evoengine.records import (
     Frozen,
     Interval,
     Status,
+    Unanswered,
     Usage,
 )
 
@@ -25,6 +26,7 @@ class EliteRow(Frozen):
     name: str
     operator: str
     tunables: dict[str, int]
+    changed: dict[str, int]  # of the tunables: those that differ from the kernel's defaults
     speedup: Interval | None
     latency_us: Interval | None
     modelled: bool = False  # whether latency_us is modelled; then there is no speed-up
@@ -43,6 +45,7 @@ class TrialRow(Frozen):
     parents: tuple[int, ...]
     name: str
     tunables: dict[str, int]
+    changed: dict[str, int]  # of the tunables: those that differ from the kernel's defaults
     status: Status
     tier: str
     speedup: Interval | None
@@ -142,6 +145,9 @@ class TrialDetail(Frozen):
     insight: str
     replies: int
     usage: Usage
+    began: str = ""  # ISO 8601, UTC; empty where an earlier version did not write it down
+    ended: str = ""
+    cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
     verdict: VerdictRow
     first: VerdictRow | None
     source: str | None
@@ -154,6 +160,7 @@ class RunRows(Frozen):
     folder: str
     task: str
     generator: str
+    model: str = ""  # that is asked; empty for a generator that asks none
     device: str
     modelled: bool = False  # whether its times are modelled
     created: str
@@ -163,6 +170,9 @@ class RunRows(Frozen):
     ended: str  # why it ended; empty for a run that was only looked at
     counts: dict[str, int]  # status -> trials, best first
     usage: Usage
+    unanswered: Unanswered = Unanswered()  # requests to a model that may have been paid for; in a live run those under way, too
+    changes: tuple[str, ...] = ()  # settings that a resume changed
+    cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
     baselines: dict[str, str]  # case -> the one that speed-ups are counted against
     baseline_us: dict[str, dict[str, float]]  # case -> baseline -> its time at the start
     baseline_problems: dict[str, str]  # baseline -> why it does not work here

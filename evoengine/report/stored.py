@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from evoengine.records import Proposal, Reply, Verdict
+from evoengine import candidate
+from evoengine.errors import CandidateError
+from evoengine.records import Outcome, Proposal, Reply, Verdict
 from evoengine.seams import ProposalRow, ReplyRow, Store, VerdictRow
 
 TURNS = 16  # far more than a trial has: a first reply and one repair
@@ -15,6 +17,7 @@ class StoredTrials:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._defaults: dict[str, dict[str, int]] = {}  # by the digest of a kernel's source
 
     def proposal_of(self, trial: int) -> Proposal | None:
         """What was proposed; None where nothing was yet."""
@@ -38,6 +41,21 @@ class StoredTrials:
         """The verdict that counts: the second one where there is one."""
         return self.second_verdict_of(trial) or self.first_verdict_of(trial)
 
+    def times_of(self, trial: int) -> tuple[str, str]:
+        """When a judged trial was begun and when its last verdict was found, ISO 8601; empty where nobody wrote it down."""
+        first, again = (self._store.get(VerdictRow, trial, number) for number in (FIRST, AGAIN))
+        last = again or first
+        return (first.began, last.ended) if first and last else ("", "")
+
+    def changed_of(self, outcome: Outcome) -> dict[str, int]:
+        """The tunables of a trial that differ from the defaults of its kernel."""
+        if not outcome.tunables:
+            return {}
+        if outcome.source_digest not in self._defaults:
+            self._defaults[outcome.source_digest] = _defaults_in(self.proposal_of(outcome.trial))
+        defaults = self._defaults[outcome.source_digest]
+        return {name: value for name, value in outcome.tunables.items() if defaults.get(name) != value}
+
     def replies_of(self, trial: int) -> list[Reply]:
         """The replies of a model, by turn."""
         found = []
@@ -47,6 +65,14 @@ class StoredTrials:
                 break
             found.append(row.reply)
         return found
+
+
+def _defaults_in(proposal: Proposal | None) -> dict[str, int]:
+    """None of a kernel whose header cannot be read: then every tunable is one that was changed."""
+    try:
+        return candidate.parse(proposal.source).tunables if proposal and proposal.source else {}
+    except CandidateError:
+        return {}
 
 
 def _with_checked(second: Verdict, first: Verdict | None) -> Verdict:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evoengine.records import Environment, Status
+from evoengine.records import Environment, Status, Unanswered
 from evoengine.report import figures
 from evoengine.report.fitted import Column, FittedTable, figure, words
 from evoengine.report.resource_tables import over_target, resources_table
@@ -24,6 +23,8 @@ STYLES = {  # all others: red
 }
 MOST_BOUNDS = 4  # that a line shows; the JSON has all
 MODELLED = "times are modelled, not measured: no speed-up against a library follows from them"
+CHANGED = "tunables: those that differ from the kernel's defaults"
+OVER_TARGET = "!: compiled for the task's target it exceeds a limit; `show --trial` says which"
 
 
 def status_style(status: Status) -> str:
@@ -31,16 +32,17 @@ def status_style(status: Status) -> str:
     return STYLES.get(status, "red")
 
 
-def elites_table(rows: Sequence[EliteRow], title: str | None = "elites") -> RenderableType:
+def elites_table(rows: Sequence[EliteRow], title: str | None = "elites", with_notes: bool = True) -> RenderableType:
     """The holders of places: tier, place, trial, name, tunables, speed-up with interval, latency, registers.
 
     Where times are modelled: against the first seed, the modelled time and what limits it.
+    `with_notes`: also what stands beside every table of a run.
     """
     if not rows:
         return Text("no elites yet: no correct kernel has a time", style="dim")
     modelled = any(row.modelled for row in rows)
     times = [figure("vs first seed"), figure("modelled us"), words("limited by")] if modelled else [Column("speed-up"), figure("us")]
-    columns = [Column("tier"), figure("#"), figure("trial"), words("name"), words("tunables"), *times, figure("regs")]
+    columns = [Column("tier"), figure("place"), figure("trial"), words("name"), words("tunables"), *times, figure("regs")]
     table = FittedTable(columns, title)
     for row in rows:
         table.add(
@@ -48,14 +50,16 @@ def elites_table(rows: Sequence[EliteRow], title: str | None = "elites") -> Rend
             str(row.place),
             str(row.trial),
             row.name,
-            figures.tunables(row.tunables),
+            figures.tunables(row.changed),
             *(_modelled_cells(row) if modelled else (figures.speedup(row.speedup), figures.micros(row.latency_us))),
             _registers(row),
             style="bold" if row.place == 1 else "",
         )
-    notes = [MODELLED] if modelled else []
+    notes = [MODELLED] if modelled and with_notes else []
     if any(row.keeps_target is False for row in rows):
-        notes.append("! exceeds a limit of the task's target")
+        notes.append(OVER_TARGET)
+    if with_notes and any(row.tunables for row in rows):
+        notes.append(CHANGED)
     return Group(table, *(Text(note, style="dim") for note in notes)) if notes else table
 
 
@@ -82,8 +86,8 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
             Column("tier", optional=True),
             figure("vs first seed" if modelled else "speed-up"),
             figure("modelled us" if modelled else "us", optional=True),
-            figure("#"),
-            words("reason"),
+            figure("place"),
+            words("reason", least=32),
         ],
         "trials",
     )
@@ -92,10 +96,10 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
             str(row.trial),
             row.operator,
             row.name,
-            figures.tunables(row.tunables),
+            figures.tunables(row.changed),
             Text(row.status.value, style=status_style(row.status)),
             row.tier,
-            figures.vs_first(row.vs_first) if modelled else f"{row.speedup.value:.3f}x" if row.speedup else "-",
+            figures.vs_first(row.vs_first) if modelled else f"{row.speedup.value:.2f}x" if row.speedup else "-",
             figures.micros(row.latency_us),
             "" if row.place is None else str(row.place),
             "" if row.status is Status.correct else row.reason,
@@ -106,7 +110,9 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
 def run_report(rows: RunRows, last: int | None = None) -> RenderableType:
     """The run's head, its elites, and its trials: the last so many of them (None: all)."""
     shown = rows.trials if last is None else rows.trials[max(0, len(rows.trials) - last) :]
-    parts: list[RenderableType] = [run_head(rows), section(elites_table(rows.elites)), section(trials_table(shown))]
+    parts: list[RenderableType] = [run_head(rows), section(elites_table(rows.elites, with_notes=False)), section(trials_table(shown))]
+    if any(row.tunables for row in shown):
+        parts.append(Text(CHANGED, style="dim"))
     if len(shown) < len(rows.trials):
         parts.append(Text(f"{len(rows.trials) - len(shown)} earlier trials are not shown; --all shows them", style="dim"))
     return Group(*parts)
@@ -116,18 +122,28 @@ def run_head(rows: RunRows) -> Table:
     """What the run is, in a few lines."""
     facts = {
         "run": f"{rows.name}  ({rows.folder})",
+        "begun": f"{rows.created} by evoengine {rows.version}",
         "task": rows.task,
         "device": rows.device,
-        "generator": rows.generator,
+        "generator": f"{rows.generator}, model {rows.model}" if rows.model else rows.generator,
         "trials": f"{rows.settled} of {rows.budget} settled" + (f"; {rows.ended}" if rows.ended else ""),
         "counts": ", ".join(f"{count} {status}" for status, count in rows.counts.items()) or "none",
         "baselines": "; ".join(_baselines(rows, case) for case in rows.baselines) or (f"none: {MODELLED}" if rows.modelled else "-"),
     }
     if rows.usage.prompt_tokens or rows.usage.completion_tokens:
-        facts["spent"] = figures.usage(rows.usage)
+        facts["spent"] = figures.usage(rows.usage, rows.cost_known)
+    if rows.unanswered.requests:
+        facts["unanswered"] = _unanswered(rows.unanswered)
+    if rows.changes:
+        facts["changed"] = "; ".join(rows.changes)
     if rows.baseline_problems:
         facts["left out"] = "; ".join(f"{name}: {problem}" for name, problem in rows.baseline_problems.items())
     return facts_grid(facts)
+
+
+def _unanswered(found: Unanswered) -> str:
+    cost = f", for up to {found.most_usd:.4f} USD" if found.most_usd else ""
+    return f"{found.requests} requests without a reply may have been paid for{cost} (those under way are among them)"
 
 
 def _baselines(rows: RunRows, case: str) -> str:
@@ -136,9 +152,9 @@ def _baselines(rows: RunRows, case: str) -> str:
     return f"{case}: {', '.join(f'{name} {us:.4g} us' for name, us in times) or rows.baselines[case]}"
 
 
-def section(content: RenderableType) -> Padding:
+def section(content: RenderableType) -> Group:
     """`content` with an empty line before it."""
-    return Padding(content, (1, 0, 0, 0))
+    return Group(Text(), content)
 
 
 def facts_grid(facts: dict[str, str]) -> Table:
@@ -154,7 +170,7 @@ def facts_grid(facts: dict[str, str]) -> Table:
 def verdict_report(row: VerdictRow) -> RenderableType:
     """One verdict whole: status, errors of every case, times, resources, environment."""
     parts: list[RenderableType] = [_verdict_head(row)]
-    if any(case.ok is not None for case in row.cases):
+    if any(case.input_sets for case in row.cases):
         parts.append(section(checks_table(row.cases)))
     if any(case.checked_for for case in row.cases):
         parts.append(section(followed_table(row.cases)))
@@ -195,12 +211,12 @@ def _environment(found: Environment) -> str:
 
 
 def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
-    """The worst input set of every case against its limits."""
-    limits = [figure("max abs"), figure("allowed"), figure("rel RMSE"), figure("allowed")]
+    """The worst input set of every case against its limits; a case that ended before anything was compared has no row."""
+    limits = [figure("max abs"), figure("allowed max abs"), figure("rel RMSE"), figure("allowed rel RMSE")]
     columns = [words("case"), Column("ok"), figure("sets"), *limits, figure("failing"), words("worst set", True), words("at", True)]
     table = FittedTable(columns, "checks: the worst input set of each case")
     for row in rows:
-        if row.ok is not None:
+        if row.input_sets:
             table.add(
                 f"{row.case}{' (hidden)' if row.hidden else ''}",
                 Text("yes", style="green") if row.ok else Text("NO", style="red"),
@@ -241,8 +257,8 @@ def modelled_table(rows: Iterable[CaseRow]) -> FittedTable:
 
 def timings_table(rows: Iterable[CaseRow]) -> FittedTable:
     """Times of every timed case beside its baseline, hot and with a flushed L2."""
-    hot = [Column("hot us"), figure("baseline us", True), Column("speed-up")]
-    cold = [figure("cold us"), figure("baseline us", True), figure("speed-up")]
+    hot = [Column("hot us"), figure("hot baseline us", True), Column("hot speed-up")]
+    cold = [figure("cold us"), figure("cold baseline us", True), figure("cold speed-up")]
     table = FittedTable([words("case"), words("baseline"), *hot, *cold], "times a call: the median with its 95 % interval")
     for row in rows:
         if row.hot_us:
@@ -269,7 +285,7 @@ def trial_report(detail: TrialDetail) -> RenderableType:
     }
     facts |= {name: text for name, text in (("insight", detail.insight), ("problem", detail.problem)) if text}
     if detail.replies:
-        facts["replies"] = f"{detail.replies}, {figures.usage(detail.usage)}"
+        facts["replies"] = f"{detail.replies}, {figures.usage(detail.usage, detail.cost_known)}"
     if detail.first is not None:
         time = f"modelled {figures.micros(detail.first.latency_us)} us" if detail.first.modelled else figures.speedup(detail.first.speedup)
         found = f"{detail.first.status.value}, {time}"
@@ -279,7 +295,9 @@ def trial_report(detail: TrialDetail) -> RenderableType:
 
 def tasks_table(rows: Iterable[TaskRow]) -> FittedTable:
     """The packaged tasks."""
-    table = FittedTable([Column("task"), Column("target"), figure("trials"), Column("tiers"), words("cases"), words("summary")])
+    table = FittedTable(
+        [Column("task"), Column("target"), figure("trials"), Column("tiers"), words("cases", least=20), words("summary", least=32)]
+    )
     for row in rows:
         table.add(row.name, row.target or "-", str(row.trials), ", ".join(row.tiers), ", ".join(row.cases), row.summary or row.problem)
     return table

@@ -10,6 +10,7 @@ from evoengine import __version__
 from evoengine.errors import NewerSchema, StoreError
 from evoengine.store.faults import translated
 from evoengine.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, version_of
+from evoengine.store.write_ahead_log import log_of, refuse_damaged_log
 
 BUSY_TIMEOUT_S = 10.0  # somebody who looks at the file with another program holds it for a moment, never for so long
 
@@ -22,7 +23,9 @@ def open_database(path: Path, create: bool, read_only: bool) -> sqlite3.Connecti
     """
     if not create and not path.is_file():
         raise StoreError(f"{path}: there is no database; expected a run's run.db")
+    refuse_damaged_log(path)
     with translated(path):
+        _refuse_lost_database(path)
         connection = _connect(path, create, read_only)
         try:
             version = _checked_version(connection, path, create)
@@ -39,10 +42,20 @@ def open_database(path: Path, create: bool, read_only: bool) -> sqlite3.Connecti
         return connection
 
 
+def _refuse_lost_database(path: Path) -> None:
+    """A log without its database holds commits, and SQLite deletes the log of a database that is empty."""
+    log = log_of(path)
+    if (path.stat().st_size if path.exists() else 0) == 0 and log.exists() and (held := log.stat().st_size):
+        raise StoreError(
+            f"{path}: expected the database of {log.name}, got {'an empty file' if path.exists() else 'no file'}: {log.name} holds {held} "
+            f"bytes, and starting a new database would delete them; restore {path.name} from a copy, or choose another name with --run"
+        )
+
+
 def _connect(path: Path, create: bool, read_only: bool) -> sqlite3.Connection:
     mode = "ro" if read_only else "rwc" if create else "rw"
     # without its log and in a folder that cannot be written, SQLite reads a database only when told that nobody changes it
-    unchanging = read_only and not path.with_name(f"{path.name}-wal").exists() and not os.access(path.parent, os.W_OK)
+    unchanging = read_only and not log_of(path).exists() and not os.access(path.parent, os.W_OK)
     uri = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if unchanging else ''}"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
 

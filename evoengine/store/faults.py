@@ -61,7 +61,7 @@ def explain(error: sqlite3.Error, what: str) -> str:
     if code in (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_ROWID):
         return already_stored(what)
     if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
-        return nothing_to_judge(what)
+        return nothing_before(what)
     known = _BY_CODE.get(code & 0xFF) if code is not None else None  # the low byte of an extended code is its primary one
     return f"{known} ({error})" if known else f"{what + ': ' if what else ''}{type(error).__name__}: {error}"
 
@@ -71,6 +71,6 @@ def already_stored(what: str) -> str:
     return f"{what} is already stored; nothing is ever overwritten"
 
 
-def nothing_to_judge(what: str) -> str:
-    """The complaint about a verdict without a proposal."""
-    return f"{what} cannot be stored: the trial has no proposal"
+def nothing_before(what: str) -> str:
+    """The complaint about a row whose forerunner is missing."""
+    return f"{what} cannot be stored: a verdict needs the proposal of its trial, a failure its request"

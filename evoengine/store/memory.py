@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from evoengine.errors import StoreError
 from evoengine.outcome import outcome_of
-from evoengine.records import RunInfo, Status, Usage
-from evoengine.seams import Light, ProposalRow, R, ReplyRow, Row, VerdictRow
+from evoengine.records import RunInfo, Status, Unanswered, Usage
+from evoengine.seams import ChangeRow, FailureRow, Light, ProposalRow, R, ReplyRow, RequestRow, Row, VerdictRow
 from evoengine.store import faults
 from evoengine.store.rows import name_of
 
@@ -22,7 +22,16 @@ def _key(row: Row) -> Key:
         return (ReplyRow, row.trial, row.turn)
     if isinstance(row, ProposalRow):
         return (ProposalRow, row.trial, 0)
-    return (VerdictRow, row.trial, row.round)
+    if isinstance(row, ChangeRow):
+        return (ChangeRow, 0, row.number)
+    return (type(row), row.trial, row.round if isinstance(row, VerdictRow) else row.number)
+
+
+def _forerunner(row: Row) -> Key | None:
+    """The key of what must be there before `row`."""
+    if isinstance(row, VerdictRow):
+        return (ProposalRow, row.trial, 0)
+    return (RequestRow, row.trial, row.number) if isinstance(row, FailureRow) else None
 
 
 class MemoryStore:
@@ -38,16 +47,17 @@ class MemoryStore:
             key = _key(row)
             if key in self._rows or key in new:
                 raise StoreError(faults.already_stored(name_of(row)))
-            if isinstance(row, VerdictRow) and not ((ProposalRow, row.trial, 0) in self._rows or (ProposalRow, row.trial, 0) in new):
-                raise StoreError(faults.nothing_to_judge(name_of(row)))
+            before = _forerunner(row)
+            if before is not None and before not in self._rows and before not in new:
+                raise StoreError(faults.nothing_before(name_of(row)))
             new[key] = row
         self._rows |= new
         for row in rows:
-            if not isinstance(row, RunInfo):
+            if isinstance(row, (ReplyRow, ProposalRow, VerdictRow)):
                 self._lights[row.trial] = self._light(row.trial)
 
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
-        key = (RunInfo, 0, 0) if kind is RunInfo else (kind, trial, 0 if kind is ProposalRow else part)
+        key = (kind, 0 if kind in (RunInfo, ChangeRow) else trial, 0 if kind in (RunInfo, ProposalRow) else part)
         row = self._rows.get(key)
         return row if isinstance(row, kind) else None
 
@@ -58,6 +68,20 @@ class MemoryStore:
     def spent(self) -> Usage:
         """What all stored replies have cost."""
         return sum((row.reply.usage for row in self._rows.values() if isinstance(row, ReplyRow)), Usage())
+
+    def unanswered(self) -> Unanswered:
+        """The requests without a reply that may have been paid for; those under way are among them."""
+        rows = [row for row in self._rows.values() if isinstance(row, RequestRow) and self._may_be_paid(row)]
+        return Unanswered(requests=len(rows), most_usd=sum(row.most_usd or 0.0 for row in rows))
+
+    def _may_be_paid(self, row: RequestRow) -> bool:
+        failure = self.get(FailureRow, row.trial, row.number)
+        if failure is not None and not failure.maybe_paid:
+            return False
+        last = max(
+            key[2] for key, item in self._rows.items() if isinstance(item, RequestRow) and (item.trial, item.turn) == (row.trial, row.turn)
+        )
+        return row.number != last or self.get(ReplyRow, row.trial, row.turn) is None
 
     def statuses(self) -> dict[Status, int]:
         """How many settled trials ended in each status, best first; a fresh process has the last word."""

@@ -67,7 +67,34 @@ _VERSION_1: Migration = (
     )""",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1,)
+# What was sent to a model before it left, what became of requests without an answer, settings changed
+# by a resume, and when verdicts were begun and found.
+_VERSION_2: Migration = (
+    """CREATE TABLE requests (
+        trial INTEGER NOT NULL,
+        number INTEGER NOT NULL,  -- counts the requests of a trial from 0, over all turns
+        turn INTEGER NOT NULL,
+        most_usd REAL,  -- the most that its answer can cost; NULL where the price is unknown
+        sent TEXT NOT NULL,  -- ISO 8601, UTC
+        PRIMARY KEY (trial, number)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE request_failures (
+        trial INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        maybe_paid INTEGER NOT NULL,  -- whether the endpoint may charge for it
+        reason TEXT NOT NULL,
+        PRIMARY KEY (trial, number),
+        FOREIGN KEY (trial, number) REFERENCES requests (trial, number)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE changes (
+        number INTEGER PRIMARY KEY,  -- from 0
+        body TEXT NOT NULL  -- SettingsChange as JSON
+    )""",
+    "ALTER TABLE verdicts ADD COLUMN began TEXT NOT NULL DEFAULT ''",  # ISO 8601, UTC; '' where an earlier version stored none
+    "ALTER TABLE verdicts ADD COLUMN ended TEXT NOT NULL DEFAULT ''",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evoengine.records import RunInfo
-from evoengine.seams import ProposalRow, ReplyRow, Row
+from evoengine.seams import ChangeRow, FailureRow, ProposalRow, ReplyRow, RequestRow, Row
 
 
 def name_of(row: Row) -> str:
@@ -14,4 +14,10 @@ def name_of(row: Row) -> str:
         return f"reply {row.turn} of trial {row.trial}"
     if isinstance(row, ProposalRow):
         return f"the proposal of trial {row.trial}"
+    if isinstance(row, RequestRow):
+        return f"request {row.number} of trial {row.trial}"
+    if isinstance(row, FailureRow):
+        return f"the failure of request {row.number} of trial {row.trial}"
+    if isinstance(row, ChangeRow):
+        return f"change {row.number} of the settings"
     return f"verdict {row.round} of trial {row.trial}"

@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+from evoengine.command_line import command
 from evoengine.errors import RunLocked
 from evoengine.store.faults import translated
 
@@ -41,7 +42,7 @@ class RunLock:
         if not _patiently_locked(handle):
             raise RunLocked(
                 f"{path.parent}: {_written_in(handle)} is working on this run; wait for it or stop it with Ctrl-C, "
-                f"or look at it with `evoengine show {path.parent.name}`"
+                f"or look at it with `{command('show', path.parent)}`"
             )
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)

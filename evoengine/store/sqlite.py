@@ -21,8 +21,8 @@ from pydantic_core import from_json
 from evoengine.digest import digest
 from evoengine.errors import StoreError
 from evoengine.outcome import numbers_only
-from evoengine.records import Interval, Outcome, Proposal, Reply, RunInfo, Status, Usage, Verdict
-from evoengine.seams import Light, ProposalRow, R, ReplyRow, Row, VerdictRow
+from evoengine.records import Interval, Outcome, Proposal, Reply, RunInfo, SettingsChange, Status, Unanswered, Usage, Verdict
+from evoengine.seams import ChangeRow, FailureRow, Light, ProposalRow, R, ReplyRow, RequestRow, Row, VerdictRow
 from evoengine.store.database import open_database
 from evoengine.store.faults import translated
 from evoengine.store.rows import name_of
@@ -47,6 +47,15 @@ LEFT JOIN verdicts AS a ON a.trial = t.trial AND a.round = 0
 LEFT JOIN verdicts AS b ON b.trial = t.trial AND b.round = 1
 ORDER BY t.trial
 """
+# The last request of a turn is the one that its reply answers.
+_UNANSWERED = """
+SELECT count(*), total(r.most_usd) FROM requests AS r
+WHERE NOT EXISTS (SELECT 1 FROM request_failures AS f WHERE f.trial = r.trial AND f.number = r.number AND NOT f.maybe_paid)
+AND NOT (
+    EXISTS (SELECT 1 FROM replies AS p WHERE p.trial = r.trial AND p.turn = r.turn)
+    AND r.number = (SELECT max(q.number) FROM requests AS q WHERE q.trial = r.trial AND q.turn = r.turn)
+)
+"""
 _FIRST, _SECOND = 7, 17  # where the columns of both rounds begin
 
 
@@ -69,7 +78,15 @@ class SqliteStore:
                     self._insert(row)
 
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
-        readers: dict[type[Any], Any] = {RunInfo: self._run, ReplyRow: self._reply, ProposalRow: self._proposal, VerdictRow: self._verdict}
+        readers: dict[type[Any], Any] = {
+            RunInfo: self._run,
+            ReplyRow: self._reply,
+            ProposalRow: self._proposal,
+            VerdictRow: self._verdict,
+            RequestRow: self._request,
+            FailureRow: self._failure,
+            ChangeRow: self._change,
+        }
         with self._lock, translated(self._path), self._understood(kind, trial):
             row: R | None = readers[kind](trial, part)
             return row
@@ -87,6 +104,11 @@ class SqliteStore:
         """What all stored replies have cost."""
         total = self._rows("SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0), total(cost_usd) FROM replies")[0]
         return Usage(prompt_tokens=total[0], completion_tokens=total[1], cost_usd=total[2])
+
+    def unanswered(self) -> Unanswered:
+        """The requests without a reply that may have been paid for; those under way are among them."""
+        count, most_usd = self._rows(_UNANSWERED)[0]
+        return Unanswered(requests=count, most_usd=most_usd)
 
     def statuses(self) -> dict[Status, int]:
         """How many settled trials ended in each status, best first; a fresh process has the last word."""
@@ -144,8 +166,20 @@ class SqliteStore:
             self._insert_reply(row)
         elif isinstance(row, ProposalRow):
             self._insert_proposal(row)
-        else:
+        elif isinstance(row, VerdictRow):
             self._insert_verdict(row)
+        else:
+            self._insert_small(row)
+
+    def _insert_small(self, row: RequestRow | FailureRow | ChangeRow) -> None:
+        if isinstance(row, RequestRow):
+            values: tuple[Any, ...] = (row.trial, row.number, row.turn, row.most_usd, row.sent)
+            self._connection.execute("INSERT INTO requests VALUES (?, ?, ?, ?, ?)", values)
+        elif isinstance(row, FailureRow):
+            values = (row.trial, row.number, row.maybe_paid, row.reason)
+            self._connection.execute("INSERT INTO request_failures VALUES (?, ?, ?, ?)", values)
+        else:
+            self._connection.execute("INSERT INTO changes VALUES (?, ?)", (row.number, row.change.model_dump_json()))
 
     def _insert_reply(self, row: ReplyRow) -> None:
         reply, usage = row.reply, row.reply.usage
@@ -178,8 +212,10 @@ class SqliteStore:
             verdict.code_digest,
             *_figures(verdict.score),
             *_figures(verdict.latency_us),
+            row.began,
+            row.ended,
         )
-        self._connection.execute("INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*key, *values))
+        self._connection.execute("INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*key, *values))
         self._connection.execute("INSERT INTO verdict_bodies VALUES (?, ?, ?)", (*key, _packed(verdict.model_dump_json())))
 
     def _run(self, trial: int, part: int) -> RunInfo | None:
@@ -215,8 +251,23 @@ class SqliteStore:
         return ProposalRow(trial, proposal)
 
     def _verdict(self, trial: int, number: int) -> VerdictRow | None:
-        row = self._connection.execute("SELECT body FROM verdict_bodies WHERE trial = ? AND round = ?", (trial, number)).fetchone()
-        return VerdictRow(trial, number, Verdict.model_validate_json(_unpacked(row[0]))) if row else None
+        query = "SELECT body, began, ended FROM verdict_bodies NATURAL JOIN verdicts WHERE trial = ? AND round = ?"
+        row = self._connection.execute(query, (trial, number)).fetchone()
+        return VerdictRow(trial, number, Verdict.model_validate_json(_unpacked(row[0])), row[1], row[2]) if row else None
+
+    def _request(self, trial: int, number: int) -> RequestRow | None:
+        query = "SELECT turn, most_usd, sent FROM requests WHERE trial = ? AND number = ?"
+        row = self._connection.execute(query, (trial, number)).fetchone()
+        return RequestRow(trial, number, *row) if row else None
+
+    def _failure(self, trial: int, number: int) -> FailureRow | None:
+        query = "SELECT reason, maybe_paid FROM request_failures WHERE trial = ? AND number = ?"
+        row = self._connection.execute(query, (trial, number)).fetchone()
+        return FailureRow(trial, number, row[0], bool(row[1])) if row else None
+
+    def _change(self, trial: int, number: int) -> ChangeRow | None:
+        row = self._connection.execute("SELECT body FROM changes WHERE number = ?", (number,)).fetchone()
+        return ChangeRow(number, SettingsChange.model_validate_json(row[0])) if row else None
 
 
 def _light(row: tuple[Any, ...]) -> Light:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sqlite3
 from pathlib import Path
 
@@ -49,8 +50,16 @@ def test_reference_that_is_no_python_names_its_line(call: Call, task: Path) -> N
 
 
 def test_missing_kernel_is_answered_with_the_near_one(call: Call, task: Path) -> None:
-    assert "no kernel 'sdpa_v2d'; did you mean 'sdpa_v2" in line(call("run", task, "--kernel", "sdpa_v2d"), 2)
-    assert "no kernel 'sdpa_v2d'" in line(call("evaluate", "sdpa_v2d", "--task", task), 2)
+    assert "no kernel 'sdpa_v2d'; did you mean 'sdpa_v2" in line(call("run", task, "--kernel", "sdpa_v2d"), 4)
+    assert "no kernel 'sdpa_v2d'" in line(call("evaluate", "sdpa_v2d", "--task", task), 4)
+
+
+def test_kernel_that_is_no_utf8_text_is_refused_with_its_place(call: Call, task: Path, tmp_path: Path) -> None:
+    (tmp_path / "latin.cu").write_bytes((task.parent / "scale_a.cu").read_bytes().replace(b"// scale_a", b"// caf\xe9"))
+    for arguments in (["run", task, "--kernel", tmp_path / "latin.cu"], ["evaluate", tmp_path / "latin.cu", "--task", task]):
+        assert "latin.cu:13:7: expected UTF-8 text, got byte 0xe9; save the file as UTF-8" in line(call(*arguments), 4)
+    (task.parent / "scale_a.cu").write_bytes((tmp_path / "latin.cu").read_bytes())
+    assert "scale_a.cu:13:7: expected UTF-8 text, got byte 0xe9" in line(call("run", task), 4)
 
 
 def test_kernel_without_a_plan_is_refused_with_its_place(call: Call, task: Path, tmp_path: Path) -> None:
@@ -164,3 +173,44 @@ def test_runs_folder_that_cannot_be_written_is_said(scripted: Call, task: Path) 
 def test_runs_folder_that_is_a_file_is_said(scripted: Call, task: Path, tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
     assert "runs" in line(scripted("run", task), 7)
+
+
+def test_runs_folder_that_is_a_file_says_what_was_expected(scripted: Call, task: Path) -> None:
+    Path("afile").write_text("")
+    for arguments in (["run", task], ["show", "x"], ["resume", "x"], ["export", "x"]):
+        found = line(scripted(*arguments, "--runs-dir", "afile"), 7)
+        assert "afile: expected a folder that holds runs, found a file; choose another place with --runs-dir" in found
+
+
+def test_run_whose_database_was_emptied_keeps_its_files_whatever_is_asked(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "4")
+    database = Path("runs/one/run.db")
+    database.write_bytes(b"")
+    kept = {path: path.read_bytes() for folder in ("elites", "trials") for path in Path("runs/one", folder).rglob("*.*")}
+    assert kept
+    for arguments in (["show", "one"], ["export", "one"], ["resume", "one"], ["run", task, "--run", "one"]):
+        found = scripted(*arguments)
+        assert found.code == 7 and found.out == ""
+        assert "run.db is empty (0 bytes), but elites/ holds" in found.err and "start it again" not in found.err
+    assert {path: path.read_bytes() for path in kept} == kept
+
+
+def test_garbage_in_the_log_is_said_before_it_is_dropped(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "4")
+    log = Path("runs/one/run.db-wal")
+    log.write_bytes(b"no log at all " * 100)
+    for command in ("show", "resume", "export"):
+        found = scripted(command, "one")
+        assert found.code == 7 and "run.db-wal: expected SQLite's write-ahead log" in found.err and "mv runs/one/run.db-wal" in found.err
+    assert log.read_bytes() == b"no log at all " * 100
+
+
+@pytest.mark.parametrize("folder", ["my runs", "elsewhere"])
+def test_commands_in_hints_name_the_folder_of_the_run(scripted: Call, task: Path, folder: str) -> None:
+    scripted("run", task, "--run", "one", "--trials", "2", "--runs-dir", folder)
+    taken = scripted("run", task, "--run", "one", "--trials", "2", "--runs-dir", folder).err
+    near = scripted("show", "ome", "--runs-dir", folder).err
+    for text, verb in ((taken, "resume"), (near, "show")):
+        words = shlex.split(re.search(r"`([^`]+)`", text)[1])
+        assert words == ["evoengine", verb, "one", "--runs-dir", folder]
+        assert scripted(*words[1:]).code == 0

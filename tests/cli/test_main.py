@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evoengine import __version__, wiring
-from evoengine.errors import DeviceError, GeneratorError, NewerSchema, RunLocked, StoreError, ToolchainError, WorkerError
+from evoengine.errors import DeviceError, GeneratorError, NewerSchema, OutputError, RunLocked, StoreError, ToolchainError, WorkerError
 from tests.cli.conftest import Call
 
 HEAVY = ("torch", "cupy", "numpy", "optuna", "openai", "pydantic", "rich", "yaml", "jinja2")
@@ -53,7 +54,9 @@ def test_no_command_shows_the_help(call: Call) -> None:
         (["shwo"], "No such command 'shwo'. Did you mean 'show'?; see `evoengine --help`"),
         (["run"], "Missing argument 'task'; see `evoengine run --help`"),
         (["run", "x", "--trails", "3"], "No such option: --trails"),
-        (["run", "x", "--trials", "0"], "Invalid value for '--trials'"),
+        (["run", "x", "--trials", "0"], "Invalid value for '--trials': Input should be greater than or equal to 1, got '0'; see"),
+        (["run", "x", "--seed", "two"], "unable to parse string as an integer, got 'two'; see"),
+        (["show", "x", "--trial", "-1"], "Invalid value for '--trial': Input should be greater than or equal to 0, got '-1'; see"),
         (["run", "x", "--generator", "magic"], "'magic' is not one of"),
         (["evaluate", "x.cu"], "Missing option '--task'"),
     ],
@@ -93,3 +96,36 @@ def test_reader_that_goes_away_is_no_fault() -> None:
     line = f"{sys.executable} -m evoengine tasks --json | head -c 1"
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=60)  # noqa: S603 - a fixed line
     assert done.stderr == ""
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=60)  # noqa: S603 - a fixed line
+
+
+PROGRAM = f"{shlex.quote(sys.executable)} -m evoengine"
+
+
+@pytest.mark.parametrize("command", ["tasks", "tasks --json", "--help", "doctor --help"])
+def test_a_full_disk_behind_stdout_is_one_line_and_code_10(command: str) -> None:
+    done = shell(f"{PROGRAM} {command} > /dev/full")
+    assert (done.returncode, done.stderr) == (
+        OutputError.exit_code,
+        "evoengine: stdout cannot be written: No space left on device; the output is not whole: send it elsewhere\n",
+    )
+
+
+@pytest.mark.parametrize("others", ["", "<&-"])
+def test_a_closed_stdout_is_one_line_and_code_10(others: str) -> None:
+    done = shell(f"{PROGRAM} tasks >&- {others}")
+    assert (done.returncode, done.stderr) == (
+        OutputError.exit_code,
+        "evoengine: stdout is closed: the result would be lost; send it to a file, or to /dev/null\n",
+    )
+
+
+@pytest.mark.parametrize("lost", ["2>&-", "2>/dev/full"])
+def test_messages_that_cannot_be_said_change_neither_result_nor_code(lost: str) -> None:
+    whole, done = shell(f"{PROGRAM} tasks --json"), shell(f"{PROGRAM} tasks --json {lost}")
+    assert (done.returncode, done.stdout) == (0, whole.stdout)
+    failed = shell(f"{PROGRAM} show nope {lost}")
+    assert (failed.returncode, failed.stdout) == (StoreError.exit_code, "")

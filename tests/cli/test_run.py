@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import shlex
 import signal
 import struct
@@ -28,7 +29,11 @@ def test_run_without_a_terminal_tells_each_settled_trial_and_ends_with_the_elite
     lines = found.err.splitlines()
     assert lines[0].startswith("note: no OPENAI_API_KEY")
     assert lines[1] == "note: baseline torch.broken does not work here and is left out: no kernel image"
-    assert "run one started: task scale, 6 trials, generator tune, device cuda:0 Scripted" in lines[2]
+    assert re.fullmatch(
+        r"run one started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d: task scale, 6 trials, generator tune, device cuda:0 Scripted",
+        lines[2],
+    )
+    assert all(re.match(r"\[\d/6 \d\d:\d\d:\d\d[,\]]", line) for line in lines if line.startswith("["))
     assert "small: torch.mul 12 us, torch.other 13.5 us; large: torch.mul 12 us" in found.out
     assert [line.split("/")[0] for line in lines if line.startswith("[")] == [f"[{number}" for number in range(1, 7)]
     assert "files: runs/one" in found.err and "show one --runs-dir runs" in found.err
@@ -123,11 +128,14 @@ def test_fault_in_a_run_is_one_line_after_the_command_that_resumes(scripted: Cal
 # ---------------------------------------------------------------- real processes
 
 
-def start(folder: Path, *arguments: str, delay_s: float = 0.2) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, delay_s: float = 0.2, stdout: str = "") -> subprocess.Popen[str]:
+    """`stdout`: the file behind it; a pipe without one."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")}
     environ |= {"PYTHONPATH": str(ROOT), "SCRIPTED_DELAY_S": str(delay_s)}
     command = [sys.executable, "-m", "tests.cli.scripted_main", *arguments]
-    return subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603  # noqa: S603 - our own program
+    with Path(stdout or os.devnull).open("w") as file:
+        out = file if stdout else subprocess.PIPE
+        return subprocess.Popen(command, cwd=folder, env=environ, stdout=out, stderr=subprocess.PIPE, text=True)  # noqa: S603 - our own program
 
 
 def wait_for_line(process: subprocess.Popen[str], beginning: str) -> list[str]:
@@ -193,6 +201,51 @@ def test_second_resume_of_a_live_run_is_refused_and_show_works(tmp_path: Path, t
     assert process.returncode == 130 and "dropping the replies under way" in err
 
 
+def test_a_result_that_cannot_be_printed_says_where_the_run_is_and_not_how_to_resume_it(tmp_path: Path, task: Path) -> None:
+    for more in ([], ["--json"]):
+        process = start(tmp_path, "run", str(task), "--trials", "4", "--run", f"one{len(more)}", *more, delay_s=0.0, stdout="/dev/full")
+        _, err = process.communicate(timeout=30)
+        *_, where, fault = err.splitlines()
+        assert process.returncode == 10 and fault.startswith("evoengine: stdout cannot be written: No space left on device")
+        assert where.startswith(f"files: runs/one{len(more)} ") and "resume with" not in err
+
+
+# ---------------------------------------------------------------- widths
+
+
+def test_what_goes_into_a_pipe_is_never_cut_nor_wrapped_nor_ends_in_blanks(
+    scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    long = "k" * 150
+    (task.parent / f"{long}.cu").write_text((task.parent / "scale_a.cu").read_text())
+    ran = scripted("run", task, "--run", "one", "--trials", "6", "--kernel", task.parent / f"{long}.cu")
+    for text in (ran.out, scripted("show", "one").out, scripted("show", "one", "--trial", "2").out, scripted("tasks").out):
+        assert "\N{HORIZONTAL ELLIPSIS}" not in text
+        assert all(line == line.rstrip() for line in text.splitlines())
+    rows = [line for line in scripted("show", "one").out.splitlines() if long in line]
+    assert any(line.endswith("17.22") and "  seed  " in line for line in rows)  # name and figures stand in one line
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_every_trial_shows_its_name_and_what_it_changed_at_any_width(
+    scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    scripted("run", task, "--run", "one", "--trials", "8", "--seed", "3")
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = scripted("show", "one").out
+    assert max(map(len, found.splitlines())) <= width and all(line == line.rstrip() for line in found.splitlines())
+    words = found.partition("\ntrials\n")[2].split()
+    rows = json.loads(scripted("show", "one", "--json").out)["trials"]
+    assert words.count("scale_a") + words.count("scale_b") == len(rows)
+    for row in rows:
+        assert row["changed"].items() <= row["tunables"].items()
+        default = {"BLOCK": 128, "UNROLL": 4}
+        assert row["changed"] == {name: value for name, value in row["tunables"].items() if default[name] != value}
+    shown = sorted(word for word in words if re.fullmatch(r"[A-Z]+=\d+", word))
+    assert shown == sorted(f"{name}={value}" for row in rows for name, value in row["changed"].items())
+
+
 # ---------------------------------------------------------------- one verdict
 
 
@@ -220,28 +273,60 @@ def test_evaluate_takes_a_value_that_is_not_declared_and_warns(scripted: Call, t
 # ---------------------------------------------------------------- a terminal
 
 
+class Terminal:
+    """A program on a terminal of 80 columns: what it drew, and what stays on the screen."""
+
+    def __init__(self, folder: Path, *arguments: str, stdout: int | None = None) -> None:
+        self.parent, child = pty.openpty()
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 80, 0, 0))
+        environ = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_") and key != "COLUMNS"}
+        environ |= {"PYTHONPATH": str(ROOT), "SCRIPTED_DELAY_S": "0.2", "TERM": "xterm", "NO_COLOR": "1"}
+        command = [sys.executable, "-m", "tests.cli.scripted_main", *arguments]
+        self.process = subprocess.Popen(command, cwd=folder, env=environ, stdout=stdout or child, stderr=child, text=True)  # noqa: S603 - our own program
+        os.close(child)
+        self.seen = b""
+
+    def read_until(self, *words: bytes) -> None:
+        """Reads until one of `words` was drawn."""
+        while not any(word in self.seen for word in words):
+            self.seen += os.read(self.parent, 65536)
+
+    def text(self) -> str:
+        """All that was drawn until the program ended."""
+        while True:
+            try:
+                self.seen += os.read(self.parent, 65536)
+            except OSError:  # how Linux says that the other end is closed
+                break
+        os.close(self.parent)
+        return self.seen.decode()
+
+
 def test_run_on_a_terminal_draws_the_live_view_and_stops_cleanly(tmp_path: Path, task: Path) -> None:
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")}
-    environ |= {"PYTHONPATH": str(ROOT), "SCRIPTED_DELAY_S": "0.2", "TERM": "xterm", "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "tests.cli.scripted_main", "run", str(task), "--trials", "60", "--run", "one", "--json"]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=child, text=True)  # noqa: S603 - our own program
-    os.close(child)
-    seen = b""
-    while b"scale_a" not in seen or (b"3/60 trials" not in seen and b"4/60 trials" not in seen):
-        seen += os.read(parent, 65536)
-    process.send_signal(signal.SIGINT)
-    while True:
-        try:
-            seen += os.read(parent, 65536)
-        except OSError:  # how Linux says that the other end is closed
-            break
-    out, _ = process.communicate(timeout=30)
-    os.close(parent)
-    text = seen.decode()
-    assert process.returncode == 130
+    terminal = Terminal(tmp_path, "run", str(task), "--trials", "60", "--run", "one", "--json", stdout=subprocess.PIPE)
+    terminal.read_until(b"3/60 trials", b"4/60 trials")
+    terminal.process.send_signal(signal.SIGINT)
+    text = terminal.text()
+    out, _ = terminal.process.communicate(timeout=30)
+    assert terminal.process.returncode == 130
     assert json.loads(out)["ended"] == "interrupted"
-    assert "checking small" in text and "press again to drop them" in text and "resume with: " in text
+    assert "scale_a" in text and "checking small" in text and "press again to drop them" in text and "resume with: " in text
     assert "trials, interrupted, after" in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h")  # the cursor is shown again
+
+
+def test_at_the_end_of_a_live_run_the_elites_stand_on_the_screen_once(tmp_path: Path, task: Path) -> None:
+    terminal = Terminal(tmp_path, "run", str(task), "--trials", "4", "--run", "one")
+    text = terminal.text()
+    assert terminal.process.wait(timeout=30) == 0
+    last = text.rpartition("\x1b[2K")[2]  # what was drawn after the last erasing
+    assert "trials, the budget of trials is spent, after" in last and "counts " in last
+    assert len(re.findall(r"tier +place +trial", last)) == 1
+    assert "settled " in text and "the last one " in text
+
+
+def test_the_elites_stay_on_the_screen_when_the_result_goes_elsewhere(tmp_path: Path, task: Path) -> None:
+    terminal = Terminal(tmp_path, "run", str(task), "--trials", "4", "--run", "one", "--json", stdout=subprocess.PIPE)
+    last = terminal.text().rpartition("\x1b[2K")[2]
+    terminal.process.communicate(timeout=30)
+    assert len(re.findall(r"tier +place +trial", last)) == 1 and "counts " not in last

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from evoengine.events import RunEnded, TrialSettled
 from evoengine.records import Outcome, Proposal, Status
 from evoengine.seams import Exhausted, ProposalRow, Replies, ReplyRow, Request, VerdictRow
 from evoengine.store.memory import MemoryStore
-from tests.engine.scripted import SEEDS, ScriptedExecutor, ScriptedGenerator, content_of, load_task, make_engine
+from tests.engine.scripted import SEEDS, ScriptedExecutor, ScriptedGenerator, content_of, kernel, load_task, make_engine
 
 
 def search(folder: Path, store: MemoryStore, generator: ScriptedGenerator, executor: ScriptedExecutor, **options):
@@ -74,6 +75,63 @@ def test_a_candidate_that_was_judged_before_is_not_judged_again(tmp_path):
     reasons = [light.outcome.reason for number, light in store.trials() if number >= 3]
     assert reasons == ["the same as trial 0"] * 7
     assert len(set(executor.evaluated)) == 3
+
+
+class Copying(ScriptedGenerator):
+    """Gives all trials in flight together the same kernel, some of them later than others."""
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        await asyncio.sleep(0.003 * (request.trial % 4) * self.delay_s)
+        return Proposal(operator="mutate", source=kernel(f"copy {(request.trial - 3) // 4}"))
+
+
+@pytest.mark.parametrize("slowness", [0.0, 1.0, -1.0], ids=["at once", "in order", "last first"])
+def test_identical_candidates_in_flight_are_judged_once_and_all_have_the_verdict(tmp_path, slowness):
+    class Late(Copying):
+        async def propose(self, request, replies):
+            await asyncio.sleep(0.02 * (3 - request.trial % 4) if slowness < 0 else 0)
+            return await super().propose(request, replies)
+
+    store, executor = MemoryStore(), ScriptedExecutor(0.01)
+    search(tmp_path, store, Late(max(slowness, 0.0)), executor, trials=23)
+    first_of_four = [number for number in range(3, 23, 4)]
+    judged = [digest for digest in executor.evaluated if executor.evaluated.count(digest) > 2]
+    assert judged == [], "once, and once more by a fresh process where it is up for a place"
+    for first in first_of_four:
+        verdicts = [store.get(VerdictRow, first + more, 0).verdict for more in range(4)]
+        assert all(verdict == verdicts[0] for verdict in verdicts), first
+
+
+def test_a_copy_of_a_judged_trial_in_flight_has_its_verdict_after_a_resume_too(tmp_path):
+    whole = MemoryStore()
+    search(tmp_path, whole, Copying(), ScriptedExecutor(), trials=11)
+    for lost in range(3, 11):
+        store, executor = MemoryStore(), ScriptedExecutor()
+        for number in range(11):
+            store.append(whole.get(ProposalRow, number))
+            if number != lost:
+                store.append(*(row for part in (0, 1) if (row := whole.get(VerdictRow, number, part))))
+        search(tmp_path, store, Copying(), executor, trials=11)
+        assert content_of(store) == content_of(whole)
+        if lost % 4 != 3:
+            assert executor.evaluated == [], "the first of the four has been judged"
+
+
+def test_verdicts_tell_when_trials_were_begun_and_found(tmp_path):
+    store = MemoryStore()
+    search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor(), trials=6)
+    rows = [store.get(VerdictRow, trial) for trial in range(6)]
+    assert all(row.began <= row.ended and datetime.fromisoformat(row.ended).tzinfo for row in rows)
+
+
+def test_what_stopped_a_run_stands_in_its_reason(tmp_path):
+    async def stopped_run():
+        stop = asyncio.Event()
+        stop.set()
+        engine = make_engine(load_task(tmp_path), MemoryStore(), ScriptedGenerator(), ScriptedExecutor())
+        return await engine.run(stop, why=lambda: "the time limit of 2 h is over")
+
+    assert asyncio.run(stopped_run()) == RunEnded("the time limit of 2 h is over", complete=False)
 
 
 class Stopping(ScriptedGenerator):

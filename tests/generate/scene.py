@@ -211,6 +211,8 @@ class MemoryReplies:
 
     stored: dict[int, Reply] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
+    sent: list[tuple[int, float | None]] = field(default_factory=list)  # turn and most cost of every request
+    failed: dict[int, tuple[str, bool]] = field(default_factory=dict)  # by number: reason, maybe paid
 
     async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         if turn in self.stored:
@@ -221,3 +223,10 @@ class MemoryReplies:
         self.stored[turn] = reply
         self.events.append(f"commit {turn}")
         return reply
+
+    def send(self, turn: int, most_usd: float | None) -> int:
+        self.sent.append((turn, most_usd))
+        return len(self.sent) - 1
+
+    def fail(self, number: int, reason: str, maybe_paid: bool) -> None:
+        self.failed[number] = (reason, maybe_paid)

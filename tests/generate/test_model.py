@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +18,8 @@ from evoengine.config import ModelSettings
 from evoengine.errors import EvoError, GeneratorError, UsageError
 from evoengine.generate import draft
 from evoengine.generate.model import ModelGenerator
-from evoengine.records import Proposal, Reply, Usage
+from evoengine.generate.target import target_of
+from evoengine.records import Proposal, Reply, Unanswered, Usage
 from evoengine.seams import Exhausted
 
 KEY = "sk-secret-4711-do-not-show"
@@ -28,7 +31,7 @@ T = TypeVar("T")
 class Scene:
     """One generator on one server, with a clock that does not wait."""
 
-    def __init__(self, server: ChatServer, task_path: Path, spent: Usage, **settings: Any) -> None:
+    def __init__(self, server: ChatServer, task_path: Path, spent: Usage, unanswered: Unanswered = Unanswered(), **settings: Any) -> None:  # noqa: B008
         self.server = server
         self.task_path = task_path
         self.slept: list[float] = []
@@ -38,13 +41,16 @@ class Scene:
             task_path,
             spent=spent,
             notify=self.notices.append,
-            environ={"OPENAI_API_KEY": KEY},
+            environ={"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url},
+            unanswered=unanswered,
             sleep=self._sleep,
             jitter=random.Random(0),  # noqa: S311
+            clock=lambda: time.monotonic() + sum(self.slept),
         )
 
     async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
+        await asyncio.sleep(0)
 
     async def propose(self, replies: MemoryReplies | None = None, **kwargs: Any) -> Proposal:
         return await self.generator.propose(request(self.task_path, **kwargs), replies or MemoryReplies())
@@ -161,22 +167,24 @@ def test_a_transient_failure_is_tried_again(task_path: Path, failure: Step) -> N
     assert proposal.source == kernel()
     assert (len(scene.server.requests), len(scene.slept)) == (3, 2)
     assert 0.5 <= scene.slept[0] <= 1.0 <= scene.slept[1] <= 2.0
-    assert "attempt 2 of 4" in scene.notices[-2]
+    assert len([text for text in scene.notices if "all requests wait, the next attempt is in" in text]) == 1
+    assert "the endpoint answers again after" in scene.notices[-1]
 
 
 @pytest.mark.parametrize("slow", [stall, dripping(GOOD)], ids=["stall", "drip"])
 def test_a_stalled_answer_is_given_up_and_asked_again(task_path: Path, slow: Step) -> None:
     proposal, scene = play(task_path, slow, GOOD, act=Scene.propose, timeout_s=0.4)
     assert (proposal.source, len(scene.server.requests)) == (kernel(), 2)
-    assert "no answer within 0.4 s" in scene.notices[-1]
+    assert "no answer within 0.4 s; all requests wait" in scene.notices[-1]
 
 
 @pytest.mark.parametrize("failure", [error(500, "boom"), cut(GOOD), http(200, "{}")], ids=["500", "cut", "malformed"])
-def test_spent_retries_stop_the_run_with_a_clear_error(task_path: Path, failure: Step) -> None:
-    caught, scene = play(task_path, failure, act=failing)
+def test_an_outage_longer_than_patience_stops_the_run_with_a_clear_error(task_path: Path, failure: Step) -> None:
+    caught, scene = play(task_path, failure, act=failing, patience_s=60.0)
     assert isinstance(caught, GeneratorError)
-    assert "given up after 4 attempts, resume the run" in str(caught)
-    assert len(scene.server.requests) == 4
+    assert re.search(r"given up after \d attempts in \d+s, the run's patience is 1m00s .*: resume the run", str(caught))
+    assert len(scene.server.requests) == len(scene.slept) + 1 >= 5
+    assert sum(scene.slept) <= 60.0
 
 
 def test_retry_after_is_kept(task_path: Path) -> None:
@@ -192,7 +200,7 @@ def test_a_retry_after_date_in_the_past_is_no_wait(task_path: Path) -> None:
 
 def test_an_asked_wait_of_hours_stops_the_run(task_path: Path) -> None:
     caught, scene = play(task_path, error(429, "daily quota", retry_after="7200"), act=failing)
-    assert "it asks to wait 7200 s" in str(caught)
+    assert "it asks to wait 7200 s, the run's patience is 30m00s" in str(caught)
     assert (len(scene.server.requests), scene.slept) == (1, [])
 
 
@@ -247,7 +255,11 @@ def test_an_endpoint_without_key_is_sent_a_placeholder(task_path: Path) -> None:
     [
         ({}, None, "no key: set OPENAI_API_KEY"),
         ({"OPENAI_API_KEY": KEY + "\u00e9"}, None, "holds characters that no key has"),
-        ({"OPENAI_API_KEY": KEY}, "localhost:8000/v1", "must begin with http:// or https://, got 'localhost:8000/v1'"),
+        (
+            {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "localhost:8000/v1"},
+            None,
+            "must begin with http:// or https://, got 'localhost:8000/v1'",
+        ),
     ],
 )
 def test_wrong_settings_are_refused_before_the_first_request(
@@ -280,7 +292,7 @@ def test_the_key_is_in_no_error_and_no_stored_reply(task_path: Path) -> None:
         cut(GOOD),
     ]
     for step in echoes:
-        caught, scene = play(task_path, step, act=failing, retries=1)
+        caught, scene = play(task_path, step, act=failing, patience_s=1.0)
         said += [str(caught), repr(caught), str(caught.__cause__), *scene.notices]
     replies = MemoryReplies()
     _, scene = play(task_path, completion(f"your key is {KEY}"), act=lambda scene: scene.propose(replies))
@@ -293,7 +305,7 @@ def test_a_password_in_the_address_is_not_shown(task_path: Path) -> None:
     async def run() -> str:
         async with chat_server(error(403, "no")) as server:
             url = server.url.replace("//", "//user:hunter2@")
-            generator = ModelGenerator(ModelSettings(base_url=url), task_path, environ={})
+            generator = ModelGenerator(ModelSettings(), task_path, environ={"OPENAI_BASE_URL": url})
             with pytest.raises(GeneratorError) as caught:
                 await generator.propose(request(task_path), MemoryReplies())
             await generator.close()
@@ -360,7 +372,7 @@ def test_an_answer_that_never_came_counts_against_the_cap(task_path: Path) -> No
 
 def test_an_unknown_price_is_said_and_refuses_a_cap(task_path: Path) -> None:
     _, scene = play(task_path, GOOD, act=Scene.propose)
-    assert scene.notices == ["price of model scripted unknown: cost is not counted"]
+    assert scene.notices == ["price of model scripted unknown: cost is not counted; give it with --price"]
     with pytest.raises(UsageError, match=r"cost cap of \$1.00 cannot be kept: the price of model 'home-made' is unknown"):
         ModelGenerator(ModelSettings(model="home-made", cost_cap_usd=1.0), task_path, environ={"OPENAI_API_KEY": KEY})
 
@@ -383,3 +395,229 @@ def test_parents_are_named_by_their_trials(task_path: Path) -> None:
     proposals, _ = play(task_path, GOOD, act=act)
     assert {item.operator for item in proposals} == {"mutate", "crossover"}
     assert all(set(item.parents) <= {3, 5, 9} and len(set(item.parents)) == len(item.parents) for item in proposals)
+
+
+# ---------------------------------------------------------------- an endpoint that is unwell
+
+
+async def gather(scene: Scene, count: int) -> list[Proposal | BaseException]:
+    return await asyncio.gather(*(scene.propose(trial=trial) for trial in range(count)), return_exceptions=True)
+
+
+def test_requests_that_fail_together_wait_together_and_one_at_a_time_tries_again(task_path: Path) -> None:
+    """Eight in flight, an outage of eleven failures: one line when it begins, one when it ends."""
+    open_at_once: list[int] = []
+
+    async def act(scene: Scene) -> list[Proposal | BaseException]:
+        def failing_for(length: int) -> Step:
+            async def send(writer: asyncio.StreamWriter) -> None:
+                if len(scene.server.requests) > length:
+                    open_at_once.append(scene.server.open)
+                await asyncio.sleep(0.05)  # all of a round are there before the first is answered
+                writer.write(error(503, "overloaded"))
+
+            return send
+
+        scene.server.script[:] = [failing_for(8)] * 11 + [GOOD]
+        return await gather(scene, 8)
+
+    results, scene = play(task_path, GOOD, act=act)
+    assert [item.source for item in results if isinstance(item, Proposal)] == [kernel()] * 8
+    assert set(open_at_once) == {1}, "one request alone finds out whether the endpoint is well again"
+    assert len(scene.notices) == 3, scene.notices  # the price, the beginning, the end
+    assert "overloaded; all requests wait, the next attempt is in" in scene.notices[1]
+    assert "the endpoint answers again after" in scene.notices[2]
+
+
+def test_an_outage_that_ends_the_run_is_one_error_for_all_requests_and_nothing_is_sent_after_it(task_path: Path) -> None:
+    results, scene = play(task_path, error(503, "overloaded"), act=lambda scene: gather(scene, 6), patience_s=20.0)
+    assert all(isinstance(item, GeneratorError) for item in results)
+    assert len({str(item) for item in results}) == 1
+    assert len(scene.server.requests) <= 6 + 6  # 1, 2, 4, 8 s and the six that failed together
+    assert len(scene.notices) == 2
+
+
+def test_a_long_outage_is_told_again_from_time_to_time(task_path: Path) -> None:
+    _, scene = play(task_path, error(503, "overloaded"), act=failing, patience_s=1800.0)
+    reminders = [text for text in scene.notices if "no answer for" in text]
+    assert 3 <= len(reminders) <= 6
+
+
+def by_trial(poisoned: int, answer: bytes) -> Callable[[ChatServer], Step]:
+    """Answers every prompt but the one of trial `poisoned`, which differs by its operator's parent."""
+
+    def make(server: ChatServer) -> Step:
+        async def send(writer: asyncio.StreamWriter) -> None:
+            prompt = server.requests[-1]["messages"][0]["content"]
+            await asyncio.sleep(0.002)
+            writer.write(answer if f"kernel_{poisoned}" in prompt else GOOD)
+
+        return send
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (error(500, "boom"), r"this request failed 4 times while other requests were answered"),
+        (error(400, "context too long"), r"refused the request for model 'scripted' \(400\): context too long"),
+    ],
+    ids=["fails again and again", "refused"],
+)
+def test_a_request_that_fails_alone_costs_its_trial_and_not_the_run(task_path: Path, answer: bytes, words: str) -> None:
+    async def act(scene: Scene) -> Proposal:
+        scene.server.script[:] = [by_trial(7, answer)(scene.server)]
+        await scene.propose(trial=20)
+        poisoned = asyncio.create_task(scene.propose(trial=21, elites=(specimen(7),)))
+        for trial in range(22, 400):
+            if poisoned.done():
+                break
+            assert (await scene.propose(trial=trial)).source == kernel()
+        return await poisoned
+
+    proposal, _ = play(task_path, GOOD, act=act)
+    assert proposal.source is None
+    assert re.search(rf"^no reply: .*{words}", proposal.problem)
+
+
+def test_a_refused_first_request_stops_the_run(task_path: Path) -> None:
+    caught, _ = play(task_path, error(400, "no such parameter"), act=failing)
+    assert isinstance(caught, GeneratorError)
+
+
+def test_a_refused_first_request_of_a_resume_costs_its_trial_only(task_path: Path) -> None:
+    spent = Usage(prompt_tokens=1000, completion_tokens=10)
+    proposal, _ = play(task_path, error(400, "context too long"), act=Scene.propose, spent=spent)
+    assert (proposal.source, "context too long" in proposal.problem) == (None, True)
+
+
+def test_replies_without_any_kernel_stop_the_run_after_so_many_in_a_row(task_path: Path) -> None:
+    async def act(scene: Scene) -> list[Proposal]:
+        proposals = [await scene.propose(trial=trial) for trial in range(3)]
+        with pytest.raises(GeneratorError, match="the last 6 replies of scripted held no kernel, nothing more is asked"):
+            await scene.propose(trial=3)
+        return proposals
+
+    proposals, scene = play(task_path, BAD, act=act, replies_without_kernel=6)
+    assert [item.source for item in proposals] == [None] * 3, "what was paid for is still a trial"
+    assert len(scene.server.requests) == 6
+
+
+def test_a_kernel_between_empty_replies_begins_the_count_anew(task_path: Path) -> None:
+    async def act(scene: Scene) -> None:
+        for trial in range(4):
+            await scene.propose(trial=trial)
+
+    _, scene = play(task_path, BAD, BAD, GOOD, BAD, BAD, GOOD, act=act, replies_without_kernel=3)
+    assert len(scene.server.requests) == 6
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+def boundless(completion_tokens: int, text: str = f"```\n{kernel()}```") -> bytes:
+    return completion(text, usage={"prompt_tokens": 1000, "completion_tokens": completion_tokens, "total_tokens": 0})
+
+
+@pytest.mark.parametrize("text", [f"```\n{kernel()}```", "no kernel at all"], ids=["kernel", "no kernel"])
+def test_an_endpoint_that_ignores_max_tokens_is_told_and_asked_nothing_once_the_cap_is_passed(task_path: Path, text: str) -> None:
+    """Eight in flight at 1,000 tokens fit below the cap; each comes with 20,000."""
+    results, scene = play(task_path, boundless(20_000, text), act=lambda scene: gather(scene, 20), cost_cap_usd=0.5, **PRICED)
+    cost = 0.162  # of one reply
+    sent = len(scene.server.requests)
+    assert scene.generator.spent.cost_usd == pytest.approx(cost * sent)
+    assert any("does not keep max_tokens: asked for 1000, it sent 20000" in notice for notice in scene.notices)
+    assert scene.generator.spent.cost_usd <= 0.5 or any("the cost cap of $0.50 is passed" in notice for notice in scene.notices)
+    exhausted = [item for item in results if isinstance(item, Exhausted)]
+    assert exhausted and "cost cap of $0.50" in str(exhausted[0])
+    first_answers = scene.server.most_open
+    assert sent <= first_answers, "after the first reply that is too long, nothing is sent that might not fit"
+
+
+def test_no_repair_turn_is_sent_after_a_reply_that_passed_the_cap(task_path: Path) -> None:
+    async def act(scene: Scene) -> None:
+        with pytest.raises(
+            Exhausted, match=r"cost cap of \$0.50: \$8.0020 spent: it is passed, because replies were longer than asked for"
+        ):
+            await scene.propose()
+
+    _, scene = play(task_path, boundless(1_000_000, "no kernel"), act=act, cost_cap_usd=0.5, **PRICED)
+    assert len(scene.server.requests) == 1
+    assert "the cost cap of $0.50 is passed, $8.0020 so far: nothing more is asked" in scene.notices[-1]
+
+
+def test_what_requests_of_earlier_processes_may_have_cost_counts_against_the_cap(task_path: Path) -> None:
+    async def act(scene: Scene) -> None:
+        with pytest.raises(Exhausted, match=r"\$0.0000 spent and up to \$0.9990 of requests without an answer"):
+            await scene.propose()
+
+    lost = Unanswered(requests=2, most_usd=0.999)
+    _, scene = play(task_path, GOOD, act=act, cost_cap_usd=1.0, unanswered=lost, **PRICED)
+    assert scene.server.requests == []
+    assert "2 requests of earlier processes were never answered and may have been paid for, for up to $0.9990" in scene.notices[0]
+
+
+def test_a_request_is_a_row_before_it_leaves_and_its_failure_is_one_too(task_path: Path) -> None:
+    replies = MemoryReplies()
+    seen: list[int] = []
+
+    async def count(writer: asyncio.StreamWriter) -> None:
+        seen.append(len(replies.sent))
+        writer.write(GOOD)
+
+    play(task_path, error(429, "slow down"), cut(GOOD), count, act=lambda scene: scene.propose(replies), **PRICED)
+    assert seen == [3]
+    assert [turn for turn, _ in replies.sent] == [0, 0, 0]
+    assert all(most is not None and 0.008 < most < 0.1 for _, most in replies.sent)
+    assert {number: maybe_paid for number, (_, maybe_paid) in replies.failed.items()} == {0: False, 1: True}
+
+
+def test_of_an_unknown_price_the_most_that_a_request_can_cost_is_unknown(task_path: Path) -> None:
+    replies = MemoryReplies()
+    play(task_path, GOOD, act=lambda scene: scene.propose(replies))
+    assert replies.sent == [(0, None)]
+
+
+# ---------------------------------------------------------------- which address, and who gets the key
+
+
+def asked_with(task_path: Path, stored: str | None, given: bool, key: str | None) -> tuple[list[str], list[str]]:
+    """The keys that a server was sent, and what the user was told; `given`: the environment names the server."""
+
+    async def run() -> tuple[list[str], list[str]]:
+        async with chat_server(GOOD) as server:
+            environ = ({"OPENAI_API_KEY": key} if key else {}) | ({"OPENAI_BASE_URL": server.url} if given else {})
+            notices: list[str] = []
+            settings = ModelSettings(model="gpt-4.1", base_url=stored or server.url)
+            generator = ModelGenerator(settings, task_path, environ=environ, notify=notices.append)
+            await generator.propose(request(task_path), MemoryReplies())
+            await generator.close()
+            return server.keys, notices
+
+    return asyncio.run(run())
+
+
+def test_the_address_in_the_environment_is_asked_and_both_are_said_when_they_differ(task_path: Path) -> None:
+    keys, notices = asked_with(task_path, "http://elsewhere.example/v1", given=True, key=KEY)
+    assert keys == [KEY]
+    assert re.search(
+        r"begun with the model endpoint at http://elsewhere\.example/v1; OPENAI_BASE_URL names http://127\.0\.0\.1", notices[0]
+    )
+
+
+def test_an_address_that_only_the_run_names_gets_no_key(task_path: Path) -> None:
+    keys, notices = asked_with(task_path, None, given=False, key=KEY)
+    assert keys == ["no-key-needed"]
+    assert "OPENAI_BASE_URL names none here, so it is asked without a key" in notices[0]
+
+
+@pytest.mark.parametrize(("given", "key"), [(True, KEY), (True, None), (False, None)])
+def test_the_same_address_as_before_is_asked_without_a_word(task_path: Path, given: bool, key: str | None) -> None:
+    keys, notices = asked_with(task_path, None, given=given, key=key)
+    assert (keys, notices) == ([key or "no-key-needed"], [])
+
+
+def test_a_password_in_a_stored_address_is_not_used(task_path: Path) -> None:
+    target = target_of("https://user:hunter2@models.example/v1?token=hunter2", {})
+    assert target.url == target.shown == "https://models.example/v1"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,10 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def moment() -> datetime:
+    return datetime(2025, 11, 21, 14, 3, 7, tzinfo=timezone(timedelta(hours=1)))
 
 
 @pytest.fixture
@@ -102,22 +107,22 @@ def test_live_view_draws_on_a_terminal_and_leaves_the_last_picture(stored) -> No
 def test_plain_view_prints_one_line_for_each_settled_trial(stored) -> None:
     _, _, events = stored
     lines: list[str] = []
-    view = PlainView(lines.append, Clock())
+    view = PlainView(lines.append, Clock(), moment)
     for event in [*events, RunEnded("interrupted", False)]:
         view(event)
     assert lines[0] == "note: no key: the tuner searches"
-    assert lines[1] == "run one started: task scale, 8 trials, generator tune, device cuda:0 Scripted"
+    assert lines[1] == "run one started 2025-11-21 14:03:07+01:00: task scale, 8 trials, generator tune, device cuda:0 Scripted"
     settled = [line for line in lines if line.startswith("[")]
-    assert [line.split("/")[0] for line in settled] == [f"[{number}" for number in range(1, 8)]
+    assert [line.split("]")[0].split(",")[0] for line in settled] == [f"[{number}/8 14:03:07" for number in range(1, 8)]
     assert "rejected" in settled[5] and "the reply holds no kernel" in settled[5]
-    assert lines[-1] == "ended: interrupted; 7 of 8 trials are settled"
+    assert lines[-1] == "ended 2025-11-21 14:03:07+01:00: interrupted; 7 of 8 trials are settled"
     assert all("\x1b" not in line and "\n" not in line for line in lines)
 
 
 def test_plain_view_of_a_resumed_run_does_not_repeat_settled_trials(stored) -> None:
     _, _, events = stored
     lines: list[str] = []
-    view = PlainView(lines.append, Clock())
+    view = PlainView(lines.append, Clock(), moment)
     started = events[1]
     view(RunStarted(started.info, ENVIRONMENT, 8, 5, True))
     for event in events[2:]:

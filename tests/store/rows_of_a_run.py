@@ -11,11 +11,12 @@ from evoengine.records import (
     Reply,
     RunInfo,
     Samples,
+    SettingsChange,
     Status,
     Usage,
     Verdict,
 )
-from evoengine.seams import ProposalRow, ReplyRow, VerdictRow
+from evoengine.seams import ChangeRow, FailureRow, ProposalRow, ReplyRow, RequestRow, VerdictRow
 
 SOURCE = "/* evoengine\nname: kernel\n*/\n__global__ void kernel() {} // é\n"
 
@@ -38,6 +39,21 @@ def reply(trial: int, turn: int = 0) -> ReplyRow:
     return ReplyRow(
         trial, turn, Reply(model="m", prompt=f"prompt {trial}", text=f"text {trial}.{turn} ≤ é", usage=usage, finish_reason="stop")
     )
+
+
+def request(trial: int, number: int = 0, turn: int = 0, most_usd: float | None = 0.5) -> RequestRow:
+    return RequestRow(trial, number, turn, most_usd, "2026-01-02T03:04:05+00:00")
+
+
+def failure(trial: int, number: int = 0, maybe_paid: bool = True) -> FailureRow:
+    return FailureRow(trial, number, "the connection was cut", maybe_paid)
+
+
+def change(number: int) -> ChangeRow:
+    made = SettingsChange(
+        made="2026-01-02T03:04:05+00:00", trial=7, config={"trials": 90 + number}, words=(f"trials: 45 -> {90 + number}",)
+    )
+    return ChangeRow(number, made)
 
 
 def proposal(trial: int, source: str | None = SOURCE) -> ProposalRow:

@@ -6,11 +6,11 @@ import pytest
 
 from evoengine.digest import digest
 from evoengine.errors import StoreError
-from evoengine.records import RunInfo, Status, Usage
-from evoengine.seams import Light, ProposalRow, ReplyRow, Row, Store, VerdictRow
+from evoengine.records import RunInfo, Status, Unanswered, Usage
+from evoengine.seams import ChangeRow, FailureRow, Light, ProposalRow, ReplyRow, RequestRow, Row, Store, VerdictRow
 from evoengine.store.memory import MemoryStore
 from evoengine.store.sqlite import SqliteStore
-from tests.store.rows_of_a_run import SOURCE, info, proposal, reply, verdict
+from tests.store.rows_of_a_run import SOURCE, change, failure, info, proposal, reply, request, verdict
 
 AnyStore = SqliteStore | MemoryStore
 
@@ -54,10 +54,13 @@ def test_what_is_not_there_is_none(store: AnyStore) -> None:
         (reply(1), "reply 0 of trial 1"),
         (proposal(1), "the proposal of trial 1"),
         (verdict(1), "verdict 0 of trial 1"),
+        (request(1), "request 0 of trial 1"),
+        (failure(1), "the failure of request 0 of trial 1"),
+        (change(0), "change 0 of the settings"),
     ],
 )
 def test_nothing_is_overwritten(store: AnyStore, row: Row, named: str) -> None:
-    store.append(info(), reply(1), proposal(1), verdict(1))
+    store.append(info(), reply(1), proposal(1), verdict(1), request(1), failure(1), change(0))
     with pytest.raises(StoreError, match=f"{named} is already stored; nothing is ever overwritten"):
         store.append(row)
     assert store.get(RunInfo) == info()
@@ -80,9 +83,40 @@ def test_a_key_twice_in_one_append_is_refused(store: AnyStore) -> None:
 
 
 def test_a_verdict_needs_a_proposal(store: AnyStore) -> None:
-    with pytest.raises(StoreError, match="verdict 0 of trial 9 cannot be stored: the trial has no proposal"):
+    with pytest.raises(StoreError, match="verdict 0 of trial 9 cannot be stored: a verdict needs the proposal of its trial"):
         store.append(verdict(9))
     assert store.last_trial() is None
+
+
+def test_requests_failures_and_changes_come_back_as_they_went_in(store: AnyStore) -> None:
+    store.append(request(3), request(3, 1, turn=1), failure(3, 1), change(0), change(1))
+    assert store.get(RequestRow, 3, 1) == request(3, 1, turn=1)
+    assert store.get(RequestRow, 3, 1).sent == "2026-01-02T03:04:05+00:00"
+    assert store.get(FailureRow, 3, 1) == failure(3, 1)
+    assert store.get(ChangeRow, 0, 1) == change(1)
+    assert (store.get(RequestRow, 3, 2), store.get(FailureRow, 3), store.get(ChangeRow, 0, 2)) == (None, None, None)
+    assert list(store.trials()) == [], "a request is no trial yet"
+
+
+def test_a_failure_needs_a_request(store: AnyStore) -> None:
+    with pytest.raises(StoreError, match=r"the failure of request 0 of trial 9 cannot be stored: .*a failure its request"):
+        store.append(failure(9))
+
+
+def test_a_verdict_keeps_when_it_was_begun_and_found(store: AnyStore) -> None:
+    row = VerdictRow(1, 0, verdict(1).verdict, "2026-01-02T03:04:05.006+00:00", "2026-01-02T03:04:06.007+00:00")
+    store.append(proposal(1), row)
+    found = store.get(VerdictRow, 1)
+    assert (found.began, found.ended) == (row.began, row.ended)
+
+
+def test_requests_without_a_reply_count_as_possibly_paid_unless_they_are_known_to_be_free(store: AnyStore) -> None:
+    assert store.unanswered() == Unanswered()
+    store.append(request(1), failure(1, maybe_paid=False))  # refused: free
+    store.append(request(1, 1), failure(1, 1), request(1, 2), reply(1))  # cut off, then answered
+    store.append(request(1, 3, turn=1))  # the repair turn: nobody knows what became of it
+    store.append(request(2, most_usd=None))  # a price that nobody knows
+    assert store.unanswered() == Unanswered(requests=3, most_usd=1.0)
 
 
 def test_trials_come_in_order_with_both_outcomes_and_no_bulk(store: AnyStore) -> None:

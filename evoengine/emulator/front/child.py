@@ -26,6 +26,11 @@ class Result:
     ended: str
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """All that a compiler gets of the environment: nothing but a folder for its own files."""
+    return {"PATH": "", "LC_ALL": "C", "TMPDIR": str(folder), "HOME": str(folder)}
+
+
 def run(command: Sequence[str], folder: Path, timeout_s: float) -> Result:
     """What `command` says when run in `folder`, to which its output goes as well; raises OSError when it cannot start."""
     out, err = folder / "stdout", folder / "stderr"
@@ -37,7 +42,7 @@ def run(command: Sequence[str], folder: Path, timeout_s: float) -> Result:
             stdout=stdout,
             stderr=stderr,
             cwd=folder,
-            env={"PATH": "", "LC_ALL": "C", "TMPDIR": str(folder), "HOME": str(folder)},
+            env=environment(folder),
             start_new_session=True,
             pass_fds=[held],
         )

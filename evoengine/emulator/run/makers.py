@@ -15,6 +15,8 @@ from functools import cache
 from evoengine.emulator.errors import Unsupported
 
 MOST = 8  # children, of some 80 MB each; a kernel has no more modules that are wanted at once
+# All that Python and LLVM need of the environment. What they read was made of a kernel that anybody may have written, so keys stay here.
+_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONUTF8")
 
 
 class Makers:
@@ -60,7 +62,8 @@ def makers() -> Makers:
 class _Child:
     def __init__(self) -> None:
         command = [sys.executable, "-m", "evoengine.emulator.run.code"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own module
+        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)  # noqa: S603 - our own module
 
     def ask(self, ir: str, how: dict[str, str | int]) -> tuple[bytes, str]:
         """The object file, or what is wrong with the IR."""

@@ -20,6 +20,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from evoengine.emulator.errors import CompilerMissing, EmulatorError
+from evoengine.emulator.front import child
 from evoengine.emulator.front.clang import find_clang
 
 EMULATOR = Path(__file__).resolve().parent.parent
@@ -129,7 +130,8 @@ class _Build:
             output = Path(folder) / "output"
             command = [*self._clang.command, "-cc1", *arguments, "-o", str(output)]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own sources, no shell
+                alone = child.environment(Path(folder))
+                done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)  # noqa: S603 - our own sources, no shell
             except OSError as error:
                 raise CompilerMissing(f"{self._clang.command[0]} does not start: {error}") from error
             if done.returncode or not output.is_file():

@@ -12,6 +12,7 @@ from collections import deque
 from pathlib import Path
 from typing import TypeVar
 
+from evoengine.child_environment import child_environment
 from evoengine.errors import WorkerError
 from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
 from evoengine.evaluate.compile.wire import MAX_LINE_BYTES, Answer, Hello, Request
@@ -22,22 +23,6 @@ _NEAR_LIMIT = 0.8  # a process that dies with so much of its memory in use is ta
 NVRTC, CLANG = "evoengine.evaluate.compile.worker", "evoengine.evaluate.compile.clang_worker"  # what a process serves
 _LAST_WORDS = 20  # lines of the compiler's own output that are kept
 
-# What a compiler needs of the environment. Keys and tokens are not among it.
-_ENVIRONMENT = {
-    "PATH",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "TMPDIR",
-    "LD_LIBRARY_PATH",
-    "VIRTUAL_ENV",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "XDG_CACHE_HOME",
-    "EVOENGINE_CACHE_DIR",
-    "EVOENGINE_CLANG",
-}
-_ENVIRONMENT_PREFIXES = ("PYTHON", "COV_CORE_", "COVERAGE_")
 # numpy comes with CuPy; its threads would take address space by the number of cores, and nothing here computes with it.
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
@@ -81,7 +66,6 @@ class CompilerProcess:
     @classmethod
     async def start(cls, module: str = NVRTC) -> CompilerProcess:
         """A process of `module` that answers; its toolchain says whether it can. Raises WorkerError where it says nothing."""
-        environment = {key: value for key, value in os.environ.items() if key in _ENVIRONMENT or key.startswith(_ENVIRONMENT_PREFIXES)}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -91,7 +75,7 @@ class CompilerProcess:
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
             limit=MAX_LINE_BYTES,
-            env={**environment, **_SINGLE_THREADED},
+            env={**child_environment(), **_SINGLE_THREADED},
         )
         child = cls(process)
         ready = False

@@ -17,6 +17,8 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _RULE_PATH_BENEATH = 1
 _ALL_RIGHTS_OF_ABI_1 = (1 << 13) - 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REFER, _ABI_WITH_REFER = 1 << 13, 2  # to move a file to another folder; Linux 5.19
+_VERSION = 1 << 0  # a flag that asks for the ABI
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE  # the rights that a rule on a file, not a folder, may have
 _PR_SET_NO_NEW_PRIVS = 38
 _MACHINES = {"x86_64", "aarch64"}
@@ -38,19 +40,40 @@ def confine(readable: Iterable[str], runnable: Iterable[str] = (), writable: Ite
     What lies under `runnable` may also be read, and run; under `writable`, all but run.
     False where the kernel has no Landlock. Files that are open stay open.
     """
+    rules = (
+        (readable, _READ_FILE | _READ_DIR),
+        (runnable, _READ_FILE | _READ_DIR | _EXECUTE),
+        (writable, _ALL_RIGHTS_OF_ABI_1 & ~_EXECUTE),
+    )
+    return _abi() > 0 and _enter(_ALL_RIGHTS_OF_ABI_1, rules)
+
+
+def own_domain() -> bool:
+    """Whether this thread and those it starts can from now on look only into processes that they start; files stay as they were.
+
+    The kernel lets no process of a domain trace, or read the memory or environment of, one outside of it. A domain must
+    rule over something: moving files between folders, which is allowed everywhere. Before the ABI that can allow it every domain
+    forbids it, and torch's caches need it; so False there, and where the kernel has no Landlock.
+    """
+    return _abi() >= _ABI_WITH_REFER and _enter(_REFER, ((("/",), _REFER),))
+
+
+def _abi() -> int:
+    """The version of the kernel's Landlock; not above 0 where there is none."""
     if platform.system() != "Linux" or platform.machine() not in _MACHINES:
-        return False
+        return 0
+    return int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, _VERSION))
+
+
+def _enter(handled: int, rules: Iterable[tuple[Iterable[str], int]]) -> bool:
+    """Whether the rights `handled` are from now on those of `rules` only."""
     libc = ctypes.CDLL(None, use_errno=True)
-    attributes = _RulesetAttributes(_ALL_RIGHTS_OF_ABI_1)
+    attributes = _RulesetAttributes(handled)
     ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(attributes), ctypes.sizeof(attributes), 0)
     if ruleset < 0:
         return False
     try:
-        for folders, rights in (
-            (readable, _READ_FILE | _READ_DIR),
-            (runnable, _READ_FILE | _READ_DIR | _EXECUTE),
-            (writable, _ALL_RIGHTS_OF_ABI_1 & ~_EXECUTE),
-        ):
+        for folders, rights in rules:
             for folder in folders:
                 _allow(libc, ruleset, folder, rights)
         return bool(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)

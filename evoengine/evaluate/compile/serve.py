@@ -17,6 +17,7 @@ from typing import IO, Protocol
 from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
 from evoengine.evaluate.compile.wire import Answer, Hello, Request
 from evoengine.evaluate.lifeline import die_with_parent
+from evoengine.evaluate.seclude import seclude
 
 
 class Compiler(Protocol):
@@ -30,6 +31,7 @@ class Compiler(Protocol):
 def serve(start: Callable[[], tuple[Toolchain, Compiler | None]]) -> None:
     """Serves until the parent closes the pipe; `start` brings the compiler up."""
     die_with_parent()
+    seclude()
     requests, answers = _own_pipes()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of the compiler should not fill the disk
     try:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evoengine.child_environment import child_environment
 from evoengine.errors import WorkerError
 from evoengine.evaluate.nursery import FORK, NUMBER, WAIT
 
@@ -98,7 +99,7 @@ class Nursery:
                 stderr=asyncio.subprocess.PIPE,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                env={**os.environ, **SINGLE_THREADED},
+                env={**child_environment(), **SINGLE_THREADED},
             )
         if not (await self._receive(1, START_S, until=b"\n")).endswith(b"\n"):
             raise WorkerError(f"{self._module} cannot be imported by a worker: {await self._last_words()}")

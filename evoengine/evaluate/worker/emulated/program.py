@@ -51,6 +51,10 @@ class Loaded:
         for launch in compiled.plan.launches:
             module.prepare(compiled.functions[launch.kernel], three(launch.block), checked)
 
+    def variable_bytes(self, compiled: CompiledCase) -> int:
+        """What the global variables of a case take; raises Finding."""
+        return self._module(compiled).variable_bytes
+
     def _module(self, compiled: CompiledCase) -> emulated.Program:
         path = compiled.code_path
         if path not in self._modules:
@@ -73,6 +77,15 @@ class Program:
         self._rounds = rounds
         self._module = module
         self._alive = alive
+
+    @property
+    def variables(self) -> bytes:
+        """What the variables of the code hold now; setting it gives them back what they held."""
+        return self._module.values
+
+    @variables.setter
+    def variables(self, kept: bytes) -> None:
+        self._module.values = kept
 
     def run(
         self,
@@ -97,8 +110,8 @@ class Program:
                 fuel=min(self._fuel(launch, blocks), most_rounds or sys.maxsize),
             )
         if report.printed:
-            sys.stdout.write(report.printed)  # the parent keeps the end of it
-            sys.stdout.flush()
+            sys.stdout.buffer.write(report.printed.encode())  # the parent keeps the end of it, and reads it as UTF-8 in any locale
+            sys.stdout.buffer.flush()
         return report
 
     def _fuel(self, launch: Launch, blocks: Sequence[int] | None) -> int:

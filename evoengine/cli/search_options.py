@@ -1,0 +1,57 @@
+"""Options that `run` and `resume` share: of the model, and of how long a search takes and what it says."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class GeneratorChoice(StrEnum):
+    """config.GeneratorName, which is not imported here because it would cost the help 100 ms."""
+
+    openai = "openai"
+    tune = "tune"
+    replay = "replay"
+
+
+def _time(text: str) -> float:
+    from evoengine.duration import seconds_of
+
+    try:
+        return seconds_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def price_of(text: str | None) -> tuple[float, float] | None:
+    """The two prices in `2/8`; raises UsageError."""
+    from evoengine.errors import UsageError
+
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", text)
+    if not match:
+        raise UsageError(f"expected --price USD/USD, for a million prompt and a million completion tokens, got {text!r}, e.g. --price 2/8")
+    return float(match[1]), float(match[2])
+
+
+Generator = Annotated[GeneratorChoice | None, typer.Option(help="Who proposes; by default openai with a key, else tune.")]
+Model = Annotated[str | None, typer.Option(help="The model that is asked.")]
+Price = Annotated[
+    str | None, typer.Option(metavar="USD/USD", help="A million prompt and completion tokens of the model, e.g. 2/8; known for OpenAI's.")
+]
+CostCap = Annotated[
+    float | None, typer.Option(min=0, metavar="USD", help="Nothing is asked that could cost more, as far as replies keep --max-tokens.")
+]
+Temperature = Annotated[float | None, typer.Option(min=0, max=2, help="Of the model; by default the endpoint's.")]
+MaxTokens = Annotated[int | None, typer.Option(min=1, help="That a reply may have; 16384 by default.")]
+Timeout = Annotated[float | None, typer.Option(parser=_time, metavar="TIME", help="For one reply, e.g. 300s; 5m by default.")]
+Retries = Annotated[int | None, typer.Option(min=0, help="Of one request while others are answered; 6 by default.")]
+Patience = Annotated[
+    float | None, typer.Option(parser=_time, metavar="TIME", help="How long the endpoint may answer nothing at all; 30m by default.")
+]
+TimeLimit = Annotated[float | None, typer.Option(parser=_time, metavar="TIME", help="Stop after so long, e.g. 2h; resumable.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No line for each trial: notes, errors and the result.")]

@@ -1,0 +1,24 @@
+"""The commands that messages tell a person to paste: they name the program as it was called, and the folder of the run."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+
+def command(verb: str, root: Path) -> str:
+    """What a shell in this folder needs for `evoengine VERB` on the run in the folder `root`."""
+    return f"{program()} {verb} {shlex.quote(root.name)} --runs-dir {shlex.quote(str(root.parent))}"
+
+
+def program() -> str:
+    """How this program was called, in a shell's words."""
+    called = Path(sys.argv[0])
+    if called.name == "evoengine" and called.is_file():
+        on_path = shutil.which("evoengine")
+        if on_path and called.samefile(on_path):
+            return "evoengine"
+        return shlex.quote(sys.argv[0])
+    return f"{shlex.quote(sys.executable)} -m evoengine" if called.parts[-2:] == ("evoengine", "__main__.py") else "evoengine"

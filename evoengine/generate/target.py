@@ -1,0 +1,74 @@
+"""Which address a model is asked at, and who gets the key.
+
+The environment says both. An address that is stored with a run gets no key unless the
+environment names it too, because a run folder may come from somebody else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evoengine.errors import GeneratorError
+
+DEFAULT_URL = "https://api.openai.com/v1"
+NO_KEY = "no-key-needed"  # local endpoints want no key, the openai package wants one
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where requests go: the address, the key, the address as messages show it; `notice` is what the user must know.
+
+    `environ` is what else the environment says to send there; empty for an address that it does not name.
+    """
+
+    url: str
+    key: str
+    shown: str
+    notice: str
+    environ: Mapping[str, str]
+
+
+def target_of(stored: str | None, environ: Mapping[str, str]) -> Target:
+    """Where a run's requests go; `stored` is the address that it was begun with, None for OpenAI's.
+
+    The environment decides. Where it names no address, a stored one is asked without a key.
+    Raises GeneratorError where nothing could be sent.
+    """
+    given = environ.get("OPENAI_BASE_URL") or None
+    if given is None and stored is not None:
+        return _stored_target(shown_address(stored), environ)
+    url, begun = given or DEFAULT_URL, shown_address(stored or DEFAULT_URL)
+    shown = shown_address(url)
+    notice = (
+        "" if shown == begun else f"the run was begun with the model endpoint at {begun}; OPENAI_BASE_URL names {shown}, which is asked"
+    )
+    return Target(url, _key(environ, needed=url == DEFAULT_URL), shown, notice, environ)
+
+
+def _stored_target(address: str, environ: Mapping[str, str]) -> Target:
+    """The address stored with a run, which may be anybody's."""
+    if not environ.get("OPENAI_API_KEY", "").strip():
+        return Target(address, NO_KEY, address, "", {})
+    notice = (
+        f"the run was begun with the model endpoint at {address}; OPENAI_BASE_URL names none here, so it is asked without a key: "
+        f"set OPENAI_BASE_URL={address} to send it OPENAI_API_KEY, or another address to ask that"
+    )
+    return Target(address, NO_KEY, address, notice, {})
+
+
+def _key(environ: Mapping[str, str], needed: bool) -> str:
+    key = environ.get("OPENAI_API_KEY", "").strip()
+    if not key and needed:
+        raise GeneratorError("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint that needs none")
+    if not (key.isascii() and key.isprintable()):  # it could not be sent, and the complaint would show it
+        raise GeneratorError("OPENAI_API_KEY holds characters that no key has; set it again")
+    return key or NO_KEY
+
+
+def shown_address(url: str) -> str:
+    """`url` as messages and stores have it: without a user, a password or a query; raises GeneratorError for one that is none."""
+    if not re.match(r"https?://[^/]", url):
+        raise GeneratorError(f"the address of a model endpoint must begin with http:// or https://, got {re.sub(r'//.*@', '//', url)!r}")
+    return re.sub(r"//[^/]*@", "//", url).partition("?")[0].rstrip("/")

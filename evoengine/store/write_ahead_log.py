@@ -1,0 +1,85 @@
+"""Looks at run.db-wal before SQLite does: a log that SQLite cannot read it drops without a word, commits and all.
+
+A log whose last frames are torn is what a kill or a power cut leaves, and SQLite reads it up
+to there. Its first 32 bytes are another matter: they are on the disk before the first frame
+is written, so no kill leaves them wrong. https://www.sqlite.org/fileformat2.html#walformat
+"""
+
+from __future__ import annotations
+
+import shlex
+import struct
+from pathlib import Path
+
+from evoengine.errors import StoreError
+from evoengine.store.faults import translated
+
+_HEADER = 32  # bytes: magic, version, page size, checkpoint number, two salts, two checksums
+_MAGIC = 0x377F0682  # its lowest bit says that the checksums are of big-endian words
+_VERSION = 3007000
+_PAGE_SIZE_AT = 16  # in the database's own header, 2 bytes; 1 stands for 65536
+
+
+def log_of(database: Path) -> Path:
+    """Where SQLite keeps the log of `database`."""
+    return database.with_name(f"{database.name}-wal")
+
+
+def refuse_damaged_log(database: Path) -> None:
+    """Returns when the log beside `database` is absent, empty or one that SQLite reads; raises StoreError for any other."""
+    log = log_of(database)
+    with translated(log):
+        problem = _problem(database, log) and _problem(database, log)  # a live run may be writing the header at this moment
+        if problem:
+            size = log.stat().st_size
+            raise StoreError(
+                f"{log}: expected SQLite's write-ahead log of {database.name}, got {size} bytes with {problem}: what was committed last "
+                f"may stand in it alone, and opening {database.name} would drop it; restore both files from a copy, "
+                f"or go on without what it held: mv {shlex.quote(str(log))} {shlex.quote(f'{log}.damaged')}"
+            )
+
+
+def _problem(database: Path, log: Path) -> str:
+    """What is wrong with the beginning of the log; nothing to say when it is right."""
+    try:
+        with log.open("rb") as file:
+            head = file.read(_HEADER)
+            more = bool(file.read(1))
+    except FileNotFoundError:
+        return ""
+    if not head or (head == bytes(_HEADER) and not more):  # a power cut may keep the length of a first header and not its words
+        return ""
+    if len(head) < _HEADER:
+        return f"a header cut short (a whole one has {_HEADER})"
+    magic, version, page_size, *_ = struct.unpack(">8I", head)
+    if magic & ~1 != _MAGIC:
+        return f"the magic number {magic:#010x} (a log has {_MAGIC:#010x} or {_MAGIC | 1:#010x})"
+    if version != _VERSION:
+        return f"the format version {version} (a log has {_VERSION})"
+    if _checksum(head[:24], "big" if magic & 1 else "little") != head[24:]:
+        return "a wrong checksum in its header"
+    expected = _page_size(database)
+    return f"pages of {page_size} bytes ({database.name} has {expected})" if expected not in (None, page_size) else ""
+
+
+def _checksum(data: bytes, order: str) -> bytes:
+    """SQLite's checksum of `data`, whose length is a multiple of 8 bytes."""
+    first = second = 0
+    words = struct.unpack(f"{'>' if order == 'big' else '<'}{len(data) // 4}I", data)
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
+    return struct.pack(">2I", first, second)
+
+
+def _page_size(database: Path) -> int | None:
+    """The bytes of a page, as the database's own header says; None without one."""
+    try:
+        with database.open("rb") as file:
+            head = file.read(_PAGE_SIZE_AT + 2)
+    except FileNotFoundError:
+        return None
+    if len(head) < _PAGE_SIZE_AT + 2 or not head.startswith(b"SQLite format 3\0"):
+        return None
+    size = int.from_bytes(head[_PAGE_SIZE_AT:], "big")
+    return 65536 if size == 1 else size

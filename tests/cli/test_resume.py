@@ -1,0 +1,254 @@
+"""What a resume goes on from, what it may change, and runs of an earlier version."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from evoengine.records import Unanswered
+from evoengine.store.sqlite import SqliteStore
+from tests.cli.conftest import Call
+from tests.generate.chat_server import Step, chat_server, completion
+from tests.report.scene import kernel, write_task
+
+ROOT = Path(__file__).parents[2]
+OF_0_1_0 = ROOT / "tests" / "store" / "assets" / "v1" / "killed_run.db"
+KEY = "sk-secret-4711-do-not-show"
+
+
+def lines_of_trials(text: str) -> list[int]:
+    """The numbers of the trials that have a line."""
+    return [int(number) - 1 for number in re.findall(r"^(?:\S+ )?\[(\d+)/", text, re.MULTILINE)]
+
+
+# ---------------------------------------------------------------- what is settled
+
+
+def test_after_a_resume_every_trial_that_was_open_has_a_line_and_no_other(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "12", "--in-flight", "8")
+    with closing(sqlite3.connect("runs/one/run.db")) as database:
+        for table in ("verdict_bodies", "verdicts"):
+            database.execute(f"DELETE FROM {table} WHERE trial = 5")  # noqa: S608 - our own names
+        database.commit()
+    shown = json.loads(scripted("show", "one", "--json").out)
+    assert shown["settled"] == 5
+    resumed = scripted("resume", "one")
+    assert "resumed after 5 trials" in resumed.err
+    assert lines_of_trials(resumed.err) == list(range(5, 12))
+
+
+def test_show_and_resume_count_the_same_trials_as_settled_wherever_a_run_was_cut(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "whole", "--trials", "12", "--in-flight", "3")
+    for cut in range(2, 12):
+        shutil.copytree("runs/whole", f"runs/cut{cut}")
+        with closing(sqlite3.connect(f"runs/cut{cut}/run.db")) as database:
+            for table in ("verdict_bodies", "verdicts"):
+                database.execute(f"DELETE FROM {table} WHERE trial = {cut} OR trial > {cut + 1}")  # noqa: S608 - our own names
+            database.execute(f"DELETE FROM proposals WHERE trial > {cut + 1}")  # noqa: S608
+            database.commit()
+        settled = json.loads(scripted("show", f"cut{cut}", "--json").out)["settled"]
+        resumed = scripted("resume", f"cut{cut}")
+        assert f"resumed after {settled} trials" in resumed.err
+        assert lines_of_trials(resumed.err) == list(range(settled, 12))
+        rows = [json.loads(scripted("show", name, "--json").out) for name in ("whole", f"cut{cut}")]
+        assert rows[0]["trials"] == rows[1]["trials"] and rows[0]["elites"] == rows[1]["elites"]
+
+
+# ---------------------------------------------------------------- what may change
+
+
+@pytest.fixture
+def stopped(scripted: Call, task: Path) -> Call:
+    """The command line beside run `one`, which has settled 6 trials."""
+    scripted("run", task, "--run", "one", "--trials", "6")
+    return scripted
+
+
+def test_a_resume_may_have_more_trials_and_the_run_keeps_a_record_of_it(stopped: Call) -> None:
+    found = stopped("resume", "one", "--trials", "9")
+    assert found.code == 0 and "note: changed from trial 6 on: trials: 6 -> 9" in found.err
+    shown = json.loads(stopped("show", "one", "--json").out)
+    assert (shown["settled"], shown["budget"]) == (9, 9)
+    assert shown["changes"] == ["from trial 6 on, trials: 6 -> 9"]
+    assert "trials: 9" in Path("runs/one/config.yaml").read_text()
+    assert "from trial 6 on, trials: 6 -> 9" in stopped("show", "one").out
+
+
+def test_a_changed_setting_holds_for_the_resumes_after_it(stopped: Call) -> None:
+    stopped("resume", "one", "--trials", "8")
+    assert "changed" not in stopped("resume", "one").err
+    stopped("resume", "one", "--trials", "10")
+    shown = json.loads(stopped("show", "one", "--json").out)
+    assert (shown["settled"], len(shown["changes"])) == (10, 2)
+
+
+def test_fewer_trials_than_are_proposed_are_refused(stopped: Call) -> None:
+    found = stopped("resume", "one", "--trials", "5")
+    assert (found.code, found.err.strip()) == (2, "evoengine: --trials 5: 6 trials are already proposed; expected at least 6")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--seed", "1"), ("--device", "cuda:1"), ("--kernel", "a.cu"), ("--check", "none"), ("--in-flight", "3")]
+)
+def test_what_a_resume_may_not_change_is_refused_with_the_reason(stopped: Call, option: str, value: str) -> None:
+    found = stopped("resume", "one", option, value)
+    assert found.code == 2
+    assert re.search(rf"a resume cannot change {option}: .*; leave it out, or start a new run with it", found.err)
+
+
+def test_a_resume_may_have_another_generator(stopped: Call, task: Path) -> None:
+    stopped("run", task, "--run", "other", "--trials", "8")
+    found = stopped("resume", "one", "--trials", "8", "--generator", "replay", "--replay-from", "other")
+    assert found.code == 0, found.err
+    assert json.loads(stopped("show", "one", "--json").out)["generator"] == "replay"
+    assert stopped("resume", "one", "--generator", "openai").code == 8, "there is no key"
+
+
+def test_replay_needs_a_run_to_answer_from(stopped: Call) -> None:
+    assert "--replay-from RUN" in stopped("resume", "one", "--generator", "replay").err
+
+
+# ---------------------------------------------------------------- how long, how loud
+
+
+def test_a_time_limit_stops_a_run_that_can_be_resumed(scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRIPTED_DELAY_S", "0.2")
+    from tests.cli.scripted_main import pretend
+
+    pretend(monkeypatch.setattr)
+    found = scripted("run", task, "--run", "one", "--trials", "400", "--time-limit", "1s")
+    assert found.code == 0
+    assert "the time limit of 1s is over" in found.err and "resume with: " in found.err
+    monkeypatch.setenv("SCRIPTED_DELAY_S", "0")
+    pretend(monkeypatch.setattr)
+    assert scripted("resume", "one", "--time-limit", "1m30s").code == 0
+
+
+@pytest.mark.parametrize("text", ["0", "soon", "-5s", "2d", "1h 30m x", ""])
+def test_a_time_limit_that_is_no_time_is_refused_with_what_is_expected(scripted: Call, task: Path, text: str) -> None:
+    found = scripted("run", task, "--time-limit", text)
+    assert found.code == 2 and "expected a time such as 90s, 45m, 2h or 1h30m" in found.err and repr(text) in found.err
+
+
+def test_quiet_keeps_notes_and_the_result(scripted: Call, task: Path) -> None:
+    found = scripted("run", task, "--run", "one", "--trials", "5", "--quiet")
+    assert lines_of_trials(found.err) == [] and "note: no OPENAI_API_KEY" in found.err
+    assert "speed-up" in found.out
+
+
+# ---------------------------------------------------------------- a run of 0.1.0
+
+
+@pytest.fixture
+def run_of_0_1_0(tmp_path: Path) -> Path:
+    """A run that 0.1.0 was killed in: 14 trials judged of 20, 12 replies paid; the server it asked is gone."""
+    write_task(tmp_path / "tasks")
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    shutil.copy(OF_0_1_0, folder / "run.db")
+    with closing(sqlite3.connect(folder / "run.db")) as database:
+        database.execute("UPDATE run SET body = replace(body, '/tmp/fixture010', ?)", (str(tmp_path),))
+        database.commit()
+    return folder
+
+
+def test_a_run_of_0_1_0_is_shown_as_it_was(scripted: Call, run_of_0_1_0: Path) -> None:
+    before = (run_of_0_1_0 / "run.db").read_bytes()
+    shown = json.loads(scripted("show", "one", "--json").out)
+    assert (shown["settled"], shown["usage"]["prompt_tokens"], shown["changes"]) == (14, 12096, [])
+    assert shown["unanswered"] == {"requests": 0, "most_usd": 0.0}
+    assert (run_of_0_1_0 / "run.db").read_bytes() == before
+
+
+async def _serve(script: list[Step], *arguments: str, cwd: Path, base_url: bool = True) -> tuple[int, str, list[str]]:
+    """Exit code and stderr of the command line beside a chat server, and the keys that the server was sent."""
+    async with chat_server(*script) as server:
+        with closing(sqlite3.connect(cwd / "runs" / "one" / "run.db")) as database:
+            body = database.execute("SELECT body FROM run").fetchone()[0]
+            address = json.loads(body)["config"]["model"]["base_url"]
+            if not base_url:  # the stored address is the server's: only the run names it
+                database.execute("UPDATE run SET body = replace(body, ?, ?)", (address, server.url))
+                database.commit()
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+        environ |= {"OPENAI_API_KEY": KEY, "PYTHONPATH": str(ROOT), "EVOENGINE_CACHE_DIR": str(cwd / "cache")}
+        environ |= {"OPENAI_BASE_URL": server.url} if base_url else {}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.cli.scripted_main", *arguments, cwd=cwd, env=environ,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        _, err = await asyncio.wait_for(process.communicate(), 60)
+        return process.returncode or 0, err.decode(), server.keys
+
+
+def answers() -> Iterator[Step]:
+    return iter([completion(f"```cuda\n{kernel(f'new_{number}')}```") for number in range(20)])
+
+
+def test_a_run_of_0_1_0_resumes_and_pays_for_nothing_twice(tmp_path: Path, run_of_0_1_0: Path, call: Call) -> None:
+    code, err, keys = asyncio.run(_serve(list(answers()), "resume", "one", cwd=tmp_path))
+    assert code == 0, err
+    assert "resumed after 14 trials" in err and lines_of_trials(err) == list(range(14, 20))
+    assert keys == [KEY] * 6
+    assert re.search(r"changed from trial 14 on: base_url: http://127.0.0.1:41249/v1 -> http://127.0.0.1:\d+/v1", err)
+    shown = json.loads(call("show", "one", "--json").out)
+    assert (shown["settled"], shown["usage"]["prompt_tokens"]) == (20, 12096 + 6 * 1000)
+    assert KEY not in err
+    assert not [path for path in run_of_0_1_0.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+def test_an_address_that_only_the_run_names_is_asked_without_the_key(tmp_path: Path, run_of_0_1_0: Path) -> None:
+    code, err, keys = asyncio.run(_serve(list(answers()), "resume", "one", cwd=tmp_path, base_url=False))
+    assert code == 0, err
+    assert keys == ["no-key-needed"] * 6
+    assert "OPENAI_BASE_URL names none here, so it is asked without a key" in err
+
+
+# ---------------------------------------------------------------- a request that a kill cuts off
+
+
+def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(tmp_path: Path, call: Call) -> None:
+    """The server never answers; the process is killed with its requests under way."""
+    task = write_task(tmp_path / "tasks")
+
+    async def killed_run() -> int:
+        three = asyncio.Event()
+
+        async def never(writer: asyncio.StreamWriter) -> None:
+            if len(server.requests) == 3:
+                three.set()
+            await asyncio.sleep(60)
+
+        async with chat_server(never) as server:
+            environ = dict(os.environ) | {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "PYTHONPATH": str(ROOT)}
+            command = ["run", str(task), "--run", "one", "--trials", "9", "--in-flight", "3", "--model", "gpt-4.1", "--cost-cap", "5"]
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tests.cli.scripted_main", *command, cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE
+            )
+            async with asyncio.timeout(60):
+                await three.wait()
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+            return len(server.requests)
+
+    sent = asyncio.run(killed_run())
+    with SqliteStore(tmp_path / "runs" / "one" / "run.db", read_only=True) as store:
+        lost = store.unanswered()
+    assert lost.requests == sent == 3
+    assert 0.1 < lost.most_usd < 1.0
+    shown = json.loads(call("show", "one", "--json").out)
+    assert Unanswered.model_validate(shown["unanswered"]) == lost
+    assert re.search(r"3 requests .*may have been paid for", " ".join(call("show", "one").out.split()))
+    code, err, _ = asyncio.run(_serve(list(answers()), "resume", "one", cwd=tmp_path))
+    assert code == 0, err
+    assert "3 requests of earlier processes were never answered and may have been paid for, for up to $" in err
