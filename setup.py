@@ -1,4 +1,4 @@
-"""Lets a wheel carry prompts/, seeds/ and tasks/, which stand beside the package in a checkout."""
+"""Lets a wheel carry prompts/, seeds/, starter/ and tasks/, which stand beside the package in a checkout."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-SHIPPED = ("prompts", "seeds", "tasks")  # evoengine/paths.py looks for them in evoengine/shipped
+SHIPPED = ("prompts", "seeds", "starter", "tasks")  # evoengine/paths.py looks for them in evoengine/shipped
 
 
 class BuildWithShippedFolders(build_py):
-    """Copies the three folders into the package; an editable install needs none of it, it reads them where they stand."""
+    """Copies the folders into the package; an editable install needs none of it, it reads them where they stand."""
 
     def run(self) -> None:
         super().run()

@@ -136,10 +136,14 @@ class Candidate:
     tunables: dict[str, int]
     header: YamlSource
 
-    def tuned(self, tunables: dict[str, int]) -> Candidate:
-        """The same code with other values; raises CandidateError for a value that is not declared."""
+    def tuned(self, tunables: dict[str, int], undeclared_values: bool = False) -> Candidate:
+        """The same code with other values; raises CandidateError for a value that is not declared.
+
+        With `undeclared_values` a declared name takes any whole number of 64 bits.
+        """
         for name, value in tunables.items():
-            if value not in self.plan.tunables.get(name, ()):
+            fits = undeclared_values and name in self.plan.tunables and abs(value) <= expression.MAX_MAGNITUDE
+            if not fits and value not in self.plan.tunables.get(name, ()):
                 declared = self.plan.tunables.get(name)
                 known = f"one of {list(declared)}" if declared else f"a tunable among {', '.join(self.plan.tunables) or 'none'}"
                 raise CandidateError(f"{self.header.at(('tunables', name))}: {name}={value}: expected {known}")
@@ -165,13 +169,14 @@ class Candidate:
     def with_defaults(self) -> str:
         """The file's text in which the chosen values stand first, so that it is what was measured.
 
-        Values change places and nothing else moves: comments and layout stay.
+        Values change places and nothing else moves: comments and layout stay. A value that is
+        not declared takes the place of the last one.
         """
         pieces: list[tuple[Mark, int]] = []
         for name, values in self.plan.tunables.items():
             chosen = self.tunables[name]
             if chosen != values[0]:
-                order = [chosen, *(value for value in values if value != chosen)]
+                order = [chosen, *(value for value in values if value != chosen)][: len(values)]
                 pieces += [(self.header.marks["tunables", name, position], value) for position, value in enumerate(order)]
         text = self.source
         offset = self._header.start(1)

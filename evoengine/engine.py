@@ -9,6 +9,7 @@ trials, sees the same.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
@@ -92,6 +93,15 @@ class Engine:
         """The last trial that is settled when `trial` is proposed; all before it are, too, and none after it."""
         window = trial - self.config.in_flight
         return max(window, len(self.seeds) - 1) if trial >= len(self.seeds) else window
+
+    def next_request(self) -> tuple[Request, bool]:
+        """What a generator is told of the first trial of which nothing is stored, after `restore`.
+
+        False with it while trials that it follows from are to be settled first, which may change it.
+        """
+        known = {trial for trial, _ in self.store.trials()}
+        trial = next(number for number in itertools.count(len(self.seeds)) if number not in known)
+        return self._request(trial), self._settled == self.horizon(trial) + 1
 
     def restore(self) -> None:
         """Folds the stored trials, as far as a run that was never stopped would have settled them.

@@ -34,6 +34,11 @@ def prompts_dir() -> Path:
     return _shipped("prompts")
 
 
+def starter_dir() -> Path:
+    """The task that `evoengine init` copies."""
+    return _shipped("starter")
+
+
 def packaged_tasks() -> Iterator[Path]:
     """The packaged task files, by name."""
     return iter(sorted(tasks_dir().glob("*.yaml")))

@@ -156,6 +156,17 @@ def test_tuned_changes_the_choice_only() -> None:
     assert tuned.tuned({"THREADS": 256}).digest == parsed.digest
 
 
+def test_tuned_takes_undeclared_values_of_declared_names_when_asked() -> None:
+    parsed = candidate.parse(kernel(), "k.cu")
+    tuned = parsed.tuned({"THREADS": 96}, undeclared_values=True)
+    assert tuned.tunables == {"THREADS": 96, "ROWS": 1} and tuned.digest != parsed.digest
+    assert candidate.parse(tuned.with_defaults()).plan.tunables["THREADS"] == (96, 256, 128)
+    with pytest.raises(CandidateError, match="THREAD=96: expected a tunable among THREADS, ROWS"):
+        parsed.tuned({"THREAD": 96}, undeclared_values=True)
+    with pytest.raises(CandidateError, match=f"THREADS={2**63}: expected one of"):
+        parsed.tuned({"THREADS": 2**63}, undeclared_values=True)
+
+
 @pytest.mark.parametrize(
     ("choice", "says"),
     [

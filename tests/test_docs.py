@@ -18,7 +18,14 @@ import typer.main
 from evoengine.cli.main import DEBUG, app
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")  # those that show commands
+PAGES = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/tasks.md",
+    "docs/kernels.md",
+    "docs/verdict.md",
+)  # those that show commands
 # Not documents of the project: what is hidden, what runs write, what is a test's material.
 NOT_OURS = re.compile(r"(^|/)\.|^(runs|build|dist)/|^tests/.*/")
 BLOCK = re.compile(r"^(?P<fence>```+|~~~+)[ \t]*(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -195,3 +202,25 @@ def test_commands_are_found_in_console_and_shell_blocks(tmp_path: Path) -> None:
         ("page.md:10", ".venv/bin/evoengine", "show", "b", ">", "out.txt"),
         ("page.md:10", "cd", "c"),
     ]
+
+
+RUN_BLOCK = re.compile(r"^\$ evoengine run (?P<task>\S+)(?P<options>[^\n]*)\n(?P<output>.*?)(?=^\$ |\Z)", re.MULTILINE | re.DOTALL)
+
+
+def test_a_shown_run_prints_the_name_that_its_command_gives_it() -> None:
+    """By --run, or the task's with the time."""
+    found = 0
+    for path in documents():
+        for block in BLOCK.finditer(path.read_text(encoding="utf-8")):
+            for run in RUN_BLOCK.finditer(block["text"]):
+                given = re.search(r"--run (\S+)", run["options"])
+                name = re.escape(given[1]) if given else re.escape(run["task"]) + r"-\d{8}-\d{6}"
+                started = re.search(r"^run (\S+) started", run["output"], re.MULTILINE)
+                assert started is None or re.fullmatch(name, started[1]), f"{path.name}: {run[0].splitlines()[0]} prints {started[1]!r}"
+                found += started is not None
+    assert found
+
+
+def test_readme_lists_every_command() -> None:
+    named = re.findall(r"^\| `evoengine (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(named) == sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]

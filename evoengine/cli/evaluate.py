@@ -18,7 +18,7 @@ NOT_CORRECT = 1
 def evaluate(
     kernel: Annotated[str, typer.Argument(metavar="KERNEL.cu", help="A kernel file, or the name of a packaged one.")],
     task: Annotated[str, typer.Option(help="A task file, or the name of a packaged task.")],
-    chosen: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A tunable's value; repeatable.")] = None,
+    chosen: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A tunable's value, any; repeatable.")] = None,
     device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
     check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
@@ -53,10 +53,17 @@ def evaluate(
 
 def _read(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candidate]:
     from evoengine import candidate
+    from evoengine.cli import output
     from evoengine.paths import find_kernel
 
     file = find_kernel(kernel, task_path.parent)
-    return file, candidate.read(file).tuned(dict(_setting(text) for text in chosen))
+    settings = dict(_setting(text) for text in chosen)
+    tuned = candidate.read(file).tuned(settings, undeclared_values=True)
+    for name, value in settings.items():
+        declared = tuned.plan.tunables[name]
+        if value not in declared:
+            output.say(f"warning: {name}={value} is not among the declared values {list(declared)}: no search would try it")
+    return file, tuned
 
 
 def _setting(text: str) -> tuple[str, int]:

@@ -21,11 +21,16 @@ import typer
 
 from evoengine import __version__
 from evoengine.cli import streams
+from evoengine.cli.cache import cache
 from evoengine.cli.doctor import doctor
 from evoengine.cli.evaluate import evaluate
 from evoengine.cli.export import export
+from evoengine.cli.init import init
+from evoengine.cli.prompt import prompt
 from evoengine.cli.resume import resume
+from evoengine.cli.rm import rm
 from evoengine.cli.run import run
+from evoengine.cli.runs import runs
 from evoengine.cli.show import show
 from evoengine.cli.tasks import tasks
 from evoengine.errors import EvoError, OutputError, UsageError
@@ -43,7 +48,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help is the same everywhere and takes 50 ms less
 )
-for command in (run, resume, show, evaluate, export, tasks, doctor):
+for command in (run, resume, runs, show, evaluate, prompt, init, export, rm, cache, tasks, doctor):
     app.command()(command)
 
 

@@ -32,18 +32,30 @@ class Chosen:
         return self.ordinal is None
 
 
-def choose_device(text: str, arch: str | None, probe: Callable[[], CudaDevices] = cuda_devices) -> Chosen:
+def missing_for_emulator() -> list[str]:
+    """The packages that the emulator needs and that are not installed."""
+    return [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+
+
+def choose_device(
+    text: str,
+    arch: str | None,
+    probe: Callable[[], CudaDevices] = cuda_devices,
+    missing: Callable[[], list[str]] | None = None,
+) -> Chosen:
     """The device that `text` asks for: auto, cuda, cuda:N, emulator or emulator:TARGET.
 
     `auto` is the first CUDA device, or the emulator for a GPU of `arch`, the task's target, where there is none.
+    `missing` are the packages that the emulator lacks here, by default those that it needs to run.
     Raises UsageError for a text that is none of these or an unknown target, DeviceError for what is not there.
     """
     kind, _, which = text.partition(":")
+    lacking = missing or missing_for_emulator
     if kind == EMULATOR and text != f"{EMULATOR}:":
-        return _emulator(which or _target_of(arch), "")
+        return _emulator(which or _target_of(arch), "", lacking())
     found = probe()
     if text == "auto":
-        return Chosen(0) if found.names else _emulator(_target_of(arch), found.problem or "no CUDA device")
+        return Chosen(0) if found.names else _emulator(_target_of(arch), found.problem or "no CUDA device", lacking())
     if kind != "cuda" or not (which or "0").isdecimal():
         raise UsageError(f"expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got {text!r}")
     number = int(which or "0")
@@ -51,11 +63,6 @@ def choose_device(text: str, arch: str | None, probe: Callable[[], CudaDevices] 
         here = found.problem or f"this machine has {len(found.names)}: {', '.join(found.names)}"
         raise DeviceError(f"no device {text!r}: {here}; --device emulator does without")
     return Chosen(number)
-
-
-def missing_for_emulator() -> list[str]:
-    """The packages that the emulator needs and that are not installed."""
-    return [name for name in _NEEDED if importlib.util.find_spec(name) is None]
 
 
 def same_compilers(begun: Environment, here: Environment) -> list[str]:
@@ -76,12 +83,11 @@ def _toolkit(nvrtc: str) -> str:
     return f"cuda-toolkit[nvrtc,cudart,{'crt' if int(nvrtc.partition('.')[0]) >= 13 else 'nvcc'},cccl]=={nvrtc}.*"
 
 
-def _emulator(target: str, instead: str) -> Chosen:
+def _emulator(target: str, instead: str, missing: list[str]) -> Chosen:
     try:
         found = targets.find(target)
     except targets.UnknownTarget as error:
         raise UsageError(f"--device emulator:TARGET: {error}") from None
-    missing = missing_for_emulator()
     if missing:
         why = f"{instead}, and the emulator" if instead else "the emulator"
         raise DeviceError(f"{why} cannot run without {', '.join(missing)}: {INSTALL_EMULATOR}")

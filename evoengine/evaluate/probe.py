@@ -5,7 +5,11 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 
+from evoengine.errors import DeviceError
+
 NAME_BYTES = 256
+
+_ATTRIBUTES = {"major": 75, "minor": 76, "sm_count": 16, "max_shared_bytes": 97, "l2_bytes": 38}  # CUdevice_attribute of cuda.h
 
 
 @dataclass(frozen=True)
@@ -39,3 +43,34 @@ def _name(driver: ctypes.CDLL, ordinal: int) -> str:
     driver.cuDeviceGet(ctypes.byref(handle), ordinal)
     driver.cuDeviceGetName(text, NAME_BYTES, handle)
     return text.value.decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class CudaFacts:
+    """One device as the driver describes it."""
+
+    name: str
+    major: int  # of its compute capability
+    minor: int
+    sm_count: int
+    max_shared_bytes: int  # per block, opt-in
+    l2_bytes: int
+    memory_bytes: int
+
+
+def cuda_facts(ordinal: int) -> CudaFacts:
+    """What the driver knows of a device; raises DeviceError where it does not answer."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        raise DeviceError("no NVIDIA driver (libcuda.so.1 is not there)") from None
+    handle, memory = ctypes.c_int(), ctypes.c_size_t()
+    codes = [driver.cuInit(0), driver.cuDeviceGet(ctypes.byref(handle), ordinal), driver.cuDeviceTotalMem_v2(ctypes.byref(memory), handle)]
+    figures = {}
+    for name, attribute in _ATTRIBUTES.items():
+        figure = ctypes.c_int()
+        codes.append(driver.cuDeviceGetAttribute(ctypes.byref(figure), attribute, handle))
+        figures[name] = figure.value
+    if any(codes):
+        raise DeviceError(f"the NVIDIA driver does not describe device {ordinal}: it returns {next(code for code in codes if code)}")
+    return CudaFacts(name=_name(driver, ordinal), memory_bytes=memory.value, **figures)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from evoengine.errors import UsageError
 from evoengine.records import Elite
 from evoengine.seams import Request, Specimen
 
@@ -35,15 +36,42 @@ class Choice:
 
 def choose(request: Request) -> Choice:
     """The operator for this trial; the same for the same request."""
-    rng = random.Random(request.seed)  # noqa: S311 - reproducible on purpose
-    distinct = {specimen.outcome.source_digest for _, specimen in request.elites}
-    if len(distinct) < FEW_ELITES or request.trial - len(request.seeds) < FIRST_SAMPLES:
-        return Choice("first", rng.choice(_open_tiers(request)))
+    if _sources(request) < FEW_ELITES or request.trial - len(request.seeds) < FIRST_SAMPLES:
+        return choose_as("first", request)
+    return _with_parents(request, None)
+
+
+def choose_as(operator: str, request: Request) -> Choice:
+    """The choice for this trial if its operator were `operator`; raises UsageError where there are too few elites for it."""
+    if operator == "first":
+        return Choice("first", _rng(request).choice(_open_tiers(request)))
+    needed = {"mutate": 1, "crossover": FEW_ELITES}[operator]
+    if _sources(request) < needed:
+        raise UsageError(f"{operator} needs {needed} correct kernels with different sources, there {_are(_sources(request))}")
+    return _with_parents(request, operator)
+
+
+def _with_parents(request: Request, wanted: str | None) -> Choice:
+    rng = _rng(request)
     tier = rng.choice(list(dict.fromkeys(elite.tier for elite, _ in request.elites)))
     first = _draw(rng, [pair for pair in request.elites if pair[0].tier == tier])
-    if rng.random() >= CROSSOVER_SHARE:
+    drawn = "mutate" if rng.random() >= CROSSOVER_SHARE else "crossover"
+    if (wanted or drawn) == "mutate":
         return Choice("mutate", tier, (first,))
     return Choice("crossover", tier, (first, _partner(rng, request, tier, first)))
+
+
+def _rng(request: Request) -> random.Random:
+    return random.Random(request.seed)  # noqa: S311 - reproducible on purpose
+
+
+def _sources(request: Request) -> int:
+    """How many different sources hold places."""
+    return len({specimen.outcome.source_digest for _, specimen in request.elites})
+
+
+def _are(count: int) -> str:
+    return "is 1" if count == 1 else f"are {count or 'none'}"
 
 
 def _open_tiers(request: Request) -> list[str]:

@@ -40,6 +40,14 @@ def kib(count: int) -> str:
     return "0" if count == 0 else f"{count / KIB:.1f}"
 
 
+def size(count: int) -> str:
+    """Bytes with the unit that leaves the fewest digits: `512 B`, `3.4 MiB`."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if count >= KIB**power:
+            return f"{count / KIB**power:.1f} {unit}"
+    return f"{count} B"
+
+
 def tunables(values: Mapping[str, int]) -> str:
     """`BLOCK_M=64 WARPS=8`; a dash when all keep their defaults."""
     return " ".join(f"{name}={value}" for name, value in values.items()) or "-"

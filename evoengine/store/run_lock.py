@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from evoengine.command_line import command
 from evoengine.errors import RunLocked
 from evoengine.store.faults import translated
+
+LOOKERS, LOOK_S = 5, 0.02  # `holder_of` has the lock for microseconds: so often, and so long, one who wants it tries again
 
 
 class RunLock:
@@ -36,14 +39,44 @@ class RunLock:
 
     @staticmethod
     def _take(path: Path, handle: int) -> None:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(handle, 32).decode("ascii", "replace").strip()
-            who = f"process {holder}" if holder else "another process"
+        if not _patiently_locked(handle):
             raise RunLocked(
-                f"{path.parent}: {who} is working on this run; wait for it or stop it with Ctrl-C, "
+                f"{path.parent}: {_written_in(handle)} is working on this run; wait for it or stop it with Ctrl-C, "
                 f"or look at it with `{command('show', path.parent)}`"
-            ) from None
+            )
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+
+
+def holder_of(path: Path) -> str | None:
+    """Who works on the run whose lock is at `path`, e.g. `process 4711`; None where nobody does. Writes nothing."""
+    with translated(path):
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            return None if _locked(handle, fcntl.LOCK_SH) else _written_in(handle)
+        finally:
+            os.close(handle)
+
+
+def _patiently_locked(handle: int) -> bool:
+    for _ in range(LOOKERS):
+        if _locked(handle, fcntl.LOCK_EX):
+            return True
+        time.sleep(LOOK_S)
+    return False
+
+
+def _locked(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _written_in(handle: int) -> str:
+    holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
+    return f"process {holder}" if holder else "another process"

@@ -25,7 +25,7 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = python("-c", code)
     assert done.stdout.endswith("heavy: []\n"), done
-    for command in ("run", "resume", "show", "evaluate", "export", "tasks", "doctor"):
+    for command in ("run", "resume", "runs", "show", "evaluate", "prompt", "init", "export", "rm", "cache", "tasks", "doctor"):
         assert f"\n  {command} " in done.stdout
 
 

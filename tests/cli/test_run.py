@@ -262,6 +262,14 @@ def test_evaluate_of_a_correct_kernel_exits_with_0_and_of_another_with_1(scripte
     assert codes == {0, 1}
 
 
+def test_evaluate_takes_a_value_that_is_not_declared_and_warns(scripted: Call, task: Path) -> None:
+    found = scripted("evaluate", "scale_a.cu", "--task", task, "--set", "BLOCK=96", "--set", "UNROLL=2", "--json")
+    row = json.loads(found.out)
+    assert row["tunables"] == {"BLOCK": 96, "UNROLL": 2} and found.code in (0, 1)
+    warnings = [line for line in found.err.splitlines() if line.startswith("warning: ")]
+    assert warnings == ["warning: BLOCK=96 is not among the declared values [128, 64, 32, 256]: no search would try it"]
+
+
 # ---------------------------------------------------------------- a terminal
 
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from scene import request, specimen
 
-from evoengine.generate.operators import FIRST_SAMPLES, choose
+from evoengine.errors import UsageError
+from evoengine.generate.operators import FIRST_SAMPLES, choose, choose_as
 
 
 def test_the_population_is_opened_by_first_samples(task_path: Path) -> None:
@@ -55,3 +57,17 @@ def test_the_same_request_chooses_the_same(task_path: Path) -> None:
     assert all(
         choose(request(task_path, seed=seed, elites=elites)) == choose(request(task_path, seed=seed, elites=elites)) for seed in range(20)
     )
+
+
+def test_asking_for_the_operator_that_would_be_chosen_changes_nothing(task_path: Path) -> None:
+    elites = (specimen(0), specimen(1), specimen(2))
+    for seed in range(60):
+        told = request(task_path, seed=seed, elites=elites)
+        assert choose_as(choose(told).operator, told) == choose(told)
+
+
+def test_an_operator_without_parents_is_refused(task_path: Path) -> None:
+    with pytest.raises(UsageError, match="mutate needs 1 correct kernels with different sources, there are none"):
+        choose_as("mutate", request(task_path, elites=()))
+    with pytest.raises(UsageError, match="crossover needs 2 correct kernels with different sources, there is 1"):
+        choose_as("crossover", request(task_path, elites=(specimen(0),)))

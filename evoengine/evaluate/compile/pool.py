@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from evoengine import atomic
+from evoengine.cache_lock import CacheLock
 from evoengine.errors import ToolchainError, WorkerError
 from evoengine.evaluate.compile.cache import CompileCache, key_of
 from evoengine.evaluate.compile.child import CLANG, NVRTC, CompilerProcess, Killed
@@ -44,6 +45,8 @@ class CompilePool:
         self.cache = CompileCache(
             folder if folder is not None else cache_dir() / ("ptx" if module == CLANG else "cubins"), warn, self._suffix
         )
+        self._shared_folder = cache_dir() if folder is None else None
+        self._cache_lock: CacheLock | None = None
         self.toolchain = Toolchain()
         self._idle: list[CompilerProcess] = []
         self._all: set[CompilerProcess] = set()
@@ -56,6 +59,8 @@ class CompilePool:
     async def start(self) -> str:
         """The version of the compiler, with the first process ready; raises ToolchainError where there is no usable compiler."""
         async with self._starting:
+            if self._shared_folder is not None and self._cache_lock is None:
+                self._cache_lock = await asyncio.to_thread(CacheLock.shared, self._shared_folder)
             if not self.toolchain.fingerprint:
                 async with self._process() as process:
                     self.toolchain = process.toolchain
@@ -92,6 +97,8 @@ class CompilePool:
         await asyncio.gather(*(process.end() for process in self._all))
         self._all.clear()
         self._idle.clear()
+        if self._cache_lock is not None:
+            self._cache_lock.release()
         if self._unkept is not None:
             self._unkept.cleanup()
             self._unkept = None

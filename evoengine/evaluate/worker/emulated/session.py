@@ -15,6 +15,7 @@ from evoengine.emulator import targets
 from evoengine.emulator.device import Emulator
 from evoengine.emulator.errors import EmulatorError
 from evoengine.errors import DeviceError
+from evoengine.evaluate.described import modelled_gpu
 from evoengine.evaluate.worker.answers import Answer, Answers, Keep, Key
 from evoengine.evaluate.worker.emulated.arrays import KeptArrays
 from evoengine.evaluate.worker.emulated.bench import EmulatedBench
@@ -104,19 +105,10 @@ class _Repeated:
 
 def describe(target: targets.Target, threads: int) -> Environment:
     """The GPU that is modelled and the programs that verdicts are found with."""
-    cores = f"{threads} core{'' if threads == 1 else 's'}"
-    return Environment(
-        device=f"emulator:{target.name} {target.title} (modelled on {cores})",
-        kind="emulator",
-        arch=target.arch,
-        sm_count=target.sms,
-        max_shared_bytes=target.shared_per_block,
-        l2_bytes=target.l2_bytes,
-        memory_bytes=0,  # not modelled
-        versions={
-            "llvmlite": importlib.metadata.version("llvmlite"),
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-            "evoengine": __version__,
-        },
-    )
+    versions = {
+        "llvmlite": importlib.metadata.version("llvmlite"),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "evoengine": __version__,
+    }
+    return modelled_gpu(target, threads).model_copy(update={"versions": versions})

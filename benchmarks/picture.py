@@ -1,0 +1,87 @@
+"""The picture of the live view in the README: a real search, and its view as it is when a number of trials are settled.
+
+    python -m benchmarks.picture                  # writes docs/images/live-view.svg
+
+The run is left in a temporary folder. Elapsed time in the picture is that of the machine at hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import re
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from evoengine import wiring
+from evoengine.cli.reader import RunReader
+from evoengine.events import Event, TrialSettled
+from evoengine.paths import RunPaths
+from evoengine.records import Verdict
+from evoengine.report.live import LiveView
+
+OUT = Path(__file__).resolve().parent.parent / "docs" / "images" / "live-view.svg"
+COLUMNS = 112
+FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)  # rich has a reader's browser fetch fonts from elsewhere
+
+
+def main() -> None:
+    arguments = _arguments()
+    picture = asyncio.run(_search(arguments))
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(picture, encoding="utf-8")
+    print(f"{arguments.out}: {len(picture)} bytes")
+
+
+async def _search(arguments: argparse.Namespace) -> str:
+    """The view as SVG when `--at` trials are settled; the search goes no further."""
+    choice = wiring.choose(arguments.task, trials=arguments.trials, device=arguments.device, generator="tune")
+    stop, drop = asyncio.Event(), asyncio.Event()
+    pictures: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        paths = RunPaths(Path(folder) / choice.task.name)
+
+        def verdict_of(trial: int) -> Verdict | None:
+            with RunReader(paths) as reader:
+                return reader.stored.verdict_of(trial)
+
+        console = Console(
+            record=True, file=io.StringIO(), width=COLUMNS, force_terminal=True, color_system="truecolor", legacy_windows=False
+        )
+        view = LiveView(console, time.monotonic, verdict_of)
+
+        def observe(event: Event) -> None:
+            view(event)
+            if isinstance(event, TrialSettled) and event.outcome.trial + 1 == arguments.at:
+                asyncio.get_running_loop().call_later(arguments.later_s, take)
+
+        def take() -> None:
+            console.print(view.render())
+            svg = console.export_svg(title=f"evoengine run {arguments.task}", unique_id="live-view")
+            pictures.append(FONT_FACE.sub("", svg))
+            stop.set()
+            drop.set()
+
+        await wiring.start_run(choice, paths, observe, stop, drop)
+    if not pictures:
+        raise SystemExit(f"expected --at to be at most the number of settled trials, got {arguments.at}")
+    return pictures[0]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", default="sdpa_l4")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--trials", type=int)
+    parser.add_argument("--at", type=int, default=14)
+    parser.add_argument("--later-s", type=float, default=2.0, help="so long after that trial, when the next ones are under way")
+    parser.add_argument("--out", type=Path, default=OUT)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

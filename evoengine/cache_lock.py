@@ -1,0 +1,52 @@
+"""Who uses the cache: any number of processes at once, or one that removes from it.
+
+Machine code and headers are read from the cache long after they were found there, so
+nothing of them may go while a run is live.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+NAME = "in-use.lock"
+
+
+class CacheLock:
+    """An advisory lock of a cache folder that dies with its process; it is not passed on through exec."""
+
+    def __init__(self, handle: int | None) -> None:
+        self._handle = handle
+
+    @classmethod
+    def shared(cls, folder: Path) -> CacheLock:
+        """For one who reads and adds; waits for one who removes. A folder that cannot be written needs none."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = _open(folder)
+        except OSError:
+            return cls(None)
+        fcntl.flock(handle, fcntl.LOCK_SH)
+        return cls(handle)
+
+    @classmethod
+    def alone(cls, folder: Path) -> CacheLock | None:
+        """For one who removes from a folder that is there; None while others use it. Raises OSError where it cannot be written."""
+        handle = _open(folder)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        return cls(handle)
+
+    def release(self) -> None:
+        """Lets others in; safe more than once."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def _open(folder: Path) -> int:
+    return os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)

@@ -1,0 +1,88 @@
+"""What stands in the cache folder, by kind; and how it is removed.
+
+Only files with the names that this program gives are counted or removed, so that a cache
+folder which is somebody's home by mistake stays whole. Symbolic links are never followed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+DAY_S = 86400.0
+_DIGEST = r"[0-9a-f]{32}"
+_CODE = rf"[0-9a-f]{{2}}/\.?{_DIGEST}\.(json|cubin|ptx)(\.{_DIGEST})?"
+_ANSWERS = rf"(\.?{_DIGEST}\.(json|\w+\.npy)(\.{_DIGEST})?|tmp\w+)"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One folder of the cache."""
+
+    name: str
+    what: str
+    pattern: re.Pattern[str]  # of the paths of its files, within it
+    needed_later: bool  # by a live run that has found them: what reads the others copes with their going
+
+
+KINDS = (
+    Kind("cubins", "machine code for GPUs", re.compile(_CODE), True),
+    Kind("ptx", "code for the emulator", re.compile(_CODE), True),
+    Kind("emulator", "the emulator's own runtime", re.compile(rf"native-{_DIGEST}\.\w+|\.native-\w+"), True),
+    Kind("headers", "headers that NVRTC carries", re.compile(r"\d+\.\d+/.+", re.DOTALL), True),
+    Kind("answers", "inputs and references for the emulator", re.compile(_ANSWERS), False),
+)
+
+
+@dataclass(frozen=True)
+class CacheFile:
+    """One file of a kind; `used` is when it was last read or written, in seconds since 1970, as far as the disk tells."""
+
+    path: Path
+    bytes: int
+    used: float
+
+
+def files_of(kind: Kind, cache: Path) -> list[CacheFile]:
+    """The files of `kind` below the folder `cache`."""
+    folder = cache / kind.name
+    found = []
+    for path in _walk(folder):
+        if kind.pattern.fullmatch(path.relative_to(folder).as_posix()):
+            try:
+                state = path.lstat()
+            except FileNotFoundError:  # a live run forgets its oldest answers
+                continue
+            found.append(CacheFile(path, state.st_size, max(state.st_atime, state.st_mtime)))
+    return found
+
+
+def remove(kind: Kind, cache: Path, before: float) -> tuple[int, int]:
+    """Removes the files of `kind` last used before `before`; how many they were, and their bytes. Raises OSError."""
+    count = total = 0
+    for file in files_of(kind, cache):
+        if file.used < before:
+            file.path.unlink(missing_ok=True)
+            count, total = count + 1, total + file.bytes
+    if kind.needed_later:  # nobody writes there now; answers have no folders in theirs
+        _remove_empty(cache / kind.name)
+    return count, total
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Files below `folder`, links to files among them; no folder behind a link."""
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for place, _, names in os.walk(folder, followlinks=False):
+        yield from (Path(place) / name for name in names)
+
+
+def _remove_empty(folder: Path) -> None:
+    if folder.is_symlink():
+        return
+    for place, _, _ in os.walk(folder, topdown=False, followlinks=False):
+        if not any(Path(place).iterdir()):
+            Path(place).rmdir()

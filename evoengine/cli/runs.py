@@ -1,0 +1,106 @@
+"""`evoengine runs`: what is in the folder of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evoengine.cli.run_argument import RUNS_DIR
+
+if TYPE_CHECKING:
+    from evoengine.paths import RunPaths
+    from evoengine.report.run_list import RunListRow
+
+
+def runs(
+    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """List the runs: task, best, trials, state, begin.
+
+    The latest stands last. Folders that hold no run are left out; a run that cannot be read is listed with the reason.
+    """
+    from evoengine.cli import output
+    from evoengine.report import as_json
+    from evoengine.report.run_list import runs_table
+
+    rows = sorted((_row(paths) for paths in _folders(runs_dir)), key=lambda row: (row.begun, row.name))
+    if not rows:
+        output.say(f"no runs in {runs_dir}; `evoengine run TASK` begins one, --runs-dir looks elsewhere")
+    if rows or json:
+        output.give(json, lambda: as_json.dumps(rows), lambda: runs_table(rows))
+
+
+def _folders(runs_dir: Path) -> Iterator[RunPaths]:
+    """The folders with anything that a run leaves behind."""
+    from evoengine.errors import UsageError
+    from evoengine.paths import RunPaths
+    from evoengine.store.faults import translated
+
+    if runs_dir.exists() and not runs_dir.is_dir():
+        raise UsageError(f"--runs-dir: expected a folder, {str(runs_dir)!r} is a file")
+    with translated(runs_dir):
+        found = sorted(runs_dir.iterdir()) if runs_dir.exists() else []
+    for folder in found:
+        paths = RunPaths(folder)
+        if any(_is_there(path) for path in (paths.database, paths.lock, paths.elites)):
+            yield paths
+
+
+def _is_there(path: Path) -> bool:
+    """What is in a closed folder cannot be told: then it counts as there, and reading it says why it cannot be."""
+    try:
+        path.lstat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _row(paths: RunPaths) -> RunListRow:
+    from pydantic import ValidationError
+
+    from evoengine.errors import EvoError
+    from evoengine.report.run_list import RunListRow, RunState
+    from evoengine.store.run_lock import holder_of
+
+    holder = ""
+    try:
+        holder = holder_of(paths.lock) or ""
+        return _read(paths, holder)
+    except (EvoError, ValidationError, OSError) as error:
+        problem = " ".join(str(error).split()).removeprefix(f"{paths.root}: ").removeprefix(f"{paths.database}: ")
+        state = RunState.running if holder else RunState.unreadable
+        return RunListRow(name=paths.root.name, folder=str(paths.root), state=state, holder=holder, problem=problem)
+
+
+def _read(paths: RunPaths, holder: str) -> RunListRow:
+    from evoengine.cli.reader import RunReader
+    from evoengine.errors import StoreError
+    from evoengine.records import RunInfo
+    from evoengine.report.run_list import RunListRow, RunState
+
+    if not paths.database.is_file():
+        raise StoreError("run.db is missing; what else a run leaves behind is there")
+    with RunReader(paths) as reader:
+        if reader.folder.store.get(RunInfo) is None:
+            raise StoreError("its device is being brought up" if holder else "it was never started; start it again under the same name")
+        rows = reader.rows(with_trials=False)
+    ended = RunState.complete if rows.settled >= rows.budget else RunState.stopped
+    return RunListRow(
+        name=paths.root.name,
+        folder=str(paths.root),
+        state=RunState.running if holder else ended,
+        holder=holder,
+        task=rows.task,
+        generator=rows.generator,
+        device=rows.device,
+        begun=rows.created,
+        settled=rows.settled,
+        budget=rows.budget,
+        best=tuple(elite for elite in rows.elites if elite.place == 1),
+    )

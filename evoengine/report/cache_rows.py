@@ -1,0 +1,51 @@
+"""What the cache holds, by kind."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from evoengine.records import Frozen
+from evoengine.report import figures
+from evoengine.report.fitted import Column, FittedTable, figure, words
+
+
+class KindRow(Frozen):
+    """One kind of kept files, after pruning where that was asked for."""
+
+    kind: str
+    what: str
+    files: int
+    bytes: int
+    freed_files: int = 0
+    freed_bytes: int = 0
+    link: str = ""  # where its folder points when it is a symbolic link, which is not followed
+
+
+class CacheRows(Frozen):
+    """The whole cache."""
+
+    folder: str
+    kinds: tuple[KindRow, ...]
+    pruned: bool = False
+    in_use: bool = False  # pruning left out what a live run may need
+
+
+def cache_report(rows: CacheRows) -> RenderableType:
+    """The folder, a line for each kind, and the sum; with what was freed after pruning."""
+    freed = [figure("freed files"), figure("freed")] if rows.pruned else []
+    table = FittedTable([Column("kind"), words("what"), figure("files"), figure("size"), *freed])
+    sums = [0, 0, 0, 0]
+    for row in rows.kinds:
+        what = f"{row.what}: a link to {row.link}, not followed" if row.link else row.what
+        figures_of = [row.files, row.bytes, row.freed_files, row.freed_bytes]
+        table.add(row.kind, what, *_cells(figures_of, rows.pruned))
+        sums = [total + value for total, value in zip(sums, figures_of, strict=True)]
+    table.add("total", "", *_cells(sums, rows.pruned), style="bold")
+    return Group(Text(f"cache {rows.folder}", style="bold"), table)
+
+
+def _cells(counts: list[int], pruned: bool) -> list[str]:
+    """Files and bytes there, and where it was pruned files and bytes freed."""
+    cells = [str(counts[0]), figures.size(counts[1]), str(counts[2]), figures.size(counts[3])]
+    return cells if pruned else cells[:2]

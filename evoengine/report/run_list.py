@@ -1,0 +1,63 @@
+"""The runs of a folder, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from evoengine.records import Frozen
+from evoengine.report import figures
+from evoengine.report.fitted import Column, FittedTable, figure, words
+from evoengine.report.rows import EliteRow
+
+
+class RunState(StrEnum):
+    """What becomes of a run when nobody does anything."""
+
+    running = "running"  # a process holds its lock
+    stopped = "stopped"  # trials of its budget are left: it can be resumed
+    complete = "complete"  # its budget is settled
+    unreadable = "unreadable"  # `problem` says why
+
+
+class RunListRow(Frozen):
+    """One run; what could not be read is empty."""
+
+    name: str
+    folder: str
+    state: RunState
+    holder: str = ""  # who works on it, e.g. "process 4711"
+    task: str = ""
+    generator: str = ""
+    device: str = ""
+    begun: str = ""  # ISO 8601, UTC
+    settled: int = 0
+    budget: int = 0
+    best: tuple[EliteRow, ...] = ()  # the first place of every tier
+    problem: str = ""
+
+
+STYLES = {RunState.running: "green", RunState.stopped: "yellow", RunState.unreadable: "red"}
+
+
+def runs_table(rows: Sequence[RunListRow]) -> FittedTable:
+    """Name, task, best of each tier, trials, state and when it was begun."""
+    columns = [words("run"), words("task"), words("best"), figure("trials"), Column("state"), Column("begun (UTC)", optional=True)]
+    problems = any(row.problem for row in rows)
+    table = FittedTable([*columns, words("problem")] if problems else columns)
+    for row in rows:
+        cells = [row.name, row.task or "-", _best(row), f"{row.settled}/{row.budget}" if row.budget else "-"]
+        cells += [row.state.value, row.begun[:16].replace("T", " ") or "-"]
+        table.add(*cells, *([row.problem] if problems else []), style=STYLES.get(row.state, ""))
+    return table
+
+
+def _best(row: RunListRow) -> str:
+    """`fp16 1.66x, fp8 0.43x`; on the emulator `fp16 267.2 us modelled`."""
+    return ", ".join(f"{elite.tier} {_time(elite)}" for elite in row.best) or "-"
+
+
+def _time(elite: EliteRow) -> str:
+    if elite.modelled:
+        return f"{figures.micros(elite.latency_us)} us modelled"
+    return f"{elite.speedup.value:.2f}x" if elite.speedup else f"{figures.micros(elite.latency_us)} us"
