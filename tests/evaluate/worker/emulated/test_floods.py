@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from evoengine.records import Status
 from tests.evaluate.worker.emulated.judging import judged
 
@@ -26,34 +24,32 @@ extern "C" __global__ void twice(const int* x, int* out) {
 ASSERTION = "assert(x[i] > 1000);"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        'for (int k = 0; k < 256; ++k) printf("thread %d says %d\\n", i, k);',  # 16 million lines
-        'for (int k = 0; k < 256; ++k) printf("%s", "");',
-        "for (int k = 0; k < 256; ++k) __nanosleep(1000000);",
-        "printf(raw, i);",
-        'printf("%s %s %n %*d %", (const char*)0x10, (const char*)(out + 65536), (int*)0x18, 1 << 30, i);',
-        'char text[64]; for (char& c : text) c = i % 26 + 65; printf("%s", text);',
-    ],
-    ids=["printf", "printf of nothing", "nanosleep", "format without end", "junk pointers", "string without end"],
-)
-def test_a_right_kernel_stays_right_however_much_it_says(body: str, tmp_path: Path) -> None:
-    (verdict,) = judged(tmp_path, "double", SOURCE.replace("BODY", body))
-    assert verdict.status is Status.correct, f"{verdict.reason}\n{verdict.detail[:2000]}"
-    assert verdict.modelled
+RIGHT = {
+    "printf": 'for (int k = 0; k < 256; ++k) printf("thread %d says %d\\n", i, k);',  # 16 million lines
+    "printf of nothing": 'for (int k = 0; k < 256; ++k) printf("%s", "");',
+    "nanosleep": "for (int k = 0; k < 256; ++k) __nanosleep(1000000);",
+    "format without end": "printf(raw, i);",
+    "junk pointers": 'printf("%s %s %n %*d %", (const char*)0x10, (const char*)(out + 65536), (int*)0x18, 1 << 30, i);',
+    "string without end": 'char text[64]; for (char& c : text) c = i % 26 + 65; printf("%s", text);',
+}
+WRONG = {
+    "printf without end": ('for (;;) printf("on and on\\n");', Status.timeout, "out of fuel in a loop at line 12"),
+    "assertion after a flood": (
+        f'for (int k = 0; k < 256; ++k) printf("%d\\n", k); {ASSERTION}', Status.crash, "assertion `x[i] > 1000` failed",
+    ),
+    "every thread asserts": (ASSERTION, Status.crash, "assertion `x[i] > 1000` failed"),
+    "every thread traps": ('asm volatile("trap;");', Status.crash, "the kernel ended itself at line 12"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "says"),
-    [
-        ('for (;;) printf("on and on\\n");', Status.timeout, "out of fuel in a loop at line 12"),
-        (f'for (int k = 0; k < 256; ++k) printf("%d\\n", k); {ASSERTION}', Status.crash, "assertion `x[i] > 1000` failed"),
-        (ASSERTION, Status.crash, "assertion `x[i] > 1000` failed"),
-        ('asm volatile("trap;");', Status.crash, "the kernel ended itself at line 12"),
-    ],
-    ids=["printf without end", "assertion after a flood", "every thread asserts", "every thread traps"],
-)
-def test_a_flood_hides_neither_an_end_nor_its_reason(body: str, status: Status, says: str, tmp_path: Path) -> None:
-    (verdict,) = judged(tmp_path, "double", SOURCE.replace("BODY", body))
-    assert (verdict.status, says in verdict.reason) == (status, True), verdict.reason
+def test_a_right_kernel_stays_right_however_much_it_says(tmp_path: Path) -> None:
+    verdicts = judged(tmp_path, "double", *(SOURCE.replace("BODY", body) for body in RIGHT.values()))
+    wrong = {name: verdict.reason for name, verdict in zip(RIGHT, verdicts, strict=True) if verdict.status is not Status.correct}
+    assert wrong == {}
+    assert all(verdict.modelled for verdict in verdicts)
+
+
+def test_a_flood_hides_neither_an_end_nor_its_reason(tmp_path: Path) -> None:
+    verdicts = judged(tmp_path, "double", *(SOURCE.replace("BODY", body) for body, _, _ in WRONG.values()))
+    for (name, (_, status, says)), verdict in zip(WRONG.items(), verdicts, strict=True):
+        assert (verdict.status, says in verdict.reason) == (status, True), f"{name}: {verdict.reason}"

@@ -12,18 +12,15 @@ from tests.evaluate.worker.emulated.judging import judged
 KERNELS = Path(__file__).parent / "stateful"
 
 
-@pytest.mark.parametrize("path", sorted(KERNELS.glob("*/*.cu")), ids=lambda path: path.stem)
-def test_an_honest_kernel_with_a_memory_is_correct_and_is_modelled(path: Path, tmp_path: Path) -> None:
-    (verdict,) = judged(tmp_path, path.parent.name, path.read_text())
-    assert verdict.status is Status.correct, f"{verdict.reason}\n{verdict.detail}"
-    assert verdict.checks[0].checked is not None and verdict.modelled
-
-
-def test_a_launch_of_which_a_sample_was_followed_ran_once_before_the_next(tmp_path: Path) -> None:
-    (verdict,) = judged(tmp_path, "sum", (KERNELS / "sum" / "too_long_to_follow.cu").read_text())
-    checked = verdict.checks[0].checked
-    assert verdict.status is Status.correct and checked is not None, verdict.reason
-    assert 8 <= checked.blocks < checked.total_blocks == 257
+@pytest.mark.parametrize("task_name", ["double", "sort", "sum"])
+def test_honest_kernels_with_a_memory_are_correct_and_are_modelled(task_name: str, tmp_path: Path) -> None:
+    paths = sorted((KERNELS / task_name).glob("*.cu"))
+    verdicts = dict(zip([path.stem for path in paths], judged(tmp_path, task_name, *(path.read_text() for path in paths)), strict=True))
+    assert {name: verdict.reason for name, verdict in verdicts.items() if verdict.status is not Status.correct} == {}
+    assert verdicts and all(verdict.checks[0].checked and verdict.modelled for verdict in verdicts.values())
+    for verdict in (found for name, found in verdicts.items() if name == "too_long_to_follow"):
+        checked = verdict.checks[0].checked
+        assert checked is not None and 8 <= checked.blocks < checked.total_blocks == 257, "a sample was followed, and the whole ran once"
 
 
 LOOPS = """/* evoengine
