@@ -17,6 +17,7 @@ from evoengine.candidate import Candidate, LaunchSpec, ScalarArgument
 from evoengine.digest import digest_json
 from evoengine.errors import CandidateError
 from evoengine.expression import ExpressionError, Value
+from evoengine.names import MAX_NAME_EXPRESSION
 from evoengine.records import Frozen
 from evoengine.task import Task
 
@@ -189,7 +190,11 @@ class _Binding:
 
     def _kernel(self, path: tuple[str | int, ...], spec: LaunchSpec) -> str:
         arguments = [_spell(self._value((*path, "kernel"), argument)) for argument in spec.template_arguments]
-        return f"{spec.function}<{', '.join(arguments)}>" if arguments else spec.function
+        name = f"{spec.function}<{', '.join(arguments)}>" if arguments else spec.function
+        if len(name) > MAX_NAME_EXPRESSION:
+            asks = f"has {self._shown(len(name))} characters with its template arguments {self._where()}"
+            raise CandidateError(self._at((*path, "kernel"), f"the kernel's name {asks}, expected at most {MAX_NAME_EXPRESSION}"))
+        return name
 
     def _argument(self, path: tuple[str | int, ...], argument: str | ScalarArgument) -> Buffer | Scalar:
         if isinstance(argument, ScalarArgument):

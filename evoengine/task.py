@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from evoengine import expression, yaml_source
 from evoengine.errors import CandidateError, TaskError
 from evoengine.expression import ExpressionError, Value
+from evoengine.names import Name
 from evoengine.paths import find_kernel
 from evoengine.python_source import check_defines
 from evoengine.records import Frozen
@@ -62,7 +63,6 @@ Distribution = Literal["normal", "outliers", "wide", "shifted"]
 DTYPES: tuple[str, ...] = get_args(Dtype)
 DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
 FunctionRef = Annotated[str, AfterValidator(_function_reference)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]  # one extent at least: a lone number is a tensor of one
 Case = dict[Name, int | bool]
 
@@ -128,7 +128,7 @@ class Budget(Frozen):
 
 
 class Limits(Frozen):
-    """What one candidate may take."""
+    """What one candidate may take, and what one call of the task's own functions may."""
 
     compile_s: Positive = 30.0
     compile_memory: Bytes = 4 * 1024**3
@@ -141,6 +141,9 @@ class Limits(Frozen):
     # Rounds of loops that the warps of a launch may go on the emulator, for each element of the case's inputs and outputs:
     # 50 times what the packaged scalar attention needs at most. So an endless loop ends after seconds, with its line named.
     emulator_rounds: Positive = 150.0
+    # One call of a function that the task names: reference, trusted implementation, baseline. Beyond it the run ends and names
+    # the function: an endless one would hold every run for ever. Packaged references take up to REF_S s a call on two cores.
+    reference_s: Positive = 300.0
     timing_ms: Positive = 60.0  # measuring time per case, each of hot and cold
     scratch: Bytes = 2 * 1024**3
 

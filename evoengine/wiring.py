@@ -28,7 +28,7 @@ from evoengine.errors import DeviceError, TaskError, UsageError
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.workers import cuda_device, emulator_device
-from evoengine.evaluate.devices import Chosen, choose_device
+from evoengine.evaluate.devices import Chosen, choose_device, same_compilers
 from evoengine.evaluate.local import LocalExecutor
 from evoengine.events import Notice, Observer, RunEnded, RunStarted, Spent
 from evoengine.generate.ledger import price_of
@@ -381,16 +381,19 @@ def _same_references(info: RunInfo) -> None:
 
 
 def _same_device(info: RunInfo, environment: Environment) -> None:
-    """Times of two devices are not comparable, so a run stays with the model it began on; modelled times depend on clang, too."""
-    begun, here = (_identity(item) for item in (Environment.model_validate(info.environment), environment))
+    """Times of two devices are not comparable, nor are those of two compilers' code: a run stays with what it began on."""
+    first = Environment.model_validate(info.environment)
+    begun, here = _identity(first), _identity(environment)
     if here != begun:
-        raise DeviceError(f"run {info.name} was begun on {begun}; here is {here}: start a new run on this device")
+        ways = [*same_compilers(first, environment), "start a new run"]
+        raise DeviceError(f"run {info.name} was begun on {begun}; here is {here}: {'; or '.join(ways)}")
 
 
 def _identity(found: Environment) -> str:
     """What two environments have in common whose times may be compared; the number of cores that emulate changes none."""
     name, _, model = found.device.partition(" ")
-    return f"{name} with clang {found.versions.get('clang', '?')}" if found.is_modelled else model
+    nvrtc = f"NVRTC {found.versions['nvrtc']}" if "nvrtc" in found.versions else "no NVRTC"  # which tells registers, and so occupancy
+    return f"{name} with clang {found.versions.get('clang', '?')} and {nvrtc}" if found.is_modelled else f"{model} with {nvrtc}"
 
 
 def _count_settled(store: SqliteStore, config: RunConfig, environment: Environment) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import importlib.util
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -23,7 +25,12 @@ from evoengine.report.rows import Finding
 DEFAULT_URL = "https://api.openai.com/v1"  # the openai package's own default
 LOW_SPACE_BYTES = 1 << 30  # a run of some hundred trials with its exports takes far less; a full disk ends it
 CUDA13_DRIVER = (13, 0)
+# PyPI's torch for Linux is built for CUDA and brings its libraries; PyTorch's own index has the build without.
+CPU_BUILD = "pip install --extra-index-url https://download.pytorch.org/whl/cpu 'evoengine[emulator]'"
 INSTALL = "pip install 'evoengine[cuda13]' (driver 580 or later) or 'evoengine[cuda12]'"
+WITHOUT_NVRTC = (
+    "kernels run without it, but nobody tells their registers, and modelled times are other ones: pip install 'evoengine[emulator]'"
+)
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
@@ -36,7 +43,8 @@ def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[F
         _python(),
         *(_spared(finding, emulated and not devices.names) for finding in (_driver(devices), _devices(devices))),
         _torch(bool(devices.names)),
-        *(_spared(finding, emulated and not devices.names) for finding in (_cupy(devices), *_compiler(_toolchain()))),
+        _spared(_cupy(devices), emulated and not devices.names),
+        *(_spared(finding, emulated and not devices.names, WITHOUT_NVRTC) for finding in _compiler(_toolchain())),
         *emulators,
         _endpoint(environ, connect),
         _folder("runs folder", runs_dir, "--runs-dir names another one"),
@@ -44,12 +52,12 @@ def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[F
     ]
 
 
-def _spared(finding: Finding, emulated: bool) -> Finding:
-    """A finding about a GPU's needs: nothing is missing where the emulator stands in."""
+def _spared(finding: Finding, emulated: bool, remedy: str = "") -> Finding:
+    """A finding about a GPU's needs: nothing is missing where the emulator stands in; `remedy` is what is better there."""
     if finding.state != "missing" or not emulated:
         return finding
-    remedy = f"the emulator does without; for a GPU: {finding.remedy}"
-    return finding.model_copy(update={"state": "absent", "remedy": remedy, "exit_code": 0})
+    words = remedy or f"the emulator does without; for a GPU: {finding.remedy}"
+    return finding.model_copy(update={"state": "absent", "remedy": words, "exit_code": 0})
 
 
 def _python() -> Finding:
@@ -73,12 +81,28 @@ def _devices(devices: CudaDevices) -> Finding:
 def _torch(has_device: bool) -> Finding:
     version = _version("torch")
     if version is None:
-        return Finding(name="torch", state="missing", found="not installed", remedy=INSTALL, exit_code=ToolchainError.exit_code)
+        remedy = INSTALL if has_device else f"{CPU_BUILD} for the emulator; for a GPU: {INSTALL}"
+        return Finding(name="torch", state="missing", found="not installed", remedy=remedy, exit_code=ToolchainError.exit_code)
+    cuda = "" if has_device else _cuda_of_torch()
+    if cuda:
+        remedy = f"it works; its CPU build does the same without the 6 GB of CUDA libraries, in a new environment: {CPU_BUILD}"
+        return Finding(name="torch", state="ok", found=f"{version}, a build for CUDA {cuda}, which no device here can use", remedy=remedy)
     if has_device and version.endswith("+cpu"):
         return Finding(
             name="torch", state="missing", found=f"{version}, a build without CUDA", remedy=INSTALL, exit_code=ToolchainError.exit_code
         )
     return Finding(name="torch", state="ok", found=version)
+
+
+def _cuda_of_torch() -> str:
+    """The CUDA that the installed torch was built for, from its own file: empty for a CPU build, and where it does not say."""
+    found = importlib.util.find_spec("torch")
+    file = Path(found.origin or "").parent / "version.py" if found else Path()
+    try:
+        match = re.search(r"^cuda\b[^=\n]*= *'([\d.]+)'", file.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        return ""
+    return match[1] if match else ""
 
 
 def _cupy(devices: CudaDevices) -> Finding:

@@ -61,6 +61,20 @@ class Program:
         """Gives every global variable its initial value again."""
         self._variables.reset()
 
+    @property
+    def variable_bytes(self) -> int:
+        """What its global variables take."""
+        return self._variables.bytes
+
+    @property
+    def values(self) -> bytes:
+        """What its global variables hold now; setting it gives them back what they held."""
+        return self._variables.values
+
+    @values.setter
+    def values(self, kept: bytes) -> None:
+        self._variables.values = kept
+
     def close(self) -> None:
         """Gives the memory of its variables and its code back."""
         for kernel in self._kernels.values():
@@ -112,7 +126,9 @@ class Program:
         parts, lowered = self._parts, kernel.lowered
         buffers = list(parts.memory.buffers.values())
         weights = [len(node.instructions) for node in lowered.flow.nodes]
-        code = Code(parts.jit.native.address("ev_run"), kernel.code.address, params, self._variables.address, weights)
+        native = parts.jit.native
+        driver, silence = native.address("ev_run"), native.address("ev_print_nothing")
+        code = Code(driver, silence, kernel.code.address, params, self._variables.address, weights)
         printer = Printer(parts.memory)
         checking = self._checking(lowered, geometry, checks, buffers) if checks is not None else None
         try:

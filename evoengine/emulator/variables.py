@@ -26,20 +26,32 @@ class Variables:
             end = -(-end // max(1, item.align)) * max(1, item.align)
             self.places[item.name] = end
             end += item.size
-        self._bytes = end
+        self.bytes = end
         self.address = memory.allocate(max(1, end), "global variables")
-        self.reset()
+        self._fill()  # the rest is zero: what nobody touches takes no memory of this machine
 
     def reset(self) -> None:
         """Gives every variable its initial value again."""
-        view = self._memory.view(self.address, self._bytes)
-        view[:] = 0
+        self._memory.view(self.address, self.bytes)[:] = 0
+        self._fill()
+
+    def _fill(self) -> None:
+        view = self._memory.view(self.address, self.bytes)
         for item in self._variables:
             place = self.places[item.name]
             view[place : place + len(item.data)] = numpy.frombuffer(item.data, dtype=numpy.uint8)
             for offset, symbol in item.addresses:
                 pointer = (self._address(symbol) & (1 << 64) - 1).to_bytes(POINTER_BYTES, "little")
                 view[place + offset : place + offset + POINTER_BYTES] = numpy.frombuffer(pointer, dtype=numpy.uint8)
+
+    @property
+    def values(self) -> bytes:
+        """What all of them hold now."""
+        return self._memory.view(self.address, self.bytes).tobytes()
+
+    @values.setter
+    def values(self, kept: bytes) -> None:
+        self._memory.view(self.address, self.bytes)[:] = numpy.frombuffer(kept, dtype=numpy.uint8)
 
     def _address(self, symbol: Symbol) -> int:
         """Where a variable that another one points to lies; 0 for what is no variable in memory, as a kernel."""

@@ -11,17 +11,20 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from evoengine.arch import MAX_REGISTERS_PER_THREAD, WARP_SIZE, DeviceLimits, limits_of_arch
 from evoengine.candidate import Candidate
 from evoengine.digest import digest_json
 from evoengine.errors import CandidateError
 from evoengine.evaluate.compile import cubin
-from evoengine.evaluate.compile.includes import IncludeRefused, check_includes
+from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
 from evoengine.plan import ITEM_BYTES, Buffer, CasePlan, Launch, OverLimits, bind
 from evoengine.records import KernelResources, Status, Verdict
 from evoengine.seams import CompiledCase, Progress
 from evoengine.task import Task
+from evoengine.yaml_source import shown
 
 REGISTERS_PER_BLOCK = 65536  # CUDA C++ Programming Guide 13.0, technical specifications, all of sm_75 to sm_120
 REGISTER_UNIT = 8  # registers are given to threads in eights
@@ -105,7 +108,7 @@ class Builder:
             return [bind(candidate, self.task, case, limits) for case in self.task.all_cases]
         except OverLimits as error:
             raise Refused(build, Status.over_limits, str(error)) from None
-        except (CandidateError, IncludeRefused) as error:
+        except CandidateError as error:
             raise Refused(build, Status.rejected, str(error)) from None
 
     def _begin(
@@ -114,7 +117,10 @@ class Builder:
         """The compilation of every specialisation by `pool`, under way; none without a pool."""
         if pool is None:
             return {}
-        units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
+        try:
+            units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
+        except ValidationError as error:  # the last barrier: what header and plan let through ends this candidate, not the run
+            raise Refused(Build(candidate.plan.precision), Status.rejected, _unfit(error)) from None
         tasks = {key: asyncio.create_task(pool.compile(unit)) for key, unit in units.items()}
         for task in tasks.values():
             self._under_way.add(task)
@@ -224,6 +230,13 @@ def _compiled(plan: CasePlan, run: CompileResult, device: dict[str, CompileResul
     return CompiledCase(plan=plan, code_path=run.code_path, functions=run.functions, resources=resources)
 
 
+def _unfit(error: ValidationError) -> str:
+    """What no compiler can be given, in one line."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"it cannot be given to a compiler: {place}: {first['msg']}, got {shown(first['input'])}"
+
+
 def _refuse_failed(build: Build, result: CompileResult, gated: bool) -> None:
     """`gated`: NVRTC has compiled this source, so whatever clang and our headers make of it is their fault."""
     if result.status == "ok":
@@ -267,10 +280,13 @@ def _check_parameters(build: Build, launch: Launch, result: CompileResult) -> No
 
 def _check_lasting(build: Build, machine_code: bytes) -> None:
     """Device memory that no launch plan declares stays as it was left, so no candidate has much of it."""
-    kept = cubin.global_bytes(machine_code)
+    try:
+        kept, allocates = cubin.global_bytes(machine_code), cubin.allocates(machine_code)
+    except ValueError as error:
+        raise Refused(build, Status.compile_error, f"its machine code cannot be read: {error}") from None
     if kept > LASTING_BYTES:
         raise Refused(build, Status.rejected, f"global variables take {kept} bytes, allowed are {LASTING_BYTES}; declare scratch instead")
-    if cubin.allocates(machine_code):
+    if allocates:
         raise Refused(build, Status.rejected, "device code calls malloc or new, which is not allowed; declare scratch instead")
 
 

@@ -10,6 +10,7 @@ from evoengine.arch import DEFAULT_ARCH
 from evoengine.emulator import targets
 from evoengine.errors import DeviceError, UsageError
 from evoengine.evaluate.probe import CudaDevices, cuda_devices
+from evoengine.records import Environment
 
 EMULATOR = "emulator"
 INSTALL_EMULATOR = "pip install 'evoengine[emulator]'"
@@ -59,6 +60,24 @@ def choose_device(text: str, arch: str | None, probe: Callable[[], CudaDevices] 
 def missing_for_emulator() -> list[str]:
     """The packages that the emulator needs and that are not installed."""
     return [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+
+
+def same_compilers(begun: Environment, here: Environment) -> list[str]:
+    """How to have the compilers of `begun` where those of `here` differ, one sentence for each."""
+    ways = []
+    clang, nvrtc = begun.versions.get("clang", ""), begun.versions.get("nvrtc", "")
+    if clang != here.versions.get("clang", ""):
+        ways.append(f"install clang {clang} ({INSTALL_EMULATOR} brings the one of the wheel ziglang) and name it with EVOENGINE_CLANG")
+    if nvrtc and nvrtc != here.versions.get("nvrtc"):
+        ways.append(f"install NVRTC {nvrtc} with its headers (pip install '{_toolkit(nvrtc)}')")
+    if not nvrtc and "nvrtc" in here.versions:
+        ways.append("go on in an environment without NVRTC (pip uninstall nvidia-cuda-nvrtc, and no CUDA toolkit)")
+    return ways
+
+
+def _toolkit(nvrtc: str) -> str:
+    """The package of NVIDIA's that brings this NVRTC; up to CUDA 12 some headers come with its nvcc."""
+    return f"cuda-toolkit[nvrtc,cudart,{'crt' if int(nvrtc.partition('.')[0]) >= 13 else 'nvcc'},cccl]=={nvrtc}.*"
 
 
 def _emulator(target: str, instead: str) -> Chosen:

@@ -74,7 +74,10 @@ class LocalExecutor:
             versions["nvrtc"] = await self.pool.start()
         except ToolchainError as error:
             self.builder.pool = None
-            self.notices.append(f"kernels are compiled by clang alone, and nobody tells their registers and spills: {error}")
+            self.notices.append(
+                "kernels are compiled by clang alone: nobody tells their registers and spills, and modelled times take occupancy from "
+                f"threads and shared memory alone, so they stand beside none of a run with NVRTC. {error}"
+            )
         return versions
 
     async def _start_both(self) -> Environment:

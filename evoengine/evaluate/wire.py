@@ -42,13 +42,15 @@ class Doing(Frozen):
     """Worker to parent: what happens next, and whose fault it is if nothing follows.
 
     `candidate` is true while the candidate's code may be running: the parent's limit for
-    silence is then the task's, and a death of the worker is the candidate's crash.
+    silence is then the task's, and a death of the worker is the candidate's crash. `function`
+    names the task's own function at work and its case, for the user; silence and death are then its fault.
     """
 
     kind: Literal["doing"] = "doing"
     id: int
     what: str
     candidate: bool
+    function: str = ""
 
 
 class Done(Frozen):

@@ -22,8 +22,9 @@ from evoengine.seams import Request
 FILE_NAME = "kernel.cu"  # what places in messages refer to
 CUT = "length"  # the finish reason of a reply that reached max_tokens
 
-# Why code may not be compiled, with its place, or None. Given from outside: what a compiler may be shown is not this stage's to know.
-Refuse = Callable[[str], str | None]
+# Returns for code that may be compiled, and raises CandidateError, with the place and why, for other code. Given from outside: what a
+# compiler may be shown is not this stage's to know.
+Refuse = Callable[[str], None]
 
 _PLACE = re.compile(rf"^{re.escape(FILE_NAME)}:(\d+):\d+")
 
@@ -47,9 +48,8 @@ class Draft:
         return Proposal(operator=operator, parents=parents, source=self.source, problem=self.problem, insight=self.insight, label=self.name)
 
 
-def refuse_nothing(code: str) -> str | None:
-    """None, for any code."""
-    return None
+def refuse_nothing(code: str) -> None:
+    """Returns, for any code."""
 
 
 def read(reply: Reply, request: Request, refuse: Refuse) -> Draft:
@@ -82,9 +82,7 @@ def _check(parsed: Candidate, request: Request, refuse: Refuse) -> None:
     for function in sorted(functions):
         if not re.search(rf"\b{re.escape(function)}\b", parsed.code):
             raise CandidateError(f"{FILE_NAME}: the header launches {function!r}, but the code defines no such kernel")
-    refused = refuse(parsed.code)
-    if refused:
-        raise CandidateError(refused)
+    refuse(parsed.code)
     limits = limits_of(request.environment)
     for case in task.all_cases:
         try:

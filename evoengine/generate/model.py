@@ -48,7 +48,7 @@ class ModelGenerator:
 
     `spent` is what the run's stored replies have cost, `unanswered` what requests of earlier
     processes may have cost whose answer nobody has: the cap of `settings` counts both.
-    `refuse` says of code why it may not be compiled; its words go into the repair turn.
+    `refuse` raises CandidateError for code that may not be compiled; its words go into the repair turn.
     `notify` is told what a user should see: an unknown price, an attempt that failed.
     """
 

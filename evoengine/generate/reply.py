@@ -12,13 +12,17 @@ from dataclasses import dataclass
 
 MAX_THOUGHTS = 3  # EvoEngineer keeps up to three thoughts of a reply
 MAX_THOUGHT_LENGTH = 300  # characters: two sentences
+MAX_LENGTH = 4_000_000  # characters of a reply that are read: sixteen times the largest kernel file that is taken
 
 _HEADER = re.compile(r"^[ \t]*/\*[ \t]*evoengine[ \t]*$", re.MULTILINE)
-_HEADER_COMMENT = re.compile(r"^[ \t]*/\*[ \t]*evoengine[ \t]*\n.*?\*/[ \t]*\n?", re.MULTILINE | re.DOTALL)
-_ALMOST_HEADER = re.compile(r"(?:/\*+|//+)[ \t!*-]*evoengine\b.*", re.IGNORECASE)
-_FENCE = re.compile(r"^([ \t>]*)(`{3,}|~{3,})[ \t]*([^`\n]*)$")
+_END = re.compile(r"\*/[ \t]*\n?")
+_NAME = re.compile(r"evoengine\b", re.IGNORECASE)
+_ALMOST_OPENING = re.compile(r"/[/*][/ \t!*-]*+\Z")
+# Nothing is tried twice (*+): a line of 100,000 blanks would otherwise hold the loop for minutes.
+_FENCE = re.compile(r"^([ \t>]*+)(`{3,}+|~{3,}+)[ \t]*+([^`\n]*+)$")
 _THOUGHTS = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*)?[*_]{0,2}(?:thoughts?|insights?)\b[^\n]*$", re.IGNORECASE | re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)])[ \t]+(.*)$")
+_WANTED = "expected one fenced block that begins with the line '/* evoengine' and holds the whole .cu file"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -32,7 +36,9 @@ class Reading:
 
 
 def read(text: str) -> Reading:
-    """What stands in the reply `text`."""
+    """What stands in the reply `text`; the time it takes grows as the text does, whatever stands there."""
+    if len(text) > MAX_LENGTH:
+        return Reading(None, f"the reply has {len(text)} characters, at most {MAX_LENGTH} are read; {_WANTED}", ())
     text = _answer_of(_plain(text))
     blocks, prose = _split(text)
     thoughts = _thoughts(prose)
@@ -41,7 +47,8 @@ def read(text: str) -> Reading:
 
 
 def _plain(text: str) -> str:
-    """`text` with one kind of line end, without byte order marks and control characters."""
+    """`text` with one kind of line end, without byte order marks, control characters and halves of characters, which no file can hold."""
+    text = text.encode("utf-8", "replace").decode()
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "").replace("\u2028", "\n")
     return _CONTROL.sub("", text)
 
@@ -95,10 +102,11 @@ def _kernel(blocks: list[str], text: str) -> str | None:
 
 def _header_first(block: str) -> str:
     """`block` with its header moved to the top: what models put before it (includes, a file name) may stand below as well."""
-    match = _HEADER_COMMENT.search(block)
-    if not match or not block[: match.start()].strip():
+    begin = _HEADER.search(block)
+    end = _END.search(block, begin.end()) if begin else None
+    if not begin or not end or not block[: begin.start()].strip():
         return block.strip("\n") + "\n"
-    return match[0].rstrip() + "\n" + block[: match.start()] + block[match.end() :]
+    return block[begin.start() : end.end()].rstrip() + "\n" + block[: begin.start()] + block[end.end() :]
 
 
 def _bare(text: str) -> str:
@@ -110,17 +118,26 @@ def _bare(text: str) -> str:
 
 def _why_none(blocks: list[str], text: str) -> str:
     """What is missing, in words that tell the model what to do."""
-    wanted = "expected one fenced block that begins with the line '/* evoengine' and holds the whole .cu file"
     if not text.strip():
-        return f"the reply is empty; {wanted}"
-    almost = _ALMOST_HEADER.search(text)
+        return f"the reply is empty; {_WANTED}"
+    almost = _almost_header(text)
     if almost:
-        return f"the header must begin with '/* evoengine' alone on its line and end with '*/', got {almost[0][:60]!r}; {wanted}"
+        return f"the header must begin with '/* evoengine' alone on its line and end with '*/', got {almost!r}; {_WANTED}"
     if any("__global__" in block for block in blocks):
-        return f"the code has no launch plan: {wanted}; write the header (name, precision, launches ...) as the file's first comment"
+        return f"the code has no launch plan: {_WANTED}; write the header (name, precision, launches ...) as the file's first comment"
     if blocks:
-        return f"none of the {len(blocks)} fenced blocks holds a kernel; {wanted}"
-    return f"the reply holds no code block; {wanted}"
+        return f"none of the {len(blocks)} fenced blocks holds a kernel; {_WANTED}"
+    return f"the reply holds no code block; {_WANTED}"
+
+
+def _almost_header(text: str) -> str:
+    """The first 60 characters of what looks like a header but is none; "" where nothing does."""
+    for name in _NAME.finditer(text):
+        before = text[max(0, name.start() - 60) : name.start()].rpartition("\n")[2]
+        opening = _ALMOST_OPENING.search(before)
+        if opening:
+            return (opening[0] + text[name.start() : name.start() + 60].partition("\n")[0])[:60]
+    return ""
 
 
 def _thoughts(prose: str) -> tuple[str, ...]:

@@ -62,6 +62,35 @@ def test_doctor_with_a_device_but_a_torch_for_the_cpu_exits_with_6(call: Call, m
     assert found["torch"]["state"] == "missing" and "without CUDA" in found["torch"]["found"]
 
 
+@pytest.mark.parametrize(
+    ("line", "cuda"), [("cuda: Optional[str] = '13.0'", "13.0"), ("cuda: Optional[str] = None", ""), ("cuda = '12.8'", "12.8")]
+)
+def test_doctor_without_a_device_says_how_to_do_without_the_libraries_of_cuda(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, cuda: str
+) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('doctor starts no torch')")
+    (tmp_path / "torch" / "version.py").write_text(f"__version__ = '2.13.0'\ndebug = False\n{line}\nhip: Optional[str] = None\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(examination, "_version", lambda package: {"torch": "2.13.0", "cupy-cuda13x": "14.2"}.get(package))
+    code, found = findings(call, monkeypatch, NO_DRIVER)
+    assert code == 0 and found["torch"]["state"] == "ok"
+    assert (f"a build for CUDA {cuda}, which no device here can use" in found["torch"]["found"]) == bool(cuda)
+    assert ("--extra-index-url https://download.pytorch.org/whl/cpu 'evoengine[emulator]'" in found["torch"]["remedy"]) == bool(cuda)
+
+
+def test_doctor_without_a_driver_and_without_nvrtc_says_what_is_led_by_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, found = findings(call, monkeypatch, NO_DRIVER, Toolchain(problem="no NVRTC: no libnvrtc"))
+    assert code == 0 and found["compiler"]["state"] == "absent"
+    assert "modelled times are other ones: pip install 'evoengine[emulator]'" in found["compiler"]["remedy"]
+
+
+def test_doctor_without_a_device_and_without_torch_names_the_build_for_cpus(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examination, "_version", lambda _: None)
+    _, found = findings(call, monkeypatch, NO_DRIVER)
+    assert found["torch"]["state"] == "missing" and "download.pytorch.org/whl/cpu" in found["torch"]["remedy"]
+
+
 def test_doctor_of_a_whole_machine_exits_with_0(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examination, "_version", lambda package: {"torch": "2.11.0+cu130", "cupy-cuda13x": "14.2"}.get(package))
     code, found = findings(call, monkeypatch, CudaDevices(("NVIDIA H200",), "13.0"))

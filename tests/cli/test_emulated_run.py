@@ -93,19 +93,39 @@ def test_a_run_goes_on_with_the_kind_of_device_that_it_began_on(tmp_path: Path, 
     assert wiring._device_of(info, config) == asked
 
 
-@pytest.mark.parametrize(("changes", "same"), [
-    ({}, True),
-    ({"device": "emulator:l4 NVIDIA L4 (modelled on 16 cores)"}, True),
-    ({"device": "emulator:h200 NVIDIA H200 (modelled on 2 cores)"}, False),
-    ({"versions": {"clang": "23.1.0"}}, False),
+@pytest.mark.parametrize("cores", [2, 16])
+def test_a_run_of_the_same_compilers_goes_on_with_any_number_of_cores(tmp_path: Path, cores: int) -> None:
+    """Also one of 0.1.0, which stored the same versions."""
+    here = EMULATOR.model_copy(update={"device": f"emulator:l4 NVIDIA L4 (modelled on {cores} cores)"})
+    wiring._same_device(info_of(tmp_path, EMULATOR), here)
+    without = EMULATOR.model_copy(update={"versions": {"clang": "22.1.8", "torch": "2.13.0"}})
+    wiring._same_device(info_of(tmp_path, without), without)
+
+
+BOTH, ALONE = {"clang": "22.1.8", "nvrtc": "13.0"}, {"clang": "22.1.8"}
+H200 = "emulator:h200 NVIDIA H200 (modelled on 2 cores)"
+
+
+@pytest.mark.parametrize(("begun", "here", "says"), [
+    ({}, {"device": H200}, "emulator:h200 with clang 22.1.8 and NVRTC 13.0: start a new run"),
+    ({}, {"versions": {**BOTH, "clang": "23.1.0"}}, "clang 23.1.0 and NVRTC 13.0: install clang 22.1.8 .* with EVOENGINE_CLANG; or"),
+    ({}, {"versions": ALONE}, r"clang 22.1.8 and no NVRTC: install NVRTC 13.0 .*'cuda-toolkit\[nvrtc,cudart,crt,cccl\]==13.0.\*'\); or"),
+    ({}, {"versions": {**BOTH, "nvrtc": "13.5"}}, r"and NVRTC 13.5: install NVRTC 13.0 .*; or start a new run"),
+    ({"versions": {**BOTH, "nvrtc": "12.9"}}, {}, r"'cuda-toolkit\[nvrtc,cudart,nvcc,cccl\]==12.9.\*'"),
+    ({"versions": ALONE}, {}, "and no NVRTC; here is .* and NVRTC 13.0: go on in an environment without NVRTC .*; or"),
 ])  # fmt: skip
-def test_a_run_stays_with_its_target_and_its_clang_but_not_with_its_cores(tmp_path: Path, changes: dict[str, object], same: bool) -> None:
-    here = EMULATOR.model_copy(update=changes)
-    if same:
-        wiring._same_device(info_of(tmp_path, EMULATOR), here)
-        return
-    with pytest.raises(DeviceError, match=r"was begun on emulator:l4 with clang 22\.1\.8; here is emulator"):
-        wiring._same_device(info_of(tmp_path, EMULATOR), here)
+def test_a_run_stays_with_its_target_and_its_compilers(
+    tmp_path: Path, begun: dict[str, object], here: dict[str, object], says: str
+) -> None:
+    with pytest.raises(DeviceError, match=rf"^run one was begun on emulator:l4 with clang .*{says}"):
+        wiring._same_device(info_of(tmp_path, EMULATOR.model_copy(update=begun)), EMULATOR.model_copy(update=here))
+
+
+def test_a_measured_run_stays_with_its_nvrtc(tmp_path: Path) -> None:
+    begun, here = (ENVIRONMENT.model_copy(update={"versions": {"nvrtc": version}}) for version in ("13.0", "13.5"))
+    wiring._same_device(info_of(tmp_path, begun), begun)
+    with pytest.raises(DeviceError, match=r"begun on Scripted with NVRTC 13\.0; here is Scripted with NVRTC 13\.5: install NVRTC 13\.0"):
+        wiring._same_device(info_of(tmp_path, begun), here)
 
 
 def info_of(folder: Path, environment: object) -> RunInfo:

@@ -91,7 +91,7 @@ class Case:
     macros: Mapping[str, str | int] = field(default_factory=dict)
     arch: str = "sm_80"  # the lowest that has what it needs
     printed: tuple[str, ...] = ()  # lines that it prints, in any order
-    # "fence", "flag", "lock", "arrive": right, but threads are ordered by that, not by barriers alone. Checked mode need not
+    # "fence", "flag", "lock", "arrive", "words": right, but threads are ordered by that, not by barriers alone. Checked mode need not
     # follow it; neither does NVIDIA's racecheck.
     ordered_by: str = "barriers"
 

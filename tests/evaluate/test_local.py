@@ -65,7 +65,8 @@ def test_an_emulator_does_without_nvrtc_and_says_so(tmp_path: Path) -> None:
     executor = started(tmp_path, Lacking, There, EMULATOR)
     assert executor.builder.pool is None
     assert executor.notices == [
-        "kernels are compiled by clang alone, and nobody tells their registers and spills: no compiler: pip install it"
+        "kernels are compiled by clang alone: nobody tells their registers and spills, and modelled times take occupancy from threads and "
+        "shared memory alone, so they stand beside none of a run with NVRTC. no compiler: pip install it"
     ]
 
 

@@ -205,7 +205,12 @@ class ScriptedExecutor:
 
 
 EMULATOR = ENVIRONMENT.model_copy(
-    update={"device": "emulator:l4 NVIDIA L4 (modelled on 2 cores)", "kind": "emulator", "arch": "sm_90", "versions": {"clang": "22.1.8"}}
+    update={
+        "device": "emulator:l4 NVIDIA L4 (modelled on 2 cores)",
+        "kind": "emulator",
+        "arch": "sm_90",
+        "versions": {"clang": "22.1.8", "nvrtc": "13.0"},
+    }
 )
 
 

@@ -27,6 +27,10 @@ class Access(IntEnum):
     STRONG_WRITE = 4
 
 
+# Of a read, besides. A datum decides nothing, a look comes before an atomic operation on the same place.
+DATUM, LOOK = 8, 16
+
+
 class Check(IntFlag):
     """What is looked for; none of them: accesses are only counted."""
 

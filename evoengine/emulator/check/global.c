@@ -3,7 +3,8 @@
  * Within a block order is as in shared memory. Blocks have none, except by message passing: what block A did before a fence that an
  * atomic (or volatile, relaxed, release) write of A followed comes before everything that block B does after an atomic (or volatile,
  * relaxed, acquire) access of its own. That is generous: it asks neither that both mean the same flag nor that the same threads do
- * it. A plain read of what another block writes atomically is let pass: "is my turn over" loops and pre-checks of atomicMax do it.
+ * it. A read of what another block writes atomically (or volatile, relaxed, release) is let pass where the value decides something:
+ * "is my turn over" loops, flags and pre-checks of atomicMax do it. Where it decides nothing, it is a datum, and needs the order.
  */
 #include "shadow.h"
 
@@ -78,12 +79,19 @@ static ev_u32 examine(const Visit *v, ev_u32 lane, ev_u32 g, ev_u32 known) {
             return found;
     }
     const ev_u32 by_atomic = page->state[g] & BY_ATOMIC;
-    const ev_u32 passes = by_atomic && (strong || (reads && number_of(written) != c->number));
+    const ev_u32 elsewhere = number_of(written) != c->number;
+    const ev_u32 passes = by_atomic && (elsewhere && reads ? !v->access->datum : strong || v->access->look);
     const ev_u32 kind = reads ? EV_READ_AFTER_WRITE : EV_WRITE_AFTER_WRITE;
     if (written && !passes && !is_before(c, warp, lane, written)) {
         found |= 1u << kind;
         if (!(known & 1u << kind))
             report_global(v, lane, kind, address, written, (ev_i32)page->write_sites[g]);
+    }
+    const ev_u64 other = v->access->datum && by_atomic && page->others ? page->others[g] : 0;
+    if (other && !found && number_of(other) != c->number && !is_before(c, warp, lane, other)) {
+        found |= 1u << kind;
+        if (!(known & 1u << kind))
+            report_global(v, lane, kind, address, other, (ev_i32)page->other_sites[g]);
     }
     for (ev_u32 b = 0; writes && b < 2; b++) {
         ev_u64 read = b ? page->read_b[g] : page->read_a[g];
@@ -97,6 +105,12 @@ static ev_u32 examine(const Visit *v, ev_u32 lane, ev_u32 g, ev_u32 known) {
     return found;
 }
 
+/* Whether the granule's latest write is an atomic one of another block of this launch. */
+INLINE ev_u32 is_of_another(const Visit *v, ev_u32 g) {
+    const ev_u64 written = v->page->written[g], number = number_of(written);
+    return v->page->state[g] & BY_ATOMIC && number > v->c->launch->base && number != v->c->number;
+}
+
 static void record(const Visit *v, ev_u32 lane, ev_u32 g) {
     const ev_u32 kind = v->access->kind;
     Page *page = v->page;
@@ -106,6 +120,12 @@ static void record(const Visit *v, ev_u32 lane, ev_u32 g) {
     }
     if (kind == EV_STRONG_READ)
         return;
+    if (kind < EV_ATOMIC && page->others)
+        page->others[g] = 0;
+    if (kind >= EV_ATOMIC && is_of_another(v, g) && page_has_others(page)) {
+        page->others[g] = page->written[g];
+        page->other_sites[g] = page->write_sites[g];
+    }
     page->written[g] = now_record(v->c, v->access->warp * 32 + lane);
     page->write_sites[g] = v->access->site;
     page->state[g] = INITIALISED | (kind >= EV_ATOMIC ? BY_ATOMIC : 0);
@@ -167,6 +187,8 @@ static void record_run(const Visit *v) {
     Page *page = v->page;
     note_run(v, page->written, page->write_sites);
     memset(page->state + v->first, INITIALISED | (v->access->kind >= EV_ATOMIC ? BY_ATOMIC : 0), v->count);
+    if (page->others && v->access->kind < EV_ATOMIC)
+        memset(page->others + v->first, 0, v->count * sizeof(ev_u64));
     memset(page->read_a + v->first, 0, v->count * sizeof(ev_u64));
     memset(page->read_b + v->first, 0, v->count * sizeof(ev_u64));
 }
@@ -179,6 +201,9 @@ static ev_u32 is_recorded(const Visit *v) {
         return 0;
     if (v->access->kind == EV_READ)
         return remember_run(v);
+    for (ev_u32 g = v->first; v->access->kind >= EV_ATOMIC && g < v->first + v->count; g++)
+        if (is_of_another(v, g))
+            return 0;
     record_run(v);
     return 1;
 }

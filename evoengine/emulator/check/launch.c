@@ -8,6 +8,7 @@ static void drop_page(Page *page) {
     if (!page || page == &unchecked_page)
         return;
     free(page->written);
+    free(page->others);
     free(page);
 }
 
@@ -41,6 +42,8 @@ static void forget(Page *page) {
     if (page && page != &unchecked_page) {
         ev_u64 granules = PAGE_BYTES >> page->shift;
         memset(page->written, 0, 3 * granules * sizeof(ev_u64));
+        if (page->others)
+            memset(page->others, 0, granules * sizeof(ev_u64));
     }
 }
 

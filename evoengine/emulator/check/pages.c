@@ -20,6 +20,16 @@ static ev_u32 lay_out(Page *page, ev_u32 shift) {
     return 1;
 }
 
+/* Room for the atomic writes of a second block; few pages ever have some. Its lock is held. */
+ev_u32 page_has_others(Page *page) {
+    ev_u64 n = PAGE_BYTES >> page->shift;
+    if (page->others)
+        return 1;
+    page->others = calloc(n, sizeof(ev_u64) + sizeof(ev_u32));
+    page->other_sites = (ev_u32 *)(page->others + n);
+    return page->others != NULL;
+}
+
 /* Granules are as wide as the first access to the page: narrower ones split them. Paid for are words, as most pages come to have. */
 static Page *new_page(CheckedLaunch *launch, const Buffer *buffer, ev_u32 shift) {
     ev_u64 cost = (PAGE_BYTES >> 2) * (3 * sizeof(ev_u64) + 3 * sizeof(ev_u32) + 1);
@@ -54,6 +64,11 @@ void refine_page(CheckedLaunch *launch, Page *page, ev_u32 shift) {
     if (!lay_out(page, shift))
         return;
     ev_u32 n = PAGE_BYTES >> shift, down = old.shift - shift;
+    page->others = NULL;
+    for (ev_u32 g = 0; old.others && page_has_others(page) && g < n; g++) {
+        page->others[g] = old.others[g >> down];
+        page->other_sites[g] = old.other_sites[g >> down];
+    }
     for (ev_u32 g = 0; g < n; g++) {
         page->written[g] = old.written[g >> down];
         page->read_a[g] = old.read_a[g >> down];
@@ -64,6 +79,7 @@ void refine_page(CheckedLaunch *launch, Page *page, ev_u32 shift) {
         page->state[g] = old.state[g >> down];
     }
     free(old.written);
+    free(old.others);
     if (shift < 2)
         __atomic_fetch_add(&launch->shadow_bytes, (ev_u64)n * (3 * sizeof(ev_u64) + 3 * sizeof(ev_u32) + 1), __ATOMIC_RELAXED);
 }

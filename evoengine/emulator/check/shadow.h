@@ -39,6 +39,8 @@ typedef struct {
     ev_u32 lock, shift;
     ev_u64 *written, *read_a, *read_b; /* two readers that are not ordered to one another */
     ev_u32 *write_sites, *a_sites, *b_sites;
+    ev_u64 *others; /* the latest atomic write by another block than `written` tells of; NULL: none on this page */
+    ev_u32 *other_sites;
     ev_u8 *state;
 } Page;
 
@@ -112,6 +114,7 @@ struct Checker {
     SectorSet loaded; /* by the block under way */
     AccessCounts counts;
     SiteCounts *site_counts;
+    ev_u8 *looks; /* [sites] whether reads there only look before an atomic operation */
 };
 
 INLINE void lock(ev_u32 *word) {
@@ -167,6 +170,7 @@ void shared_land_copy(Checker *, ev_u32 thread, ev_u32 offset, ev_u32 bytes, ev_
 /* launch.c, global.c */
 Page *find_page(CheckedLaunch *, const Buffer *, ev_u64 address, ev_u32 shift); /* made with granules of 1 << shift where there is none */
 void refine_page(CheckedLaunch *, Page *, ev_u32 shift);                         /* its lock is held */
+ev_u32 page_has_others(Page *);                                                  /* its lock is held; 0: no memory */
 ev_u32 global_bounds(Checker *, const Access *);
 void global_access(Checker *, const Access *);
 /* local.c */

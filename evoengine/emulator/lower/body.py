@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from evoengine.emulator.analyse.data import data_registers
 from evoengine.emulator.analyse.ends import after_ends
 from evoengine.emulator.analyse.fragments import strips_of
 from evoengine.emulator.analyse.graph import Flow
 from evoengine.emulator.analyse.liveness import alive_while_waiting
+from evoengine.emulator.analyse.looks import looking_loads
 from evoengine.emulator.analyse.shape import VARYING
 from evoengine.emulator.analyse.uniform import Shapes
 from evoengine.emulator.lower.context import Context
@@ -40,6 +42,8 @@ class Body:
         self.cx = Context(
             layout, shapes, function.registers, strips, block, vector_memory=vector_memory, checked=checked, end=self.end_within
         )
+        if checked:
+            self.cx.data, self.cx.looks = data_registers(function), looking_loads(flow)
         self.saved = Saved(self.cx, alive_while_waiting(flow, shapes.regions))
         self.ir = self.cx.ir
         everywhere = block[0] * block[1] * block[2] % LANES != 0  # a warp has lanes that never were

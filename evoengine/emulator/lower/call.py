@@ -49,7 +49,8 @@ def _print(cx: Context, results: tuple[Operand, ...], arguments: tuple[Operand, 
 
 def _printed(cx: Context, text: str, buffer: str, kind: int) -> str:
     """A pointer to what the launch's printer left in the place of each lane's buffer."""
-    at = cx.ir.get(f"getelementptr i8, ptr %block, i64 {Block.print.offset}")
+    place = Block.print.offset if kind == PRINTF else Block.fail.offset
+    at = cx.ir.get(f"getelementptr i8, ptr %block, i64 {place}")
     function = cx.ir.get(f"load ptr, ptr {at}")
     formats, buffers = cx.lanes(0, 64, text), cx.lanes(1, 64, buffer)
     with cx.only_if(cx.ir.get(f"icmp ne i32 {cx.mask_bits}, 0")):

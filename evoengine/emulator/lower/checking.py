@@ -9,6 +9,7 @@ from evoengine.emulator.ptx.program import Instruction
 
 SPACES = {"global": 0, "const": 0, "shared": 1, "local": 2, "generic": 3}  # as check/checker.h numbers them
 READ, WRITE, ATOMIC, STRONG_READ, STRONG_WRITE = 0, 1, 2, 3, 4  # as check/checker.h numbers them
+DATUM, LOOK = 8, 16  # of a read, besides
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")  # PTX ISA 8.2: accesses that synchronise, so that no race is one
 
 

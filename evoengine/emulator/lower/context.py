@@ -69,6 +69,8 @@ class Context(Scratch):
         self.vector_memory = vector_memory
         self.checked = checked
         self.end = end
+        self.data: frozenset[str] = frozenset()  # registers that decide nothing, known in checked mode
+        self.looks: frozenset[int] = frozenset()  # ids of loads before atomic operations, known in checked mode
         self.sites: list[Site] = []
         self._site_numbers: dict[int, int] = {}
         self.mask: str | None = None  # <32 x i1> of the lanes that run; None for all
@@ -82,6 +84,10 @@ class Context(Scratch):
             self._site_numbers[key] = len(self.sites)
             self.sites.append(Site(instruction.line, instruction.text) if instruction else Site(0, ""))
         return self._site_numbers[key]
+
+    def is_data(self, operands: Sequence[Operand]) -> bool:
+        """Whether what is put into `operands` decides nothing."""
+        return all(isinstance(item, Register) and item.name in self.data for item in operands if not isinstance(item, Sink))
 
     def unsupported(self, why: str = "") -> Unsupported:
         """The error for the instruction at hand."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.ptx.program import Address, Function, Instruction, Module, Operand, Parameter, Symbol, Variable, Vector
 
-SHARED_ALIGN = 16  # where dynamic shared memory begins behind the static one
+SHARED_ALIGN = 16  # where dynamic shared memory begins at least behind the static one
 FRAME_ALIGN = 16
 
 
@@ -19,7 +19,7 @@ class Layout:
     parameters: dict[str, Parameter]
     parameter_bytes: int
     shared: dict[str, int]
-    static_shared: int  # bytes; dynamic shared memory begins behind
+    static_shared: int  # bytes that a launch adds to its dynamic ones
     local: dict[str, int]
     frame_bytes: int  # local memory of one thread
     globals: dict[str, int] = field(default_factory=dict)
@@ -41,21 +41,45 @@ def lay_out(module: Module, kernel: Function) -> Layout:
     """The layout of `kernel`, whose calls are inlined; of shared and local variables only those that it uses get a place."""
     used = _used(kernel)
     everything = {name: item for name, item in {**module.variables, **kernel.variables}.items() if name in used}
-    shared, static = _stack([item for item in everything.values() if item.space == "shared" and not item.extern and item.size])
-    static = -(-static // SHARED_ALIGN) * SHARED_ALIGN
-    dynamic = {item.name: static for item in everything.values() if item.space == "shared" and (item.extern or not item.size)}
+    shared, static = _shared(everything.values(), module)
     local, frame = _stack([item for item in everything.values() if item.space == "local"])
     globals_, _ = _stack([item for item in module.variables.values() if item.space in ("global", "const")])
     size = max((item.offset + item.size for item in kernel.parameters), default=0)
     return Layout(
         parameters={item.name: item for item in kernel.parameters},
         parameter_bytes=size,
-        shared={**shared, **dynamic},
+        shared=shared,
         static_shared=static,
         local=local,
-        frame_bytes=-(-frame // FRAME_ALIGN) * FRAME_ALIGN,
+        frame_bytes=_rounded(frame, FRAME_ALIGN),
         globals=globals_,
     )
+
+
+def _shared(used: Iterable[Variable], module: Module) -> tuple[dict[str, int], int]:
+    """Offsets of the shared variables that a kernel uses, and the static bytes of a block, as ptxas lays them out.
+
+    ptxas 13.0 and an H100 were asked: each extern array begins behind the static variables at the next multiple of its own
+    alignment, two of them perhaps at different places. The static bytes are rounded up to the largest alignment that an
+    extern array of the module has, whether this kernel uses it or not.
+    """
+    mine = [item for item in used if item.space == "shared"]
+    places, end = _stack([item for item in mine if not _is_dynamic(item)])
+    dynamic = {item.name: _rounded(end, _start(item)) for item in mine if _is_dynamic(item)}
+    aligns = [_start(item) for item in module.variables.values() if item.space == "shared" and _is_dynamic(item)]
+    return {**places, **dynamic}, _rounded(end, max(aligns, default=SHARED_ALIGN))
+
+
+def _is_dynamic(item: Variable) -> bool:
+    return item.extern or not item.size
+
+
+def _start(item: Variable) -> int:
+    return max(SHARED_ALIGN, item.align)
+
+
+def _rounded(size: int, align: int) -> int:
+    return -(-size // align) * align
 
 
 def _used(kernel: Function) -> set[str]:
@@ -78,8 +102,7 @@ def _stack(variables: list[Variable]) -> tuple[dict[str, int], int]:
     """Places one behind the other, and the bytes they take."""
     places, end = dict[str, int](), 0
     for item in variables:
-        align = max(1, item.align)
-        end = -(-end // align) * align
+        end = _rounded(end, max(1, item.align))
         places[item.name] = end
         end += item.size
     return places, end

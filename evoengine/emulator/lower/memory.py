@@ -8,6 +8,8 @@ from evoengine.emulator.lower.access import gather, loaded, scatter, stored
 from evoengine.emulator.lower.address import Place, confine, locate, minus, plus, space_of
 from evoengine.emulator.lower.checking import (
     ATOMIC,
+    DATUM,
+    LOOK,
     READ,
     STRONG_READ,
     STRONG_WRITE,
@@ -42,11 +44,18 @@ def load(cx: Context, instruction: Instruction) -> None:
     else:
         place = locate(cx, address, space_of(instruction))
         before = restored(cx)
-        check(cx, place, kind_of(instruction, READ, STRONG_READ), bits // 8 * len(targets))
+        check(cx, place, kind_of(instruction, READ, STRONG_READ) | _purpose(cx, instruction, targets), bits // 8 * len(targets))
         values = loaded(cx, place, bits, len(targets))
         cx.mask, cx.mask_bits = before
     for target, value in zip(targets, values, strict=True):
         cx.write(target, value, signed=instruction.type.startswith("s"))
+
+
+def _purpose(cx: Context, instruction: Instruction, targets: tuple[Operand, ...]) -> int:
+    """What checked mode is told of a read besides its kind."""
+    if cx.is_data(targets):
+        return DATUM
+    return LOOK if id(instruction) in cx.looks else 0
 
 
 def _form(cx: Context, instruction: Instruction, operand: Operand) -> tuple[int, tuple[Operand, ...]]:

@@ -56,6 +56,7 @@ class Block(ctypes.Structure):
         ("counters", ctypes.c_void_p),
         ("checker", ctypes.c_void_p),
         ("print", PRINT),
+        ("fail", PRINT),
         ("fuel", ctypes.c_int64),
         ("fault_site", ctypes.c_uint32),
         ("fault_lanes", ctypes.c_uint32),

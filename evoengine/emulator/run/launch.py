@@ -18,7 +18,7 @@ from evoengine.emulator.run.share import Fault, Share
 
 WORKS = 1 << 16  # blocks whose work is kept apart: half a megabyte
 
-Print = Callable[[int, int, int, int], None]  # mask of lanes, addresses of formats and of arguments, kind
+Print = Callable[[int, int, int, int], bool]  # mask of lanes, addresses of formats and of arguments, kind; whether more may come
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Code:
     """What is run, by its addresses in this process."""
 
     driver: int  # ev_run
+    silence: int  # ev_print_nothing
     kernel: int
     parameters: int
     variables: int  # global and constant
@@ -59,7 +60,7 @@ def run_blocks(
     count = len(chosen) if chosen is not None else geometry.blocks
     order = (ctypes.c_uint64 * count)(*chosen) if chosen is not None else None
     turn, stop = ctypes.c_uint64(0), ctypes.c_uint32(0)
-    callback = PRINT(lambda _, mask, formats, arguments, kind: printed(mask, formats or 0, arguments or 0, kind))
+    callback = _callback(printed, code.silence)
     weights = numpy.array(code.weights, dtype=numpy.uint32)
     works = numpy.zeros(min(count, WORKS), dtype=numpy.uint64)
     shares: list[Share] = []
@@ -79,6 +80,16 @@ def run_blocks(
     finally:
         for share in shares:
             share.close()
+
+
+def _callback(printed: Print, silence: int) -> ctypes._CFunctionType:
+    """`printed` for the blocks of a launch; where no more may come, a block goes on with the C function at `silence`."""
+
+    def print_(block: int, mask: int, formats: int | None, arguments: int | None, kind: int) -> None:
+        if not printed(mask, formats or 0, arguments or 0, kind):
+            ctypes.c_void_p.from_address(block + Block.print.offset).value = silence
+
+    return PRINT(print_)
 
 
 def _launch(
@@ -118,6 +129,7 @@ def _block(code: Code, geometry: Geometry, fuel: int, callback: object) -> Block
         globals=code.variables,
         params=code.parameters,
         print=callback,
+        fail=callback,
         fuel=fuel,
         dynamic_shared_bytes=geometry.dynamic_shared,
     )

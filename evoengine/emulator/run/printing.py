@@ -1,4 +1,8 @@
-"""Device printf: formats in C's way, arguments from the buffer that the compiler lays out."""
+"""Device printf: formats in C's way, arguments from the buffer that the compiler lays out.
+
+On a GPU a launch prints into a buffer of fixed size, and what does not fit is lost at no cost to the host. Here, too: the first
+prints stay, and after them printf prints nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from collections.abc import Callable
 
 from evoengine.emulator.run.memory import DeviceMemory
 
-LIMIT_CHARACTERS = 64 * 1024  # what a launch may print
+LIMIT_CHARACTERS = 64 * 1024  # what a launch may print: more than a verdict tells
+RECORD_CHARACTERS, ARGUMENT_CHARACTERS = 16, 8  # that a lane's printf, and each of its arguments, count as at least
 LIMIT_STRING = 4096
 LIMIT_WIDTH = 4096  # of one conversion, and of its precision
 PRINTF = 0  # kinds of what is printed; lower/call.py has the same
@@ -35,38 +40,44 @@ class Printer:
         """All of it, in the order of printing."""
         return "".join(self._parts)
 
-    def print(self, mask: int, formats: int, arguments: int, kind: int) -> None:
+    def print(self, mask: int, formats: int, arguments: int, kind: int) -> bool:
         """One vprintf of a warp (kind 0): addresses of 32 formats and 32 argument buffers; kind 1 is a failed assertion's text.
 
         How many arguments a lane's format took replaces the address of its buffer: CUDA's printf gives that, and -1 where
-        nothing more can be printed.
+        nothing more can be printed. Gives back whether anything more can be.
         """
+        if kind != PRINTF:
+            self._fail(_word(formats + 8 * ((mask & -mask).bit_length() - 1)))
+            return self._left > 0
         for lane in range(32):
-            if not mask >> lane & 1:
-                continue
-            place = arguments + 8 * lane
-            text, buffer, count = self._string(_word(formats + 8 * lane)), _word(place), -1
-            if self._left > 0:
-                text, count = self._formatted(text, buffer) if kind == PRINTF else (f"assertion `{text}` failed\n", 0)
-                self._add(text)
-            ctypes.c_int64.from_address(place).value = count
+            if mask >> lane & 1:
+                place = arguments + 8 * lane
+                ctypes.c_int64.from_address(place).value = self._print(_word(formats + 8 * lane), _word(place))
+        return self._left > 0
 
-    def _add(self, text: str) -> None:
+    def _print(self, format_: int, buffer: int) -> int:
+        """One lane's printf: how many arguments it took, -1 where it does not fit any more."""
+        if self._left <= 0:
+            return -1
+        text, count = self._formatted(self._string(format_), buffer)
         self._parts.append(text[: self._left])
-        self._left -= len(text)
+        self._left -= max(len(text), RECORD_CHARACTERS + ARGUMENT_CHARACTERS * count)
+        return count
 
-    def _inside(self, address: int, size: int) -> bool:
-        """Whether these bytes are in a buffer: an address of a kernel is no reason to believe it."""
-        return any(item.address <= address and address + size <= item.address + item.bytes for item in self._memory.buffers.values())
+    def _fail(self, message: int) -> None:
+        """A failed assertion is told however much was printed before: the launch ends with it."""
+        self._parts.append(f"assertion `{self._string(message)}` failed\n")
+
+    def _room(self, address: int) -> int:
+        """How many bytes of a buffer lie from `address` on; 0 outside: an address of a kernel is no reason to believe it."""
+        ends = (item.address + item.bytes for item in self._memory.buffers.values() if item.address <= address)
+        return next((end - address for end in ends if address < end), 0)
 
     def _string(self, address: int) -> str:
-        found = bytearray()
-        while len(found) < LIMIT_STRING and self._inside(address + len(found), 1):
-            byte = int(self._memory.view(address + len(found), 1)[0])
-            if not byte:
-                break
-            found.append(byte)
-        return found.decode(errors="replace")
+        """The text up to its zero, the end of its buffer, or LIMIT_STRING bytes."""
+        room = min(LIMIT_STRING, self._room(address))
+        found = ctypes.string_at(address, room) if room else b""
+        return found.partition(b"\0")[0].decode(errors="replace")
 
     def _formatted(self, format_: str, buffer: int) -> tuple[str, int]:
         """The text, and how many arguments are in it."""
@@ -77,7 +88,7 @@ class Printer:
             count += 1
             place = -(-place // size) * size
             start, place = buffer + place, place + size
-            return self._memory.view(start, size).tobytes() if self._inside(start, size) else bytes(size)
+            return ctypes.string_at(start, size) if self._room(start) >= size else bytes(size)
 
         return _CONVERSION.sub(lambda match: self._converted(match, take), format_), count
 

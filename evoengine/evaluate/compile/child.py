@@ -162,12 +162,12 @@ class CompilerProcess:
         code = self.process.returncode or 0
         if "out of memory" in words or "bad_alloc" in words or peak_bytes > _NEAR_LIMIT * unit.memory_bytes:
             return Built(status="out_of_memory", log=f"{unit.name}: compiling took more than {unit.memory_bytes} bytes of memory")
-        if -code not in _CRASHES:
+        if code < 0 and -code not in _CRASHES:
             raise Killed(f"a compiler process ended while it compiled {unit.name}{words}")
-        return Built(
-            status="compile_error",
-            log=f"{unit.name}: error: the compiler itself crashed on this source ({signal.Signals(-code).name}); write it differently",
-        )
+        if code < 0:
+            how = f"crashed on this source ({signal.Signals(-code).name})"
+            return Built(status="compile_error", log=f"{unit.name}: error: the compiler itself {how}; write it differently")
+        return Built(status="failed", log=f"{unit.name}: error: the compiler itself gave up on this source{words}; write it differently")
 
     async def _post_mortem(self) -> str:
         await self.process.wait()

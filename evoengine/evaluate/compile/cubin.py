@@ -17,6 +17,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NOBITS = 8
 _INFO = ".nv.info"
+FOREIGN = "backslashreplace"  # names are the candidate's: what is not UTF-8 in them is shown, and stays different
 
 # Attributes (EIATTR_*), numbers from the output of `cuobjdump -elf` beside the bytes.
 _SIZED = 4  # EIFMT_SVAL: a length and as many bytes follow; every other format is four bytes in all
@@ -97,7 +98,7 @@ def _as_value_error(cubin: bytes) -> Iterator[None]:
     """Turns what a misleading offset can raise into a ValueError."""
     try:
         yield
-    except (struct.error, LookupError, OverflowError, UnicodeDecodeError) as error:
+    except (struct.error, LookupError, OverflowError) as error:
         raise ValueError(f"expected a cubin, got {len(cubin)} bytes that break off or do not fit together ({error})") from None
 
 
@@ -127,7 +128,7 @@ def _text(table: bytes, start: int) -> str:
     end = table.find(b"\0", start)
     if start > len(table) or end < 0:
         raise ValueError(f"expected a name at {start} of a table of {len(table)} bytes")
-    return table[start:end].decode("ascii")
+    return table[start:end].decode("utf-8", FOREIGN)
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from evoengine.errors import CandidateError
+
 SHIM = Path(__file__).parent / "shim"
 PRELUDE = "evoengine_prelude.h"
 
@@ -24,7 +26,7 @@ _CUDA = [
     "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_fp6.h", "cuda_fp4.h", "mma.h", "cuda_pipeline.h", "cuda_pipeline_primitives.h",
     "cuda_awbarrier.h", "cuda_awbarrier_primitives.h", "cooperative_groups.h", "cooperative_groups/memcpy_async.h",
     "cooperative_groups/reduce.h", "cooperative_groups/scan.h", "cuda_runtime.h", "cuda_runtime_api.h",
-    "device_launch_parameters.h", "cuda.h", "cuda_tf32.h", "math_constants.h", "vector_types.h", "vector_functions.h", "cuComplex.h",
+    "device_launch_parameters.h", "cuda.h", "math_constants.h", "vector_types.h", "vector_functions.h", "cuComplex.h",
     "library_types.h", "nv/target",
 ]
 # fmt: on
@@ -43,6 +45,12 @@ _LIBCUDACXX = [
 ]
 # fmt: on
 
+# Headers that are refused though models ask for them: what to use instead.
+_INSTEAD = {
+    "cuda_tf32.h": "CUDA has it from 13.3 on and for tile code alone; tf32 of tensor cores is in <mma.h> "
+    "(nvcuda::wmma::precision::tf32, __float_to_tf32)"
+}
+
 _MARK = re.compile(r"\#|%:|\?\?=")
 _BLANKS = re.compile(r"\s*+")
 _WORD = re.compile(r"[A-Za-z_]\w*+")
@@ -52,7 +60,7 @@ _REFUSED = {"include_next", "import", "embed", "using", "line"}
 _TRIGRAPHS = {"??=": "#", "??/": "\\", "??'": "^", "??(": "[", "??)": "]", "??!": "|", "??<": "{", "??>": "}", "??-": "~"}
 
 
-class IncludeRefused(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
+class IncludeRefused(CandidateError):  # noqa: N818 - says what happened to it
     """The source would use a file that it may not; the text says where and what is allowed."""
 
 
@@ -139,6 +147,8 @@ def _refusal(header: str) -> str:
     known = allowed_headers()
     if header in known:
         return ""
+    if header in _INSTEAD:
+        return f"#include of {header!r} is not allowed: {_INSTEAD[header]}"
     plain = ", ".join(sorted(item for item in known if "/" not in item))
     return f"#include of {header!r} is not allowed; allowed: {plain}, <cuda/...>, <cuda/std/...>"
 

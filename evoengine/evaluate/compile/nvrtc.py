@@ -1,20 +1,14 @@
-"""One unit through NVRTC, inside a compiler process; only here its binding is imported.
-
-The low-level binding of CuPy works on a machine without a driver; CuPy's own compile
-functions ask the driver first.
-"""
+"""One unit through NVRTC, inside a compiler process."""
 
 from __future__ import annotations
 
 import ctypes
-import importlib
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evoengine.evaluate.compile import cubin, messages, ptxas_log
+from evoengine.evaluate.compile.binding import Binding, load_nvrtc
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM
 from evoengine.evaluate.compile.unit import Built, CompileUnit
 from evoengine.records import KernelResources
@@ -40,33 +34,15 @@ _OUT_OF_MEMORY = re.compile(r"catastrophic error: out of memory$|NVRTC_ERROR_OUT
 class Loaded:
     """The binding and the library behind it."""
 
-    binding: Any  # a compiled module without types
+    binding: Binding
     version: tuple[int, int]
     library: str
 
 
 def load() -> Loaded:
-    """The NVRTC that CuPy finds; raises ImportError, OSError or RuntimeError where there is none."""
-    try:
-        binding = _import()
-    except (ImportError, OSError, RuntimeError):
-        _preload()  # older bindings look only where the linker looks, which is not where wheels are
-        binding = _import()
-    return Loaded(binding, tuple(binding.getVersion()), _loaded_library())
-
-
-def _import() -> Any:
-    binding = importlib.import_module("cupy_backends.cuda.libs.nvrtc")
-    binding.getVersion()
-    return binding
-
-
-def _preload() -> None:
-    for entry in sys.path:
-        for pattern in ("nvidia/cu13/lib/libnvrtc.so.*", "nvidia/cuda_nvrtc/lib/libnvrtc.so.*"):
-            for library in sorted(Path(entry or ".").glob(pattern)):
-                if ".alt." not in library.name:
-                    ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    """The NVRTC of this environment; raises OSError or NVRTCError where there is none that works."""
+    binding = load_nvrtc()
+    return Loaded(binding, binding.getVersion(), _loaded_library())
 
 
 def _loaded_library() -> str:
@@ -86,15 +62,15 @@ class Compiler:
 
     def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
         """What became of `unit`, and its cubin: a real one, because PTX may hold instructions that no assembler takes."""
-        program = self.nvrtc.createProgram(unit.code, unit.name, [], [])
+        program = self.nvrtc.createProgram(unit.code, unit.name)
         try:
             for kernel in unit.kernels:
                 self.nvrtc.addNameExpression(program, kernel)
             try:
                 self.nvrtc.compileProgram(program, self.options(unit, unit.arch))
             except self.nvrtc.NVRTCError as error:
-                return self._failed(unit, str(error), self.nvrtc.getProgramLog(program)), b""
-            log = self.nvrtc.getProgramLog(program)
+                return self._failed(unit, str(error), self._log(program)), b""
+            log = self._log(program)
             functions = {kernel: self._lowered_name(program, kernel) for kernel in unit.kernels}
             absent = [kernel for kernel, function in functions.items() if not function]
             if absent:
@@ -104,6 +80,15 @@ class Compiler:
         finally:
             self.nvrtc.destroyProgram(program)
 
+    def _log(self, program: int) -> str:
+        """What the compiler said. It quotes the source's own texts, which need not be UTF-8; the binding would raise."""
+        size = ctypes.c_size_t()
+        if self.library.nvrtcGetProgramLogSize(ctypes.c_void_p(program), ctypes.byref(size)) != 0 or size.value < 1:
+            return ""
+        text = ctypes.create_string_buffer(size.value)
+        status = self.library.nvrtcGetProgramLog(ctypes.c_void_p(program), text)
+        return text.raw[:-1].decode("utf-8", "replace") if status == 0 else ""  # it can hold NUL characters
+
     def _lowered_name(self, program: int, kernel: str) -> str:
         """The kernel's name in the cubin; empty when the compiler never came to look for it.
 
@@ -112,7 +97,7 @@ class Compiler:
         """
         name = ctypes.c_char_p()
         status = self.library.nvrtcGetLoweredName(ctypes.c_void_p(program), kernel.encode(), ctypes.byref(name))
-        return name.value.decode() if status == 0 and name.value else ""
+        return name.value.decode("utf-8", cubin.FOREIGN) if status == 0 and name.value else ""
 
     def options(self, unit: CompileUnit, arch: str) -> list[str]:
         """NVRTC's options for a unit."""
@@ -160,13 +145,12 @@ class Compiler:
 
     def _ptx(self, unit: CompileUnit) -> str:
         """The PTX that the assembler was given; empty where it cannot be had."""
-        program = self.nvrtc.createProgram(unit.code, unit.name, [], [])
+        program = self.nvrtc.createProgram(unit.code, unit.name)
         try:
             for kernel in unit.kernels:
                 self.nvrtc.addNameExpression(program, kernel)
             self.nvrtc.compileProgram(program, self.options(unit, unit.arch.replace("sm_", "compute_")))
-            ptx = self.nvrtc.getPTX(program)
-            return ptx.decode("utf-8", "replace") if isinstance(ptx, bytes) else str(ptx)
+            return self.nvrtc.getPTX(program)
         except self.nvrtc.NVRTCError:
             return ""
         finally:

@@ -14,8 +14,9 @@ import traceback
 from collections.abc import Callable
 from typing import IO, Protocol
 
+from evoengine.evaluate.compile import messages
 from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
-from evoengine.evaluate.compile.wire import Answer, Hello, Request
+from evoengine.evaluate.compile.wire import MAX_CODE_BYTES, Answer, Hello, Request
 from evoengine.evaluate.lifeline import die_with_parent
 from evoengine.evaluate.seclude import seclude
 
@@ -72,6 +73,16 @@ def _answer(compiler: Compiler, request: Request) -> Answer:
         built, code = Built(status="out_of_memory"), b""
     except UnicodeEncodeError as error:
         built, code = Built(status="compile_error", log=f"{request.unit.name}: error: the source is not text: {error}"), b""
-    except Exception:  # noqa: BLE001 - top of a worker: a fault of ours, raised in the parent
+    except OSError:  # a full disk, no more processes: the next source would fare no better
         return Answer(id=request.id, fault=traceback.format_exc())
+    except Exception as error:  # noqa: BLE001 - top of a worker: it has compiled others since it started, so this source brings it about
+        built, code = Built(status="failed", log=_failed(request.unit, error)), b""
+    if len(code) > MAX_CODE_BYTES:
+        log = f"{request.unit.name}: error: it becomes {len(code)} bytes of machine code, allowed are {MAX_CODE_BYTES}"
+        built, code = Built(status="compile_error", log=log), b""
     return Answer(id=request.id, built=built, code=base64.b64encode(code).decode())
+
+
+def _failed(unit: CompileUnit, error: Exception) -> str:
+    what = messages.cleaned(f"{type(error).__name__}: {error}", [])
+    return f"{unit.name}: error: the compiler's process could not finish with this source ({what}); write it differently"

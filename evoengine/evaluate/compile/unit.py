@@ -6,14 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from evoengine.names import FileName, Name, NameExpression
 from evoengine.records import Frozen, KernelResources
 
-# A name expression is put into the program text by NVRTC: a line break in it could carry a directive.
-NameExpression = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_:]*(<[^\r\n#%?\\\"'/;{}]*>)?$", max_length=1000)]
-MacroName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 MacroValue = Annotated[str, Field(pattern=r"^[^\r\n\x00]*$", max_length=1000)]
 
-CompileStatus = Literal["ok", "refused", "compile_error", "unsupported", "timeout", "out_of_memory"]
+# failed: the compiler's process could not finish with this source, although it can with others
+CompileStatus = Literal["ok", "refused", "compile_error", "unsupported", "timeout", "out_of_memory", "failed"]
 
 
 class CompileUnit(Frozen):
@@ -26,8 +25,8 @@ class CompileUnit(Frozen):
     code: str
     arch: Annotated[str, Field(pattern=r"^sm_[0-9]+[af]?$")]
     kernels: tuple[NameExpression, ...]
-    macros: dict[MacroName, MacroValue] = Field(default_factory=dict)
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)] = "kernel.cu"
+    macros: dict[Name, MacroValue] = Field(default_factory=dict)
+    name: FileName = "kernel.cu"
     # The largest kernel met so far took 26 s; a loop that never ends should not take much longer.
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
     # Address space of the process: 0.5 GiB before the first line is read, 0.8 GiB with libcu++, the rest is the source's.

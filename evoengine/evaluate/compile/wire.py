@@ -5,7 +5,8 @@ from __future__ import annotations
 from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
 from evoengine.records import Frozen
 
-MAX_LINE_BYTES = 256 * 1024 * 1024  # code in base64; the largest met has a few megabytes
+MAX_CODE_BYTES = 64 * 1024 * 1024  # the largest met has a few megabytes; an initialised array can make it as large as it likes
+MAX_LINE_BYTES = 2 * MAX_CODE_BYTES  # in base64, with everything that is said about it
 
 
 class Hello(Frozen):
@@ -27,4 +28,4 @@ class Answer(Frozen):
     id: int
     built: Built | None = None
     code: str = ""  # base64 of a cubin, or of PTX
-    fault: str = ""  # a traceback
+    fault: str = ""  # a traceback: the machine failed, whatever the source

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from evoengine.digest import digest, digest_json
+from evoengine.evaluate.compile.binding import NVRTCError
 from evoengine.evaluate.compile.confine import confine
 from evoengine.evaluate.compile.headers import HeaderSet, find_headers, unpack_bundled
 from evoengine.evaluate.compile.includes import SHIM
@@ -18,14 +19,17 @@ from evoengine.evaluate.compile.serve import serve
 from evoengine.evaluate.compile.unit import CompileUnit, Toolchain
 from evoengine.paths import cache_dir
 
-_INSTALL = "install the compiler and its headers: pip install 'evoengine[cuda13]' (driver 580 or later) or 'evoengine[cuda12]'"
+_INSTALL = (
+    "install the compiler and its headers: pip install 'evoengine[cuda13]' (driver 580 or later), 'evoengine[cuda12]', "
+    "or without a GPU 'evoengine[emulator]'"
+)
 _WARM_UP = CompileUnit(code="__global__ void warm_up() {}", arch="sm_80", kernels=("warm_up",))
 
 
 def _start() -> tuple[Toolchain, Compiler | None]:
     try:
         loaded = load()
-    except (ImportError, OSError, RuntimeError) as error:
+    except (OSError, NVRTCError) as error:
         return Toolchain(problem=f"no NVRTC: {error}; {_INSTALL}"), None
     version = f"{loaded.version[0]}.{loaded.version[1]}"
     headers = find_headers(loaded.version, lambda: unpack_bundled(loaded.library, cache_dir() / "headers" / version))

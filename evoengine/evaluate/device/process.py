@@ -20,23 +20,22 @@ _FAULTS = {"task": TaskError, "device": DeviceError, "worker": WorkerError}
 
 
 class Silent(Exception):  # noqa: N818 - becomes a status
-    """The worker said nothing for too long, or the whole job took too long; `candidate` tells whose time it was."""
+    """The worker said nothing for too long, or the whole job took too long; `now` tells whose time it was."""
 
-    def __init__(self, what: str, seconds: float, candidate: bool) -> None:
-        super().__init__(f"nothing after {seconds:.3g} s while {what}")
-        self.what = what
+    def __init__(self, now: Doing, seconds: float) -> None:
+        super().__init__(f"nothing after {seconds:.3g} s while {now.what}")
+        self.now = now
         self.seconds = seconds
-        self.candidate = candidate
 
 
 class Died(Exception):  # noqa: N818 - becomes a status
     """The worker's process ended in the middle of a request."""
 
-    def __init__(self, what: str, how: str, log: str, candidate: bool) -> None:
-        super().__init__(f"worker ended with {how} while {what}")
+    def __init__(self, now: Doing, how: str, log: str) -> None:
+        super().__init__(f"worker ended with {how} while {now.what}")
+        self.now = now
         self.how = how
         self.log = log
-        self.candidate = candidate
 
 
 class WorkerProcess:
@@ -74,11 +73,17 @@ class WorkerProcess:
         self._drain = asyncio.create_task(self._keep_log())
 
     async def ask(
-        self, make: Callable[[int], Start | Run], progress: Callable[[str], None], candidate_silence_s: float, total_s: float
+        self,
+        make: Callable[[int], Start | Run],
+        progress: Callable[[str], None],
+        candidate_silence_s: float,
+        total_s: float,
+        function_s: float = OURS_SILENCE_S,
     ) -> Ready | Done:
         """Sends one request and waits for its answer.
 
-        `total_s` is how long candidate code may run in all; our own steps do not count.
+        `total_s` is how long candidate code may run in all; our own steps do not count. `function_s` is how long
+        one call of the task's functions may take.
         Raises Silent or Died, or TaskError, DeviceError, WorkerError as the worker reports.
         """
         assert self._writer is not None
@@ -91,7 +96,8 @@ class WorkerProcess:
             await self._writer.drain()
         while True:
             since = time.monotonic()
-            line = await self._line(now, candidate_silence_s, left_s)
+            allowed_s = min(candidate_silence_s, max(0.0, left_s)) if now.candidate else function_s if now.function else OURS_SILENCE_S
+            line = await self._line(now, allowed_s)
             left_s -= (time.monotonic() - since) * now.candidate
             answer = ANSWER.validate_json(line)
             if answer.id != self._last_id:
@@ -123,17 +129,16 @@ class WorkerProcess:
             with contextlib.suppress(ConnectionError):
                 await self._writer.wait_closed()
 
-    async def _line(self, now: Doing, candidate_silence_s: float, left_s: float) -> bytes:
+    async def _line(self, now: Doing, allowed_s: float) -> bytes:
         assert self._reader is not None
-        allowed = min(candidate_silence_s, max(0.0, left_s)) if now.candidate else OURS_SILENCE_S
         try:
-            line = await asyncio.wait_for(self._reader.readline(), allowed)
+            line = await asyncio.wait_for(self._reader.readline(), allowed_s)
         except TimeoutError:
-            raise Silent(now.what, allowed, now.candidate) from None
+            raise Silent(now, allowed_s) from None
         except ConnectionError:
             line = b""
         if not line.endswith(b"\n"):
-            raise Died(now.what, await self._how_it_ended(), self.log, now.candidate)
+            raise Died(now, await self._how_it_ended(), self.log)
         return line
 
     async def _how_it_ended(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evoengine.errors import EvoError, WorkerError
+from evoengine.errors import EvoError, TaskError, WorkerError
 from evoengine.evaluate.device.forks import Nursery
 from evoengine.evaluate.device.process import Died, Silent, WorkerProcess
 from evoengine.evaluate.wire import Done, Ready, Run, Start
@@ -107,20 +107,28 @@ class WorkerDevice:
 
     async def _judge(self, job: Job, progress: Progress) -> Report:
         assert self._task is not None and self._worker is not None
-        worker, allowed = self._worker, self._allow(self._task.limits)
+        worker, allowed, function_s = self._worker, self._allow(self._task.limits), self._task.limits.reference_s
         worker.jobs += bool(job.cases)
         try:
-            answer = await worker.ask(lambda number: Run(id=number, job=job), progress, allowed.silence_s, allowed.total_s)
+            answer = await worker.ask(lambda number: Run(id=number, job=job), progress, allowed.silence_s, allowed.total_s, function_s)
         except Silent as error:
             await self._drop()
-            if not error.candidate:
+            if error.now.function:
+                raise TaskError(
+                    f"{error.now.function} has not ended after {error.seconds:g} s, which is all that the task's limits.reference_s "
+                    f"allows: make the function faster, or raise limits.reference_s in {self._task_path}"
+                ) from error
+            if not error.now.candidate:
                 raise WorkerError(f"the device worker is stuck: {error}") from error
-            return Report(status=Status.timeout, reason=f"{error.what} took longer than {error.seconds:.3g} s")
+            return Report(status=Status.timeout, reason=f"{error.now.what} took longer than {error.seconds:.3g} s")
         except Died as error:
             await self._drop()
             if error.how == KILLED:
                 raise WorkerError(f"{error}, sent from outside: see whether the machine is short of memory") from error
-            if not error.candidate:
+            if error.now.function:
+                last = next(iter(error.log.strip().splitlines()[-1:]), "it printed nothing")
+                raise TaskError(f"{error.now.function} ended its process with {error.how}: {last[:500]}") from error
+            if not error.now.candidate:
                 raise WorkerError(f"the device worker died: {error}: {error.log[-500:]}") from error
             return Report(status=Status.crash, reason=str(error), detail=error.log[-DETAIL_BYTES:])
         assert isinstance(answer, Done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ from evoengine.evaluate.worker.arena import wipe
 from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.reference import HostCache, TaskFunctions
-from evoengine.task import Task
+from evoengine.evaluate.worker.returned import refuse_values
+from evoengine.task import Input, Output, Task, shape_of
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,14 @@ class Answers:
         self.device = device
         self._keep = keep or _in_memory()
         self._keep_inputs = keep_inputs
+        self._probed = False
 
     def inputs(self, case: str, distribution: str, seed: int) -> Tensors:
         """The tensors of one input set, on the device."""
         return self._keep_inputs((case, distribution, seed), lambda: make_inputs(self.task, case, distribution, seed, self.device))
 
     def get(self, case: str, distribution: str, seed: int) -> Answer:
-        """The answer for one input set; raises TaskError when the reference is not finite."""
+        """The answer for one input set; raises TaskError where a function of the task gives none that can be used."""
 
         def make() -> Answer:
             return self._compute(case, distribution, seed, self.inputs(case, distribution, seed))
@@ -67,25 +70,56 @@ class Answers:
         return self._compute(case, distribution, seed, make_inputs(self.task, case, distribution, seed, self.device))
 
     def _compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Answer:
-        reference = self.functions.reference(tensors, case)
-        for name, value in reference.items():
-            if not bool(torch.isfinite(value).all()):
-                raise TaskError(f"{self.task.reference}: {name} is not finite for case {case}, distribution {distribution}, seed {seed}")
+        self._refuse_chance()
+        reference = self._reference(case, distribution, seed, tensors)
         trusted, on_device = {}, [*reference.values()]
         for tier_name, tier in self.task.tiers.items():
             if tier.trusted is not None:
-                outputs = self.functions.call(tier.trusted, tensors, case)
-                outputs = {name: value.to(getattr(torch, self.task.outputs[name].dtype)) for name, value in outputs.items()}
-                on_device += outputs.values()
+                raw = self.functions.call(tier.trusted, tensors, case)
+                outputs = {name: value.to(getattr(torch, self.task.outputs[name].dtype)) for name, value in raw.items()}
+                on_device += [*raw.values(), *outputs.values()]
                 trusted[tier_name] = compare(outputs, reference, tier.atol, tier.rtol)
         gates = {name: gate_of(tier, trusted.get(name)) for name, tier in self.task.tiers.items()}
         kept = {name: _to_host(value) for name, value in reference.items()}
         wipe(on_device)
         return Answer(kept, trusted, gates)
 
+    def _reference(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Tensors:
+        """Float64 outputs that a kernel can write; raises TaskError."""
+        reference = self.functions.reference(tensors, case)
+        for name, value in reference.items():
+            where = f"case {case}, distribution {distribution}, seed {seed}"
+            refuse_values(f"{self.task.reference}: {name}", value, self.task.outputs[name].dtype, where)
+        return reference
+
+    def _refuse_chance(self) -> None:
+        """Raises TaskError where the reference answers one question in two ways; asked once, on the smallest case."""
+        if self._probed:
+            return
+        self._probed = True
+        case = min(self.task.all_cases, key=self._elements)
+        distribution, seed = self.task.distributions[0], self.task.seeds[0]
+        tensors = make_inputs(self.task, case, distribution, seed, self.device)
+        first, second = (self._reference(case, distribution, seed, tensors) for _ in range(2))
+        if any(first[name].data_ptr() == second[name].data_ptr() for name in first):
+            raise TaskError(f"{self.task.reference} returns the same memory twice for case {case}; expected a new tensor from every call")
+        for tier in self.task.tiers.values():  # sums may be taken in another order every time; what the gates let pass is one answer
+            found = compare(second, first, tier.atol, tier.rtol)
+            if not gate_of(tier, None).passes(found):
+                raise TaskError(
+                    f"{self.task.reference} answers the same inputs in two ways: {found.worst_output} differs by up to {found.max_abs:.3g} "
+                    f"between two calls for case {case}; expected one answer: take out what is random, or what it keeps from call to call"
+                )
+        wipe([*first.values(), *second.values()])
+
+    def _elements(self, case: str) -> int:
+        scope = self.task.scope(case)
+        tensors: list[Input | Output] = [*self.task.inputs.values(), *self.task.outputs.values()]
+        return sum(math.prod(shape_of(spec.shape, scope)) for spec in tensors if spec.shape is not None)
+
 
 def _to_host(value: torch.Tensor) -> torch.Tensor:
-    host = torch.empty(value.shape, dtype=value.dtype, pin_memory=value.is_cuda)
+    host = torch.empty(value.shape, dtype=value.dtype, device="cpu", pin_memory=value.is_cuda)
     return host.copy_(value)
 
 

@@ -47,6 +47,12 @@ class Lacking(Finding):
     status = Status.unsupported
 
 
+class Stumbled(Lacking):
+    """The emulator itself failed on the candidate's code; nobody knows what state that left it in."""
+
+    healthy = False
+
+
 class Faulty(Finding):
     """Checked mode has found faults; `detail` holds all of them, one a line."""
 

@@ -52,9 +52,10 @@ def scalar_inputs(task: Task, case: str) -> dict[str, Value]:
 
 
 def _draw(distribution: str, shape: tuple[int, ...], generator: torch.Generator, device: torch.device) -> torch.Tensor:
-    values = torch.randn(shape, generator=generator, device=device)
+    single = torch.float32  # said each time: the task's own file may set another default
+    values = torch.randn(shape, generator=generator, device=device, dtype=single)
     if distribution == "outliers":
-        picked = torch.rand(shape, generator=generator, device=device) < OUTLIER_SHARE
+        picked = torch.rand(shape, generator=generator, device=device, dtype=single) < OUTLIER_SHARE
         return torch.where(picked, values * OUTLIER_FACTOR, values)
     if distribution == "wide":
         return values * _slice_scales(shape, generator, device)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,40 +18,68 @@ import torch
 
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
-from evoengine.task import Task, shape_of
+from evoengine.evaluate.worker.returned import outputs_of, refuse_written
+from evoengine.task import Task
 
 HOST_CACHE_BYTES = 4 * 1024**3  # the shipped attention tasks need 0.7 GiB
+MOST_WORDS = 500  # characters of an exception that are told
+
+
+AtWork = Callable[[str, str], AbstractContextManager[None]]  # what is done, and whose time it is inside: a function's, in words
+
+
+def _untold(_what: str, _function: str) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class TaskFunctions:
     """The Python functions that a task file names, called by argument name."""
 
-    def __init__(self, task: Task, task_path: Path) -> None:
+    def __init__(self, task: Task, task_path: Path, at_work: AtWork = _untold) -> None:
+        """`at_work` is told of every function that begins, so that one without an end is told by its name."""
         self.task = task
         self.folder = task_path.parent
+        self._at_work = at_work
         self._modules: dict[str, Any] = {}
 
     def reference(self, tensors: Tensors, case: str) -> Tensors:
-        """The outputs in float64, computed from float64 copies of `tensors`."""
-        wide = {name: value.double() if value.is_floating_point() else value for name, value in tensors.items()}
-        return {name: value.double() for name, value in self.call(self.task.reference, wide, case).items()}
+        """The outputs in float64, computed from float64 copies of `tensors`; raises TaskError as `call` does."""
+        wide = {name: value.to(torch.float64, copy=True) if value.is_floating_point() else value.clone() for name, value in tensors.items()}
+        return {name: value.double() for name, value in self._once(self.task.reference, wide, tensors, case, exact=True).items()}
 
     def call(self, name: str, tensors: Tensors, case: str) -> Tensors:
-        """The outputs of function `name` ("file.py:function"), by output name; raises TaskError when it raises."""
-        return self.bind(name, tensors, case)()
+        """The outputs of function `name` ("file.py:function") for copies of `tensors`, by output name.
 
-    def bind(self, name: str, tensors: Tensors, case: str) -> Callable[[], Tensors]:
-        """A call of function `name` with all arguments looked up."""
+        Raises TaskError when it raises, returns something else than the task's outputs, or writes into its inputs.
+        """
+        return self._once(name, {key: value.clone() for key, value in tensors.items()}, tensors, case, exact=False)
+
+    def _once(self, name: str, given: Tensors, tensors: Tensors, case: str, exact: bool) -> Tensors:
+        with self.at_work(name, case):
+            outputs = self.bind(name, given, case, exact)()
+            with _told(name, case):
+                for value in outputs.values():
+                    if value.is_cuda:
+                        torch.cuda.synchronize(value.device)  # what it has begun is its own time, and its own fault
+            refuse_written(name, given, tensors, case)
+        return outputs
+
+    def at_work(self, name: str, case: str) -> AbstractContextManager[None]:
+        """Inside, the time is that of function `name`."""
+        hidden = case in self.task.hidden_cases
+        shown = "a hidden case" if hidden else f"case {case}"  # what is done may be shown to a model, an error never is
+        return self._at_work(f"computing {name} for {shown}", f"{name} for case {case}{' (hidden)' if hidden else ''}")
+
+    def bind(self, name: str, tensors: Tensors, case: str, exact: bool = False) -> Callable[[], Tensors]:
+        """A call of function `name` with all arguments looked up; `exact` where it is the reference."""
         function = self._function(name)
         arguments = self._arguments(name, function, {**scalar_inputs(self.task, case), **tensors})
+        device = next((value.device for value in tensors.values()), None)
 
         def run() -> Tensors:
-            try:
+            with _told(name, case):
                 result = function(**arguments)
-            except Exception as error:  # whatever the user's function raises is told as a fault of that function
-                first = str(error).strip().splitlines()[0] if str(error).strip() else ""
-                raise TaskError(f"{name} raised {type(error).__name__} for case {case}: {first}") from error
-            return self._by_name(name, result, case)
+            return outputs_of(self.task, name, result, case, device, exact)
 
         return run
 
@@ -70,20 +99,23 @@ class TaskFunctions:
             raise TaskError(f"{name} takes {', '.join(unknown)}, which is no input, dimension or flag; known: {', '.join(known)}")
         return {parameter: known[parameter] for parameter in wanted}
 
-    def _by_name(self, name: str, result: Any, case: str) -> Tensors:
-        outputs = self.task.outputs
-        if isinstance(result, torch.Tensor):
-            result = (result,)
-        if isinstance(result, tuple | list) and len(result) == len(outputs):
-            result = dict(zip(outputs, result, strict=True))
-        if not isinstance(result, dict) or set(result) != set(outputs):
-            raise TaskError(f"{name}: expected a tensor for each of {', '.join(outputs)}, got {type(result).__name__}")
-        for key, spec in outputs.items():
-            wanted = shape_of(spec.shape, self.task.scope(case))
-            found = tuple(result[key].shape) if isinstance(result[key], torch.Tensor) else type(result[key]).__name__
-            if found != wanted:  # a comparison would broadcast it
-                raise TaskError(f"{name}: {key} must be a tensor of shape {wanted} for case {case}, got {found}")
-        return result
+
+@contextmanager
+def _told(name: str, case: str) -> Iterator[None]:
+    """Whatever the user's function raises is told as a fault of that function."""
+    try:
+        yield
+    except BaseException as error:  # the top of the user's code: sys.exit() there must not end this process
+        raise TaskError(_words(f"{name} raised {type(error).__name__} for case {case}", error)) from error
+
+
+def _words(what: str, error: BaseException) -> str:
+    """`what`, and the first line of what `error` says; raises TaskError where its text is at fault, too."""
+    try:
+        lines = str(error).strip().splitlines()
+    except BaseException as another:
+        raise TaskError(f"{what}, and its text raises {type(another).__name__}") from another
+    return f"{what}: {lines[0][:MOST_WORDS]}" if lines else what
 
 
 def _import(path: Path) -> Any:
@@ -93,8 +125,8 @@ def _import(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # whatever the user's file raises is told as a fault of that file
-        raise TaskError(f"{path}: {type(error).__name__} on import: {error}") from error
+    except BaseException as error:  # whatever the user's file raises is told as a fault of that file
+        raise TaskError(_words(f"{path}: {type(error).__name__} on import", error)) from error
     return module
 
 

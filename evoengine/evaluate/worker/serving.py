@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import socket
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from evoengine.errors import DeviceError, TaskError
 from evoengine.evaluate.wire import REQUEST, Doing, Done, Failed, FaultKind, Ready, Run, Start
 from evoengine.evaluate.worker import judge
+from evoengine.evaluate.worker.reference import AtWork
 from evoengine.records import Environment
 from evoengine.seams import Job, Report
 
@@ -29,7 +31,7 @@ class Session(Protocol):
         ...
 
 
-Open = Callable[[Start, judge.Doing], Session]  # brings the device up; raises DeviceError, TaskError
+Open = Callable[[Start, judge.Doing, AtWork], Session]  # brings the device up; raises DeviceError, TaskError
 
 
 class Worker:
@@ -39,6 +41,7 @@ class Worker:
         self.connection = connection
         self.open_session = open_session
         self.current = 0  # id of the request under way
+        self.now = Doing(id=0, what="starting", candidate=False)
         self.session: Session | None = None
 
     def serve(self) -> None:
@@ -46,6 +49,7 @@ class Worker:
             for line in requests:
                 request = REQUEST.validate_json(line)
                 self.current = request.id
+                self.now = Doing(id=request.id, what="starting", candidate=False)
                 try:
                     healthy = self._handle(request)
                 except Exception as error:  # noqa: BLE001 - the top of the worker: every fault of ours reaches the parent as one
@@ -56,7 +60,7 @@ class Worker:
 
     def _handle(self, request: Start | Run) -> bool:
         if isinstance(request, Start):
-            self.session = self.open_session(request, self._doing)
+            self.session = self.open_session(request, self._doing, self._at_work)
             self._send(Ready(id=request.id, environment=self.session.environment))
             return True
         if self.session is None:
@@ -66,12 +70,31 @@ class Worker:
         return healthy
 
     def _doing(self, what: str, candidate: bool) -> None:
-        self._send(Doing(id=self.current, what=what, candidate=candidate))
+        self._tell(Doing(id=self.current, what=what, candidate=candidate))
+
+    @contextmanager
+    def _at_work(self, what: str, function: str) -> Iterator[None]:
+        """Inside, the time is that of one of the task's functions; afterwards it is whose it was before."""
+        before = self.now
+        self._tell(Doing(id=self.current, what=what, candidate=False, function=function))
+        try:
+            yield
+        finally:
+            self._tell(before)
+
+    def _tell(self, doing: Doing) -> None:
+        self.now = doing
+        self._send(doing)
 
     def _fail(self, error: Exception) -> None:
         kind: FaultKind = "task" if isinstance(error, TaskError) else "device" if isinstance(error, DeviceError) else "worker"
         message = str(error) if kind != "worker" else f"{type(error).__name__}: {error}"
-        self._send(Failed(id=self.current, error=kind, message=message, traceback=traceback.format_exc()))
+        self._send(Failed(id=self.current, error=kind, message=_text(message), traceback=_text(traceback.format_exc())))
 
     def _send(self, message: Ready | Doing | Done | Failed) -> None:
         self.connection.sendall(message.model_dump_json().encode() + b"\n")
+
+
+def _text(words: str) -> str:
+    """`words` as JSON can carry them: an exception of the task's functions may hold half a character."""
+    return words.encode("utf-8", "replace").decode()

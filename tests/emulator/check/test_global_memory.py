@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
 
-from evoengine.emulator.check.findings import Access, Kind, Space
+from evoengine.emulator.check.findings import DATUM, LOOK, Access, Kind, Space
 from tests.emulator.check.machine import FULL, GLOBAL, Launch, Machine, row
 
 
@@ -281,3 +282,62 @@ def test_words_that_were_written_can_be_read_byte_by_byte(launch: Launch, machin
     assert launch.kinds() == []
     machine.load(1, [x + 128], bytes=1, mask=1)
     assert launch.kinds() == ["UNINITIALISED"]
+
+
+def read_back(launch: Launch, machine: Machine, writing: Access, reading: int, *, fence: bool, mine: bool = False) -> list[str]:
+    """A block writes a word strongly and counts itself; another counts itself, perhaps after writing as well, and reads the word."""
+    x, counter = launch.buffer(4096), launch.buffer(4)
+    for block in range(2):
+        machine.block(block)
+        if block == 0 or mine:
+            machine.access(Space.GLOBAL, writing, 0, [x], mask=1, site=1)
+        if fence:
+            machine.fence(0)
+        machine.barrier()
+        machine.global_atomic(0, [counter], mask=1)
+        machine.barrier()
+    machine.c.access(machine.handle, 0, 1, Space.GLOBAL, reading, 4, (ctypes.c_uint64 * 32)(x), 2)
+    return launch.kinds()
+
+
+@pytest.mark.parametrize("mine", [False, True])
+@pytest.mark.parametrize("reading", [Access.READ, Access.STRONG_READ])
+@pytest.mark.parametrize("writing", [Access.ATOMIC, Access.STRONG_WRITE])
+def test_data_that_was_written_strongly_needs_a_fence_too(
+    launch: Launch, machine: Machine, writing: Access, reading: Access, mine: bool
+) -> None:
+    assert read_back(launch, machine, writing, reading | DATUM, fence=False, mine=mine) == ["READ_AFTER_WRITE"]
+
+
+@pytest.mark.parametrize("reading", [Access.READ | DATUM, Access.STRONG_READ | DATUM])
+@pytest.mark.parametrize("writing", [Access.ATOMIC, Access.STRONG_WRITE])
+def test_with_the_fence_it_is_ordered(launch: Launch, machine: Machine, writing: Access, reading: int) -> None:
+    assert read_back(launch, machine, writing, reading, fence=True, mine=True) == []
+
+
+@pytest.mark.parametrize("reading", [Access.READ, Access.STRONG_READ])
+def test_a_value_that_decides_something_may_be_read_without(launch: Launch, machine: Machine, reading: Access) -> None:
+    assert read_back(launch, machine, Access.ATOMIC, reading, fence=False) == []
+
+
+def test_what_other_blocks_added_in_an_earlier_launch_is_ordered(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096)
+    for block in range(2):
+        machine.block(block)
+        machine.global_atomic(0, [x], mask=1)
+    machine.barrier()
+    machine.c.launch_next(launch.handle, 2)
+    machine.block(0)
+    machine.global_atomic(0, [x], mask=1)
+    machine.c.access(machine.handle, 0, 1, Space.GLOBAL, Access.READ | DATUM, 4, (ctypes.c_uint64 * 32)(x), 2)
+    assert launch.kinds() == []
+
+
+def test_a_look_before_an_atomic_does_not_race_within_a_block(launch: Launch, machine: Machine) -> None:
+    x = launch.buffer(4096)
+    for warp in range(2):
+        machine.c.access(machine.handle, warp, 1, Space.GLOBAL, Access.READ | LOOK, 4, (ctypes.c_uint64 * 32)(x), 2)
+        machine.global_atomic(warp, [x], mask=1)
+    assert launch.kinds() == []
+    machine.load(0, [x], mask=1)
+    assert launch.kinds() == ["READ_AFTER_WRITE"]

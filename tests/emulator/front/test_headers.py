@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from evoengine.emulator.errors import CompileFailed
 from evoengine.emulator.front import overlay
 from evoengine.emulator.front.clang import compile_cuda
 from tests.emulator.front import interface
@@ -118,3 +119,24 @@ def test_overloads_that_kernels_rely_on_are_not_ambiguous() -> None:
             __shared__ half tile[4]; tile[0] = __float2half(p[8]); union { uint4 q; half h[8]; } u; u.q = *(uint4*)p; p[9] = u.h[3];
         }"""
     )
+
+
+def test_a_copy_of_a_known_size_is_loads_and_stores() -> None:
+    copied = "float4 v; memcpy(&v, f + threadIdx.x, 16); v.x += v.w; memcpy(g + 4 * threadIdx.x, &v, 16);"
+    ptx = ptx_of(f"__global__ void kernel(const float* f, float* g) {{ {copied} }}")
+    assert (ptx.count("ld.global.b8"), ptx.count("st.global.b8")) == (16, 16)
+    assert not re.search(r"\.local|\bcall\b|\bbra\b", ptx)
+    packed = "int4 b = f[threadIdx.x]; float v[4]; memcpy(v, &b, 16); v[0] += v[3]; memcpy(&b, v, 16); g[threadIdx.x] = b;"
+    ptx = ptx_of(f"__global__ void kernel(const int4* f, int4* g) {{ {packed} }}")
+    assert ("ld.global.v4" in ptx, "st.global.v4" in ptx, ".local" in ptx) == (True, True, False)
+
+
+def test_names_of_the_c_library_are_those_that_nvcc_has() -> None:
+    ptx_of("__global__ void kernel(uint* a, ushort* b, ulong* c, u_char* d, u_int32_t* e, ssize_t f) { *a = *b + *c + *d + *e + f; }")
+    ptx_of(
+        """typedef unsigned int uint; typedef unsigned char uchar;
+        __device__ void* memmove(void* to, const void* from, size_t bytes) { return to; }
+        __global__ void kernel(uint* a, uchar* b) { *a = memmove(b, a, 4) == b; }"""
+    )
+    with pytest.raises(CompileFailed, match="'uchar'"):
+        ptx_of("__global__ void kernel(uchar* a) {}")

@@ -57,6 +57,7 @@ def run(
     shared: int = 0,
     declared: str = "",
     checks: Checks | None = None,
+    fuel: int | None = None,
 ) -> Ran:
     """Launches `body` with `shared` bytes as `tile`; the arrays after it."""
     device = emulator()
@@ -66,7 +67,7 @@ def run(
         for place, item in zip(places, arrays, strict=True):
             device.memory.view(place, item.nbytes)[:] = np.ascontiguousarray(item).reshape(-1).view(np.uint8)
         args = [place.to_bytes(8, "little") for place in places]
-        report = program.launch("k", grid=(blocks, 1, 1), block=(threads, 1, 1), args=args, checks=checks)
+        report = program.launch("k", grid=(blocks, 1, 1), block=(threads, 1, 1), args=args, checks=checks, fuel=fuel)
         after = [
             device.memory.view(place, item.nbytes).copy().view(item.dtype).reshape(item.shape)
             for place, item in zip(places, arrays, strict=True)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import Trapped, Unsupported
+from evoengine.emulator.errors import OutOfFuel, Trapped, Unsupported
 from evoengine.emulator.front.externals import EXTERNALS
+from evoengine.emulator.run.printing import LIMIT_CHARACTERS, RECORD_CHARACTERS, Printer
 from tests.emulator.lower.small_kernels import run
 
 X = np.linspace(0.25, 4.0, 32)
@@ -135,3 +136,30 @@ def test_a_guarded_call_fails_where_a_lane_makes_it() -> None:
     assert ran.arrays[0].tolist() == [2] * 32
     with pytest.raises(Trapped, match="assertion"):
         run(body.format(lane=31), [np.zeros(32, np.uint32)], declared=FAIL)
+
+
+# ---------------------------------------------------------------- floods
+
+FLOOD = f"""{ARGUMENTS} mov.u32 %r3, 0;
+    AGAIN: call (%r2), vprintf, (%q2, %q1); add.u32 %r3, %r3, 1; setp.lt.u32 %p0, %r3, ROUNDS; @%p0 bra AGAIN;
+    st.global.u32 [%own0], %r2;"""
+
+
+def test_a_flood_is_cut_and_python_is_left_alone_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, print_ = [], Printer.print
+    monkeypatch.setattr(Printer, "print", lambda *arguments: entered.append(1) or print_(*arguments))
+    body = FLOOD.replace("ROUNDS", "100000")
+    ran = run(body, [np.zeros(64, np.int32)], threads=64, declared=PRINT + _text("format", "%d of %u\n"))
+    assert ran.report.printed.startswith("0 of 0\n1 of 10\n") and len(ran.report.printed) <= LIMIT_CHARACTERS
+    assert ran.arrays[0].tolist() == [-1] * 64
+    assert len(entered) <= LIMIT_CHARACTERS // RECORD_CHARACTERS // 32 + 1
+
+
+def test_an_endless_flood_takes_fuel() -> None:
+    with pytest.raises(OutOfFuel, match="out of fuel in a loop"):
+        run(
+            FLOOD.replace("ROUNDS", "1").replace("@%p0 bra", "bra"),
+            [np.zeros(32, np.int32)],
+            declared=PRINT + _text("format", "on and on\n"),
+            fuel=100_000,
+        )

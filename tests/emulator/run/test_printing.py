@@ -8,9 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from evoengine.emulator.lower.call import ASSERTION
 from evoengine.emulator.run.memory import DeviceMemory
-from evoengine.emulator.run.printing import LIMIT_CHARACTERS, LIMIT_WIDTH, Printer
+from evoengine.emulator.run.printing import LIMIT_CHARACTERS, LIMIT_STRING, LIMIT_WIDTH, PRINTF, RECORD_CHARACTERS, Printer
 
 
 @pytest.fixture
@@ -26,10 +29,13 @@ def placed(memory: DeviceMemory, data: bytes) -> int:
     return address
 
 
-def printed(memory: DeviceMemory, format_: str, *arguments: bytes, times: int = 1) -> tuple[str, int]:
+def printed(memory: DeviceMemory, format_: str | bytes, *arguments: bytes, times: int = 1) -> tuple[str, int]:
     """What lane 3 prints, and what its printf gives."""
     printer = Printer(memory)
-    text, buffer = placed(memory, format_.encode() + b"\0"), placed(memory, b"".join(arguments))
+    text, buffer = (
+        placed(memory, (format_ if isinstance(format_, bytes) else format_.encode()) + b"\0"),
+        placed(memory, b"".join(arguments)),
+    )
     formats, places = (ctypes.c_uint64 * 32)(*[text] * 32), (ctypes.c_uint64 * 32)(*[buffer] * 32)
     for _ in range(times):
         places[3] = buffer
@@ -95,3 +101,38 @@ def test_strings_and_arguments_beyond_any_buffer_are_empty(memory: DeviceMemory)
 def test_a_launch_prints_so_much_and_no_more(memory: DeviceMemory) -> None:
     text, count = printed(memory, "0123456789" * 10, times=700)
     assert len(text) == LIMIT_CHARACTERS and count == -1
+
+
+def test_prints_that_show_nothing_count_as_well(memory: DeviceMemory) -> None:
+    most = LIMIT_CHARACTERS // RECORD_CHARACTERS
+    assert printed(memory, "", times=most) == ("", 0)
+    assert printed(memory, "", times=most + 1) == ("", -1)
+
+
+def test_a_string_without_an_end_stops_at_the_limit_or_where_its_buffer_does(memory: DeviceMemory) -> None:
+    long, short = placed(memory, b"a" * 2 * LIMIT_STRING), placed(memory, b"bcd")
+    assert printed(memory, "%s", struct.pack("<Q", long))[0] == "a" * LIMIT_STRING
+    assert printed(memory, "%s", struct.pack("<Q", short))[0] == "bcd"
+    assert printed(memory, "%s", struct.pack("<Q", short + 3))[0] == ""
+
+
+def test_a_failed_assertion_is_told_after_all_that_may_be_printed(memory: DeviceMemory) -> None:
+    printer, text, room = Printer(memory), placed(memory, b"x > 0\0"), placed(memory, b"a" * LIMIT_STRING + b"\0")
+    lanes, places = (ctypes.c_uint64 * 32)(*[room] * 32), (ctypes.c_uint64 * 32)()
+    assert not printer.print(~0, ctypes.addressof(lanes), ctypes.addressof(places), PRINTF)
+    lanes[3] = text
+    printer.print(1 << 3, ctypes.addressof(lanes), ctypes.addressof(places), ASSERTION)
+    assert printer.text.endswith("assertion `x > 0` failed\n")
+
+
+@given(
+    format_=st.one_of(st.binary(max_size=40), st.text("%-+ #0123456789*.hlzjtLdiouxXcsfFeEgGaApn", max_size=40).map(str.encode)),
+    arguments=st.binary(max_size=80),
+)
+def test_no_format_and_no_arguments_raise_anything(format_: bytes, arguments: bytes) -> None:
+    memory = DeviceMemory(1 << 20)
+    try:
+        text, count = printed(memory, format_, arguments)
+        assert 0 <= count <= 40 and len(text) <= LIMIT_CHARACTERS
+    finally:
+        memory.close()

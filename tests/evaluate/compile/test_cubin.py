@@ -21,7 +21,7 @@ def compiler() -> Compiler:
 def raw(compiler: Compiler, code: str, kernels: tuple[str, ...], arch: str) -> tuple[bytes, str, dict[str, str]]:
     """The cubin, the log as it came, and the kernels' names."""
     unit = CompileUnit(code=code, arch=arch, kernels=kernels)
-    program = compiler.nvrtc.createProgram(code, unit.name, [], [])
+    program = compiler.nvrtc.createProgram(code, unit.name)
     for kernel in kernels:
         compiler.nvrtc.addNameExpression(program, kernel)
     compiler.nvrtc.compileProgram(program, compiler.options(unit, arch))

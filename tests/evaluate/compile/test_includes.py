@@ -114,6 +114,11 @@ def test_a_refusal_says_what_is_allowed() -> None:
         check_includes("#include <vector>\n")
 
 
+def test_the_refusal_of_a_header_for_tile_code_says_where_tf32_is() -> None:
+    with pytest.raises(IncludeRefused, match=r"^kernel\.cu:1: .*'cuda_tf32\.h' is not allowed: .*<mma\.h>.*precision::tf32"):
+        check_includes("#include <cuda_tf32.h>\n")
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -392,14 +392,16 @@ def test_the_toolchain_says_what_it_found_and_where() -> None:
 
 
 def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hidden = tmp_path / "cupy_backends"
-    hidden.mkdir()
-    (hidden / "__init__.py").write_text("raise ImportError('not here')\n")
+    hidden = tmp_path / "nvidia" / "cu13" / "lib" / "libnvrtc.so.13"
+    hidden.parent.mkdir(parents=True)
+    hidden.write_text("no library")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
     async def body(pool: CompilePool) -> None:
         for _ in range(2):
-            with pytest.raises(ToolchainError, match=r"no NVRTC: not here; install .*evoengine\[cuda13\]"):
+            with pytest.raises(
+                ToolchainError, match=r"no NVRTC: .*libnvrtc.so.13: .*; install .*evoengine\[cuda13\].*evoengine\[emulator\]"
+            ):
                 await pool.compile(UNIT)
 
     run(tmp_path / "cache", body)

@@ -54,7 +54,26 @@ __global__ void k(const __grid_constant__ CUtensorMap map, float4* p, cudaTextur
 }
 """
 
+C_LIBRARY = r"""
+#include <cstring>
+#include <cuda/std/cstring>
+template <typename E> struct alignas(16) Packed { E items[16 / sizeof(E)]; };
+__global__ void k(float4* p, char* q, uint n, ushort m, ulong l, u_char c, ssize_t s) {
+    Packed<float> pack;
+    memcpy(&pack, p + n, sizeof pack);
+    memset(q + m, c, n);
+    memmove(q + 1, q, l + s);
+    std::memmove(q, q + 2, 8);
+    cuda::std::memmove(q, q + 3, 8);
+    if (cuda::std::memcmp(p, q, 16)) std::memcpy(p, &pack, 16);
+}
+"""
+
 OWN_DEFINITIONS = r"""
+typedef unsigned int uint;
+typedef unsigned char uchar;
+__device__ void* memmove(void* to, const void* from, size_t bytes) { return to; }
+__device__ void moved(void* to) { memmove(to, to, 4); }
 typedef unsigned int uint32_t;
 using uint8_t = unsigned char;
 #define INFINITY __int_as_float(0x7f800000)
@@ -73,10 +92,16 @@ def build(compiler: Compiler, code: str, arch: str = "sm_89") -> Built:
     return compiler.compile(CompileUnit(code=code, arch=arch, kernels=("k",)))[0]
 
 
-@pytest.mark.parametrize("code", [BARE, STANDARD, DRIVER_TYPES, OWN_DEFINITIONS], ids=["bare", "standard", "driver", "own"])
+@pytest.mark.parametrize(
+    "code", [BARE, STANDARD, DRIVER_TYPES, C_LIBRARY, OWN_DEFINITIONS], ids=["bare", "standard", "driver", "library", "own"]
+)
 def test_what_models_write_compiles_without_a_word(code: str, compiler: Compiler) -> None:
     built = build(compiler, code, "sm_90")
     assert (built.status, [line for line in built.log.splitlines() if "error" in line]) == ("ok", [])
+
+
+def test_what_the_c_library_does_not_have_is_not_defined(compiler: Compiler) -> None:
+    assert "uchar" in build(compiler, "__global__ void k(uchar* p) {}").log
 
 
 @pytest.mark.parametrize("header", sorted(name for name in allowed_headers() if not name.startswith("cuda/")))

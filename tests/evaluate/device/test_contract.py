@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -165,6 +166,53 @@ def test_closing_ends_every_process_and_may_be_repeated(bench):
     for pid in bench.play(scene):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+# ------------------------------------------------- what the task's own functions do
+
+
+@pytest.fixture(params=["emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
+def judging(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    """A device that calls the task's functions."""
+    if request.param == "cuda" and not HAS_GPU:
+        pytest.skip("needs a CUDA device")
+    return Bench(request.param, tmp_path)
+
+
+SILENT_S = 2.0
+ENDED = r"scale.py:forward for case small ended its process with "
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (
+            "import time\ndef forward(x): time.sleep(3600)",
+            r"^scale.py:forward for case small has not ended after 2 s, which is all that the task's limits.reference_s allows: .*yaml$",
+        ),
+        ("while True: pass\ndef forward(x): return x * 2", "^scale.py:forward for case small has not ended after 2 s"),
+        ("import os\ndef forward(x): os._exit(3)", ENDED + "exit code 3: it printed nothing$"),
+        ("import os, signal\ndef forward(x): os.kill(os.getpid(), signal.SIGSEGV)", ENDED + "signal SIGSEGV"),
+        ("def forward(x): raise KeyboardInterrupt", "^scale.py:forward raised KeyboardInterrupt for case small$"),
+        ("def forward(x): return x.float() * 2", "^scale.py:forward: out must be torch.float64 for case small, .*, got torch.float32"),
+        ("def forward(x): return x.mul_(2)", "^scale.py:forward writes into its input x for case small"),
+        ("def forward(x): raise ValueError('\\udc80')", r"^scale.py:forward raised ValueError for case small: \?$"),
+    ],
+    ids=["endless", "endless import", "exit", "segfault", "interrupt", "type", "writes", "no text"],
+)
+def test_a_fault_of_the_reference_is_told_as_one_and_is_no_verdict(judging, code, says):
+    (judging.folder / "scale.py").write_text(code + "\n")
+    limits = judging.task.limits.model_copy(update={"reference_s": SILENT_S})
+    judging.task = judging.task.model_copy(update={"limits": limits})
+    with pytest.raises(TaskError, match=re.compile(says, re.DOTALL)):
+        run_in_turn(judging, "wrong")
+
+
+def test_a_slow_reference_has_the_time_that_its_task_gives_it_and_takes_none_of_a_candidates(judging):
+    (judging.folder / "scale.py").write_text("import time\ndef forward(x):\n    time.sleep(1.2)\n    return x * 2\n")
+    limits = judging.task.limits.model_copy(update={"reference_s": 60.0, "launch_s": 1.0, "emulator_launch_s": 1.0})
+    judging.task = judging.task.model_copy(update={"limits": limits, "distributions": ("normal",)})
+    assert run_in_turn(judging, "correct")[0].status is Status.correct
 
 
 # ------------------------------------------------- what the emulator alone finds

@@ -30,7 +30,7 @@ typedef struct Warp {
 
 typedef struct Checker Checker;
 struct Block;
-typedef void Print(struct Block *block, u32 mask, const u64 *format, const u64 *arguments, u32 kind);
+typedef void Print(struct Block *block, u32 mask, const u64 *format, u64 *arguments, u32 kind);
 
 /* One thread block under way on one host thread. */
 typedef struct Block {
@@ -42,7 +42,8 @@ typedef struct Block {
     u64 params;    /* host address of the kernel's parameters */
     u64 *counters; /* two for each block of the flow: warps, lanes */
     Checker *checker;
-    Print *print;
+    Print *print;  /* of printf; ev_print_nothing once the launch has printed all that it may */
+    Print *fail;   /* of a failed assertion */
     i64 fuel;      /* loop iterations of warps that are left */
     u32 fault_site;
     u32 fault_lanes;
@@ -73,3 +74,6 @@ typedef struct Launch {
 
 /* Runs blocks until there are none left or one ends badly: how it ended, as in run/abi.py. `warps` is room for the warps of one block. */
 int ev_run(const Launch *launch, Block *block, u8 *warps);
+
+/* A printf that prints nothing and gives every lane -1, in the place of its arguments' address as run/printing.py does. */
+void ev_print_nothing(Block *block, u32 mask, const u64 *format, u64 *arguments, u32 kind);

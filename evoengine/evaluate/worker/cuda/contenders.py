@@ -9,7 +9,8 @@ from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.check import judge
 from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS
 from evoengine.evaluate.worker.cuda.timing import Call, Flusher, Side, calls_per_sample, estimate_us, measure
-from evoengine.evaluate.worker.inputs import make_inputs
+from evoengine.evaluate.worker.inputs import InputSet, make_inputs
+from evoengine.evaluate.worker.returned import refuse_written
 from evoengine.seams import BaselineTimes
 from evoengine.statistics import median
 from evoengine.task import Task
@@ -20,20 +21,27 @@ BUDGET_S = 0.05
 def time_baselines(task: Task, answers: Answers, case: str, flusher: Flusher) -> BaselineTimes:
     """Every baseline of `task` on `case`, in microseconds a call, with the cache that the objective asks for."""
     cold = flusher if task.objective.cache == "cold" else None
+    answers.get(case, *_first_set(task))  # a fault of the reference is none of the baselines
     times, problems = {}, {}
     for name in task.baselines:
         try:
-            times[name] = _time_one(task, answers, case, name, cold)
+            with answers.functions.at_work(task.baselines[name], case):
+                times[name] = _time_one(task, answers, case, name, cold)
         except (TaskError, *CUDA_ERRORS) as error:
             problems[name] = str(error).strip().splitlines()[0][:200]
     return BaselineTimes(median_us=times, problems=problems)
 
 
+def _first_set(task: Task) -> InputSet:
+    return task.distributions[0], task.seeds[0]
+
+
 def _time_one(task: Task, answers: Answers, case: str, name: str, flusher: Flusher | None) -> float:
-    distribution, seed = task.distributions[0], task.seeds[0]
+    distribution, seed = _first_set(task)
     tensors = make_inputs(task, case, distribution, seed, answers.device)
     call = answers.functions.bind(task.baselines[name], tensors, case)
     outputs = {key: value.to(getattr(torch, task.outputs[key].dtype)) for key, value in call().items()}
+    refuse_written(task.baselines[name], tensors, make_inputs(task, case, distribution, seed, answers.device), case)
     loosest = max(task.tiers, key=lambda tier: task.tiers[tier].atol)
     check = judge(outputs, answers.get(case, distribution, seed), loosest, distribution, seed)
     if not check.ok:

@@ -12,13 +12,14 @@ from pathlib import Path
 from evoengine.evaluate.wire import Start
 from evoengine.evaluate.worker.cuda.session import Session
 from evoengine.evaluate.worker.judge import Doing
+from evoengine.evaluate.worker.reference import AtWork
 from evoengine.evaluate.worker.serving import Worker
 
 
 def serve(connection: socket.socket, arguments: list[str]) -> None:
     """Answers one parent until it hangs up; `arguments` holds the device's number."""
 
-    def open_session(start: Start, doing: Doing) -> Session:
-        return Session(start.task, Path(start.task_path), int(arguments[0]), doing)
+    def open_session(start: Start, doing: Doing, at_work: AtWork) -> Session:
+        return Session(start.task, Path(start.task_path), int(arguments[0]), doing, at_work)
 
     Worker(connection, open_session).serve()

@@ -71,9 +71,12 @@ class Race:
         return checks
 
     def _refuse_stray_writes(self) -> None:
-        """As for a checked launch: inputs bit for bit, and the zones around all buffers."""
-        for arena, tensors in zip(self.shared, self.inputs, strict=True):
-            for name, value in tensors.items():
+        """As for a checked launch: inputs bit for bit, and the zones around all buffers.
+
+        Compared with inputs that are made again: the baseline was given the first ones, and may have written there.
+        """
+        for arena, seed in zip(self.shared, self.seeds, strict=True):
+            for name, value in make_inputs(self.task, self.case, DISTRIBUTION, seed, self.answers.device).items():
                 if bool(arena.differs(name, value)):
                     raise Cheated(f"input {name!r} was overwritten in a timed launch")
         if any(bool(arena.guards_broken()) for arena in (*self.shared, *self.arenas)):
@@ -105,7 +108,8 @@ class Race:
         """Estimated on inputs of its own: what it writes there and leaves behind is no answer to the timed ones."""
         bind = partial(self.answers.functions.bind, function, case=self.case)
         spare = make_inputs(self.task, self.case, DISTRIBUTION, self.task.seeds[0], self.answers.device)
-        count = self._count(estimate_us(bind(tensors=spare)))
+        with self.answers.functions.at_work(function, self.case):
+            count = self._count(estimate_us(bind(tensors=spare)))
         bound = [bind(tensors=tensors) for tensors in self.inputs]
         return Side([bound[index % INPUT_SETS] for index in range(count)], [])
 

@@ -14,7 +14,7 @@ from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.cuda.bench import CudaBench
 from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS, limit_device
 from evoengine.evaluate.worker.judge import Doing, Judge
-from evoengine.evaluate.worker.reference import TaskFunctions
+from evoengine.evaluate.worker.reference import AtWork, TaskFunctions
 from evoengine.records import Environment, Status
 from evoengine.seams import Job, Report
 from evoengine.task import Task
@@ -23,7 +23,7 @@ from evoengine.task import Task
 class Session:
     """A device with a context, the task's functions, and what was computed with them so far."""
 
-    def __init__(self, task: Task, task_path: Path, ordinal: int, doing: Doing) -> None:
+    def __init__(self, task: Task, task_path: Path, ordinal: int, doing: Doing, at_work: AtWork) -> None:
         doing("starting CUDA", False)
         try:
             device = torch.device("cuda", ordinal)
@@ -36,7 +36,7 @@ class Session:
         except (AssertionError, RuntimeError, *CUDA_ERRORS) as error:
             raise DeviceError(f"cuda:{ordinal} cannot be used: {str(error).strip().splitlines()[0]}") from error
         self.environment = describe(ordinal)
-        answers = Answers(task, TaskFunctions(task, task_path), device)
+        answers = Answers(task, TaskFunctions(task, task_path, at_work), device)
         self._judge = Judge(task, answers, CudaBench(task, answers), doing)
 
     def run(self, job: Job) -> tuple[Report, bool]:

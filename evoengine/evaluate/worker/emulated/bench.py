@@ -12,7 +12,7 @@ from evoengine.emulator.errors import EmulatorError
 from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.bench import Mounted
 from evoengine.evaluate.worker.check import layout_of, written_by
-from evoengine.evaluate.worker.emulated.memory import EmulatedArena
+from evoengine.evaluate.worker.emulated.memory import SPARE_BYTES, EmulatedArena, available_bytes
 from evoengine.evaluate.worker.emulated.model import model_case
 from evoengine.evaluate.worker.emulated.program import Loaded, Program, finding_of
 from evoengine.evaluate.worker.emulated.screening import follow
@@ -71,6 +71,8 @@ class EmulatedBench:
         self._done.clear()
         self._loaded.forget()
         self._fast.clear()
+        for compiled in trial.job.cases:
+            self._refuse_huge_variables(compiled)
         if not (self._checks and trial.job.checked):
             for compiled in trial.job.cases:
                 self._make_fast(compiled)
@@ -78,6 +80,12 @@ class EmulatedBench:
             self._loaded.prepare(compiled, checked=True)
         if self._checks and trial.job.checked:
             self._follow_all(trial)
+
+    def _refuse_huge_variables(self, compiled: CompiledCase) -> None:
+        """Where NVRTC tells how much a candidate keeps, it has been refused before; here this machine's memory is the limit."""
+        size, free = self._loaded.variable_bytes(compiled), available_bytes()
+        if size > (free - SPARE_BYTES) // 2:  # they are kept as they were, beside, while a launch is repeated
+            raise LaunchRefused(f"global variables of {size} bytes do not fit into this machine's memory, of which {free} are free")
 
     def _follow_all(self, trial: Trial) -> None:
         with trial.phase("checked"):
@@ -114,8 +122,8 @@ class EmulatedBench:
                 if not compiled.plan.hidden:
                     trial.enter("modelling", compiled)
                     with self._first_set(compiled) as (program, arena):
-                        executions = self._done[compiled.plan.case]
-                        trial.modelled.append(model_case(program, arena, executions, self.emulator.target, cold))
+                        written, executions = written_by(self.task, compiled.plan), self._done[compiled.plan.case]
+                        trial.modelled.append(model_case(program, arena, written, executions, self.emulator.target, cold))
 
     @contextmanager
     def _first_set(self, compiled: CompiledCase) -> Iterator[tuple[Program, EmulatedArena]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from evoengine.digest import digest, digest_json
-from evoengine.evaluate.worker import answers, gate, inputs, reference
+from evoengine.evaluate.worker import answers, gate, inputs, reference, returned
 from evoengine.evaluate.worker.answers import Answer, Key
 from evoengine.evaluate.worker.emulated.arrays import Array, Kept, KeptArrays
 from evoengine.evaluate.worker.gate import Errors, Gate
@@ -36,7 +36,7 @@ class KeptAnswers:
         self._arrays = arrays
         told = task.model_dump(mode="json", include={"reference", "dims", "inputs", "outputs", "cases", "hidden_cases", "tiers"})
         beside = [path.read_bytes() for path in sorted(task_path.parent.glob("*.py"))]
-        ours = [inspect.getsource(module) for module in (answers, gate, inputs, reference)]
+        ours = [inspect.getsource(module) for module in (answers, gate, inputs, reference, returned)]
         self._meaning = digest("answers", digest_json(told), torch.__version__, *ours, *beside)
 
     def __call__(self, key: Key, make: Callable[[], Answer]) -> Answer:

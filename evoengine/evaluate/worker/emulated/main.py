@@ -12,6 +12,7 @@ from pathlib import Path
 from evoengine.evaluate.wire import Start
 from evoengine.evaluate.worker.emulated.session import EmulatedSession
 from evoengine.evaluate.worker.judge import Doing
+from evoengine.evaluate.worker.reference import AtWork
 from evoengine.evaluate.worker.serving import Worker
 
 
@@ -20,7 +21,7 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
     target, threads, checks, answers = arguments
     wanted = [name for name in checks.split(",") if name]
 
-    def open_session(start: Start, doing: Doing) -> EmulatedSession:
-        return EmulatedSession(start.task, Path(start.task_path), target, int(threads), wanted, Path(answers), doing)
+    def open_session(start: Start, doing: Doing, at_work: AtWork) -> EmulatedSession:
+        return EmulatedSession(start.task, Path(start.task_path), target, int(threads), wanted, Path(answers), doing, at_work)
 
     Worker(connection, open_session).serve()

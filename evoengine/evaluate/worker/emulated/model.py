@@ -15,6 +15,7 @@ from evoengine.emulator.targets import Target
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
 from evoengine.evaluate.worker.emulated.program import Program, finding_of, three
 from evoengine.evaluate.worker.emulated.screening import sample
+from evoengine.evaluate.worker.emulated.state import State
 from evoengine.evaluate.worker.findings import Endless
 from evoengine.plan import Buffer, Launch
 from evoengine.records import CaseModel, LaunchModel
@@ -23,26 +24,32 @@ UNKNOWN_REGISTERS = 0  # without NVRTC nobody says how many: the model then lets
 COUNTED_BLOCKS = 8  # whose bank conflicts and sectors are counted; what is executed is counted on the whole grid
 
 
-def model_case(program: Program, arena: EmulatedArena, executions: Sequence[LaunchReport], target: Target, cold: bool) -> CaseModel:
+def model_case(
+    program: Program, arena: EmulatedArena, written: Sequence[str], executions: Sequence[LaunchReport], target: Target, cold: bool
+) -> CaseModel:
     """The modelled time of a whole plan, launch by launch, whose buffers are filled; raises Finding where no block fits on the target.
 
-    `executions` are the reports of whole grids on the same inputs.
+    `written` are the buffers that are no inputs; `executions` the reports of whole grids on the same inputs.
     """
     pointers = {name: arena.pointer(name) for name in arena.tensors}
     launches = []
     for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
-        sampled = _sampled(program, launch, pointers)
+        before = State(program, arena, written)
+        sampled = _sampled(program, launch, pointers, before)
         counts = counts_of(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
         launches.append(_model_launch(program, launch, counts, whole.lowered.layout.static_shared, target, cold))
-        if len(launches) < len(executions):
+        if len(launches) < len(executions) and sampled.blocks_run < sampled.blocks:
+            before.restore()
             program.run(launch, pointers)  # the next launch reads what all blocks write
     return CaseModel(case=program.compiled.plan.case, target=target.name, launches=tuple(launches))
 
 
-def _sampled(program: Program, launch: Launch, pointers: Mapping[str, int]) -> LaunchReport:
+def _sampled(program: Program, launch: Launch, pointers: Mapping[str, int], before: State) -> LaunchReport:
+    """The report of some blocks; of the whole grid where these have no end alone."""
     try:
         return program.run(launch, pointers, Checks(Check(0)), sample(math.prod(launch.grid), COUNTED_BLOCKS))
     except Endless:  # blocks that wait for blocks which are not in the sample
+        before.restore()
         return program.run(launch, pointers, Checks(Check(0)))
 
 

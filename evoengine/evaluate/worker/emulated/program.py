@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 from evoengine.emulator import device as emulated
 from evoengine.emulator import errors
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
-from evoengine.evaluate.worker.findings import Endless, Finding, Lacking, LaunchRefused, Trapped
+from evoengine.evaluate.worker.findings import Endless, Finding, Lacking, LaunchRefused, Stumbled, Trapped
 from evoengine.plan import Buffer, Launch, Scalar
 from evoengine.seams import CompiledCase
 
@@ -22,6 +23,9 @@ from evoengine.seams import CompiledCase
 # queue do all of it, however few run.
 LEAST_SHARE = 1 / 16
 LEAST_ROUNDS = 1 << 20  # of any launch
+
+# What Python raises where our own code meets what nobody foresaw. Not among it: MemoryError and OSError, which are the machine's.
+UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 _TORCH_FLOATS = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
 
@@ -51,6 +55,10 @@ class Loaded:
         for launch in compiled.plan.launches:
             module.prepare(compiled.functions[launch.kernel], three(launch.block), checked)
 
+    def variable_bytes(self, compiled: CompiledCase) -> int:
+        """What the global variables of a case take; raises Finding."""
+        return self._module(compiled).variable_bytes
+
     def _module(self, compiled: CompiledCase) -> emulated.Program:
         path = compiled.code_path
         if path not in self._modules:
@@ -73,6 +81,15 @@ class Program:
         self._rounds = rounds
         self._module = module
         self._alive = alive
+
+    @property
+    def variables(self) -> bytes:
+        """What the variables of the code hold now; setting it gives them back what they held."""
+        return self._module.values
+
+    @variables.setter
+    def variables(self, kept: bytes) -> None:
+        self._module.values = kept
 
     def run(
         self,
@@ -97,8 +114,8 @@ class Program:
                 fuel=min(self._fuel(launch, blocks), most_rounds or sys.maxsize),
             )
         if report.printed:
-            sys.stdout.write(report.printed)  # the parent keeps the end of it
-            sys.stdout.flush()
+            sys.stdout.buffer.write(report.printed.encode("utf-8", "replace"))  # the parent keeps the end of it, whatever the locale
+            sys.stdout.buffer.flush()
         return report
 
     def _fuel(self, launch: Launch, blocks: Sequence[int] | None) -> int:
@@ -108,11 +125,13 @@ class Program:
 
 @contextmanager
 def as_findings() -> Iterator[None]:
-    """Turns what the emulator raises into what it says about the candidate."""
+    """Turns what the emulator raises into what it says about the candidate, whose code alone brings it to fail."""
     try:
         yield
     except errors.EmulatorError as error:
         raise finding_of(error) from None
+    except UNFORESEEN as error:
+        raise Stumbled(f"the emulator fails on this kernel: {type(error).__name__}: {error}", traceback.format_exc()) from error
 
 
 def finding_of(error: errors.EmulatorError) -> Finding:

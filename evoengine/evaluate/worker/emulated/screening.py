@@ -12,8 +12,8 @@ from evoengine.emulator.device import Checks, LaunchReport
 from evoengine.evaluate.worker.check import written_by
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
 from evoengine.evaluate.worker.emulated.program import Program
+from evoengine.evaluate.worker.emulated.state import State
 from evoengine.evaluate.worker.findings import Endless
-from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.plan import Buffer, Launch
 from evoengine.records import CheckedRun
 from evoengine.task import Task
@@ -80,24 +80,24 @@ class _Followed:
         """
         total = math.prod(launch.grid)
         self.total_blocks += total
-        before = {name: self.arena.tensors[name].clone() for name in self.written}
+        before = State(self.program, self.arena, self.written)
         try:
             followed = self._follow(launch, total, before)
         except Endless:
             followed = 0
         self.blocks += followed
         if not self.findings and (not followed or (followed < total and not last)):
-            self.arena.fill(before)
+            before.restore()
             self.program.run(launch, self.pointers)
         self._empty -= {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
 
-    def _follow(self, launch: Launch, total: int, before: Tensors) -> int:
+    def _follow(self, launch: Launch, total: int, before: State) -> int:
         """How many of its blocks were followed."""
         chosen = sample(total, PROBES)
         report = self._run(launch, chosen)
         affordable = int(BUDGET * len(chosen) / max(1.0, work_of(report)))
         if len(chosen) < total and affordable > len(chosen) and not self.findings:
-            self.arena.fill(before)
+            before.restore()
             chosen = sample(total, affordable)
             report = self._run(launch, chosen)
         assert report.accesses is not None

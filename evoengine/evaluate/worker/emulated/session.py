@@ -20,7 +20,7 @@ from evoengine.evaluate.worker.emulated.arrays import KeptArrays
 from evoengine.evaluate.worker.emulated.bench import EmulatedBench
 from evoengine.evaluate.worker.emulated.kept import KeptAnswers, KeptInputs
 from evoengine.evaluate.worker.judge import Doing, Judge
-from evoengine.evaluate.worker.reference import TaskFunctions
+from evoengine.evaluate.worker.reference import AtWork, TaskFunctions
 from evoengine.records import Environment
 from evoengine.seams import Job, Report
 from evoengine.task import Task
@@ -31,7 +31,17 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # malloc.h
 class EmulatedSession:
     """An emulator, the task's functions, and what was computed with them so far."""
 
-    def __init__(self, task: Task, task_path: Path, target: str, threads: int, checks: Sequence[str], answers: Path, doing: Doing) -> None:
+    def __init__(
+        self,
+        task: Task,
+        task_path: Path,
+        target: str,
+        threads: int,
+        checks: Sequence[str],
+        answers: Path,
+        doing: Doing,
+        at_work: AtWork,
+    ) -> None:
         doing("starting the emulator", False)
         torch.set_num_threads(1)  # beside references all that torch does is over before other threads have begun
         _keep_freed_memory()
@@ -42,9 +52,8 @@ class EmulatedSession:
         self.environment = describe(targets.find(target), threads)
         cpu = torch.device("cpu")
         arrays = KeptArrays(answers)
-        right = Answers(
-            task, TaskFunctions(task, task_path), cpu, _in_threads(threads, KeptAnswers(arrays, task, task_path)), KeptInputs(arrays, task)
-        )
+        functions = TaskFunctions(task, task_path, at_work)
+        right = Answers(task, functions, cpu, _in_threads(threads, KeptAnswers(arrays, task, task_path)), KeptInputs(arrays, task))
         repeated = _Repeated(doing)
         self._judge = Judge(task, right, EmulatedBench(task, right, self._emulator, checks, repeated.again), repeated)
 

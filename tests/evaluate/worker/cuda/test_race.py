@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
+from evoengine.errors import TaskError
 from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.cuda import race, timing
+from evoengine.evaluate.worker.cuda.contenders import time_baselines
 from evoengine.evaluate.worker.findings import Cheated
 from evoengine.evaluate.worker.reference import TaskFunctions
 from evoengine.plan import CasePlan
@@ -27,8 +30,8 @@ class Stage:
     """What stands for the device: graphs that run their calls, and events that read one number."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (folder / "scale_rows.py").write_text("def forward(x):\n    return x * 2\n")
-        self.task = small_task()
+        (folder / "scale_rows.py").write_text("def forward(x):\n    return x * 2\ndef spoiling(x):\n    return x.mul_(2)\n")
+        self.task = small_task(baselines={"torch.mul": "scale_rows.py:forward", "spoiling": "scale_rows.py:spoiling"})
         self.answers = Answers(self.task, TaskFunctions(self.task, folder / "t.yaml"), CPU)
         self.elapsed_ms = 1.0
         self.baseline_outputs: list[torch.Tensor] = []
@@ -73,10 +76,10 @@ class Stage:
 
     def flush(self) -> None: ...
 
-    def run(self, kernel: Kernel) -> tuple[CaseTiming, list[InputSetCheck]]:
+    def run(self, kernel: Kernel, baseline: str = "torch.mul") -> tuple[CaseTiming, list[InputSetCheck]]:
         self.kernel = kernel
         compiled = CompiledCase(plan=CasePlan(case="plain", hidden=False, macros={}, scratch={}, launches=()), code_path="", functions={})
-        contest = race.Race(self.task, self.answers, self, compiled, "torch.mul")  # type: ignore[arg-type]  # it flushes
+        contest = race.Race(self.task, self.answers, self, compiled, baseline)  # type: ignore[arg-type]  # it flushes
         return contest.run(), contest.verify("fp32")
 
 
@@ -123,6 +126,37 @@ def test_an_input_that_a_timed_launch_changes_is_a_cheat(stage: Stage) -> None:
 
     with pytest.raises(Cheated, match="input 'x' was overwritten in a timed launch"):
         stage.run(spoils)
+
+
+def test_a_baseline_that_writes_into_its_inputs_condemns_no_candidate(stage: Stage) -> None:
+    _, checks = stage.run(honest, "spoiling")
+    assert all(check.ok for check in checks)
+
+
+def test_a_baseline_that_writes_into_its_inputs_is_left_out_by_name(stage: Stage) -> None:
+    found = time_baselines(stage.task, stage.answers, "plain", stage)  # type: ignore[arg-type]  # it flushes
+    assert list(found.median_us) == ["torch.mul"]
+    assert found.problems["spoiling"].startswith("scale_rows.py:spoiling writes into its input x for case plain: expected it to leave")
+
+
+def test_a_fault_of_the_reference_is_not_told_as_that_of_every_baseline(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "scale_rows.py").write_text("def forward(x):\n    return x.float() * 2\n")
+    with pytest.raises(TaskError, match=r"^scale_rows.py:forward: out must be torch.float64"):
+        time_baselines(stage.task, stage.answers, "plain", stage)  # type: ignore[arg-type]  # it flushes
+
+
+def test_the_time_of_a_baseline_is_told_as_its_own(stage: Stage) -> None:
+    told: list[str] = []
+
+    @contextmanager
+    def at_work(_: str, function: str) -> Iterator[None]:
+        told.append(function)
+        yield
+        told.append("")
+
+    stage.answers.functions._at_work = at_work
+    stage.run(honest)
+    assert told[:2] == ["scale_rows.py:forward for case plain", ""], "what is compiled for a minute is no fault of a candidate"
 
 
 def test_a_candidate_never_runs_beside_an_answer_of_the_baseline(stage: Stage) -> None:

@@ -81,10 +81,19 @@ EV unsigned int __isShared(const void* p) { return __nvvm_isspacep_shared(p); }
 EV unsigned int __isConstant(const void* p) { return __nvvm_isspacep_const(p); }
 EV unsigned int __isLocal(const void* p) { return __nvvm_isspacep_local(p); }
 
-extern "C" __device__ void* memcpy(void*, const void*, size_t);
-extern "C" __device__ void* memmove(void*, const void*, size_t);
-extern "C" __device__ void* memset(void*, int, size_t);
+// As nvcc has it: nothing is known of the alignment, so that a copy of a few bytes is loads and stores of single bytes unless the compiler
+// knows both objects. A size that it does not know becomes a loop.
+EV void* memcpy(void* to, const void* from, size_t bytes) {
+    if (!__builtin_constant_p(bytes) || bytes % 4 || bytes > 128) return __builtin_memcpy(to, from, bytes);
+#pragma unroll
+    for (size_t i = 0; i < bytes; i += 4) __builtin_memcpy((char*)to + i, (const char*)from + i, 4);
+    return to;
+}
+EV void* memset(void* to, int byte, size_t bytes) { return __builtin_memset(to, byte, bytes); }
+// nvcc has this one for the host alone. A template, so that a kernel's own goes first.
+template <typename = void> EV_STATIC void* memmove(void* to, const void* from, size_t bytes) { return __builtin_memmove(to, from, bytes); }
 namespace std {
 using ::memcpy;
+using ::memmove;
 using ::memset;
 }

@@ -14,10 +14,16 @@ typedef long intptr_t;
 typedef unsigned long uintptr_t;
 #define NULL __null
 
-typedef unsigned char uchar;
-typedef unsigned short ushort;
-typedef unsigned int uint;
-typedef unsigned long ulong;
+// nvcc has these from the C library (sys/types.h of glibc), which has no uchar.
+typedef unsigned char u_char;
+typedef unsigned short ushort, u_short;
+typedef unsigned int uint, u_int;
+typedef unsigned long ulong, u_long;
+typedef uint8_t u_int8_t;
+typedef uint16_t u_int16_t;
+typedef uint32_t u_int32_t;
+typedef uint64_t u_int64_t;
+typedef long ssize_t;
 
 // Names, component type, alignment of the vectors with two and four components (CUDA C++ Programming Guide, table of
 // alignments): 16 bytes at most, 3-component vectors have that of their component.
