@@ -76,13 +76,12 @@ class YamlSource:
         complaints = error.errors()
         first = next((item for item in complaints if item["type"] == "extra_forbidden"), complaints[0])
         path = self._in_data(first["loc"], first["type"] in ("extra_forbidden", "missing"))
-        message = first["msg"].removeprefix("Value error, ")
+        message = _words_of(first)
         if first["type"] == "extra_forbidden":
             message = f"unknown key{_hint(str(path[-1]), _known_keys(model, path[:-1]))}"
-        elif first["type"].endswith("_type") and isinstance(first["input"], dict | list):
-            message = f"{message}, got a {'mapping' if isinstance(first['input'], dict) else 'list'}"
-        elif first["type"] != "missing" and not isinstance(first["input"], dict | list):
-            message = f"{message}, got {shown(first['input'])}"
+        elif first["type"] != "missing" and ", got " not in message:
+            kind = "mapping" if isinstance(first["input"], dict) else "list" if isinstance(first["input"], list) else ""
+            message += f", got a {kind}" if kind and first["type"].endswith("_type") else "" if kind else f", got {shown(first['input'])}"
         dotted = ".".join(str(part) if re.fullmatch(r"[\w.-]{1,40}", str(part)) else shown(part) for part in path)
         place = (*path, *getattr(first.get("ctx", {}).get("error"), "path", ()))
         return self.error(place, f"{dotted}: {message}" if dotted else message)
@@ -94,6 +93,42 @@ class YamlSource:
             if (*path, part) in self.marks:
                 path = (*path, part)
         return (*path, loc[-1]) if is_about_a_key and path[-1:] != loc[-1:] else path
+
+
+_EXPECTED = {  # by pydantic's type of a complaint; https://docs.pydantic.dev/latest/errors/validation_errors/
+    "missing": "this key is needed, and it is not there",
+    "dict_type": "expected a mapping",
+    "model_type": "expected a mapping",
+    "tuple_type": "expected a list",
+    "list_type": "expected a list",
+    "string_type": "expected text",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_parsing_size": "expected a whole number of at most 19 digits",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+    "finite_number": "expected a finite number",
+    "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
+    "literal_error": "expected {expected}",
+    "greater_than": "expected a number > {gt:g}",
+    "greater_than_equal": "expected a number >= {ge:g}",
+    "less_than": "expected a number < {lt:g}",
+    "less_than_equal": "expected a number <= {le:g}",
+    "too_short": "expected at least {min_length} in the list",
+    "too_long": "expected at most {max_length} in the list",
+    "string_pattern_mismatch": "expected text of the form {pattern}",
+}
+
+
+def _words_of(complaint: Any) -> str:
+    """What pydantic complains about, in the words of this house; those of our own checks stay as they are."""
+    context = complaint.get("ctx", {})
+    if "error" in context:
+        return str(context["error"])
+    words = _EXPECTED.get(complaint["type"])
+    return words.format(**context) if words else str(complaint["msg"])
 
 
 def shown(value: Any) -> str:

@@ -43,8 +43,8 @@ def evaluate(
     file, candidate = _read(kernel, path, chosen or [])
     used = wiring.find_device(device, loaded)
     checks = wiring.check_names(check, used)
-    if used.notice:
-        output.say(f"note: {used.notice}")
+    if used.brief:
+        output.say(f"note: {used.brief}")
     verdict = asyncio.run(wiring.evaluate_once(loaded, path, candidate, used, checks, output.progress()))
     row = verdict_row(verdict, file.stem, candidate.tunables, loaded.target)
     output.give(json, lambda: as_json.dumps(row), lambda: verdict_report(row))

@@ -154,7 +154,7 @@ class Builder:
         limits = self.task.limits
         return CompileUnit(
             code=candidate.code,
-            name=f"{candidate.plan.name}.cu",
+            name=compiled_as(candidate),
             arch=arch,
             macros=plan.macros,
             kernels=kernels,
@@ -206,6 +206,11 @@ class Builder:
             if target.shared and shared > target.shared:
                 exceeds.append(f"{item.kernel}: {shared} bytes of shared memory on {target.arch}, target {target.shared}")
         build.target_exceeds = tuple(exceeds)
+
+
+def compiled_as(candidate: Candidate) -> str:
+    """The file name that compilers are told: one that is the same for all trials of a kernel, so that the cache finds it."""
+    return f"{candidate.plan.name}.cu"
 
 
 def resources_of(plans: list[CasePlan], results: dict[str, CompileResult]) -> tuple[KernelResources, ...]:

@@ -20,11 +20,15 @@ _NEEDED = ("llvmlite", "numpy", "torch")  # by the emulator's worker
 
 @dataclass(frozen=True)
 class Chosen:
-    """A CUDA device by its number, or the emulator (None) with the name of its target; `notice` is what the user must know."""
+    """A CUDA device by its number, or the emulator (None) with the name of its target.
+
+    `notice` is what the user must know, `brief` the same in one short line.
+    """
 
     ordinal: int | None
     target: str = ""
     notice: str = ""
+    brief: str = ""
 
     @property
     def is_emulator(self) -> bool:
@@ -97,6 +101,7 @@ def _emulator(target: str, instead: str, missing: list[str]) -> Chosen:
         found.name,
         f"{begin} on an emulator on this machine's CPU. Verified: the results of every case. "
         f"Modelled, not measured: every time, for an {found.title} ({found.arch}); no speed-up against a library is claimed",
+        f"{'no GPU here: ' if instead else ''}an emulated {found.title} judges; results are verified, times are modelled",
     )
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from evoengine.arch import limits_of
 from evoengine.candidate import Candidate
 from evoengine.errors import DeviceError, TaskError, ToolchainError
-from evoengine.evaluate.build import Build, Builder, Refused
+from evoengine.evaluate.build import Build, Builder, Refused, compiled_as
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.scores import verdict_of
 from evoengine.records import Environment, Verdict
 from evoengine.seams import Device, Job, Progress
 from evoengine.task import Task
+
+FILE_OF_A_TRIAL = "kernel.cu"  # as it is exported, and as a model is told
 
 
 class LocalExecutor:
@@ -107,12 +111,12 @@ class LocalExecutor:
         try:
             build = await self.builder.build(candidate, limits_of(self._environment), progress)
         except Refused as refused:
-            return self._finish(refused.verdict, started, refused.build)
+            return self._finish(_named(refused.verdict, candidate), started, refused.build)
         compiled = time.monotonic()
         job = Job(cases=build.cases, tier=candidate.plan.precision, baselines=self._baselines, checked=not fresh)
         report = await self.device.run(job, progress, fresh)
         verdict = verdict_of(report, self.task, candidate.plan.precision)
-        return self._finish(verdict, started, build, {"compile": compiled - started, **report.phases_s})
+        return self._finish(_named(verdict, candidate), started, build, {"compile": compiled - started, **report.phases_s})
 
     async def close(self) -> None:
         """Ends every process."""
@@ -133,3 +137,15 @@ class LocalExecutor:
                 "phases_s": {**(phases_s or {}), "total": time.monotonic() - started},
             }
         )
+
+
+def _named(verdict: Verdict, candidate: Candidate) -> Verdict:
+    """`verdict` in words that name the user's file, or that of a trial: the same for every trial, since identical ones share a verdict."""
+    was, given = compiled_as(candidate), Path(candidate.header.name).name
+    name = FILE_OF_A_TRIAL if re.fullmatch(r"trial \d+", given) else given
+    if was == name:
+        return verdict
+    told = re.compile(rf"(?<![\w.-]){re.escape(was)}(?!\w)")
+    return verdict.model_copy(
+        update={"reason": told.sub(lambda _: name, verdict.reason), "detail": told.sub(lambda _: name, verdict.detail)}
+    )

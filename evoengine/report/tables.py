@@ -12,7 +12,7 @@ from evoengine.records import Environment, Status, Unanswered
 from evoengine.report import figures
 from evoengine.report.fitted import Column, FittedTable, figure, words
 from evoengine.report.resource_tables import over_target, resources_table
-from evoengine.report.rows import CaseRow, EliteRow, Finding, RunRows, TaskRow, TrialDetail, TrialRow, VerdictRow
+from evoengine.report.rows import CaseRow, EliteRow, RunRows, TaskRow, TrialDetail, TrialRow, VerdictRow
 
 STYLES = {  # all others: red
     Status.correct: "green",
@@ -24,6 +24,7 @@ STYLES = {  # all others: red
 MOST_BOUNDS = 4  # that a line shows; the JSON has all
 MODELLED = "times are modelled, not measured: no speed-up against a library follows from them"
 CHANGED = "tunables: those that differ from the kernel's defaults"
+SPEEDUP = "speed-up: the fastest baseline's time over the kernel's, with its 95 % interval; below 1 the kernel is slower"
 OVER_TARGET = "!: compiled for the task's target it exceeds a limit; `show --trial` says which"
 
 
@@ -55,7 +56,7 @@ def elites_table(rows: Sequence[EliteRow], title: str | None = "elites", with_no
             _registers(row),
             style="bold" if row.place == 1 else "",
         )
-    notes = [MODELLED] if modelled and with_notes else []
+    notes = [MODELLED if modelled else SPEEDUP] if with_notes or not modelled else []
     if any(row.keeps_target is False for row in rows):
         notes.append(OVER_TARGET)
     if with_notes and any(row.tunables for row in rows):
@@ -301,18 +302,3 @@ def tasks_table(rows: Iterable[TaskRow]) -> FittedTable:
     for row in rows:
         table.add(row.name, row.target or "-", str(row.trials), ", ".join(row.tiers), ", ".join(row.cases), row.summary or row.problem)
     return table
-
-
-def findings_table(rows: Iterable[Finding]) -> RenderableType:
-    """What `doctor` found, and what to do."""
-    grid = Table.grid(padding=(0, 2))
-    for name in ("what", "state"):
-        grid.add_column(name, no_wrap=True)
-    grid.add_column(overflow="fold")
-    styles = {"ok": "green", "missing": "red", "absent": "yellow"}
-    for row in rows:
-        found = Text(row.found)
-        if row.remedy:
-            found.append(f"\n-> {row.remedy}", style="cyan")
-        grid.add_row(Text(row.name, style="bold"), Text(row.state, style=styles[row.state]), found)
-    return grid

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sqlite3
@@ -114,7 +115,10 @@ def test_endpoint_that_is_not_there_keeps_the_run_and_says_how_to_resume(
     found = scripted("run", task, "--run", "one", "--model", "home-made", "--price", "2/8", "--cost-cap", "1")
     assert found.code == 8 and "no model endpoint at http://127.0.0.1:9/v1" in found.err
     assert "resume with: " in found.err and "sk-secret" not in found.err
-    assert "2 of 8 settled" in scripted("show", "one").out
+    assert "generator openai, model home-made, device" in found.err
+    shown = scripted("show", "one").out
+    assert "2 of 8 settled" in shown and re.search(r"generator +openai, model home-made\n", shown)
+    assert json.loads(scripted("show", "one", "--json").out)["model"] == "home-made"
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("OPENAI_BASE_URL")
     assert scripted("resume", "one").code == 8

@@ -134,3 +134,21 @@ def test_doctor_names_a_kernel_that_cannot_keep_workers_out_of_other_programs(ca
     assert found["workers"]["state"] == "absent" and "Landlock" in found["workers"]["remedy"]
     monkeypatch.setattr(examination, "has_domains", lambda: True)
     assert "workers" not in findings(call, monkeypatch, CudaDevices(()), HEALTHY)[1]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_doctor_is_readable_at_any_width(call: Call, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setattr(examination, "cuda_devices", lambda: NO_DRIVER)
+    monkeypatch.setattr(examination, "_toolchain", lambda: HEALTHY)
+    monkeypatch.setattr(emulator_examination, "_clang", lambda: CLANG)
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = call("doctor").out.splitlines()
+    assert max(map(len, lines)) <= width and all(line == line.rstrip() for line in lines)
+    assert len(lines) < 80  # a column of twelve characters would take more
+    assert "for a GPU: install NVIDIA's driver" in " ".join(" ".join(lines).split())
+
+
+def test_a_runs_folder_that_is_a_file_is_said_to_be_one(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "afile").write_text("")
+    code, found = findings(call, monkeypatch, NO_DRIVER, HEALTHY, "--runs-dir", "afile")
+    assert code == 7 and found["runs folder"]["found"] == f"afile: {tmp_path / 'afile'} is not a folder"

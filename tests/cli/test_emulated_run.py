@@ -76,6 +76,11 @@ def test_resume_is_the_run_that_was_never_stopped(emulated: Call, task: Path) ->
     assert json.loads(emulated("show", "whole", "--json").out)["settled"] == 8
 
 
+def test_one_verdict_comes_with_one_short_line_about_the_emulator(emulated: Call, task: Path) -> None:
+    found = emulated("evaluate", "scale_a.cu", "--task", task)
+    assert [line for line in found.err.splitlines() if "emulat" in line] == ["note: emulated"]
+
+
 @pytest.mark.parametrize(("device", "environment", "asked"), [
     ("auto", EMULATOR, "emulator:l4"),
     ("auto", ENVIRONMENT, "cuda"),

@@ -30,13 +30,15 @@ def test_auto_without_a_gpu_is_the_emulator_of_the_tasks_target_and_says_what_is
     assert found.is_emulator and found.target == target
     assert found.notice.startswith("no NVIDIA driver (libcuda.so.1 is not there): kernels run on an emulator")
     assert "Verified: the results" in found.notice and "Modelled, not measured: every time" in found.notice
+    assert found.brief.startswith("no GPU here: an emulated NVIDIA ") and len(found.brief) < 100
+    assert found.brief.endswith(" judges; results are verified, times are modelled")
 
 
 @pytest.mark.parametrize(("text", "target"), [("emulator", "l4"), ("emulator:a100", "a100"), ("emulator:H200", "h200")])
 def test_the_emulator_can_be_asked_for_beside_a_gpu(text: str, target: str) -> None:
     found = chosen(text, "sm_89", TWO)
     assert (found.ordinal, found.target) == (None, target)
-    assert found.notice.startswith("kernels run on an emulator")
+    assert found.notice.startswith("kernels run on an emulator") and found.brief.startswith("an emulated NVIDIA ")
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evoengine import candidate
 from evoengine.errors import DeviceError, ToolchainError
-from evoengine.evaluate.compile.pool import CompilePool
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local import LocalExecutor
-from evoengine.records import Environment
-from tests.report.scene import EMULATOR, ENVIRONMENT, the_task
+from evoengine.records import Environment, Status, Verdict
+from tests.report.scene import EMULATOR, ENVIRONMENT, kernel, the_task
 
 
 class Lacking(CompilePool):
@@ -80,3 +82,29 @@ def test_an_emulator_without_clang_is_no_device(tmp_path: Path) -> None:
 def test_a_gpu_without_nvrtc_is_of_no_use(tmp_path: Path) -> None:
     with pytest.raises(ToolchainError, match="pip install it"):
         started(tmp_path, Lacking, None, ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("file", "shown"), [("/somewhere/compile.cu", "compile.cu"), ("trial 7", "kernel.cu"), ("scale_a.cu", "scale_a.cu")]
+)
+@pytest.mark.parametrize("front", [False, True])
+def test_a_compile_error_names_the_file_that_the_user_gave_or_that_of_a_trial(tmp_path: Path, file: str, shown: str, front: bool) -> None:
+    source = kernel("scale_a").replace("{ y[0]", "{ bug; y[0]")
+
+    async def judged() -> Verdict:
+        pool = There(1) if front else CompilePool(1)
+        clang = CompilePool(1, module=CLANG) if front else None
+        executor = LocalExecutor(the_task(tmp_path), str(tmp_path), pool, Idle(EMULATOR if front else ENVIRONMENT), {"large": "x"}, clang)
+        if front:
+            executor.builder.pool = None  # clang alone is asked, as where NVRTC is not there
+        try:
+            await executor.start()
+            return await executor.evaluate(candidate.parse(source, file), lambda _: None)
+        finally:
+            await executor.close()
+
+    found = asyncio.run(judged())
+    assert found.status is Status.compile_error
+    line = source[: source.index("bug")].count("\n") + 1
+    assert re.match(rf"{re.escape(shown)}(\({line}\)|:{line}:\d+): error: ", found.reason), found.reason
+    assert shown in found.detail and (shown == "scale_a.cu" or "scale_a.cu" not in found.reason + found.detail)

@@ -86,6 +86,75 @@ def test_time_left_follows_from_the_trials_of_this_process(stored) -> None:
     assert board.snapshot().left_s == pytest.approx(2.0)
 
 
+def asking(events: list[Event], model: str = "home-made", **price: float) -> RunStarted:
+    started = next(event for event in events if isinstance(event, RunStarted))
+    config = {**started.info.config, "generator": "openai", "model": {"model": model, **price}}
+    return RunStarted(started.info.model_copy(update={"config": config}), ENVIRONMENT, 8, 0, False)
+
+
+SPENT = Usage(prompt_tokens=1200, completion_tokens=340)
+
+
+@pytest.mark.parametrize(("price", "spent", "cost"), [
+    ({}, SPENT, "cost unknown (--price tells what a million tokens cost)"),
+    ({"usd_per_million_prompt": 0.0, "usd_per_million_completion": 0.0}, SPENT, "0.0000 USD"),
+    ({}, SPENT.model_copy(update={"cost_usd": 0.5}), "0.5000 USD"),  # a run of a version that did not store the price it knew
+])  # fmt: skip
+def test_a_cost_is_shown_where_there_is_a_price_and_said_to_be_unknown_elsewhere(stored, price, spent: Usage, cost: str) -> None:
+    _, _, events = stored
+    board, lines = Board(Clock()), []
+    plain = PlainView(lines.append, Clock(), moment)
+    for event in (asking(events, **price), Spent(spent)):
+        board(event)
+        plain(event)
+    assert lines[-1] == f"spent: 1,200 prompt + 340 completion tokens, {cost}"
+    text = " ".join(show(screen(board.snapshot())).split())
+    assert f"spent 1,200 prompt + 340 completion tokens, {cost}" in text
+
+
+def test_the_model_that_is_asked_stands_in_the_first_line_and_on_the_screen(stored) -> None:
+    _, _, events = stored
+    board, lines = Board(Clock()), []
+    plain = PlainView(lines.append, Clock(), moment)
+    board(asking(events))
+    plain(asking(events))
+    assert "8 trials, generator openai, model home-made, device cuda:0 Scripted" in lines[0]
+    assert "openai, model home-made" in show(screen(board.snapshot()))
+
+
+def test_a_run_without_a_model_names_none_and_its_cost_is_known(stored) -> None:
+    _, _, events = stored
+    board, lines = Board(Clock()), []
+    plain = PlainView(lines.append, Clock(), moment)
+    board(events[1])
+    plain(events[1])
+    assert "generator tune, device" in lines[0] and board.snapshot().cost_known
+
+
+def test_what_is_shown_of_a_trial_is_what_differs_from_the_defaults(stored) -> None:
+    store, _, events = stored
+    changed_of, lines = StoredTrials(store).changed_of, []
+    plain, board = PlainView(lines.append, Clock(), moment, changed_of), Board(Clock(), changed_of=changed_of)
+    for event in events:
+        plain(event)
+        board(event)
+    tuned = [line for line in lines if line.startswith("[4/8")]  # BLOCK=32 UNROLL=1, of 128 and 4
+    assert len(tuned) == 1 and "BLOCK=32 UNROLL=1" in tuned[0]
+    assert "BLOCK=" not in next(line for line in lines if line.startswith("[1/8"))
+    outcome = next(event.outcome for event in events if isinstance(event, TrialSettled) and event.outcome.trial == 3)
+    assert changed_of(outcome.model_copy(update={"tunables": {"BLOCK": 128, "UNROLL": 1}})) == {"UNROLL": 1}
+
+
+def test_a_case_that_ended_before_anything_was_compared_has_no_row_of_a_comparison() -> None:
+    from evoengine.records import CaseCheck, CheckedRun, Status
+
+    checked = CheckedRun(checks=("races", "bounds"), blocks=4, total_blocks=8, findings=("out of bounds: thread 0",))
+    check = CaseCheck(case="rows", hidden=False, ok=False, sets=(), checked=checked)
+    text = show(verdict_report(verdict_row(Verdict(status=Status.fault, reason="out of bounds", checks=(check,)), "k", {}, None)), 120)
+    assert "0/0" not in text and "worst input set" not in text
+    assert "checked mode" in text and "4 of 8" in text
+
+
 def test_before_the_start_the_screen_says_what_is_waited_for() -> None:
     clock = Clock()
     board = Board(clock)
