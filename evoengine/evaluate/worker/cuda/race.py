@@ -111,8 +111,17 @@ class Race:
         spare = make_inputs(self.task, self.case, DISTRIBUTION, self.task.seeds[0], self.answers.device)
         with self.answers.functions.at_work(function, self.case):
             count = self._count(estimate_us(bind(tensors=spare)))
-        bound = [bind(tensors=tensors) for tensors in self.inputs]
+        bound = [self._at_work(function, bind(tensors=tensors)) for tensors in self.inputs]
         return Side([bound[index % INPUT_SETS] for index in range(count)], [])
+
+    def _at_work(self, function: str, call: Call) -> Call:
+        """`call`, whose time is the function's own: it is captured while the candidate is timed."""
+
+        def work() -> object:
+            with self.answers.functions.at_work(function, self.case):
+                return call()
+
+        return work
 
     def _count(self, call_us: float) -> int:
         """As many calls as make a sample, as far as their outputs and scratch find room."""
