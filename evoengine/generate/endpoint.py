@@ -23,6 +23,7 @@ from evoengine.generate.target import NO_KEY, target_of
 
 CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
 MAX_QUOTED = 300  # characters of the endpoint's own words in a message
+MOST_TOKENS = 10**9  # of one request: a thousand times the longest context there is; a count beyond it is none
 UNPAID_SERVER_ERRORS = (500, 501, 503, 529)  # the others come from a gateway that may have lost a finished answer
 
 REFUSES_THE_REQUEST = (400, 413, 422)  # too long, or not to its taste; another prompt may fare better
@@ -107,7 +108,7 @@ class Endpoint:
                 usage = data.get("usage")
                 return Answer(
                     text=self._clean(_content(message)),
-                    finish_reason=str(choice.get("finish_reason") or ""),
+                    finish_reason=self._clean(str(choice.get("finish_reason") or ""))[:MAX_QUOTED],
                     prompt_tokens=_count(usage, "prompt_tokens"),
                     completion_tokens=_count(usage, "completion_tokens"),
                 )
@@ -209,4 +210,4 @@ def _content(message: Mapping[str, Any]) -> str:
 
 def _count(usage: Any, name: str) -> int | None:
     value = usage.get(name) if isinstance(usage, dict) else None
-    return value if isinstance(value, int) and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None

@@ -18,10 +18,11 @@ GIVEN = {
 }
 
 
-def headers_sent(environ: dict[str, str]) -> dict[str, str]:
+def headers_sent(environ: dict[str, str], address_is_given: bool = True) -> dict[str, str]:
     async def run() -> dict[str, str]:
         async with chat_server(completion("an answer")) as server:
-            endpoint = Endpoint(ModelSettings(model="home-made", base_url=server.url), environ)
+            given = {"OPENAI_BASE_URL": server.url} if address_is_given else {}
+            endpoint = Endpoint(ModelSettings(model="home-made", base_url=server.url), environ | given)
             try:
                 await endpoint.ask("a prompt")
             finally:
@@ -45,3 +46,11 @@ def test_what_is_not_there_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     sent = headers_sent({})
     assert not {"openai-organization", "openai-project", "x-gateway"} & set(sent)
+
+
+def test_an_address_that_only_the_run_names_gets_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in GIVEN:
+        monkeypatch.delenv(name, raising=False)
+    sent = headers_sent(GIVEN, address_is_given=False)
+    assert sent["authorization"] == "Bearer no-key-needed"
+    assert not {"openai-organization", "openai-project", "x-gateway", "x-team"} & set(sent)

@@ -621,3 +621,17 @@ def test_the_same_address_as_before_is_asked_without_a_word(task_path: Path, giv
 def test_a_password_in_a_stored_address_is_not_used(task_path: Path) -> None:
     target = target_of("https://user:hunter2@models.example/v1?token=hunter2", {})
     assert target.url == target.shown == "https://models.example/v1"
+
+
+@pytest.mark.parametrize("count", [10**30, -5, "many", True, 1.5])
+def test_a_count_of_tokens_that_can_be_none_is_not_believed(task_path: Path, count: object) -> None:
+    replies = MemoryReplies()
+    body = completion(f"```\n{kernel()}```", usage={"prompt_tokens": count, "completion_tokens": count})  # type: ignore[dict-item]
+    play(task_path, body, act=lambda scene: scene.propose(replies), **PRICED)
+    assert replies.stored[0].usage.completion_tokens == len(replies.stored[0].text)
+
+
+def test_a_finish_reason_of_half_a_character_can_be_stored(task_path: Path) -> None:
+    replies = MemoryReplies()
+    play(task_path, http(200, '{"choices": [{"message": {"content": "x"}, "finish_reason": "\\ud800"}]}'), GOOD, act=lambda s: s.propose(replies))
+    replies.stored[0].model_dump_json().encode()
