@@ -33,6 +33,7 @@ from tests.report.scene import kernel, run_info, the_task, write_task
 REPLIES = int(os.environ.get("EVOENGINE_FUZZ_REPLIES", "20000"))
 PARTS = 4
 BATCH = 20  # replies of one run
+BOTH = (NVRTC, CLANG)
 
 changes = st.lists(st.tuples(st.integers(0, 255), st.integers(0, 65535), st.integers(0, 255), st.integers(0, 255)), max_size=4)
 # A base is large, and so are twenty of them: what is drawn is small, what is made of it need not be.
@@ -143,13 +144,8 @@ def test_mutated_sources_become_verdicts_of_the_real_compilers(module: str, tmp_
     problem = asyncio.run(toolchain(module)).problem
     if problem:
         pytest.skip(problem)
-    pools = {
-        name: CompilePool(1, tmp_path / name, module=name) if name == module else ScriptedPool(tmp_path / name, name)
-        for name in (NVRTC, CLANG)
-    }
-    scene = Scene(
-        tmp_path, pool, CompilePool(1, tmp_path / "clang", module=CLANG) if module == CLANG else ScriptedPool(tmp_path / "clang", CLANG)
-    )
+    pools = {name: CompilePool(1, tmp_path / name, module=name) if name == module else ScriptedPool(tmp_path / name, name) for name in BOTH}
+    scene = Scene(tmp_path, pools[NVRTC], pools[CLANG])
     bases = [fenced(KERNEL)]
     seen: set[Status] = set()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from evoengine import candidate as candidates
 from evoengine.arch import limits_of_arch
 from evoengine.evaluate.build import Build, Builder, Refused
-from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.compile.pool import CLANG, CompilePool, CompileResult, CompileUnit
 from evoengine.records import Status
 from tests.report.scene import kernel, the_task
 
@@ -68,6 +69,44 @@ def test_every_fault_that_needs_no_device_has_its_status(tmp_path: Path, old: st
     assert old in source
     found, reason, _ = compiled(tmp_path, source.replace(old, new, 1))
     assert (found, says in reason) == (status, True), reason
+
+
+def test_a_log_that_is_not_utf8_is_a_log(tmp_path: Path) -> None:
+    source = kernel("scale_a")
+    found, _, build = compiled(tmp_path, source.replace("extern", '#pragma message "\\xff\\xfe"\nextern', 1))
+    assert found is Status.correct and build.cases
+    source = source.replace("extern", '#pragma message "\\xff"\nextern', 1).replace(START, "{ bug; y[0]", 1)
+    found, reason, _ = compiled(tmp_path, source)
+    assert found is Status.compile_error and 'identifier "bug" is undefined' in reason
+
+
+def test_what_no_compiler_can_be_given_ends_the_candidate_and_not_the_run(tmp_path: Path) -> None:
+    """The header refuses such a name itself; this is the barrier behind it."""
+    parsed = candidates.parse(kernel("scale_a"))
+    bent = replace(parsed, plan=parsed.plan.model_copy(update={"name": "../x"}))
+
+    async def run() -> None:
+        builder = Builder(the_task(tmp_path / "tasks"), CompilePool(1, tmp_path / "cache"))
+        await builder.build(bent, limits_of_arch("sm_89"), lambda _: None)
+
+    with pytest.raises(Refused, match=r"cannot be given to a compiler: name: String should match pattern .* got '\.\./x\.cu'") as refused:
+        asyncio.run(run())
+    assert refused.value.verdict.status is Status.rejected
+
+
+def test_machine_code_that_nobody_can_read_ends_the_candidate_and_not_the_run(tmp_path: Path) -> None:
+    class Garbled(CompilePool):
+        async def compile(self, unit: CompileUnit) -> CompileResult:
+            (tmp_path / "garbled").write_bytes(b"\x7fELF")
+            return CompileResult(status="ok", functions={"scale": "scale"}, code_path=str(tmp_path / "garbled"))
+
+    async def run() -> None:
+        builder = Builder(the_task(tmp_path / "tasks"), Garbled(1, tmp_path / "cache"))
+        await builder.build(candidates.parse(kernel("scale_a")), limits_of_arch("sm_89"), lambda _: None)
+
+    with pytest.raises(Refused, match="its machine code cannot be read: expected a cubin") as refused:
+        asyncio.run(run())
+    assert refused.value.verdict.status is Status.compile_error
 
 
 def test_the_emulator_gets_ptx_and_nvrtc_tells_its_resources(tmp_path: Path) -> None:

@@ -633,5 +633,10 @@ def test_a_count_of_tokens_that_can_be_none_is_not_believed(task_path: Path, cou
 
 def test_a_finish_reason_of_half_a_character_can_be_stored(task_path: Path) -> None:
     replies = MemoryReplies()
-    play(task_path, http(200, '{"choices": [{"message": {"content": "x"}, "finish_reason": "\\ud800"}]}'), GOOD, act=lambda s: s.propose(replies))
+    play(
+        task_path,
+        http(200, '{"choices": [{"message": {"content": "x"}, "finish_reason": "\\ud800"}]}'),
+        GOOD,
+        act=lambda s: s.propose(replies),
+    )
     replies.stored[0].model_dump_json().encode()

@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parent / "replies"
 USABLE = sorted(path.name for path in FOLDER.glob("ok_*.md"))
 
 WORDS = {
+    "no_400_template_arguments.md": "characters with its template arguments in case main, expected at most 1000",
     "no_bare_comma.md": "YAML splits a list at bare commas",
     "no_code_without_header.md": "the code has no launch plan",
     "no_cut_in_the_header.md": "expected the launch plan first",
@@ -26,14 +27,19 @@ WORDS = {
     "no_header_in_another_block.md": "the code has no launch plan",
     "no_header_never_closed.md": "expected the launch plan first",
     "no_header_on_one_line.md": "got '/* evoengine name: wanted */'",
+    "no_headers_never_closed.md": "this one has text before it",
     "no_hidden_case_does_not_bind.md": "cannot be evaluated, or a requirement does not hold, in a hidden case",
     "no_host_code.md": "kernel.cu:13: #include of 'torch/extension.h' is not allowed; allowed: ",
     "no_kernel_of_that_name.md": "launches 'row_totals', but the code defines no such kernel",
     "no_line_comment_header.md": "got '// evoengine'",
+    "no_line_directive.md": "kernel.cu:13: #line is not allowed",
+    "no_name_like_an_option.md": "name: String should match pattern",
+    "no_name_with_a_dot_first.md": "name: String should match pattern",
     "no_only_spaces.md": "the reply is empty",
     "no_python_in_an_expression.md": "is not arithmetic",
     "no_python_instead.md": "none of the 1 fenced blocks holds a kernel",
     "no_refusal.md": "the reply holds no code block",
+    "no_stars_only.md": "the reply holds no code block",
     "no_too_much_shared.md": "bytes of shared memory in case main, sm_89 allows 101376 per block",
     "no_unknown_argument.md": "unknown name 'y'",
     "no_unknown_key.md": "cluster: unknown key",
