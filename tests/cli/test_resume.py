@@ -214,7 +214,40 @@ def test_an_address_that_only_the_run_names_is_asked_without_the_key(tmp_path: P
     assert "OPENAI_BASE_URL names none here, so it is asked without a key" in err
 
 
-# ---------------------------------------------------------------- a request that a kill cuts off
+# ---------------------------------------------------------------- requests under way when a run is stopped
+
+
+def test_a_second_interrupt_drops_the_replies_under_way(tmp_path: Path, call: Call) -> None:
+    """The server never answers: only the second signal ends the run."""
+    task = write_task(tmp_path / "tasks")
+
+    async def interrupted_run() -> tuple[int, str]:
+        sent = asyncio.Event()
+
+        async def never(writer: asyncio.StreamWriter) -> None:
+            sent.set()
+            await asyncio.sleep(60)
+
+        async with chat_server(never) as server:
+            environ = dict(os.environ) | {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "PYTHONPATH": str(ROOT)}
+            command = ["run", str(task), "--run", "one", "--trials", "9", "--model", "gpt-4.1"]
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tests.cli.scripted_main", *command, cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE
+            )
+            assert process.stderr is not None
+            seen = ""
+            async with asyncio.timeout(60):
+                await sent.wait()
+                for words in ("stopping; replies under way are waited for", "dropping the replies under way"):
+                    process.send_signal(signal.SIGINT)
+                    while words not in seen:
+                        seen += (await process.stderr.readline()).decode()
+                seen += (await process.stderr.read()).decode()
+                return await process.wait(), seen
+
+    code, seen = asyncio.run(interrupted_run())
+    assert code == 130 and "resume with: " in seen
+    assert json.loads(call("show", "one", "--json").out)["unanswered"]["requests"] > 0
 
 
 def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(tmp_path: Path, call: Call) -> None:
