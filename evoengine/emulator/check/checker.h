@@ -105,7 +105,7 @@ void ev_check_warp_sync(Checker *, ev_u32 warp, ev_u32 mask); /* orders these la
 /* These warps wait at named barrier 0..15 and all have come: orders them, and those that arrived, before what they do next. */
 void ev_check_barrier(Checker *, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_hi);
 void ev_check_arrive(Checker *, ev_u32 barrier, ev_u32 warp); /* bar.arrive: it gives its order to those who wait, and learns nothing */
-void ev_check_exit(Checker *, ev_u32 warp); /* the warp has ended; for speed only: it orders nothing */
+void ev_check_exit(Checker *, ev_u32 warp); /* the warp has ended: for barriers of the whole block it counts as one that came */
 void ev_check_fence(Checker *, ev_u32 warp, ev_u32 mask);     /* membar.gl/sys, fence.*.gpu/sys, atom.{release,acq_rel}: not .cta */
 void ev_check_divergent_barrier(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 live, ev_u32 site);
 

@@ -65,6 +65,8 @@ void ev_check_arrive(Checker *c, ev_u32 barrier, ev_u32 warp) {
         row[v] = larger(row[v], c->seen[warp][v]);
 }
 
+INLINE ev_u32 whole_block(const Checker *c) { return c->warps == MAX_WARPS ? ~0u : (1u << c->warps) - 1; }
+
 void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_hi) {
     (void)warps_hi; /* no device has blocks of more than 32 warps */
     ev_u32 time = ++c->now, joined[MAX_WARPS] = {0};
@@ -72,10 +74,13 @@ void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_
     if (c->arrived[barrier])
         memcpy(joined, c->arrivals[barrier], sizeof joined);
     c->arrived[barrier] = 0;
-    for (ev_u32 warps = warps_lo; warps; warps &= warps - 1)
+    /* A barrier of the whole block waits for the others to end (PTX ISA, exit): what they did comes before, too. */
+    const ev_u32 ended = c->exited & ~warps_lo;
+    const ev_u32 joining = (warps_lo | ended) == whole_block(c) ? warps_lo | ended : warps_lo;
+    for (ev_u32 warps = joining; warps; warps &= warps - 1)
         for (ev_u32 v = 0; v < c->warps; v++)
             joined[v] = larger(joined[v], c->seen[lowest(warps)][v]);
-    for (ev_u32 warps = warps_lo; warps; warps &= warps - 1)
+    for (ev_u32 warps = joining; warps; warps &= warps - 1)
         joined[lowest(warps)] = time;
     for (ev_u32 warps = warps_lo; warps; warps &= warps - 1) {
         ev_u32 warp = lowest(warps);

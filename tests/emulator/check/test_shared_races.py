@@ -281,10 +281,18 @@ def test_only_what_was_asked_for_is_looked_for() -> None:
         assert launch.kinds() == []
 
 
-def test_a_warp_that_ended_keeps_the_races_it_had(machine: Machine) -> None:
+def test_a_warp_that_ended_came_to_the_barriers_of_the_whole_block(machine: Machine) -> None:
     machine.write(0, row(0), site=1)
     machine.c.exit(machine.handle, 0)
     machine.c.exit(machine.handle, 3)
+    machine.barrier([1, 2])
+    machine.read(1, row(0), site=2)
+    assert kinds(machine) == []
+
+
+def test_a_warp_that_ended_did_not_come_to_a_barrier_of_some_others(machine: Machine) -> None:
+    machine.write(0, row(0), site=1)
+    machine.c.exit(machine.handle, 0)
     machine.barrier([1, 2])
     machine.read(1, row(0), site=2)
     assert [(found.site, found.other_site) for found in machine.launch.findings()] == [(2, 1)]

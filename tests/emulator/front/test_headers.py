@@ -132,6 +132,7 @@ def test_a_copy_of_a_known_size_is_loads_and_stores() -> None:
 
 
 def test_names_of_the_c_library_are_those_that_nvcc_has() -> None:
+    ptx_of("__global__ void kernel(clock_t* a) { clock_t begin = clock(); *a = clock() - begin; }")
     ptx_of("__global__ void kernel(uint* a, ushort* b, ulong* c, u_char* d, u_int32_t* e, ssize_t f) { *a = *b + *c + *d + *e + f; }")
     ptx_of(
         """typedef unsigned int uint; typedef unsigned char uchar;

@@ -31,7 +31,7 @@ EV void __threadfence() { __nvvm_membar_gl(); }
 EV void __threadfence_system() { __nvvm_membar_sys(); }
 
 EV long long clock64() { return __nvvm_read_ptx_sreg_clock64(); }
-EV int clock() { return __nvvm_read_ptx_sreg_clock(); }
+EV clock_t clock() { return __nvvm_read_ptx_sreg_clock(); }
 EV void __nanosleep(unsigned int ns) { asm volatile("nanosleep.u32 %0;" ::"r"(ns)); }
 EV void __trap() { asm volatile("trap;"); }
 EV void __brkpt() { asm volatile("brkpt;"); }

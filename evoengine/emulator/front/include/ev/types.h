@@ -23,7 +23,7 @@ typedef uint8_t u_int8_t;
 typedef uint16_t u_int16_t;
 typedef uint32_t u_int32_t;
 typedef uint64_t u_int64_t;
-typedef long ssize_t;
+typedef long ssize_t, clock_t;
 
 // Names, component type, alignment of the vectors with two and four components (CUDA C++ Programming Guide, table of
 // alignments): 16 bytes at most, 3-component vectors have that of their component.
