@@ -13,7 +13,7 @@ from pathlib import Path
 from evoengine.records import Status
 from evoengine.store.migrations import MIGRATIONS
 from evoengine.store.sqlite import SqliteStore
-from tests.store.rows_of_a_run import info, proposal, reply, verdict
+from tests.store.rows_of_a_run import change, failure, info, proposal, reply, request, verdict
 
 
 def main() -> None:
@@ -23,9 +23,11 @@ def main() -> None:
     with SqliteStore(path, create=True) as store:
         store.append(info())
         store.append(proposal(0), verdict(0))
-        store.append(reply(1), reply(1, 1), proposal(1), verdict(1), verdict(1, 1))
+        store.append(request(1), failure(1), request(1, 1), reply(1), request(1, 2, turn=1), reply(1, 1))
+        store.append(proposal(1), verdict(1), verdict(1, 1))
         store.append(proposal(2, None), verdict(2, 0, Status.rejected))
         store.append(proposal(3), verdict(3), verdict(3, 1, Status.wrong_result))
+        store.append(change(0))
 
 
 if __name__ == "__main__":

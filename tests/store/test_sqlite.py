@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from evoengine.errors import NewerSchema, StoreError
-from evoengine.records import RunInfo
-from evoengine.seams import ProposalRow, ReplyRow, Row, VerdictRow
+from evoengine.records import RunInfo, Unanswered
+from evoengine.seams import ChangeRow, ProposalRow, ReplyRow, Row, VerdictRow
 from evoengine.store import database
 from evoengine.store.migrations import MIGRATIONS, migrate, version_of
 from evoengine.store.sqlite import PAGE_ROWS, SqliteStore
-from tests.store.rows_of_a_run import info, proposal, reply, verdict
+from tests.store.rows_of_a_run import change, info, proposal, reply, verdict
 
-FIRST = Path(__file__).parent / "assets" / "v1" / "run.db"
+ASSETS = Path(__file__).parent / "assets"
+FIRST = ASSETS / "v1" / "run.db"
 
 
 @pytest.fixture
@@ -146,6 +147,16 @@ def test_a_database_of_version_1_opens_and_reads(tmp_path: Path) -> None:
         assert [trial for trial, _ in store.trials()] == [0, 1, 2, 3]
         assert store.spent().cost_usd == 0.5
         store.append(proposal(4))
+
+
+def test_every_version_of_the_schema_has_a_database_that_opens_and_reads(tmp_path: Path) -> None:
+    for version in range(1, len(MIGRATIONS) + 1):
+        copy = tmp_path / f"{version}.db"
+        copy.write_bytes((ASSETS / f"v{version}" / "run.db").read_bytes())
+        with SqliteStore(copy) as store:
+            assert [trial for trial, _ in store.trials()] == [0, 1, 2, 3]
+            assert store.unanswered() == Unanswered(requests=version - 1, most_usd=(version - 1) * 0.5)
+            assert store.get(ChangeRow) == (None if version == 1 else change(0))
 
 
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
