@@ -1,3 +1,3 @@
 """A search engine for fast GPU kernels."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
