@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.emulator.corpus import Case, In, Out
+from tests.emulator.corpus import Case, Close, In, Out
 
 
 def cases() -> list[Case]:
@@ -14,4 +14,4 @@ def _case(name: str, n: int) -> Case:
     tiles = -(-n // 64)
     args = (In(x), Out(n, "float32"), np.int32(n), In(np.zeros(tiles, np.uint64)))
     expected = {1: np.cumsum(x, dtype=np.float64)}
-    return Case(name, "look_back_scan", (tiles, 1, 1), (64, 1, 1), args, expected, atol=1e-4, rtol=1e-5, ordered_by="words")
+    return Case(name, "look_back_scan", (tiles, 1, 1), (64, 1, 1), args, expected, 1e-4, 1e-5, Close(1e-4, 1e-5), ordered_by="words")
