@@ -26,7 +26,7 @@ KEPT = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a resume is asked to change; None leaves it as it was."""
+    """What is asked for: of a new run in place of the defaults, of a resume in place of what was; None leaves that as it is."""
 
     trials: int | None = None
     generator: GeneratorName | None = None

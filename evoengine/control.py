@@ -25,7 +25,7 @@ class Control:
     drop: asyncio.Event
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     time_limit_s: float | None = None  # of this process
-    _over: bool = False
+    _over: bool = field(default=False, init=False)
 
     @property
     def why(self) -> str:

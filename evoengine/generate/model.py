@@ -93,10 +93,9 @@ class ModelGenerator:
         choice = choose(request)
         prompt = self._prompts.render(choice, request)
         try:
-            reply = await self._reply(replies, 0, prompt)
+            reply, made = await self._reply(replies, 0, prompt, request)
         except RequestRefused as refused:
             return Proposal(operator=choice.operator, parents=choice.trials, source=None, problem=f"no reply: {refused}")
-        made = self._read(reply, request)
         operator = choice.operator
         if made.source is None:
             made = await self._repair(prompt, reply, made, request, replies)
@@ -110,17 +109,23 @@ class ModelGenerator:
     async def _repair(self, prompt: str, reply: Reply, made: Draft, request: Request, replies: Replies) -> Draft:
         again = self._prompts.repair(prompt, reply, made)
         try:
-            return self._read(await self._reply(replies, 1, again), request)
+            return (await self._reply(replies, 1, again, request))[1]
         except RequestRefused as refused:
             return replace(made, problem=f"{made.problem}; no reply to the request to repair it: {refused}")
 
-    def _read(self, reply: Reply, request: Request) -> Draft:
-        made = draft.read(reply, request, self._refuse)
-        self._without_kernel = 0 if made.kernel is not None else self._without_kernel + 1
-        return made
+    async def _reply(self, replies: Replies, turn: int, prompt: str, request: Request) -> tuple[Reply, Draft]:
+        """The reply of a turn and what it comes to. Only one that was asked now counts among those without a kernel."""
+        asked: list[bool] = []
 
-    async def _reply(self, replies: Replies, turn: int, prompt: str) -> Reply:
-        return await replies.get_or_ask(turn, lambda: self._ask(replies, turn, prompt))
+        async def ask() -> Reply:
+            asked.append(True)
+            return await self._ask(replies, turn, prompt)
+
+        reply = await replies.get_or_ask(turn, ask)
+        made = draft.read(reply, request, self._refuse)
+        if asked:
+            self._without_kernel = 0 if made.kernel is not None else self._without_kernel + 1
+        return reply, made
 
     async def _ask(self, replies: Replies, turn: int, prompt: str) -> Reply:
         limit = self._settings.replies_without_kernel

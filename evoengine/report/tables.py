@@ -284,6 +284,8 @@ def trial_report(detail: TrialDetail) -> RenderableType:
         "operator": row.operator + (f" of trial {', '.join(map(str, row.parents))}" if row.parents else ""),
         "place": "-" if row.place is None else f"{row.place} of {row.tier}",
     }
+    if detail.began:
+        facts["begun"], facts["judged"] = detail.began, detail.ended
     facts |= {name: text for name, text in (("insight", detail.insight), ("problem", detail.problem)) if text}
     if detail.replies:
         facts["replies"] = f"{detail.replies}, {figures.usage(detail.usage, detail.cost_known)}"

@@ -67,6 +67,7 @@ def test_show_prints_run_trial_and_source(scripted: Call, task: Path) -> None:
     assert all(words in trial.out for words in ("seed", "checks", "odd (hidden)", "resources", "cuda:0 Scripted"))
     detail = json.loads(scripted("show", "one", "--trial", "0", "--json").out)
     assert detail["row"]["trial"] == 0 and detail["verdict"]["cases"][0]["limit_abs"] == 0.001
+    assert detail["began"] < detail["ended"] and detail["began"] in trial.out and detail["ended"] in trial.out
     assert scripted("show", "one", "--trial", "0", "--source").out == (task.parent / "scale_a.cu").read_text()
 
 

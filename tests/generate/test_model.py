@@ -504,6 +504,15 @@ def test_replies_without_any_kernel_stop_the_run_after_so_many_in_a_row(task_pat
     assert len(scene.server.requests) == 6
 
 
+def test_stored_replies_without_a_kernel_do_not_keep_a_resume_from_asking(task_path: Path) -> None:
+    async def act(scene: Scene) -> list[Proposal]:
+        stored = [MemoryReplies({0: Reply(model="m", prompt="p", text="no kernel here")}) for _ in range(6)]
+        return await asyncio.gather(*(scene.propose(replies, trial=trial) for trial, replies in enumerate(stored)))
+
+    proposals, _ = play(task_path, GOOD, act=act, replies_without_kernel=3)
+    assert [item.operator for item in proposals] == ["repair"] * 6
+
+
 def test_a_kernel_between_empty_replies_begins_the_count_anew(task_path: Path) -> None:
     async def act(scene: Scene) -> None:
         for trial in range(4):
