@@ -56,6 +56,10 @@ def _emulated(limits: Limits) -> Allowance:
     return Allowance(limits.emulator_launch_s, limits.emulator_evaluate_s)
 
 
+class _Killed(WorkerError):  # noqa: N818 - says what was found
+    """Somebody else, the system perhaps, killed the worker while a candidate's code ran."""
+
+
 class WorkerDevice:
     """seams.Device over workers that speak evaluate/wire.py, forked from `nursery`."""
 
@@ -68,6 +72,7 @@ class WorkerDevice:
         self._worker: WorkerProcess | None = None
         self._environment: Environment | None = None
         self._spare: asyncio.Task[tuple[WorkerProcess, Environment]] | None = None
+        self._condemned = False  # whether the last candidate was, for being killed twice
         self._turn = asyncio.Lock()
 
     async def start(self, task: Task, task_path: str) -> Environment:
@@ -89,7 +94,7 @@ class WorkerDevice:
             if self._spare is None:
                 self._spare = asyncio.create_task(self._bring_up())
             try:
-                return await self._judge(job, progress)
+                return await self._judge_again_if_killed(job, progress)
             except BaseException:
                 await self._drop()  # in the middle of a job it is of no use to the next one
                 raise
@@ -104,6 +109,24 @@ class WorkerDevice:
                 await spare.result()[0].kill()
         await self._drop()
         await self._nursery.close()
+
+    async def _judge_again_if_killed(self, job: Job, progress: Progress) -> Report:
+        """A candidate whose process is killed twice is taken to bring it about; two such candidates in a row are the machine's fault."""
+        try:
+            report = await self._judge(job, progress)
+        except _Killed:
+            progress("its process was killed; trying once more")
+            await self._replace()
+            try:
+                report = await self._judge(job, progress)
+            except _Killed:
+                if self._condemned:
+                    raise
+                self._condemned = True
+                reason = "its process was killed twice (SIGKILL) while it ran: it may take more memory than the system has"
+                return Report(status=Status.crash, reason=reason)
+        self._condemned = False
+        return report
 
     async def _judge(self, job: Job, progress: Progress) -> Report:
         assert self._task is not None and self._worker is not None
@@ -124,7 +147,8 @@ class WorkerDevice:
         except Died as error:
             await self._drop()
             if error.how == KILLED:
-                raise WorkerError(f"{error}, sent from outside: see whether the machine is short of memory") from error
+                kind = _Killed if error.now.candidate else WorkerError
+                raise kind(f"{error}, sent from outside: see whether the machine is short of memory") from error
             if error.now.function:
                 last = next(iter(error.log.strip().splitlines()[-1:]), "it printed nothing")
                 raise TaskError(f"{error.now.function} ended its process with {error.how}: {last[:500]}") from error

@@ -19,6 +19,7 @@ ENVIRONMENT = Environment(
 
 def serve(connection: socket.socket, arguments: list[str]) -> None:
     """Answers one parent until it hangs up."""
+    task_path = ""
     send = lambda message: connection.sendall(message.model_dump_json().encode() + b"\n")  # noqa: E731
     for line in connection.makefile("rb"):
         request = REQUEST.validate_json(line)
@@ -29,6 +30,7 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
             if "flaky" in request.task_path and _count(request.task_path) == 2:
                 send(Failed(id=request.id, error="device", message="the device takes one process only", traceback=""))
                 os._exit(0)
+            task_path = request.task_path
             send(Ready(id=request.id, environment=ENVIRONMENT))
             continue
         behaviour = request.job.cases[0].code_path if request.job.cases else "correct"
@@ -36,7 +38,7 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
             send(Doing(id=request.id, what="preparing small", candidate=False))
             time.sleep(0.7)
         send(Doing(id=request.id, what="checking small", candidate=not behaviour.startswith("ours")))
-        report, healthy = behave(behaviour)
+        report, healthy = behave(behaviour, task_path)
         send(Done(id=request.id - 1, report=Report(status=Status.cheat, reason="an answer to an earlier request"), healthy=True))
         send(Done(id=request.id, report=report, healthy=healthy))
         if not healthy:
@@ -55,7 +57,7 @@ def _count(name: str) -> int:
             return number
 
 
-def behave(behaviour: str) -> tuple[Report, bool]:
+def behave(behaviour: str, task_path: str) -> tuple[Report, bool]:
     """What the candidate, or this worker, does."""
     match behaviour.removeprefix("ours "):
         case "endless":
@@ -65,6 +67,9 @@ def behave(behaviour: str) -> tuple[Report, bool]:
             os.kill(os.getpid(), signal.SIGSEGV)
         case "is killed":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "is killed once":
+            if _count(f"{task_path}.killed") == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
         case "prints and is wrong":
             print("the first one's words", flush=True)
             time.sleep(0.2)  # for the parent to read them

@@ -322,9 +322,26 @@ def test_a_worker_that_dies_in_our_own_time_is_our_fault(scripted):
         run_in_turn(scripted, "ours kills its worker")
 
 
-def test_a_worker_that_somebody_kills_is_no_fault_of_the_candidate(scripted):
+def test_a_worker_that_somebody_kills_once_is_no_fault_of_the_candidate(scripted):
+    report, good = run_in_turn(scripted, "is killed once", "correct")
+    assert (report.status, good.status) == (Status.correct, Status.correct)
+
+
+def test_a_candidate_whose_process_is_killed_twice_is_a_crash_and_the_run_goes_on(scripted):
+    report, good, other = run_in_turn(scripted, "is killed", "correct", "is killed")
+    assert report.status is other.status is Status.crash
+    assert "killed twice (SIGKILL) while it ran" in report.reason
+    assert good.status is Status.correct
+
+
+def test_two_candidates_in_a_row_whose_processes_are_killed_are_the_machines_fault(scripted):
     with pytest.raises(WorkerError, match="SIGKILL while checking small, sent from outside"):
-        run_in_turn(scripted, "is killed")
+        run_in_turn(scripted, "is killed", "is killed")
+
+
+def test_a_worker_that_is_killed_in_our_own_time_is_the_machines_fault(scripted):
+    with pytest.raises(WorkerError, match=r"SIGKILL while .*sent from outside"):
+        run_in_turn(scripted, "ours is killed")
 
 
 def test_what_one_candidate_printed_is_not_told_of_the_next(scripted):
