@@ -1,4 +1,4 @@
-"""Lets a wheel carry prompts/, seeds/, starter/ and tasks/, which stand beside the package in a checkout."""
+"""Lets a wheel carry prompts/, seeds/ and tasks/, which stand beside the package in a checkout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-SHIPPED = ("prompts", "seeds", "starter", "tasks")  # evoengine/paths.py looks for them in evoengine/shipped
+SHIPPED = ("prompts", "seeds", "tasks")  # evoengine/paths.py looks for them in evoengine/shipped
 
 
 class BuildWithShippedFolders(build_py):

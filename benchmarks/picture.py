@@ -19,9 +19,10 @@ from rich.console import Console
 
 from evoengine import wiring
 from evoengine.cli.reader import RunReader
+from evoengine.control import Control
 from evoengine.events import Event, TrialSettled
 from evoengine.paths import RunPaths
-from evoengine.records import Verdict
+from evoengine.records import Outcome, Verdict
 from evoengine.report.live import LiveView
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "images" / "live-view.svg"
@@ -49,10 +50,14 @@ async def _search(arguments: argparse.Namespace) -> str:
             with RunReader(paths) as reader:
                 return reader.stored.verdict_of(trial)
 
+        def changed_of(outcome: Outcome) -> dict[str, int]:
+            with RunReader(paths) as reader:
+                return reader.stored.changed_of(outcome)
+
         console = Console(
             record=True, file=io.StringIO(), width=COLUMNS, force_terminal=True, color_system="truecolor", legacy_windows=False
         )
-        view = LiveView(console, time.monotonic, verdict_of)
+        view = LiveView(console, time.monotonic, verdict_of, changed_of)
 
         def observe(event: Event) -> None:
             view(event)
@@ -66,7 +71,7 @@ async def _search(arguments: argparse.Namespace) -> str:
             stop.set()
             drop.set()
 
-        await wiring.start_run(choice, paths, observe, stop, drop)
+        await wiring.start_run(choice, paths, Control(observe, stop, drop))
     if not pictures:
         raise SystemExit(f"expected --at to be at most the number of settled trials, got {arguments.at}")
     return pictures[0]

@@ -36,7 +36,7 @@ def prompts_dir() -> Path:
 
 def starter_dir() -> Path:
     """The task that `evoengine init` copies."""
-    return _shipped("starter")
+    return tasks_dir() / "starter"
 
 
 def packaged_tasks() -> Iterator[Path]:

@@ -127,7 +127,7 @@ def test_prompts_are_templates_only() -> None:
 def _texts() -> Iterator[Path]:
     yield from ROOT.glob("*.md")
     yield from (ROOT / name for name in ("Makefile", "pyproject.toml") if (ROOT / name).is_file())
-    for folder in ("evoengine", "docs", "prompts", "seeds", "starter", "tasks", "benchmarks", ".ci"):
+    for folder in ("evoengine", "docs", "prompts", "seeds", "tasks", "benchmarks", ".ci"):
         yield from (path for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix not in (".pyc", ".png", ".db"))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SHIPPED = ("prompts", "seeds", "starter", "tasks")
+SHIPPED = ("prompts", "seeds", "tasks")
 SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "evoengine", *SHIPPED)
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
@@ -75,7 +75,8 @@ def test_wheel_holds_the_package_alone(wheel: Path) -> None:
 def test_installed_command_knows_the_packaged_tasks_outside_a_checkout(installed: Path, tmp_path: Path) -> None:
     where = "import evoengine.paths as p; print(*(f() for f in (p.prompts_dir, p.seeds_dir, p.starter_dir, p.tasks_dir)), sep='\\n')"
     found = _python("-c", where, cwd=tmp_path, PYTHONPATH=str(installed))
-    assert found.stdout.split() == [str(installed / "evoengine" / "shipped" / kind) for kind in SHIPPED]
+    shown = ("prompts", "seeds", "tasks/starter", "tasks")
+    assert found.stdout.split() == [str(installed / "evoengine" / "shipped" / kind) for kind in shown]
     listed = _python("-m", "evoengine", "tasks", cwd=tmp_path, PYTHONPATH=str(installed))
     assert listed.returncode == 0, listed.stderr
     assert [task.stem for task in sorted((ROOT / "tasks").glob("*.yaml")) if task.stem not in listed.stdout] == []
