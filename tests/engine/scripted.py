@@ -111,7 +111,12 @@ class ScriptedGenerator:
             item.outcome.model_dump_json() for item in request.recent
         ]
         text = f"{derived_seed(request.seed, len(self.told), *seen):08x}"
-        reply = await replies.get_or_ask(0, lambda: self._ask(request.trial, text))
+
+        async def ask() -> Reply:
+            replies.send(0, 0.01)
+            return await self._ask(request.trial, text)
+
+        reply = await replies.get_or_ask(0, ask)
         parents = tuple(elite.outcome.trial for elite, _ in request.elites)[:2]
         if derived_seed(reply.text) % 9 == 0:
             return Proposal(operator="mutate", parents=parents, source=None, problem=f"no kernel in {reply.text}")
