@@ -27,8 +27,9 @@ T = TypeVar("T")
 class Transient(Exception):  # noqa: N818 - a reason to try again, not yet an error
     """One attempt failed in a way that another may not."""
 
-    def __init__(self, message: str, retry_after_s: float | None = None, maybe_paid: bool = False) -> None:
+    def __init__(self, message: str, retry_after_s: float | None = None, maybe_paid: bool = False, rate_limited: bool = False) -> None:
         super().__init__(message)
+        self.rate_limited = rate_limited  # says nothing about the request: another one would have met it, too
         self.retry_after_s = retry_after_s
         self.maybe_paid = maybe_paid  # the endpoint may have worked on it and charge for it
 
@@ -85,7 +86,7 @@ class Circuit:
                 try:
                     result = await attempt()
                 except Transient as failure:
-                    failures += self.answers != answers
+                    failures += self.answers != answers and not failure.rate_limited
                     answers = self.answers
                     if failures > self._retries and self.answers:
                         times = f"{failures} times while other requests were answered"

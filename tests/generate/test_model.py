@@ -481,6 +481,29 @@ def test_a_request_that_fails_alone_costs_its_trial_and_not_the_run(task_path: P
     assert re.search(rf"^no reply: .*{words}", proposal.problem)
 
 
+def test_a_request_that_meets_the_rate_limit_again_and_again_is_not_given_up(task_path: Path) -> None:
+    met: list[int] = []
+
+    async def act(scene: Scene) -> Proposal:
+        async def limited(writer: asyncio.StreamWriter) -> None:
+            prompt = scene.server.requests[-1]["messages"][0]["content"]
+            unlucky = "kernel_7" in prompt and len(met) < 12
+            if unlucky:
+                met.append(1)
+            writer.write(error(429, "slow down", retry_after="1") if unlucky else GOOD)
+
+        scene.server.script[:] = [limited]
+        unlucky = asyncio.create_task(scene.propose(trial=21, elites=(specimen(7),)))
+        for trial in range(22, 200):
+            if unlucky.done():
+                break
+            await scene.propose(trial=trial)
+        return await unlucky
+
+    proposal, _ = play(task_path, GOOD, act=act, retries=3)
+    assert (proposal.source, len(met)) == (kernel(), 12)
+
+
 def test_a_refused_first_request_stops_the_run(task_path: Path) -> None:
     caught, _ = play(task_path, error(400, "no such parameter"), act=failing)
     assert isinstance(caught, GeneratorError)
