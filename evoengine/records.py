@@ -231,6 +231,7 @@ class Unanswered(Frozen):
 
     requests: int = 0
     most_usd: float = 0.0  # that they can have cost; those of an unknown price are not in it
+    unpriced: int = 0  # requests whose price was unknown
 
 
 class Reply(Frozen):

@@ -19,6 +19,8 @@ class StoredReplies:
         self._spent = spent
         self._tell_spent = tell_spent
         self._asks: set[asyncio.Task[Reply]] = set()
+        self._sent: set[asyncio.Task[Reply]] = set()  # the asks with a request under way
+        self._landing = False
 
     def of(self, trial: int) -> TrialReplies:
         """Those of one trial."""
@@ -36,17 +38,30 @@ class StoredReplies:
 
     def send(self, trial: int, number: int, turn: int, most_usd: float | None) -> int:
         """Commits a request of `trial` that is about to leave, under the first number from `number` on that is free; the number."""
+        if self._landing:
+            raise asyncio.CancelledError("the run has stopped: nothing more is sent")
         while self._store.get(RequestRow, trial, number) is not None:  # an earlier process has sent some
             number += 1
         self._store.append(RequestRow(trial, number, turn, most_usd, self._now()))
+        self._sent |= self._asks & {asyncio.current_task()}
         return number
 
     def fail(self, row: FailureRow) -> None:
         """Commits that a request brought no reply."""
         self._store.append(row)
+        task = asyncio.current_task()
+        self._sent -= {task}
+        if self._landing and task is not None:
+            task.cancel()  # it would wait, and send again
 
     async def land(self, drop: asyncio.Event | None) -> None:
-        """Waits for the replies under way, which are paid for, and stores them; `drop` gives them up."""
+        """Waits for the replies under way, which are paid for, and stores them; `drop` gives them up.
+
+        A request that was not sent yet, because it waits for an unwell endpoint or for room below the cap, is not sent any more.
+        """
+        self._landing = True
+        for ask in self._asks - self._sent:
+            ask.cancel()
         dropping = asyncio.create_task(drop.wait()) if drop else None
         while self._asks and not (dropping and dropping.done()):
             await asyncio.wait({*self._asks, *([dropping] if dropping else [])}, return_when=asyncio.FIRST_COMPLETED)
@@ -58,6 +73,7 @@ class StoredReplies:
 
     def _asked(self, task: asyncio.Task[Reply]) -> None:
         self._asks.discard(task)
+        self._sent.discard(task)
         if not task.cancelled():
             task.exception()  # the trial that waits has it too; one that was cancelled meanwhile needs it no more
 

@@ -7,6 +7,8 @@ and store a run has, and every substitution is said.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +33,7 @@ from evoengine.evaluate.device.workers import cuda_device, emulator_device
 from evoengine.evaluate.devices import Chosen, choose_device, same_compilers
 from evoengine.evaluate.local import LocalExecutor
 from evoengine.events import Notice, Observer, RunEnded, RunStarted, Spent
-from evoengine.generate.ledger import price_of
+from evoengine.generate.ledger import Before, price_of
 from evoengine.generate.model import ModelGenerator, check_settings
 from evoengine.generate.replay import ReplayGenerator
 from evoengine.generate.target import shown_address
@@ -40,11 +42,12 @@ from evoengine.paths import RunPaths, cache_dir, find_kernel, find_task
 from evoengine.population.elites import Population, resolution_of
 from evoengine.population.fold import folded
 from evoengine.records import Environment, Proposal, RunInfo, SettingsChange, Usage, Verdict
-from evoengine.seams import ChangeRow, Generator, Progress, ProposalRow, VerdictRow
+from evoengine.seams import ChangeRow, Generator, Progress, ProposalRow, Store, VerdictRow
 from evoengine.store.run_folder import RunFolder, open_run
 from evoengine.store.sqlite import SqliteStore
 from evoengine.task import Task
 
+SEED = "seed"  # the operator of a starting kernel's proposal
 COMPILERS = max(1, min(16, (os.cpu_count() or 2) - 1))  # one core is left to the loop and the worker
 
 
@@ -130,7 +133,7 @@ def check_generator(config: RunConfig, environ: Mapping[str, str]) -> None:
 
 def seed_proposal(file: Path) -> Proposal:
     """A starting kernel as the proposal of a trial; raises CandidateError."""
-    return Proposal(operator="seed", source=candidates.read(file).source, label=file.stem)
+    return Proposal(operator=SEED, source=candidates.read(file).source, label=file.stem)
 
 
 def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:
@@ -268,7 +271,7 @@ async def _started(executor: LocalExecutor, stop: asyncio.Event) -> tuple[Enviro
 async def _search(info: RunInfo, folder: RunFolder, executor: LocalExecutor, environment: Environment, control: Control) -> RunEnded:
     """The search itself, new or resumed: both come through here."""
     task, config, store = Task.model_validate(info.task), RunConfig.model_validate(info.config), folder.store
-    stored = [store.get(ProposalRow, trial) for trial in range(min(len(config.kernels), config.trials))]
+    seeds = starting_kernels(store, config)
     spent, observe = store.spent(), control.observe
     generator, recorded = make_generator(config, store, control)
     try:
@@ -276,7 +279,7 @@ async def _search(info: RunInfo, folder: RunFolder, executor: LocalExecutor, env
             task=task,
             config=config,
             environment=environment,
-            seeds=[row.proposal for row in stored if row],
+            seeds=seeds,
             generator=generator,
             executor=executor,
             store=store,
@@ -295,21 +298,27 @@ async def _search(info: RunInfo, folder: RunFolder, executor: LocalExecutor, env
             recorded.close()
 
 
+def starting_kernels(store: Store, config: RunConfig) -> list[Proposal]:
+    """The starting kernels that the run began with, as proposals of its first trials; with few trials, not all that it names."""
+    rows = (store.get(ProposalRow, trial) for trial in range(len(config.kernels)))
+    return [row.proposal for row in itertools.takewhile(lambda row: row is not None and row.proposal.operator == SEED, rows) if row]
+
+
 def make_generator(config: RunConfig, store: SqliteStore, control: Control) -> tuple[Generator, RunFolder | None]:
     """The generator of a run, and the recorded run that it answers from, to be closed after it."""
     if config.generator == "openai":
 
         def notify(text: str) -> None:
-            control.observe(Notice(text))
+            with contextlib.suppress(OSError):  # said between a reply and its commit: a view that cannot print says so at the next event
+                control.observe(Notice(text))
 
         generator = ModelGenerator(
             config.model,
             Path(config.task),
-            store.spent(),
+            Before(store.spent(), store.unpriced(), store.unanswered(), store.longest_reply()),
             notify,
             check_includes,
             control.environ,
-            store.unanswered(),
         )
         return generator, None
     if config.generator == "replay":

@@ -23,7 +23,7 @@ from evoengine.generate.prompt import Prompts
 from evoengine.outcome import outcome_of
 from evoengine.paths import RunPaths, find_kernel, find_task
 from evoengine.records import Elite, Outcome, Proposal, Reply, Status, Verdict
-from evoengine.seams import Exhausted, ProposalRow, Replies, Request, Specimen
+from evoengine.seams import Exhausted, Replies, Request, Specimen
 from evoengine.task import Task
 
 PLACES = int(RunConfig.model_fields["places"].default)
@@ -100,13 +100,13 @@ def of_run(paths: RunPaths) -> Asked:
         config, task = RunConfig.model_validate(info.config), Task.model_validate(info.task)
         if environment is None:
             raise UsageError(f"{paths.root}: the run does not tell its device")
-        rows = [store.get(ProposalRow, trial) for trial in range(min(len(config.kernels), config.trials))]
+        seeds = wiring.starting_kernels(store, config)
         onlooker = _Onlooker()
         engine = Engine(
             task=task,
             config=config,
             environment=environment,
-            seeds=[row.proposal for row in rows if row],
+            seeds=seeds,
             generator=onlooker,
             executor=onlooker,
             store=store,

@@ -77,7 +77,10 @@ def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = Fa
                 view(event)
 
             ended = asyncio.run(_interruptible(begin, observe, stopped))
-        _finish(paths, ended, as_json_wanted)
+        if _is_stored(paths):
+            _finish(paths, ended, as_json_wanted)
+        else:
+            output.say(f"ended: {ended.reason}; nothing is stored")
     except (EvoError, KeyboardInterrupt) as error:
         unsaid = not isinstance(error, OutputError)  # for the run is whole then: its result alone could not be written
         if unsaid and (reading.begun or (not isinstance(error, (StoreError, UsageError)) and _is_stored(paths))):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -79,17 +80,17 @@ class Circuit:
         Raises GeneratorError once an outage has lasted longer than patience, RequestRefused
         where this request alone fails, again and again, while others are answered.
         """
-        failures, answers = 0, -1
+        failures, answers = 0, sys.maxsize  # counted are those with an answer to somebody else since the one before
         while True:
             async with self._turn():
                 number = self._outage.failures if self._outage else 0
                 try:
                     result = await attempt()
                 except Transient as failure:
-                    failures += self.answers != answers and not failure.rate_limited
+                    failures += self.answers > answers and not failure.rate_limited
                     answers = self.answers
-                    if failures > self._retries and self.answers:
-                        times = f"{failures} times while other requests were answered"
+                    if failures >= max(1, self._retries):
+                        times = f"{failures + 1} times while other requests were answered"
                         raise RequestRefused(f"{failure}; this request failed {times}, and is given up") from None
                     self._fail(failure, number)
                 else:
@@ -120,6 +121,8 @@ class Circuit:
     def _fail(self, failure: Transient, number: int) -> None:
         """`number` is how many failures the outage had when the attempt was made: those that fail together count once."""
         now = self._clock()
+        if failure.retry_after_s is not None:
+            self._not_before = max(self._not_before, now + failure.retry_after_s)
         if self._outage is None:
             self._outage = _Outage(since=now)
         if number != self._outage.failures:
@@ -127,8 +130,6 @@ class Circuit:
         wait_s = self._wait_s(self._outage.failures, failure)
         self._outage.failures += 1
         self._wait_until = now + wait_s
-        if failure.retry_after_s is not None:
-            self._not_before = self._wait_until
         if self._wait_until - self._outage.since > self._patience_s:
             self._give_up(failure, self._outage)
         self._tell(failure, self._outage, wait_s)

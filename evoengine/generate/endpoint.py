@@ -118,7 +118,8 @@ class Endpoint:
         status = error.status_code
         words = self._words(error)
         if status == 429 and "insufficient_quota" not in str(error.body):
-            return Transient(f"{self.address} limits the rate (429){words}", _retry_after_s(error.response.headers), rate_limited=True)
+            wait_s = _retry_after_s(error.response.headers)  # without one it may be this request that is too large
+            return Transient(f"{self.address} limits the rate (429){words}", wait_s, rate_limited=wait_s is not None)
         if status in (408, 409, 425) or status >= 500:
             maybe_paid = status not in UNPAID_SERVER_ERRORS
             return Transient(f"{self.address} failed ({status}){words}", _retry_after_s(error.response.headers), maybe_paid)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from evoengine.config import ModelSettings
 from evoengine.errors import UsageError
-from evoengine.records import Usage
+from evoengine.records import Unanswered, Usage
 from evoengine.seams import Exhausted
 
 MESSAGE_TOKENS = 64  # around one message: roles and separators; OpenAI's cookbook counts 3 to 7
@@ -75,6 +75,16 @@ def most_tokens(text: str) -> int:
     return len(text.encode())
 
 
+@dataclass(frozen=True)
+class Before:
+    """What the earlier processes of a run have spent."""
+
+    spent: Usage = Usage()  # noqa: RUF009 - frozen; what stored replies have cost
+    unpriced: Usage = Usage()  # noqa: RUF009 - frozen; the tokens of those whose price was unknown
+    unanswered: Unanswered = Unanswered()  # noqa: RUF009 - frozen; requests that nobody has the answer of
+    longest_reply: int = 0  # completion tokens
+
+
 class Hold:
     """The amount that one request in flight has set aside."""
 
@@ -95,15 +105,16 @@ class Hold:
 class Ledger:
     """Counts what replies cost."""
 
-    def __init__(self, settings: ModelSettings, spent: Usage, notify: Callable[[str], None], lost_usd: float = 0.0) -> None:
-        """`spent` is what the stored replies of earlier processes cost, `lost_usd` what their unanswered requests may have cost."""
+    def __init__(self, settings: ModelSettings, before: Before, notify: Callable[[str], None]) -> None:
+        """`before` is what earlier processes have spent; what had no price then is counted at today's."""
         self.price = price_of(settings)
-        self.spent = spent
-        self.lost_usd = lost_usd
+        unpriced = self.usage(before.unpriced.prompt_tokens, before.unpriced.completion_tokens)
+        self.spent = before.spent + Usage(cost_usd=unpriced.cost_usd)
+        self.lost_usd = before.unanswered.most_usd + before.unanswered.unpriced * self.usage(0, settings.max_tokens).cost_usd
         self._notify = notify
         self._cap_usd = settings.cost_cap_usd
         self._asked_tokens = settings.max_tokens
-        self._most_tokens = settings.max_tokens  # that a reply has had, or may have
+        self._most_tokens = max(settings.max_tokens, before.longest_reply)  # that a reply has had, or may have
         self._passed = False  # whether it was said that the cap is
         self._holds: set[Hold] = set()
         self._freed = asyncio.Event()

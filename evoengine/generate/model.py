@@ -26,7 +26,7 @@ from evoengine.errors import GeneratorError
 from evoengine.generate import draft
 from evoengine.generate.circuit import Circuit, RequestRefused, Transient
 from evoengine.generate.draft import Draft, Refuse, refuse_nothing
-from evoengine.generate.ledger import Ledger, most_tokens
+from evoengine.generate.ledger import Before, Ledger, most_tokens
 from evoengine.generate.operators import choose
 from evoengine.generate.prompt import Prompts
 from evoengine.generate.target import target_of
@@ -40,14 +40,13 @@ if TYPE_CHECKING:
 def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
     """Raises GeneratorError or UsageError for settings with which nothing could ever be asked; sends nothing."""
     target_of(settings.base_url, environ)
-    Ledger(settings, Usage(), lambda _: None)
+    Ledger(settings, Before(), lambda _: None)
 
 
 class ModelGenerator:
     """A seams.Generator that asks a model.
 
-    `spent` is what the run's stored replies have cost, `unanswered` what requests of earlier
-    processes may have cost whose answer nobody has: the cap of `settings` counts both.
+    `before` is what earlier processes of the run have spent, or may have: the cap of `settings` counts it.
     `refuse` raises CandidateError for code that may not be compiled; its words go into the repair turn.
     `notify` is told what a user should see: an unknown price, an attempt that failed.
     """
@@ -56,11 +55,10 @@ class ModelGenerator:
         self,
         settings: ModelSettings,
         task_path: Path,
-        spent: Usage = Usage(),  # noqa: B008 - frozen
+        before: Before = Before(),  # noqa: B008 - frozen
         notify: Callable[[str], None] = lambda text: None,
         refuse: Refuse = refuse_nothing,
         environ: Mapping[str, str] = os.environ,
-        unanswered: Unanswered = Unanswered(),  # noqa: B008 - frozen
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -70,15 +68,16 @@ class ModelGenerator:
         self._settings = settings
         self._refuse = refuse
         self._prompts = Prompts(task_path)
-        self._ledger = Ledger(settings, spent, notify, unanswered.most_usd)
+        self._ledger = Ledger(settings, before, notify)
         self._endpoint = Endpoint(settings, environ)
         self._circuit = Circuit(settings.retries, settings.patience_s, notify, sleep, jitter, clock)
-        self._was_answered = spent != Usage()  # by an earlier process's model; then a refusal is the request's own
-        self._without_kernel = 0  # replies of this process in a row
+        self._was_answered = before.spent != Usage()  # by an earlier process's model; then a refusal is the request's own
+        self._without_kernel = 0  # requests of this process in a row
+        self._refusal = ""  # of the last one, where it was refused
         if self._endpoint.notice:
             notify(self._endpoint.notice)
-        if unanswered.requests:
-            notify(_possibly_paid(unanswered))
+        if before.unanswered.requests:
+            notify(_possibly_paid(before.unanswered, self._ledger.lost_usd))
 
     @property
     def spent(self) -> Usage:
@@ -124,20 +123,23 @@ class ModelGenerator:
         reply = await replies.get_or_ask(turn, ask)
         made = draft.read(reply, request, self._refuse)
         if asked:
+            self._refusal = ""
             self._without_kernel = 0 if made.kernel is not None else self._without_kernel + 1
         return reply, made
 
     async def _ask(self, replies: Replies, turn: int, prompt: str) -> Reply:
         limit = self._settings.replies_without_kernel
         if self._without_kernel >= limit:
+            why = f"; the last one: {self._refusal}" if self._refusal else ": read some replies under trials/"
             raise GeneratorError(
-                f"the last {self._without_kernel} replies of {self._settings.model} held no kernel, nothing more is asked: "
-                "read some under trials/, then resume with another --model"
+                f"the last {self._without_kernel} requests to {self._settings.model} brought no kernel, nothing more is asked{why}; "
+                "then resume, with another --model perhaps"
             )
         try:
             return await self._circuit.run(lambda: self._attempt(replies, turn, prompt))
         except RequestRefused as refused:
             self._without_kernel += 1
+            self._refusal = str(refused)
             if not (self._was_answered or self._circuit.answers):
                 raise GeneratorError(str(refused)) from None
             raise
@@ -166,8 +168,8 @@ class ModelGenerator:
         return self._ledger.usage(prompt_tokens, completion_tokens)
 
 
-def _possibly_paid(unanswered: Unanswered) -> str:
+def _possibly_paid(unanswered: Unanswered, most_usd: float) -> str:
     count = unanswered.requests
     what = "request of an earlier process was" if count == 1 else "requests of earlier processes were"
-    cost = f", for up to ${unanswered.most_usd:.4f}" if unanswered.most_usd else ""
+    cost = f", for up to ${most_usd:.4f}" if most_usd else ""
     return f"{count} {what} never answered and may have been paid for{cost}; the cost cap counts that"

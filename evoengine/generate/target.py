@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from evoengine.errors import GeneratorError
 
@@ -41,6 +42,9 @@ def target_of(stored: str | None, environ: Mapping[str, str]) -> Target:
         return _stored_target(shown_address(stored), environ)
     url, begun = given or DEFAULT_URL, shown_address(stored or DEFAULT_URL)
     shown = shown_address(url)
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"):
+        if not environ.get(name, "").isascii():
+            raise GeneratorError(f"{name} holds characters that no header can carry; expected ASCII")
     notice = (
         "" if shown == begun else f"the run was begun with the model endpoint at {begun}; OPENAI_BASE_URL names {shown}, which is asked"
     )
@@ -69,6 +73,15 @@ def _key(environ: Mapping[str, str], needed: bool) -> str:
 
 def shown_address(url: str) -> str:
     """`url` as messages and stores have it: without a user, a password or a query; raises GeneratorError for one that is none."""
-    if not re.match(r"https?://[^/]", url):
-        raise GeneratorError(f"the address of a model endpoint must begin with http:// or https://, got {re.sub(r'//.*@', '//', url)!r}")
+    if not _is_address(url):
+        found = re.sub(r"//.*@", "//", url)
+        raise GeneratorError(f"the address of a model endpoint must begin with http:// or https:// and name a host, got {found!r}")
     return re.sub(r"//[^/]*@", "//", url).partition("?")[0].rstrip("/")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return url.isascii() and url.isprintable() and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        return False

@@ -72,7 +72,8 @@ class MemoryStore:
     def unanswered(self) -> Unanswered:
         """The requests without a reply that may have been paid for; those under way are among them."""
         rows = [row for row in self._rows.values() if isinstance(row, RequestRow) and self._may_be_paid(row)]
-        return Unanswered(requests=len(rows), most_usd=sum(row.most_usd or 0.0 for row in rows))
+        unpriced = sum(row.most_usd is None for row in rows)
+        return Unanswered(requests=len(rows), most_usd=sum(row.most_usd or 0.0 for row in rows), unpriced=unpriced)
 
     def _may_be_paid(self, row: RequestRow) -> bool:
         failure = self.get(FailureRow, row.trial, row.number)

@@ -49,7 +49,7 @@ ORDER BY t.trial
 """
 # The last request of a turn is the one that its reply answers.
 _UNANSWERED = """
-SELECT count(*), total(r.most_usd) FROM requests AS r
+SELECT count(*), total(r.most_usd), count(*) - count(r.most_usd) FROM requests AS r
 WHERE NOT EXISTS (SELECT 1 FROM request_failures AS f WHERE f.trial = r.trial AND f.number = r.number AND NOT f.maybe_paid)
 AND NOT (
     EXISTS (SELECT 1 FROM replies AS p WHERE p.trial = r.trial AND p.turn = r.turn)
@@ -107,8 +107,18 @@ class SqliteStore:
 
     def unanswered(self) -> Unanswered:
         """The requests without a reply that may have been paid for; those under way are among them."""
-        count, most_usd = self._rows(_UNANSWERED)[0]
-        return Unanswered(requests=count, most_usd=most_usd)
+        count, most_usd, unpriced = self._rows(_UNANSWERED)[0]
+        return Unanswered(requests=count, most_usd=most_usd, unpriced=unpriced)
+
+    def unpriced(self) -> Usage:
+        """The tokens of replies whose price was unknown when they came."""
+        query = "SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0) FROM replies WHERE cost_usd = 0"
+        total = self._rows(query)[0]
+        return Usage(prompt_tokens=total[0], completion_tokens=total[1])
+
+    def longest_reply(self) -> int:
+        """The most completion tokens that a stored reply has."""
+        return int(self._rows("SELECT coalesce(max(completion_tokens), 0) FROM replies")[0][0])
 
     def statuses(self) -> dict[Status, int]:
         """How many settled trials ended in each status, best first; a fresh process has the last word."""

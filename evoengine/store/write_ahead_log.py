@@ -3,6 +3,9 @@
 A log whose last frames are torn is what a kill or a power cut leaves, and SQLite reads it up
 to there. Its first 32 bytes are another matter: they are on the disk before the first frame
 is written, so no kill leaves them wrong. https://www.sqlite.org/fileformat2.html#walformat
+
+The database itself is not opened here: a process that closes any descriptor of a file loses
+all its locks on it (POSIX), and with them those that keep others from a live run's log.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from evoengine.store.faults import translated
 _HEADER = 32  # bytes: magic, version, page size, checkpoint number, two salts, two checksums
 _MAGIC = 0x377F0682  # its lowest bit says that the checksums are of big-endian words
 _VERSION = 3007000
-_PAGE_SIZE_AT = 16  # in the database's own header, 2 bytes; 1 stands for 65536
 
 
 def log_of(database: Path) -> Path:
@@ -29,7 +31,7 @@ def refuse_damaged_log(database: Path) -> None:
     """Returns when the log beside `database` is absent, empty or one that SQLite reads; raises StoreError for any other."""
     log = log_of(database)
     with translated(log):
-        problem = _problem(database, log) and _problem(database, log)  # a live run may be writing the header at this moment
+        problem = _problem(log) and _problem(log)  # a live run may be writing the header at this moment
         if problem:
             size = log.stat().st_size
             raise StoreError(
@@ -39,7 +41,7 @@ def refuse_damaged_log(database: Path) -> None:
             )
 
 
-def _problem(database: Path, log: Path) -> str:
+def _problem(log: Path) -> str:
     """What is wrong with the beginning of the log; nothing to say when it is right."""
     try:
         with log.open("rb") as file:
@@ -51,15 +53,14 @@ def _problem(database: Path, log: Path) -> str:
         return ""
     if len(head) < _HEADER:
         return f"a header cut short (a whole one has {_HEADER})"
-    magic, version, page_size, *_ = struct.unpack(">8I", head)
+    magic, version, *_ = struct.unpack(">8I", head)
     if magic & ~1 != _MAGIC:
         return f"the magic number {magic:#010x} (a log has {_MAGIC:#010x} or {_MAGIC | 1:#010x})"
     if version != _VERSION:
         return f"the format version {version} (a log has {_VERSION})"
     if _checksum(head[:24], "big" if magic & 1 else "little") != head[24:]:
         return "a wrong checksum in its header"
-    expected = _page_size(database)
-    return f"pages of {page_size} bytes ({database.name} has {expected})" if expected not in (None, page_size) else ""
+    return ""
 
 
 def _checksum(data: bytes, order: str) -> bytes:
@@ -70,16 +71,3 @@ def _checksum(data: bytes, order: str) -> bytes:
         first = (first + even + second) & 0xFFFFFFFF
         second = (second + odd + first) & 0xFFFFFFFF
     return struct.pack(">2I", first, second)
-
-
-def _page_size(database: Path) -> int | None:
-    """The bytes of a page, as the database's own header says; None without one."""
-    try:
-        with database.open("rb") as file:
-            head = file.read(_PAGE_SIZE_AT + 2)
-    except FileNotFoundError:
-        return None
-    if len(head) < _PAGE_SIZE_AT + 2 or not head.startswith(b"SQLite format 3\0"):
-        return None
-    size = int.from_bytes(head[_PAGE_SIZE_AT:], "big")
-    return 65536 if size == 1 else size

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,9 +18,10 @@ from pathlib import Path
 import pytest
 
 from evoengine.records import Unanswered
+from evoengine.seams import ReplyRow
 from evoengine.store.sqlite import SqliteStore
 from tests.cli.conftest import Call
-from tests.generate.chat_server import Step, chat_server, completion
+from tests.generate.chat_server import Step, chat_server, completion, http
 from tests.report.scene import kernel, write_task
 
 ROOT = Path(__file__).parents[2]
@@ -119,7 +121,30 @@ def test_replay_needs_a_run_to_answer_from(stopped: Call) -> None:
     assert "--replay-from RUN" in stopped("resume", "one", "--generator", "replay").err
 
 
+def test_a_run_begun_with_fewer_trials_than_kernels_keeps_its_numbers_when_it_has_more(scripted: Call, task: Path) -> None:
+    scripted("run", task, "--run", "one", "--trials", "1")
+    scripted("resume", "one", "--trials", "4")
+    before = json.loads(scripted("show", "one", "--json").out)["trials"]
+    assert [row["operator"] for row in before] == ["seed", "tune", "tune", "tune"]
+    with closing(sqlite3.connect("runs/one/run.db")) as database:
+        for table in ("verdict_bodies", "verdicts", "proposals"):
+            database.execute(f"DELETE FROM {table} WHERE trial = 1")  # noqa: S608 - our own names
+        database.commit()
+    scripted("resume", "one")
+    assert json.loads(scripted("show", "one", "--json").out)["trials"] == before
+
+
 # ---------------------------------------------------------------- how long, how loud
+
+
+def test_an_interrupt_while_the_device_comes_up_says_so(tmp_path: Path) -> None:
+    task = write_task(tmp_path / "tasks")
+    environ = dict(os.environ) | {"PYTHONPATH": str(ROOT), "SCRIPTED_START_S": "30"}
+    command = [sys.executable, "-m", "tests.cli.scripted_main", "run", str(task), "--run", "one", "--time-limit", "1s"]
+    found = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own program
+    assert found.returncode == 0
+    assert "ended: the time limit of 1s is over before the first trial; nothing is stored" in found.stderr
+    assert "still being brought up" not in found.stderr
 
 
 def test_a_time_limit_stops_a_run_that_can_be_resumed(scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +192,7 @@ def test_a_run_of_0_1_0_is_shown_as_it_was(scripted: Call, run_of_0_1_0: Path) -
     before = (run_of_0_1_0 / "run.db").read_bytes()
     shown = json.loads(scripted("show", "one", "--json").out)
     assert (shown["settled"], shown["usage"]["prompt_tokens"], shown["changes"]) == (14, 12096, [])
-    assert shown["unanswered"] == {"requests": 0, "most_usd": 0.0}
+    assert shown["unanswered"] == {"requests": 0, "most_usd": 0.0, "unpriced": 0}
     assert (run_of_0_1_0 / "run.db").read_bytes() == before
 
 
@@ -215,6 +240,48 @@ def test_an_address_that_only_the_run_names_is_asked_without_the_key(tmp_path: P
 
 
 # ---------------------------------------------------------------- requests under way when a run is stopped
+
+
+def test_a_time_limit_ends_a_run_whose_endpoint_is_unwell_at_once_and_sends_nothing_more(tmp_path: Path, call: Call) -> None:
+    task = write_task(tmp_path / "tasks")
+
+    async def limited_run() -> tuple[int, str, int]:
+        async with chat_server(http(503, "overloaded", retry_after="45")) as server:
+            environ = dict(os.environ) | {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "PYTHONPATH": str(ROOT)}
+            command = ["run", str(task), "--run", "one", "--trials", "9", "--model", "gpt-4.1", "--time-limit", "3s"]
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tests.cli.scripted_main", *command, cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE
+            )
+            _, err = await asyncio.wait_for(process.communicate(), 30)
+            return process.returncode or 0, err.decode(), len(server.requests)
+
+    code, err, requests = asyncio.run(limited_run())
+    assert code == 0 and "the time limit of 3s is over" in err
+    assert requests <= 7, "those in flight, each once"
+    assert json.loads(call("show", "one", "--json").out)["unanswered"]["requests"] == 0
+
+
+def test_a_reply_is_stored_although_nobody_can_be_told_of_it(tmp_path: Path, call: Call) -> None:
+    """The reader of stderr goes away during an outage; the notice of its end cannot be printed."""
+    task = write_task(tmp_path / "tasks")
+
+    async def unwatched_run() -> int:
+        async with chat_server(http(503, "x"), http(503, "x"), completion(f"```cuda\n{kernel('new')}```")) as server:
+            environ = dict(os.environ) | {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "PYTHONPATH": str(ROOT)}
+            command = ["run", str(task), "--run", "one", "--trials", "3", "--in-flight", "1", "--model", "gpt-4.1"]
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tests.cli.scripted_main", *command, cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE
+            )
+            assert process.stderr is not None
+            while b"all requests wait" not in await process.stderr.readline():
+                pass
+            process._transport.get_pipe_transport(2).close()  # type: ignore[attr-defined]
+            await asyncio.wait_for(process.wait(), 60)
+            return len(server.requests)
+
+    assert asyncio.run(unwatched_run()) >= 3
+    with SqliteStore(tmp_path / "runs" / "one" / "run.db", read_only=True) as store:
+        assert store.get(ReplyRow, 2) is not None and store.unanswered().requests == 0
 
 
 def test_a_second_interrupt_drops_the_replies_under_way(tmp_path: Path, call: Call) -> None:

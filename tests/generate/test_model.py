@@ -17,7 +17,8 @@ from scene import MemoryReplies, kernel, request, specimen
 from evoengine.config import ModelSettings
 from evoengine.errors import EvoError, GeneratorError, UsageError
 from evoengine.generate import draft
-from evoengine.generate.model import ModelGenerator
+from evoengine.generate.ledger import Before, Ledger
+from evoengine.generate.model import ModelGenerator, check_settings
 from evoengine.generate.target import target_of
 from evoengine.records import Proposal, Reply, Unanswered, Usage
 from evoengine.seams import Exhausted
@@ -39,10 +40,9 @@ class Scene:
         self.generator = ModelGenerator(
             ModelSettings(**{"model": "scripted", "base_url": server.url, "timeout_s": 5.0, "retries": 3, **settings}),
             task_path,
-            spent=spent,
+            before=Before(spent=spent, unanswered=unanswered),
             notify=self.notices.append,
             environ={"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url},
-            unanswered=unanswered,
             sleep=self._sleep,
             jitter=random.Random(0),  # noqa: S311
             clock=lambda: time.monotonic() + sum(self.slept),
@@ -258,7 +258,7 @@ def test_an_endpoint_without_key_is_sent_a_placeholder(task_path: Path) -> None:
         (
             {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "localhost:8000/v1"},
             None,
-            "must begin with http:// or https://, got 'localhost:8000/v1'",
+            "begin with http:// or https:// and name a host, got 'localhost:8000/v1'",
         ),
     ],
 )
@@ -504,6 +504,56 @@ def test_a_request_that_meets_the_rate_limit_again_and_again_is_not_given_up(tas
     assert (proposal.source, len(met)) == (kernel(), 12)
 
 
+def test_without_retries_an_outage_is_waited_for_and_takes_no_trial(task_path: Path) -> None:
+    """Two answers, then nobody is answered any more."""
+
+    async def act(scene: Scene) -> list[Proposal | BaseException]:
+        assert [item.source for item in await gather(scene, 2)] == [kernel()] * 2  # type: ignore[union-attr]
+        return await gather(scene, 6)
+
+    results, _ = play(task_path, GOOD, GOOD, error(503, "overloaded"), act=act, retries=0, patience_s=30.0)
+    assert all(isinstance(item, GeneratorError) and "given up after" in str(item) for item in results), results
+
+
+def test_a_wait_that_the_endpoint_asks_one_of_several_for_is_kept_by_all(task_path: Path) -> None:
+    async def act(scene: Scene) -> list[Proposal | BaseException]:
+        async def both(writer: asyncio.StreamWriter) -> None:
+            number = len(scene.server.requests)
+            await asyncio.sleep(0.05 * number)  # the one that asks to wait fails second
+            writer.write(error(503, "x") if number == 1 else error(429, "slow down", retry_after="60") if number == 2 else GOOD)
+
+        scene.server.script[:] = [both]
+        return await gather(scene, 2)
+
+    _, scene = play(task_path, GOOD, act=act)
+    assert sum(scene.slept) >= 59.0, scene.slept
+
+
+def test_a_request_that_is_always_too_large_is_given_up(task_path: Path) -> None:
+    async def act(scene: Scene) -> Proposal:
+        scene.server.script[:] = [by_trial(7, error(429, "Request too large for this model"))(scene.server)]
+        await scene.propose(trial=20)
+        large = asyncio.create_task(scene.propose(trial=21, elites=(specimen(7),)))
+        for trial in range(22, 400):
+            if large.done():
+                break
+            await scene.propose(trial=trial)
+        return await large
+
+    proposal, _ = play(task_path, GOOD, act=act)
+    assert proposal.source is None and "Request too large" in proposal.problem
+
+
+def test_refusals_in_a_row_stop_the_run_with_the_last_one(task_path: Path) -> None:
+    async def act(scene: Scene) -> None:
+        for trial in range(4):
+            await scene.propose(trial=trial)
+        with pytest.raises(GeneratorError, match=r"the last 4 requests .* brought no kernel.*; the last one: .*context too long"):
+            await scene.propose(trial=4)
+
+    play(task_path, error(400, "context too long"), act=act, spent=Usage(prompt_tokens=9), replies_without_kernel=4)
+
+
 def test_a_refused_first_request_stops_the_run(task_path: Path) -> None:
     caught, _ = play(task_path, error(400, "no such parameter"), act=failing)
     assert isinstance(caught, GeneratorError)
@@ -518,7 +568,10 @@ def test_a_refused_first_request_of_a_resume_costs_its_trial_only(task_path: Pat
 def test_replies_without_any_kernel_stop_the_run_after_so_many_in_a_row(task_path: Path) -> None:
     async def act(scene: Scene) -> list[Proposal]:
         proposals = [await scene.propose(trial=trial) for trial in range(3)]
-        with pytest.raises(GeneratorError, match="the last 6 replies of scripted held no kernel, nothing more is asked"):
+        with pytest.raises(
+            GeneratorError,
+            match="the last 6 requests to scripted brought no kernel, nothing more is asked: read some replies",
+        ):
             await scene.propose(trial=3)
         return proposals
 
@@ -590,6 +643,21 @@ def test_what_requests_of_earlier_processes_may_have_cost_counts_against_the_cap
     assert "2 requests of earlier processes were never answered and may have been paid for, for up to $0.9990" in scene.notices[0]
 
 
+def test_what_had_no_price_when_it_came_counts_once_there_is_one(task_path: Path) -> None:
+    before = Before(
+        unpriced=Usage(prompt_tokens=4000, completion_tokens=2000), unanswered=Unanswered(requests=1, unpriced=1), longest_reply=5000
+    )
+    settings = ModelSettings(model="m", usd_per_million_prompt=1000, usd_per_million_completion=1000, max_tokens=1000, cost_cap_usd=25)
+    ledger = Ledger(settings, before, lambda _: None)
+    assert (ledger.spent.cost_usd, ledger.lost_usd) == (6.0, 1.0)
+
+    async def hold() -> float:
+        async with ledger.hold("") as held:
+            return held.usd
+
+    assert asyncio.run(hold()) > 5.0, "an endpoint that did not keep max_tokens once may do so again"
+
+
 def test_a_request_is_a_row_before_it_leaves_and_its_failure_is_one_too(task_path: Path) -> None:
     replies = MemoryReplies()
     seen: list[int] = []
@@ -642,6 +710,22 @@ def test_an_address_that_only_the_run_names_gets_no_key(task_path: Path) -> None
     keys, notices = asked_with(task_path, None, given=False, key=KEY)
     assert keys == ["no-key-needed"]
     assert "OPENAI_BASE_URL names none here, so it is asked without a key" in notices[0]
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"OPENAI_BASE_URL": "http://localhost:99999/v1"},
+        {"OPENAI_BASE_URL": "http://local\x07host/v1"},
+        {"OPENAI_BASE_URL": "http:///v1"},
+        {"OPENAI_API_KEY": KEY, "OPENAI_ORG_ID": "\u00e9"},
+        {"OPENAI_API_KEY": KEY, "OPENAI_CUSTOM_HEADERS": "X: \u00e9"},
+    ],
+    ids=["port", "control character", "no host", "organisation", "headers"],
+)
+def test_what_cannot_be_sent_is_refused_before_anything_starts(environ: dict[str, str]) -> None:
+    with pytest.raises(GeneratorError, match=r"must begin with http|characters that no header can carry"):
+        check_settings(ModelSettings(), environ)
 
 
 @pytest.mark.parametrize(("given", "key"), [(True, KEY), (True, None), (False, None)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from pathlib import Path
 
@@ -193,6 +194,7 @@ class ScriptedExecutor:
         self.baseline_problems = {"torch.broken": "no kernel image"}
 
     async def start(self) -> tuple[Environment, dict[str, str]]:
+        await asyncio.sleep(float(os.environ.get("SCRIPTED_START_S", "0")))
         return (EMULATOR, {}) if self.modelled else (ENVIRONMENT, {"small": "torch.mul", "large": "torch.mul"})
 
     async def evaluate(self, candidate: Candidate, progress: Progress, fresh: bool = False) -> Verdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from pathlib import Path
@@ -157,6 +158,23 @@ def test_every_version_of_the_schema_has_a_database_that_opens_and_reads(tmp_pat
             assert [trial for trial, _ in store.trials()] == [0, 1, 2, 3]
             assert store.unanswered() == Unanswered(requests=version - 1, most_usd=(version - 1) * 0.5)
             assert store.get(ChangeRow) == (None if version == 1 else change(0))
+
+
+def _locks(path: Path) -> int:
+    """How many locks this process holds on the file."""
+    inode, own = f":{path.stat().st_ino} ", f" {os.getpid()} "
+    return sum(inode in line and own in line for line in Path("/proc/locks").read_text().splitlines())
+
+
+def test_a_reader_beside_a_writer_does_not_take_the_locks_of_their_process_away(path: Path) -> None:
+    """Without them another program that looks at the file would take away the log that is written."""
+    with SqliteStore(path) as writer:
+        writer.append(proposal(1))
+        before = _locks(path)
+        with SqliteStore(path, read_only=True) as reader:
+            assert reader.get(ProposalRow, 1)
+        writer.append(proposal(2))
+        assert _locks(path) == before >= 1
 
 
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:

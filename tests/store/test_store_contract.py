@@ -116,7 +116,7 @@ def test_requests_without_a_reply_count_as_possibly_paid_unless_they_are_known_t
     store.append(request(1, 1), failure(1, 1), request(1, 2), reply(1))  # cut off, then answered
     store.append(request(1, 3, turn=1))  # the repair turn: nobody knows what became of it
     store.append(request(2, most_usd=None))  # a price that nobody knows
-    assert store.unanswered() == Unanswered(requests=3, most_usd=1.0)
+    assert store.unanswered() == Unanswered(requests=3, most_usd=1.0, unpriced=1)
 
 
 def test_trials_come_in_order_with_both_outcomes_and_no_bulk(store: AnyStore) -> None:

@@ -92,7 +92,6 @@ DAMAGE = {
     "salt": (lambda log: log.write_bytes(_with(log, 16, b"\xff\x00\xff\x00")), "with a wrong checksum in its header"),
     "checksum": (lambda log: log.write_bytes(_with(log, 28, b"\x12\x34\x56\x78")), "with a wrong checksum in its header"),
     "version": (lambda log: log.write_bytes(_signed(_with(log, 4, struct.pack(">I", 3007001)))), "with the format version 3007001"),
-    "pages": (lambda log: log.write_bytes(_signed(_with(log, 8, struct.pack(">I", 512)))), r"with pages of 512 bytes \(run\.db has 4096\)"),
 }
 
 
