@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evoengine.config import GeneratorName, RunConfig
+from evoengine.duration import duration
 from evoengine.errors import UsageError
 from evoengine.records import RunInfo
 from evoengine.seams import ChangeRow, Store
@@ -65,9 +66,9 @@ def changed(config: RunConfig, wanted: Wanted, proposed: int) -> RunConfig:
 
 
 def differences(before: RunConfig, after: RunConfig) -> tuple[str, ...]:
-    """What changed, one line each, e.g. `trials: 45 -> 90`."""
-    old, new = _flat(before), _flat(after)
-    return tuple(f"{name}: {_word(old[name])} -> {_word(new[name])}" for name in new if new[name] != old[name])
+    """What changed, one line each, by the option that changes it, e.g. `--trials 45 -> 90`."""
+    old, new = _options(before), _options(after)
+    return tuple(f"{name} {old[name]} -> {new[name]}" for name in new if new[name] != old[name])
 
 
 def current_info(store: Store) -> RunInfo | None:
@@ -85,12 +86,22 @@ def changes_of(store: Store) -> list[ChangeRow]:
     return found
 
 
-def _flat(config: RunConfig) -> dict[str, Any]:
-    data = config.model_dump(mode="json")
-    model: dict[str, Any] = data.pop("model")
-    model["base_url"] = model["base_url"] or "OpenAI's"
-    return data | model
-
-
-def _word(value: Any) -> str:
-    return "none" if value is None else str(value)
+def _options(config: RunConfig) -> dict[str, str]:
+    """The settings that may change, as they are said on the command line or in the environment."""
+    model = config.model
+    prices = model.usd_per_million_prompt, model.usd_per_million_completion
+    found = {
+        "--trials": config.trials,
+        "--generator": config.generator,
+        "--replay-from": config.replay_from,
+        "--model": model.model,
+        "--price": None if None in prices else f"{prices[0]:g}/{prices[1]:g}",
+        "--cost-cap": model.cost_cap_usd,
+        "--temperature": model.temperature,
+        "--max-tokens": model.max_tokens,
+        "--timeout": duration(model.timeout_s),
+        "--retries": model.retries,
+        "--patience": duration(model.patience_s),
+        "OPENAI_BASE_URL": model.base_url or "OpenAI's",
+    }
+    return {name: "none" if value is None else str(value) for name, value in found.items()}

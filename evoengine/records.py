@@ -312,4 +312,4 @@ class SettingsChange(Frozen):
     made: str  # ISO 8601, UTC
     trial: int  # the first that was not settled then
     config: dict[str, Any]  # the whole RunConfig as JSON, as it holds from now on
-    words: tuple[str, ...]  # what changed, e.g. "trials: 45 -> 90"
+    words: tuple[str, ...]  # what changed, e.g. "--trials 45 -> 90"

@@ -15,7 +15,7 @@ from rich.console import Group
 from evoengine.cli import output
 from evoengine.cli.reader import RunReader
 from evoengine.command_line import command
-from evoengine.errors import EvoError, OutputError, StoreError, UsageError
+from evoengine.errors import EvoError, OutputError, StoreError, TaskError, UsageError
 from evoengine.events import Event, Observer, RunEnded, RunStarted
 from evoengine.paths import RunPaths
 from evoengine.records import Outcome, Verdict
@@ -83,7 +83,9 @@ def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = Fa
             output.say(f"ended: {ended.reason}; nothing is stored")
     except (EvoError, KeyboardInterrupt) as error:
         unsaid = not isinstance(error, OutputError)  # for the run is whole then: its result alone could not be written
-        if unsaid and (reading.begun or (not isinstance(error, (StoreError, UsageError)) and _is_stored(paths))):
+        if isinstance(error, TaskError) and _is_stored(paths):
+            output.say("the run keeps its task and references as they were: repair them, then start a new run")
+        elif unsaid and (reading.begun or (not isinstance(error, (StoreError, UsageError)) and _is_stored(paths))):
             _say_how_to_resume(paths)
         raise
     finally:

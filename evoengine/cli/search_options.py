@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from enum import StrEnum
 from typing import Annotated
@@ -35,7 +36,17 @@ def price_of(text: str | None) -> tuple[float, float] | None:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", text)
     if not match:
         raise UsageError(f"expected --price USD/USD, for a million prompt and a million completion tokens, got {text!r}, e.g. --price 2/8")
-    return float(match[1]), float(match[2])
+    return _finite(float(match[1])), _finite(float(match[2]))
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"expected an amount of USD, got {value}")
+    return value
+
+
+def _amount(value: float | None) -> float | None:
+    return None if value is None else _finite(value)
 
 
 Generator = Annotated[GeneratorChoice | None, typer.Option(help="Who proposes; by default openai with a key, else tune.")]
@@ -44,12 +55,20 @@ Price = Annotated[
     str | None, typer.Option(metavar="USD/USD", help="A million prompt and completion tokens of the model, e.g. 2/8; known for OpenAI's.")
 ]
 CostCap = Annotated[
-    float | None, typer.Option(min=0, metavar="USD", help="Nothing is asked that could cost more, as far as replies keep --max-tokens.")
+    float | None,
+    typer.Option(
+        min=0,
+        callback=_amount,
+        metavar="USD",
+        help="Ask nothing that could bring the cost above this; an endpoint that ignores --max-tokens can still pass it.",
+    ),
 ]
-Temperature = Annotated[float | None, typer.Option(min=0, max=2, help="Of the model; by default the endpoint's.")]
-MaxTokens = Annotated[int | None, typer.Option(min=1, help="That a reply may have; 16384 by default.")]
-Timeout = Annotated[float | None, typer.Option(parser=_time, metavar="TIME", help="For one reply, e.g. 300s; 5m by default.")]
-Retries = Annotated[int | None, typer.Option(min=0, help="Of one request while others are answered; 6 by default.")]
+Temperature = Annotated[float | None, typer.Option(min=0, max=2, help="The model's temperature; the endpoint's own by default.")]
+MaxTokens = Annotated[int | None, typer.Option(min=1, help="The most tokens that a reply may have; 16384 by default.")]
+Timeout = Annotated[float | None, typer.Option(parser=_time, metavar="TIME", help="How long one reply may take, e.g. 300s; 5m by default.")]
+Retries = Annotated[
+    int | None, typer.Option(min=0, help="How often a request is sent again that fails while others are answered; 6 by default.")
+]
 Patience = Annotated[
     float | None, typer.Option(parser=_time, metavar="TIME", help="How long the endpoint may answer nothing at all; 30m by default.")
 ]

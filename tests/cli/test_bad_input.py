@@ -96,7 +96,7 @@ def test_endpoint_that_cannot_be_asked_is_refused_before_a_device_is_up(
     found = line(scripted("run", task, "--model", "home-made", "--cost-cap", "1"), 2)
     assert "the price of model 'home-made' is unknown; give it with --price" in found
     monkeypatch.setenv("OPENAI_BASE_URL", "ftp://x")
-    assert "must begin with http:// or https://, got 'ftp://x'" in line(scripted("run", task), 8)
+    assert "must begin with http:// or https:// and name a host, got 'ftp://x'" in line(scripted("run", task), 8)
     assert not Path("runs").exists()
 
 

@@ -82,12 +82,12 @@ def stopped(scripted: Call, task: Path) -> Call:
 
 def test_a_resume_may_have_more_trials_and_the_run_keeps_a_record_of_it(stopped: Call) -> None:
     found = stopped("resume", "one", "--trials", "9")
-    assert found.code == 0 and "note: changed from trial 6 on: trials: 6 -> 9" in found.err
+    assert found.code == 0 and "note: changed from trial 6 on: --trials 6 -> 9" in found.err
     shown = json.loads(stopped("show", "one", "--json").out)
     assert (shown["settled"], shown["budget"]) == (9, 9)
-    assert shown["changes"] == ["from trial 6 on, trials: 6 -> 9"]
+    assert shown["changes"] == ["from trial 6 on, --trials 6 -> 9"]
     assert "trials: 9" in Path("runs/one/config.yaml").read_text()
-    assert "from trial 6 on, trials: 6 -> 9" in stopped("show", "one").out
+    assert "from trial 6 on, --trials 6 -> 9" in stopped("show", "one").out
 
 
 def test_a_changed_setting_holds_for_the_resumes_after_it(stopped: Call) -> None:
@@ -226,7 +226,7 @@ def test_a_run_of_0_1_0_resumes_and_pays_for_nothing_twice(tmp_path: Path, run_o
     assert code == 0, err
     assert "resumed after 14 trials" in err and lines_of_trials(err) == list(range(14, 20))
     assert keys == [KEY] * 6
-    assert re.search(r"changed from trial 14 on: base_url: http://127.0.0.1:41249/v1 -> http://127.0.0.1:\d+/v1", err)
+    assert re.search(r"changed from trial 14 on: OPENAI_BASE_URL http://127.0.0.1:41249/v1 -> http://127.0.0.1:\d+/v1", err)
     shown = json.loads(call("show", "one", "--json").out)
     assert (shown["settled"], shown["usage"]["prompt_tokens"]) == (20, 12096 + 6 * 1000)
     assert KEY not in err
