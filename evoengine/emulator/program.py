@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -81,6 +81,11 @@ class Program:
             kernel.cancel()
         self._kernels.clear()
         self._variables.close()
+
+    def settled(self, timeout_s: float) -> bool:
+        """Gives up code that nobody has begun to make, and waits for the rest; whether no more is being made."""
+        under_way = [kernel for kernel in self._kernels.values() if not kernel.cancel()]
+        return not wait(under_way, timeout_s).not_done
 
     def prepare(self, symbol: str, block: Dimensions, checked: bool) -> None:
         """Begins to make the code of a kernel for blocks of `block`, while this thread does something else.

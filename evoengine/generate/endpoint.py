@@ -19,7 +19,7 @@ import openai
 from evoengine.config import ModelSettings
 from evoengine.errors import GeneratorError
 from evoengine.generate.circuit import RequestRefused, Transient
-from evoengine.generate.target import NO_KEY, target_of
+from evoengine.generate.target import NO_KEY, secrets_of, target_of
 
 CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
 MAX_QUOTED = 300  # characters of the endpoint's own words in a message
@@ -49,6 +49,7 @@ class Endpoint:
         self._settings = settings
         target = target_of(settings.base_url, environ)
         self._key = target.key
+        self._secrets = secrets_of(target)
         self.address = self._clean(target.shown)
         self.notice = target.notice
         self._client = openai.AsyncOpenAI(
@@ -165,9 +166,11 @@ class Endpoint:
         return self._clean(" ".join(text.split()))[:MAX_QUOTED] or "nothing"
 
     def _clean(self, text: str) -> str:
-        """`text` without the key, and without what no database can store."""
+        """`text` without what only the endpoint may know, and without what no database can store."""
         text = text.encode("utf-8", "replace").decode()  # lone surrogates
-        return text if self._key == NO_KEY else text.replace(self._key, "***")
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
 
 
 def _headers(lines: str) -> dict[str, str]:

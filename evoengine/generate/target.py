@@ -6,10 +6,11 @@ environment names it too, because a run folder may come from somebody else.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from evoengine.errors import GeneratorError
 
@@ -49,6 +50,17 @@ def target_of(stored: str | None, environ: Mapping[str, str]) -> Target:
         "" if shown == begun else f"the run was begun with the model endpoint at {begun}; OPENAI_BASE_URL names {shown}, which is asked"
     )
     return Target(url, _key(environ, needed=url == DEFAULT_URL), shown, notice, environ)
+
+
+def secrets_of(target: Target) -> tuple[str, ...]:
+    """All that is sent to a target and that an answer may echo: the key, the address's password and query, in every form they travel in."""
+    parts = urlsplit(target.url)
+    found = {target.key} - {NO_KEY}
+    if parts.password:
+        plain = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
+        found |= {parts.password, unquote(parts.password), base64.b64encode(plain.encode()).decode()}
+    found |= {form for _, value in parse_qsl(parts.query) for form in (value, quote(value))}
+    return tuple(sorted((item for item in found if item), key=len, reverse=True))
 
 
 def _stored_target(address: str, environ: Mapping[str, str]) -> Target:

@@ -756,3 +756,23 @@ def test_a_finish_reason_of_half_a_character_can_be_stored(task_path: Path) -> N
         act=lambda s: s.propose(replies),
     )
     replies.stored[0].model_dump_json().encode()
+
+
+def test_a_password_and_a_query_in_the_address_are_in_no_error_and_no_reply(task_path: Path) -> None:
+    echo = "Basic bWU6Y2FuYXJ5LXB3 canary-pw canary-q"
+
+    async def run() -> list[str]:
+        async with chat_server(error(500, echo), completion(echo), completion(echo)) as server:
+            url = server.url.replace("//", "//me:canary-pw@") + "?token=canary-q"
+            said: list[str] = []
+            generator = ModelGenerator(
+                ModelSettings(), task_path, notify=said.append, environ={"OPENAI_BASE_URL": url}, sleep=lambda _: asyncio.sleep(0)
+            )
+            replies = MemoryReplies()
+            await generator.propose(request(task_path), replies)
+            await generator.close()
+            return [*said, *(item.text for item in replies.stored.values()), *(why for why, _ in replies.failed.values())]
+
+    said = asyncio.run(run())
+    assert any("***" in text for text in said)
+    assert not [text for text in said if "canary" in text or "bWU6Y2FuYXJ5LXB3" in text]

@@ -36,6 +36,8 @@ def atomic(cx: Context, instruction: Instruction) -> None:
         raise cx.unsupported()
     bits = TYPE_BITS[type_]
     values = [cx.vector(item, bits) for item in operands[1 : 3 if operation == "cas" else 2]]
+    if len(values) != (2 if operation == "cas" else 1):
+        raise cx.unsupported("without its values")
     _order(cx, instruction)
     named = {"b32": "u32", "b64": "u64"}.get(type_, type_) if operation != "cas" else type_
     cx.write(target, Value(VARYING, _performed(cx, f"ev_atomic_{operation}_{named}", operands[0], values, bits), bits))

@@ -6,6 +6,8 @@ from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
 
+_PERMUTATIONS = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")  # the modes of prmt
+
 
 def _fixed(number: int, bits: int, vector: bool) -> str:
     return f"splat (i{bits} {number})" if vector else str(number)
@@ -72,6 +74,8 @@ def permute_bytes(cx: Context, instruction: Instruction) -> None:
     if not mode and selector.text.lstrip("-").isdigit() and not int(selector.text) & 0x8888:
         _pick_bytes(cx, instruction, int(selector.text))
     else:
+        if mode and (len(mode) > 1 or mode[0] not in _PERMUTATIONS):
+            raise cx.unsupported()
         name = "ev_prmt" + "".join(f"_{item}" for item in mode)
         cx.apply_lanes(name, instruction.operands[1:4], 32, 32)
 

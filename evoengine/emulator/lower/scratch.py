@@ -18,6 +18,7 @@ class Scratch:
 
     def lanes(self, slot: int, bits: int, text: str | None = None) -> str:
         """A pointer to room `slot` of the warp's scratch (256 bytes each: 32 lanes of up to 64 bits); `text` is stored there first."""
+        _within(slot * SLOT_BYTES, SLOT_BYTES)
         pointer = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {slot * SLOT_BYTES}")
         if text is not None:
             self.ir.do(f"store {integer(bits, True)} {text}, ptr {pointer}, align 64")
@@ -29,6 +30,7 @@ class Scratch:
 
     def rows(self, offset: int, bits: int, vectors: Sequence[str]) -> str:
         """A pointer to byte `offset` of the warp's scratch, where `vectors` are stored one right behind the other."""
+        _within(offset, len(vectors) * LANES * bits // 8)
         pointer = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {offset}")
         for place, text in enumerate(vectors):
             at = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {offset + place * LANES * bits // 8}") if place else pointer
@@ -50,3 +52,9 @@ class Scratch:
         outs = [self.lanes(len(pointers) + slot, bits) for slot, bits in enumerate(results)]
         self.ir.call("void", name, *(("ptr", pointer) for pointer in [*pointers, *outs]), *also)
         return [self.from_lanes(pointer, bits) for pointer, bits in zip(outs, results, strict=True)]
+
+
+def _within(offset: int, size: int) -> None:
+    """Raises ValueError, which the lowering of an instruction makes `unsupported`, for what does not lie in the room."""
+    if not 0 <= offset <= SCRATCH_BYTES - size:
+        raise ValueError(f"{size} bytes at {offset} of {SCRATCH_BYTES}: more operands than an instruction has")

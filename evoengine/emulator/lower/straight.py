@@ -8,6 +8,7 @@ from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.lower.body import Body
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.families import HANDLERS
+from evoengine.emulator.lower.operand_counts import has_its_operands
 from evoengine.emulator.ptx.program import Guard, Instruction
 from evoengine.emulator.run.abi import End
 
@@ -60,6 +61,8 @@ class Straight:
         if instruction.guard is not None:
             self._guard(instruction.guard)
         try:
+            if not has_its_operands(instruction):
+                raise ValueError(f"{len(instruction.operands)} operands")
             handler(self._cx, instruction)
         except ODD_FORM as error:
             raise Unsupported(f"{instruction.text}: not the operands or types of {instruction.op}", instruction.line) from error

@@ -10,7 +10,7 @@ from typing import NoReturn
 from evoengine.emulator.errors import PtxError
 from evoengine.emulator.ptx.program import Float, Integer
 
-MAX_CHARACTERS = 1 << 24  # far above the largest unrolled kernels (1-2 MiB); a bound on time and memory, not a format limit
+MAX_CHARACTERS = 1 << 22  # above the largest unrolled kernels (1-2 MiB); a bound on time and memory, not a format limit
 
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*(?:[\s\S]*?\*/|[\s\S]*)|(?P<loc>\.loc\s+\d+ \d+ \d+)[ \t]*//(?P<said>[^\n]*)')
 _TOKEN = re.compile(

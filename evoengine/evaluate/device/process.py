@@ -135,7 +135,7 @@ class WorkerProcess:
             line = await asyncio.wait_for(self._reader.readline(), allowed_s)
         except TimeoutError:
             raise Silent(now, allowed_s) from None
-        except ConnectionError:
+        except (ConnectionError, ValueError):  # ValueError: longer than any report
             line = b""
         if not line.endswith(b"\n"):
             raise Died(now, await self._how_it_ended(), self.log)

@@ -21,6 +21,7 @@ from evoengine.seams import Job, Progress, Report
 from evoengine.task import Limits, Task
 
 DETAIL_BYTES = 4096
+REASON_CHARACTERS = 1000  # one line; an instruction that it quotes may be as long as its file
 START_S = 600.0
 KILLED = "signal SIGKILL"  # no device code sends it: this is the system's, short of memory, or a person's
 
@@ -156,10 +157,11 @@ class WorkerDevice:
                 raise WorkerError(f"the device worker died: {error}: {error.log[-500:]}") from error
             return Report(status=Status.crash, reason=str(error), detail=error.log[-DETAIL_BYTES:])
         assert isinstance(answer, Done)
-        report = answer.report
+        report = answer.report.model_copy(update={"reason": answer.report.reason[:REASON_CHARACTERS]})
         if report.status is not Status.correct and worker.log.strip():
             words = "\n".join(filter(None, (report.detail, worker.log)))  # findings come before what the candidate printed
             report = report.model_copy(update={"detail": words[:DETAIL_BYTES] if report.detail else words[-DETAIL_BYTES:]})
+        report = report.model_copy(update={"detail": report.detail[:DETAIL_BYTES]})
         if not answer.healthy:
             await self._drop()
         return report

@@ -24,6 +24,7 @@ from evoengine.seams import BaselineTimes, CompiledCase
 from evoengine.task import Task
 
 COUNTED = Checks(Check(0))  # checked mode that looks for nothing
+SETTLE_S = 3.0  # code of one kernel is made in half a second; what takes longer is left to a process that ends
 
 
 class EmulatedBench:
@@ -66,12 +67,17 @@ class EmulatedBench:
 
             yield Mounted(arena, launch)
 
+    def settled(self) -> bool:
+        """Whether the next candidate finds all cores: code of the last one that is still being made would take its time."""
+        return self._loaded.settled(SETTLE_S)
+
     def screen(self, trial: Trial) -> None:
         """Checked mode over every case; the first one with findings ends the job."""
         self._done.clear()
         self._loaded.forget()
         self._fast.clear()
         for compiled in trial.job.cases:
+            trial.enter("reading the code of", compiled)  # from here on it is the candidate's time: its text may take long to read
             self._refuse_huge_variables(compiled)
         if not (self._checks and trial.job.checked):
             for compiled in trial.job.cases:

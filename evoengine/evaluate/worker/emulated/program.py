@@ -66,6 +66,10 @@ class Loaded:
                 self._modules[path] = self._emulator.load(Path(path).read_text(encoding="utf-8"))
         return self._modules[path]
 
+    def settled(self, timeout_s: float) -> bool:
+        """Whether no code is being made any more that nobody will run, after at most so long for each."""
+        return all(module.settled(timeout_s) for module in self._modules.values())
+
     def forget(self) -> None:
         """Lets all of them go: another candidate comes."""
         for module in self._modules.values():

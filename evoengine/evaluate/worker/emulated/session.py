@@ -56,12 +56,13 @@ class EmulatedSession:
         functions = TaskFunctions(task, task_path, at_work)
         right = Answers(task, functions, cpu, _in_threads(threads, KeptAnswers(arrays, task, task_path)), KeptInputs(arrays, task))
         repeated = _Repeated(doing)
-        self._judge = Judge(task, right, EmulatedBench(task, right, self._emulator, checks, repeated.again), repeated)
+        self._bench = EmulatedBench(task, right, self._emulator, checks, repeated.again)
+        self._judge = Judge(task, right, self._bench, repeated)
 
     def run(self, job: Job) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may go on."""
         report = self._judge.run(job)
-        return report, self._judge.healthy
+        return report, self._judge.healthy and self._bench.settled()
 
 
 def _in_threads(count: int, keep: Keep) -> Keep:
