@@ -157,11 +157,11 @@ class WorkerDevice:
                 raise WorkerError(f"the device worker died: {error}: {error.log[-500:]}") from error
             return Report(status=Status.crash, reason=str(error), detail=error.log[-DETAIL_BYTES:])
         assert isinstance(answer, Done)
-        report = answer.report.model_copy(update={"reason": answer.report.reason[:REASON_CHARACTERS]})
+        report, words = answer.report, answer.report.detail[:DETAIL_BYTES]
         if report.status is not Status.correct and worker.log.strip():
-            words = "\n".join(filter(None, (report.detail, worker.log)))  # findings come before what the candidate printed
-            report = report.model_copy(update={"detail": words[:DETAIL_BYTES] if report.detail else words[-DETAIL_BYTES:]})
-        report = report.model_copy(update={"detail": report.detail[:DETAIL_BYTES]})
+            said = "\n".join(filter(None, (report.detail, worker.log)))  # findings come before what the candidate printed
+            words = said[:DETAIL_BYTES] if report.detail else said[-DETAIL_BYTES:]
+        report = report.model_copy(update={"reason": report.reason[:REASON_CHARACTERS], "detail": words})
         if not answer.healthy:
             await self._drop()
         return report
