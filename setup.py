@@ -12,16 +12,21 @@ SHIPPED = ("prompts", "seeds", "tasks")  # evoengine/paths.py looks for them in 
 
 
 class BuildWithShippedFolders(build_py):
-    """Copies the folders into the package; an editable install needs none of it, it reads them where they stand."""
+    """Copies the folders into the package; an editable install needs none of it, it reads them
+    where they stand.
+    """
 
     def run(self) -> None:
         super().run()
         if self.editable_mode:
             return
         target = Path(self.build_lib, "evoengine", "shipped")
-        shutil.rmtree(target, ignore_errors=True)  # an earlier build may have left files that are gone since
+        # an earlier build may have left files that are gone since
+        shutil.rmtree(target, ignore_errors=True)
         for name in SHIPPED:
-            shutil.copytree(name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+            shutil.copytree(
+                name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
+            )
 
 
 setup(cmdclass={"build_py": BuildWithShippedFolders})

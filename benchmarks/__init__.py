@@ -1,1 +1,1 @@
-"""Measurements of the engine itself: `python -m benchmarks.verdict`, `python -m benchmarks.loop`."""
+"""Measurements of the engine itself: `python -m benchmarks.verdict` and others."""

@@ -1,9 +1,11 @@
-"""Measured times of many configurations of every seed on the present GPU, for `benchmarks.model` to compare with.
+"""Measured times of many configurations of every seed on the present GPU, for `benchmarks.model` to
+compare with.
 
     python -m benchmarks.configurations FILE.json [--scale 0.1]
 
-Needs a CUDA device and CuPy; about five minutes, of which compiling is the most. Configurations of a seed are chosen to differ in
-as many tunables as they can. A time is the median of 15 replays of a CUDA graph with up to 32 calls, inputs N(0,1), hot cache.
+Needs a CUDA device and CuPy; about five minutes, of which compiling is the most. Configurations of
+a seed are chosen to differ in as many tunables as they can. A time is the median of 15 replays of a
+CUDA graph with up to 32 calls, inputs N(0,1), hot cache.
 """
 
 from __future__ import annotations
@@ -60,9 +62,13 @@ class Job:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path)
-    parser.add_argument("--scale", type=float, default=1.0, help="part of the configurations that is measured")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="part of the configurations that is measured"
+    )
     options = parser.parse_args()
     found = cuda_devices()
     if not found.names:
@@ -77,11 +83,27 @@ def main() -> None:
         measured = []
         for job, result in zip(jobs, compiled, strict=True):
             if result.status != "ok":
-                print(f"left out: {job.seed} {job.tunables}: {result.status}: {result.log[:300]}", file=sys.stderr)
+                print(
+                    f"left out: {job.seed} {job.tunables}: {result.status}: {result.log[:300]}",
+                    file=sys.stderr,
+                )
                 continue
             median_us = bench.median_us(job.task, job.plan, result)
-            measured.append(Measured(job.seed, job.task, job.plan.case, job.tunables, median_us, launches_of(job.plan, result)))
-    write(options.file, machine(**device, command=f"python -m benchmarks.configurations {options.file.name}"), measured)
+            measured.append(
+                Measured(
+                    job.seed,
+                    job.task,
+                    job.plan.case,
+                    job.tunables,
+                    median_us,
+                    launches_of(job.plan, result),
+                )
+            )
+    write(
+        options.file,
+        machine(**device, command=f"python -m benchmarks.configurations {options.file.name}"),
+        measured,
+    )
     print(json.dumps({"file": str(options.file), "times": len(measured)}))
 
 
@@ -97,12 +119,19 @@ def jobs_of(seed: str, limits: DeviceLimits, scale: float = 1.0) -> Iterator[Job
             for plan in plans:
                 kernels = tuple(sorted({launch.kernel for launch in plan.launches}))
                 unit = CompileUnit(
-                    code=candidate.code, name=f"{seed}.cu", arch=limits.arch, macros=plan.macros, kernels=kernels, timeout_s=TIMEOUT_S
+                    code=candidate.code,
+                    name=f"{seed}.cu",
+                    arch=limits.arch,
+                    macros=plan.macros,
+                    kernels=kernels,
+                    timeout_s=TIMEOUT_S,
                 )
                 yield Job(seed, task_name, tunables, plan, unit)
 
 
-def legal(candidate: Candidate, task: Task, cases: Sequence[str], limits: DeviceLimits) -> Iterator[tuple[dict[str, int], list[CasePlan]]]:
+def legal(
+    candidate: Candidate, task: Task, cases: Sequence[str], limits: DeviceLimits
+) -> Iterator[tuple[dict[str, int], list[CasePlan]]]:
     """Every choice of tunables that the seed allows on all of the cases, with its plans."""
     names = list(candidate.plan.tunables)
     for values in itertools.product(*candidate.plan.tunables.values()):
@@ -115,7 +144,9 @@ def legal(candidate: Candidate, task: Task, cases: Sequence[str], limits: Device
 
 
 def spread(items: Sequence[dict[str, int]], wanted: int) -> list[dict[str, int]]:
-    """The first, then always the one that differs most from all that were taken; ties by even use of values."""
+    """The first, then always the one that differs most from all that were taken; ties by even use
+    of values.
+    """
     taken = [items[0]]
     while len(taken) < min(wanted, len(items)):
 
@@ -140,7 +171,12 @@ def launches_of(plan: CasePlan, result: CompileResult) -> tuple[MeasuredLaunch, 
     """The shapes and resources of a plan's launches."""
     of = {item.kernel: item for item in result.resources}
     return tuple(
-        MeasuredLaunch(launch.grid, launch.block, of[launch.kernel].registers, of[launch.kernel].static_shared_bytes + launch.shared_bytes)
+        MeasuredLaunch(
+            launch.grid,
+            launch.block,
+            of[launch.kernel].registers,
+            of[launch.kernel].static_shared_bytes + launch.shared_bytes,
+        )
         for launch in plan.launches
     )
 

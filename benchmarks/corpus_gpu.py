@@ -40,11 +40,15 @@ from tests.emulator.corpus import (
 
 LARGEST_FILE = 15_000_000  # bytes; what a repository bears
 META = "meta"
-CORPUS = "corpus"  # the first part of an array's name; sweeps over single instructions get their own
+CORPUS = (  # the first part of an array's name; sweeps over single instructions get their own
+    "corpus"
+)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record")
     comparing = commands.add_parser("compare")
@@ -53,8 +57,14 @@ def main() -> None:
         command.add_argument("--only", nargs="*", metavar="KERNEL", help="these kernels alone")
     comparing.add_argument("--markdown", type=Path)
     options = parser.parse_args()
-    kernels = [kernel for kernel in load_corpus() if not options.only or kernel.name in options.only]
-    good = record(kernels, options.file) if options.command == "record" else compare(kernels, options.file, options.markdown)
+    kernels = [
+        kernel for kernel in load_corpus() if not options.only or kernel.name in options.only
+    ]
+    good = (
+        record(kernels, options.file)
+        if options.command == "record"
+        else compare(kernels, options.file, options.markdown)
+    )
     sys.exit(0 if good else 1)
 
 
@@ -73,16 +83,33 @@ def record(kernels: list[Kernel], file: Path) -> bool:
         try:
             launched = gpu_launch.launch(kernel, case)
         except (NVRTCError, CUDADriverError, CUDARuntimeError) as error:
-            failures.append({"kernel": kernel.name, "case": case.name, "what": f"{type(error).__name__}: {error}"})
+            failures.append(
+                {
+                    "kernel": kernel.name,
+                    "case": case.name,
+                    "what": f"{type(error).__name__}: {error}",
+                }
+            )
             continue
         problems = [wrong(case, index, array) for index, array in launched.results.items()]
         problems.append(wrong_lines(case, launched.printed))
-        failures += [{"kernel": kernel.name, "case": case.name, "what": problem} for problem in problems if problem]
+        failures += [
+            {"kernel": kernel.name, "case": case.name, "what": problem}
+            for problem in problems
+            if problem
+        ]
         digests[f"{kernel.name}/{case.name}"] = digest(kernel, case)
         arrays |= {_key(kernel, case, index): array for index, array in launched.results.items()}
-    meta = {"machine": machine(**gpu_launch.versions()), "cases": digests, "not as expected": failures}
+    meta = {
+        "machine": machine(**gpu_launch.versions()),
+        "cases": digests,
+        "not as expected": failures,
+    }
     np.savez_compressed(file, **arrays, **{META: np.array(json.dumps(meta))})
-    print(f"{len(digests)} cases of {len(kernels)} kernels, {len(failures)} not as expected, {file.stat().st_size:,} bytes in {file}")
+    print(
+        f"{len(digests)} cases of {len(kernels)} kernels, {len(failures)} not as expected,"
+        f" {file.stat().st_size:,} bytes in {file}"
+    )
     if failures:
         print(table(failures))
     if file.stat().st_size > LARGEST_FILE:
@@ -91,14 +118,20 @@ def record(kernels: list[Kernel], file: Path) -> bool:
 
 
 def compare(kernels: list[Kernel], file: Path, markdown: Path | None) -> bool:
-    """Launches all cases on the emulator and prints how far it is from `file`; whether all agree as they should."""
+    """Launches all cases on the emulator and prints how far it is from `file`; whether all agree as
+    they should.
+    """
     from evoengine.emulator.device import Emulator
 
     with np.load(file, allow_pickle=False) as stored:
         recorded = {name: stored[name] for name in stored.files}
     meta = json.loads(str(recorded.pop(META)))
     emulator = Emulator(target="l4", threads=2)
-    rows = [row for kernel, case in _cases(kernels) for row in _compared(emulator, kernel, case, recorded, meta["cases"])]
+    rows = [
+        row
+        for kernel, case in _cases(kernels)
+        for row in _compared(emulator, kernel, case, recorded, meta["cases"])
+    ]
     agreed = sum(row["verdict"] == "agrees" for row in rows)
     equal = sum(row.get("bitwise") is True for row in rows)
     summary = f"{agreed} of {len(rows)} results agree as asked, {equal} of them bit for bit."
@@ -110,7 +143,13 @@ def compare(kernels: list[Kernel], file: Path, markdown: Path | None) -> bool:
     return agreed == len(rows)
 
 
-def _compared(emulator: object, kernel: Kernel, case: Case, recorded: dict[str, np.ndarray], digests: dict[str, str]) -> Iterator[Row]:
+def _compared(
+    emulator: object,
+    kernel: Kernel,
+    case: Case,
+    recorded: dict[str, np.ndarray],
+    digests: dict[str, str],
+) -> Iterator[Row]:
     """One row for every result of a case."""
     from evoengine.emulator.errors import EmulatorError
     from tests.emulator.launching import launch
@@ -118,7 +157,11 @@ def _compared(emulator: object, kernel: Kernel, case: Case, recorded: dict[str, 
     first = {"kernel": kernel.name, "case": case.name}
     known = digests.get(f"{kernel.name}/{case.name}")
     if known != digest(kernel, case):
-        yield {**first, "asked": asked(case.gpu), "verdict": "CHANGED SINCE" if known else "NOT RECORDED"}
+        yield {
+            **first,
+            "asked": asked(case.gpu),
+            "verdict": "CHANGED SINCE" if known else "NOT RECORDED",
+        }
         return
     try:
         launched = launch(emulator, kernel, case)
@@ -152,20 +195,33 @@ def asked(agreement: Agreement) -> str:
 def digest(kernel: Kernel, case: Case) -> str:
     """A name for all that a result depends on: source, launch and inputs."""
     whole = hashlib.sha256(
-        repr((kernel.source, case.kernel, case.grid, case.block, case.shared_bytes, sorted(case.macros.items()))).encode()
+        repr(
+            (
+                kernel.source,
+                case.kernel,
+                case.grid,
+                case.block,
+                case.shared_bytes,
+                sorted(case.macros.items()),
+            )
+        ).encode()
     )
     for argument in case.args:
-        whole.update(initial(argument).tobytes() if isinstance(argument, In | InOut | Out) else argument.tobytes())
+        whole.update(
+            initial(argument).tobytes()
+            if isinstance(argument, In | InOut | Out)
+            else argument.tobytes()
+        )
     return whole.hexdigest()[:16]
 
 
 def _document(where: str, here: str, summary: str, rows: list[Row]) -> str:
     return (
-        "# The corpus on the emulator and on a GPU\n\n"
-        "`python -m benchmarks.corpus_gpu compare`: every case of `tests/emulator/kernels/`. `asked` is how the two must agree: "
-        "bit for bit where the arithmetic defines the result, within units of the last place (ulp) or a tolerance where it does not. "
-        "All NaNs count as one.\n\n"
-        f"GPU: {where}.\n\nEmulator: {here}.\n\n{summary}\n\n{table(rows)}\n"
+        "# The corpus on the emulator and on a GPU\n\n`python -m benchmarks.corpus_gpu compare`:"
+        " every case of `tests/emulator/kernels/`. `asked` is how the two must agree: bit for bit"
+        " where the arithmetic defines the result, within units of the last place (ulp) or a"
+        f" tolerance where it does not. All NaNs count as one.\n\nGPU: {where}.\n\nEmulator:"
+        f" {here}.\n\n{summary}\n\n{table(rows)}\n"
     )
 
 

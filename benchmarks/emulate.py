@@ -31,18 +31,37 @@ class Bench:
         self._target = find(target)
         self._threads = threads
 
-    def counts(self, seed: str, task_name: str, case: str, tunables: Mapping[str, int]) -> list[Counts]:
-        """What each launch of the configuration does on normally distributed inputs; raises EmulatorError."""
+    def counts(
+        self, seed: str, task_name: str, case: str, tunables: Mapping[str, int]
+    ) -> list[Counts]:
+        """What each launch of the configuration does on normally distributed inputs; raises
+        EmulatorError.
+        """
         task = tasks.load(find_task(task_name))
-        candidate = candidates.parse(find_kernel(seed).read_text(encoding="utf-8")).tuned(dict(tunables))
-        plan = bind(candidate, task, case, DeviceLimits(self._target.arch, self._target.shared_per_block, self._target.sms))
+        candidate = candidates.parse(find_kernel(seed).read_text(encoding="utf-8")).tuned(
+            dict(tunables)
+        )
+        plan = bind(
+            candidate,
+            task,
+            case,
+            DeviceLimits(self._target.arch, self._target.shared_per_block, self._target.sms),
+        )
         emulator = Emulator(target=self._target.name, threads=self._threads)
         addresses = self._filled(emulator, task, plan)
         kernels = sorted({launch.kernel for launch in plan.launches})
-        arch = "sm_89" if self._target.arch == "sm_90" else self._target.arch  # the emulator has nothing that only sm_90 has
-        compiled = compile_cuda(candidate.code, name=f"{seed}.cu", macros=plan.macros, arch=arch, kernels=kernels)
+        # the emulator has nothing that only sm_90 has
+        arch = "sm_89" if self._target.arch == "sm_90" else self._target.arch
+        compiled = compile_cuda(
+            candidate.code, name=f"{seed}.cu", macros=plan.macros, arch=arch, kernels=kernels
+        )
         try:
-            return [self._run(emulator, compiled.ptx, compiled.functions[launch.kernel], launch, addresses) for launch in plan.launches]
+            return [
+                self._run(
+                    emulator, compiled.ptx, compiled.functions[launch.kernel], launch, addresses
+                )
+                for launch in plan.launches
+            ]
         finally:
             emulator.close()
 
@@ -55,20 +74,43 @@ class Bench:
             size = int(numpy.prod(shape)) * dtype.itemsize
             addresses[name] = emulator.memory.allocate(size, name=name)
             if name in inputs:
-                emulator.memory.view(addresses[name], size)[:] = inputs[name].contiguous().view(torch.uint8).flatten().numpy()
+                emulator.memory.view(addresses[name], size)[:] = (
+                    inputs[name].contiguous().view(torch.uint8).flatten().numpy()
+                )
         return addresses
 
     @staticmethod
-    def _run(emulator: Emulator, ptx: str, symbol: str, launch: Launch, addresses: Mapping[str, int]) -> Counts:
-        """A fast run of the whole grid for what every warp executes, and a checked one of a few blocks for its memory."""
+    def _run(
+        emulator: Emulator, ptx: str, symbol: str, launch: Launch, addresses: Mapping[str, int]
+    ) -> Counts:
+        """A fast run of the whole grid for what every warp executes, and a checked one of a few
+        blocks for its memory.
+        """
         program = emulator.load(ptx)
         args = [_bytes(argument, addresses) for argument in launch.args]
         grid, block = _three(launch.grid), _three(launch.block)
-        whole = program.launch(symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes)
+        whole = program.launch(
+            symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes
+        )
         touched = {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
-        sample = sorted({round(position) for position in numpy.linspace(0, whole.blocks - 1, min(whole.blocks, SAMPLED_BLOCKS))})
+        sample = sorted(
+            {
+                round(position)
+                for position in numpy.linspace(
+                    0, whole.blocks - 1, min(whole.blocks, SAMPLED_BLOCKS)
+                )
+            }
+        )
         counted = Checks(Check(0))  # accesses only: nothing is looked for
-        checked = program.launch(symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes, checks=counted, blocks=sample)
+        checked = program.launch(
+            symbol,
+            grid=grid,
+            block=block,
+            args=args,
+            shared_bytes=launch.shared_bytes,
+            checks=counted,
+            blocks=sample,
+        )
         program.close()
         touched = {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
         unique_bytes = sum(emulator.memory.buffers[addresses[name]].bytes for name in touched)
@@ -76,7 +118,9 @@ class Bench:
 
 
 def _bytes(argument: Buffer | Scalar, addresses: Mapping[str, int]) -> bytes:
-    """The bytes of an argument; an integer in eight, of which the launch takes as many as the parameter has."""
+    """The bytes of an argument; an integer in eight, of which the launch takes as many as the
+    parameter has.
+    """
     if isinstance(argument, Buffer):
         return addresses[argument.buffer].to_bytes(8, "little")
     if argument.dtype in ("float16", "float32", "float64"):

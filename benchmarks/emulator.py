@@ -2,20 +2,23 @@
 
     python -m benchmarks.emulator [--only KERNEL ...] [--verdicts] [--markdown FILE] [--json FILE]
 
-Every figure of a row comes from one process that does nothing else. `jit` is parsing, lowering and code generation for
-one case: the first launch of one block less the second. `run` is the median of a few launches of the whole grid
-with all threads, `one thread` the same with one, `processor` the processor time of one of them, which tells the same on a
-busy machine. `checked` is checked
-mode on the whole grid, once, and `sampled` on a few blocks, as for long cases in a verdict. `error` is the largest one
-against float64. `memory` is the peak of the process, torch included, before references are computed. `no AVX-512`
-repeats the mission cases with these features masked. `torch` is torch's own implementation on the same cores
-right after, in the inputs' precision and in float32: for orientation, since it simulates nothing.
+Every figure of a row comes from one process that does nothing else. `jit` is parsing, lowering and
+code generation for one case: the first launch of one block less the second. `run` is the median of
+a few launches of the whole grid with all threads, `one thread` the same with one, `processor` the
+processor time of one of them, which tells the same on a busy machine. `checked` is checked mode on
+the whole grid, once, and `sampled` on a few blocks, as for long cases in a verdict. `error` is the
+largest one against float64. `memory` is the peak of the process, torch included, before references
+are computed. `no AVX-512` repeats the mission cases with these features masked. `torch` is torch's
+own implementation on the same cores right after, in the inputs' precision and in float32: for
+orientation, since it simulates nothing.
 
---verdicts times whole verdicts instead, as a run asks for them: of one executor, from the source to the report, each
-with code that no cache has seen; the first one of a task, which computes references, and the middle one of three of
-every kernel. `start` is what bringing up compilers and worker takes, once for a run.
+--verdicts times whole verdicts instead, as a run asks for them: of one executor, from the source to
+the report, each with code that no cache has seen; the first one of a task, which computes
+references, and the middle one of three of every kernel. `start` is what bringing up compilers and
+worker takes, once for a run.
 
-Marks are shown beside their figures, and whether they hold: they are meant for two cores that do nothing else.
+Marks are shown beside their figures, and whether they hold: they are meant for two cores that do
+nothing else.
 """
 
 from __future__ import annotations
@@ -50,7 +53,14 @@ from evoengine.records import Status, Verdict
 from evoengine.wiring import COMPILERS
 
 KERNELS = {
-    "sdpa_l4": ("sdpa_v2b", "sdpa_v2c", "sdpa_v2c_wmma_qk", "sdpa_v2c_wmma", "sdpa_fp8", "sdpa_mma"),
+    "sdpa_l4": (
+        "sdpa_v2b",
+        "sdpa_v2c",
+        "sdpa_v2c_wmma_qk",
+        "sdpa_v2c_wmma",
+        "sdpa_fp8",
+        "sdpa_mma",
+    ),
     "layernorm": ("layernorm",),
     "matmul_fp16": ("matmul_fp16",),
 }
@@ -68,34 +78,52 @@ REPEATS = 3  # of a verdict
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", metavar="KERNEL", help="these kernels alone")
     parser.add_argument("--cases", nargs="+", metavar="CASE", help="these cases alone")
     parser.add_argument("--verdicts", action="store_true", help="whole verdicts through the engine")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write machine and tables there as well")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write machine and rows there as well")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write machine and tables there as well"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write machine and rows there as well"
+    )
     return parser.parse_args(arguments)
 
 
-def subjects(only: Sequence[str] | None, cases: Sequence[str] | None) -> Iterator[tuple[str, str, str]]:
-    """(task, kernel, case): all acceptance cases of attention, the first case of every other task."""
+def subjects(
+    only: Sequence[str] | None, cases: Sequence[str] | None
+) -> Iterator[tuple[str, str, str]]:
+    """(task, kernel, case): all acceptance cases of attention, the first case of every other
+    task.
+    """
     for task_name, kernels in KERNELS.items():
         known = list(tasks.load(find_task(task_name)).cases)
         for kernel in kernels:
             if only is None or kernel in only:
                 chosen = known if task_name == "sdpa_l4" else known[:1]
-                yield from ((task_name, kernel, case) for case in chosen if cases is None or case in cases)
+                yield from (
+                    (task_name, kernel, case) for case in chosen if cases is None or case in cases
+                )
 
 
 def measure(task: str, kernel: str, case: str, *without: str) -> dict[str, float | int | str]:
-    """What benchmarks.emulator_child finds in a new process, or {"problem": why it finds nothing}."""
+    """What benchmarks.emulator_child finds in a new process, or {"problem": why it finds
+    nothing}.
+    """
     command = [sys.executable, "-m", "benchmarks.emulator_child", task, kernel, case, *without]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=CHILD_LIMIT_S)  # noqa: S603 - ours
+        done = subprocess.run(  # noqa: S603 - ours
+            command, capture_output=True, text=True, check=False, timeout=CHILD_LIMIT_S
+        )
     except subprocess.TimeoutExpired:
         return {"problem": f"took more than {CHILD_LIMIT_S:g} s"}
     if done.returncode:
-        return {"problem": (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]}
+        return {
+            "problem": (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+        }
     found: dict[str, float | int | str] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -165,12 +193,16 @@ def _ms(found: dict[str, float | int | str], name: str) -> float:
 
 @contextlib.asynccontextmanager
 async def executor_of(task_name: str, folder: Path) -> AsyncIterator[tuple[LocalExecutor, float]]:
-    """Compilers and a worker for a task, started, and the seconds that took; references are kept in `folder`."""
+    """Compilers and a worker for a task, started, and the seconds that took; references are kept in
+    `folder`.
+    """
     path = find_task(task_name).resolve()
     task = tasks.load(path)
     chosen = wiring.find_device(DEVICE, task)
     device = emulator_device(chosen.target, wiring.check_names(None, chosen), folder)
-    executor = LocalExecutor(task, str(path), CompilePool(COMPILERS), device, None, CompilePool(COMPILERS, module=CLANG))
+    executor = LocalExecutor(
+        task, str(path), CompilePool(COMPILERS), device, None, CompilePool(COMPILERS, module=CLANG)
+    )
     started = time.perf_counter()
     try:
         await executor.start()
@@ -190,10 +222,17 @@ async def verdict_rows(only: Sequence[str] | None, folder: Path) -> AsyncIterato
         with memory.watching():
             async with executor_of(task, folder) as (executor, start_s):
                 first = await judge(executor, chosen[0], number)
-                yield {**verdict_row(task, f"{chosen[0]}, the first: references computed", [first]), "start s": start_s, **_peak(memory)}
+                yield {
+                    **verdict_row(task, f"{chosen[0]}, the first: references computed", [first]),
+                    "start s": start_s,
+                    **_peak(memory),
+                }
                 for kernel in chosen:
                     verdicts = [await judge(executor, kernel, number) for _ in range(REPEATS)]
-                    yield {**verdict_row(task, kernel, verdicts, VERDICT_MARK_S[_kind(kernel)]), **_peak(memory)}
+                    yield {
+                        **verdict_row(task, kernel, verdicts, VERDICT_MARK_S[_kind(kernel)]),
+                        **_peak(memory),
+                    }
 
 
 async def judge(executor: LocalExecutor, kernel: str, number: Iterator[int]) -> Verdict:
@@ -202,12 +241,22 @@ async def judge(executor: LocalExecutor, kernel: str, number: Iterator[int]) -> 
     return await executor.evaluate(candidates.parse(source), lambda _: None)
 
 
-def verdict_row(task: str, name: str, verdicts: Sequence[Verdict], mark: float | None = None) -> Row:
-    """The middle one of some verdicts on the same kernel: its phases, and whether it keeps the mark."""
+def verdict_row(
+    task: str, name: str, verdicts: Sequence[Verdict], mark: float | None = None
+) -> Row:
+    """The middle one of some verdicts on the same kernel: its phases, and whether it keeps the
+    mark.
+    """
     wrong = [verdict for verdict in verdicts if verdict.status is not Status.correct]
-    middle = sorted(wrong or verdicts, key=lambda verdict: verdict.phases_s["total"])[len(wrong or verdicts) // 2]
+    middle = sorted(wrong or verdicts, key=lambda verdict: verdict.phases_s["total"])[
+        len(wrong or verdicts) // 2
+    ]
     seconds = middle.phases_s["total"]
-    row: dict[str, Cell] = {"verdict": f"{task}: {name}", "status": middle.status.value, "seconds": seconds}
+    row: dict[str, Cell] = {
+        "verdict": f"{task}: {name}",
+        "status": middle.status.value,
+        "seconds": seconds,
+    }
     if mark is not None and task == "sdpa_l4":
         row |= {"mark": f"<= {mark:g}", "kept": not wrong and seconds <= mark}
     row |= {f"{phase} s": found for phase, found in middle.phases_s.items() if phase != "total"}
@@ -225,25 +274,47 @@ def _peak(memory: Memory) -> Row:
 def features() -> str:
     """The widest vectors that this machine's emulator uses."""
     jit = Jit()  # builds the C runtime where no cache has it, so that no figure contains that
-    return "AVX-512" if jit.has_avx512 else "AVX2" if "+avx2" in jit.features else "neither AVX-512 nor AVX2"
+    return (
+        "AVX-512"
+        if jit.has_avx512
+        else "AVX2"
+        if "+avx2" in jit.features
+        else "neither AVX-512 nor AVX2"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse_arguments(arguments)
-    where = machine(vectors=features(), clang=find_clang().version, llvmlite=llvmlite.__version__, torch=torch.__version__)
+    where = machine(
+        vectors=features(),
+        clang=find_clang().version,
+        llvmlite=llvmlite.__version__,
+        torch=torch.__version__,
+    )
     parts: list[tuple[str, list[Row]]] = []
     if options.verdicts:
         with tempfile.TemporaryDirectory(prefix="evoengine-benchmark-") as folder:
-            parts.append(("Whole verdicts", asyncio.run(_all_told(verdict_rows(options.only, Path(folder))))))
+            parts.append(
+                ("Whole verdicts", asyncio.run(_all_told(verdict_rows(options.only, Path(folder)))))
+            )
     else:
         chosen = list(subjects(options.only, options.cases))
         rows = _told(row_of(*subject) for subject in chosen)
-        missions = [(subject, row) for subject, row in zip(chosen, rows, strict=True) if subject[2] == MISSION or subject[0] != "sdpa_l4"]
+        missions = [
+            (subject, row)
+            for subject, row in zip(chosen, rows, strict=True)
+            if subject[2] == MISSION or subject[0] != "sdpa_l4"
+        ]
         parts.append(("Every seed and case", rows))
-        parts.append(("Without AVX-512", _told(masked_row(*subject, row) for subject, row in missions)))
+        parts.append(
+            ("Without AVX-512", _told(masked_row(*subject, row) for subject, row in missions))
+        )
     publish(where, _failed_last([row for _, rows in parts for row in rows]), options.json)
     if options.markdown is not None:
-        options.markdown.write_text(as_markdown(where, parts, list(arguments if arguments is not None else sys.argv[1:])), encoding="utf-8")
+        options.markdown.write_text(
+            as_markdown(where, parts, list(arguments if arguments is not None else sys.argv[1:])),
+            encoding="utf-8",
+        )
 
 
 def _told(rows: Iterator[Row]) -> list[Row]:
@@ -264,7 +335,10 @@ async def _all_told(rows: AsyncIterator[Row]) -> list[Row]:
 
 
 def _tell(row: Row) -> None:
-    words = (f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in row.items())
+    words = (
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in row.items()
+    )
     sys.stderr.write(", ".join(words) + "\n")
 
 
@@ -273,10 +347,16 @@ def _failed_last(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: "problem" in row)
 
 
-def as_markdown(where: dict[str, str], parts: Sequence[tuple[str, list[Row]]], arguments: Sequence[str]) -> str:
+def as_markdown(
+    where: dict[str, str], parts: Sequence[tuple[str, list[Row]]], arguments: Sequence[str]
+) -> str:
     """A page: command, machine, tables."""
     command = " ".join(["python -m benchmarks.emulator", *arguments])
-    lines = [f"`{command}`", "", ", ".join(f"{name} {value}" for name, value in where.items()) + "."]
+    lines = [
+        f"`{command}`",
+        "",
+        ", ".join(f"{name} {value}" for name, value in where.items()) + ".",
+    ]
     for title, rows in parts:
         lines += ["", f"## {title}", "", table(_failed_last(rows))]
     return "\n".join(lines) + "\n"

@@ -1,9 +1,10 @@
-"""One seed on one case on the emulator, measured in this process: prints its figures as one line of JSON.
+"""One seed on one case on the emulator, measured in this process: prints its figures as one line of
+JSON.
 
     python -m benchmarks.emulator_child TASK KERNEL CASE [WITHOUT]
 
-WITHOUT is the beginning of the names of CPU features to do without. A process of its own for each, so that the peak of
-its memory is this kernel's; benchmarks.emulator starts them.
+WITHOUT is the beginning of the names of CPU features to do without. A process of its own for each,
+so that the peak of its memory is this kernel's; benchmarks.emulator starts them.
 """
 
 from __future__ import annotations
@@ -78,11 +79,14 @@ def measure(task_name: str, kernel: str, case: str, without: Sequence[str] = ())
         compiled = compile_plan(candidate, plan, Path(folder))
         figures["clang_s"] = time.perf_counter() - started
         emulator = Emulator(TARGET, without=tuple(without))
-        program = Loaded(emulator, lambda: None).program(compiled, rounds=2.0**40)  # enough for everything
+        # enough for everything
+        program = Loaded(emulator, lambda: None).program(compiled, rounds=2.0**40)
         with EmulatedArena(layout_of(task, plan), emulator) as arena:
             inputs = make_inputs(task, case, "normal", 0, torch.device("cpu"))
             arena.fill(inputs)
-            figures |= time_runs(program, emulator, {name: arena.pointer(name) for name in arena.tensors})
+            figures |= time_runs(
+                program, emulator, {name: arena.pointer(name) for name in arena.tensors}
+            )
             figures["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             figures["one_thread_s"] = time_one_thread(task, compiled, inputs, without)
             functions = TaskFunctions(task, path)
@@ -95,14 +99,18 @@ def measure(task_name: str, kernel: str, case: str, without: Sequence[str] = ())
 def compile_plan(candidate: Candidate, plan: CasePlan, folder: Path) -> CompiledCase:
     """The plan with clang's PTX of its kernels, written to `folder`."""
     kernels = sorted({launch.kernel for launch in plan.launches})
-    compiled = compile_cuda(candidate.code, name="candidate.cu", macros=plan.macros, arch=ARCH, kernels=kernels)
+    compiled = compile_cuda(
+        candidate.code, name="candidate.cu", macros=plan.macros, arch=ARCH, kernels=kernels
+    )
     code = folder / "candidate.ptx"
     code.write_text(compiled.ptx, encoding="utf-8")
     return CompiledCase(plan=plan, code_path=str(code), functions=dict(compiled.functions))
 
 
 def time_runs(program: Program, emulator: Emulator, pointers: dict[str, int]) -> Figures:
-    """Fast mode with one thread and with all, checked mode on some blocks and on all; the outputs are a fast run's."""
+    """Fast mode with one thread and with all, checked mode on some blocks and on all; the outputs
+    are a fast run's.
+    """
     launches = program.compiled.plan.launches
     first = {launch: sample(math.prod(launch.grid), 1)[:1] for launch in launches}
     some = {launch: sample(math.prod(launch.grid), SAMPLED_BLOCKS) for launch in launches}
@@ -111,21 +119,30 @@ def time_runs(program: Program, emulator: Emulator, pointers: dict[str, int]) ->
         for launch in launches:
             program.run(launch, pointers, checks, blocks[launch] if blocks else None)
 
-    figures: Figures = {"threads": emulator.threads, "blocks": sum(math.prod(launch.grid) for launch in launches)}
-    makers().make(WARM_UP, emulator.jit.cpu, emulator.jit.features, 0)  # starts a child: that is done once for many kernels
+    figures: Figures = {
+        "threads": emulator.threads,
+        "blocks": sum(math.prod(launch.grid) for launch in launches),
+    }
+    # starts a child: that is done once for many kernels
+    makers().make(WARM_UP, emulator.jit.cpu, emulator.jit.features, 0)
     figures["jit_s"] = elapsed_s(lambda: run(None, first)) - elapsed_s(lambda: run(None, first))
-    figures["checked_jit_s"] = elapsed_s(lambda: run(Checks(), first)) - elapsed_s(lambda: run(Checks(), first))
+    figures["checked_jit_s"] = elapsed_s(lambda: run(Checks(), first)) - elapsed_s(
+        lambda: run(Checks(), first)
+    )
     figures["sampled_s"] = median_s(lambda: run(Checks(), some))
     figures["checked_s"] = elapsed_s(lambda: run(Checks()))
     run()  # every page touched
     figures["run_s"] = median_s(run)
     used = time.process_time()
     run()
-    figures["processor_s"] = time.process_time() - used  # of all threads: what other programs leave of the cores does not count
+    # of all threads: what other programs leave of the cores does not count
+    figures["processor_s"] = time.process_time() - used
     return figures
 
 
-def time_one_thread(task: Task, compiled: CompiledCase, inputs: Tensors, without: Sequence[str]) -> float:
+def time_one_thread(
+    task: Task, compiled: CompiledCase, inputs: Tensors, without: Sequence[str]
+) -> float:
     """Seconds of a run of the whole grid on one core."""
     emulator = Emulator(TARGET, 1, without=tuple(without))
     program = Loaded(emulator, lambda: None).program(compiled, rounds=2.0**40)
@@ -143,14 +160,20 @@ def time_one_thread(task: Task, compiled: CompiledCase, inputs: Tensors, without
 
 def error_of(outputs: Tensors, reference: Tensors) -> float:
     """The largest absolute error against float64 over all outputs; nan where one is nan."""
-    return max(float((outputs[name].double() - right).abs().max()) for name, right in reference.items())
+    return max(
+        float((outputs[name].double() - right).abs().max()) for name, right in reference.items()
+    )
 
 
-def time_peer(task: Task, functions: TaskFunctions, inputs: Tensors, case: str, threads: int) -> Figures:
+def time_peer(
+    task: Task, functions: TaskFunctions, inputs: Tensors, case: str, threads: int
+) -> Figures:
     """torch's own implementation on this CPU, in the inputs' precision and in float32."""
     torch.set_num_threads(threads)
     name = next(tier.trusted for tier in task.tiers.values() if tier.trusted)
-    wide = {key: value.float() if value.is_floating_point() else value for key, value in inputs.items()}
+    wide = {
+        key: value.float() if value.is_floating_point() else value for key, value in inputs.items()
+    }
     timed = {}
     for key, tensors in (("peer_s", inputs), ("peer_float32_s", wide)):
         peer = functions.bind(name, tensors, case)

@@ -1,11 +1,10 @@
-"""The layernorm kernel judged as torch extensions are: `python -m benchmarks.extension --folder EMPTY_FOLDER`.
+"""The layernorm kernel judged as torch extensions are.
 
-Compiles it with torch.utils.cpp_extension.load_inline into the folder, checks it on the
-same input sets and against the same answers as evoengine does, and times it and its
-baseline with events. Prints one JSON object: the seconds of start, compile, check and
-timing. The references are computed before the clock runs, as a warm worker has them.
-Needs nvcc, ninja and a C++ compiler. Started by benchmarks.verdict, in a process of its own
-because it imports torch.
+Compiles it with torch.utils.cpp_extension.load_inline into the folder, checks it on the same input
+sets and against the same answers as evoengine does, and times it and its baseline with events.
+Prints one JSON object: the seconds of start, compile, check and timing. The references are computed
+before the clock runs, as a warm worker has them. Needs nvcc, ninja and a C++ compiler. Started by
+benchmarks.verdict, in a process of its own because it imports torch.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import argparse  # noqa: E402 - the clock first: importing torch is what it has 
 import json  # noqa: E402
 import os  # noqa: E402
 from collections.abc import Callable  # noqa: E402
+from functools import partial  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -35,21 +35,29 @@ from evoengine.task import Task  # noqa: E402
 
 NAME = "layernorm"
 WARM_UP_CALLS = 3
-TIMED_CALLS = 100  # the usual number of peers: KernelBench times 100 calls, each with its own pair of events
+TIMED_CALLS = (
+    100  # the usual number of peers: KernelBench times 100 calls, each with its own pair of events
+)
 
-DECLARATION = "torch::Tensor layernorm_forward(torch::Tensor x, torch::Tensor weight, torch::Tensor bias, double eps);"
+DECLARATION = (
+    "torch::Tensor layernorm_forward(torch::Tensor x, torch::Tensor weight, torch::Tensor bias,"
+    " double eps);"
+)
 LAUNCHER = """
-torch::Tensor layernorm_forward(torch::Tensor x, torch::Tensor weight, torch::Tensor bias, double eps) {
+torch::Tensor layernorm_forward(torch::Tensor x, torch::Tensor weight, torch::Tensor bias,
+                                double eps) {
     auto out = torch::empty_like(x);
     const int N = x.size(0), C = x.size(1);
     const dim3 grid((N + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK), block(THREADS);
     const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
     if (C % VECTOR == 0)
-        candidate::layernorm<VECTOR><<<grid, block, 0, stream>>>(x.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(),
-                                                                 out.data_ptr<float>(), N, C, static_cast<float>(eps));
+        candidate::layernorm<VECTOR><<<grid, block, 0, stream>>>(
+            x.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(),
+            out.data_ptr<float>(), N, C, static_cast<float>(eps));
     else
-        candidate::layernorm<1><<<grid, block, 0, stream>>>(x.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(),
-                                                            out.data_ptr<float>(), N, C, static_cast<float>(eps));
+        candidate::layernorm<1><<<grid, block, 0, stream>>>(
+            x.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(),
+            out.data_ptr<float>(), N, C, static_cast<float>(eps));
     return out;
 }
 """
@@ -60,7 +68,10 @@ Forward = Callable[..., torch.Tensor]
 def cuda_source(candidate: Candidate) -> str:
     """The candidate's code, with its default tunables, and the host function that launches it."""
     macros = "\n".join(f"#define {name} {value}" for name, value in candidate.tunables.items())
-    return f"#include <c10/cuda/CUDAStream.h>\n{macros}\nnamespace candidate {{\n{candidate.code.strip()}\n}}\n{LAUNCHER}"
+    return (
+        f"#include <c10/cuda/CUDAStream.h>\n{macros}\nnamespace candidate"
+        f" {{\n{candidate.code.strip()}\n}}\n{LAUNCHER}"
+    )
 
 
 def build(candidate: Candidate, folder: Path) -> Forward:
@@ -68,7 +79,9 @@ def build(candidate: Candidate, folder: Path) -> Forward:
     from torch.utils.cpp_extension import load_inline
 
     major, minor = torch.cuda.get_device_capability()
-    os.environ["TORCH_CUDA_ARCH_LIST"] = f"{major}.{minor}"  # this device only, which is the least work
+    os.environ["TORCH_CUDA_ARCH_LIST"] = (
+        f"{major}.{minor}"  # this device only, which is the least work
+    )
     module: Any = load_inline(
         name="evoengine_layernorm",
         cpp_sources=DECLARATION,
@@ -90,7 +103,15 @@ def check(task: Task, answers: Answers, forward: Forward, eps: float) -> bool:
             for seed in task.seeds:
                 tensors = make_inputs(task, case, distribution, seed, answers.device)
                 out = forward(tensors["x"], tensors["weight"], tensors["bias"], eps)
-                passed.append(judge({"out": out}, answers.get(case, distribution, seed), tier, distribution, seed).ok)
+                passed.append(
+                    judge(
+                        {"out": out},
+                        answers.get(case, distribution, seed),
+                        tier,
+                        distribution,
+                        seed,
+                    ).ok
+                )
     return all(passed)
 
 
@@ -101,14 +122,17 @@ def compute_references(task: Task, answers: Answers) -> None:
                 answers.get(case, distribution, seed)
 
 
-def measure(task: Task, forward: Forward, eps: float, device: torch.device) -> dict[str, tuple[list[float], list[float]]]:
+def measure(
+    task: Task, forward: Forward, eps: float, device: torch.device
+) -> dict[str, tuple[list[float], list[float]]]:
     """Milliseconds a call of the extension and of torch's own kernel, by case."""
     found = {}
     for case in task.cases:
         tensors = make_inputs(task, case, "normal", 0, device)
         x, weight, bias = tensors["x"], tensors["weight"], tensors["bias"]
-        sides = [lambda: forward(x, weight, bias, eps), lambda: torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps)]  # noqa: B023
-        found[case] = (_times_ms(sides[0]), _times_ms(sides[1]))
+        ours = partial(forward, x, weight, bias, eps)
+        theirs = partial(torch.nn.functional.layer_norm, x, x.shape[-1:], weight, bias, eps)
+        found[case] = (_times_ms(ours), _times_ms(theirs))
     return found
 
 
@@ -131,7 +155,10 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     folder: Path = parser.parse_args().folder
     path = find_task(NAME)
-    task, candidate = tasks.load(path), candidates.parse(find_kernel(NAME).read_text(encoding="utf-8"))
+    task, candidate = (
+        tasks.load(path),
+        candidates.parse(find_kernel(NAME).read_text(encoding="utf-8")),
+    )
     device = torch.device("cuda", 0)
     answers = Answers(task, TaskFunctions(task, path), device)
     eps = float(str(task.inputs["eps"].value))
@@ -144,7 +171,16 @@ def main() -> None:
     checked = time.monotonic()
     measure(task, forward, eps, device)
     timed = time.monotonic()
-    print(json.dumps({"start": ready - STARTED, "compile": built - ready, "check": checked - built, "timing": timed - checked}))
+    print(
+        json.dumps(
+            {
+                "start": ready - STARTED,
+                "compile": built - ready,
+                "check": checked - built,
+                "timing": timed - checked,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

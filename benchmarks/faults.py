@@ -1,4 +1,5 @@
-"""What checked mode finds: every planted fault and its repaired twin, and the corpus, in which there is nothing to find.
+"""What checked mode finds: every planted fault and its repaired twin, and the corpus, in which
+there is nothing to find.
 
     python -m benchmarks.faults [--markdown FILE.md]
 
@@ -22,24 +23,35 @@ TARGET = "h200"  # some kernels of the corpus need sm_90
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     emulator = Emulator(TARGET)
     rows = [_row(emulator, fault) for fault in FAULTS]
     clean, alarms = _corpus(emulator)
-    found, quiet = sum(bool(row["found"]) for row in rows), sum(bool(row["twin clean"]) for row in rows)
+    found, quiet = (
+        sum(bool(row["found"]) for row in rows),
+        sum(bool(row["twin clean"]) for row in rows),
+    )
     text = "\n\n".join(
         (
             "# What checked mode finds",
-            "`python -m benchmarks.faults`: kernels with one planted fault each (`tests/emulator/faults/`), launched with all checks. "
-            "`found`: a finding of the planted kind names a marked line; `twin clean`: nothing is found in the same kernel repaired; "
-            "`says`: the first finding.",
+            (
+                "`python -m benchmarks.faults`: kernels with one planted fault each"
+                " (`tests/emulator/faults/`), launched with all checks. `found`: a finding of the"
+                " planted kind names a marked line; `twin clean`: nothing is found in the same"
+                " kernel repaired; `says`: the first finding."
+            ),
             ", ".join(f"{name} {value}" for name, value in machine().items()) + ".",
-            f"{found} of {len(rows)} faults found, {quiet} of {len(rows)} repaired twins clean. In the corpus "
-            f"(`tests/emulator/kernels/`) {clean} launches without a finding, {len(alarms)} with one{'.' if not alarms else ':'} "
-            "Left out of it are kernels whose order comes from spinning on a flag in shared memory, "
-            "which CUDA's memory model does not call ordered.",
+            (
+                f"{found} of {len(rows)} faults found, {quiet} of {len(rows)} repaired twins clean."
+                f" In the corpus (`tests/emulator/kernels/`) {clean} launches without a finding,"
+                f" {len(alarms)} with one{'.' if not alarms else ':'} Left out of it are kernels"
+                " whose order comes from spinning on a flag in shared memory, which CUDA's memory"
+                " model does not call ordered."
+            ),
             *alarms,
             table(rows),
         )
@@ -69,7 +81,11 @@ def _corpus(emulator: Emulator) -> tuple[int, list[str]]:
                 continue
             report = launch(emulator, kernel, case, Checks()).report
             clean += not report.findings
-            alarms += [f"{kernel.name} {case.name}: {report.describe(report.findings[0])}"] if report.findings else []
+            alarms += (
+                [f"{kernel.name} {case.name}: {report.describe(report.findings[0])}"]
+                if report.findings
+                else []
+            )
     return clean, alarms
 
 

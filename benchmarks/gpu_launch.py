@@ -1,4 +1,6 @@
-"""A case of the corpus, launched on the GPU by NVRTC, CuPy and the driver; nothing is kept from one case to the next."""
+"""A case of the corpus, launched on the GPU by NVRTC, CuPy and the driver; nothing is kept from one
+case to the next.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from evoengine.evaluate.compile.headers import find_headers
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM
 from tests.emulator.corpus import Case, In, InOut, Kernel, Out, initial, results
 
-WITHOUT_ASKING = 48 * 1024  # more dynamic shared memory than this must be asked for: CUDA C++ Programming Guide, 16.8.3
+# more dynamic shared memory than this must be asked for: CUDA C++ Programming Guide, 16.8.3
+WITHOUT_ASKING = 48 * 1024
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: cuda.h
 
 
@@ -66,16 +69,25 @@ def launch(kernel: Kernel, case: Case) -> Launched:
     held = [_bytes(argument, buffers.get(index)) for index, argument in enumerate(case.args)]
     pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(item) for item in held))
     with captured_output() as printed:
-        driver.launchKernel(entry.ptr, *case.grid, *case.block, case.shared_bytes, 0, ctypes.addressof(pointers), 0)
+        driver.launchKernel(
+            entry.ptr, *case.grid, *case.block, case.shared_bytes, 0, ctypes.addressof(pointers), 0
+        )
         cupy.cuda.runtime.deviceSynchronize()
-    return Launched({index: _copied(case, index, buffers[index]) for index in results(case)}, printed())
+    return Launched(
+        {index: _copied(case, index, buffers[index]) for index in results(case)}, printed()
+    )
 
 
 def compiled(kernel: Kernel, case: Case) -> tuple[bytes, str]:
     """The cubin for this device, and the kernel's name in it."""
     folders = find_headers(nvrtc.getVersion()).folders
     options = [
-        *(f"--gpu-architecture={architecture()}", "--std=c++17", "--device-as-default-execution-space", "--diag-suppress=47"),
+        *(
+            f"--gpu-architecture={architecture()}",
+            "--std=c++17",
+            "--device-as-default-execution-space",
+            "--diag-suppress=47",
+        ),
         *(f"-I{SHIM}", f"--pre-include={SHIM / PRELUDE}", *(f"-I{folder}" for folder in folders)),
         *(f"-D{name}={value}" for name, value in case.macros.items()),
     ]
@@ -112,8 +124,14 @@ def captured_output() -> Iterator[Callable[[], str]]:
         text = path.read_text(encoding="utf-8", errors="replace")
 
 
-def _bytes(argument: In | InOut | Out | np.generic, buffer: cupy.ndarray | None) -> ctypes.Array[ctypes.c_char]:
-    raw = argument.tobytes() if isinstance(argument, np.generic) else np.uint64(buffer.data.ptr if buffer is not None else 0).tobytes()
+def _bytes(
+    argument: In | InOut | Out | np.generic, buffer: cupy.ndarray | None
+) -> ctypes.Array[ctypes.c_char]:
+    raw = (
+        argument.tobytes()
+        if isinstance(argument, np.generic)
+        else np.uint64(buffer.data.ptr if buffer is not None else 0).tobytes()
+    )
     return ctypes.create_string_buffer(raw, len(raw))
 
 

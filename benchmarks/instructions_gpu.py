@@ -1,12 +1,13 @@
 """Single PTX instructions on a GPU, and the emulator beside it.
 
-    python -m benchmarks.instructions_gpu record FILE.npz                        on a machine with a GPU
+    python -m benchmarks.instructions_gpu record FILE.npz          on a machine with a GPU
     python -m benchmarks.instructions_gpu compare FILE.npz [--markdown FILE.md]  on any machine
 
-`record` runs every instruction of tests/emulator/instructions.py over its operands and writes what the GPU gave, with the
-places where that is not what the model of the instruction says. `compare` runs the same on the emulator and says how far
-the two are apart in units of the last place. Instructions that are no approximations must agree bit for bit; `compare` ends
-with status 1 when one does not.
+`record` runs every instruction of tests/emulator/instructions.py over its operands and writes what
+the GPU gave, with the places where that is not what the model of the instruction says. `compare`
+runs the same on the emulator and says how far the two are apart in units of the last place.
+Instructions that are no approximations must agree bit for bit; `compare` ends with status 1 when
+one does not.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ import numpy as np
 
 from benchmarks.table import Row, machine, table
 from tests.emulator.instruction import stored_width
-from tests.emulator.instructions import CASES, Case, distances, expected, grid_of, inputs_of, ptx_of, shown
+from tests.emulator.instructions import (
+    CASES,
+    Case,
+    distances,
+    expected,
+    grid_of,
+    inputs_of,
+    ptx_of,
+    shown,
+)
 
 LARGEST_FILE = 5_000_000  # bytes; what a repository bears
 META = "meta"
@@ -29,7 +39,9 @@ FAR = 1 << 62  # a number beside a NaN: no distance
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record")
     comparing = commands.add_parser("compare")
@@ -39,7 +51,11 @@ def main() -> None:
     comparing.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     cases = [case for case in CASES if options.only in case.name]
-    good = record(cases, options.file) if options.command == "record" else compare(cases, options.file, options.markdown)
+    good = (
+        record(cases, options.file)
+        if options.command == "record"
+        else compare(cases, options.file, options.markdown)
+    )
     sys.exit(0 if good else 1)
 
 
@@ -52,7 +68,9 @@ def digest(case: Case) -> int:
 
 
 def record(cases: list[Case], file: Path) -> bool:
-    """Runs all cases on the GPU and writes `file`; whether all could be run and the file is small enough."""
+    """Runs all cases on the GPU and writes `file`; whether all could be run and the file is small
+    enough.
+    """
     from cupy_backends.cuda.api.driver import CUDADriverError
     from cupy_backends.cuda.api.runtime import CUDARuntimeError
 
@@ -84,7 +102,9 @@ def _print_differences(cases: list[Case], arrays: dict[str, np.ndarray]) -> None
         want = expected(case)
         far = np.flatnonzero(distances(case, arrays[case.name], want) > case.ulp)
         for place in far[:3]:
-            print(f"{len(far)} of {len(want)}: GPU {shown(case, int(place), arrays[case.name], want)}")
+            print(
+                f"{len(far)} of {len(want)}: GPU {shown(case, int(place), arrays[case.name], want)}"
+            )
 
 
 def _on_gpu(case: Case) -> np.ndarray:
@@ -103,7 +123,9 @@ def _on_gpu(case: Case) -> np.ndarray:
 
 
 def compare(cases: list[Case], file: Path, markdown: Path | None) -> bool:
-    """Runs all cases on the emulator and prints how far it is from `file`; whether the exact ones agree."""
+    """Runs all cases on the emulator and prints how far it is from `file`; whether the exact ones
+    agree.
+    """
     from evoengine.emulator.device import Emulator
 
     with np.load(file, allow_pickle=False) as stored:
@@ -115,7 +137,8 @@ def compare(cases: list[Case], file: Path, markdown: Path | None) -> bool:
     near = [row for row in rows if row["verdict"] == "approximate"]
     worst = [row for row in rows if row not in exact and row not in near]
     summary = (
-        f"{len(exact)} of {len(rows)} instructions agree bit for bit, {len(near)} approximate ones differ, {len(worst)} others differ."
+        f"{len(exact)} of {len(rows)} instructions agree bit for bit, {len(near)} approximate ones"
+        f" differ, {len(worst)} others differ."
     )
     where = ", ".join(f"{name} {value}" for name, value in meta["machine"].items())
     print(f"GPU: {where}\n\n{table(worst)}\n\n{table(near)}\n\n{summary}")
@@ -124,7 +147,9 @@ def compare(cases: list[Case], file: Path, markdown: Path | None) -> bool:
     return not worst
 
 
-def _compared(emulator: object, case: Case, recorded: dict[str, np.ndarray], digests: dict[str, int]) -> Row:
+def _compared(
+    emulator: object, case: Case, recorded: dict[str, np.ndarray], digests: dict[str, int]
+) -> Row:
     from evoengine.emulator.errors import EmulatorError
     from tests.emulator.instruction_launch import launched
 
@@ -151,14 +176,13 @@ def _document(where: str, summary: str, rows: list[Row]) -> str:
     alike = [row for row in rows if row["verdict"] == "bit for bit"]
     others = [row for row in rows if row not in alike]
     return (
-        "# Single instructions on the emulator and on a GPU\n\n"
-        "`python -m benchmarks.instructions_gpu compare`: every instruction of `tests/emulator/instructions.py`, over special and random "
-        "operands. All NaNs count as one.\n\n"
-        f"GPU: {where}.\n\n{summary}\n\n"
-        "## Different\n\n"
-        "`different`: how many results differ, `largest ulp`: by how many units of the last place at most, `classes`: how many "
-        f"are a NaN on one side only.\n\n{table(others)}\n\n"
-        "## Bit for bit\n\nWith the number of operands that each was tried on: "
+        "# Single instructions on the emulator and on a GPU\n\n`python -m"
+        " benchmarks.instructions_gpu compare`: every instruction of"
+        " `tests/emulator/instructions.py`, over special and random operands. All NaNs count as"
+        f" one.\n\nGPU: {where}.\n\n{summary}\n\n## Different\n\n`different`: how many results"
+        " differ, `largest ulp`: by how many units of the last place at most, `classes`: how many"
+        f" are a NaN on one side only.\n\n{table(others)}\n\n## Bit for bit\n\nWith the number of"
+        " operands that each was tried on: "
         + ", ".join(f"`{row['instruction']}` {row['values']:,}" for row in alike)
         + ".\n"
     )

@@ -2,11 +2,12 @@
 
     python -m benchmarks.killed [TASK] [--trials N] [--kills K] [--device DEVICE] [--markdown FILE]
 
-Both are `evoengine run` as a user starts it, with the same seed. One runs to its end. The other gets SIGKILL at random
-instants, K times; each time it is waited until no process of it is left, and `evoengine resume` goes on. At the end every
-trial of both is compared: proposal, status, errors of every input set, what checked mode found, modelled times; and the
-files of the elites. On the emulator all of it must be the same. On a GPU times are measured and later proposals follow
-from them: there only the number of trials is compared.
+Both are `evoengine run` as a user starts it, with the same seed. One runs to its end. The other
+gets SIGKILL at random instants, K times; each time it is waited until no process of it is left, and
+`evoengine resume` goes on. At the end every trial of both is compared: proposal, status, errors of
+every input set, what checked mode found, modelled times; and the files of the elites. On the
+emulator all of it must be the same. On a GPU times are measured and later proposals follow from
+them: there only the number of trials is compared.
 
 Ends with 1 where anything differs, or a process outlives its run.
 """
@@ -31,18 +32,26 @@ from evoengine.seams import ProposalRow, VerdictRow
 from evoengine.store.run_folder import open_run
 
 SEED = 2510
-LATEST_S, EARLIEST_S = 40.0, 1.0  # a kill comes this long after the run went on, at random between them
+# a kill comes this long after the run went on, at random between them
+LATEST_S, EARLIEST_S = (
+    40.0,
+    1.0,
+)
 LINGER_S = 10.0  # what its processes get to see that it has gone
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("task", nargs="?", default="sdpa_l4", metavar="TASK")
     parser.add_argument("--trials", type=int, default=12, metavar="N")
     parser.add_argument("--kills", type=int, default=8, metavar="K")
     parser.add_argument("--device", default="emulator", metavar="DEVICE")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write machine and table there as well")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write machine and table there as well"
+    )
     return parser.parse_args(arguments)
 
 
@@ -87,14 +96,24 @@ class Run:
         with open_run(self.paths, read_only=True) as run:
             for number, _ in run.store.trials():
                 proposed = run.store.get(ProposalRow, number)
-                judged = [row for part in (0, 1) if (row := run.store.get(VerdictRow, number, part)) is not None]
+                judged = [
+                    row
+                    for part in (0, 1)
+                    if (row := run.store.get(VerdictRow, number, part)) is not None
+                ]
                 verdicts = [_without_clocks(row.verdict.model_dump(mode="json")) for row in judged]
-                found[number] = {"proposal": proposed and proposed.proposal.model_dump(mode="json"), "verdicts": verdicts}
+                found[number] = {
+                    "proposal": proposed and proposed.proposal.model_dump(mode="json"),
+                    "verdicts": verdicts,
+                }
         return found
 
     def elites(self) -> dict[str, bytes]:
         """The sources of the elites, by file."""
-        return {str(path.relative_to(self.paths.elites)): path.read_bytes() for path in sorted(self.paths.elites.rglob("*.cu"))}
+        return {
+            str(path.relative_to(self.paths.elites)): path.read_bytes()
+            for path in sorted(self.paths.elites.rglob("*.cu"))
+        }
 
 
 CLOCKS = ("phases_s",)  # parts of a verdict that no two runs share
@@ -144,18 +163,27 @@ def _outliving(started: Sequence[int]) -> int:
 def _lives(process: int) -> bool:
     """Whether it runs: one that has ended may wait for somebody to take note."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in (
+            "Z",
+            "X",
+        )
     return False
 
 
 def _judged(run: Run) -> list[int]:
-    return [number for number, rows in run.trials().items() if rows["verdicts"]] if run.begun else []
+    return (
+        [number for number, rows in run.trials().items() if rows["verdicts"]] if run.begun else []
+    )
 
 
 def compared(whole: Run, other: Run, modelled: bool) -> Row:
     """The last row: what both came to."""
     left, right = whole.trials(), other.trials()
-    differing = [number for number in {*left, *right} if left.get(number) != right.get(number)] if modelled else []
+    differing = (
+        [number for number in {*left, *right} if left.get(number) != right.get(number)]
+        if modelled
+        else []
+    )
     same_elites = whole.elites() == other.elites() or not modelled
     good = len(left) == len(right) and not differing and same_elites
     return {
@@ -177,11 +205,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if whole.start().wait() != 0:
             raise SystemExit("the run that nobody kills did not end well")
         rows.append(compared(whole, other, modelled=options.device.startswith("emulator")))
-    command = " ".join(["python -m benchmarks.killed", *(arguments if arguments is not None else sys.argv[1:])])
-    text = f"`{command}`\n\n{', '.join(f'{name} {value}' for name, value in where.items())}.\n\n{table(rows)}\n"
+    command = " ".join(
+        ["python -m benchmarks.killed", *(arguments if arguments is not None else sys.argv[1:])]
+    )
+    place = ", ".join(f"{name} {value}" for name, value in where.items())
+    text = f"`{command}`\n\n{place}.\n\n{table(rows)}\n"
     sys.stdout.write(text)
     if options.markdown is not None:
-        options.markdown.write_text(f"# A run that is killed again and again\n\n{text}", encoding="utf-8")
+        options.markdown.write_text(
+            f"# A run that is killed again and again\n\n{text}", encoding="utf-8"
+        )
     if not all(row["good"] for row in rows):
         raise SystemExit(1)
 

@@ -1,9 +1,11 @@
-"""What machine code of each seed costs at LLVM's levels 0, 1 and 2: processor time of one core, without what comes before LLVM.
+"""What machine code of each seed costs at LLVM's levels 0, 1 and 2: processor time of one core,
+without what comes before LLVM.
 
     python -m benchmarks.levels [--repeats N] [--markdown FILE]
 
-The IR is that of the seeds' defaults on the first case of their tasks, of the launch with the most code. `fast` and `checked`
-are the emulator's modes; the emulator takes level 1 for the first and 0 for the second. The shortest of N repetitions.
+The IR is that of the seeds' defaults on the first case of their tasks, of the launch with the most
+code. `fast` and `checked` are the emulator's modes; the emulator takes level 1 for the first and 0
+for the second. The shortest of N repetitions.
 """
 
 from __future__ import annotations
@@ -51,7 +53,11 @@ def lowered(task_name: str, kernel: str, checked: bool, vector_memory: bool) -> 
         function = inline_calls(module, compiled.functions[launch.kernel])
         layout = lay_out(module, function)
         layout.arena_base, layout.arena_bits = ARENA_BASE, ARENA_BITS
-        texts.append(lower(function, layout, three(launch.block), checked=checked, vector_memory=vector_memory).ir)
+        texts.append(
+            lower(
+                function, layout, three(launch.block), checked=checked, vector_memory=vector_memory
+            ).ir
+        )
     return max(texts, key=len)
 
 
@@ -65,9 +71,20 @@ def rows(repeats: int) -> Iterator[Row]:
         for kernel in kernels:
             for checked in (False, True):
                 ir = lowered(task, kernel, checked, wide)
-                took = {level: min(_processor_s(ir, cpu, text, level) for _ in range(repeats)) for level in LEVELS}
-                row: Row = {"kernel": kernel, "mode": "checked" if checked else "fast", "lines of IR": ir.count("\n")}
-                yield {**row, **{f"level {level} ms": took[level] * 1000 for level in LEVELS}, "0 to 1": took[0] / took[1]}
+                took = {
+                    level: min(_processor_s(ir, cpu, text, level) for _ in range(repeats))
+                    for level in LEVELS
+                }
+                row: Row = {
+                    "kernel": kernel,
+                    "mode": "checked" if checked else "fast",
+                    "lines of IR": ir.count("\n"),
+                }
+                yield {
+                    **row,
+                    **{f"level {level} ms": took[level] * 1000 for level in LEVELS},
+                    "0 to 1": took[0] / took[1],
+                }
 
 
 def _processor_s(ir: str, cpu: str, features: str, level: int) -> float:
@@ -77,13 +94,20 @@ def _processor_s(ir: str, cpu: str, features: str, level: int) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=3, metavar="N")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write machine and table there as well")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write machine and table there as well"
+    )
     options = parser.parse_args(arguments)
     where = machine(clang=find_clang().version, llvmlite=llvmlite.__version__)
-    command = " ".join(["python -m benchmarks.levels", *(arguments if arguments is not None else sys.argv[1:])])
-    text = f"`{command}`\n\n{', '.join(f'{name} {value}' for name, value in where.items())}.\n\n{table(list(rows(options.repeats)))}\n"
+    command = " ".join(
+        ["python -m benchmarks.levels", *(arguments if arguments is not None else sys.argv[1:])]
+    )
+    place = ", ".join(f"{name} {value}" for name, value in where.items())
+    text = f"`{command}`\n\n{place}.\n\n{table(list(rows(options.repeats)))}\n"
     sys.stdout.write(text)
     if options.markdown is not None:
         options.markdown.write_text(text, encoding="utf-8")

@@ -57,7 +57,9 @@ class Watch:
         self._at = at
         self._start, self._used = time.perf_counter(), time.process_time()
         self.seconds: list[float] = []
-        self.processor_s: list[float] = []  # less than the above where disk or other programs were waited for
+        self.processor_s: list[
+            float
+        ] = []  # less than the above where disk or other programs were waited for
         self.resident_mib: list[float] = []
 
     def __call__(self, event: Event) -> None:
@@ -73,7 +75,14 @@ def resident_mib() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def build_engine(task: Task, seeds: list[Proposal], generator: Generator, store: Store, trials: int, observe: Observer) -> Engine:
+def build_engine(
+    task: Task,
+    seeds: list[Proposal],
+    generator: Generator,
+    store: Store,
+    trials: int,
+    observe: Observer,
+) -> Engine:
     """An engine over the scripted parts."""
     return Engine(
         task=task,
@@ -92,7 +101,10 @@ def load() -> tuple[Task, list[Proposal]]:
     path = find_task(TASK)
     task = tasks.load(path)
     files = [find_kernel(name, path.parent) for name in task.seeds_from]
-    return task, [Proposal(operator="seed", source=file.read_text(encoding="utf-8"), label=file.stem) for file in files]
+    return task, [
+        Proposal(operator="seed", source=file.read_text(encoding="utf-8"), label=file.stem)
+        for file in files
+    ]
 
 
 def search(root: Path, generator: Generator, trials: int, watch: Watch) -> None:
@@ -103,7 +115,9 @@ def search(root: Path, generator: Generator, trials: int, watch: Watch) -> None:
         engine = build_engine(task, seeds, generator, folder.store, trials, watch)
         ended = asyncio.run(engine.run(asyncio.Event()))
         if not ended.complete or engine.settled != trials:
-            raise SystemExit(f"the run ended early, after {engine.settled} of {trials} trials: {ended.reason}")
+            raise SystemExit(
+                f"the run ended early, after {engine.settled} of {trials} trials: {ended.reason}"
+            )
 
 
 def resume_s(root: Path, generator: Generator, trials: int) -> float:
@@ -129,9 +143,16 @@ def measure_run(root: Path, trials: int) -> list[Row]:
     for settled, mib in zip(at, watch.resident_mib, strict=True):
         rows.append(_row(f"memory after {settled:,} trials", mib, "MiB"))
     rows.append(
-        _row(f"growth of memory from {at[0]:,} trials on", watch.resident_mib[-1] - watch.resident_mib[0], "MiB", at_most=GROWTH_MARK_MIB)
+        _row(
+            f"growth of memory from {at[0]:,} trials on",
+            watch.resident_mib[-1] - watch.resident_mib[0],
+            "MiB",
+            at_most=GROWTH_MARK_MIB,
+        )
     )
-    rows.append(_row("database", sum(file.stat().st_size for file in root.iterdir()) / 2**20, "MiB"))
+    rows.append(
+        _row("database", sum(file.stat().st_size for file in root.iterdir()) / 2**20, "MiB")
+    )
     rows.append(_resume(root, trials, tuned=False))
     return [*rows, _resume(root, trials, tuned=True)]
 
@@ -140,7 +161,9 @@ def measure_tuned(root: Path, trials: int) -> list[Row]:
     """Speed of a run with the built-in tuner."""
     watch = Watch([trials])
     search(root, TuneGenerator(), trials, watch)
-    return [_row(f"with the tuner: trials a second over {trials:,}", trials / watch.seconds[-1], "1/s")]
+    return [
+        _row(f"with the tuner: trials a second over {trials:,}", trials / watch.seconds[-1], "1/s")
+    ]
 
 
 def _rates(at: list[int], watch: Watch) -> list[Row]:
@@ -148,24 +171,53 @@ def _rates(at: list[int], watch: Watch) -> list[Row]:
     for settled, seconds, processor_s in zip(at, watch.seconds, watch.processor_s, strict=True):
         first, start, used = before
         count, part = settled - first, f"{first:,} to {settled:,}"
-        rows.append(_row(f"trials a second, {part}", count / (seconds - start), "1/s", at_least=RATE_MARK))
-        rows.append(_row(f"processor time a trial, {part}", (processor_s - used) * 1000 / count, "ms"))
+        rows.append(
+            _row(f"trials a second, {part}", count / (seconds - start), "1/s", at_least=RATE_MARK)
+        )
+        rows.append(
+            _row(f"processor time a trial, {part}", (processor_s - used) * 1000 / count, "ms")
+        )
         before = settled, seconds, processor_s
     return rows
 
 
 def _resume(root: Path, trials: int, tuned: bool) -> Row:
-    samples = [resume_s(root, TuneGenerator() if tuned else Renaming(replies=True), trials) for _ in range(RESUMES)]
+    samples = [
+        resume_s(root, TuneGenerator() if tuned else Renaming(replies=True), trials)
+        for _ in range(RESUMES)
+    ]
     what = f"resume of {trials:,} trials{', the tuner told' if tuned else ''}"
     return _row(what, statistics.median(samples), "s", at_most=RESUME_MARK_S, samples=samples)
 
 
 def _row(
-    what: str, value: float, unit: str, at_least: float | None = None, at_most: float | None = None, samples: list[float] | None = None
+    what: str,
+    value: float,
+    unit: str,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    samples: list[float] | None = None,
 ) -> Row:
-    mark = f">= {at_least:g}" if at_least is not None else f"<= {at_most:g}" if at_most is not None else ""
-    kept = None if not mark else (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
-    return {"measured": what, "value": value, "unit": unit, "mark": mark, "kept": kept, **({"samples": samples} if samples else {})}
+    mark = (
+        f">= {at_least:g}"
+        if at_least is not None
+        else f"<= {at_most:g}"
+        if at_most is not None
+        else ""
+    )
+    kept = (
+        None
+        if not mark
+        else (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
+    )
+    return {
+        "measured": what,
+        "value": value,
+        "unit": unit,
+        "mark": mark,
+        "kept": kept,
+        **({"samples": samples} if samples else {}),
+    }
 
 
 def _info(name: str, task: Task) -> RunInfo:
@@ -182,11 +234,24 @@ def _info(name: str, task: Task) -> RunInfo:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.loop", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--trials", type=int, default=20_000, help="of the main run (default %(default)s)")
-    parser.add_argument("--tuned", type=int, default=300, help="trials of the run with the tuner; 0 leaves it out (default %(default)s)")
-    parser.add_argument("--folder", type=Path, help="where the runs are written and removed again; its disk counts")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write machine and rows there as well")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.loop", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--trials", type=int, default=20_000, help="of the main run (default %(default)s)"
+    )
+    parser.add_argument(
+        "--tuned",
+        type=int,
+        default=300,
+        help="trials of the run with the tuner; 0 leaves it out (default %(default)s)",
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="where the runs are written and removed again; its disk counts"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write machine and rows there as well"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="evoengine-loop-", dir=options.folder) as folder:
         where = machine(folder=str(Path(folder).parent))

@@ -1,4 +1,6 @@
-"""Times of configurations that were measured on a GPU, and their file: one line for each configuration."""
+"""Times of configurations that were measured on a GPU, and their file: one line for each
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-LAUNCH = ("grid", "block", "registers", "shared_bytes")  # registers of a thread; static and dynamic shared memory of a block
+# registers of a thread; static and dynamic shared memory of a block
+LAUNCH = (
+    "grid",
+    "block",
+    "registers",
+    "shared_bytes",
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,9 @@ class MeasuredLaunch:
 
 @dataclass(frozen=True)
 class Measured:
-    """One configuration of a seed on one case: the median of its times, of all launches together, with a hot cache."""
+    """One configuration of a seed on one case: the median of its times, of all launches together,
+    with a hot cache.
+    """
 
     seed: str
     task: str
@@ -39,7 +49,9 @@ def write(path: Path, where: Mapping[str, Any], measured: Sequence[Measured]) ->
     seeds = {item.seed: {"task": item.task, "tunables": list(item.tunables)} for item in measured}
     lines = [json.dumps(_line(group)) for group in _grouped(measured)]
     head = json.dumps({**where, "launch": LAUNCH, "seeds": seeds}, indent=1).removesuffix("\n}")
-    path.write_text(f'{head},\n "configurations": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
+    path.write_text(
+        f'{head},\n "configurations": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8"
+    )
 
 
 def read(path: Path) -> list[Measured]:
@@ -50,7 +62,10 @@ def read(path: Path) -> list[Measured]:
         of_seed = document["seeds"][line["seed"]]
         tunables = dict(zip(of_seed["tunables"], line["tunables"], strict=True))
         for case, (median_us, *launches) in line["cases"].items():
-            shapes = tuple(MeasuredLaunch(tuple(grid), tuple(block), registers, shared) for grid, block, registers, shared in launches)
+            shapes = tuple(
+                MeasuredLaunch(tuple(grid), tuple(block), registers, shared)
+                for grid, block, registers, shared in launches
+            )
             found.append(Measured(line["seed"], of_seed["task"], case, tunables, median_us, shapes))
     return found
 
@@ -67,7 +82,10 @@ def _line(group: Sequence[Measured]) -> dict[str, Any]:
     cases = {
         item.case: [
             float(f"{item.median_us:.5g}"),
-            *([list(launch.grid), list(launch.block), launch.registers, launch.shared_bytes] for launch in item.launches),
+            *(
+                [list(launch.grid), list(launch.block), launch.registers, launch.shared_bytes]
+                for launch in item.launches
+            ),
         ]
         for item in group
     }

@@ -1,4 +1,5 @@
-"""The picture of the live view in the README: a real search, and its view as it is when a number of trials are settled.
+"""The picture of the live view in the README: a real search, and its view as it is when a number of
+trials are settled.
 
     python -m benchmarks.picture                  # writes docs/images/live-view.svg
 
@@ -27,7 +28,8 @@ from evoengine.report.live import LiveView
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "images" / "live-view.svg"
 COLUMNS = 112
-FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)  # rich has a reader's browser fetch fonts from elsewhere
+# rich has a reader's browser fetch fonts from elsewhere
+FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
 def main() -> None:
@@ -40,7 +42,9 @@ def main() -> None:
 
 async def _search(arguments: argparse.Namespace) -> str:
     """The view as SVG when `--at` trials are settled; the search goes no further."""
-    choice = wiring.choose(arguments.task, trials=arguments.trials, device=arguments.device, generator="tune")
+    choice = wiring.choose(
+        arguments.task, trials=arguments.trials, device=arguments.device, generator="tune"
+    )
     stop, drop = asyncio.Event(), asyncio.Event()
     pictures: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -55,7 +59,12 @@ async def _search(arguments: argparse.Namespace) -> str:
                 return reader.stored.changed_of(outcome)
 
         console = Console(
-            record=True, file=io.StringIO(), width=COLUMNS, force_terminal=True, color_system="truecolor", legacy_windows=False
+            record=True,
+            file=io.StringIO(),
+            width=COLUMNS,
+            force_terminal=True,
+            color_system="truecolor",
+            legacy_windows=False,
         )
         view = LiveView(console, time.monotonic, verdict_of, changed_of)
 
@@ -73,17 +82,26 @@ async def _search(arguments: argparse.Namespace) -> str:
 
         await wiring.start_run(choice, paths, Control(observe, stop, drop))
     if not pictures:
-        raise SystemExit(f"expected --at to be at most the number of settled trials, got {arguments.at}")
+        raise SystemExit(
+            f"expected --at to be at most the number of settled trials, got {arguments.at}"
+        )
     return pictures[0]
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--task", default="sdpa_l4")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--trials", type=int)
     parser.add_argument("--at", type=int, default=14)
-    parser.add_argument("--later-s", type=float, default=2.0, help="so long after that trial, when the next ones are under way")
+    parser.add_argument(
+        "--later-s",
+        type=float,
+        default=2.0,
+        help="so long after that trial, when the next ones are under way",
+    )
     parser.add_argument("--out", type=Path, default=OUT)
     return parser.parse_args()
 

@@ -31,7 +31,9 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._ended.wait(WATCH_S):
-            self.peak_mib = max([self.peak_mib, *(_peak_mib(pid) for pid in descendants(os.getpid()))])
+            self.peak_mib = max(
+                [self.peak_mib, *(_peak_mib(pid) for pid in descendants(os.getpid()))]
+            )
 
 
 def descendants(root: int) -> list[int]:
@@ -39,7 +41,9 @@ def descendants(root: int) -> list[int]:
     parents = {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):  # it ended while we looked
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            parents[int(entry.name)] = int(
+                (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            )
     found, fresh = [], {root}
     while fresh := {pid for pid, parent in parents.items() if parent in fresh}:
         found += sorted(fresh)

@@ -1,9 +1,11 @@
-"""Figures of the present GPU that the model of time works with: clocks of single instructions, bandwidths, the cost of a launch.
+"""Figures of the present GPU that the model of time works with: clocks of single instructions,
+bandwidths, the cost of a launch.
 
     python -m benchmarks.rates FILE.json
 
-Needs a CUDA device and CuPy; under a minute. rates.cu says what each kernel does. Clocks are those of one block on one SM, a step;
-`stream` figures are 10^9 bytes a second of the whole device; launches are microseconds from kernel to kernel in a CUDA graph.
+Needs a CUDA device and CuPy; under a minute. rates.cu says what each kernel does. Clocks are those
+of one block on one SM, a step; `stream` figures are 10^9 bytes a second of the whole device;
+launches are microseconds from kernel to kernel in a CUDA graph.
 """
 
 from __future__ import annotations
@@ -39,18 +41,35 @@ PATTERNS = {
     "rows of 128 bytes": (1, 32, 128),
 }
 WIDTHS = {"load4": 4, "load8": 8, "load16": 16, "store4": 4, "store16": 16, "matrix": 16}
+# blocks, threads of a block, bytes of shared memory
 LAUNCHES = (
-    *((1, 32, 0), (1, 1024, 0), (132, 128, 0), (132, 1024, 0), (512, 128, 0), (1024, 256, 0), (4096, 256, 0), (16384, 256, 0)),
+    *(
+        (1, 32, 0),
+        (1, 1024, 0),
+        (132, 128, 0),
+        (132, 1024, 0),
+        (512, 128, 0),
+        (1024, 256, 0),
+        (4096, 256, 0),
+        (16384, 256, 0),
+    ),
     *((132, 128, 100 << 10), (1024, 128, 100 << 10), (132, 128, 200 << 10), (528, 128, 200 << 10)),
-)  # blocks, threads of a block, bytes of shared memory
+)
 # (name, pointers in the ring, how many further each step goes, whether L1 is passed by)
-RINGS = (("L1", 128, 1, 0), ("L2, one line", 128, 1, 1), ("L2", 1 << 17, 1009, 1), ("DRAM", 1 << 26, 524287, 1))
+RINGS = (
+    ("L1", 128, 1, 0),
+    ("L2, one line", 128, 1, 1),
+    ("L2", 1 << 17, 1009, 1),
+    ("DRAM", 1 << 26, 524287, 1),
+)
 STREAMS = {"L2": (8, 16, 24, 32), "DRAM": (1024,)}  # MiB
 REPLAYS = 15
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path)
     options = parser.parse_args()
     device, limits = present()
@@ -61,8 +80,16 @@ def main() -> None:
             raise SystemExit(f"{SOURCE.name}: {compiled.status}: {compiled.log}")
         module = cupy.RawModule(path=compiled.code_path)
         kernels = {name: module.get_function(symbol) for name, symbol in compiled.functions.items()}
-        rows = [row for figures in (_instructions, _shared, _rings, _streams, _launches) for row in figures(kernels)]
-    publish(machine(**device, command=f"python -m benchmarks.rates {options.file.name}"), rows, options.file)
+        rows = [
+            row
+            for figures in (_instructions, _shared, _rings, _streams, _launches)
+            for row in figures(kernels)
+        ]
+    publish(
+        machine(**device, command=f"python -m benchmarks.rates {options.file.name}"),
+        rows,
+        options.file,
+    )
 
 
 Kernels = dict[str, Callable[..., None]]
@@ -72,11 +99,18 @@ async def _compiled(arch: str, folder: Path) -> CompileResult:
     code = SOURCE.read_text(encoding="utf-8")
     kinds = {"CHAIN(": "chain_", "RATE(": "rate_", "SHARED(": "shared_"}
     lines = code.splitlines()
-    made = [prefix + line[len(kind) :].split(",")[0] for line in lines for kind, prefix in kinds.items() if line.startswith(kind)]
+    made = [
+        prefix + line[len(kind) :].split(",")[0]
+        for line in lines
+        for kind, prefix in kinds.items()
+        if line.startswith(kind)
+    ]
     names = (*made, "chain_mma", "chain_global", "rate_mma", "empty", "stream_read", "stream_write")
     pool = CompilePool(1, folder)
     try:
-        return await pool.compile(CompileUnit(code=code, name=SOURCE.name, arch=arch, kernels=names))
+        return await pool.compile(
+            CompileUnit(code=code, name=SOURCE.name, arch=arch, kernels=names)
+        )
     finally:
         await pool.close()
 
@@ -92,7 +126,13 @@ def _instructions(kernels: Kernels) -> Iterator[Row]:
     for name, kernel in kernels.items():
         kind = name.partition("_")[0]
         if kind in ("chain", "rate") and name != "chain_global":
-            yield {"figure": name, **{f"{threads} threads": _clocks(kernel, threads) / STEPS[kind] for threads in THREADS}}
+            yield {
+                "figure": name,
+                **{
+                    f"{threads} threads": _clocks(kernel, threads) / STEPS[kind]
+                    for threads in THREADS
+                },
+            }
 
 
 def _shared(kernels: Kernels) -> Iterator[Row]:
@@ -100,7 +140,10 @@ def _shared(kernels: Kernels) -> Iterator[Row]:
     for kind, width in WIDTHS.items():
         for name, (divide, modulo, stride) in PATTERNS.items():
             more = [numpy.int32(value) for value in (divide, modulo, stride or width)]
-            yield {"figure": f"shared_{kind}: {name}", "clocks": _clocks(kernels[f"shared_{kind}"], 1024, *more) / STEPS["shared"] / 32}
+            yield {
+                "figure": f"shared_{kind}: {name}",
+                "clocks": _clocks(kernels[f"shared_{kind}"], 1024, *more) / STEPS["shared"] / 32,
+            }
 
 
 def _rings(kernels: Kernels) -> Iterator[Row]:
@@ -111,7 +154,10 @@ def _rings(kernels: Kernels) -> Iterator[Row]:
             cupy.zeros(1 << 28, dtype=numpy.uint8)  # the L2 cache forgets what it held
         clocks, sink = cupy.zeros(1, dtype=numpy.int64), cupy.zeros(1, dtype=numpy.uint32)
         kernels["chain_global"]((1,), (32,), (clocks, sink, ring, numpy.int32(bypass)))
-        yield {"figure": f"chain_global: {name}", "32 threads": int(clocks.get()[0]) / STEPS["chain"]}
+        yield {
+            "figure": f"chain_global: {name}",
+            "32 threads": int(clocks.get()[0]) / STEPS["chain"],
+        }
 
 
 def _streams(kernels: Kernels) -> Iterator[Row]:
@@ -120,16 +166,26 @@ def _streams(kernels: Kernels) -> Iterator[Row]:
     blocks = 4 * torch.cuda.get_device_properties(0).multi_processor_count
     for place, sizes in STREAMS.items():
         for mebibytes in sizes:
-            buffer, sink = cupy.zeros(mebibytes << 20, dtype=numpy.uint8), cupy.zeros(1, dtype=numpy.uint32)
+            buffer, sink = (
+                cupy.zeros(mebibytes << 20, dtype=numpy.uint8),
+                cupy.zeros(1, dtype=numpy.uint32),
+            )
             count = numpy.uint64((mebibytes << 20) // 16)
-            for name, arguments in (("stream_read", (buffer, count, sink)), ("stream_write", (buffer, count))):
+            for name, arguments in (
+                ("stream_read", (buffer, count, sink)),
+                ("stream_write", (buffer, count)),
+            ):
 
                 def call(name: str = name, arguments: tuple[object, ...] = arguments) -> None:
                     with external:
                         kernels[name]((blocks,), (512,), arguments)
 
                 us = median_us(call, REPLAYS)
-                yield {"figure": f"{name}: {place}, {mebibytes} MiB", "GB/s": (mebibytes << 20) / us / 1000, "us": us}
+                yield {
+                    "figure": f"{name}: {place}, {mebibytes} MiB",
+                    "GB/s": (mebibytes << 20) / us / 1000,
+                    "us": us,
+                }
 
 
 def _launches(kernels: Kernels) -> Iterator[Row]:
@@ -141,7 +197,10 @@ def _launches(kernels: Kernels) -> Iterator[Row]:
             with external:
                 kernels["empty"]((blocks,), (threads,), (), shared_mem=shared)
 
-        yield {"figure": f"launch: {blocks} blocks of {threads} threads, {shared} bytes", "us": median_us(call, REPLAYS)}
+        yield {
+            "figure": f"launch: {blocks} blocks of {threads} threads, {shared} bytes",
+            "us": median_us(call, REPLAYS),
+        }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Times of plans and of single kernels on the present GPU: replays of CUDA graphs of several calls, back to back."""
+"""Times of plans and of single kernels on the present GPU: replays of CUDA graphs of several calls,
+back to back.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,21 @@ from evoengine.seams import CompiledCase
 from evoengine.statistics import median
 
 WARM_UP_PRODUCTS = 200  # of large matrices: the clock is at its highest afterwards
-FEWEST, MOST, SAMPLE_US = 5, 32, 6000.0  # calls in one graph; long ones need fewer for the same resolution
+# calls in one graph; long ones need fewer for the same resolution
+FEWEST, MOST, SAMPLE_US = (
+    5,
+    32,
+    6000.0,
+)
 
 
 def present() -> tuple[dict[str, str], DeviceLimits]:
     """The device with its driver and libraries, and what it allows a kernel."""
     found = versions()
     properties = cupy.cuda.runtime.getDeviceProperties(0)
-    limits = DeviceLimits(found["arch"], properties["sharedMemPerBlockOptin"], properties["multiProcessorCount"])
+    limits = DeviceLimits(
+        found["arch"], properties["sharedMemPerBlockOptin"], properties["multiProcessorCount"]
+    )
     return {**found, "torch": torch.__version__}, limits
 
 
@@ -56,7 +65,8 @@ class Bench:
     def __init__(self, replays: int) -> None:
         self._replays = replays
         self._device = torch.device("cuda")
-        torch.cuda.set_stream(torch.cuda.Stream())  # graphs cannot be captured on the default stream
+        # graphs cannot be captured on the default stream
+        torch.cuda.set_stream(torch.cuda.Stream())
         busy = torch.randn(4096, 4096, device=self._device, dtype=torch.float16)
         for _ in range(WARM_UP_PRODUCTS):
             busy = (busy @ busy).clamp_(-1, 1)
@@ -69,4 +79,6 @@ class Bench:
         arena.fill(make_inputs(task, plan.case, "normal", 0, self._device))
         pointers = {name: arena.pointer(name) for name in arena.tensors}
         case = CompiledCase(plan=plan, code_path=compiled.code_path, functions=compiled.functions)
-        return median_us(Program(case).prepare(pointers, torch.cuda.current_stream()), self._replays)
+        return median_us(
+            Program(case).prepare(pointers, torch.cuda.current_stream()), self._replays
+        )

@@ -31,7 +31,9 @@ from evoengine.task import Task
 SAMPLES = 200  # of each side of a case, hot and cold alike
 CALLS = 32  # in one hot sample
 TICK_US = 0.032  # the step in which events of recent devices count
-TEMPLATES = 16  # different sets of raw samples; each is compressed on its own, so more would change nothing
+TEMPLATES = (
+    16  # different sets of raw samples; each is compressed on its own, so more would change nothing
+)
 PROMPT_CHARACTERS, ANSWER_CHARACTERS = 16_000, 8_000
 
 ENVIRONMENT = Environment(
@@ -42,7 +44,14 @@ ENVIRONMENT = Environment(
     max_shared_bytes=232448,
     l2_bytes=50 * 1024**2,
     memory_bytes=140 * 1024**3,
-    versions={"cuda_driver": "13.0", "torch": "2.11", "cupy": "14.2", "nvrtc": "13.0", "python": "3.12", "evoengine": "0"},
+    versions={
+        "cuda_driver": "13.0",
+        "torch": "2.11",
+        "cupy": "14.2",
+        "nvrtc": "13.0",
+        "python": "3.12",
+        "evoengine": "0",
+    },
 )
 
 
@@ -56,12 +65,19 @@ class ScriptedExecutor:
     async def start(self) -> tuple[Environment, dict[str, str]]:
         return ENVIRONMENT, self._baselines
 
-    async def evaluate(self, candidate: Candidate, progress: Progress, fresh: bool = False) -> Verdict:
+    async def evaluate(
+        self, candidate: Candidate, progress: Progress, fresh: bool = False
+    ) -> Verdict:
         progress("judging")
         luck = derived_seed(candidate.digest)
         score = 0.5 + luck / 2**32
         interval = Interval(value=score, low=score * 0.995, high=score * 1.005)
-        update = {"score": interval, "latency_us": interval, "tier": candidate.plan.precision, "code_digest": candidate.digest}
+        update = {
+            "score": interval,
+            "latency_us": interval,
+            "tier": candidate.plan.precision,
+            "code_digest": candidate.digest,
+        }
         return self._templates[luck % TEMPLATES].model_copy(update=update)
 
     async def close(self) -> None:
@@ -69,7 +85,9 @@ class ScriptedExecutor:
 
 
 class Renaming:
-    """seams.Generator: the first starting kernel under a new name, so that each header is read anew; `replies` as of a model, or none."""
+    """seams.Generator: the first starting kernel under a new name, so that each header is read
+    anew; `replies` as of a model, or none.
+    """
 
     def __init__(self, replies: bool) -> None:
         self._replies = replies
@@ -92,7 +110,9 @@ class Renaming:
     async def _reply(self, trial: int) -> Reply:
         usage = Usage(prompt_tokens=4000, completion_tokens=2000, cost_usd=0.01)
         text = f"{trial} {self._text[:ANSWER_CHARACTERS]}"
-        return Reply(model="scripted", prompt=self._text, text=text, usage=usage, finish_reason="stop")
+        return Reply(
+            model="scripted", prompt=self._text, text=text, usage=usage, finish_reason="stop"
+        )
 
 
 def _verdict(task: Task, luck: Random) -> Verdict:
@@ -121,7 +141,11 @@ def _resources(kernel: str) -> KernelResources:
 
 
 def _check(task: Task, case: str, luck: Random) -> CaseCheck:
-    sets = tuple(_input_set(distribution, seed, luck) for distribution in task.distributions for seed in task.seeds)
+    sets = tuple(
+        _input_set(distribution, seed, luck)
+        for distribution in task.distributions
+        for seed in task.seeds
+    )
     return CaseCheck(case=case, hidden=case in task.hidden_cases, ok=True, sets=sets)
 
 
@@ -143,11 +167,20 @@ def _input_set(distribution: str, seed: int, luck: Random) -> InputSetCheck:
 
 
 def _timing(task: Task, case: str, luck: Random) -> CaseTiming:
-    return CaseTiming(case=case, baseline=next(iter(task.baselines)), hot=_samples(CALLS, luck), cold=_samples(1, luck))
+    return CaseTiming(
+        case=case,
+        baseline=next(iter(task.baselines)),
+        hot=_samples(CALLS, luck),
+        cold=_samples(1, luck),
+    )
 
 
 def _samples(calls: int, luck: Random) -> Samples:
     def side() -> tuple[float, ...]:
-        return tuple(round(luck.gauss(200.0, 2.0) / TICK_US) * TICK_US / calls for _ in range(SAMPLES))
+        return tuple(
+            round(luck.gauss(200.0, 2.0) / TICK_US) * TICK_US / calls for _ in range(SAMPLES)
+        )
 
-    return Samples(candidate_calls=calls, baseline_calls=calls, candidate_us=side(), baseline_us=side())
+    return Samples(
+        candidate_calls=calls, baseline_calls=calls, candidate_us=side(), baseline_us=side()
+    )

@@ -1,12 +1,13 @@
-"""Every seed kernel judged whole: registers, shared memory, errors and latencies on the present GPU.
+"""Every seed kernel judged whole: registers, shared memory, errors and latencies on the present
+GPU.
 
     python -m benchmarks.seeds [--json FILE]
 
-Needs a CUDA device; takes about a minute. `max abs N(0,1)` is the largest error against
-float64 over all cases and seeds with standard normal inputs, `of trusted` the largest
-error over all distributions as a multiple of what torch's implementation in the same
-precision has on the same inputs; the gate is at 2. Latencies are medians of CUDA-graph
-replays with a hot cache, next to the fastest baseline measured in turn with them.
+Needs a CUDA device; takes about a minute. `max abs N(0,1)` is the largest error against float64
+over all cases and seeds with standard normal inputs, `of trusted` the largest error over all
+distributions as a multiple of what torch's implementation in the same precision has on the same
+inputs; the gate is at 2. Latencies are medians of CUDA-graph replays with a hot cache, next to the
+fastest baseline measured in turn with them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from evoengine.wiring import COMPILERS
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     found = cuda_devices()
@@ -51,13 +54,17 @@ async def judge(name: str) -> tuple[Environment, list[Row]]:
     path = find_task(name)
     task = tasks.load(path)
     with tempfile.TemporaryDirectory() as folder:
-        executor = LocalExecutor(task, str(path), CompilePool(COMPILERS, Path(folder)), cuda_device(0))
+        executor = LocalExecutor(
+            task, str(path), CompilePool(COMPILERS, Path(folder)), cuda_device(0)
+        )
         try:
             environment, _ = await executor.start()
             rows: list[Row] = []
             for kernel in KERNELS[name]:
                 candidate = candidates.parse(find_kernel(kernel).read_text(encoding="utf-8"))
-                rows += _rows(kernel, await executor.evaluate(candidate, lambda _: None), environment.arch)
+                rows += _rows(
+                    kernel, await executor.evaluate(candidate, lambda _: None), environment.arch
+                )
             return environment, rows
         finally:
             await executor.close()
@@ -74,18 +81,24 @@ def _rows(kernel: str, verdict: Verdict, arch: str) -> list[Row]:
         "status": verdict.status.value,
         "cases": f"{sum(check.ok for check in verdict.checks)}/{len(verdict.checks)}",
         "registers": max((item.registers for item in here), default=None),
-        "shared bytes": max((item.static_shared_bytes + item.dynamic_shared_bytes for item in here), default=None),
+        "shared bytes": max(
+            (item.static_shared_bytes + item.dynamic_shared_bytes for item in here), default=None
+        ),
         "spilled bytes": max((item.spill_store_bytes for item in here), default=None),
         "max abs N(0,1)": f"{max(normal):.2e}" if normal else None,
         "of trusted": f"{max(ratios):.2f}" if ratios else None,
     }
-    latencies: Row = {f"{timing.case} us": latency_interval(timing).value for timing in verdict.timings}
+    latencies: Row = {
+        f"{timing.case} us": latency_interval(timing).value for timing in verdict.timings
+    }
     fastest: Row = {f"{timing.case} x baseline": _ratio(timing) for timing in verdict.timings[:1]}
     return [{**whole, **latencies, **fastest}]
 
 
 def _ratio(timing: CaseTiming) -> float:
-    return median([a / b for a, b in zip(timing.hot.candidate_us, timing.hot.baseline_us, strict=True)])
+    return median(
+        [a / b for a, b in zip(timing.hot.candidate_us, timing.hot.baseline_us, strict=True)]
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The kernels that verdicts are measured on: seeds as they are, spoiled ones, and those that take a worker down."""
+"""The kernels that verdicts are measured on: seeds as they are, spoiled ones, and those that take a
+worker down.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from collections.abc import Iterator
 from evoengine.task import Task
 
 KERNELS = {
-    "sdpa_h200": ("sdpa_v2b", "sdpa_v2c", "sdpa_v2c_wmma_qk", "sdpa_v2c_wmma", "sdpa_fp8", "sdpa_mma"),
+    "sdpa_h200": (
+        "sdpa_v2b",
+        "sdpa_v2c",
+        "sdpa_v2c_wmma_qk",
+        "sdpa_v2c_wmma",
+        "sdpa_fp8",
+        "sdpa_mma",
+    ),
     "layernorm": ("layernorm",),
     "matmul_fp16": ("matmul_fp16",),
 }
@@ -49,7 +58,9 @@ def wrong(kernel: str, source: str) -> str:
     """The source with its flaw: it compiles, runs, and its result is wrong."""
     before, after = FLAWS[kernel]
     if source.count(before) != 1:
-        raise ValueError(f"expected {before!r} once in {kernel}, found {source.count(before)} times")
+        raise ValueError(
+            f"expected {before!r} once in {kernel}, found {source.count(before)} times"
+        )
     return source.replace(before, after)
 
 
@@ -69,7 +80,12 @@ def trapping(task: Task) -> str:
 
 
 def _fatal(task: Task, name: str, body: str) -> str:
-    words = {"NAME": name, "TIER": next(iter(task.tiers)), "OUTPUT": next(iter(task.outputs)), "BODY": body}
+    words = {
+        "NAME": name,
+        "TIER": next(iter(task.tiers)),
+        "OUTPUT": next(iter(task.outputs)),
+        "BODY": body,
+    }
     text = _FATAL
     for word, value in words.items():
         text = text.replace(word, value)

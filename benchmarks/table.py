@@ -1,4 +1,6 @@
-"""What a benchmark shows: rows as a Markdown table, or as JSON, with the machine that they were measured on."""
+"""What a benchmark shows: rows as a Markdown table, or as JSON, with the machine that they were
+measured on.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,14 @@ Row = Mapping[str, Cell]
 
 
 def machine(**more: str) -> dict[str, str]:
-    """What figures must be read with: processor, cores, how busy the machine was, versions; `more` names the device."""
+    """What figures must be read with: processor, cores, how busy the machine was, versions; `more`
+    names the device.
+    """
+    # before the benchmark began: what else was running
     return {
         "processor": _processor(),
         "cores": str(os.cpu_count()),
-        "load": " ".join(f"{load:.1f}" for load in os.getloadavg()),  # before the benchmark began: what else was running
+        "load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "evoengine": __version__,
@@ -30,12 +35,25 @@ def machine(**more: str) -> dict[str, str]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as Markdown, columns in the order of their first appearance; raw samples (lists) are for the JSON."""
-    names = list(dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list)))
+    """The rows as Markdown, columns in the order of their first appearance; raw samples (lists) are
+    for the JSON.
+    """
+    names = list(
+        dict.fromkeys(
+            name for row in rows for name, value in row.items() if not isinstance(value, list)
+        )
+    )
     lines = [names, *([_shown(row.get(name)) for name in names] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(names))]
-    padded = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
-    return "\n".join([padded[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *padded[1:]])
+    padded = [
+        "| "
+        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        + " |"
+        for line in lines
+    ]
+    return "\n".join(
+        [padded[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *padded[1:]]
+    )
 
 
 def publish(where: Mapping[str, str], rows: Sequence[Row], file: Path | None) -> None:
@@ -44,7 +62,9 @@ def publish(where: Mapping[str, str], rows: Sequence[Row], file: Path | None) ->
     print()
     print(table(rows))
     if file is not None:
-        file.write_text(json.dumps({"machine": where, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+        file.write_text(
+            json.dumps({"machine": where, "rows": rows}, indent=1) + "\n", encoding="utf-8"
+        )
 
 
 def _shown(value: Cell) -> str:
@@ -53,7 +73,13 @@ def _shown(value: Cell) -> str:
     if isinstance(value, bool):
         return "yes" if value else "NO"
     if isinstance(value, float):
-        return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
+        return (
+            f"{value:.3f}"
+            if abs(value) < 10
+            else f"{value:.1f}"
+            if abs(value) < 1000
+            else f"{value:,.0f}"
+        )
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
@@ -61,5 +87,6 @@ def _processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
     return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor() or platform.machine()
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.processor() or platform.machine(),
     )

@@ -1,12 +1,12 @@
-"""From source to full verdict on a GPU, compiler cold and worker warm; and the same job as a torch extension.
+"""From source to full verdict on a GPU, compiler cold and worker warm; and the same job as a torch
+extension.
 
     python -m benchmarks.verdict [--repeats N] [--only KERNEL ...] [--skip-extension] [--json FILE]
 
-Needs a CUDA device, takes about four minutes, of which the extension's compiler has one or
-two. Candidates come one at a time. Each repetition is a source that no cache has seen and
-compiles into an empty cache folder. One verdict of every kernel comes before the measured
-ones: it starts the compiler processes and has the task's references computed. Shown are
-the seconds of
+Needs a CUDA device, takes about four minutes, of which the extension's compiler has one or two.
+Candidates come one at a time. Each repetition is a source that no cache has seen and compiles into
+an empty cache folder. One verdict of every kernel comes before the measured ones: it starts the
+compiler processes and has the task's references computed. Shown are the seconds of
 
 * a full verdict on every packaged starting kernel of three tasks (mark: median 1.0 s for a
   fast candidate; sdpa_h200 checks 5 cases and 3 hidden ones on 9 input sets each),
@@ -18,8 +18,8 @@ the seconds of
   start and to compute the references is not counted. And the ratio of both ways.
 
 Where a baseline is torch.compile, the first of the others is timed against, because its own
-compilation would take most of the benchmark. The figures mean nothing without the machine:
-name the GPU, the processor and the versions that are printed above the table.
+compilation would take most of the benchmark. The figures mean nothing without the machine: name the
+GPU, the processor and the versions that are printed above the table.
 """
 
 from __future__ import annotations
@@ -37,7 +37,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.subjects import FLAWS, KERNELS, endless, numbers, renewed, trapping, uncompilable, wrong
+from benchmarks.subjects import (
+    FLAWS,
+    KERNELS,
+    endless,
+    numbers,
+    renewed,
+    trapping,
+    uncompilable,
+    wrong,
+)
 from benchmarks.table import Row, machine, publish, table
 from evoengine import candidate as candidates
 from evoengine import task as tasks
@@ -129,7 +138,9 @@ async def bench(
     path = find_task(task_name)
     task = tasks.load(path)
     if silence_s is not None:
-        task = task.model_copy(update={"limits": task.limits.model_copy(update={"launch_s": silence_s})})
+        task = task.model_copy(
+            update={"limits": task.limits.model_copy(update={"launch_s": silence_s})}
+        )
     pool = CompilePool(COMPILERS, folder / "cubins")
     executor = LocalExecutor(task, str(path), pool, cuda_device(0), plain_baselines(task))
     try:
@@ -140,7 +151,9 @@ async def bench(
 
 
 def plain_baselines(task: Task) -> dict[str, str] | None:
-    """The first baseline that is not compiled, for every case; None, to find the fastest, where none is compiled."""
+    """The first baseline that is not compiled, for every case; None, to find the fastest, where
+    none is compiled.
+    """
     plain = [name for name in task.baselines if name != "torch.compile"]
     return None if len(plain) == len(task.baselines) else dict.fromkeys(task.cases, plain[0])
 
@@ -152,14 +165,31 @@ async def measure_kernels(
     async with bench(task_name, folder, number) as (subject, environment):
         sources = {name: find_kernel(name).read_text(encoding="utf-8") for name in kernels}
         started = time.monotonic()
-        work = [(Series(f"{task_name}: {name}", mark_s=VERDICT_MARK_S), source) for name, source in sources.items()]
-        first = Series(f"{task_name}: {kernels[0]}, the first verdict of a process, references computed")
+        work = [
+            (Series(f"{task_name}: {name}", mark_s=VERDICT_MARK_S), source)
+            for name, source in sources.items()
+        ]
+        first = Series(
+            f"{task_name}: {kernels[0]}, the first verdict of a process, references computed"
+        )
         first.add(*await subject.judge(sources[kernels[0]]))
         for source in list(sources.values())[1:]:
             await subject.judge(source)
         for name in (name for name in kernels if name in FLAWS):
-            work.append((Series(f"{task_name}: {name}, wrong", Status.wrong_result, REFUSAL_MARK_S), wrong(name, sources[name])))
-            work.append((Series(f"{task_name}: {name}, uncompilable", Status.compile_error, REFUSAL_MARK_S), uncompilable(sources[name])))
+            work.append(
+                (
+                    Series(f"{task_name}: {name}, wrong", Status.wrong_result, REFUSAL_MARK_S),
+                    wrong(name, sources[name]),
+                )
+            )
+            work.append(
+                (
+                    Series(
+                        f"{task_name}: {name}, uncompilable", Status.compile_error, REFUSAL_MARK_S
+                    ),
+                    uncompilable(sources[name]),
+                )
+            )
         await asyncio.sleep(max(0.0, SPARE_S - (time.monotonic() - started)))
         for _ in range(repeats):
             for series, source in work:
@@ -167,11 +197,17 @@ async def measure_kernels(
         return [first.row(), *(series.row() for series, _ in work)], environment
 
 
-async def measure_kills(task_name: str, kernel: str, folder: Path, number: Iterator[int]) -> list[Row]:
+async def measure_kills(
+    task_name: str, kernel: str, folder: Path, number: Iterator[int]
+) -> list[Row]:
     """How long until a worker that was lost judges again."""
     source = find_kernel(kernel).read_text(encoding="utf-8")
-    warm = Series(f"{kernel}: after an endless kernel was killed, to the next verdict", mark_s=KILLED_MARK_S)
-    cold = Series(f"{kernel}: after two crashes in a row, to the next verdict", mark_s=KILLED_MARK_S)
+    warm = Series(
+        f"{kernel}: after an endless kernel was killed, to the next verdict", mark_s=KILLED_MARK_S
+    )
+    cold = Series(
+        f"{kernel}: after two crashes in a row, to the next verdict", mark_s=KILLED_MARK_S
+    )
     async with bench(task_name, folder, number, SILENCE_S) as (subject, _):
         await subject.judge(source)
         for _ in range(KILLS):
@@ -192,15 +228,22 @@ async def measure_kills(task_name: str, kernel: str, folder: Path, number: Itera
 def _expect(judged: tuple[float, Verdict], status: Status) -> None:
     verdict = judged[1]
     if verdict.status is not status:
-        raise SystemExit(f"expected {status} of a kernel that breaks its worker, got {verdict.status}: {verdict.reason}")
+        raise SystemExit(
+            f"expected {status} of a kernel that breaks its worker, got {verdict.status}:"
+            f" {verdict.reason}"
+        )
 
 
 def measure_extension(folder: Path, ours_s: float) -> list[Row]:
-    """The peers' way, and the ratio to `ours_s`; a machine without nvcc and a C++ compiler gets a row that says so."""
+    """The peers' way, and the ratio to `ours_s`; a machine without nvcc and a C++ compiler gets a
+    row that says so.
+    """
     what = f"{PEER} through load_inline"
     command = [sys.executable, "-m", "benchmarks.extension", "--folder", str(folder)]
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PEER_LIMIT_S)  # noqa: S603 - our own program
+        done = subprocess.run(  # noqa: S603 - our own program
+            command, cwd=ROOT, capture_output=True, text=True, timeout=PEER_LIMIT_S
+        )
     except subprocess.TimeoutExpired:
         return [{"measured": what, "note": f"not done after {PEER_LIMIT_S:g} s"}]
     if done.returncode:
@@ -216,7 +259,11 @@ def extension_rows(what: str, phases_s: dict[str, float], ours_s: float) -> list
     times = {"median_s": total_s, "min_s": total_s, "max_s": total_s}
     spent = {f"{name}_s": phases_s[name] for name in PHASES}
     note = f"starting the process took {phases_s['start']:.1f} s more"
-    ratio: Row = {"measured": f"{what} / evoengine", "median_s": total_s / ours_s, "note": "a ratio"}
+    ratio: Row = {
+        "measured": f"{what} / evoengine",
+        "median_s": total_s / ours_s,
+        "note": "a ratio",
+    }
     return [{"measured": what, "runs": 1, **times, **spent, "note": note}, ratio]
 
 
@@ -226,12 +273,18 @@ async def measure(options: argparse.Namespace, folder: Path) -> tuple[list[Row],
 
     def report(part: list[Row]) -> None:
         rows.extend(part)
-        print(f"\nafter {time.monotonic() - began:.0f} s\n{table(part)}", file=sys.stderr, flush=True)
+        print(
+            f"\nafter {time.monotonic() - began:.0f} s\n{table(part)}", file=sys.stderr, flush=True
+        )
 
-    chosen = {task: [name for name in names if name in options.only] for task, names in KERNELS.items()}
+    chosen = {
+        task: [name for name in names if name in options.only] for task, names in KERNELS.items()
+    }
     for task, kernels in chosen.items():
         if kernels:
-            part, environment = await measure_kernels(task, kernels, options.repeats, folder, number)
+            part, environment = await measure_kernels(
+                task, kernels, options.repeats, folder, number
+            )
             report(part)
     task, kernels = next((task, kernels) for task, kernels in chosen.items() if kernels)
     report(await measure_kills(task, kernels[-1], folder, number))
@@ -244,11 +297,34 @@ async def measure(options: argparse.Namespace, folder: Path) -> tuple[list[Row],
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     names = [name for kernels in KERNELS.values() for name in kernels]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.verdict", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5, help="measured verdicts on each kernel (default %(default)s)")
-    parser.add_argument("--only", nargs="+", metavar="KERNEL", choices=names, default=names, help=f"some of: {', '.join(names)}")
-    parser.add_argument("--skip-extension", action="store_true", help=f"leave load_inline out; it also needs {PEER} among the kernels")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write machine and rows, with every sample, there as well")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.verdict", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=5,
+        help="measured verdicts on each kernel (default %(default)s)",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        metavar="KERNEL",
+        choices=names,
+        default=names,
+        help=f"some of: {', '.join(names)}",
+    )
+    parser.add_argument(
+        "--skip-extension",
+        action="store_true",
+        help=f"leave load_inline out; it also needs {PEER} among the kernels",
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write machine and rows, with every sample, there as well",
+    )
     return parser.parse_args(arguments)
 
 
@@ -256,7 +332,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = parse_arguments(arguments)
     found = cuda_devices()
     if not found.names:
-        raise SystemExit(f"this benchmark needs a CUDA device: {found.problem}; benchmarks.loop runs without one")
+        raise SystemExit(
+            f"this benchmark needs a CUDA device: {found.problem}; benchmarks.loop runs without one"
+        )
     where = machine()
     with tempfile.TemporaryDirectory(prefix="evoengine-verdict-") as folder:
         rows, environment = asyncio.run(measure(options, Path(folder)))

@@ -29,7 +29,15 @@ _MAX_SHARED_KIB = {
     "sm_120": 99,
 }
 # of T4, A100, A40, L4, H100 and H200, B200, RTX PRO 6000
-_SM_COUNT = {"sm_75": 40, "sm_80": 108, "sm_86": 84, "sm_89": 58, "sm_90": 132, "sm_100": 148, "sm_120": 188}
+_SM_COUNT = {
+    "sm_75": 40,
+    "sm_80": 108,
+    "sm_86": 84,
+    "sm_89": 58,
+    "sm_90": 132,
+    "sm_100": 148,
+    "sm_120": 188,
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,11 @@ class DeviceLimits:
 
     def scope(self) -> dict[str, int]:
         """The names that expressions see."""
-        return {"MAX_SHARED_BYTES": self.max_shared_bytes, "SM_COUNT": self.sm_count, "WARP_SIZE": WARP_SIZE}
+        return {
+            "MAX_SHARED_BYTES": self.max_shared_bytes,
+            "SM_COUNT": self.sm_count,
+            "WARP_SIZE": WARP_SIZE,
+        }
 
 
 def limits_of(environment: Environment) -> DeviceLimits:
@@ -51,6 +63,8 @@ def limits_of(environment: Environment) -> DeviceLimits:
 
 
 def limits_of_arch(arch: str) -> DeviceLimits:
-    """The limits of a device that is not there, by its architecture; unknown ones get the smallest."""
+    """The limits of a device that is not there, by its architecture; unknown ones get the
+    smallest.
+    """
     plain = arch.rstrip("a")
     return DeviceLimits(arch, _MAX_SHARED_KIB.get(plain, 48) * 1024, _SM_COUNT.get(plain, 1))

@@ -12,7 +12,8 @@ def write_text(path: Path, text: str) -> None:
 def write_bytes(path: Path, data: bytes) -> None:
     """Puts `data` at `path` in one step: a reader sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name[:100]}.{uuid4().hex}")  # not by tempfile: its files are closed to other users
+    # not by tempfile: its files are closed to other users
+    part = path.with_name(f".{path.name[:100]}.{uuid4().hex}")
     try:
         part.write_bytes(data)
         part.replace(path)

@@ -14,14 +14,18 @@ NAME = "in-use.lock"
 
 
 class CacheLock:
-    """An advisory lock of a cache folder that dies with its process; it is not passed on through exec."""
+    """An advisory lock of a cache folder that dies with its process; it is not passed on through
+    exec.
+    """
 
     def __init__(self, handle: int | None) -> None:
         self._handle = handle
 
     @classmethod
     def shared(cls, folder: Path) -> CacheLock:
-        """For one who reads and adds; waits for one who removes. A folder that cannot be written needs none."""
+        """For one who reads and adds; waits for one who removes. A folder that cannot be written
+        needs none.
+        """
         try:
             folder.mkdir(parents=True, exist_ok=True)
             handle = _open(folder)
@@ -32,7 +36,9 @@ class CacheLock:
 
     @classmethod
     def alone(cls, folder: Path) -> CacheLock | None:
-        """For one who removes from a folder that is there; None while others use it. Raises OSError where it cannot be written."""
+        """For one who removes from a folder that is there; None while others use it. Raises OSError
+        where it cannot be written.
+        """
         handle = _open(folder)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

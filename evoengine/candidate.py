@@ -12,7 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from evoengine import expression, yaml_source
 from evoengine.digest import digest, digest_json
@@ -24,7 +32,8 @@ from evoengine.task import Dtype, Formula, Shape
 from evoengine.yaml_source import Mark, MisplacedError, YamlSource
 
 MAX_SOURCE_BYTES = 256 * 1024  # a large hand-written kernel has 60 KiB
-MAX_HEADER_BYTES = 32 * 1024  # those of the shipped seeds have 1.5 KiB; a YAML parser in Python reads 100 KiB a second
+# those of the shipped seeds have 1.5 KiB; a YAML parser in Python reads 100 KiB a second
+MAX_HEADER_BYTES = 32 * 1024
 MAX_CONFIGURATIONS = 1_000_000
 
 _HEADER = re.compile(r"\A\ufeff?\s*/\*[ \t]*evoengine[ \t]*\r?\n(.*?)\*/", re.DOTALL)
@@ -38,7 +47,9 @@ def _extents(value: Any) -> Any:
     return [value] if isinstance(value, str | int) else value
 
 
-Choice = Annotated[int, Field(strict=True, ge=-expression.MAX_MAGNITUDE, le=expression.MAX_MAGNITUDE)]
+Choice = Annotated[
+    int, Field(strict=True, ge=-expression.MAX_MAGNITUDE, le=expression.MAX_MAGNITUDE)
+]
 
 
 class Scratch(Frozen):
@@ -59,15 +70,22 @@ def _kind(argument: Any) -> str:
     return "typed" if isinstance(argument, dict | ScalarArgument) else "expression"
 
 
-Argument = Annotated[Annotated[Formula, Tag("expression")] | Annotated[ScalarArgument, Tag("typed")], Discriminator(_kind)]
+Argument = Annotated[
+    Annotated[Formula, Tag("expression")] | Annotated[ScalarArgument, Tag("typed")],
+    Discriminator(_kind),
+]
 
 
 class LaunchSpec(Frozen):
     """One kernel launch, in expressions."""
 
     kernel: str
-    grid: Annotated[tuple[Formula, ...], Field(min_length=1, max_length=3), BeforeValidator(_extents)]
-    block: Annotated[tuple[Formula, ...], Field(min_length=1, max_length=3), BeforeValidator(_extents)]
+    grid: Annotated[
+        tuple[Formula, ...], Field(min_length=1, max_length=3), BeforeValidator(_extents)
+    ]
+    block: Annotated[
+        tuple[Formula, ...], Field(min_length=1, max_length=3), BeforeValidator(_extents)
+    ]
     shared: Formula = "0"
     args: tuple[Argument, ...]
 
@@ -76,7 +94,9 @@ class LaunchSpec(Frozen):
     def _kernel(cls, value: str) -> str:
         match = _KERNEL.match(value)
         if not match:
-            raise ValueError("expected a kernel's name, with template arguments in <> where it has any")
+            raise ValueError(
+                "expected a kernel's name, with template arguments in <> where it has any"
+            )
         for argument in split_arguments(match[2]):
             _check_expression(argument)
         return value
@@ -119,11 +139,15 @@ class Plan(Frozen):
         for group in ("tunables", "let", "scratch"):
             for name in getattr(self, group):
                 if name in seen:
-                    raise MisplacedError(f"{name!r} stands in {seen[name]} and in {group}", group, name)
+                    raise MisplacedError(
+                        f"{name!r} stands in {seen[name]} and in {group}", group, name
+                    )
                 seen[name] = group
         for name in self.constants:
             if name in self.tunables:  # both are -D macros, and one of the two would win silently
-                raise MisplacedError(f"{name!r} stands in tunables and in constants", "constants", name)
+                raise MisplacedError(
+                    f"{name!r} stands in tunables and in constants", "constants", name
+                )
         return self
 
 
@@ -142,11 +166,21 @@ class Candidate:
         With `undeclared_values` a declared name takes any whole number of 64 bits.
         """
         for name, value in tunables.items():
-            fits = undeclared_values and name in self.plan.tunables and abs(value) <= expression.MAX_MAGNITUDE
+            fits = (
+                undeclared_values
+                and name in self.plan.tunables
+                and abs(value) <= expression.MAX_MAGNITUDE
+            )
             if not fits and value not in self.plan.tunables.get(name, ()):
                 declared = self.plan.tunables.get(name)
-                known = f"one of {list(declared)}" if declared else f"a tunable among {', '.join(self.plan.tunables) or 'none'}"
-                raise CandidateError(f"{self.header.at(('tunables', name))}: {name}={value}: expected {known}")
+                known = (
+                    f"one of {list(declared)}"
+                    if declared
+                    else f"a tunable among {', '.join(self.plan.tunables) or 'none'}"
+                )
+                raise CandidateError(
+                    f"{self.header.at(('tunables', name))}: {name}={value}: expected {known}"
+                )
         return replace(self, tunables={**self.tunables, **tunables})
 
     @property
@@ -177,10 +211,14 @@ class Candidate:
             chosen = self.tunables[name]
             if chosen != values[0]:
                 order = [chosen, *(value for value in values if value != chosen)][: len(values)]
-                pieces += [(self.header.marks["tunables", name, position], value) for position, value in enumerate(order)]
+                pieces += [
+                    (self.header.marks["tunables", name, position], value)
+                    for position, value in enumerate(order)
+                ]
         text = self.source
         offset = self._header.start(1)
-        for mark, value in sorted(pieces, key=lambda piece: -piece[0].start):  # from the end: offsets before stay right
+        # from the end: offsets before stay right
+        for mark, value in sorted(pieces, key=lambda piece: -piece[0].start):
             text = text[: offset + mark.start] + str(value) + text[offset + mark.end :]
         return text
 
@@ -188,7 +226,8 @@ class Candidate:
     def _header(self) -> re.Match[str]:
         match = _HEADER.match(self.source)
         if match is None:
-            raise CandidateError(f"{self.header.name}: the header is gone")  # parse never lets such a source through
+            # parse never lets such a source through
+            raise CandidateError(f"{self.header.name}: the header is gone")
         return match
 
 
@@ -213,7 +252,9 @@ def split_arguments(text: str | None) -> tuple[str, ...]:
 
 
 def read(path: Path) -> Candidate:
-    """The candidate in the file at `path`; raises CandidateError, also for a file that cannot be read or is not UTF-8."""
+    """The candidate in the file at `path`; raises CandidateError, also for a file that cannot be
+    read or is not UTF-8.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -224,7 +265,8 @@ def read(path: Path) -> Candidate:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
         raise CandidateError(
-            f"{path}:{line}:{column}: expected UTF-8 text, got byte {data[error.start]:#04x}; save the file as UTF-8"
+            f"{path}:{line}:{column}: expected UTF-8 text, got byte {data[error.start]:#04x}; save"
+            " the file as UTF-8"
         ) from None
     return parse(source.replace("\r\n", "\n").replace("\r", "\n"), str(path))
 
@@ -237,11 +279,18 @@ def parse(source: str, name: str = "kernel.cu") -> Candidate:
         raise CandidateError(_no_header(source, name))
     first_line = source.count("\n", 0, match.start(1)) + 1
     if len(match[1].encode()) > MAX_HEADER_BYTES:
-        raise CandidateError(f"{name}:{first_line}:1: expected a header of at most {MAX_HEADER_BYTES} bytes, got {len(match[1].encode())}")
+        raise CandidateError(
+            f"{name}:{first_line}:1: expected a header of at most {MAX_HEADER_BYTES} bytes, got"
+            f" {len(match[1].encode())}"
+        )
     try:
         header = yaml_source.load(match[1], name, first_line)
         if not isinstance(header.data, dict):
-            raise header.error((), f"expected keys such as name, precision, launches; got {yaml_source.shown(header.data)}")
+            raise header.error(
+                (),
+                "expected keys such as name, precision, launches; got"
+                f" {yaml_source.shown(header.data)}",
+            )
         plan = _plan(header)
     except yaml_source.YamlError as error:
         raise CandidateError(str(error)) from None
@@ -250,18 +299,25 @@ def parse(source: str, name: str = "kernel.cu") -> Candidate:
 
 
 def _check_text(source: str, name: str) -> None:
-    """A compiler takes neither NUL nor what is no Unicode text (a lone surrogate, as JSON can spell it)."""
+    """A compiler takes neither NUL nor what is no Unicode text (a lone surrogate, as JSON can spell
+    it).
+    """
     if bad := re.search("[\0\ud800-\udfff]", source):
         line = source.count("\n", 0, bad.start()) + 1
         column = bad.start() - source.rfind("\n", 0, bad.start())
         raise CandidateError(f"{name}:{line}:{column}: character {bad[0]!r} is not allowed")
     if len(source.encode()) > MAX_SOURCE_BYTES:
-        raise CandidateError(f"{name}: expected at most {MAX_SOURCE_BYTES} bytes, got {len(source.encode())}")
+        raise CandidateError(
+            f"{name}: expected at most {MAX_SOURCE_BYTES} bytes, got {len(source.encode())}"
+        )
 
 
 def _no_header(source: str, name: str) -> str:
     """Why there is no header at the start of `source`."""
-    expected = "expected the launch plan first: a comment that begins with '/* evoengine' on a line of its own"
+    expected = (
+        "expected the launch plan first: a comment that begins with '/* evoengine' on a line of"
+        " its own"
+    )
     found = _OPENING.search(source)
     if not found:
         return f"{name}:1:1: {expected}, got {yaml_source.shown(source.lstrip()[:40])}"
@@ -283,22 +339,32 @@ def _plan(header: YamlSource) -> Plan:
     for values in plan.tunables.values():
         configurations *= len(values)
     if configurations > MAX_CONFIGURATIONS:
-        raise header.error(("tunables",), f"expected at most {MAX_CONFIGURATIONS} configurations, got {configurations}")
+        raise header.error(
+            ("tunables",),
+            f"expected at most {MAX_CONFIGURATIONS} configurations, got {configurations}",
+        )
     return plan
 
 
 def _explain_bare_commas(header: YamlSource) -> None:
-    """A forgotten quote is explained: [ceil_div(S, 64), B] reaches us as three items, {kernel: f<A, B>} as two keys."""
+    """A forgotten quote is explained: [ceil_div(S, 64), B] reaches us as three items, {kernel: f<A,
+    B>} as two keys.
+    """
     launches = header.data.get("launches")
     for index, launch in enumerate(launches if isinstance(launches, list) else []):
         if not isinstance(launch, dict):
             continue
         name = launch.get("kernel")
-        if isinstance(name, str) and name.count("<") and not name.count(">") and any(str(key).endswith(">") for key in launch):
+        if (
+            isinstance(name, str)
+            and name.count("<")
+            and not name.count(">")
+            and any(str(key).endswith(">") for key in launch)
+        ):
             raise header.error(
                 ("launches", index, "kernel"),
-                f"kernel: {yaml_source.shown(name)} is cut at a comma: YAML splits {{...}} at bare commas, so quote the name, "
-                'e.g. {kernel: "sdpa<D, causal>", ...}',
+                f"kernel: {yaml_source.shown(name)} is cut at a comma: YAML splits {{...}} at bare"
+                ' commas, so quote the name, e.g. {kernel: "sdpa<D, causal>", ...}',
             )
         for key in ("grid", "block", "args"):
             items = launch.get(key)
@@ -306,6 +372,7 @@ def _explain_bare_commas(header: YamlSource) -> None:
                 if isinstance(item, str) and item.count("(") > item.count(")"):
                     raise header.error(
                         ("launches", index, key, position),
-                        f"{key}: {yaml_source.shown(item)} is cut at a comma: YAML splits a list at bare commas, so quote the expression, "
+                        f"{key}: {yaml_source.shown(item)} is cut at a comma: YAML splits a list at"
+                        " bare commas, so quote the expression, "
                         f'e.g. {key}: ["ceil_div(S, BLOCK_M)", "B*H"]',
                     )

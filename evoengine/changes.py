@@ -27,13 +27,17 @@ KEPT = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for: of a new run in place of the defaults, of a resume in place of what was; None leaves that as it is."""
+    """What is asked for: of a new run in place of the defaults, of a resume in place of what was;
+    None leaves that as it is.
+    """
 
     trials: int | None = None
     generator: GeneratorName | None = None
     replay_from: str | None = None
     model: str | None = None
-    price_usd: tuple[float, float] | None = None  # for a million prompt and a million completion tokens
+    price_usd: tuple[float, float] | None = (
+        None  # for a million prompt and a million completion tokens
+    )
     cost_cap_usd: float | None = None
     temperature: float | None = None
     max_tokens: int | None = None
@@ -44,24 +48,47 @@ class Wanted:
     @property
     def of_the_model(self) -> dict[str, Any]:
         """Those that are model settings, by name."""
-        names = ("model", "cost_cap_usd", "temperature", "max_tokens", "timeout_s", "retries", "patience_s")
+        names = (
+            "model",
+            "cost_cap_usd",
+            "temperature",
+            "max_tokens",
+            "timeout_s",
+            "retries",
+            "patience_s",
+        )
         found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.price_usd:
-            found |= {"usd_per_million_prompt": self.price_usd[0], "usd_per_million_completion": self.price_usd[1]}
+            found |= {
+                "usd_per_million_prompt": self.price_usd[0],
+                "usd_per_million_completion": self.price_usd[1],
+            }
         return found
 
 
 def changed(config: RunConfig, wanted: Wanted, proposed: int) -> RunConfig:
-    """`config` with what is wanted; raises UsageError for what `proposed` trials, which are stored, do not allow."""
+    """`config` with what is wanted; raises UsageError for what `proposed` trials, which are stored,
+    do not allow.
+    """
     if wanted.trials is not None and wanted.trials < proposed:
-        raise UsageError(f"--trials {wanted.trials}: {proposed} trials are already proposed; expected at least {proposed}")
+        raise UsageError(
+            f"--trials {wanted.trials}: {proposed} trials are already proposed; expected at least"
+            f" {proposed}"
+        )
     model = config.model
-    if wanted.model not in (None, model.model) and not wanted.price_usd:  # the price belonged to the other model
-        model = model.model_copy(update={"usd_per_million_prompt": None, "usd_per_million_completion": None})
+    # the price belonged to the other model
+    if wanted.model not in (None, model.model) and not wanted.price_usd:
+        model = model.model_copy(
+            update={"usd_per_million_prompt": None, "usd_per_million_completion": None}
+        )
     if wanted.generator == "replay" and not (wanted.replay_from or config.replay_from):
         raise UsageError("--generator replay needs the run to answer from: --replay-from RUN")
     updates: dict[str, Any] = {"model": model.model_copy(update=wanted.of_the_model)}
-    updates |= {name: getattr(wanted, name) for name in ("trials", "generator", "replay_from") if getattr(wanted, name) is not None}
+    updates |= {
+        name: getattr(wanted, name)
+        for name in ("trials", "generator", "replay_from")
+        if getattr(wanted, name) is not None
+    }
     return RunConfig.model_validate(config.model_copy(update=updates).model_dump())
 
 
@@ -72,10 +99,14 @@ def differences(before: RunConfig, after: RunConfig) -> tuple[str, ...]:
 
 
 def current_info(store: Store) -> RunInfo | None:
-    """What a stored run was started with, its settings as they are after every resume; None where none was started."""
+    """What a stored run was started with, its settings as they are after every resume; None where
+    none was started.
+    """
     info = store.get(RunInfo)
     changes = changes_of(store)
-    return info.model_copy(update={"config": changes[-1].change.config}) if info and changes else info
+    return (
+        info.model_copy(update={"config": changes[-1].change.config}) if info and changes else info
+    )
 
 
 def changes_of(store: Store) -> list[ChangeRow]:

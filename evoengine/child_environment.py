@@ -1,18 +1,20 @@
-"""What child processes get of the environment: by allow-list, because children run what a model wrote.
+"""What child processes get of the environment: by allow-list, because children run what a model
+wrote.
 
 Let through, by name or by the beginning of a name:
 
-* finding programs, libraries and folders: PATH, LD_LIBRARY_PATH, LD_PRELOAD, HOME, USER, LOGNAME, TMPDIR, TEMP, TMP,
-  VIRTUAL_ENV, CONDA_PREFIX, XDG_*, CC, CXX
+* finding programs, libraries and folders: PATH, LD_LIBRARY_PATH, LD_PRELOAD, HOME, USER, LOGNAME,
+  TMPDIR, TEMP, TMP, VIRTUAL_ENV, CONDA_PREFIX, XDG_*, CC, CXX
 * language and time: LANG, LANGUAGE, LC_*, TZ
 * Python and what measures its coverage: PYTHON*, COVERAGE_*, COV_CORE_*
 * the device: CUDA_*, CUDNN_*, CUBLAS_*, CUPY_*, NVIDIA_*, NVRTC_*, NCCL_*
 * torch and its caches: TORCH*, PYTORCH_*, TRITON_*
-* threads and memory of libraries: OMP_*, GOMP_*, KMP_*, MKL_*, OPENBLAS_* (OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE among
-  them), MALLOC_*, GLIBC_TUNABLES
+* threads and memory of libraries: OMP_*, GOMP_*, KMP_*, MKL_*, OPENBLAS_*
+  (OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE among them), MALLOC_*, GLIBC_TUNABLES
 * ours: EVOENGINE_*; whoever writes a reference that reads a variable gives it such a name
 
-Never let through, whatever its beginning (NVIDIA_API_KEY is a key): what `is_secret` or `has_user` finds.
+Never let through, whatever its beginning (NVIDIA_API_KEY is a key): what `is_secret` or `has_user`
+finds.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from collections.abc import Mapping
 
 # fmt: off
 _NAMES = {
-    "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "VIRTUAL_ENV", "CONDA_PREFIX", "CC", "CXX",
+    "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP",
+    "VIRTUAL_ENV", "CONDA_PREFIX", "CC", "CXX",
     "LANG", "LANGUAGE", "TZ", "GLIBC_TUNABLES",
 }
 _BEGINNINGS = (
-    "XDG_", "LC_", "PYTHON", "COVERAGE_", "COV_CORE_", "CUDA_", "CUDNN_", "CUBLAS_", "CUPY_", "NVIDIA_", "NVRTC_", "NCCL_", "TORCH",
+    "XDG_", "LC_", "PYTHON", "COVERAGE_", "COV_CORE_", "CUDA_", "CUDNN_", "CUBLAS_", "CUPY_",
+    "NVIDIA_", "NVRTC_", "NCCL_", "TORCH",
     "PYTORCH_", "TRITON_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "MALLOC_", "EVOENGINE_",
 )
 # fmt: on
@@ -36,18 +40,26 @@ _USER_IN_ADDRESS = re.compile(r"://[^/\s]*@")
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable of this name may hold what nobody else should read; OPENAI_BASE_URL may hold a password."""
+    """Whether a variable of this name may hold what nobody else should read; OPENAI_BASE_URL may
+    hold a password.
+    """
     return bool(_SECRET.search(name))
 
 
 def has_user(value: str) -> bool:
-    """Whether a value holds an address with a user, and so perhaps a password, as those of proxies do."""
+    """Whether a value holds an address with a user, and so perhaps a password, as those of proxies
+    do.
+    """
     return bool(_USER_IN_ADDRESS.search(value))
 
 
 def child_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """What a child process may see of `environ`."""
-    return {name: value for name, value in environ.items() if _is_for_children(name) and not has_user(value)}
+    return {
+        name: value
+        for name, value in environ.items()
+        if _is_for_children(name) and not has_user(value)
+    }
 
 
 def _is_for_children(name: str) -> bool:

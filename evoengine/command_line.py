@@ -1,4 +1,6 @@
-"""The commands that messages tell a person to paste: they name the program as it was called, and the folder of the run."""
+"""The commands that messages tell a person to paste: they name the program as it was called, and
+the folder of the run.
+"""
 
 from __future__ import annotations
 
@@ -21,4 +23,8 @@ def program() -> str:
         if on_path and called.samefile(on_path):
             return "evoengine"
         return shlex.quote(sys.argv[0])
-    return f"{shlex.quote(sys.executable)} -m evoengine" if called.parts[-2:] == ("evoengine", "__main__.py") else "evoengine"
+    return (
+        f"{shlex.quote(sys.executable)} -m evoengine"
+        if called.parts[-2:] == ("evoengine", "__main__.py")
+        else "evoengine"
+    )

@@ -18,7 +18,9 @@ class ModelSettings(Frozen):
 
     model: str = "gpt-4.1"  # the model that EvoEngineer reports its best pass rate with
     base_url: str | None = (
-        None  # that the run was begun with, without a user, a password or a query: for the record, the environment decides
+        # that the run was begun with, without a user, a password or a query: for the record, the
+        # environment decides
+        None
     )
     temperature: float | None = None
     max_tokens: int = 16384
@@ -37,11 +39,15 @@ class RunConfig(Frozen):
     task: str  # absolute path of the task file
     seed: int = 0
     trials: Annotated[int, Field(gt=0)]
-    in_flight: Annotated[int, Field(gt=0)] = 8  # trial n is proposed when trial n - in_flight is settled
+    in_flight: Annotated[int, Field(gt=0)] = (
+        8  # trial n is proposed when trial n - in_flight is settled
+    )
     places: Annotated[int, Field(gt=0)] = 3  # elites per tier
     generator: GeneratorName
     model: ModelSettings = ModelSettings()
     replay_from: str | None = None
     device: str = "auto"
-    checks: tuple[CheckName, ...] = CHECKS  # what checked mode looks for on the emulator; none: it is left out
+    checks: tuple[CheckName, ...] = (
+        CHECKS  # what checked mode looks for on the emulator; none: it is left out
+    )
     kernels: tuple[str, ...] = ()  # absolute paths of the starting kernels

@@ -30,7 +30,11 @@ class Control:
     @property
     def why(self) -> str:
         """What set `stop`."""
-        return f"the time limit of {duration(self.time_limit_s or 0)} is over" if self._over else "interrupted"
+        return (
+            f"the time limit of {duration(self.time_limit_s or 0)} is over"
+            if self._over
+            else "interrupted"
+        )
 
     @contextmanager
     def limited(self) -> Iterator[None]:

@@ -20,10 +20,16 @@ def duration(seconds: float) -> str:
 
 
 def seconds_of(text: str) -> float:
-    """The seconds of `90`, `45s`, `1h30m` or `2.5h`; raises ValueError for a text that is none of these, or not more than 0."""
+    """The seconds of `90`, `45s`, `1h30m` or `2.5h`; raises ValueError for a text that is none of
+    these, or not more than 0.
+    """
     plain = text.strip().lower()
     parts = _PARTS.findall(plain)
-    seconds = float(plain) if re.fullmatch(r"\d+(\.\d+)?", plain) else sum(float(count) * _UNITS_S[unit] for count, unit in parts)
+    seconds = (
+        float(plain)
+        if re.fullmatch(r"\d+(\.\d+)?", plain)
+        else sum(float(count) * _UNITS_S[unit] for count, unit in parts)
+    )
     if not seconds or (parts and "".join(f"{count}{unit}" for count, unit in parts) != plain):
         raise ValueError(f"expected a time such as 90s, 45m, 2h or 1h30m, got {text!r}")
     return seconds

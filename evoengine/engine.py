@@ -81,7 +81,9 @@ class Engine:
         self._proposals: dict[int, asyncio.Future[Proposal]] = {}  # of the trials in flight
         self._flights: dict[int, asyncio.Task[tuple[Proposal, Verdict]]] = {}
         self._shared = SharedVerdicts()
-        self._replies = StoredReplies(store, now, spent or Usage(), lambda total: self.observe(Spent(total)))
+        self._replies = StoredReplies(
+            store, now, spent or Usage(), lambda total: self.observe(Spent(total))
+        )
         self._why: Callable[[], str] = lambda: INTERRUPTED
 
     @property
@@ -90,14 +92,17 @@ class Engine:
         return self._settled
 
     def horizon(self, trial: int) -> int:
-        """The last trial that is settled when `trial` is proposed; all before it are, too, and none after it."""
+        """The last trial that is settled when `trial` is proposed; all before it are, too, and none
+        after it.
+        """
         window = trial - self.config.in_flight
         return max(window, len(self.seeds) - 1) if trial >= len(self.seeds) else window
 
     def next_request(self) -> tuple[Request, bool]:
         """What a generator is told of the first trial of which nothing is stored, after `restore`.
 
-        False with it while trials that it follows from are to be settled first, which may change it.
+        False with it while trials that it follows from are to be settled first, which may change
+        it.
         """
         known = {trial for trial, _ in self.store.trials()}
         trial = next(number for number in itertools.count(len(self.seeds)) if number not in known)
@@ -122,11 +127,17 @@ class Engine:
             while stored and stored[0][0] <= self.horizon(trial + 1):
                 yield stored.popleft()
 
-    async def run(self, stop: asyncio.Event, drop: asyncio.Event | None = None, why: Callable[[], str] = lambda: INTERRUPTED) -> RunEnded:
-        """Searches until the budget is spent, nothing is left to try, or `stop` is set; `why` tells then what set it.
+    async def run(
+        self,
+        stop: asyncio.Event,
+        drop: asyncio.Event | None = None,
+        why: Callable[[], str] = lambda: INTERRUPTED,
+    ) -> RunEnded:
+        """Searches until the budget is spent, nothing is left to try, or `stop` is set; `why` tells
+        then what set it.
 
-        After `stop`, replies that a model is still writing are waited for and stored,
-        because they are paid for, unless `drop` is set as well.
+        After `stop`, replies that a model is still writing are waited for and stored, because they
+        are paid for, unless `drop` is set as well.
         """
         self._why = why
         stopping = asyncio.create_task(stop.wait())
@@ -146,7 +157,10 @@ class Engine:
                 if not await self._settle_through(self.horizon(trial), stopping):
                     return self._interrupted()
                 self._launch(trial)
-            if not await self._settle_through(self.config.trials - 1, stopping) and self._settled < self.config.trials:
+            if (
+                not await self._settle_through(self.config.trials - 1, stopping)
+                and self._settled < self.config.trials
+            ):
                 return self._interrupted()
         except Exhausted as nothing_left:
             return RunEnded(reason=str(nothing_left), complete=True)
@@ -179,7 +193,9 @@ class Engine:
         del self._flights[trial], self._proposals[trial]
         self._shared.forget(trial)
 
-    def _fold(self, outcome: Outcome, reverified: Outcome | None, specimen: Specimen | None) -> None:
+    def _fold(
+        self, outcome: Outcome, reverified: Outcome | None, specimen: Specimen | None
+    ) -> None:
         """The one way into population and generator, live and on resume."""
         place = self.population.tell(outcome, reverified)
         final = outcome.after(reverified)
@@ -196,9 +212,13 @@ class Engine:
     def _launch(self, trial: int) -> None:
         request = self._request(trial)
         self._proposals[trial] = asyncio.get_running_loop().create_future()
-        self._flights[trial] = asyncio.create_task(self._fly(trial, request, self._proposals[trial]))
+        self._flights[trial] = asyncio.create_task(
+            self._fly(trial, request, self._proposals[trial])
+        )
 
-    async def _fly(self, trial: int, request: Request, announced: asyncio.Future[Proposal]) -> tuple[Proposal, Verdict]:
+    async def _fly(
+        self, trial: int, request: Request, announced: asyncio.Future[Proposal]
+    ) -> tuple[Proposal, Verdict]:
         """Proposes and judges one trial; what is stored already is not done again."""
         began = self.now()
         try:
@@ -210,7 +230,9 @@ class Engine:
         stored = self.store.get(VerdictRow, trial, FIRST)
         if stored is not None:
             if stored.verdict.status is not Status.rejected:
-                self._shared.know(_key(digest(proposal.source or ""), proposal.tunables), trial, stored.verdict)
+                self._shared.know(
+                    _key(digest(proposal.source or ""), proposal.tunables), trial, stored.verdict
+                )
             return proposal, stored.verdict
         verdict = await self._judge(trial, proposal)
         self.store.append(VerdictRow(trial, FIRST, verdict, began, self.now()))
@@ -229,7 +251,9 @@ class Engine:
         return proposal
 
     async def _judge(self, trial: int, proposal: Proposal) -> Verdict:
-        """A verdict in every case: a proposal without a candidate and a repeated one are rejected."""
+        """A verdict in every case: a proposal without a candidate and a repeated one are
+        rejected.
+        """
         if proposal.source is None:
             return Verdict(status=Status.rejected, reason=proposal.problem or "no candidate")
         try:
@@ -240,11 +264,18 @@ class Engine:
         earlier = self._tried.get(key)
         if earlier is None:
             progress = self._progress(trial, proposal.label or candidate.plan.name)
-            evaluate, wait_for = partial(self.executor.evaluate, candidate, progress), lambda first: progress(WAITING.format(first))
+            evaluate, wait_for = (
+                partial(self.executor.evaluate, candidate, progress),
+                lambda first: progress(WAITING.format(first)),
+            )
             return await self._shared.judge(key, trial, evaluate, wait_for)
         if earlier > self.horizon(trial):  # it was in flight when this one was proposed
             return _first_verdict(self.store, earlier)
-        return Verdict(status=Status.rejected, reason=f"the same as trial {earlier}", tier=candidate.plan.precision)
+        return Verdict(
+            status=Status.rejected,
+            reason=f"the same as trial {earlier}",
+            tier=candidate.plan.precision,
+        )
 
     async def _verify_again(self, trial: int, proposal: Proposal) -> Verdict:
         """A second verdict, by a process in which no other candidate has run."""
@@ -254,7 +285,9 @@ class Engine:
         assert proposal.source is not None
         began = self.now()
         candidate = candidates.parse(proposal.source, f"trial {trial}").tuned(proposal.tunables)
-        verdict = await self.executor.evaluate(candidate, self._progress(trial, proposal.label, "again: "), fresh=True)
+        verdict = await self.executor.evaluate(
+            candidate, self._progress(trial, proposal.label, "again: "), fresh=True
+        )
         self.store.append(VerdictRow(trial, AGAIN, verdict, began, self.now()))
         return verdict
 
@@ -277,18 +310,28 @@ class Engine:
             seed=derived_seed(self.config.seed, trial),
             task=self.task,
             environment=self.environment,
-            seeds=tuple(self._specimen(number) for number in range(min(len(self.seeds), self._settled))),
+            seeds=tuple(
+                self._specimen(number) for number in range(min(len(self.seeds), self._settled))
+            ),
             elites=tuple((elite, self._specimen(elite.outcome.trial)) for elite in elites),
             recent=tuple(self._specimen(number) for number in self._recent),
             pending=self._pending(trial),
         )
 
     def _pending(self, trial: int) -> Callable[[], Awaitable[tuple[Proposal, ...]]]:
-        """The proposals between the horizon and `trial`, for generators that must not repeat them."""
+        """The proposals between the horizon and `trial`, for generators that must not repeat
+        them.
+        """
         numbers = range(max(self.horizon(trial) + 1, 0), trial)
 
         async def wait() -> tuple[Proposal, ...]:
-            return tuple([await asyncio.shield(self._proposals[number]) for number in numbers if number in self._proposals])
+            return tuple(
+                [
+                    await asyncio.shield(self._proposals[number])
+                    for number in numbers
+                    if number in self._proposals
+                ]
+            )
 
         return wait
 
@@ -315,7 +358,11 @@ def _first_verdict(store: Store, trial: int) -> Verdict:
 
 
 def _load_specimen(store: Store, trial: int) -> Specimen:
-    row, first, again = store.get(ProposalRow, trial), _first_verdict(store, trial), store.get(VerdictRow, trial, AGAIN)
+    row, first, again = (
+        store.get(ProposalRow, trial),
+        _first_verdict(store, trial),
+        store.get(VerdictRow, trial, AGAIN),
+    )
     assert row is not None  # as above
     reverified = outcome_of(trial, row.proposal, again.verdict) if again else None
     outcome = outcome_of(trial, row.proposal, first).after(reverified)

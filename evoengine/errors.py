@@ -3,7 +3,7 @@
     EvoError                 a known fault: one line for the user, an exit code
     |- UsageError        2   the command line asks for something that does not fit
     |- TaskError         3   a task file or its reference is missing or malformed
-    |- CandidateError    4   a kernel file cannot be used: its header or an expression in it is wrong
+    |- CandidateError    4   a kernel file cannot be used: its header or an expression is wrong
     |- DeviceError       5   no usable device, or a device that does not fit the run
     |- ToolchainError    6   no compiler, or one without its headers
     |- StoreError        7   a run folder that cannot be read or written

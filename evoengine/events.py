@@ -21,7 +21,7 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class TrialMoved:
-    """A trial entered a step: asking, compiling, checking mission, timing mission, verifying again."""
+    """A trial entered a step, e.g. asking, compiling, checking mission, timing mission."""
 
     trial: int
     step: str

@@ -72,7 +72,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
     "log2": (math.log2, 1, 1),
 }
 
-_ALLOWED = f"allowed are numbers, names, + - * / // % **, comparisons, and/or/not (not && || !), `a if c else b` and {', '.join(FUNCTIONS)}"
+_ALLOWED = (
+    "allowed are numbers, names, + - * / // % **, comparisons, and/or/not (not && || !), `a if c"
+    f" else b` and {', '.join(FUNCTIONS)}"
+)
 
 _BINARY: dict[type[ast.AST], Callable[[Value, Value], Value]] = {
     ast.Add: operator.add,
@@ -128,9 +131,13 @@ def parse(text: str | int | float) -> Expression:
     if not source:
         raise ExpressionError("expected an expression, got nothing", source)
     if len(source) > MAX_LENGTH:
-        raise ExpressionError(f"expected at most {MAX_LENGTH} characters, got {len(source)}", source[:40] + "...")
+        raise ExpressionError(
+            f"expected at most {MAX_LENGTH} characters, got {len(source)}", source[:40] + "..."
+        )
     if foreign := _FOREIGN.search(source):
-        raise ExpressionError(f"{foreign[0]!r} is not arithmetic; {_ALLOWED}", source, foreign.start() + 1)
+        raise ExpressionError(
+            f"{foreign[0]!r} is not arithmetic; {_ALLOWED}", source, foreign.start() + 1
+        )
     names: set[str] = set()
     tree = _tree(source)
     _check(tree, source, names)
@@ -140,23 +147,31 @@ def parse(text: str | int | float) -> Expression:
 def _tree(source: str) -> ast.expr:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's advice on style, e.g. for "1if x else 2", would reach the terminal
+            # Python's advice on style, e.g. for "1if x else 2", would reach the terminal
+            warnings.simplefilter("ignore")
             return ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         column = getattr(error, "offset", None) or 1
-        raise ExpressionError(f"not an arithmetic expression{_quote_hint(source)}", source, column) from None
+        raise ExpressionError(
+            f"not an arithmetic expression{_quote_hint(source)}", source, column
+        ) from None
 
 
 def _quote_hint(source: str) -> str:
     if source.count("(") == source.count(")"):
         return ""
-    return " (unbalanced parentheses: YAML splits a list at bare commas, so put quotes around the whole expression)"
+    return (
+        " (unbalanced parentheses: YAML splits a list at bare commas, so put quotes around the"
+        " whole expression)"
+    )
 
 
 def _check(node: ast.expr, text: str, names: set[str], depth: int = 1) -> None:
     """Refuses every syntax outside the whitelist, and collects the names used."""
     if depth > MAX_DEPTH:
-        raise ExpressionError(f"expected at most {MAX_DEPTH} levels of nesting", text, node.col_offset + 1)
+        raise ExpressionError(
+            f"expected at most {MAX_DEPTH} levels of nesting", text, node.col_offset + 1
+        )
     children: list[ast.expr] = []
     match node:
         case ast.Constant(value=bool() | int() | float() as number):
@@ -178,18 +193,24 @@ def _check(node: ast.expr, text: str, names: set[str], depth: int = 1) -> None:
             _check_call(node, function, text)
             children = node.args
         case _:
-            raise ExpressionError(f"{type(node).__name__} is not arithmetic; {_ALLOWED}", text, node.col_offset + 1)
+            raise ExpressionError(
+                f"{type(node).__name__} is not arithmetic; {_ALLOWED}", text, node.col_offset + 1
+            )
     for child in children:
         _check(child, text, names, depth + 1)
 
 
 def _check_call(node: ast.Call, function: str, text: str) -> None:
     if function not in FUNCTIONS:
-        raise ExpressionError(f"no function {function!r}; known: {', '.join(FUNCTIONS)}", text, node.col_offset + 1)
+        raise ExpressionError(
+            f"no function {function!r}; known: {', '.join(FUNCTIONS)}", text, node.col_offset + 1
+        )
     _, fewest, most = FUNCTIONS[function]
     if not fewest <= len(node.args) <= most:
         wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
-        raise ExpressionError(f"{function} takes {wanted} arguments, got {len(node.args)}", text, node.col_offset + 1)
+        raise ExpressionError(
+            f"{function} takes {wanted} arguments, got {len(node.args)}", text, node.col_offset + 1
+        )
 
 
 class _Evaluation:
@@ -236,7 +257,9 @@ class _Evaluation:
         near = get_close_matches(node.id, self.scope, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ";"
         known = ", ".join(sorted(self.scope)) or "none"
-        raise ExpressionError(f"unknown name {node.id!r}{hint} known: {known}", self.text, node.col_offset + 1)
+        raise ExpressionError(
+            f"unknown name {node.id!r}{hint} known: {known}", self.text, node.col_offset + 1
+        )
 
     def _bool(self, node: ast.BoolOp) -> bool:
         if isinstance(node.op, ast.And):

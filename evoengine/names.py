@@ -12,11 +12,20 @@ from pydantic import Field
 
 MAX_NAME_EXPRESSION = 1000  # characters; instantiations of the shipped seeds have 40
 
-_FILE = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"  # part of file names and of messages: neither hidden nor an option of a command
+# part of file names and of messages: neither hidden nor an option of a command
+_FILE = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 
 CandidateName = Annotated[str, Field(pattern=_FILE, max_length=80)]
 FileName = Annotated[str, Field(pattern=_FILE, max_length=100)]  # the former with .cu behind it
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]  # of numbers and buffers; those of tunables and constants are macros, too
+# of numbers and buffers; those of tunables and constants are macros, too
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
-# A name expression is put into the program text by NVRTC: a line break in it could carry a directive.
-NameExpression = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_:]*(<[^\r\n#%?\\\"'/;{}]*>)?$", max_length=MAX_NAME_EXPRESSION)]
+# A name expression is put into the program text by NVRTC: a line break in it could carry a
+# directive.
+NameExpression = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_:]*(<[^\r\n#%?\\\"'/;{}]*>)?$",
+        max_length=MAX_NAME_EXPRESSION,
+    ),
+]

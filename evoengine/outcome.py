@@ -27,7 +27,11 @@ def outcome_of(trial: int, proposal: Proposal, verdict: Verdict) -> Outcome:
 
 
 def numbers_only(interval: Interval | None) -> Interval | None:
-    """None for an interval with a NaN in it: SQLite has no NaN, and nothing can be ordered by one."""
-    if interval is None or any(math.isnan(figure) for figure in (interval.value, interval.low, interval.high)):
+    """None for an interval with a NaN in it: SQLite has no NaN, and nothing can be ordered by
+    one.
+    """
+    if interval is None or any(
+        math.isnan(figure) for figure in (interval.value, interval.low, interval.high)
+    ):
         return None
     return interval

@@ -16,7 +16,11 @@ _PACKAGE = Path(__file__).resolve().parent
 def _shipped(kind: str) -> Path:
     """The folder `kind` beside the package in a checkout, inside it in an installed wheel."""
     beside = _PACKAGE.parent / kind
-    return beside if (beside / ".." / "pyproject.toml").resolve().is_file() and beside.is_dir() else _PACKAGE / "shipped" / kind
+    return (
+        beside
+        if (beside / ".." / "pyproject.toml").resolve().is_file() and beside.is_dir()
+        else _PACKAGE / "shipped" / kind
+    )
 
 
 def tasks_dir() -> Path:
@@ -65,7 +69,9 @@ def _is_file(path: Path) -> bool:
 
 
 def find_kernel(text: str, beside: Path | None = None) -> Path:
-    """The kernel file that `text` names: a path (also relative to `beside` or its parent), or a packaged seed; raises CandidateError."""
+    """The kernel file that `text` names: a path (also relative to `beside` or its parent), or a
+    packaged seed; raises CandidateError.
+    """
     places = [Path(text)]
     if beside is not None:
         places += [beside / text, beside.parent / text]

@@ -21,7 +21,17 @@ from evoengine.names import MAX_NAME_EXPRESSION
 from evoengine.records import Frozen
 from evoengine.task import Task
 
-ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1, "int32": 4, "int64": 8, "bool": 1}
+ITEM_BYTES = {
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "int8": 1,
+    "uint8": 1,
+    "int32": 4,
+    "int64": 8,
+    "bool": 1,
+}
 
 
 class OverLimits(CandidateError):  # noqa: N818 - says what happened, as the status of that name does
@@ -82,8 +92,12 @@ def bind(candidate: Candidate, task: Task, case: str, limits: DeviceLimits) -> C
     return _Binding(candidate, task, case, limits).plan()
 
 
-def configurations(candidate: Candidate, task: Task, limits: DeviceLimits) -> Iterator[dict[str, int]]:
-    """Every choice of tunables whose requirements and limits hold for all cases, in the order of the header."""
+def configurations(
+    candidate: Candidate, task: Task, limits: DeviceLimits
+) -> Iterator[dict[str, int]]:
+    """Every choice of tunables whose requirements and limits hold for all cases, in the order of
+    the header.
+    """
     names = list(candidate.plan.tunables)
     for values in itertools.product(*candidate.plan.tunables.values()):
         chosen = dict(zip(names, values, strict=True))
@@ -117,15 +131,24 @@ class _Binding:
         spec = self.candidate.plan
         for index, formula in enumerate(spec.require):
             if not self._value(("require", index), formula):
-                raise CandidateError(self._at(("require", index), f"requirement {formula!r} does not hold {self._where()}"))
+                raise CandidateError(
+                    self._at(
+                        ("require", index), f"requirement {formula!r} does not hold {self._where()}"
+                    )
+                )
         macros = {name: _spell(value) for name, value in self.candidate.tunables.items()}
-        macros |= {name: _spell(self._value(("constants", name), formula)) for name, formula in spec.constants.items()}
+        macros |= {
+            name: _spell(self._value(("constants", name), formula))
+            for name, formula in spec.constants.items()
+        }
         return CasePlan(
             case=self.case,
             hidden=self.case in self.task.hidden_cases,
             macros=macros,
             scratch=self._scratch(),
-            launches=tuple(self._launch(index, launch) for index, launch in enumerate(spec.launches)),
+            launches=tuple(
+                self._launch(index, launch) for index, launch in enumerate(spec.launches)
+            ),
         )
 
     def _buffers(self) -> set[str]:
@@ -133,7 +156,11 @@ class _Binding:
         names = tensors | set(self.task.outputs)
         for name in self.candidate.plan.scratch:
             if name in names:
-                raise CandidateError(self._at(("scratch", name), f"scratch {name!r} has the name of a tensor of the task"))
+                raise CandidateError(
+                    self._at(
+                        ("scratch", name), f"scratch {name!r} has the name of a tensor of the task"
+                    )
+                )
         return names | set(self.candidate.plan.scratch)
 
     def _fill_scope(self) -> None:
@@ -147,17 +174,26 @@ class _Binding:
 
     def _define(self, path: tuple[str | int, ...], name: str, value: Value) -> None:
         if name in self.scope or name in self.buffers:
-            raise CandidateError(self._at(path, f"{name!r} is already a name of the task or the device"))
+            raise CandidateError(
+                self._at(path, f"{name!r} is already a name of the task or the device")
+            )
         self.scope[name] = value
 
     def _scratch(self) -> dict[str, ScratchBuffer]:
         result, total = {}, 0
         for name, spec in self.candidate.plan.scratch.items():
-            shape = tuple(self._integer(("scratch", name), formula, "an extent of scratch") for formula in spec.shape)
+            shape = tuple(
+                self._integer(("scratch", name), formula, "an extent of scratch")
+                for formula in spec.shape
+            )
             total += math.prod(shape) * ITEM_BYTES[spec.dtype]
             if total > self.task.limits.scratch:
                 asks = f"scratch takes {self._shown(total)} bytes {self._where()}"
-                raise OverLimits(self._at(("scratch", name), f"{asks}, the task allows {self.task.limits.scratch}"))
+                raise OverLimits(
+                    self._at(
+                        ("scratch", name), f"{asks}, the task allows {self.task.limits.scratch}"
+                    )
+                )
             result[name] = ScratchBuffer(dtype=spec.dtype, shape=shape)
         return result
 
@@ -165,10 +201,17 @@ class _Binding:
         path = ("launches", index)
         launch = Launch(
             kernel=self._kernel(path, spec),
-            grid=tuple(self._integer((*path, "grid"), formula, "a grid extent") for formula in spec.grid),
-            block=tuple(self._integer((*path, "block"), formula, "a block extent") for formula in spec.block),
+            grid=tuple(
+                self._integer((*path, "grid"), formula, "a grid extent") for formula in spec.grid
+            ),
+            block=tuple(
+                self._integer((*path, "block"), formula, "a block extent") for formula in spec.block
+            ),
             shared_bytes=self._integer((*path, "shared"), spec.shared, "shared", smallest=0),
-            args=tuple(self._argument((*path, "args", position), argument) for position, argument in enumerate(spec.args)),
+            args=tuple(
+                self._argument((*path, "args", position), argument)
+                for position, argument in enumerate(spec.args)
+            ),
         )
         self._keep_limits(path, launch)
         return launch
@@ -178,30 +221,57 @@ class _Binding:
         where = self._where()
         if threads > MAX_THREADS_PER_BLOCK:
             asks = f"block {self._shown(launch.block)} has {self._shown(threads)} threads {where}"
-            raise OverLimits(self._at((*path, "block"), f"{asks}, a device allows {MAX_THREADS_PER_BLOCK}"))
+            raise OverLimits(
+                self._at((*path, "block"), f"{asks}, a device allows {MAX_THREADS_PER_BLOCK}")
+            )
         if any(extent > most for extent, most in zip(launch.block, MAX_BLOCK, strict=False)):
-            raise OverLimits(self._at((*path, "block"), f"block {self._shown(launch.block)} is beyond {MAX_BLOCK} {where}"))
+            raise OverLimits(
+                self._at(
+                    (*path, "block"),
+                    f"block {self._shown(launch.block)} is beyond {MAX_BLOCK} {where}",
+                )
+            )
         if any(extent > most for extent, most in zip(launch.grid, MAX_GRID, strict=False)):
-            raise OverLimits(self._at((*path, "grid"), f"grid {self._shown(launch.grid)} is beyond {MAX_GRID} {where}"))
+            raise OverLimits(
+                self._at(
+                    (*path, "grid"), f"grid {self._shown(launch.grid)} is beyond {MAX_GRID} {where}"
+                )
+            )
         if launch.shared_bytes > self.limits.max_shared_bytes:
             asks = f"asks for {self._shown(launch.shared_bytes)} bytes of shared memory {where}"
             allows = f"{self.limits.arch} allows {self.limits.max_shared_bytes} per block"
             raise OverLimits(self._at((*path, "shared"), f"{asks}, {allows}"))
 
     def _kernel(self, path: tuple[str | int, ...], spec: LaunchSpec) -> str:
-        arguments = [_spell(self._value((*path, "kernel"), argument)) for argument in spec.template_arguments]
+        arguments = [
+            _spell(self._value((*path, "kernel"), argument)) for argument in spec.template_arguments
+        ]
         name = f"{spec.function}<{', '.join(arguments)}>" if arguments else spec.function
         if len(name) > MAX_NAME_EXPRESSION:
-            asks = f"has {self._shown(len(name))} characters with its template arguments {self._where()}"
-            raise CandidateError(self._at((*path, "kernel"), f"the kernel's name {asks}, expected at most {MAX_NAME_EXPRESSION}"))
+            asks = (
+                f"has {self._shown(len(name))} characters with its template arguments"
+                f" {self._where()}"
+            )
+            raise CandidateError(
+                self._at(
+                    (*path, "kernel"),
+                    f"the kernel's name {asks}, expected at most {MAX_NAME_EXPRESSION}",
+                )
+            )
         return name
 
-    def _argument(self, path: tuple[str | int, ...], argument: str | ScalarArgument) -> Buffer | Scalar:
+    def _argument(
+        self, path: tuple[str | int, ...], argument: str | ScalarArgument
+    ) -> Buffer | Scalar:
         if isinstance(argument, ScalarArgument):
             value = self._value(path, argument.value)
             if not argument.dtype.startswith(("float", "bfloat")) and value != int(value):
                 asked = f"{argument.value!r} is {self._shown(value)} {self._where()}"
-                raise CandidateError(self._at(path, f"an argument of type {argument.dtype} must be an integer, {asked}"))
+                raise CandidateError(
+                    self._at(
+                        path, f"an argument of type {argument.dtype} must be an integer, {asked}"
+                    )
+                )
             return Scalar(scalar=value, dtype=argument.dtype)
         if argument in self.buffers:
             return Buffer(buffer=argument)
@@ -216,13 +286,21 @@ class _Binding:
         known = [*sorted(self.buffers), *self.scope]
         near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ";"
-        raise CandidateError(self._at(path, f"unknown name {name!r}{hint} known: {', '.join(known)}"))
+        raise CandidateError(
+            self._at(path, f"unknown name {name!r}{hint} known: {', '.join(known)}")
+        )
 
-    def _integer(self, path: tuple[str | int, ...], formula: str, what: str, smallest: int = 1) -> int:
+    def _integer(
+        self, path: tuple[str | int, ...], formula: str, what: str, smallest: int = 1
+    ) -> int:
         value = self._value(path, formula)
         if value != int(value) or value < smallest:
             raise CandidateError(
-                self._at(path, f"{what} must be an integer >= {smallest}, {formula!r} is {self._shown(value)} {self._where()}")
+                self._at(
+                    path,
+                    f"{what} must be an integer >= {smallest}, {formula!r} is {self._shown(value)}"
+                    f" {self._where()}",
+                )
             )
         return int(value)
 

@@ -11,17 +11,21 @@ from evoengine.errors import TaskError
 
 
 def check_defines(path: Path, name: str, place: str) -> None:
-    """Returns when the file may define `name`; raises TaskError, at `place` or with the line of a syntax error.
+    """Returns when the file may define `name`; raises TaskError, at `place` or with the line of a
+    syntax error.
 
-    Only a name that nothing in the file can define is refused: a star import or a
-    function __getattr__ may bring any.
+    Only a name that nothing in the file can define is refused: a star import or a function
+    __getattr__ may bring any.
     """
     functions, others = _names(path)
     if not others.union(functions).isdisjoint((name, "*", "__getattr__")):
         return
     near = get_close_matches(name, functions, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
-    raise TaskError(f"{place}: no function {name!r} in {str(path)!r}{hint} it has {', '.join(functions) or 'none'}")
+    raise TaskError(
+        f"{place}: no function {name!r} in {str(path)!r}{hint} it has"
+        f" {', '.join(functions) or 'none'}"
+    )
 
 
 def _names(path: Path) -> tuple[list[str], set[str]]:
@@ -30,7 +34,11 @@ def _names(path: Path) -> tuple[list[str], set[str]]:
     others: set[str] = set()
     for node in ast.walk(_tree(path)):
         match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
                 functions.append(name)
             case ast.Name(id=name, ctx=ast.Store()):
                 others.add(name)
@@ -47,6 +55,8 @@ def _tree(path: Path) -> ast.Module:
     except OSError as error:
         raise TaskError(f"{path}: cannot be read: {error}") from None
     except SyntaxError as error:
-        raise TaskError(f"{path}:{error.lineno or 1}:{error.offset or 1}: not Python: {error.msg}") from None
+        raise TaskError(
+            f"{path}:{error.lineno or 1}:{error.offset or 1}: not Python: {error.msg}"
+        ) from None
     except (ValueError, RecursionError) as error:  # a NUL character; expressions nested too deeply
         raise TaskError(f"{path}: not Python: {error}") from None

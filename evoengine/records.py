@@ -23,13 +23,17 @@ class Status(StrEnum):
 
     rejected = "rejected"  # refused before compiling: header, include, plan, or a duplicate
     compile_error = "compile_error"
-    unsupported = "unsupported"  # compiled, but the emulator lacks an instruction or a function; nothing is known against the kernel
+    # compiled, but the emulator lacks an instruction or a function; nothing is known against the
+    # kernel
+    unsupported = "unsupported"
     over_limits = "over_limits"  # asks for more than the device has
     launch_error = "launch_error"  # the driver refused to load or launch it
     crash = "crash"  # illegal access, trap, assert, a worker that died under it
     timeout = "timeout"
     wrong_result = "wrong_result"
-    fault = "fault"  # checked mode found a race, a stray or misaligned access, an uninitialised read, a copy read too early
+    # checked mode found a race, a stray or misaligned access, an uninitialised read, a copy read
+    # too early
+    fault = "fault"
     cheat = "cheat"  # wrote to its inputs or outside its buffers
     unstable = "unstable"  # correct once, not in a second process
     correct = "correct"
@@ -41,7 +45,9 @@ class Status(StrEnum):
 
     def after(self, reverified: Status | None) -> Status:
         """The status that counts once a fresh process has judged again, or has not (None)."""
-        return self if reverified is None or self is reverified is Status.correct else Status.unstable
+        return (
+            self if reverified is None or self is reverified is Status.correct else Status.unstable
+        )
 
 
 class KernelResources(Frozen):
@@ -50,7 +56,9 @@ class KernelResources(Frozen):
     kernel: str  # as the plan names it, with its template arguments
     arch: str
     registers: int
-    static_shared_bytes: int  # what the kernel declares; what the system reserves from sm_90 on is not in it
+    static_shared_bytes: (
+        int  # what the kernel declares; what the system reserves from sm_90 on is not in it
+    )
     dynamic_shared_bytes: int  # the largest that the plan asks for over the cases
     local_bytes: int  # stack frame per thread
     spill_store_bytes: int
@@ -84,9 +92,13 @@ class CheckedRun(Frozen):
     total_blocks: int  # that the launches have
     findings: tuple[str, ...] = ()  # one line each, the first of their kind first
     shared_requests: int = 0  # of the blocks followed: warp instructions that reach shared memory
-    shared_wavefronts: int = 0  # passes that they take: more than the requests where lanes meet in a bank, or ask for 8 or 16 bytes
+    # passes that they take: more than the requests where lanes meet in a bank, or ask for 8 or 16
+    # bytes
+    shared_wavefronts: int = 0
     global_requests: int = 0
-    global_sectors: int = 0  # of 32 bytes, distinct within a request: 4 for 4 bytes a lane side by side
+    global_sectors: int = (
+        0  # of 32 bytes, distinct within a request: 4 for 4 bytes a lane side by side
+    )
 
     @property
     def sampled(self) -> bool:
@@ -137,7 +149,9 @@ class LaunchModel(Frozen):
 
 
 class CaseModel(Frozen):
-    """The modelled time of one case on a GPU that is not here: counted and computed, no clock was read."""
+    """The modelled time of one case on a GPU that is not here: counted and computed, no clock was
+    read.
+    """
 
     case: str
     target: str  # e.g. "l4"
@@ -176,7 +190,9 @@ class Environment(Frozen):
 
     @property
     def is_modelled(self) -> bool:
-        """Whether times are modelled: then no clock was read, and they are compared with no measured time."""
+        """Whether times are modelled: then no clock was read, and they are compared with no
+        measured time.
+        """
         return self.kind == "emulator"
 
 
@@ -187,8 +203,9 @@ class Verdict(Frozen):
     reason: str  # one line
     detail: str = ""  # the compiler's or checker's own words, cut to a few kilobytes
     tier: str = ""
-    # What candidates are ordered by, lower is better: candidate time / baseline time, the geomean of the objective's
-    # cases; where times are modelled there is no baseline, and it is the modelled time itself in microseconds.
+    # What candidates are ordered by, lower is better: candidate time / baseline time, the geomean
+    # of the objective's cases; where times are modelled there is no baseline, and it is the
+    # modelled time itself in microseconds.
     score: Interval | None = None
     latency_us: Interval | None = None  # geomean of the objective's cases
     resources: tuple[KernelResources, ...] = ()
@@ -273,7 +290,9 @@ class Outcome(Frozen):
     latency_us: Interval | None
 
     def after(self, reverified: Outcome | None) -> Outcome:
-        """The outcome that counts once a fresh process has judged again, or has not (None): its times, or `unstable`."""
+        """The outcome that counts once a fresh process has judged again, or has not (None): its
+        times, or `unstable`.
+        """
         if reverified is None:
             return self
         status = self.status.after(reverified.status)
@@ -299,9 +318,13 @@ class RunInfo(Frozen):
     task: dict[str, Any]  # the Task as JSON
     environment: dict[str, Any] | None
     baselines: dict[str, str]  # case -> the fastest baseline found at the start
-    baseline_us: dict[str, dict[str, float]] = {}  # case -> every baseline that works here -> its median time a call
+    baseline_us: dict[
+        str, dict[str, float]
+    ] = {}  # case -> every baseline that works here -> its median time a call
     baseline_problems: dict[str, str] = {}  # baseline -> why it does not work here
-    references: dict[str, str] = {}  # Python file beside the task -> digest of its text at the start
+    references: dict[
+        str, str
+    ] = {}  # Python file beside the task -> digest of its text at the start
     created: str  # ISO 8601, UTC
     version: str
 

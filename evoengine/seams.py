@@ -62,25 +62,32 @@ class Request:
     seeds: tuple[Specimen, ...]  # the starting kernels, by trial number
     elites: tuple[tuple[Elite, Specimen], ...]  # by tier and place
     recent: tuple[Specimen, ...]  # the last settled trials, oldest first, failures included
-    pending: Callable[[], Awaitable[tuple[Proposal, ...]]]  # proposals before `trial` that are not settled yet; waits until they are known
+    # proposals before `trial` that are not settled yet; waits until they are known
+    pending: Callable[[], Awaitable[tuple[Proposal, ...]]]
 
 
 class Replies(Protocol):
     """The stored replies of one trial, and the requests that were sent for them."""
 
     async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """The stored reply of `turn`; where there is none, `ask()` is awaited and its reply committed before it is returned."""
+        """The stored reply of `turn`; where there is none, `ask()` is awaited and its reply
+        committed before it is returned.
+        """
         ...
 
     def send(self, turn: int, most_usd: float | None) -> int:
-        """Commits that a request is about to leave, whose answer costs `most_usd` at most (None: unknown); its number.
+        """Commits that a request is about to leave, whose answer costs `most_usd` at most (None:
+        unknown); its number.
 
-        Until a reply of its turn or a failure follows, it counts as possibly paid, also after a kill.
+        Until a reply of its turn or a failure follows, it counts as possibly paid, also after a
+        kill.
         """
         ...
 
     def fail(self, number: int, reason: str, maybe_paid: bool) -> None:
-        """Commits that request `number` brought no reply, and whether the endpoint may charge for it."""
+        """Commits that request `number` brought no reply, and whether the endpoint may charge for
+        it.
+        """
         ...
 
 
@@ -114,7 +121,9 @@ class CompiledCase(Frozen):
     plan: CasePlan
     code_path: str  # of the cubin; on the emulator, of clang's PTX
     functions: dict[str, str]  # the plan's kernel -> its name in that file
-    resources: tuple[KernelResources, ...] = ()  # of its kernels on the device; empty where no NVRTC told them
+    resources: tuple[
+        KernelResources, ...
+    ] = ()  # of its kernels on the device; empty where no NVRTC told them
 
 
 class BaselineTimes(Frozen):
@@ -135,7 +144,9 @@ class Job(Frozen):
     cases: tuple[CompiledCase, ...]  # checked in this order; the first wrong case ends the job
     tier: str
     baselines: dict[str, str] = {}  # case -> baseline to time against; cases left out are not timed
-    checked: bool = True  # whether an emulator runs it in checked mode before all else; the second verdict needs that no more
+    # whether an emulator runs it in checked mode before all else; the second verdict needs that no
+    # more
+    checked: bool = True
 
 
 class Report(Frozen):
@@ -174,7 +185,9 @@ class Executor(Protocol):
         """What verdicts will be found with, and the fastest baseline of each case."""
         ...
 
-    async def evaluate(self, candidate: Candidate, progress: Progress, fresh: bool = False) -> Verdict: ...
+    async def evaluate(
+        self, candidate: Candidate, progress: Progress, fresh: bool = False
+    ) -> Verdict: ...
 
     async def close(self) -> None: ...
 
@@ -201,7 +214,8 @@ class ProposalRow:
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One stored verdict; round 0 is the first, round 1 the one of a fresh process before a place is taken.
+    """One stored verdict; round 0 is the first, round 1 the one of a fresh process before a place
+    is taken.
 
     Of round 0, `began` is when the trial was begun, of round 1 when it was judged again.
     """
@@ -215,7 +229,9 @@ class VerdictRow:
 
 @dataclass(frozen=True)
 class RequestRow:
-    """One request to a model, stored before it is sent; `number` counts those of a trial from 0, over all turns."""
+    """One request to a model, stored before it is sent; `number` counts those of a trial from 0,
+    over all turns.
+    """
 
     trial: int
     number: int
@@ -270,7 +286,8 @@ class Store(Protocol):
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
         """One row whole, None where there is none.
 
-        `part` is the turn of a reply, the round of a verdict, the number of a request, a failure or a change.
+        `part` is the turn of a reply, the round of a verdict, the number of a request, a failure or
+        a change.
         """
         ...
 

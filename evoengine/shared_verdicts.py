@@ -1,4 +1,6 @@
-"""One verdict for identical candidates in flight: the first that comes is judged, the others have what it has."""
+"""One verdict for identical candidates in flight: the first that comes is judged, the others have
+what it has.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,20 @@ class SharedVerdicts:
     """
 
     def __init__(self) -> None:
-        self._by_key: dict[str, tuple[int, asyncio.Future[Verdict]]] = {}  # with the trial that is judged for all
+        self._by_key: dict[
+            str, tuple[int, asyncio.Future[Verdict]]
+        ] = {}  # with the trial that is judged for all
 
-    async def judge(self, key: str, trial: int, evaluate: Callable[[], Awaitable[Verdict]], wait_for: Callable[[int], None]) -> Verdict:
-        """What `evaluate` finds for `trial`; where a trial with the same `key` is in flight, its verdict: `wait_for` is told which."""
+    async def judge(
+        self,
+        key: str,
+        trial: int,
+        evaluate: Callable[[], Awaitable[Verdict]],
+        wait_for: Callable[[int], None],
+    ) -> Verdict:
+        """What `evaluate` finds for `trial`; where a trial with the same `key` is in flight, its
+        verdict: `wait_for` is told which.
+        """
         while key in self._by_key:
             first, promised = self._by_key[key]
             if not promised.done():

@@ -31,7 +31,8 @@ def median_interval(samples: Sequence[float]) -> Interval:
 
 @cache
 def _outside(count: int) -> int:
-    """How many samples on either side the narrowest symmetric 95 % interval of the median leaves out.
+    """How many samples on either side the narrowest symmetric 95 % interval of the median leaves
+    out.
 
     The number of samples below the median is binomial with p = 1/2.
     """

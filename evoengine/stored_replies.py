@@ -1,4 +1,6 @@
-"""The replies of a run: every request is a row before it leaves, every reply one before anybody reads it."""
+"""The replies of a run: every request is a row before it leaves, every reply one before anybody
+reads it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,16 @@ from evoengine.seams import FailureRow, ReplyRow, RequestRow, Store
 class StoredReplies:
     """All that goes to a model and comes from it, for the trials of one run."""
 
-    def __init__(self, store: Store, now: Callable[[], str], spent: Usage, tell_spent: Callable[[Usage], None]) -> None:
-        """`spent` is what the stored replies have cost; `tell_spent` is told the sum after each further one."""
+    def __init__(
+        self,
+        store: Store,
+        now: Callable[[], str],
+        spent: Usage,
+        tell_spent: Callable[[Usage], None],
+    ) -> None:
+        """`spent` is what the stored replies have cost; `tell_spent` is told the sum after each
+        further one.
+        """
         self._store = store
         self._now = now
         self._spent = spent
@@ -37,10 +47,13 @@ class StoredReplies:
         return await asyncio.shield(task)
 
     def send(self, trial: int, number: int, turn: int, most_usd: float | None) -> int:
-        """Commits a request of `trial` that is about to leave, under the first number from `number` on that is free; the number."""
+        """Commits a request of `trial` that is about to leave, under the first number from `number`
+        on that is free; the number.
+        """
         if self._landing:
             raise asyncio.CancelledError("the run has stopped: nothing more is sent")
-        while self._store.get(RequestRow, trial, number) is not None:  # an earlier process has sent some
+        # an earlier process has sent some
+        while self._store.get(RequestRow, trial, number) is not None:
             number += 1
         self._store.append(RequestRow(trial, number, turn, most_usd, self._now()))
         self._sent |= self._asks & {asyncio.current_task()}
@@ -55,16 +68,21 @@ class StoredReplies:
             task.cancel()  # it would wait, and send again
 
     async def land(self, drop: asyncio.Event | None) -> None:
-        """Waits for the replies under way, which are paid for, and stores them; `drop` gives them up.
+        """Waits for the replies under way, which are paid for, and stores them; `drop` gives them
+        up.
 
-        A request that was not sent yet, because it waits for an unwell endpoint or for room below the cap, is not sent any more.
+        A request that was not sent yet, because it waits for an unwell endpoint or for room below
+        the cap, is not sent any more.
         """
         self._landing = True
         for ask in self._asks - self._sent:
             ask.cancel()
         dropping = asyncio.create_task(drop.wait()) if drop else None
         while self._asks and not (dropping and dropping.done()):
-            await asyncio.wait({*self._asks, *([dropping] if dropping else [])}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {*self._asks, *([dropping] if dropping else [])},
+                return_when=asyncio.FIRST_COMPLETED,
+            )
         for ask in self._asks:
             ask.cancel()
         await asyncio.gather(*self._asks, return_exceptions=True)
@@ -75,7 +93,8 @@ class StoredReplies:
         self._asks.discard(task)
         self._sent.discard(task)
         if not task.cancelled():
-            task.exception()  # the trial that waits has it too; one that was cancelled meanwhile needs it no more
+            # the trial that waits has it too; one that was cancelled meanwhile needs it no more
+            task.exception()
 
     async def _ask(self, trial: int, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         reply = await ask()

@@ -58,12 +58,15 @@ Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Formula = Annotated[str, BeforeValidator(_expression_text)]
-Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"]
+Dtype = Literal[
+    "float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"
+]
 Distribution = Literal["normal", "outliers", "wide", "shifted"]
 DTYPES: tuple[str, ...] = get_args(Dtype)
 DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
 FunctionRef = Annotated[str, AfterValidator(_function_reference)]
-Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]  # one extent at least: a lone number is a tensor of one
+# one extent at least: a lone number is a tensor of one
+Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]
 Case = dict[Name, int | bool]
 
 
@@ -134,23 +137,28 @@ class Limits(Frozen):
     compile_memory: Bytes = 4 * 1024**3
     launch_s: Positive = 10.0  # longest silence of the device worker while it checks
     evaluate_s: Positive = 120.0
-    # The same two for the emulator, which runs a scalar kernel a thousand times slower than a GPU: 10 s a launch of the
-    # slowest packaged kernel on two cores. Endless kernels are ended by the number of their instructions before that.
+    # The same two for the emulator, which runs a scalar kernel a thousand times slower than a GPU:
+    # 10 s a launch of the slowest packaged kernel on two cores. Endless kernels are ended by the
+    # number of their instructions before that.
     emulator_launch_s: Positive = 300.0
     emulator_evaluate_s: Positive = 1800.0
-    # Rounds of loops that the warps of a launch may go on the emulator, for each element of the case's inputs and outputs:
-    # 50 times what the packaged scalar attention needs at most. So an endless loop ends after seconds, with its line named.
+    # Rounds of loops that the warps of a launch may go on the emulator, for each element of the
+    # case's inputs and outputs: 50 times what the packaged scalar attention needs at most. So an
+    # endless loop ends after seconds, with its line named.
     emulator_rounds: Positive = 150.0
-    # One call of a function that the task names: reference, trusted implementation, baseline. Beyond it the run ends and names
-    # the function: an endless one would hold every run for ever. The packaged references take up to 10 s a
-    # call on two cores (AMD EPYC), a baseline that torch tunes for a GPU up to minutes.
+    # One call of a function that the task names: reference, trusted implementation, baseline.
+    # Beyond it the run ends and names the function: an endless one would hold every run for ever.
+    # The packaged references take up to 10 s a call on two cores (AMD EPYC), a baseline that torch
+    # tunes for a GPU up to minutes.
     reference_s: Positive = 300.0
     timing_ms: Positive = 60.0  # measuring time per case, each of hot and cold
     scratch: Bytes = 2 * 1024**3
 
 
 class Task(Frozen):
-    """One task, checked; `reference`, `trusted` and baselines name functions in Python files beside it."""
+    """One task, checked; `reference`, `trusted` and baselines name functions in Python files beside
+    it.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
     summary: str = ""
@@ -182,14 +190,24 @@ class Task(Frozen):
     @model_validator(mode="after")
     def _consistent(self) -> Task:
         different = len(set(self.seeds))
-        _need(different == len(self.seeds) >= 3, f"seeds: expected at least 3 different ones, got {list(self.seeds)}", "seeds")
+        _need(
+            different == len(self.seeds) >= 3,
+            f"seeds: expected at least 3 different ones, got {list(self.seeds)}",
+            "seeds",
+        )
         for key in ("distributions", "cases", "outputs", "tiers", "baselines"):
             _need(bool(getattr(self, key)), f"{key}: expected at least one", key)
         for name in sorted(set(self.cases) & set(self.hidden_cases)):
-            raise MisplacedError(f"{name!r} is the name of a case and of a hidden case", "hidden_cases", name)
+            raise MisplacedError(
+                f"{name!r} is the name of a case and of a hidden case", "hidden_cases", name
+            )
         for position, name in enumerate(self.objective.cases):
             place = ("objective", "cases", position)
-            _need(name in self.cases, f"objective.cases: no case {name!r}; known: {', '.join(self.cases)}", *place)
+            _need(
+                name in self.cases,
+                f"objective.cases: no case {name!r}; known: {', '.join(self.cases)}",
+                *place,
+            )
         self._check_names()
         for group, cases in (("cases", self.cases), ("hidden_cases", self.hidden_cases)):
             for name, case in cases.items():
@@ -200,15 +218,27 @@ class Task(Frozen):
         seen: dict[str, str] = {}
         for group in ("dims", "inputs", "outputs"):
             for name in getattr(self, group):
-                _need(name not in seen, f"{name!r} stands in {seen.get(name)} and in {group}", group, name)
+                _need(
+                    name not in seen,
+                    f"{name!r} stands in {seen.get(name)} and in {group}",
+                    group,
+                    name,
+                )
                 seen[name] = group
 
     def _check_case(self, group: str, name: str, case: Case) -> None:
-        wanted = f"case {name}: expected values for {', '.join(self.dims)}, got {', '.join(case) or 'none'}"
+        wanted = (
+            f"case {name}: expected values for {', '.join(self.dims)}, got"
+            f" {', '.join(case) or 'none'}"
+        )
         _need(set(case) == set(self.dims), wanted, group, name)
         for dim, kind in self.dims.items():
             value = case[dim]
-            right = isinstance(value, bool) if kind == "bool" else not isinstance(value, bool) and value > 0
+            right = (
+                isinstance(value, bool)
+                if kind == "bool"
+                else not isinstance(value, bool) and value > 0
+            )
             expected = "true or false" if kind == "bool" else "a positive integer"
             _need(right, f"case {name}: {dim} must be {expected}, got {value!r}", group, name, dim)
         for key, specs in (("inputs", self.inputs), ("outputs", self.outputs)):
@@ -245,13 +275,19 @@ def load(path: Path) -> Task:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise TaskError(f"no task file {str(path)!r}; `evoengine tasks` lists the packaged ones") from None
+        raise TaskError(
+            f"no task file {str(path)!r}; `evoengine tasks` lists the packaged ones"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise TaskError(f"{path}: cannot be read: {error}") from None
     try:
         source = yaml_source.load(text, str(path))
         if not isinstance(source.data, dict):
-            raise source.error((), f"expected a mapping with name, reference, dims, ..., got {type(source.data).__name__}")
+            raise source.error(
+                (),
+                "expected a mapping with name, reference, dims, ..., got"
+                f" {type(source.data).__name__}",
+            )
         task = _validated(source)
     except yaml_source.YamlError as error:
         raise TaskError(str(error)) from None
@@ -267,12 +303,16 @@ def _validated(source: YamlSource) -> Task:
 
 
 def _check_files(task: Task, path: Path, source: YamlSource) -> None:
-    """Every Python function that the task names stands beside it, and so does every starting kernel or it is a packaged one."""
+    """Every Python function that the task names stands beside it, and so does every starting kernel
+    or it is a packaged one.
+    """
     named: dict[tuple[str | int, ...], str] = {
         ("reference",): task.reference,
         **{("baselines", key): ref for key, ref in task.baselines.items()},
     }
-    named |= {("tiers", key, "trusted"): tier.trusted for key, tier in task.tiers.items() if tier.trusted}
+    named |= {
+        ("tiers", key, "trusted"): tier.trusted for key, tier in task.tiers.items() if tier.trusted
+    }
     for place, reference in named.items():
         file_name, _, function = reference.partition(":")
         file = path.parent / file_name

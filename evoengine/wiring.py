@@ -48,7 +48,8 @@ from evoengine.store.sqlite import SqliteStore
 from evoengine.task import Task
 
 SEED = "seed"  # the operator of a starting kernel's proposal
-COMPILERS = max(1, min(16, (os.cpu_count() or 2) - 1))  # one core is left to the loop and the worker
+# one core is left to the loop and the worker
+COMPILERS = max(1, min(16, (os.cpu_count() or 2) - 1))
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def choose(
     replay_from: Path | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Choice:
-    """The resolved choice; raises TaskError, UsageError, DeviceError, CandidateError, GeneratorError, StoreError.
+    """The resolved choice; raises TaskError, UsageError, DeviceError, CandidateError,
+    GeneratorError, StoreError.
 
     `wanted` is what differs from the default of model and endpoint.
     """
@@ -85,7 +87,9 @@ def choose(
     loaded = tasks.load(path)
     files = [find_kernel(name, path.parent).resolve() for name in kernels or loaded.seeds_from]
     if not files:
-        raise UsageError(f"task {loaded.name} names no starting kernels; give some with --kernel FILE")
+        raise UsageError(
+            f"task {loaded.name} names no starting kernels; give some with --kernel FILE"
+        )
     name, notices = _generator_name(generator, replay_from, environ)
     address = address_in(environ) if name == "openai" else None
     settings = ModelSettings(base_url=address, cost_cap_usd=loaded.budget.cost_usd)
@@ -105,10 +109,14 @@ def choose(
     )
     seeds = [seed_proposal(file) for file in files]
     check_generator(config, environ)
-    return Choice(loaded, path, config, chosen, seeds, [*([chosen.notice] if chosen.notice else []), *notices])
+    return Choice(
+        loaded, path, config, chosen, seeds, [*([chosen.notice] if chosen.notice else []), *notices]
+    )
 
 
-def _generator_name(wanted: str | None, replay_from: Path | None, environ: Mapping[str, str]) -> tuple[GeneratorName, list[str]]:
+def _generator_name(
+    wanted: str | None, replay_from: Path | None, environ: Mapping[str, str]
+) -> tuple[GeneratorName, list[str]]:
     if wanted == "replay" and replay_from is None:
         raise UsageError("--generator replay needs the run to answer from: --replay-from RUN")
     known: dict[str, GeneratorName] = {name: name for name in get_args(GeneratorName)}
@@ -120,7 +128,10 @@ def _generator_name(wanted: str | None, replay_from: Path | None, environ: Mappi
         return "replay", []
     if environ.get("OPENAI_API_KEY"):
         return "openai", []
-    return "tune", ["no OPENAI_API_KEY: the built-in tuner searches the tunables that the kernels declare; no model is asked"]
+    return "tune", [
+        "no OPENAI_API_KEY: the built-in tuner searches the tunables that the kernels declare; no"
+        " model is asked"
+    ]
 
 
 def check_generator(config: RunConfig, environ: Mapping[str, str]) -> None:
@@ -138,7 +149,9 @@ def seed_proposal(file: Path) -> Proposal:
 
 def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:
     """The folder of a new run, named after task and time unless `name` is given."""
-    if name is not None and (not name or name in (".", "..") or "/" in name or name.startswith("-")):
+    if name is not None and (
+        not name or name in (".", "..") or "/" in name or name.startswith("-")
+    ):
         raise UsageError(f"expected a plain folder name for --run, got {name!r}")
     return RunPaths(runs_dir / (name or f"{task.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"))
 
@@ -157,7 +170,9 @@ async def start_run(choice: Choice, paths: RunPaths, control: Control) -> RunEnd
             environment, baselines = started
             _tell(executor, observe)
             for baseline, problem in executor.baseline_problems.items():
-                observe(Notice(f"baseline {baseline} does not work here and is left out: {problem}"))
+                observe(
+                    Notice(f"baseline {baseline} does not work here and is left out: {problem}")
+                )
             info = RunInfo(
                 name=paths.root.name,
                 task_path=str(choice.task_path),
@@ -171,7 +186,10 @@ async def start_run(choice: Choice, paths: RunPaths, control: Control) -> RunEnd
                 created=datetime.now(UTC).isoformat(timespec="seconds"),
                 version=__version__,
             )
-            seeds = [ProposalRow(trial, seed) for trial, seed in enumerate(choice.seeds[: choice.config.trials])]
+            seeds = [
+                ProposalRow(trial, seed)
+                for trial, seed in enumerate(choice.seeds[: choice.config.trials])
+            ]
             folder.store.append(info, *seeds)
             return await _search(info, folder, executor, environment, control)
         finally:
@@ -204,7 +222,9 @@ async def resume_run(paths: RunPaths, control: Control, wanted: Wanted = Wanted(
             await executor.close()
 
 
-def resumed_info(store: SqliteStore, wanted: Wanted, environ: Mapping[str, str]) -> tuple[RunInfo, tuple[str, ...]]:
+def resumed_info(
+    store: SqliteStore, wanted: Wanted, environ: Mapping[str, str]
+) -> tuple[RunInfo, tuple[str, ...]]:
     """What a run goes on with, and what changes by that; raises UsageError."""
     info = current_info(store)
     assert info is not None  # open_run refuses a run that was never started
@@ -219,7 +239,13 @@ def resumed_info(store: SqliteStore, wanted: Wanted, environ: Mapping[str, str])
     return info.model_copy(update={"config": after.model_dump(mode="json")}), words
 
 
-def _store_change(store: SqliteStore, info: RunInfo, environment: Environment, words: tuple[str, ...], observe: Observer) -> None:
+def _store_change(
+    store: SqliteStore,
+    info: RunInfo,
+    environment: Environment,
+    words: tuple[str, ...],
+    observe: Observer,
+) -> None:
     settled = _count_settled(store, RunConfig.model_validate(info.config), environment)
     change = SettingsChange(made=utc_now(), trial=settled, config=info.config, words=words)
     store.append(ChangeRow(len(changes_of(store)), change))
@@ -228,7 +254,9 @@ def _store_change(store: SqliteStore, info: RunInfo, environment: Environment, w
 
 
 def address_in(environ: Mapping[str, str]) -> str | None:
-    """The address of a model endpoint that the environment names, as a run keeps it; None for OpenAI's."""
+    """The address of a model endpoint that the environment names, as a run keeps it; None for
+    OpenAI's.
+    """
     given = environ.get("OPENAI_BASE_URL")
     return shown_address(given) if given else None
 
@@ -237,7 +265,12 @@ def priced(settings: ModelSettings) -> ModelSettings:
     """`settings` with the price that is known of the model, so that a run keeps it."""
     price = price_of(settings)
     return (
-        settings.model_copy(update={"usd_per_million_prompt": price.prompt, "usd_per_million_completion": price.completion})
+        settings.model_copy(
+            update={
+                "usd_per_million_prompt": price.prompt,
+                "usd_per_million_completion": price.completion,
+            }
+        )
         if price
         else settings
     )
@@ -249,15 +282,21 @@ def _tell(executor: LocalExecutor, observe: Observer) -> None:
 
 
 def _device_of(info: RunInfo, config: RunConfig) -> str:
-    """What to ask for when a run goes on: `auto` must not change the kind of device that it began on."""
+    """What to ask for when a run goes on: `auto` must not change the kind of device that it began
+    on.
+    """
     if config.device != "auto" or info.environment is None:
         return config.device
     begun = Environment.model_validate(info.environment)
     return begun.device.partition(" ")[0] if begun.is_modelled else "cuda"
 
 
-async def _started(executor: LocalExecutor, stop: asyncio.Event) -> tuple[Environment, dict[str, str]] | None:
-    """What the executor starts with; None when `stop` is set before it is up, which takes seconds."""
+async def _started(
+    executor: LocalExecutor, stop: asyncio.Event
+) -> tuple[Environment, dict[str, str]] | None:
+    """What the executor starts with; None when `stop` is set before it is up, which takes
+    seconds.
+    """
     starting, stopping = asyncio.create_task(executor.start()), asyncio.create_task(stop.wait())
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -268,9 +307,19 @@ async def _started(executor: LocalExecutor, stop: asyncio.Event) -> tuple[Enviro
     return starting.result()
 
 
-async def _search(info: RunInfo, folder: RunFolder, executor: LocalExecutor, environment: Environment, control: Control) -> RunEnded:
+async def _search(
+    info: RunInfo,
+    folder: RunFolder,
+    executor: LocalExecutor,
+    environment: Environment,
+    control: Control,
+) -> RunEnded:
     """The search itself, new or resumed: both come through here."""
-    task, config, store = Task.model_validate(info.task), RunConfig.model_validate(info.config), folder.store
+    task, config, store = (
+        Task.model_validate(info.task),
+        RunConfig.model_validate(info.config),
+        folder.store,
+    )
     seeds = starting_kernels(store, config)
     spent, observe = store.spent(), control.observe
     generator, recorded = make_generator(config, store, control)
@@ -287,7 +336,15 @@ async def _search(info: RunInfo, folder: RunFolder, executor: LocalExecutor, env
             spent=spent,
         )
         resumed = store.get(VerdictRow, 0) is not None
-        observe(RunStarted(info, environment, config.trials, _count_settled(store, config, environment), resumed))
+        observe(
+            RunStarted(
+                info,
+                environment,
+                config.trials,
+                _count_settled(store, config, environment),
+                resumed,
+            )
+        )
         if resumed and spent != Usage():
             observe(Spent(spent))
         engine.restore()
@@ -299,17 +356,29 @@ async def _search(info: RunInfo, folder: RunFolder, executor: LocalExecutor, env
 
 
 def starting_kernels(store: Store, config: RunConfig) -> list[Proposal]:
-    """The starting kernels that the run began with, as proposals of its first trials; with few trials, not all that it names."""
+    """The starting kernels that the run began with, as proposals of its first trials; with few
+    trials, not all that it names.
+    """
     rows = (store.get(ProposalRow, trial) for trial in range(len(config.kernels)))
-    return [row.proposal for row in itertools.takewhile(lambda row: row is not None and row.proposal.operator == SEED, rows) if row]
+    return [
+        row.proposal
+        for row in itertools.takewhile(
+            lambda row: row is not None and row.proposal.operator == SEED, rows
+        )
+        if row
+    ]
 
 
-def make_generator(config: RunConfig, store: SqliteStore, control: Control) -> tuple[Generator, RunFolder | None]:
+def make_generator(
+    config: RunConfig, store: SqliteStore, control: Control
+) -> tuple[Generator, RunFolder | None]:
     """The generator of a run, and the recorded run that it answers from, to be closed after it."""
     if config.generator == "openai":
 
         def notify(text: str) -> None:
-            with contextlib.suppress(OSError):  # said between a reply and its commit: a view that cannot print says so at the next event
+            # said between a reply and its commit: a view that cannot print says so at the next
+            # event
+            with contextlib.suppress(OSError):
                 control.observe(Notice(text))
 
         generator = ModelGenerator(
@@ -334,30 +403,48 @@ def find_device(device: str, task: Task) -> Chosen:
 
 
 def _executor(
-    task: Task, task_path: Path, chosen: Chosen, checks: Sequence[str], baselines: Mapping[str, str] | None = None
+    task: Task,
+    task_path: Path,
+    chosen: Chosen,
+    checks: Sequence[str],
+    baselines: Mapping[str, str] | None = None,
 ) -> LocalExecutor:
     pool = CompilePool(COMPILERS)
     if chosen.ordinal is not None:
         return LocalExecutor(task, str(task_path), pool, cuda_device(chosen.ordinal), baselines)
     device = emulator_device(chosen.target, checks, cache_dir() / "answers")
-    return LocalExecutor(task, str(task_path), pool, device, baselines, CompilePool(COMPILERS, module=CLANG))
+    return LocalExecutor(
+        task, str(task_path), pool, device, baselines, CompilePool(COMPILERS, module=CLANG)
+    )
 
 
 def check_names(text: str | None, chosen: Chosen) -> tuple[CheckName, ...]:
-    """What checked mode looks for: all by default, `none`, or names with commas between them; raises UsageError."""
+    """What checked mode looks for: all by default, `none`, or names with commas between them;
+    raises UsageError.
+    """
     if text is None:
         return CHECKS
     if not chosen.is_emulator:
-        raise UsageError("--check is for the emulator, which alone can follow every access; add --device emulator")
+        raise UsageError(
+            "--check is for the emulator, which alone can follow every access; add --device"
+            " emulator"
+        )
     names = [] if text == "none" else [name.strip() for name in text.split(",")]
     unknown = [name for name in names if name not in CHECKS]
     if unknown:
-        raise UsageError(f"--check: no check {unknown[0]!r}; expected none, or some of {','.join(CHECKS)}")
+        raise UsageError(
+            f"--check: no check {unknown[0]!r}; expected none, or some of {','.join(CHECKS)}"
+        )
     return tuple(name for name in CHECKS if name in names)
 
 
 async def evaluate_once(
-    task: Task, task_path: Path, candidate: Candidate, chosen: Chosen, checks: Sequence[str], progress: Progress
+    task: Task,
+    task_path: Path,
+    candidate: Candidate,
+    chosen: Chosen,
+    checks: Sequence[str],
+    progress: Progress,
 ) -> Verdict:
     """One verdict, no search; raises EvoError."""
     executor = _executor(task, task_path, chosen, checks)
@@ -373,7 +460,11 @@ async def evaluate_once(
 
 def reference_digests(task: Task, task_path: Path) -> dict[str, str]:
     """The Python files that the task names, by name, with the digests of their texts."""
-    named = [task.reference, *task.baselines.values(), *(tier.trusted for tier in task.tiers.values() if tier.trusted)]
+    named = [
+        task.reference,
+        *task.baselines.values(),
+        *(tier.trusted for tier in task.tiers.values() if tier.trusted),
+    ]
     files = sorted({name.split(":")[0] for name in named})
     return {file: digest((task_path.parent / file).read_bytes()) for file in files}
 
@@ -386,24 +477,39 @@ def _same_references(info: RunInfo) -> None:
         if not path.is_file():
             raise TaskError(f"run {info.name} needs {str(path)!r}, which is gone")
         if digest(path.read_bytes()) != before:
-            raise TaskError(f"{path} changed since run {info.name} began: start a new run, or restore the file")
+            raise TaskError(
+                f"{path} changed since run {info.name} began: start a new run, or restore the file"
+            )
 
 
 def _same_device(info: RunInfo, environment: Environment) -> None:
-    """Times of two devices are not comparable, nor are those of two compilers' code: a run stays with what it began on."""
+    """Times of two devices are not comparable, nor are those of two compilers' code: a run stays
+    with what it began on.
+    """
     first = Environment.model_validate(info.environment)
     begun, here = _identity(first), _identity(environment)
     if here != begun:
         ways = [*same_compilers(first, environment), "start a new run"]
-        raise DeviceError(f"run {info.name} was begun on {begun}; here is {here}: {'; or '.join(ways)}")
+        raise DeviceError(
+            f"run {info.name} was begun on {begun}; here is {here}: {'; or '.join(ways)}"
+        )
 
 
 def _identity(found: Environment) -> str:
-    """What two environments have in common whose times may be compared; the number of cores that emulate changes none."""
+    """What two environments have in common whose times may be compared; the number of cores that
+    emulate changes none.
+    """
     name, _, model = found.device.partition(" ")
-    nvrtc = f"NVRTC {found.versions['nvrtc']}" if "nvrtc" in found.versions else "no NVRTC"  # which tells registers, and so occupancy
-    return f"{name} with clang {found.versions.get('clang', '?')} and {nvrtc}" if found.is_modelled else f"{model} with {nvrtc}"
+    # which tells registers, and so occupancy
+    nvrtc = f"NVRTC {found.versions['nvrtc']}" if "nvrtc" in found.versions else "no NVRTC"
+    return (
+        f"{name} with clang {found.versions.get('clang', '?')} and {nvrtc}"
+        if found.is_modelled
+        else f"{model} with {nvrtc}"
+    )
 
 
 def _count_settled(store: SqliteStore, config: RunConfig, environment: Environment) -> int:
-    return sum(1 for _ in folded(store.trials(), Population(config.places, resolution_of(environment))))
+    return sum(
+        1 for _ in folded(store.trials(), Population(config.places, resolution_of(environment)))
+    )

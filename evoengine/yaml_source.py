@@ -19,17 +19,21 @@ from pydantic import BaseModel, ValidationError
 
 Path = tuple[str | int, ...]
 
-# Longer numbers stay text: none here has more than 19 digits, and Python refuses to print those beyond 4300.
+# Longer numbers stay text: none here has more than 19 digits, and Python refuses to print those
+# beyond 4300.
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,24}|0x[0-9a-fA-F]{1,16})")
 
-_SURROGATE = re.compile("[\ud800-\udfff]")  # an escape can spell half a character, which no file can hold
+# an escape can spell half a character, which no file can hold
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _QUOTES = " (a value that begins with * & ! % @ ` or holds ': ' needs quotes)"
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a value stands: line and column count from 1, start and end are offsets into the text."""
+    """Where a value stands: line and column count from 1, start and end are offsets into the
+    text.
+    """
 
     line: int
     column: int
@@ -74,15 +78,31 @@ class YamlSource:
         An unknown key comes first, because it often is the misspelling of a missing one.
         """
         complaints = error.errors()
-        first = next((item for item in complaints if item["type"] == "extra_forbidden"), complaints[0])
+        first = next(
+            (item for item in complaints if item["type"] == "extra_forbidden"), complaints[0]
+        )
         path = self._in_data(first["loc"], first["type"] in ("extra_forbidden", "missing"))
         message = _words_of(first)
         if first["type"] == "extra_forbidden":
             message = f"unknown key{_hint(str(path[-1]), _known_keys(model, path[:-1]))}"
         elif first["type"] != "missing" and ", got " not in message:
-            kind = "mapping" if isinstance(first["input"], dict) else "list" if isinstance(first["input"], list) else ""
-            message += f", got a {kind}" if kind and first["type"].endswith("_type") else "" if kind else f", got {shown(first['input'])}"
-        dotted = ".".join(str(part) if re.fullmatch(r"[\w.-]{1,40}", str(part)) else shown(part) for part in path)
+            kind = (
+                "mapping"
+                if isinstance(first["input"], dict)
+                else "list"
+                if isinstance(first["input"], list)
+                else ""
+            )
+            message += (
+                f", got a {kind}"
+                if kind and first["type"].endswith("_type")
+                else ""
+                if kind
+                else f", got {shown(first['input'])}"
+            )
+        dotted = ".".join(
+            str(part) if re.fullmatch(r"[\w.-]{1,40}", str(part)) else shown(part) for part in path
+        )
         place = (*path, *getattr(first.get("ctx", {}).get("error"), "path", ()))
         return self.error(place, f"{dotted}: {message}" if dotted else message)
 
@@ -95,7 +115,8 @@ class YamlSource:
         return (*path, loc[-1]) if is_about_a_key and path[-1:] != loc[-1:] else path
 
 
-_EXPECTED = {  # by pydantic's type of a complaint; https://docs.pydantic.dev/latest/errors/validation_errors/
+# by pydantic's type of a complaint; https://docs.pydantic.dev/latest/errors/validation_errors/
+_EXPECTED = {
     "missing": "this key is needed, and it is not there",
     "dict_type": "expected a mapping",
     "model_type": "expected a mapping",
@@ -123,7 +144,9 @@ _EXPECTED = {  # by pydantic's type of a complaint; https://docs.pydantic.dev/la
 
 
 def _words_of(complaint: Any) -> str:
-    """What pydantic complains about, in the words of this house; those of our own checks stay as they are."""
+    """What pydantic complains about, in the words of this house; those of our own checks stay as
+    they are.
+    """
     context = complaint.get("ctx", {})
     if "error" in context:
         return str(context["error"])
@@ -177,16 +200,24 @@ def load(text: str, name: str, first_line: int = 1) -> YamlSource:
         place = places.at(mark.index) if mark else name
         raise YamlError(f"{place}: not YAML: {error.problem or error.context}{_QUOTES}") from None
     except yaml.reader.ReaderError as error:
-        raise YamlError(f"{places.at(error.position)}: not YAML: character {chr(error.character)!r} is not allowed") from None
+        raise YamlError(
+            f"{places.at(error.position)}: not YAML: character {chr(error.character)!r} is not"
+            " allowed"
+        ) from None
     except RecursionError:
         raise YamlError(f"{name}:{first_line}:1: not YAML: nested too deeply") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: an escape such as \U00110000 that names no character
+    except (
+        yaml.YAMLError,
+        ValueError,
+    ) as error:  # ValueError: an escape such as \U00110000 that names no character
         raise YamlError(f"{name}:{first_line}:1: not YAML: {error}") from None
     return YamlSource(name, data, builder.marks)
 
 
 class _Places:
-    """Lines and columns of a text, as an editor counts them: YAML also ends lines at U+0085 and U+2028."""
+    """Lines and columns of a text, as an editor counts them: YAML also ends lines at U+0085 and
+    U+2028.
+    """
 
     def __init__(self, text: str, name: str, first_line: int) -> None:
         self.name = name
@@ -220,12 +251,18 @@ class _Loader(yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise _RefusedError(f"anchors and aliases are not used here{_QUOTES}", event.start_mark)
         if getattr(event, "tag", None) is not None:
-            raise _RefusedError(f"tag {shown(event.tag)} is not used here{_QUOTES}", event.start_mark)
+            raise _RefusedError(
+                f"tag {shown(event.tag)} is not used here{_QUOTES}", event.start_mark
+            )
         return super().compose_node(parent, index)
 
 
 # YAML 1.1 reads 1e-3 (no point) and 1.5e3 (no sign) as text; people write them as numbers.
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"),
+    list("-+0123456789"),
+)
 
 
 class _Builder:

@@ -18,7 +18,10 @@ TASK_DATA: dict[str, Any] = {
         "factor": {"value": "1/sqrt(C)", "dtype": "float32"},
     },
     "outputs": {"out": {"shape": ["N", "C"], "dtype": "float32"}},
-    "cases": {"plain": {"N": 64, "C": 96, "flip": False}, "flipped": {"N": 3, "C": 40, "flip": True}},
+    "cases": {
+        "plain": {"N": 64, "C": 96, "flip": False},
+        "flipped": {"N": 3, "C": 40, "flip": True},
+    },
     "hidden_cases": {"odd": {"N": 7, "C": 1234567, "flip": True}},
     "tiers": {"fp32": {"atol": 1e-6, "rel_rmse": 1e-6}},
     "objective": {"cases": ["plain"]},
@@ -39,7 +42,10 @@ launches:
     shared: 4*THREADS
     args: [x, out, C, factor]
 """
-CODE = "\ntemplate <int R, bool F> __global__ void scale(const float* x, float* out, int C, float factor) {}\n"
+CODE = (
+    "\ntemplate <int R, bool F> __global__ void scale(const float* x, float* out, int C, float"
+    " factor) {}\n"
+)
 
 
 def small_task(**changes: Any) -> Task:

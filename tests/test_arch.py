@@ -8,7 +8,13 @@ from evoengine.records import Environment
 
 @pytest.mark.parametrize(
     ("arch", "shared_bytes", "sm_count"),
-    [("sm_89", 101376, 58), ("sm_90", 232448, 132), ("sm_90a", 232448, 132), ("sm_80", 166912, 108), ("sm_35", 49152, 1)],
+    [
+        ("sm_89", 101376, 58),
+        ("sm_90", 232448, 132),
+        ("sm_90a", 232448, 132),
+        ("sm_80", 166912, 108),
+        ("sm_35", 49152, 1),
+    ],
 )
 def test_limits_of_an_architecture(arch: str, shared_bytes: int, sm_count: int) -> None:
     """101,376 and 232,448 bytes are what an L4 and an H200 report."""
@@ -27,4 +33,8 @@ def test_limits_of_a_device_that_is_there_are_its_own() -> None:
         versions={},
     )
     assert limits_of(environment) == limits_of_arch("sm_89")
-    assert limits_of(environment).scope() == {"MAX_SHARED_BYTES": 101376, "SM_COUNT": 58, "WARP_SIZE": 32}
+    assert limits_of(environment).scope() == {
+        "MAX_SHARED_BYTES": 101376,
+        "SM_COUNT": 58,
+        "WARP_SIZE": 32,
+    }

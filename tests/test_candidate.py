@@ -27,14 +27,21 @@ def _lines(values: list[int], draw: Any) -> str:
 
 
 def _spread(values: list[int], draw: Any) -> str:
-    return " [\n      " + ",\n      ".join(f"{value:#x}" if value >= 0 else str(value) for value in values) + "\n    ]"
+    return (
+        " [\n      "
+        + ",\n      ".join(f"{value:#x}" if value >= 0 else str(value) for value in values)
+        + "\n    ]"
+    )
 
 
 @st.composite
 def files(draw: Any) -> str:
     """A kernel file with tunables in all the styles of YAML."""
     tunables = draw(st.dictionaries(names, choices, min_size=1, max_size=4))
-    text = draw(st.sampled_from(["", "\ufeff", "\n\n", "\ufeff \n"])) + "/* evoengine\nname: x\nprecision: fp16\n"
+    text = (
+        draw(st.sampled_from(["", "\ufeff", "\n\n", "\ufeff \n"]))
+        + "/* evoengine\nname: x\nprecision: fp16\n"
+    )
     later = draw(st.booleans())
     launches = 'launches:\n  - {kernel: f, grid: "1", block: 32, args: []}\n'
     text += launches if later else ""
@@ -42,7 +49,11 @@ def files(draw: Any) -> str:
     for name, values in tunables.items():
         text += f"  {name}:" + draw(st.sampled_from([_flow, _lines, _spread]))(values, draw) + "\n"
         text += draw(st.sampled_from(["", "\n", "  # about the next\n", "# at the edge\n\n"]))
-    text += ("" if later else launches) + "*/" + draw(st.sampled_from(["", CODE, " int x; /* evoengine\n*/"]))
+    text += (
+        ("" if later else launches)
+        + "*/"
+        + draw(st.sampled_from(["", CODE, " int x; /* evoengine\n*/"]))
+    )
     return text.replace("\n", "\r\n") if draw(st.booleans()) else text
 
 
@@ -61,7 +72,9 @@ def test_with_defaults_parses_to_the_chosen_values_first(text: str, random: Any)
     assert again.digest == tuned.digest
     assert again.with_defaults() == again.source
     assert again.source.count("\n") == text.count("\n")
-    assert [again.header.at((name,)) for name in again.header.data] == [default.header.at((name,)) for name in default.header.data]
+    assert [again.header.at((name,)) for name in again.header.data] == [
+        default.header.at((name,)) for name in default.header.data
+    ]
 
 
 @given(files())
@@ -71,7 +84,12 @@ def test_the_defaults_leave_the_file_alone(text: str) -> None:
     assert parsed.tunables == {name: values[0] for name, values in parsed.plan.tunables.items()}
 
 
-@given(st.text() | st.text(alphabet="ab:-[]{},\n \"'#&*!|>0123456789<>()+/", max_size=80).map(lambda text: kernel(HEADER + text)))
+@given(
+    st.text()
+    | st.text(alphabet="ab:-[]{},\n \"'#&*!|>0123456789<>()+/", max_size=80).map(
+        lambda text: kernel(HEADER + text)
+    )
+)
 @example("/* evoengine\n*/")
 @example("/* evoengine\n")
 @example("/* evoengine */")
@@ -96,19 +114,35 @@ def test_any_text_is_a_candidate_or_a_candidate_error(text: str) -> None:
 
 
 key_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["THREADS", "x", "1/0", "float32"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["THREADS", "x", "1/0", "float32"]),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["dtype", "shape", "kernel", "grid", "value"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["dtype", "shape", "kernel", "grid", "value"]), inner, max_size=3
+        )
     ),
     max_leaves=5,
 )
 
 
-@given(st.sampled_from(["name", "precision", "tunables", "let", "constants", "require", "scratch", "launches"]), key_values)
+@given(
+    st.sampled_from(
+        ["name", "precision", "tunables", "let", "constants", "require", "scratch", "launches"]
+    ),
+    key_values,
+)
 def test_any_value_of_any_key_is_taken_or_refused_with_its_place(key: str, value: object) -> None:
     import json
 
-    lines = [f"{k}: {json.dumps(value if k == key else v)}\n" for k, v in {**candidate.parse(kernel()).header.data, key: None}.items()]
+    lines = [
+        f"{k}: {json.dumps(value if k == key else v)}\n"
+        for k, v in {**candidate.parse(kernel()).header.data, key: None}.items()
+    ]
     try:
         candidate.parse(kernel("".join(lines)), "k.cu")
     except CandidateError as error:
@@ -182,7 +216,13 @@ def test_tuned_refuses_what_is_not_declared(choice: dict[str, int], says: str) -
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "^k.cu:1:1: expected the launch plan first: a comment that begins with '/[*] evoengine' on a line of its own, got ''"),
+        (
+            "",
+            (
+                "^k.cu:1:1: expected the launch plan first: a comment that begins with '/[*]"
+                " evoengine' on a line of its own, got ''"
+            ),
+        ),
         ("__global__ void f() {}", "got '__global__ void f.. {}'"),
         ("// mine\n" + kernel(), "^k.cu:2:1: .*this one has text before it"),
         ("/* evoengine name: x */", "^k.cu:1:1: .*this one goes on on the same line"),
@@ -190,10 +230,16 @@ def test_tuned_refuses_what_is_not_declared(choice: dict[str, int], says: str) -
         ("/* evoengine\n*/", "^k.cu:.*expected keys such as name, precision, launches; got None"),
         ("/* evoengine\n- a\n*/", "^k.cu:2:1: expected keys such as .* got .'a'."),
         (kernel(code="a\n b\0"), r"^k.cu:14:3: character '\\x00' is not allowed"),
-        (kernel(code="x" * candidate.MAX_SOURCE_BYTES), f"^k.cu: expected at most {candidate.MAX_SOURCE_BYTES} bytes, got 26"),
+        (
+            kernel(code="x" * candidate.MAX_SOURCE_BYTES),
+            f"^k.cu: expected at most {candidate.MAX_SOURCE_BYTES} bytes, got 26",
+        ),
         (
             kernel("#" * candidate.MAX_HEADER_BYTES + "\n"),
-            f"^k.cu:2:1: expected a header of at most {candidate.MAX_HEADER_BYTES} bytes, got 32769",
+            (
+                f"^k.cu:2:1: expected a header of at most {candidate.MAX_HEADER_BYTES} bytes, got"
+                " 32769"
+            ),
         ),
     ],
 )
@@ -208,44 +254,128 @@ def test_a_missing_header_is_explained(text: str, says: str) -> None:
         (
             "precision: fp32",
             "precison: fp32",
-            "^k.cu:3:11: precison: unknown key; did you mean 'precision'[?] known: name, precision, summary",
+            (
+                "^k.cu:3:11: precison: unknown key; did you mean 'precision'[?] known: name,"
+                " precision, summary"
+            ),
         ),
         (
             "    shared: 4*THREADS",
             "    shard: 4",
-            "^k.cu:11:12: launches.0.shard: unknown key; did you mean 'shared'[?] known: kernel, grid, block, shared",
+            (
+                "^k.cu:11:12: launches.0.shard: unknown key; did you mean 'shared'[?] known:"
+                " kernel, grid, block, shared"
+            ),
         ),
         ("precision: fp32\n", "", "^k.cu:2:1: precision: this key is needed, and it is not there"),
-        ("name: scale_rows", "name: two words", "^k.cu:2:7: name: expected text of the form .* got 'two words'"),
-        ("[256, 128, 512]", "[256, big]", "^k.cu:5:18: tunables.THREADS.1: expected a whole number, got 'big'"),
-        ("[256, 128, 512]", "[256, 010]", "^k.cu:5:18: tunables.THREADS.1: expected a whole number, got '010'"),
-        ("[256, 128, 512]", "[256, true]", "^k.cu:5:18: tunables.THREADS.1: expected a whole number, got True"),
+        (
+            "name: scale_rows",
+            "name: two words",
+            "^k.cu:2:7: name: expected text of the form .* got 'two words'",
+        ),
+        (
+            "[256, 128, 512]",
+            "[256, big]",
+            "^k.cu:5:18: tunables.THREADS.1: expected a whole number, got 'big'",
+        ),
+        (
+            "[256, 128, 512]",
+            "[256, 010]",
+            "^k.cu:5:18: tunables.THREADS.1: expected a whole number, got '010'",
+        ),
+        (
+            "[256, 128, 512]",
+            "[256, true]",
+            "^k.cu:5:18: tunables.THREADS.1: expected a whole number, got True",
+        ),
         ("[256, 128, 512]", "[]", "^k.cu:5:12: tunables.THREADS: expected at least 1 in the list"),
         ("[256, 128, 512]", "256", "^k.cu:5:12: tunables.THREADS: expected a list, got 256"),
-        ("[256, 128, 512]", "[0x10000000000000000]", "^k.cu:5:13: tunables.THREADS.0: expected .*, got '0x1"),
-        ("[256, 128, 512]", "[256, 128, 256]", "^k.cu:5:12: tunables: THREADS: a value stands twice"),
-        ("  ROWS: [1, 2]", "  ROWS: [1, 2]\nlet:\n  ROWS: 3", "^k.cu:8:9: 'ROWS' stands in tunables and in let"),
-        ("  ROWS: [1, 2]", "  ROWS: [1, 2]\nconstants:\n  ROWS: 3", "^k.cu:8:9: 'ROWS' stands in tunables and in constants"),
-        ("  ROWS: [1, 2]", "  R-S: [1, 2]", "^k.cu:6:8: tunables.R-S: expected text of the form .* got 'R-S'"),
-        ("[THREADS]", "[THREADS, 1, 1, 1]", "^k.cu:10:12: launches.0.block: expected at most 3 in the list"),
-        ("4*THREADS", "4*THREADS)", "^k.cu:11:13: launches.0.shared: not an arithmetic expression .*in '4[*]THREADS.', column 10"),
+        (
+            "[256, 128, 512]",
+            "[0x10000000000000000]",
+            "^k.cu:5:13: tunables.THREADS.0: expected .*, got '0x1",
+        ),
+        (
+            "[256, 128, 512]",
+            "[256, 128, 256]",
+            "^k.cu:5:12: tunables: THREADS: a value stands twice",
+        ),
+        (
+            "  ROWS: [1, 2]",
+            "  ROWS: [1, 2]\nlet:\n  ROWS: 3",
+            "^k.cu:8:9: 'ROWS' stands in tunables and in let",
+        ),
+        (
+            "  ROWS: [1, 2]",
+            "  ROWS: [1, 2]\nconstants:\n  ROWS: 3",
+            "^k.cu:8:9: 'ROWS' stands in tunables and in constants",
+        ),
+        (
+            "  ROWS: [1, 2]",
+            "  R-S: [1, 2]",
+            "^k.cu:6:8: tunables.R-S: expected text of the form .* got 'R-S'",
+        ),
+        (
+            "[THREADS]",
+            "[THREADS, 1, 1, 1]",
+            "^k.cu:10:12: launches.0.block: expected at most 3 in the list",
+        ),
+        (
+            "4*THREADS",
+            "4*THREADS)",
+            (
+                "^k.cu:11:13: launches.0.shared: not an arithmetic expression .*in '4[*]THREADS.',"
+                " column 10"
+            ),
+        ),
         ("4*THREADS", "import os", "^k.cu:11:13: launches.0.shared: not an arithmetic expression"),
         ("4*THREADS", "[4]", "^k.cu:11:13: launches.0.shared: expected an expression, got .4."),
-        ("kernel: scale<ROWS, flip>", "kernel: scale<ROWS, flip", "^k.cu:8:13: launches.0.kernel: expected a kernel's name"),
-        ("kernel: scale<ROWS, flip>", "kernel: scale<ROWS,>", "^k.cu:8:13: launches.0.kernel: expected an expression, got nothing"),
-        ("kernel: scale<ROWS, flip>", "kernel: [scale]", "^k.cu:8:13: launches.0.kernel: expected text, got a list"),
-        ("kernel: scale<ROWS, flip>", 'kernel: "a; b"', "^k.cu:8:13: launches.0.kernel: expected a kernel's name.* got 'a; b'"),
+        (
+            "kernel: scale<ROWS, flip>",
+            "kernel: scale<ROWS, flip",
+            "^k.cu:8:13: launches.0.kernel: expected a kernel's name",
+        ),
+        (
+            "kernel: scale<ROWS, flip>",
+            "kernel: scale<ROWS,>",
+            "^k.cu:8:13: launches.0.kernel: expected an expression, got nothing",
+        ),
+        (
+            "kernel: scale<ROWS, flip>",
+            "kernel: [scale]",
+            "^k.cu:8:13: launches.0.kernel: expected text, got a list",
+        ),
+        (
+            "kernel: scale<ROWS, flip>",
+            'kernel: "a; b"',
+            "^k.cu:8:13: launches.0.kernel: expected a kernel's name.* got 'a; b'",
+        ),
         (
             "factor]",
             "{value: C, dtpe: int32}]",
-            "^k.cu:12:40: launches.0.args.3.dtpe: unknown key; did you mean 'dtype'[?] known: value, dtype",
+            (
+                "^k.cu:12:40: launches.0.args.3.dtpe: unknown key; did you mean 'dtype'[?] known:"
+                " value, dtype"
+            ),
         ),
-        ("factor]", "{value: C, dtype: int}]", "^k.cu:12:41: launches.0.args.3.dtype: expected 'float16', .* got 'int'"),
-        ("factor]", "[factor]]", "^k.cu:12:23: launches.0.args.3: expected an expression, got .'factor'."),
+        (
+            "factor]",
+            "{value: C, dtype: int}]",
+            "^k.cu:12:41: launches.0.args.3.dtype: expected 'float16', .* got 'int'",
+        ),
+        (
+            "factor]",
+            "[factor]]",
+            "^k.cu:12:23: launches.0.args.3: expected an expression, got .'factor'.",
+        ),
         ("factor]", "*factor]", "^k.cu:12:23: anchors and aliases are not used here"),
         ("factor]", "&a factor]", "^k.cu:12:23: anchors and aliases"),
         ("factor]", "!!str factor]", "^k.cu:12:23: tag .* is not used here"),
-        ("precision: fp32", "precision: fp32\nprecision: fp16", "^k.cu:4:1: key 'precision' stands twice"),
+        (
+            "precision: fp32",
+            "precision: fp32\nprecision: fp16",
+            "^k.cu:4:1: key 'precision' stands twice",
+        ),
     ],
 )
 def test_a_wrong_header_is_explained(old: str, new: str, says: str) -> None:
@@ -259,10 +389,21 @@ def test_a_wrong_header_is_explained(old: str, new: str, says: str) -> None:
         (
             '["ceil_div(N, ROWS)"]',
             "[ceil_div(N, ROWS)]",
-            r"^k.cu:9:12: grid: 'ceil_div\(N' is cut at a comma: YAML splits a list at bare commas, so quote",
+            (
+                r"^k.cu:9:12: grid: 'ceil_div\(N' is cut at a comma: YAML splits a list at bare"
+                r" commas, so quote"
+            ),
         ),
-        ("[THREADS]", "[1, min(THREADS, 32)]", r"^k.cu:10:16: block: 'min\(THREADS' is cut at a comma"),
-        ("[x, out, C, factor]", "[x, out, max(C, 1), factor]", r"^k.cu:12:20: args: 'max\(C' is cut at a comma"),
+        (
+            "[THREADS]",
+            "[1, min(THREADS, 32)]",
+            r"^k.cu:10:16: block: 'min\(THREADS' is cut at a comma",
+        ),
+        (
+            "[x, out, C, factor]",
+            "[x, out, max(C, 1), factor]",
+            r"^k.cu:12:20: args: 'max\(C' is cut at a comma",
+        ),
         (
             "  ROWS: [1, 2]",
             "  ROWS: [1, 2]\nrequire: [min(THREADS, 2) > 1]",
@@ -270,8 +411,14 @@ def test_a_wrong_header_is_explained(old: str, new: str, says: str) -> None:
         ),
         (
             "  - kernel: scale<ROWS, flip>",
-            "  - {kernel: g<ROWS, flip>, grid: 1, block: 1, args: []}\n  - kernel: scale<ROWS, flip>",
-            "^k.cu:8:14: kernel: 'g<ROWS' is cut at a comma: YAML splits {...} at bare commas, so quote the name",
+            (
+                "  - {kernel: g<ROWS, flip>, grid: 1, block: 1, args: []}\n  - kernel: scale<ROWS,"
+                " flip>"
+            ),
+            (
+                "^k.cu:8:14: kernel: 'g<ROWS' is cut at a comma: YAML splits {...} at bare commas,"
+                " so quote the name"
+            ),
         ),
     ],
 )
@@ -282,7 +429,9 @@ def test_a_forgotten_quote_is_explained(old: str, new: str, says: str) -> None:
 
 def test_too_many_configurations_are_refused() -> None:
     many = "".join(f"  T{index}: {list(range(100))}\n" for index in range(4))
-    with pytest.raises(CandidateError, match=r"k.cu:5:3: expected at most 1000000 configurations, got 600000000"):
+    with pytest.raises(
+        CandidateError, match=r"k.cu:5:3: expected at most 1000000 configurations, got 600000000"
+    ):
         candidate.parse(changed("  ROWS: [1, 2]\n", "  ROWS: [1, 2]\n" + many), "k.cu")
 
 
@@ -294,16 +443,23 @@ def test_lone_extents_need_no_list() -> None:
 def test_a_tunable_at_the_limits_of_64_bits_is_kept() -> None:
     most = expression.MAX_MAGNITUDE
     parsed = candidate.parse(changed("[256, 128, 512]", f"[256, {most}, {-most}]"))
-    assert candidate.parse(parsed.tuned({"THREADS": -most}).with_defaults()).tunables["THREADS"] == -most
+    assert (
+        candidate.parse(parsed.tuned({"THREADS": -most}).with_defaults()).tunables["THREADS"]
+        == -most
+    )
 
 
-@given(st.lists(st.sampled_from(["D", "min(a, b)", "max(min(1, 2), 3)", "S > 64", "(a)"]), max_size=4))
+@given(
+    st.lists(st.sampled_from(["D", "min(a, b)", "max(min(1, 2), 3)", "S > 64", "(a)"]), max_size=4)
+)
 def test_split_arguments_splits_outside_parentheses_only(parts: list[str]) -> None:
     assert split_arguments(", ".join(parts) or None) == tuple(parts)
 
 
 @given(names, names)
-def test_two_candidates_are_the_same_when_their_text_and_choice_are(first: str, second: str) -> None:
+def test_two_candidates_are_the_same_when_their_text_and_choice_are(
+    first: str, second: str
+) -> None:
     assume(first != second)
     texts = [changed("name: scale_rows", f"name: {name}") for name in (first, second)]
     parsed: list[Candidate] = [candidate.parse(text) for text in texts]
@@ -312,7 +468,9 @@ def test_two_candidates_are_the_same_when_their_text_and_choice_are(first: str, 
 
 
 def test_every_order_of_choices_keeps_the_number_of_lines() -> None:
-    text = changed("[256, 128, 512]", "\n    - 256   # the default\n    - 128\n    # the large one\n    - 512")
+    text = changed(
+        "[256, 128, 512]", "\n    - 256   # the default\n    - 128\n    # the large one\n    - 512"
+    )
     parsed = candidate.parse(text)
     for threads, rows in itertools.product([256, 128, 512], [1, 2]):
         written = parsed.tuned({"THREADS": threads, "ROWS": rows}).with_defaults()

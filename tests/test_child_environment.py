@@ -25,7 +25,15 @@ PASSED = [
         "TORCHINDUCTOR_CACHE_DIR",
         "PYTORCH_CUDA_ALLOC_CONF",
     ),
-    *("TRITON_CACHE_DIR", "OMP_NUM_THREADS", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_NUM_THREADS", "EVOENGINE_CLANG", "USER"),
+    *(
+        "TRITON_CACHE_DIR",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_CORETYPE",
+        "OPENBLAS_L2_SIZE",
+        "MKL_NUM_THREADS",
+        "EVOENGINE_CLANG",
+        "USER",
+    ),
 ]
 KEPT_BACK = [
     *(
@@ -38,8 +46,25 @@ KEPT_BACK = [
         "AWS_SECRET_ACCESS_KEY",
         "PGPASSWORD",
     ),
-    *("NVIDIA_API_KEY", "EVOENGINE_API_KEY", "TORCH_HUB_TOKEN", "PYTHON_KEYRING_BACKEND", "XDG_SESSION_COOKIE", "CUDA_AUTH"),
-    *("HTTPS_PROXY", "https_proxy", "SSH_AUTH_SOCK", "DATABASE_URL", "CPATH", "GIT_ASKPASS", "PATHS", "MY_PATH", ""),
+    *(
+        "NVIDIA_API_KEY",
+        "EVOENGINE_API_KEY",
+        "TORCH_HUB_TOKEN",
+        "PYTHON_KEYRING_BACKEND",
+        "XDG_SESSION_COOKIE",
+        "CUDA_AUTH",
+    ),
+    *(
+        "HTTPS_PROXY",
+        "https_proxy",
+        "SSH_AUTH_SOCK",
+        "DATABASE_URL",
+        "CPATH",
+        "GIT_ASKPASS",
+        "PATHS",
+        "MY_PATH",
+        "",
+    ),
 ]
 
 
@@ -53,6 +78,10 @@ def test_keys_and_whatever_nobody_listed_are_kept_back(name: str) -> None:
     assert child_environment({name: "value"}) == {}
 
 
-@pytest.mark.parametrize("value", ["http://me:secret@proxy:3128", "redis://:secret@cache/0", "a=b;https://token@host/x"])
+@pytest.mark.parametrize(
+    "value", ["http://me:secret@proxy:3128", "redis://:secret@cache/0", "a=b;https://token@host/x"]
+)
 def test_an_address_with_a_user_is_kept_back_under_any_name(value: str) -> None:
-    assert child_environment({"TORCHINDUCTOR_REDIS_URL": value, "CUPY_MIRROR": "https://host/a@b"}) == {"CUPY_MIRROR": "https://host/a@b"}
+    assert child_environment(
+        {"TORCHINDUCTOR_REDIS_URL": value, "CUPY_MIRROR": "https://host/a@b"}
+    ) == {"CUPY_MIRROR": "https://host/a@b"}

@@ -29,8 +29,14 @@ def test_the_order_of_keys_does_not_count(value: dict[str, int | str]) -> None:
 
 
 def test_seeds_are_the_same_in_every_process() -> None:
-    program = "from evoengine.digest import derived_seed; print(derived_seed('mission', 'q', 'normal', 0))"
-    found = {int(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout) for _ in range(2)}  # noqa: S603 - our own program
+    program = (
+        "from evoengine.digest import derived_seed; print(derived_seed('mission', 'q',"
+        " 'normal', 0))"
+    )
+    found = {
+        int(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout)
+        for _ in range(2)
+    }
     assert found == {derived_seed("mission", "q", "normal", 0)}
 
 

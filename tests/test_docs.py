@@ -18,6 +18,7 @@ import typer.main
 from evoengine.cli.main import DEBUG, app
 
 ROOT = Path(__file__).resolve().parent.parent
+# those that show commands
 PAGES = (
     "README.md",
     "ARCHITECTURE.md",
@@ -25,11 +26,17 @@ PAGES = (
     "docs/tasks.md",
     "docs/kernels.md",
     "docs/verdict.md",
-)  # those that show commands
+)
 # Not documents of the project: what is hidden, what runs write, what is a test's material.
 NOT_OURS = re.compile(r"(^|/)\.|^(runs|build|dist)/|^tests/.*/")
-BLOCK = re.compile(r"^(?P<fence>```+|~~~+)[ \t]*(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"!?\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|^\[[^\]]+\]:\s*(\S+)|(?:src|href)=\"([^\"]+)\"", re.MULTILINE)
+BLOCK = re.compile(
+    r"^(?P<fence>```+|~~~+)[ \t]*(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
+LINK = re.compile(
+    r"!?\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|^\[[^\]]+\]:\s*(\S+)|(?:src|href)=\"([^\"]+)\"",
+    re.MULTILINE,
+)
 MACHINE_PATH = re.compile(r"(?<![\w./:-])/(?:home|root|Users|work|workspace|mnt)/[\w.-]+")
 
 SAMPLE = """\
@@ -59,7 +66,11 @@ class Shown:
 
 
 def documents() -> list[Path]:
-    found = (path for path in sorted(ROOT.rglob("*.md")) if not NOT_OURS.search(path.relative_to(ROOT).as_posix()))
+    found = (
+        path
+        for path in sorted(ROOT.rglob("*.md"))
+        if not NOT_OURS.search(path.relative_to(ROOT).as_posix())
+    )
     return [path for path in found if path.read_text(encoding="utf-8").strip()]
 
 
@@ -98,7 +109,9 @@ def shown_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def shown_commands(path: Path) -> Iterator[Shown]:
-    """Each simple command that a page shows, without the variables before it and the comment behind it."""
+    """Each simple command that a page shows, without the variables before it and the comment behind
+    it.
+    """
     for number, line in shown_lines(path.read_text(encoding="utf-8")):
         lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
         lexer.whitespace_split = True
@@ -136,7 +149,9 @@ def test_relative_links_resolve() -> None:
                 continue
             file, _, anchor = target.partition("#")
             place = (path.parent / file).resolve() if file else path
-            if not place.exists() or (anchor and place.suffix == ".md" and anchor not in anchors(place)):
+            if not place.exists() or (
+                anchor and place.suffix == ".md" and anchor not in anchors(place)
+            ):
                 broken.append(f"{path.relative_to(ROOT)}: {target}")
     assert not broken
 
@@ -148,7 +163,11 @@ def test_shown_evoengine_commands_parse() -> None:
     wrong = []
     for shown in commands_of("evoengine"):
         try:
-            group.main([word for word in shown.words if word != DEBUG], prog_name="evoengine", standalone_mode=False)
+            group.main(
+                [word for word in shown.words if word != DEBUG],
+                prog_name="evoengine",
+                standalone_mode=False,
+            )
         except Exception as error:  # noqa: BLE001 - typer gives the complaints of its parser no public name
             words = getattr(error, "format_message", error.__str__)()
             wrong.append(f"{shown.place}: evoengine {shlex.join(shown.words)}: {words}")
@@ -157,33 +176,57 @@ def test_shown_evoengine_commands_parse() -> None:
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_shown_make_commands_name_targets_and_variables_of_the_makefile() -> None:
-    variables = set(re.findall(r"^(\w+)\s*\?=", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    variables = set(
+        re.findall(r"^(\w+)\s*\?=", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     wrong = []
     for shown in dict.fromkeys(commands_of("make")):
-        unknown = [word for word in shown.words if "=" in word and word.partition("=")[0] not in variables]
+        unknown = [
+            word for word in shown.words if "=" in word and word.partition("=")[0] not in variables
+        ]
         call = ["make", "--dry-run", *shown.words]
-        done = subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - our own pages
+        done = subprocess.run(
+            call, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
         if unknown or done.returncode:
             wrong.append(f"{shown.place}: {shlex.join(call)}: {unknown or done.stderr.strip()}")
     assert not wrong
 
 
 def test_shown_extras_and_scripts_exist() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     wrong = []
     for page in (ROOT / name for name in PAGES):
         for shown in shown_commands(page) if page.is_file() else ():
-            named = {name.strip() for word in shown.words if "pip" in shown.words for name in re.findall(r"\[([\w, ]+)\]$", word)}
-            wrong += [f"{shown.place}: no extra {name!r}" for names in named for name in names.split(",") if name.strip() not in extras]
+            named = {
+                name.strip()
+                for word in shown.words
+                if "pip" in shown.words
+                for name in re.findall(r"\[([\w, ]+)\]$", word)
+            }
+            wrong += [
+                f"{shown.place}: no extra {name!r}"
+                for names in named
+                for name in names.split(",")
+                if name.strip() not in extras
+            ]
             program = ROOT / shown.words[0]
-            if shown.words[0].startswith(("scripts/", "./scripts/", ".ci/", "./.ci/")) and not os.access(program, os.X_OK):
+            if shown.words[0].startswith(
+                ("scripts/", "./scripts/", ".ci/", "./.ci/")
+            ) and not os.access(program, os.X_OK):
                 wrong.append(f"{shown.place}: {shown.words[0]} cannot be executed")
     assert not wrong
 
 
 def test_no_document_names_a_path_of_one_machine() -> None:
-    found = [f"{path.relative_to(ROOT)}: {hit}" for path in documents() for hit in MACHINE_PATH.findall(path.read_text(encoding="utf-8"))]
+    found = [
+        f"{path.relative_to(ROOT)}: {hit}"
+        for path in documents()
+        for hit in MACHINE_PATH.findall(path.read_text(encoding="utf-8"))
+    ]
     assert not found
 
 
@@ -204,7 +247,10 @@ def test_commands_are_found_in_console_and_shell_blocks(tmp_path: Path) -> None:
     ]
 
 
-RUN_BLOCK = re.compile(r"^\$ evoengine run (?P<task>\S+)(?P<options>[^\n]*)\n(?P<output>.*?)(?=^\$ |\Z)", re.MULTILINE | re.DOTALL)
+RUN_BLOCK = re.compile(
+    r"^\$ evoengine run (?P<task>\S+)(?P<options>[^\n]*)\n(?P<output>.*?)(?=^\$ |\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def test_a_shown_run_prints_the_name_that_its_command_gives_it() -> None:
@@ -216,11 +262,15 @@ def test_a_shown_run_prints_the_name_that_its_command_gives_it() -> None:
                 given = re.search(r"--run (\S+)", run["options"])
                 name = re.escape(given[1]) if given else re.escape(run["task"]) + r"-\d{8}-\d{6}"
                 started = re.search(r"^run (\S+) started", run["output"], re.MULTILINE)
-                assert started is None or re.fullmatch(name, started[1]), f"{path.name}: {run[0].splitlines()[0]} prints {started[1]!r}"
+                assert started is None or re.fullmatch(name, started[1]), (
+                    f"{path.name}: {run[0].splitlines()[0]} prints {started[1]!r}"
+                )
                 found += started is not None
     assert found
 
 
 def test_readme_lists_every_command() -> None:
-    named = re.findall(r"^\| `evoengine (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(
+        r"^\| `evoengine (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert sorted(named) == sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]

@@ -8,22 +8,48 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evoengine.expression import FUNCTIONS, MAX_DEPTH, MAX_LENGTH, MAX_MAGNITUDE, ExpressionError, Value, parse
+from evoengine.expression import (
+    FUNCTIONS,
+    MAX_DEPTH,
+    MAX_LENGTH,
+    MAX_MAGNITUDE,
+    ExpressionError,
+    Value,
+    parse,
+)
 
-SCOPE: dict[str, Value] = {"B": 2, "S": 77, "D": 64, "scale": 0.125, "causal": True, "zero": 0, "big": 2**62}
+SCOPE: dict[str, Value] = {
+    "B": 2,
+    "S": 77,
+    "D": 64,
+    "scale": 0.125,
+    "causal": True,
+    "zero": 0,
+    "big": 2**62,
+}
 
-numbers = st.sampled_from(["0", "1", "2", "3", "7", "64", "1000", "0.5", "1e-3", "2.5e10", "9223372036854775807", *SCOPE])
+numbers = st.sampled_from(
+    ["0", "1", "2", "3", "7", "64", "1000", "0.5", "1e-3", "2.5e10", "9223372036854775807", *SCOPE]
+)
 
 
 def _arithmetic(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    truths = st.builds("({} {} {})".format, inner, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), inner)
+    truths = st.builds(
+        "({} {} {})".format, inner, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), inner
+    )
     truths |= st.builds("({0} < {1} <= {2})".format, inner, inner, inner)
-    truths |= st.builds("({} {} {})".format, truths, st.sampled_from(["and", "or"]), truths) | st.builds("(not {})".format, inner)
+    truths |= st.builds(
+        "({} {} {})".format, truths, st.sampled_from(["and", "or"]), truths
+    ) | st.builds("(not {})".format, inner)
     two = st.sampled_from(["ceil_div", "round_up", "min", "max"])
     return st.one_of(
         truths,
-        st.builds("({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner),
-        st.builds("({} ** {})".format, inner, st.sampled_from(["0", "1", "2", "5", "0.5", "-1", "64"])),
+        st.builds(
+            "({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner
+        ),
+        st.builds(
+            "({} ** {})".format, inner, st.sampled_from(["0", "1", "2", "5", "0.5", "-1", "64"])
+        ),
         st.builds("(-{})".format, inner),
         st.builds("({} if {} else {})".format, inner, truths, inner),
         st.builds("{}({}, {})".format, two, inner, inner),
@@ -31,7 +57,9 @@ def _arithmetic(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-arithmetic = st.recursive(numbers, _arithmetic, max_leaves=12).filter(lambda text: len(text) <= MAX_LENGTH)
+arithmetic = st.recursive(numbers, _arithmetic, max_leaves=12).filter(
+    lambda text: len(text) <= MAX_LENGTH
+)
 python_names = {name: function for name, (function, _, _) in FUNCTIONS.items()}
 
 
@@ -44,9 +72,16 @@ def by_python(text: str, scope: Mapping[str, Value]) -> object:
 
 
 def has_a_value_beyond_64_bits(text: str) -> bool:
-    parts = [ast.unparse(node) for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.expr)]
+    parts = [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(text, mode="eval"))
+        if isinstance(node, ast.expr)
+    ]
     values = [by_python(part, SCOPE) for part in parts if part not in python_names]
-    return any(value is None or isinstance(value, complex) or not abs(value) <= MAX_MAGNITUDE for value in values)  # type: ignore[operator]
+    return any(
+        value is None or isinstance(value, complex) or not abs(value) <= MAX_MAGNITUDE
+        for value in values
+    )  # type: ignore[operator]
 
 
 @given(arithmetic)
@@ -61,7 +96,10 @@ def test_evaluation_agrees_with_python(text: str) -> None:
         assert type(value) is type(expected)
 
 
-@given(st.text() | st.text(alphabet="0123456789.eExj_+-*/%()<>=! ,ifelsandorBSD\"'[]{}:\\\n#", max_size=80))
+@given(
+    st.text()
+    | st.text(alphabet="0123456789.eExj_+-*/%()<>=! ,ifelsandorBSD\"'[]{}:\\\n#", max_size=80)
+)
 @example("1if 2else 3")  # Python warns about its looks
 @example('"\\d"')
 @example("9" * 390)
@@ -115,7 +153,10 @@ def test_value_of(text: str, value: Value) -> None:
     [
         ("", "expected an expression, got nothing"),
         ("1 +", "not an arithmetic expression"),
-        ("ceil_div(S", "unbalanced parentheses: YAML splits a list at bare commas, so put quotes around"),
+        (
+            "ceil_div(S",
+            "unbalanced parentheses: YAML splits a list at bare commas, so put quotes around",
+        ),
         ("a" * (MAX_LENGTH + 1), f"expected at most {MAX_LENGTH} characters, got {MAX_LENGTH + 1}"),
         ("+".join("1" * (MAX_DEPTH + 2)), f"expected at most {MAX_DEPTH} levels of nesting"),
         ("S && D", "'&' is not arithmetic; allowed are numbers, names.*and/or/not"),

@@ -14,13 +14,29 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "evoengine"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-STAGES = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file()} - {"cli", "emulator"}
+STAGES = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file()} - {
+    "cli",
+    "emulator",
+}
 
 MAY_JOIN_STAGES = ("engine.py", "wiring.py", "cli/")
-MAY_IMPORT_TORCH_AND_CUPY = ("evaluate/worker/", "evaluate/compile/nvrtc.py", "evaluate/compile/worker.py")  # child processes
-TOPS = ("cli/main.py", "evaluate/worker/serving.py", "evaluate/compile/serve.py", "evaluate/nursery.py")  # of a process
+# child processes
+MAY_IMPORT_TORCH_AND_CUPY = (
+    "evaluate/worker/",
+    "evaluate/compile/nvrtc.py",
+    "evaluate/compile/worker.py",
+)
+# of a process
+TOPS = (
+    "cli/main.py",
+    "evaluate/worker/serving.py",
+    "evaluate/compile/serve.py",
+    "evaluate/nursery.py",
+)
 
-every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+every_module = pytest.mark.parametrize(
+    "path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE))
+)
 
 
 def within(path: Path) -> str:
@@ -41,13 +57,21 @@ def imported(path: Path) -> Iterator[str]:
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
             yield from (f"{module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "import_module", "__import__"):
-            yield from (argument.value for argument in node.args if isinstance(argument, ast.Constant))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            "importlib.import_module",
+            "import_module",
+            "__import__",
+        ):
+            yield from (
+                argument.value for argument in node.args if isinstance(argument, ast.Constant)
+            )
 
 
 def stages_in(names: Iterator[str]) -> set[str]:
     parts = [name.split(".") for name in names]
-    return {part[1] for part in parts if part[0] == "evoengine" and len(part) > 1 and part[1] in STAGES}
+    return {
+        part[1] for part in parts if part[0] == "evoengine" and len(part) > 1 and part[1] in STAGES
+    }
 
 
 def test_the_stages_are_these() -> None:
@@ -74,12 +98,19 @@ def test_nothing_but_the_top_imports_engine_wiring_or_cli(path: Path) -> None:
 def test_torch_and_cupy_are_imported_in_child_processes_only(path: Path) -> None:
     if within(path).startswith(MAY_IMPORT_TORCH_AND_CUPY):
         return
-    assert not [name for name in imported(path) if name.split(".")[0] in ("torch", "cupy", "cupy_backends")]
+    assert not [
+        name for name in imported(path) if name.split(".")[0] in ("torch", "cupy", "cupy_backends")
+    ]
 
 
 def test_the_command_line_starts_without_torch_and_cupy() -> None:
-    program = "import sys, evoengine.cli.main, evoengine.wiring; print({'torch', 'cupy', 'numpy'} & set(sys.modules))"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603 - our own program
+    program = (
+        "import sys, evoengine.cli.main, evoengine.wiring; print({'torch', 'cupy', 'numpy'} &"
+        " set(sys.modules))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert found.stdout.strip() == "set()"
 
 
@@ -87,10 +118,22 @@ def test_the_command_line_starts_without_torch_and_cupy() -> None:
 def test_nothing_turns_data_into_code(path: Path) -> None:
     """What a model wrote is data: no eval, no exec, no pickle, no shell."""
     names = set(imported(path))
-    assert not [name for name in names if name.split(".")[0] in ("pickle", "marshal", "shelve", "dill", "cloudpickle")]
+    assert not [
+        name
+        for name in names
+        if name.split(".")[0] in ("pickle", "marshal", "shelve", "dill", "cloudpickle")
+    ]
     assert not names & {"os.system", "os.popen", "subprocess.getoutput"}
     for call in (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)):
-        assert ast.unparse(call.func) not in ("eval", "exec", "compile", "os.system", "os.popen", "yaml.load", "yaml.unsafe_load")
+        assert ast.unparse(call.func) not in (
+            "eval",
+            "exec",
+            "compile",
+            "os.system",
+            "os.popen",
+            "yaml.load",
+            "yaml.unsafe_load",
+        )
         assert not ast.unparse(call.func).endswith("create_subprocess_shell")
         assert not [keyword for keyword in call.keywords if keyword.arg == "shell"]
 
@@ -98,8 +141,14 @@ def test_nothing_turns_data_into_code(path: Path) -> None:
 @every_module
 def test_a_broad_except_raises_again_or_is_the_top_of_a_process_with_its_reason(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    for handler in (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.ExceptHandler)):
-        caught = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)} if handler.type else {"BaseException"}
+    for handler in (
+        node for node in ast.walk(tree_of(path)) if isinstance(node, ast.ExceptHandler)
+    ):
+        caught = (
+            {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
+            if handler.type
+            else {"BaseException"}
+        )
         if not caught & {"Exception", "BaseException"}:
             continue
         raises = any(isinstance(node, ast.Raise) for node in ast.walk(handler))
@@ -128,10 +177,19 @@ def _texts() -> Iterator[Path]:
     yield from ROOT.glob("*.md")
     yield from (ROOT / name for name in ("Makefile", "pyproject.toml") if (ROOT / name).is_file())
     for folder in ("evoengine", "docs", "prompts", "seeds", "tasks", "benchmarks", ".ci"):
-        yield from (path for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix not in (".pyc", ".png", ".db"))
+        yield from (
+            path
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file() and path.suffix not in (".pyc", ".png", ".db")
+        )
 
 
 def test_no_text_names_a_place_on_a_developers_machine() -> None:
     place = re.compile(r"/(?:work|root|home)/\w+")
-    found = {str(path.relative_to(ROOT)): place.findall(path.read_text(encoding="utf-8", errors="replace")) for path in _texts()}
+    found = {
+        str(path.relative_to(ROOT)): place.findall(
+            path.read_text(encoding="utf-8", errors="replace")
+        )
+        for path in _texts()
+    }
     assert not {path: places for path, places in found.items() if places}

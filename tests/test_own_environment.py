@@ -1,4 +1,6 @@
-"""The environment is read once, and is nowhere else afterwards. In processes of their own, because it cannot be undone."""
+"""The environment is read once, and is nowhere else afterwards. In processes of their own, because
+it cannot be undone.
+"""
 
 import json
 import os
@@ -25,19 +27,34 @@ print(json.dumps({
 
 
 def found(program: str = PROGRAM, **more: str) -> Any:
-    environ = {**os.environ, "OPENAI_API_KEY": KEY, "SECRET_TOKEN": KEY, "HTTPS_PROXY": PROXY, "PLAIN": "plain", "HOME": "/tmp", **more}  # noqa: S108
-    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
+    environ = {
+        **os.environ,
+        "OPENAI_API_KEY": KEY,
+        "SECRET_TOKEN": KEY,
+        "HTTPS_PROXY": PROXY,
+        "PLAIN": "plain",
+        "HOME": "/tmp",
+        **more,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True
+    )
     return json.loads(done.stdout)
 
 
 def test_who_takes_the_environment_has_all_of_it() -> None:
-    assert found()["taken"] == {"OPENAI_API_KEY": KEY, "SECRET_TOKEN": KEY, "HTTPS_PROXY": PROXY, "HOME": "/tmp"}  # noqa: S108
+    assert found()["taken"] == {
+        "OPENAI_API_KEY": KEY,
+        "SECRET_TOKEN": KEY,
+        "HTTPS_PROXY": PROXY,
+        "HOME": "/tmp",
+    }
 
 
 def test_secrets_are_gone_from_os_environ_and_the_rest_stays() -> None:
     left = found(OPENAI_BASE_URL="http://me:pw@x/v1")["left"]
     assert not {"OPENAI_API_KEY", "OPENAI_BASE_URL", "SECRET_TOKEN"} & set(left)
-    assert left["HTTPS_PROXY"] == PROXY and left["PLAIN"] == "plain" and left["HOME"] == "/tmp"  # noqa: S108
+    assert left["HTTPS_PROXY"] == PROXY and left["PLAIN"] == "plain" and left["HOME"] == "/tmp"
 
 
 def test_no_secret_is_left_where_the_kernel_shows_the_environment() -> None:

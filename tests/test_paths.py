@@ -12,12 +12,18 @@ from evoengine.paths import RunPaths
 def test_what_is_packaged_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert paths.find_task("sdpa_l4") == paths.tasks_dir() / "sdpa_l4.yaml"
-    assert paths.find_kernel("sdpa_v2b") == paths.find_kernel("sdpa_v2b.cu") == paths.seeds_dir() / "sdpa_v2b.cu"
+    assert (
+        paths.find_kernel("sdpa_v2b")
+        == paths.find_kernel("sdpa_v2b.cu")
+        == paths.seeds_dir() / "sdpa_v2b.cu"
+    )
     assert paths.find_kernel("seeds/sdpa_v2b.cu") == paths.seeds_dir() / "sdpa_v2b.cu"
     assert (paths.prompts_dir() / "first.jinja").is_file()
 
 
-def test_a_file_of_the_user_comes_before_a_packaged_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_the_user_comes_before_a_packaged_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sdpa_l4").write_text("")
     (tmp_path / "tasks").mkdir()
@@ -29,13 +35,24 @@ def test_a_file_of_the_user_comes_before_a_packaged_one(tmp_path: Path, monkeypa
     assert paths.find_kernel("sdpa_v2b.cu", beside=tmp_path / "tasks") == tmp_path / "sdpa_v2b.cu"
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_name_is_answered_with_the_known_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(TaskError, match=r"no task 'sdpa_l5'; did you mean 'sdpa_l4'[?] known: layernorm, matmul_fp16, sdpa_h200, sdpa_l4"):
+    with pytest.raises(
+        TaskError,
+        match=(
+            r"no task 'sdpa_l5'; did you mean 'sdpa_l4'[?] known: layernorm, matmul_fp16,"
+            r" sdpa_h200, sdpa_l4"
+        ),
+    ):
         paths.find_task("sdpa_l5")
     with pytest.raises(TaskError, match="no task 'zzz'; known: layernorm"):
         paths.find_task("zzz")
-    with pytest.raises(CandidateError, match=r"no kernel 'sdpa_v2bb.cu'; did you mean 'sdpa_v2b'[?] packaged seeds: layernorm, "):
+    with pytest.raises(
+        CandidateError,
+        match=r"no kernel 'sdpa_v2bb.cu'; did you mean 'sdpa_v2b'[?] packaged seeds: layernorm, ",
+    ):
         paths.find_kernel("sdpa_v2bb.cu")
 
 

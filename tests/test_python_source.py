@@ -37,7 +37,13 @@ def test_a_name_that_may_be_there_passes_and_nothing_is_run(tmp_path: Path, text
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("def foward(x): return x", r"^t.yaml:2:12: no function 'forward' in '.*ref.py'; did you mean 'foward'[?] it has foward$"),
+        (
+            "def foward(x): return x",
+            (
+                r"^t.yaml:2:12: no function 'forward' in '.*ref.py'; did you mean 'foward'[?] it"
+                r" has foward$"
+            ),
+        ),
         ("x = 1\ndef f(): forward", "no function 'forward' in '.*'; it has f$"),
         ("import math.forward", "it has none$"),
         ("", "it has none$"),

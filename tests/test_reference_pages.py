@@ -1,4 +1,6 @@
-"""docs/tasks.md and docs/kernels.md: every example is loaded as a user's file would be, and no key goes without one."""
+"""docs/tasks.md and docs/kernels.md: every example is loaded as a user's file would be, and no key
+goes without one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,19 @@ from evoengine import candidate, expression, plan, task
 from evoengine.arch import DeviceLimits, limits_of_arch
 from evoengine.candidate import Candidate, LaunchSpec, Plan, ScalarArgument, Scratch
 from evoengine.expression import FUNCTIONS
-from evoengine.task import DISTRIBUTIONS, DTYPES, UNITS, Budget, Input, Limits, Objective, Output, Target, Task, Tier
+from evoengine.task import (
+    DISTRIBUTIONS,
+    DTYPES,
+    UNITS,
+    Budget,
+    Input,
+    Limits,
+    Objective,
+    Output,
+    Target,
+    Task,
+    Tier,
+)
 from tests.test_docs import BLOCK
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -49,7 +63,9 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def loaded_tasks(folder: Path) -> list[Task]:
-    """The page's first block is a whole task; each later one replaces keys of it. All go through the real loader."""
+    """The page's first block is a whole task; each later one replaces keys of it. All go through
+    the real loader.
+    """
     text = page("tasks.md")
     (folder / "attention.py").write_text(blocks(text, "python")[0])
     whole, *parts = blocks(text, "yaml")
@@ -57,7 +73,11 @@ def loaded_tasks(folder: Path) -> list[Task]:
     for number, part in enumerate(["", *parts]):
         path = folder / f"{number}.yaml"
         keys = set(yaml.safe_load(part) or {})
-        kept = [piece for piece in re.split(r"^(?=\w)", whole, flags=re.MULTILINE) if piece and piece.partition(":")[0] not in keys]
+        kept = [
+            piece
+            for piece in re.split(r"^(?=\w)", whole, flags=re.MULTILINE)
+            if piece and piece.partition(":")[0] not in keys
+        ]
         path.write_text("".join(kept) + part)
         found.append(task.load(path))
     assert len(found) > 5
@@ -66,7 +86,9 @@ def loaded_tasks(folder: Path) -> list[Task]:
 
 def loaded_kernels() -> list[Candidate]:
     text = page("kernels.md")
-    files = blocks(text, "cuda") + [f"/* evoengine\n{header}*/\n" for header in blocks(text, "yaml")]
+    files = blocks(text, "cuda") + [
+        f"/* evoengine\n{header}*/\n" for header in blocks(text, "yaml")
+    ]
     return [candidate.parse(file, "kernels.md") for file in files]
 
 
@@ -95,7 +117,9 @@ def models_below(model: type[BaseModel]) -> set[type[BaseModel]]:
     while queue:
         for key, field in queue.pop().model_fields.items():
             assert field.annotation is not None, key
-            for name in re.findall(r"evoengine\.\w+\.(\w+)", repr(field.annotation) + repr(field.metadata)):
+            for name in re.findall(
+                r"evoengine\.\w+\.(\w+)", repr(field.annotation) + repr(field.metadata)
+            ):
                 inner = getattr(task, name, None) or getattr(candidate, name, None)
                 if isinstance(inner, type) and issubclass(inner, BaseModel) and inner not in found:
                     found.add(inner)
@@ -109,11 +133,15 @@ def test_the_models_of_both_pages_are_all_there_are() -> None:
 
 
 def test_every_example_of_a_task_loads_and_together_they_state_every_key(tmp_path: Path) -> None:
-    assert {pair for loaded in loaded_tasks(tmp_path) for pair in said(loaded)} == all_keys(OF_A_TASK)
+    assert {pair for loaded in loaded_tasks(tmp_path) for pair in said(loaded)} == all_keys(
+        OF_A_TASK
+    )
 
 
 def test_every_example_of_a_kernel_loads_and_together_they_state_every_key() -> None:
-    assert {pair for parsed in loaded_kernels() for pair in said(parsed.plan)} == all_keys(OF_A_KERNEL)
+    assert {pair for parsed in loaded_kernels() for pair in said(parsed.plan)} == all_keys(
+        OF_A_KERNEL
+    )
 
 
 def test_every_example_of_a_kernel_binds_to_the_task_of_its_page(tmp_path: Path) -> None:
@@ -140,7 +168,13 @@ def test_the_pages_name_every_dtype_distribution_unit_function_and_name_of_a_dev
 
 
 def test_the_defaults_of_the_limits_are_the_real_ones() -> None:
-    rows = dict(re.findall(r"^\| (`\w+`(?:, `\w+`)?) \| ([^|]+) \|", page("tasks.md").partition("key of `limits`")[2], re.MULTILINE))
+    rows = dict(
+        re.findall(
+            r"^\| (`\w+`(?:, `\w+`)?) \| ([^|]+) \|",
+            page("tasks.md").partition("key of `limits`")[2],
+            re.MULTILINE,
+        )
+    )
     shown = {}
     for names, values in rows.items():
         for name, value in zip(re.findall(r"`(\w+)`", names), values.split(", "), strict=True):

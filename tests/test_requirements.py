@@ -17,7 +17,9 @@ EXACT = re.compile(r"([a-z0-9-]+)===?([0-9][\w.]*)")
 
 
 def pins(lock: str) -> dict[str, str]:
-    """Package and version; every line that is no comment must be one exact version of one package."""
+    """Package and version; every line that is no comment must be one exact version of one
+    package.
+    """
     lines = (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8").splitlines()
     found = {line: EXACT.fullmatch(line) for line in lines if line and not line.startswith("#")}
     assert [line for line, match in found.items() if match is None] == []
@@ -45,21 +47,27 @@ def test_the_emulator_brings_nvrtc_with_its_headers_and_no_cupy_of_one_cuda_or_t
     wanted = [Requirement(text) for text in project["project"]["optional-dependencies"]["emulator"]]
     toolkit = next(item for item in wanted if item.name == "cuda-toolkit")
     assert toolkit.extras == {"nvrtc", "cudart", "crt", "cccl"}
-    assert all(version in toolkit.specifier for version in ("12.4", "12.9.2.0", "13.0.3.0")), "beside cuda12 as beside cuda13"
+    assert all(version in toolkit.specifier for version in ("12.4", "12.9.2.0", "13.0.3.0")), (
+        "beside cuda12 as beside cuda13"
+    )
     assert not [item.name for item in wanted if item.name.startswith("cupy")]
 
 
 def test_locks_agree_on_what_they_share() -> None:
     cpu, cuda = pins("cpu"), pins("cuda13")
     assert set(cpu) <= set(cuda)
-    assert {name: (version, cuda[name]) for name, version in cpu.items() if cuda[name] != version} == {}
+    assert {
+        name: (version, cuda[name]) for name, version in cpu.items() if cuda[name] != version
+    } == {}
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_compiler_and_its_headers_are_of_one_release(lock: str) -> None:
     locked = pins(lock)
     release = ".".join(locked["cuda-toolkit"].split(".")[:2])
-    assert {name: locked[name] for name in HEADERS if not locked[name].startswith(f"{release}.")} == {}
+    assert {
+        name: locked[name] for name in HEADERS if not locked[name].startswith(f"{release}.")
+    } == {}
 
 
 def test_gpu_lock_never_takes_a_cpu_build_of_torch() -> None:

@@ -19,7 +19,9 @@ SEEDS = sorted(seeds_dir().glob("*.cu"))
 KINDS = {"sdpa": ["sdpa_l4", "sdpa_h200"], "layernorm": ["layernorm"], "matmul": ["matmul_fp16"]}
 PAIRS = [(seed, task) for seed in SEEDS for task in KINDS[seed.stem.split("_")[0]]]
 
-pairs = pytest.mark.parametrize(("seed", "task_name"), PAIRS, ids=[f"{seed.stem}-{task}" for seed, task in PAIRS])
+pairs = pytest.mark.parametrize(
+    ("seed", "task_name"), PAIRS, ids=[f"{seed.stem}-{task}" for seed, task in PAIRS]
+)
 
 
 @cache
@@ -40,18 +42,27 @@ def test_a_seed_is_named_after_its_file_and_says_what_it_is(seed: Path) -> None:
 
 @pairs
 @pytest.mark.parametrize("arch", ["sm_89", "sm_90"])
-def test_the_defaults_of_every_seed_bind_for_every_case(seed: Path, task_name: str, arch: str) -> None:
+def test_the_defaults_of_every_seed_bind_for_every_case(
+    seed: Path, task_name: str, arch: str
+) -> None:
     task = loaded(task_name)
     assert parsed(seed).plan.precision in task.tiers
     for case in task.all_cases:
         plan = bind(parsed(seed), task, case, limits_of_arch(arch))
-        passed = {argument.buffer for launch in plan.launches for argument in launch.args if hasattr(argument, "buffer")}
+        passed = {
+            argument.buffer
+            for launch in plan.launches
+            for argument in launch.args
+            if hasattr(argument, "buffer")
+        }
         tensors = {name for name, spec in task.inputs.items() if spec.shape} | set(task.outputs)
         assert tensors <= passed
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.stem)
-def test_every_seed_can_be_tuned_and_its_defaults_are_valid_on_the_smaller_device(seed: Path) -> None:
+def test_every_seed_can_be_tuned_and_its_defaults_are_valid_on_the_smaller_device(
+    seed: Path,
+) -> None:
     task = loaded(KINDS[seed.stem.split("_")[0]][0])
     valid = list(configurations(parsed(seed), task, limits_of_arch("sm_89")))
     assert parsed(seed).tunables in valid
@@ -68,7 +79,9 @@ def test_every_declared_value_is_valid_somewhere(seed: Path) -> None:
 
 
 @pairs
-def test_a_device_with_more_shared_memory_allows_all_that_a_smaller_one_does(seed: Path, task_name: str) -> None:
+def test_a_device_with_more_shared_memory_allows_all_that_a_smaller_one_does(
+    seed: Path, task_name: str
+) -> None:
     task = loaded(task_name)
     fewer = configurations(parsed(seed), task, limits_of_arch("sm_89"))
     more = list(configurations(parsed(seed), task, limits_of_arch("sm_90")))

@@ -16,7 +16,12 @@ many = st.lists(times, min_size=1, max_size=80)
 
 
 def timing(candidate: list[float], baseline: list[float], cold: bool = False) -> CaseTiming:
-    samples = Samples(candidate_calls=1, baseline_calls=1, candidate_us=tuple(candidate), baseline_us=tuple(baseline))
+    samples = Samples(
+        candidate_calls=1,
+        baseline_calls=1,
+        candidate_us=tuple(candidate),
+        baseline_us=tuple(baseline),
+    )
     return CaseTiming(case="mission", baseline="b", hot=samples, cold=samples if cold else None)
 
 
@@ -26,7 +31,9 @@ def test_median_is_that_of_the_standard_library(samples: list[float]) -> None:
 
 
 @given(many, st.randoms(use_true_random=False))
-def test_interval_holds_the_median_and_is_made_of_samples(samples: list[float], random: Random) -> None:
+def test_interval_holds_the_median_and_is_made_of_samples(
+    samples: list[float], random: Random
+) -> None:
     interval = median_interval(samples)
     assert interval.low <= interval.value <= interval.high
     assert {interval.low, interval.high} <= set(samples)
@@ -42,12 +49,21 @@ def test_interval_treats_fast_and_slow_alike(samples: list[float]) -> None:
 
 @given(many, st.sampled_from([0.25, 2.0, 1024.0]))
 def test_interval_scales_with_its_samples(samples: list[float], factor: float) -> None:
-    interval, scaled = median_interval(samples), median_interval([sample * factor for sample in samples])
-    assert (scaled.low, scaled.value, scaled.high) == (interval.low * factor, interval.value * factor, interval.high * factor)
+    interval, scaled = (
+        median_interval(samples),
+        median_interval([sample * factor for sample in samples]),
+    )
+    assert (scaled.low, scaled.value, scaled.high) == (
+        interval.low * factor,
+        interval.value * factor,
+        interval.high * factor,
+    )
 
 
 @pytest.mark.parametrize("count", [*range(1, 60), 100, 400, 1001])
-def test_interval_covers_the_median_in_95_of_100_cases_and_is_the_narrowest_that_does(count: int) -> None:
+def test_interval_covers_the_median_in_95_of_100_cases_and_is_the_narrowest_that_does(
+    count: int,
+) -> None:
     interval = median_interval([float(index) for index in range(count)])
     outside = int(interval.low)
     assert interval.high == count - 1 - outside
@@ -62,13 +78,17 @@ def test_interval_covers_the_median_in_95_of_100_cases_and_is_the_narrowest_that
 
 
 def test_interval_of_100_samples_runs_from_the_40th_to_the_61st() -> None:
-    """As in the tables, e.g. Le Boudec, Performance Evaluation of Computer and Communication Systems, table A.1."""
+    """As in the tables, e.g. Le Boudec, Performance Evaluation of Computer and Communication
+    Systems, table A.1.
+    """
     interval = median_interval([float(index) for index in range(1, 101)])
     assert (interval.low, interval.value, interval.high) == (40, 50.5, 61)
 
 
 @given(st.lists(st.tuples(times, times), min_size=1, max_size=40), st.floats(0.5, 2.0))
-def test_ratio_cancels_what_slows_both_sides_of_a_pair(pairs: list[tuple[float, float]], drift: float) -> None:
+def test_ratio_cancels_what_slows_both_sides_of_a_pair(
+    pairs: list[tuple[float, float]], drift: float
+) -> None:
     calm = ratio_interval(timing([a for a, _ in pairs], [b for _, b in pairs]))
     slowed = ratio_interval(timing([a * drift for a, _ in pairs], [b * drift for _, b in pairs]))
     assert slowed.value == pytest.approx(calm.value)
@@ -85,21 +105,35 @@ def test_hot_and_cold_samples_are_kept_apart() -> None:
 @st.composite
 def intervals(draw: st.DrawFn) -> Interval:
     value = draw(st.floats(1e-3, 1e3))
-    return Interval(value=value, low=value / draw(st.floats(1, 3)), high=value * draw(st.floats(1, 3)))
+    return Interval(
+        value=value, low=value / draw(st.floats(1, 3)), high=value * draw(st.floats(1, 3))
+    )
 
 
 @given(st.lists(intervals(), min_size=1, max_size=6))
-def test_geomean_lies_between_its_parts_and_narrows_with_their_number(items: list[Interval]) -> None:
+def test_geomean_lies_between_its_parts_and_narrows_with_their_number(
+    items: list[Interval],
+) -> None:
     mean = geomean(items)
     assert mean.low <= mean.value <= mean.high
     assert min(item.value for item in items) <= mean.value * (1 + 1e-9)
     assert mean.value <= max(item.value for item in items) * (1 + 1e-9)
     narrower = (1 + 1e-9) / math.sqrt(len(items))
-    assert math.log(mean.high / mean.value) <= max(math.log(item.high / item.value) for item in items) * narrower + 1e-12
-    assert math.log(mean.value / mean.low) <= max(math.log(item.value / item.low) for item in items) * narrower + 1e-12
+    assert (
+        math.log(mean.high / mean.value)
+        <= max(math.log(item.high / item.value) for item in items) * narrower + 1e-12
+    )
+    assert (
+        math.log(mean.value / mean.low)
+        <= max(math.log(item.value / item.low) for item in items) * narrower + 1e-12
+    )
 
 
 @given(intervals())
 def test_geomean_of_one_is_itself(item: Interval) -> None:
     mean = geomean([item])
-    assert (mean.low, mean.value, mean.high) == (pytest.approx(item.low), pytest.approx(item.value), pytest.approx(item.high))
+    assert (mean.low, mean.value, mean.high) == (
+        pytest.approx(item.low),
+        pytest.approx(item.value),
+        pytest.approx(item.high),
+    )

@@ -55,7 +55,9 @@ def load(folder: Path, text: str) -> Task:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("start", ["", "\ufeff"])
-def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(folder: Path, newline: str, start: str) -> None:
+def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
+    folder: Path, newline: str, start: str
+) -> None:
     task = load(folder, start + TEXT.replace("\n", newline))
     assert task.name == "scale_rows"
     assert task.target is not None
@@ -69,14 +71,45 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(folder: Path, n
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("name: scale_rows", "nam: scale_rows", "t.yaml:1:6: nam: unknown key; did you mean 'name'[?] known: name, summary, reference"),
-        ("rel_rmse: 1e-6", "relrmse: 1e-6", "t.yaml:15:31: tiers.fp32.relrmse: unknown key; did you mean 'rel_rmse'[?] known: atol, rtol"),
-        ("budget: {trials: 10}\n", "", "t.yaml:1:1: budget: this key is needed, and it is not there"),
-        ("budget: {trials: 10}", "budget: {trials: 0}", "t.yaml:20:18: budget.trials: expected a number > 0, got 0"),
+        (
+            "name: scale_rows",
+            "nam: scale_rows",
+            "t.yaml:1:6: nam: unknown key; did you mean 'name'[?] known: name, summary, reference",
+        ),
+        (
+            "rel_rmse: 1e-6",
+            "relrmse: 1e-6",
+            (
+                "t.yaml:15:31: tiers.fp32.relrmse: unknown key; did you mean 'rel_rmse'[?] known:"
+                " atol, rtol"
+            ),
+        ),
+        (
+            "budget: {trials: 10}\n",
+            "",
+            "t.yaml:1:1: budget: this key is needed, and it is not there",
+        ),
+        (
+            "budget: {trials: 10}",
+            "budget: {trials: 0}",
+            "t.yaml:20:18: budget.trials: expected a number > 0, got 0",
+        ),
         ("atol: 1e-6", "atol: -1", "t.yaml:15:16: tiers.fp32.atol: expected a number >= 0, got -1"),
-        ("atol: 1e-6", "atol: .inf", "t.yaml:15:16: tiers.fp32.atol: expected a number, got '.inf'"),
-        ("atol: 1e-6", "atol: inf", "t.yaml:15:16: tiers.fp32.atol: expected a finite number, got 'inf'"),
-        ("atol: 1e-6", "atol: nan", "t.yaml:15:16: tiers.fp32.atol: expected a finite number, got 'nan'"),
+        (
+            "atol: 1e-6",
+            "atol: .inf",
+            "t.yaml:15:16: tiers.fp32.atol: expected a number, got '.inf'",
+        ),
+        (
+            "atol: 1e-6",
+            "atol: inf",
+            "t.yaml:15:16: tiers.fp32.atol: expected a finite number, got 'inf'",
+        ),
+        (
+            "atol: 1e-6",
+            "atol: nan",
+            "t.yaml:15:16: tiers.fp32.atol: expected a finite number, got 'nan'",
+        ),
         (
             "shape: [N, 4], dtype: float32}\n  f",
             "shape: [N, 4], dtype: fp32}\n  f",
@@ -87,7 +120,11 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(folder: Path, n
             "shape: [], dtype: float32}\n  f",
             "t.yaml:5:14: inputs.x.shape: expected at least 1 in the list",
         ),
-        ("shape: [N, 4], dtype: float32}\n  f", "dtype: float32}\n  f", "t.yaml:5:6: inputs.x: expected either shape .* or value"),
+        (
+            "shape: [N, 4], dtype: float32}\n  f",
+            "dtype: float32}\n  f",
+            "t.yaml:5:6: inputs.x: expected either shape .* or value",
+        ),
         (
             "shape: [N, 4], dtype: float32}\n  f",
             "shape: [N, M], dtype: float32}\n  f",
@@ -98,25 +135,76 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(folder: Path, n
             "shape: [N, N/7], dtype: float32}\n  f",
             "t.yaml:5:18: x: N/7 is 9.1.* for case plain, expected a positive",
         ),
-        ("value: 1/N", "value: 1/(N - 64)", "t.yaml:6:19: factor: division by zero in '1/.N - 64.', column 1 for case plain"),
-        ("value: 1/N", "value: [1]", "t.yaml:6:19: inputs.factor.value: expected an expression, got .1."),
-        ("plain: {N: 64, flip: false}", "plain: {N: 0, flip: false}", "t.yaml:10:14: case plain: N must be a positive integer, got 0"),
+        (
+            "value: 1/N",
+            "value: 1/(N - 64)",
+            "t.yaml:6:19: factor: division by zero in '1/.N - 64.', column 1 for case plain",
+        ),
+        (
+            "value: 1/N",
+            "value: [1]",
+            "t.yaml:6:19: inputs.factor.value: expected an expression, got .1.",
+        ),
+        (
+            "plain: {N: 64, flip: false}",
+            "plain: {N: 0, flip: false}",
+            "t.yaml:10:14: case plain: N must be a positive integer, got 0",
+        ),
         (
             "plain: {N: 64, flip: false}",
             "plain: {N: true, flip: false}",
             "t.yaml:10:14: case plain: N must be a positive integer, got True",
         ),
-        ("plain: {N: 64, flip: false}", "plain: {N: 64, flip: 0}", "t.yaml:10:24: case plain: flip must be true or false, got 0"),
-        ("plain: {N: 64, flip: false}", "plain: {N: 64}", "t.yaml:10:10: case plain: expected values for N, flip, got N"),
-        ("odd: {N: 7", "plain: {N: 7", "t.yaml:12:10: 'plain' is the name of a case and of a hidden case"),
-        ("{cases: [plain]}", "{cases: [plan]}", "t.yaml:16:21: objective.cases: no case 'plan'; known: plain"),
-        ("{cases: [plain]}", "{cases: []}", "t.yaml:16:20: objective.cases: expected at least 1 in the list"),
-        ("seeds: [0, 1, 2]", "seeds: [0, 1]", "t.yaml:13:8: seeds: expected at least 3 different ones, got .0, 1."),
-        ("seeds: [0, 1, 2]", "seeds: [0, 1, 1]", "t.yaml:13:8: seeds: expected at least 3 different ones"),
-        ("  fp32: {atol: 1e-6, rel_rmse: 1e-6}", "  {}", "t.yaml:15:3: tiers: expected at least one"),
+        (
+            "plain: {N: 64, flip: false}",
+            "plain: {N: 64, flip: 0}",
+            "t.yaml:10:24: case plain: flip must be true or false, got 0",
+        ),
+        (
+            "plain: {N: 64, flip: false}",
+            "plain: {N: 64}",
+            "t.yaml:10:10: case plain: expected values for N, flip, got N",
+        ),
+        (
+            "odd: {N: 7",
+            "plain: {N: 7",
+            "t.yaml:12:10: 'plain' is the name of a case and of a hidden case",
+        ),
+        (
+            "{cases: [plain]}",
+            "{cases: [plan]}",
+            "t.yaml:16:21: objective.cases: no case 'plan'; known: plain",
+        ),
+        (
+            "{cases: [plain]}",
+            "{cases: []}",
+            "t.yaml:16:20: objective.cases: expected at least 1 in the list",
+        ),
+        (
+            "seeds: [0, 1, 2]",
+            "seeds: [0, 1]",
+            "t.yaml:13:8: seeds: expected at least 3 different ones, got .0, 1.",
+        ),
+        (
+            "seeds: [0, 1, 2]",
+            "seeds: [0, 1, 1]",
+            "t.yaml:13:8: seeds: expected at least 3 different ones",
+        ),
+        (
+            "  fp32: {atol: 1e-6, rel_rmse: 1e-6}",
+            "  {}",
+            "t.yaml:15:3: tiers: expected at least one",
+        ),
         ("  out: {shape", "  x: {shape", "t.yaml:8:6: 'x' stands in inputs and in outputs"),
         ("  out: {shape", "  N: {shape", "t.yaml:8:6: 'N' stands in dims and in outputs"),
-        ("shared: 99KiB", "shared: 99kb", "t.yaml:19:31: target.shared: expected a number of bytes such as 4096, 99KiB, .* got '99kb'"),
+        (
+            "shared: 99KiB",
+            "shared: 99kb",
+            (
+                "t.yaml:19:31: target.shared: expected a number of bytes such as 4096, 99KiB, .*"
+                " got '99kb'"
+            ),
+        ),
         (
             "reference: scale_rows.py:forward",
             "reference: scale_rows.py",
@@ -128,9 +216,24 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(folder: Path, n
             "t.yaml:18:14: no function 'fast' in '.*scale_rows.py'; it has forward",
         ),
         ("target:", "seeds_from: [gone.cu]\ntarget:", "t.yaml:19:14: no kernel 'gone.cu'"),
-        ("arch: sm_89", "arch: ada", "t.yaml:19:16: target.arch: expected an architecture such as sm_89 or sm_90a, got 'ada'"),
-        ("reference: scale_rows.py:forward", "reference: other.py:forward", "t.yaml:2:12: no file '.*other.py'"),
-        ("torch.mul: scale_rows.py:forward", "torch.mul: other.py:forward", "t.yaml:18:14: no file '.*other.py'"),
+        (
+            "arch: sm_89",
+            "arch: ada",
+            (
+                "t.yaml:19:16: target.arch: expected an architecture such as sm_89 or sm_90a, got"
+                " 'ada'"
+            ),
+        ),
+        (
+            "reference: scale_rows.py:forward",
+            "reference: other.py:forward",
+            "t.yaml:2:12: no file '.*other.py'",
+        ),
+        (
+            "torch.mul: scale_rows.py:forward",
+            "torch.mul: other.py:forward",
+            "t.yaml:18:14: no file '.*other.py'",
+        ),
         ("seeds: [0, 1, 2]", "seeds: [0, 1, 2", "t.yaml:14:6: not YAML"),
     ],
 )
@@ -146,7 +249,9 @@ def test_files_that_are_no_task_are_explained(folder: Path) -> None:
         tasks.load(folder / "none.yaml")
     with pytest.raises(TaskError, match="cannot be read"):
         tasks.load(folder)
-    with pytest.raises(TaskError, match=r"t.yaml: expected a mapping with name, reference, dims, ..., got NoneType"):
+    with pytest.raises(
+        TaskError, match=r"t.yaml: expected a mapping with name, reference, dims, ..., got NoneType"
+    ):
         load(folder, "")
     (folder / "t.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TaskError, match="cannot be read: 'utf-8' codec"):
@@ -154,9 +259,17 @@ def test_files_that_are_no_task_are_explained(folder: Path) -> None:
 
 
 anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.sampled_from(["N", "float32", "a.py:f", "1/0"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=6)
+    | st.sampled_from(["N", "float32", "a.py:f", "1/0"]),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["N", "C", "x", "dtype", "shape", "a b"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["N", "C", "x", "dtype", "shape", "a b"]), inner, max_size=3
+        )
     ),
     max_leaves=5,
 )

@@ -1,4 +1,6 @@
-"""An installed wheel has all that a checkout has: tasks, seeds, prompts and the headers of the compile stage."""
+"""An installed wheel has all that a checkout has: tasks, seeds, prompts and the headers of the
+compile stage.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 def _python(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     command, environment = [sys.executable, *arguments], {**os.environ, **variables}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +57,11 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _files(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
 
 
 @pytest.mark.parametrize("kind", SHIPPED)
@@ -72,11 +80,22 @@ def test_wheel_holds_the_package_alone(wheel: Path) -> None:
     assert {top for top in tops if not top.endswith(".dist-info")} == {"evoengine"}
 
 
-def test_installed_command_knows_the_packaged_tasks_outside_a_checkout(installed: Path, tmp_path: Path) -> None:
-    where = "import evoengine.paths as p; print(*(f() for f in (p.prompts_dir, p.seeds_dir, p.starter_dir, p.tasks_dir)), sep='\\n')"
+def test_installed_command_knows_the_packaged_tasks_outside_a_checkout(
+    installed: Path, tmp_path: Path
+) -> None:
+    where = (
+        "import evoengine.paths as p; print(*(f() for f in (p.prompts_dir, p.seeds_dir,"
+        " p.starter_dir, p.tasks_dir)), sep='\\n')"
+    )
     found = _python("-c", where, cwd=tmp_path, PYTHONPATH=str(installed))
     shown = ("prompts", "seeds", "tasks/starter", "tasks")
-    assert found.stdout.split() == [str(installed / "evoengine" / "shipped" / kind) for kind in shown]
+    assert found.stdout.split() == [
+        str(installed / "evoengine" / "shipped" / kind) for kind in shown
+    ]
     listed = _python("-m", "evoengine", "tasks", cwd=tmp_path, PYTHONPATH=str(installed))
     assert listed.returncode == 0, listed.stderr
-    assert [task.stem for task in sorted((ROOT / "tasks").glob("*.yaml")) if task.stem not in listed.stdout] == []
+    assert [
+        task.stem
+        for task in sorted((ROOT / "tasks").glob("*.yaml"))
+        if task.stem not in listed.stdout
+    ] == []

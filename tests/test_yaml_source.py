@@ -6,10 +6,23 @@ from hypothesis import strategies as st
 
 from evoengine.yaml_source import Path, YamlError, load
 
-YAML_LIKE = st.text(alphabet="ab:-[]{},\n \"'#&*!|>%@?~0123456789.ex\\uU<=\t\r\ufeff\x85\u2028é", max_size=60)
+YAML_LIKE = st.text(
+    alphabet="ab:-[]{},\n \"'#&*!|>%@?~0123456789.ex\\uU<=\t\r\ufeff\x85\u2028é", max_size=60
+)
 
-leaves = st.integers(-(10**9), 10**9) | st.booleans() | st.none() | st.text(alphabet="abcXYZ +*()<>/_é,:#\"'", max_size=12)
-trees = st.recursive(leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abcDEF_", min_size=1), inner, max_size=4))
+leaves = (
+    st.integers(-(10**9), 10**9)
+    | st.booleans()
+    | st.none()
+    | st.text(alphabet="abcXYZ +*()<>/_é,:#\"'", max_size=12)
+)
+trees = st.recursive(
+    leaves,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text("abcDEF_", min_size=1), inner, max_size=4)
+    ),
+)
 
 
 def written(value: object) -> str:
@@ -71,9 +84,18 @@ def test_every_mark_points_at_its_value(data: object, newline: str, first_line: 
     def visit(value: object, path: Path) -> None:
         mark = source.marks[path]
         assert text[mark.start : mark.end] == written(value)
-        line, column = text.count("\n", 0, mark.start), mark.start - (text.rfind("\n", 0, mark.start) + 1)
+        line, column = (
+            text.count("\n", 0, mark.start),
+            mark.start - (text.rfind("\n", 0, mark.start) + 1),
+        )
         assert (mark.line, mark.column) == (line + first_line, column + 1)
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        for key, item in (
+            value.items()
+            if isinstance(value, dict)
+            else enumerate(value)
+            if isinstance(value, list)
+            else ()
+        ):
             visit(item, (*path, key))
 
     visit(data, ("top", 0))
@@ -84,13 +106,19 @@ def test_every_mark_points_at_its_value(data: object, newline: str, first_line: 
     [
         ("a: &x 1", "f:1:4: anchors and aliases are not used here .a value that begins with"),
         ("a: 1\nb: *S", "f:2:4: anchors and aliases are not used here"),
-        ("a: !!python/object:os.system x", "f:1:4: tag 'tag:yaml.org,2002:python/object:os.system' is not used here"),
+        (
+            "a: !!python/object:os.system x",
+            "f:1:4: tag 'tag:yaml.org,2002:python/object:os.system' is not used here",
+        ),
         ('a: 1\nb: "\\ud800"', r"f:2:4: character '\\ud800' is not allowed"),
         ("a: !mine x", "f:1:4: tag '!mine' is not used here"),
         ("a: !!int 3", "f:1:4: tag .* is not used here"),
         ("a: 1\nb: 2\n\na: 3", "f:4:1: key 'a' stands twice$"),
         ("{[1]: 2}", "f:1:2: a key must be a plain word$"),
-        ("a: b: c", "f:1:5: not YAML: mapping values are not allowed here .a value .* needs quotes"),
+        (
+            "a: b: c",
+            "f:1:5: not YAML: mapping values are not allowed here .a value .* needs quotes",
+        ),
         ("a: 'x", "f:1:6: not YAML: .*unexpected end of stream"),
         ("a:\n\t- 1", "f:2:1: not YAML: .*cannot start any token"),
         ("a: 1\nb: \x07", r"f:2:4: not YAML: character '\\x07' is not allowed"),

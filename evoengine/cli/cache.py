@@ -16,14 +16,18 @@ ALL = "all"
 
 def cache(
     prune: Annotated[
-        str | None, typer.Option(metavar="DAYS|all", help="Remove what was neither read nor written for so many days, or everything.")
+        str | None,
+        typer.Option(
+            metavar="DAYS|all",
+            help="Remove what was neither read nor written for so many days, or everything.",
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Show how large the cache is, and prune it.
 
-    Compiled code, headers and reference answers are kept between runs; all of it is made anew when it is
-    needed. What a live run may need is left alone, and so is every file that is not ours.
+    Compiled code, headers and reference answers are kept between runs; all of it is made anew when
+    it is needed. What a live run may need is left alone, and so is every file that is not ours.
     """
     from evoengine.cli import output
     from evoengine.errors import StoreError
@@ -38,7 +42,10 @@ def cache(
     except OSError as error:
         raise StoreError(f"{folder}: the cache cannot be pruned: {error}") from error
     if rows.in_use:
-        output.say("note: a run is live: its compiled code and headers are left alone; prune again when it has ended")
+        output.say(
+            "note: a run is live: its compiled code and headers are left alone; prune again when it"
+            " has ended"
+        )
     output.give(json, lambda: as_json.dumps(rows), lambda: cache_report(rows))
 
 
@@ -59,7 +66,9 @@ def _days(text: str) -> float:
 
 
 def _rows(folder: Path, days: float | None) -> CacheRows:
-    """What there is, after everything older than `days` was removed (None: nothing, minus infinity: everything)."""
+    """What there is, after everything older than `days` was removed (None: nothing, minus infinity:
+    everything).
+    """
     from evoengine.cache_lock import CacheLock
     from evoengine.cli.cache_files import KINDS
     from evoengine.report.cache_rows import CacheRows
@@ -67,7 +76,10 @@ def _rows(folder: Path, days: float | None) -> CacheRows:
     pruned = days is not None and folder.is_dir()
     lock = CacheLock.alone(folder) if pruned else None
     try:
-        kinds = tuple(_row(kind, folder, days if pruned and (lock or not kind.needed_later) else None) for kind in KINDS)
+        kinds = tuple(
+            _row(kind, folder, days if pruned and (lock or not kind.needed_later) else None)
+            for kind in KINDS
+        )
     finally:
         if lock:
             lock.release()

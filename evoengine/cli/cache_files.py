@@ -25,13 +25,20 @@ class Kind:
     name: str
     what: str
     pattern: re.Pattern[str]  # of the paths of its files, within it
-    needed_later: bool  # by a live run that has found them: what reads the others copes with their going
+    needed_later: (
+        bool  # by a live run that has found them: what reads the others copes with their going
+    )
 
 
 KINDS = (
     Kind("cubins", "machine code for GPUs", re.compile(_CODE), True),
     Kind("ptx", "code for the emulator", re.compile(_CODE), True),
-    Kind("emulator", "the emulator's own runtime", re.compile(rf"native-{_DIGEST}\.\w+|\.native-\w+"), True),
+    Kind(
+        "emulator",
+        "the emulator's own runtime",
+        re.compile(rf"native-{_DIGEST}\.\w+|\.native-\w+"),
+        True,
+    ),
     Kind("headers", "headers that NVRTC carries", re.compile(r"\d+\.\d+/.+", re.DOTALL), True),
     Kind("answers", "inputs and references for the emulator", re.compile(_ANSWERS), False),
 )
@@ -39,7 +46,9 @@ KINDS = (
 
 @dataclass(frozen=True)
 class CacheFile:
-    """One file of a kind; `used` is when it was last read or written, in seconds since 1970, as far as the disk tells."""
+    """One file of a kind; `used` is when it was last read or written, in seconds since 1970, as far
+    as the disk tells.
+    """
 
     path: Path
     bytes: int
@@ -61,7 +70,9 @@ def files_of(kind: Kind, cache: Path) -> list[CacheFile]:
 
 
 def remove(kind: Kind, cache: Path, before: float) -> tuple[int, int]:
-    """Removes the files of `kind` last used before `before`; how many they were, and their bytes. Raises OSError."""
+    """Removes the files of `kind` last used before `before`; how many they were, and their bytes.
+    Raises OSError.
+    """
     count = total = 0
     for file in files_of(kind, cache):
         if file.used < before:

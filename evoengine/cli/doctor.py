@@ -12,7 +12,12 @@ from evoengine.cli.run_argument import RUNS_DIR
 
 def doctor(
     context: typer.Context,
-    connect: Annotated[bool, typer.Option("--connect", help="Also ask the model endpoint for its models; sends the key.")] = False,
+    connect: Annotated[
+        bool,
+        typer.Option(
+            "--connect", help="Also ask the model endpoint for its models; sends the key."
+        ),
+    ] = False,
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
@@ -27,4 +32,6 @@ def doctor(
 
     findings = examine(runs_dir, context.obj, connect)
     output.give(json, lambda: as_json.dumps(findings), lambda: findings_table(findings))
-    raise typer.Exit(next((finding.exit_code for finding in findings if finding.state == "missing"), 0))
+    raise typer.Exit(
+        next((finding.exit_code for finding in findings if finding.state == "missing"), 0)
+    )

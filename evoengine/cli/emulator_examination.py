@@ -14,14 +14,24 @@ from evoengine.evaluate.compile.unit import Toolchain
 from evoengine.evaluate.devices import INSTALL_EMULATOR, missing_for_emulator
 from evoengine.report.rows import Finding
 
-_EXTENSIONS = {"AVX-512": ("avx512f", "avx512bw", "avx512vl"), "AVX2": ("avx2",)}  # the widest first
+# the widest first
+_EXTENSIONS = {
+    "AVX-512": ("avx512f", "avx512bw", "avx512vl"),
+    "AVX2": ("avx2",),
+}
 
 
 def examine_emulator(needed: bool) -> Iterator[Finding]:
-    """Findings about the emulator; what it lacks is `missing` where it is `needed`, because there is no GPU."""
+    """Findings about the emulator; what it lacks is `missing` where it is `needed`, because there
+    is no GPU.
+    """
     found = _clang()
     if found.clang and not found.problem:
-        confined = "" if found.confined else "; not confined, but it sees no file of this machine by itself"
+        confined = (
+            ""
+            if found.confined
+            else "; not confined, but it sees no file of this machine by itself"
+        )
         yield Finding(name="emulator: clang", state="ok", found=f"clang {found.clang}{confined}")
     else:
         problem = (found.problem.strip() or "it says nothing").splitlines()[-1]
@@ -30,7 +40,11 @@ def examine_emulator(needed: bool) -> Iterator[Finding]:
     if missing:
         yield _lacking("emulator: packages", f"{', '.join(missing)} not installed", needed)
     else:
-        yield Finding(name="emulator: packages", state="ok", found=f"llvmlite {importlib.metadata.version('llvmlite')}")
+        yield Finding(
+            name="emulator: packages",
+            state="ok",
+            found=f"llvmlite {importlib.metadata.version('llvmlite')}",
+        )
     yield Finding(name="emulator: processor", state="ok", found=_processor())
 
 
@@ -55,7 +69,10 @@ def _clang() -> Toolchain:
 def _processor() -> str:
     cores = len(os.sched_getaffinity(0))
     flags = _flags()
-    widest = next((name for name, wanted in _EXTENSIONS.items() if flags.issuperset(wanted)), "neither AVX-512 nor AVX2: it works, slowly")
+    widest = next(
+        (name for name, wanted in _EXTENSIONS.items() if flags.issuperset(wanted)),
+        "neither AVX-512 nor AVX2: it works, slowly",
+    )
     return f"{cores} core{'' if cores == 1 else 's'}, {widest}"
 
 
@@ -65,4 +82,6 @@ def _flags() -> set[str]:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return set()
-    return next((set(line.partition(":")[2].split()) for line in lines if line.startswith("flags")), set())
+    return next(
+        (set(line.partition(":")[2].split()) for line in lines if line.startswith("flags")), set()
+    )

@@ -17,10 +17,18 @@ def probe(url: str, key: str) -> str:
     try:
         request = urllib.request.Request(f"{url.rstrip('/')}/models", headers=headers)  # noqa: S310 - http or https, see above
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
-            return "" if answer.status == http.HTTPStatus.OK else f"it answers with status {answer.status}"
+            return (
+                ""
+                if answer.status == http.HTTPStatus.OK
+                else f"it answers with status {answer.status}"
+            )
     except urllib.error.HTTPError as error:
         with error:  # its body may repeat the key
-            return "it refuses the key (401)" if error.code == http.HTTPStatus.UNAUTHORIZED else f"it answers with status {error.code}"
+            return (
+                "it refuses the key (401)"
+                if error.code == http.HTTPStatus.UNAUTHORIZED
+                else f"it answers with status {error.code}"
+            )
     except urllib.error.URLError as error:
         return f"it cannot be reached: {error.reason}"
     except (OSError, http.client.HTTPException, ValueError) as error:

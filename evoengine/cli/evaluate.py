@@ -16,14 +16,21 @@ NOT_CORRECT = 1
 
 
 def evaluate(
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL.cu", help="A kernel file, or the name of a packaged one.")],
+    kernel: Annotated[
+        str,
+        typer.Argument(metavar="KERNEL.cu", help="A kernel file, or the name of a packaged one."),
+    ],
     task: Annotated[str, typer.Option(help="A task file, or the name of a packaged task.")],
-    chosen: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A tunable's value, any; repeatable.")] = None,
+    chosen: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A tunable's value, any; repeatable."),
+    ] = None,
     device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
     check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
 ) -> None:
-    """Judge one kernel: errors of every case, resources, times against the fastest baseline (modelled times on the emulator).
+    """Judge one kernel: errors of every case, resources, times against the fastest baseline
+    (modelled times on the emulator).
 
     Exits with 0 when it is correct and with 1 when it is not.
     """
@@ -45,7 +52,9 @@ def evaluate(
     checks = wiring.check_names(check, used)
     if used.brief:
         output.say(f"note: {used.brief}")
-    verdict = asyncio.run(wiring.evaluate_once(loaded, path, candidate, used, checks, output.progress()))
+    verdict = asyncio.run(
+        wiring.evaluate_once(loaded, path, candidate, used, checks, output.progress())
+    )
     row = verdict_row(verdict, file.stem, candidate.tunables, loaded.target)
     output.give(json, lambda: as_json.dumps(row), lambda: verdict_report(row))
     raise typer.Exit(0 if verdict.status is Status.correct else NOT_CORRECT)
@@ -62,7 +71,10 @@ def _read(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candid
     for name, value in settings.items():
         declared = tuned.plan.tunables[name]
         if value not in declared:
-            output.say(f"warning: {name}={value} is not among the declared values {list(declared)}: no search would try it")
+            output.say(
+                f"warning: {name}={value} is not among the declared values {list(declared)}: no"
+                " search would try it"
+            )
     return file, tuned
 
 
@@ -75,4 +87,6 @@ def _setting(text: str) -> tuple[str, int]:
             raise ValueError
         return name.strip(), int(value)
     except ValueError:
-        raise UsageError(f"expected --set NAME=VALUE with a whole number, got {text!r}, e.g. --set BLOCK_M=64") from None
+        raise UsageError(
+            f"expected --set NAME=VALUE with a whole number, got {text!r}, e.g. --set BLOCK_M=64"
+        ) from None

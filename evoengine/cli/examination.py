@@ -1,4 +1,6 @@
-"""The examinations of `evoengine doctor`, each of one thing; nothing here starts torch or CuPy in this process."""
+"""The examinations of `evoengine doctor`, each of one thing; nothing here starts torch or CuPy in
+this process.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,18 @@ from evoengine.paths import cache_dir
 from evoengine.report.rows import Finding
 
 DEFAULT_URL = "https://api.openai.com/v1"  # the openai package's own default
-LOW_SPACE_BYTES = 1 << 30  # a run of some hundred trials with its exports takes far less; a full disk ends it
+# a run of some hundred trials with its exports takes far less; a full disk ends it
+LOW_SPACE_BYTES = 1 << 30
 CUDA13_DRIVER = (13, 0)
-# PyPI's torch for Linux is built for CUDA and brings its libraries; PyTorch's own index has the build without.
-CPU_BUILD = "pip install --extra-index-url https://download.pytorch.org/whl/cpu 'evoengine[emulator]'"
+# PyPI's torch for Linux is built for CUDA and brings its libraries; PyTorch's own index has the
+# build without.
+CPU_BUILD = (
+    "pip install --extra-index-url https://download.pytorch.org/whl/cpu 'evoengine[emulator]'"
+)
 INSTALL = "pip install 'evoengine[cuda13]' (driver 580 or later) or 'evoengine[cuda12]'"
 WITHOUT_NVRTC = (
-    "kernels run without it, but nobody tells their registers, and modelled times are other ones: pip install 'evoengine[emulator]'"
+    "kernels run without it, but nobody tells their registers, and modelled times are other ones:"
+    " pip install 'evoengine[emulator]'"
 )
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
@@ -39,13 +46,20 @@ def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[F
     """All findings, in the order in which a person would look."""
     devices = cuda_devices()
     emulators = [*examine_emulator(needed=not devices.names)]
-    emulated = all(finding.state == "ok" for finding in emulators)  # then a run needs none of what a GPU needs
+    # then a run needs none of what a GPU needs
+    emulated = all(finding.state == "ok" for finding in emulators)
     return [
         _python(),
-        *(_spared(finding, emulated and not devices.names) for finding in (_driver(devices), _devices(devices))),
+        *(
+            _spared(finding, emulated and not devices.names)
+            for finding in (_driver(devices), _devices(devices))
+        ),
         _torch(bool(devices.names)),
         _spared(_cupy(devices), emulated and not devices.names),
-        *(_spared(finding, emulated and not devices.names, WITHOUT_NVRTC) for finding in _compiler(_toolchain())),
+        *(
+            _spared(finding, emulated and not devices.names, WITHOUT_NVRTC)
+            for finding in _compiler(_toolchain())
+        ),
         *emulators,
         *_workers(),
         _endpoint(environ, connect),
@@ -55,7 +69,9 @@ def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[F
 
 
 def _spared(finding: Finding, emulated: bool, remedy: str = "") -> Finding:
-    """A finding about a GPU's needs: nothing is missing where the emulator stands in; `remedy` is what is better there."""
+    """A finding about a GPU's needs: nothing is missing where the emulator stands in; `remedy` is
+    what is better there.
+    """
     if finding.state != "missing" or not emulated:
         return finding
     words = remedy or f"the emulator does without; for a GPU: {finding.remedy}"
@@ -63,45 +79,92 @@ def _spared(finding: Finding, emulated: bool, remedy: str = "") -> Finding:
 
 
 def _python() -> Finding:
-    return Finding(name="python", state="ok", found=f"{platform.python_version()} ({sys.executable})")
+    return Finding(
+        name="python", state="ok", found=f"{platform.python_version()} ({sys.executable})"
+    )
 
 
 def _driver(devices: CudaDevices) -> Finding:
     if devices.driver:
         return Finding(name="driver", state="ok", found=f"CUDA {devices.driver}")
-    remedy = "install NVIDIA's driver, or give the container the GPU (docker run --gpus all); without it kernels run on the emulator"
-    return Finding(name="driver", state="missing", found=devices.problem, remedy=remedy, exit_code=DeviceError.exit_code)
+    remedy = (
+        "install NVIDIA's driver, or give the container the GPU (docker run --gpus all); without it"
+        " kernels run on the emulator"
+    )
+    return Finding(
+        name="driver",
+        state="missing",
+        found=devices.problem,
+        remedy=remedy,
+        exit_code=DeviceError.exit_code,
+    )
 
 
 def _devices(devices: CudaDevices) -> Finding:
     if devices.names:
-        return Finding(name="devices", state="ok", found=", ".join(f"cuda:{number} {name}" for number, name in enumerate(devices.names)))
-    remedy = "see that `nvidia-smi` lists a device and that CUDA_VISIBLE_DEVICES does not hide it" if devices.driver else "needs the driver"
-    return Finding(name="devices", state="missing", found="none", remedy=remedy, exit_code=DeviceError.exit_code)
+        return Finding(
+            name="devices",
+            state="ok",
+            found=", ".join(f"cuda:{number} {name}" for number, name in enumerate(devices.names)),
+        )
+    remedy = (
+        "see that `nvidia-smi` lists a device and that CUDA_VISIBLE_DEVICES does not hide it"
+        if devices.driver
+        else "needs the driver"
+    )
+    return Finding(
+        name="devices",
+        state="missing",
+        found="none",
+        remedy=remedy,
+        exit_code=DeviceError.exit_code,
+    )
 
 
 def _torch(has_device: bool) -> Finding:
     version = _version("torch")
     if version is None:
         remedy = INSTALL if has_device else f"{CPU_BUILD} for the emulator; for a GPU: {INSTALL}"
-        return Finding(name="torch", state="missing", found="not installed", remedy=remedy, exit_code=ToolchainError.exit_code)
+        return Finding(
+            name="torch",
+            state="missing",
+            found="not installed",
+            remedy=remedy,
+            exit_code=ToolchainError.exit_code,
+        )
     cuda = "" if has_device else _cuda_of_torch()
     if cuda:
-        remedy = f"it works; its CPU build does the same without the 6 GB of CUDA libraries, in a new environment: {CPU_BUILD}"
-        return Finding(name="torch", state="ok", found=f"{version}, a build for CUDA {cuda}, which no device here can use", remedy=remedy)
+        remedy = (
+            "it works; its CPU build does the same without the 6 GB of CUDA libraries, in a new"
+            f" environment: {CPU_BUILD}"
+        )
+        return Finding(
+            name="torch",
+            state="ok",
+            found=f"{version}, a build for CUDA {cuda}, which no device here can use",
+            remedy=remedy,
+        )
     if has_device and version.endswith("+cpu"):
         return Finding(
-            name="torch", state="missing", found=f"{version}, a build without CUDA", remedy=INSTALL, exit_code=ToolchainError.exit_code
+            name="torch",
+            state="missing",
+            found=f"{version}, a build without CUDA",
+            remedy=INSTALL,
+            exit_code=ToolchainError.exit_code,
         )
     return Finding(name="torch", state="ok", found=version)
 
 
 def _cuda_of_torch() -> str:
-    """The CUDA that the installed torch was built for, from its own file: empty for a CPU build, and where it does not say."""
+    """The CUDA that the installed torch was built for, from its own file: empty for a CPU build,
+    and where it does not say.
+    """
     found = importlib.util.find_spec("torch")
     file = Path(found.origin or "").parent / "version.py" if found else Path()
     try:
-        match = re.search(r"^cuda\b[^=\n]*= *'([\d.]+)'", file.read_text(encoding="utf-8"), re.MULTILINE)
+        match = re.search(
+            r"^cuda\b[^=\n]*= *'([\d.]+)'", file.read_text(encoding="utf-8"), re.MULTILINE
+        )
     except OSError:
         return ""
     return match[1] if match else ""
@@ -112,11 +175,27 @@ def _cupy(devices: CudaDevices) -> Finding:
         version = _version(package)
         if version is None:
             continue
-        if package == "cupy-cuda13x" and devices.driver and _numbers(devices.driver) < CUDA13_DRIVER:
+        if (
+            package == "cupy-cuda13x"
+            and devices.driver
+            and _numbers(devices.driver) < CUDA13_DRIVER
+        ):
             remedy = f"pip install 'evoengine[cuda12]': the driver knows CUDA {devices.driver} only"
-            return Finding(name="CuPy", state="missing", found=f"{package} {version}", remedy=remedy, exit_code=ToolchainError.exit_code)
+            return Finding(
+                name="CuPy",
+                state="missing",
+                found=f"{package} {version}",
+                remedy=remedy,
+                exit_code=ToolchainError.exit_code,
+            )
         return Finding(name="CuPy", state="ok", found=f"{package} {version}")
-    return Finding(name="CuPy", state="missing", found="not installed", remedy=INSTALL, exit_code=ToolchainError.exit_code)
+    return Finding(
+        name="CuPy",
+        state="missing",
+        found="not installed",
+        remedy=INSTALL,
+        exit_code=ToolchainError.exit_code,
+    )
 
 
 def _toolchain() -> Toolchain:
@@ -130,26 +209,55 @@ def _toolchain() -> Toolchain:
 def _compiler(found: Toolchain) -> Iterator[Finding]:
     code = ToolchainError.exit_code
     if found.nvrtc and not found.problem:
-        archs = f"sm_{min(found.architectures)} to sm_{max(found.architectures)}" if found.architectures else "no architectures named"
-        yield Finding(name="compiler", state="ok", found=f"NVRTC {found.nvrtc}, {archs} ({found.library})")
+        archs = (
+            f"sm_{min(found.architectures)} to sm_{max(found.architectures)}"
+            if found.architectures
+            else "no architectures named"
+        )
+        yield Finding(
+            name="compiler", state="ok", found=f"NVRTC {found.nvrtc}, {archs} ({found.library})"
+        )
     else:
         problem = (found.problem.strip() or "it says nothing").splitlines()[-1]
         yield Finding(
-            name="compiler", state="missing", found=f"NVRTC {found.nvrtc or 'does not start'}: {problem}", remedy=INSTALL, exit_code=code
+            name="compiler",
+            state="missing",
+            found=f"NVRTC {found.nvrtc or 'does not start'}: {problem}",
+            remedy=INSTALL,
+            exit_code=code,
         )
     if found.missing:
-        yield Finding(name="headers", state="missing", found=f"{', '.join(found.missing)} not found", remedy=INSTALL, exit_code=code)
+        yield Finding(
+            name="headers",
+            state="missing",
+            found=f"{', '.join(found.missing)} not found",
+            remedy=INSTALL,
+            exit_code=code,
+        )
     elif found.headers:
         yield Finding(name="headers", state="ok", found=f"{len(found.headers)} from {found.source}")
     if found.nvrtc and not found.confined:
-        remedy = "Linux 5.13 or later with Landlock; until then only the check of includes keeps a kernel from reading files"
-        yield Finding(name="confinement", state="absent", found="compiler processes may open any file", remedy=remedy)
+        remedy = (
+            "Linux 5.13 or later with Landlock; until then only the check of includes keeps a"
+            " kernel from reading files"
+        )
+        yield Finding(
+            name="confinement",
+            state="absent",
+            found="compiler processes may open any file",
+            remedy=remedy,
+        )
 
 
 def _workers() -> Iterator[Finding]:
     if not has_domains():
-        found = "a kernel that breaks out of its worker may read the environment of your other programs"
-        remedy = "Linux 5.19 or later with Landlock; until then give a key to evoengine alone (OPENAI_API_KEY=... evoengine run)"
+        found = (
+            "a kernel that breaks out of its worker may read the environment of your other programs"
+        )
+        remedy = (
+            "Linux 5.19 or later with Landlock; until then give a key to evoengine alone"
+            " (OPENAI_API_KEY=... evoengine run)"
+        )
         yield Finding(name="workers", state="absent", found=found, remedy=remedy)
 
 
@@ -157,24 +265,42 @@ def _endpoint(environ: Mapping[str, str], connect: bool) -> Finding:
     url = environ.get("OPENAI_BASE_URL") or DEFAULT_URL
     key = environ.get("OPENAI_API_KEY", "").strip()
     if not key and not environ.get("OPENAI_BASE_URL"):
-        remedy = "set OPENAI_API_KEY (and OPENAI_BASE_URL for another endpoint) to have a model propose kernels; the tuner needs none"
-        return Finding(name="model endpoint", state="absent", found="OPENAI_API_KEY is not set", remedy=remedy)
+        remedy = (
+            "set OPENAI_API_KEY (and OPENAI_BASE_URL for another endpoint) to have a model propose"
+            " kernels; the tuner needs none"
+        )
+        return Finding(
+            name="model endpoint", state="absent", found="OPENAI_API_KEY is not set", remedy=remedy
+        )
     shown = f"{_without_secrets(url)}, {'a key is set' if key else 'no key'}"
     if not connect:
-        return Finding(name="model endpoint", state="ok", found=f"{shown}; not asked (--connect asks it)")
+        return Finding(
+            name="model endpoint", state="ok", found=f"{shown}; not asked (--connect asks it)"
+        )
     problem = probe(url, key)
     if problem:
         return Finding(
-            name="model endpoint", state="absent", found=f"{shown}; {problem}", remedy="check OPENAI_BASE_URL and OPENAI_API_KEY"
+            name="model endpoint",
+            state="absent",
+            found=f"{shown}; {problem}",
+            remedy="check OPENAI_BASE_URL and OPENAI_API_KEY",
         )
     return Finding(name="model endpoint", state="ok", found=f"{shown}; it answers")
 
 
 def _folder(name: str, folder: Path, elsewhere: str) -> Finding:
-    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    there = next(
+        place for place in (folder.absolute(), *folder.absolute().parents) if place.exists()
+    )
     code = StoreError.exit_code
     if not there.is_dir():
-        return Finding(name=name, state="missing", found=f"{folder}: {there} is not a folder", remedy=elsewhere, exit_code=code)
+        return Finding(
+            name=name,
+            state="missing",
+            found=f"{folder}: {there} is not a folder",
+            remedy=elsewhere,
+            exit_code=code,
+        )
     if not os.access(there, os.W_OK | os.X_OK):
         return Finding(
             name=name,
@@ -186,7 +312,13 @@ def _folder(name: str, folder: Path, elsewhere: str) -> Finding:
     free = shutil.disk_usage(there).free
     words = f"{folder}: {free / 2**30:.1f} GiB free"
     if free < LOW_SPACE_BYTES:
-        return Finding(name=name, state="missing", found=words, remedy=f"make room; {elsewhere}", exit_code=code)
+        return Finding(
+            name=name,
+            state="missing",
+            found=words,
+            remedy=f"make room; {elsewhere}",
+            exit_code=code,
+        )
     return Finding(name=name, state="ok", found=words)
 
 

@@ -24,6 +24,7 @@ def export(
         count = rebuild(paths)
     except OSError as error:
         raise StoreError(
-            f"{paths.root}: the readable files cannot be written: {error}; make room or make it writable, then export again"
+            f"{paths.root}: the readable files cannot be written: {error}; make room or make it"
+            " writable, then export again"
         ) from error
     print(f"{paths.root}: elites, {count} trials and config.yaml are written")

@@ -15,23 +15,33 @@ LONGEST = 64  # characters: a run's folder is named after the task
 
 def init(
     name: Annotated[str, typer.Argument(help="What the task is called: letters, digits and _.")],
-    folder: Annotated[Path, typer.Option("--dir", help="Where the files are written; made when it is missing.")] = Path(),
+    folder: Annotated[
+        Path, typer.Option("--dir", help="Where the files are written; made when it is missing.")
+    ] = Path(),
 ) -> None:
     """Write a small task that works, to start from.
 
-    NAME.yaml, its reference NAME.py and a first kernel NAME.cu, explained by comments. It normalises rows (RMS norm): change
-    the three files into your own task bit by bit. Nothing is overwritten.
+    NAME.yaml, its reference NAME.py and a first kernel NAME.cu, explained by comments. It
+    normalises rows (RMS norm): change the three files into your own task bit by bit. Nothing is
+    overwritten.
     """
     from evoengine.errors import UsageError
     from evoengine.paths import starter_dir
 
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII) or len(name) > LONGEST:
-        raise UsageError(f"expected a name of letters, digits and _ that begins with no digit, at most {LONGEST} of them, got {name!r}")
-    texts = {folder / f"{name}{suffix}": _named(starter_dir() / f"{MODEL}{suffix}", name) for suffix in SUFFIXES}
+        raise UsageError(
+            f"expected a name of letters, digits and _ that begins with no digit, at most {LONGEST}"
+            f" of them, got {name!r}"
+        )
+    texts = {
+        folder / f"{name}{suffix}": _named(starter_dir() / f"{MODEL}{suffix}", name)
+        for suffix in SUFFIXES
+    }
     taken = [str(path) for path in texts if path.exists() or path.is_symlink()]
     if taken:
         raise UsageError(
-            f"{', '.join(taken)} {'is' if len(taken) == 1 else 'are'} already there and would be overwritten; choose another name"
+            f"{', '.join(taken)} {'is' if len(taken) == 1 else 'are'} already there and would be"
+            " overwritten; choose another name"
         )
     _write(texts)
     print("\n".join([*(f"wrote {path}" for path in texts), *_next(folder, name)]))
@@ -66,7 +76,10 @@ def _next(folder: Path, name: str) -> list[str]:
     task, kernel = (shlex.quote(str(folder / f"{name}{suffix}")) for suffix in (".yaml", ".cu"))
     return [
         "next:",
-        f"  {program()} evaluate {kernel} --task {task}    # one verdict; --device emulator: without a GPU",
+        (
+            f"  {program()} evaluate {kernel} --task {task}    # one verdict; --device emulator:"
+            " without a GPU"
+        ),
         f"  {program()} prompt {task}    # what a model would be sent",
         f"  {program()} run {task}    # the search",
     ]

@@ -1,12 +1,13 @@
-"""The console script `evoengine`: reads the command line, and turns faults into one line and an exit code.
+"""The console script `evoengine`: reads the command line, and turns faults into one line and an
+exit code.
 
     0    done; for `evaluate`: the kernel is correct
     1    an internal error; for `evaluate`: the kernel is not correct
     2-10 a known fault, see evoengine/errors.py
     130  interrupted; the exact command that resumes the run was printed
 
-Nothing heavy is imported here: `evoengine --help` answers at once. Commands import what
-they need when they are called.
+Nothing heavy is imported here: `evoengine --help` answers at once. Commands import what they need
+when they are called.
 """
 
 from __future__ import annotations
@@ -39,11 +40,15 @@ from evoengine.own_environment import take_environment
 INTERNAL, INTERRUPTED = 1, 130  # 130: 128 + SIGINT, as shells count
 DEBUG = "--debug"
 
-_ParserError: type[Exception] = typer.BadParameter.__mro__[1]  # what every complaint about a command line is; typer gives it no public name
+# what every complaint about a command line is; typer gives it no public name
+_ParserError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="evoengine",
-    help="Searches for fast CUDA kernels: proposes, compiles, checks and times them, keeps the best, and can be stopped at any moment.",
+    help=(
+        "Searches for fast CUDA kernels: proposes, compiles, checks and times them, keeps the best,"
+        " and can be stopped at any moment."
+    ),
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help is the same everywhere and takes 50 ms less
@@ -59,12 +64,22 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="Exit codes: 0 done, 1 internal error or a kernel that is not correct, 2 usage, 3 task, 4 kernel file, 5 device, "
-    "6 compiler, 7 run folder, 8 model endpoint, 9 worker process, 10 output that cannot be written, 130 interrupted."
+    epilog=(
+        "Exit codes: 0 done, 1 internal error or a kernel that is not correct, 2 usage, 3 task, 4"
+        " kernel file, 5 device, 6 compiler, 7 run folder, 8 model endpoint, 9 worker process, 10"
+        " output that cannot be written, 130 interrupted."
+    )
 )
 def _everywhere(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)] = False,
-    debug: Annotated[bool, typer.Option(DEBUG, help="Print the traceback of an error; may stand anywhere.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option(DEBUG, help="Print the traceback of an error; may stand anywhere.")
+    ] = False,
 ) -> None:
     """Options of all commands; --debug is taken out before they are read."""
 
@@ -79,11 +94,15 @@ def main() -> NoReturn:
 
 
 def answer(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
-    """Does what `arguments` say; the exit code. Commands find `environ` in their context: keys are nowhere else."""
+    """Does what `arguments` say; the exit code. Commands find `environ` in their context: keys are
+    nowhere else.
+    """
     debug = DEBUG in arguments
     rest = [argument for argument in arguments if argument != DEBUG]
     try:
-        code = app(args=rest or ["--help"], prog_name="evoengine", standalone_mode=False, obj=environ)
+        code = app(
+            args=rest or ["--help"], prog_name="evoengine", standalone_mode=False, obj=environ
+        )
         sys.stdout.flush()
     except OutputError as error:
         streams.silence()
@@ -98,7 +117,12 @@ def answer(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) ->
         streams.silence()  # whoever read our output has seen enough
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the top of the command line
-        return _fail(f"internal error: {type(error).__name__}: {error} (run again with {DEBUG} for the traceback)", INTERNAL, debug)
+        return _fail(
+            f"internal error: {type(error).__name__}: {error} (run again with {DEBUG} for the"
+            " traceback)",
+            INTERNAL,
+            debug,
+        )
     return code if isinstance(code, int) else 0
 
 
@@ -117,6 +141,8 @@ def _words_of(error: Exception) -> str:
 
 
 def _found_in(error: Exception) -> str:
-    """The value that was refused, where the words about it leave it out, as those of pydantic do."""
+    """The value that was refused, where the words about it leave it out, as those of pydantic
+    do.
+    """
     complaints: list[dict[str, object]] = getattr(error.__cause__, "errors", list)()
     return f", got {str(complaints[0]['input'])!r}" if complaints else ""

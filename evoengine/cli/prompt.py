@@ -26,21 +26,44 @@ class OperatorChoice(StrEnum):
 
 
 def prompt(
-    task: Annotated[str | None, typer.Argument(help="A task file, or the name of a packaged task.")] = None,
-    run: Annotated[str | None, typer.Option(metavar="RUN", help="A stored run in place of a task: its next prompt.")] = None,
-    operator: Annotated[OperatorChoice | None, typer.Option(help="What to ask for; by default what the run would.")] = None,
-    reply: Annotated[Path | None, typer.Option(metavar="FILE", help="A reply without a usable kernel: the repair turn after it.")] = None,
-    kernel: Annotated[list[str] | None, typer.Option(metavar="FILE", help="A starting kernel in place of the task's; repeatable.")] = None,
-    device: Annotated[str | None, typer.Option(help="The device to write for, as for `run`; it is described, not used.")] = None,
-    seed: Annotated[int | None, typer.Option(help="The run's seed, 0 by default: it chooses tier and parents.")] = None,
+    task: Annotated[
+        str | None, typer.Argument(help="A task file, or the name of a packaged task.")
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="A stored run in place of a task: its next prompt."),
+    ] = None,
+    operator: Annotated[
+        OperatorChoice | None, typer.Option(help="What to ask for; by default what the run would.")
+    ] = None,
+    reply: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A reply without a usable kernel: the repair turn after it."
+        ),
+    ] = None,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="A starting kernel in place of the task's; repeatable."),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="The device to write for, as for `run`; it is described, not used."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The run's seed, 0 by default: it chooses tier and parents.")
+    ] = None,
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
-    json: Annotated[bool, typer.Option("--json", help="The prompt with its size and parents as JSON on stdout.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="The prompt with its size and parents as JSON on stdout.")
+    ] = False,
 ) -> None:
     """Print what a model would be sent, and its tokens.
 
-    The prompt goes to stdout, its size in tokens (an estimate) to stderr. No key, no network and no GPU are needed, and
-    nothing is sent. For a TASK: the first prompt of a run, in which the starting kernels stand without times, because
-    nothing has judged them. For --run: the next prompt of that run, exactly.
+    The prompt goes to stdout, its size in tokens (an estimate) to stderr. No key, no network and no
+    GPU are needed, and nothing is sent. For a TASK: the first prompt of a run, in which the
+    starting kernels stand without times, because nothing has judged them. For --run: the next
+    prompt of that run, exactly.
     """
     from evoengine.cli import output, prompt_request
     from evoengine.cli.run_argument import find_run
@@ -48,7 +71,9 @@ def prompt(
     from evoengine.report import as_json
 
     if (task is None) == (run is None):
-        raise UsageError("expected either a TASK or --run RUN, got " + ("neither" if task is None else "both"))
+        raise UsageError(
+            "expected either a TASK or --run RUN, got " + ("neither" if task is None else "both")
+        )
     if run is None:
         asked = prompt_request.of_task(str(task), kernel or [], device or "auto", seed or 0)
     elif kernel or device or seed is not None:
@@ -60,7 +85,10 @@ def prompt(
     for note in asked.notes:
         output.say(f"note: {note}")
     output.say(_summary(asked, facts))
-    print(as_json.dumps({**facts, "prompt": rendered.text}) if json else rendered.text, end="\n" if json else "")
+    print(
+        as_json.dumps({**facts, "prompt": rendered.text}) if json else rendered.text,
+        end="\n" if json else "",
+    )
 
 
 def _size(text: str) -> dict[str, object]:

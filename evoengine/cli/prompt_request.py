@@ -1,4 +1,6 @@
-"""What a prompt is made from: a task of which nothing is known yet, or a stored run; and the prompt itself."""
+"""What a prompt is made from: a task of which nothing is known yet, or a stored run; and the prompt
+itself.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,14 @@ class Rendered:
 
 
 def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
-    """The first request of a run of the task; raises TaskError, UsageError, CandidateError, DeviceError."""
+    """The first request of a run of the task; raises TaskError, UsageError, CandidateError,
+    DeviceError.
+    """
     path = find_task(text).resolve()
     task = tasks.load(path)
-    environment = described(choose_device(device, task.target.arch if task.target else None, missing=list))
+    environment = described(
+        choose_device(device, task.target.arch if task.target else None, missing=list)
+    )
     files = [find_kernel(name, path.parent) for name in kernels or task.seeds_from]
     specimens = tuple(_unjudged(trial, file, task) for trial, file in enumerate(files))
     request = Request(
@@ -64,7 +70,10 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
         recent=(),
         pending=_nothing_pending,
     )
-    note = "nothing is judged yet: the starting kernels stand without times and in the order of the task, as if all were correct"
+    note = (
+        "nothing is judged yet: the starting kernels stand without times and in the order of the"
+        " task, as if all were correct"
+    )
     return Asked(task.name, path, request, [note] if files else [])
 
 
@@ -72,7 +81,10 @@ def _unjudged(trial: int, file: Path, task: Task) -> Specimen:
     proposal = wiring.seed_proposal(file)
     tier = candidate.parse(proposal.source or "", str(file)).plan.precision
     if tier not in task.tiers:
-        raise UsageError(f"{file}: precision {tier!r} is no tier of task {task.name}; known: {', '.join(task.tiers)}")
+        raise UsageError(
+            f"{file}: precision {tier!r} is no tier of task {task.name}; known:"
+            f" {', '.join(task.tiers)}"
+        )
     verdict = Verdict(status=Status.correct, reason="not judged", tier=tier)
     return Specimen(outcome_of(trial, proposal, verdict), proposal.source or "", verdict)
 
@@ -113,22 +125,32 @@ def of_run(paths: RunPaths) -> Asked:
         )
         engine.restore()
         request, exact = engine.next_request()
-    return Asked(info.name, Path(config.task), request, list(_doubts(config, request, exact, engine.settled)))
+    return Asked(
+        info.name, Path(config.task), request, list(_doubts(config, request, exact, engine.settled))
+    )
 
 
 def _doubts(config: RunConfig, request: Request, exact: bool, settled: int) -> list[str]:
     doubts = []
     if request.trial >= config.trials:
-        doubts.append(f"all {config.trials} trials of the budget are proposed: this is what the next one would be sent")
+        doubts.append(
+            f"all {config.trials} trials of the budget are proposed: this is what the next one"
+            " would be sent"
+        )
     if config.generator != "openai":
         doubts.append(f"the run's generator is {config.generator}: no model is asked in it")
     if not exact:
-        doubts.append(f"{settled} trials are settled; others before trial {request.trial} are not, and may still change this prompt")
+        doubts.append(
+            f"{settled} trials are settled; others before trial {request.trial} are not, and may"
+            " still change this prompt"
+        )
     return doubts
 
 
 class _Onlooker:
-    """Generator and executor of a run that is only looked at: told of what happened, and never asked."""
+    """Generator and executor of a run that is only looked at: told of what happened, and never
+    asked.
+    """
 
     def tell(self, outcome: Outcome) -> None:
         """Nothing is kept."""
@@ -147,17 +169,27 @@ class _Onlooker:
 
 
 def render(asked: Asked, operator: str | None, reply: Path | None) -> Rendered:
-    """The prompt, by the code that a run has; with a `reply` that cannot be used, the repair turn after it."""
+    """The prompt, by the code that a run has; with a `reply` that cannot be used, the repair turn
+    after it.
+    """
     prompts, request = Prompts(asked.task_path), asked.request
     choice = choose(request) if operator is None else choose_as(operator, request)
     text = prompts.render(choice, request)
-    facts = {"name": asked.name, "trial": request.trial, "operator": choice.operator, "tier": choice.tier, "parents": list(choice.trials)}
+    facts = {
+        "name": asked.name,
+        "trial": request.trial,
+        "operator": choice.operator,
+        "tier": choice.tier,
+        "parents": list(choice.trials),
+    }
     if reply is None:
         return Rendered(text, facts)
     given = Reply(model="", prompt=text, text=_read(reply))
     made = draft.read(given, request, check_includes)
     if made.source is not None:
-        raise UsageError(f"{reply}: this reply holds a usable kernel, so no repair turn would follow it")
+        raise UsageError(
+            f"{reply}: this reply holds a usable kernel, so no repair turn would follow it"
+        )
     return Rendered(prompts.repair(text, given, made), {**facts, "operator": "repair"})
 
 

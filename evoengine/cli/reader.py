@@ -24,7 +24,8 @@ from evoengine.task import Task
 class Folded:
     """What the stored trials come to: settled ones in order, and the elites after them."""
 
-    outcomes: list[Outcome]  # as they count: after the verdict of a fresh process where there is one
+    # as they count: after the verdict of a fresh process where there is one
+    outcomes: list[Outcome]
     elites: tuple[Elite, ...]
 
 
@@ -52,7 +53,10 @@ class RunReader:
         """What the run was started with, its settings as they are after every resume."""
         found = current_info(self.folder.store)
         if found is None:
-            raise UsageError(f"{self.paths.root}: the run has not begun yet: its device is still being brought up")
+            raise UsageError(
+                f"{self.paths.root}: the run has not begun yet: its device is still being"
+                " brought up"
+            )
         return found
 
     @property
@@ -67,7 +71,9 @@ class RunReader:
 
     def fold(self) -> Folded:
         """What is settled, and the elites after it."""
-        population = Population(RunConfig.model_validate(self.info.config).places, resolution_of(self.environment))
+        population = Population(
+            RunConfig.model_validate(self.info.config).places, resolution_of(self.environment)
+        )
         outcomes = [settled.outcome for settled in folded(self.folder.store.trials(), population)]
         return Folded(outcomes, population.elites)
 
@@ -75,7 +81,11 @@ class RunReader:
         """The run as a person sees it."""
         info, found = self.info, self.fold()
         places = {elite.outcome.trial: elite.place for elite in found.elites}
-        store, environment, firsts = self.folder.store, self.environment, self._firsts(found.outcomes)
+        store, environment, firsts = (
+            self.folder.store,
+            self.environment,
+            self._firsts(found.outcomes),
+        )
         changed_of, spent = self.stored.changed_of, store.spent()
         return RunRows(
             name=info.name,
@@ -93,15 +103,27 @@ class RunReader:
             counts=_counts(found.outcomes),
             usage=spent,
             unanswered=store.unanswered(),
-            changes=tuple(f"from trial {row.change.trial} on, {words}" for row in changes_of(store) for words in row.change.words),
+            changes=tuple(
+                f"from trial {row.change.trial} on, {words}"
+                for row in changes_of(store)
+                for words in row.change.words
+            ),
             cost_known=knows_cost(info.config, spent),
             baselines=info.baselines,
             baseline_us=info.baseline_us,
             baseline_problems=info.baseline_problems,
-            elites=tuple(elite_row(elite, self.stored.verdict_of(elite.outcome.trial), firsts, changed_of) for elite in found.elites),
-            trials=tuple(trial_row(outcome, places.get(outcome.trial), firsts, changed_of) for outcome in found.outcomes)
-            if with_trials
-            else (),
+            elites=tuple(
+                elite_row(elite, self.stored.verdict_of(elite.outcome.trial), firsts, changed_of)
+                for elite in found.elites
+            ),
+            trials=(
+                tuple(
+                    trial_row(outcome, places.get(outcome.trial), firsts, changed_of)
+                    for outcome in found.outcomes
+                )
+                if with_trials
+                else ()
+            ),
         )
 
     def _firsts(self, outcomes: list[Outcome]) -> Firsts:
@@ -115,18 +137,35 @@ class RunReader:
         """One trial whole; raises UsageError for one that is not settled."""
         found, stored = self.fold(), self.stored
         if not 0 <= number < len(found.outcomes):
-            known = f"0 to {len(found.outcomes) - 1} are settled" if found.outcomes else "none is settled yet"
+            known = (
+                f"0 to {len(found.outcomes) - 1} are settled"
+                if found.outcomes
+                else "none is settled yet"
+            )
             raise UsageError(f"no trial {number} in run {self.info.name}: {known}")
-        proposal, first, again = stored.proposal_of(number), stored.first_verdict_of(number), stored.second_verdict_of(number)
+        proposal, first, again = (
+            stored.proposal_of(number),
+            stored.first_verdict_of(number),
+            stored.second_verdict_of(number),
+        )
         assert proposal is not None and first is not None
         places = {elite.outcome.trial: elite.place for elite in found.elites}
         firsts = self._firsts(found.outcomes)
         target = Task.model_validate(self.info.task).target
-        rows = [verdict_row(item, name_of(proposal.label, number), proposal.tunables, target) if item else None for item in (first, again)]
+        rows = [
+            (
+                verdict_row(item, name_of(proposal.label, number), proposal.tunables, target)
+                if item
+                else None
+            )
+            for item in (first, again)
+        ]
         assert rows[0] is not None
         usages = [reply.usage for reply in stored.replies_of(number)]
         row = trial_row(found.outcomes[number], places.get(number), firsts, stored.changed_of)
-        return trial_detail(row, proposal, usages, rows[0], rows[1], self.info.config, stored.times_of(number))
+        return trial_detail(
+            row, proposal, usages, rows[0], rows[1], self.info.config, stored.times_of(number)
+        )
 
 
 def rebuild(paths: RunPaths) -> int:

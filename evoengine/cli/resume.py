@@ -15,9 +15,13 @@ def resume(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
-    trials: Annotated[int | None, typer.Option(min=1, help="The budget from now on, all earlier trials included.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="The budget from now on, all earlier trials included.")
+    ] = None,
     generator: options.Generator = None,
-    replay_from: Annotated[str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")] = None,
+    replay_from: Annotated[
+        str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")
+    ] = None,
     model: options.Model = None,
     cost_cap: options.CostCap = None,
     price: options.Price = None,
@@ -37,8 +41,9 @@ def resume(
 ) -> None:
     """Go on with a run that was stopped or killed; its settings are stored with it.
 
-    An option changes a setting from here on, and the run keeps a record of that. Seed, device, checks, starting kernels
-    and the number of trials under way stay as they were: what was found so far follows from them.
+    An option changes a setting from here on, and the run keeps a record of that. Seed, device,
+    checks, starting kernels and the number of trials under way stay as they were: what was found so
+    far follows from them.
     """
     from evoengine import wiring
     from evoengine.changes import Wanted
@@ -47,7 +52,15 @@ def resume(
     from evoengine.control import Control
 
     paths = find_run(run, runs_dir)
-    _refuse({"--seed": seed, "--in-flight": in_flight, "--kernel": kernel, "--device": device, "--check": check})
+    _refuse(
+        {
+            "--seed": seed,
+            "--in-flight": in_flight,
+            "--kernel": kernel,
+            "--device": device,
+            "--check": check,
+        }
+    )
     wanted = Wanted(
         trials=trials,
         generator=generator.value if generator else None,
@@ -64,7 +77,9 @@ def resume(
     raise typer.Exit(
         search(
             paths,
-            lambda observe, stop, drop: wiring.resume_run(paths, Control(observe, stop, drop, context.obj, time_limit), wanted),
+            lambda observe, stop, drop: wiring.resume_run(
+                paths, Control(observe, stop, drop, context.obj, time_limit), wanted
+            ),
             json,
             quiet,
         )
@@ -78,4 +93,7 @@ def _refuse(given: dict[str, object]) -> None:
 
     for name, value in given.items():
         if value:
-            raise UsageError(f"a resume cannot change {name}: {KEPT[name]}; leave it out, or start a new run with it")
+            raise UsageError(
+                f"a resume cannot change {name}: {KEPT[name]}; leave it out, or start a new run"
+                " with it"
+            )

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 
 
 def rm(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Names of runs, or paths of their folders.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="Names of runs, or paths of their folders."),
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
 ) -> None:
     """Remove runs: databases and written files.
 
-    A run that a process works on is refused, and so is a folder that is no run. Files that no run writes stay.
+    A run that a process works on is refused, and so is a folder that is no run. Files that no run
+    writes stay.
     """
     import sys
     from contextlib import ExitStack
@@ -40,8 +44,14 @@ def rm(
             output.say(f"{paths.root}: {files.count} files, {size(files.bytes)}")
         if not yes:
             if not sys.stdin.isatty():
-                raise UsageError("expected --yes, because there is no terminal to ask on; nothing was removed")
-            typer.confirm(f"remove {'this run' if len(found) == 1 else f'these {len(found)} runs'}?", abort=True, err=True)
+                raise UsageError(
+                    "expected --yes, because there is no terminal to ask on; nothing was removed"
+                )
+            typer.confirm(
+                f"remove {'this run' if len(found) == 1 else f'these {len(found)} runs'}?",
+                abort=True,
+                err=True,
+            )
         for paths, files in found.items():
             left = files.remove()
             kept = f"; left there, because no run writes it: {', '.join(left)}" if left else ""
@@ -58,7 +68,12 @@ def _checked(text: str, runs_dir: Path) -> RunPaths:
     given = Path(text).parent if Path(text).name == paths.database.name else Path(text)
     for place in (paths.root, given, runs_dir / given):
         if place.is_symlink():
-            raise UsageError(f"{place} is a symbolic link to {place.readlink()}: name the run's own folder, or remove the link itself")
+            raise UsageError(
+                f"{place} is a symbolic link to {place.readlink()}: name the run's own folder, or"
+                " remove the link itself"
+            )
     if not paths.database.is_file():
-        open_run(paths, read_only=True).close()  # says that there is no such run, and which are near
+        open_run(
+            paths, read_only=True
+        ).close()  # says that there is no such run, and which are near
     return paths

@@ -14,13 +14,26 @@ from evoengine.cli.run_argument import RUNS_DIR
 
 def run(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(help="A task file, or the name of a packaged task; see `evoengine tasks`.")],
-    name: Annotated[str | None, typer.Option("--run", metavar="NAME", help="The run's name; by default the task's with the time.")] = None,
+    task: Annotated[
+        str,
+        typer.Argument(help="A task file, or the name of a packaged task; see `evoengine tasks`."),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--run", metavar="NAME", help="The run's name; by default the task's with the time."
+        ),
+    ] = None,
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
-    trials: Annotated[int | None, typer.Option(min=1, help="The budget, starting kernels included; by default the task's.")] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(min=1, help="The budget, starting kernels included; by default the task's."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
     generator: options.Generator = None,
-    replay_from: Annotated[str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")] = None,
+    replay_from: Annotated[
+        str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")
+    ] = None,
     model: options.Model = None,
     cost_cap: options.CostCap = None,
     price: options.Price = None,
@@ -31,7 +44,10 @@ def run(
     patience: options.Patience = None,
     device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
     check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
-    kernel: Annotated[list[str] | None, typer.Option(metavar="FILE", help="A starting kernel in place of the task's; repeatable.")] = None,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="A starting kernel in place of the task's; repeatable."),
+    ] = None,
     in_flight: Annotated[int | None, typer.Option(min=1, help="Trials under way at once.")] = None,
     time_limit: options.TimeLimit = None,
     quiet: options.Quiet = False,
@@ -73,7 +89,9 @@ def run(
     raise typer.Exit(
         search(
             paths,
-            lambda observe, stop, drop: wiring.start_run(choice, paths, Control(observe, stop, drop, context.obj, time_limit)),
+            lambda observe, stop, drop: wiring.start_run(
+                choice, paths, Control(observe, stop, drop, context.obj, time_limit)
+            ),
             json,
             quiet,
         )

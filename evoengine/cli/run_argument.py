@@ -12,7 +12,9 @@ RUNS_DIR = Path("runs")
 
 
 def find_run(text: str, runs_dir: Path) -> RunPaths:
-    """The folder that `text` names; whether a run is in it is for the store to say, which knows the near names."""
+    """The folder that `text` names; whether a run is in it is for the store to say, which knows the
+    near names.
+    """
     from evoengine.errors import UsageError
     from evoengine.paths import RunPaths
 

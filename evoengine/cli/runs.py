@@ -21,15 +21,20 @@ def runs(
 ) -> None:
     """List the runs: task, best, trials, state, begin.
 
-    The latest stands last. Folders that hold no run are left out; a run that cannot be read is listed with the reason.
+    The latest stands last. Folders that hold no run are left out; a run that cannot be read is
+    listed with the reason.
     """
     from evoengine.cli import output
     from evoengine.report import as_json
     from evoengine.report.run_list import runs_table
 
-    rows = sorted((_row(paths) for paths in _folders(runs_dir)), key=lambda row: (row.begun, row.name))
+    rows = sorted(
+        (_row(paths) for paths in _folders(runs_dir)), key=lambda row: (row.begun, row.name)
+    )
     if not rows:
-        output.say(f"no runs in {runs_dir}; `evoengine run TASK` begins one, --runs-dir looks elsewhere")
+        output.say(
+            f"no runs in {runs_dir}; `evoengine run TASK` begins one, --runs-dir looks elsewhere"
+        )
     if rows or json:
         output.give(json, lambda: as_json.dumps(rows), lambda: runs_table(rows))
 
@@ -51,7 +56,9 @@ def _folders(runs_dir: Path) -> Iterator[RunPaths]:
 
 
 def _is_there(path: Path) -> bool:
-    """What is in a closed folder cannot be told: then it counts as there, and reading it says why it cannot be."""
+    """What is in a closed folder cannot be told: then it counts as there, and reading it says why
+    it cannot be.
+    """
     try:
         path.lstat()
     except PermissionError:
@@ -73,9 +80,19 @@ def _row(paths: RunPaths) -> RunListRow:
         holder = holder_of(paths.lock) or ""
         return _read(paths, holder)
     except (EvoError, ValidationError, OSError) as error:
-        problem = " ".join(str(error).split()).removeprefix(f"{paths.root}: ").removeprefix(f"{paths.database}: ")
+        problem = (
+            " ".join(str(error).split())
+            .removeprefix(f"{paths.root}: ")
+            .removeprefix(f"{paths.database}: ")
+        )
         state = RunState.running if holder else RunState.unreadable
-        return RunListRow(name=paths.root.name, folder=str(paths.root), state=state, holder=holder, problem=problem)
+        return RunListRow(
+            name=paths.root.name,
+            folder=str(paths.root),
+            state=state,
+            holder=holder,
+            problem=problem,
+        )
 
 
 def _read(paths: RunPaths, holder: str) -> RunListRow:
@@ -88,7 +105,11 @@ def _read(paths: RunPaths, holder: str) -> RunListRow:
         raise StoreError("run.db is missing; what else a run leaves behind is there")
     with RunReader(paths) as reader:
         if reader.folder.store.get(RunInfo) is None:
-            raise StoreError("its device is being brought up" if holder else "it was never started; start it again under the same name")
+            raise StoreError(
+                "its device is being brought up"
+                if holder
+                else "it was never started; start it again under the same name"
+            )
         rows = reader.rows(with_trials=False)
     ended = RunState.complete if rows.settled >= rows.budget else RunState.stopped
     return RunListRow(

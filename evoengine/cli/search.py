@@ -82,10 +82,16 @@ def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = Fa
         else:
             output.say(f"ended: {ended.reason}; nothing is stored")
     except (EvoError, KeyboardInterrupt) as error:
-        unsaid = not isinstance(error, OutputError)  # for the run is whole then: its result alone could not be written
+        # for the run is whole then: its result alone could not be written
+        unsaid = not isinstance(error, OutputError)
         if isinstance(error, TaskError) and _is_stored(paths):
-            output.say("the run keeps its task and references as they were: repair them, then start a new run")
-        elif unsaid and (reading.begun or (not isinstance(error, (StoreError, UsageError)) and _is_stored(paths))):
+            output.say(
+                "the run keeps its task and references as they were: repair them, then start a"
+                " new run"
+            )
+        elif unsaid and (
+            reading.begun or (not isinstance(error, (StoreError, UsageError)) and _is_stored(paths))
+        ):
             _say_how_to_resume(paths)
         raise
     finally:
@@ -97,19 +103,29 @@ def _view(reading: _Reading, as_json_wanted: bool) -> LiveView | PlainView:
     console = output.messages()
     if console.is_terminal and not console.is_dumb_terminal:
         result_follows = output.results().is_terminal and not as_json_wanted
-        return LiveView(console, time.monotonic, reading.verdict_of, reading.changed_of, result_follows)
-    return PlainView(output.say, time.monotonic, lambda: datetime.now().astimezone(), reading.changed_of)
+        return LiveView(
+            console, time.monotonic, reading.verdict_of, reading.changed_of, result_follows
+        )
+    return PlainView(
+        output.say, time.monotonic, lambda: datetime.now().astimezone(), reading.changed_of
+    )
 
 
-async def _interruptible(begin: Begin, observe: Observer, stopped: list[signal.Signals]) -> RunEnded:
+async def _interruptible(
+    begin: Begin, observe: Observer, stopped: list[signal.Signals]
+) -> RunEnded:
     stop, drop = asyncio.Event(), asyncio.Event()
     with _signals(stop, drop, stopped):
         return await begin(observe, stop, drop)
 
 
 @contextmanager
-def _signals(stop: asyncio.Event, drop: asyncio.Event, stopped: list[signal.Signals]) -> Iterator[None]:
-    """The first SIGINT or SIGTERM stops, the second drops; a third does what it does to any program."""
+def _signals(
+    stop: asyncio.Event, drop: asyncio.Event, stopped: list[signal.Signals]
+) -> Iterator[None]:
+    """The first SIGINT or SIGTERM stops, the second drops; a third does what it does to any
+    program.
+    """
     loop = asyncio.get_running_loop()
 
     def handle(number: signal.Signals) -> None:
@@ -142,7 +158,10 @@ def _finish(paths: RunPaths, ended: RunEnded, as_json_wanted: bool) -> None:
             exports.config()
             exports.elites(reader.fold().elites)
         except OSError as error:
-            output.say(f"the readable files could not be written: {error}; `{command('export', paths.root)}` rebuilds them")
+            output.say(
+                f"the readable files could not be written: {error};"
+                f" `{command('export', paths.root)}` rebuilds them"
+            )
     try:
         _print_end(rows, as_json_wanted)
     finally:
@@ -152,12 +171,19 @@ def _finish(paths: RunPaths, ended: RunEnded, as_json_wanted: bool) -> None:
 
 
 def _print_end(rows: RunRows, as_json_wanted: bool) -> None:
-    output.give(as_json_wanted, lambda: as_json.dumps(rows), lambda: Group(run_head(rows), section(elites_table(rows.elites))))
+    output.give(
+        as_json_wanted,
+        lambda: as_json.dumps(rows),
+        lambda: Group(run_head(rows), section(elites_table(rows.elites))),
+    )
     sys.stdout.flush()
 
 
 def _say_where_it_is(paths: RunPaths) -> None:
-    output.say(f"files: {paths.root} (elites/ holds the winners); look closer: {command('show', paths.root)}")
+    output.say(
+        f"files: {paths.root} (elites/ holds the winners); look closer:"
+        f" {command('show', paths.root)}"
+    )
 
 
 def _say_how_to_resume(paths: RunPaths) -> None:
@@ -165,7 +191,9 @@ def _say_how_to_resume(paths: RunPaths) -> None:
 
 
 def _is_stored(paths: RunPaths) -> bool:
-    """Whether there is a run that could be resumed: one that was killed before its device was up is not."""
+    """Whether there is a run that could be resumed: one that was killed before its device was up is
+    not.
+    """
     try:
         with RunReader(paths) as reader:
             return bool(reader.info)

@@ -1,4 +1,6 @@
-"""Options that `run` and `resume` share: of the model, and of how long a search takes and what it says."""
+"""Options that `run` and `resume` share: of the model, and of how long a search takes and what it
+says.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ def price_of(text: str | None) -> tuple[float, float] | None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", text)
     if not match:
-        raise UsageError(f"expected --price USD/USD, for a million prompt and a million completion tokens, got {text!r}, e.g. --price 2/8")
+        raise UsageError(
+            "expected --price USD/USD, for a million prompt and a million completion tokens, got"
+            f" {text!r}, e.g. --price 2/8"
+        )
     return _finite(float(match[1])), _finite(float(match[2]))
 
 
@@ -49,10 +54,17 @@ def _amount(value: float | None) -> float | None:
     return None if value is None else _finite(value)
 
 
-Generator = Annotated[GeneratorChoice | None, typer.Option(help="Who proposes; by default openai with a key, else tune.")]
+Generator = Annotated[
+    GeneratorChoice | None,
+    typer.Option(help="Who proposes; by default openai with a key, else tune."),
+]
 Model = Annotated[str | None, typer.Option(help="The model that is asked.")]
 Price = Annotated[
-    str | None, typer.Option(metavar="USD/USD", help="A million prompt and completion tokens of the model, e.g. 2/8; known for OpenAI's.")
+    str | None,
+    typer.Option(
+        metavar="USD/USD",
+        help="A million prompt and completion tokens of the model, e.g. 2/8; known for OpenAI's.",
+    ),
 ]
 CostCap = Annotated[
     float | None,
@@ -60,17 +72,47 @@ CostCap = Annotated[
         min=0,
         callback=_amount,
         metavar="USD",
-        help="Ask nothing that could bring the cost above this; an endpoint that ignores --max-tokens can still pass it.",
+        help=(
+            "Ask nothing that could bring the cost above this; an endpoint that ignores"
+            " --max-tokens can still pass it."
+        ),
     ),
 ]
-Temperature = Annotated[float | None, typer.Option(min=0, max=2, help="The model's temperature; the endpoint's own by default.")]
-MaxTokens = Annotated[int | None, typer.Option(min=1, help="The most tokens that a reply may have; 16384 by default.")]
-Timeout = Annotated[float | None, typer.Option(parser=_time, metavar="TIME", help="How long one reply may take, e.g. 300s; 5m by default.")]
+Temperature = Annotated[
+    float | None,
+    typer.Option(min=0, max=2, help="The model's temperature; the endpoint's own by default."),
+]
+MaxTokens = Annotated[
+    int | None, typer.Option(min=1, help="The most tokens that a reply may have; 16384 by default.")
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        parser=_time, metavar="TIME", help="How long one reply may take, e.g. 300s; 5m by default."
+    ),
+]
 Retries = Annotated[
-    int | None, typer.Option(min=0, help="How often a request is sent again that fails while others are answered; 6 by default.")
+    int | None,
+    typer.Option(
+        min=0,
+        help=(
+            "How often a request is sent again that fails while others are answered; 6 by default."
+        ),
+    ),
 ]
 Patience = Annotated[
-    float | None, typer.Option(parser=_time, metavar="TIME", help="How long the endpoint may answer nothing at all; 30m by default.")
+    float | None,
+    typer.Option(
+        parser=_time,
+        metavar="TIME",
+        help="How long the endpoint may answer nothing at all; 30m by default.",
+    ),
 ]
-TimeLimit = Annotated[float | None, typer.Option(parser=_time, metavar="TIME", help="Stop after so long, e.g. 2h; resumable.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No line for each trial: notes, errors and the result.")]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(parser=_time, metavar="TIME", help="Stop after so long, e.g. 2h; resumable."),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="No line for each trial: notes, errors and the result."),
+]

@@ -14,11 +14,20 @@ LAST = 30  # trials shown without --all: what fits on a screen
 
 def show(
     run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
-    trial: Annotated[int | None, typer.Option(min=0, help="One trial whole: errors of every case, resources, times.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help=f"All trials, not the last {LAST}.")] = False,
-    source: Annotated[bool, typer.Option("--source", help="With --trial: print the kernel's source alone.")] = False,
+    trial: Annotated[
+        int | None,
+        typer.Option(min=0, help="One trial whole: errors of every case, resources, times."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help=f"All trials, not the last {LAST}.")
+    ] = False,
+    source: Annotated[
+        bool, typer.Option("--source", help="With --trial: print the kernel's source alone.")
+    ] = False,
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout; always holds all trials.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="JSON on stdout; always holds all trials.")
+    ] = False,
 ) -> None:
     """Show a run: its elites and trials, or one trial whole."""
     from evoengine.cli import output
@@ -30,7 +39,11 @@ def show(
     with RunReader(find_run(run, runs_dir)) as reader:
         if trial is None:
             rows = reader.rows()
-            output.give(json, lambda: as_json.dumps(rows), lambda: run_report(rows, None if everything else LAST))
+            output.give(
+                json,
+                lambda: as_json.dumps(rows),
+                lambda: run_report(rows, None if everything else LAST),
+            )
             return
         detail = reader.trial(trial)
         if source:

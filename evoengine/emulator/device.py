@@ -23,9 +23,16 @@ class Emulator:
     """A CUDA device made of this machine's cores."""
 
     def __init__(
-        self, target: str | Target = "l4", threads: int | None = None, *, cache: Path | None = None, without: tuple[str, ...] = ()
+        self,
+        target: str | Target = "l4",
+        threads: int | None = None,
+        *,
+        cache: Path | None = None,
+        without: tuple[str, ...] = (),
     ) -> None:
-        """`threads`: of this machine, all that this process may use by default. `without` masks CPU features, by how they begin."""
+        """`threads`: of this machine, all that this process may use by default. `without` masks CPU
+        features, by how they begin.
+        """
         self.target = target if isinstance(target, Target) else targets.find(target)
         self.threads = threads or len(os.sched_getaffinity(0))
         self.memory = DeviceMemory(MEMORY_BYTES)
@@ -33,8 +40,12 @@ class Emulator:
         self._makers = ThreadPoolExecutor(self.threads, "evoengine-jit")
 
     def load(self, ptx: str) -> Program:
-        """A program with its global variables at their initial values; raises PtxError, Unsupported, LaunchRefused."""
-        return Program(Parts(self.target, self.threads, self.memory, self.jit, self._makers), parse(ptx))
+        """A program with its global variables at their initial values; raises PtxError,
+        Unsupported, LaunchRefused.
+        """
+        return Program(
+            Parts(self.target, self.threads, self.memory, self.jit, self._makers), parse(ptx)
+        )
 
     def close(self) -> None:
         """Gives all memory back; programs and views must not be used any more."""

@@ -1,12 +1,11 @@
 """What can go wrong in the emulator.
 
-EmulatorError
-├── CompilerMissing     no clang on this machine that can compile CUDA
-├── CompileFailed       clang refused the source: the log names its lines
-├── PtxError            text that is not PTX as we know it
-├── Unsupported         an instruction or feature that the emulator lacks; nothing is known against the kernel
-├── LaunchRefused       the launch asks for what the device has not, or does not fit the kernel
-└── KernelFault         the kernel ended itself or was ended
+EmulatorError ├── CompilerMissing     no clang on this machine that can compile CUDA ├──
+CompileFailed       clang refused the source: the log names its lines ├── PtxError            text
+that is not PTX as we know it ├── Unsupported         an instruction or feature that the emulator
+lacks; nothing is known against the kernel ├── LaunchRefused       the launch asks for what the
+device has not, or does not fit the kernel └── KernelFault         the kernel ended itself or was
+ended
     ├── Trapped         trap, a failed assert, a stray access
     └── OutOfFuel       it ran further than it was allowed to
 """
@@ -23,10 +22,14 @@ class CompilerMissing(EmulatorError):  # noqa: N818 - reads better without a suf
 
 
 class CompileFailed(EmulatorError):  # noqa: N818
-    """The compiler refused; `lacking` tells that the emulator's headers lack something, not that the kernel is wrong."""
+    """The compiler refused; `lacking` tells that the emulator's headers lack something, not that
+    the kernel is wrong.
+    """
 
     def __init__(self, log: str, lacking: bool = False) -> None:
-        super().__init__(log.strip().splitlines()[0] if log.strip() else "the compiler failed and said nothing")
+        super().__init__(
+            log.strip().splitlines()[0] if log.strip() else "the compiler failed and said nothing"
+        )
         self.log = log
         self.lacking = lacking
 
@@ -61,4 +64,6 @@ class Trapped(KernelFault):
 
 
 class OutOfFuel(KernelFault):
-    """It ran further than it was allowed to: an endless loop, or blocks that wait for one another."""
+    """It ran further than it was allowed to: an endless loop, or blocks that wait for one
+    another.
+    """

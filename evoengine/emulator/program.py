@@ -18,7 +18,13 @@ from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.program import Function, Module
 from evoengine.emulator.report import Checks, LaunchReport, fault_of
 from evoengine.emulator.run.checking import Checking
-from evoengine.emulator.run.geometry import Dimensions, Geometry, check_chosen, check_dimensions, check_memory
+from evoengine.emulator.run.geometry import (
+    Dimensions,
+    Geometry,
+    check_chosen,
+    check_dimensions,
+    check_memory,
+)
 from evoengine.emulator.run.jit import Compiled, Jit
 from evoengine.emulator.run.launch import Code, run_blocks
 from evoengine.emulator.run.memory import Buffer, DeviceMemory
@@ -83,12 +89,15 @@ class Program:
         self._variables.close()
 
     def settled(self, timeout_s: float) -> bool:
-        """Gives up code that nobody has begun to make, and waits for the rest; whether no more is being made."""
+        """Gives up code that nobody has begun to make, and waits for the rest; whether no more is
+        being made.
+        """
         under_way = [kernel for kernel in self._kernels.values() if not kernel.cancel()]
         return not wait(under_way, timeout_s).not_done
 
     def prepare(self, symbol: str, block: Dimensions, checked: bool) -> None:
-        """Begins to make the code of a kernel for blocks of `block`, while this thread does something else.
+        """Begins to make the code of a kernel for blocks of `block`, while this thread does
+        something else.
 
         What is wrong with the kernel is raised when it is launched.
         """
@@ -110,23 +119,47 @@ class Program:
     ) -> LaunchReport:
         """Runs kernel `symbol` to its end; `blocks` chooses some of the grid by linear index.
 
-        args: the bytes of every parameter, little-endian. Raises LaunchRefused, Unsupported, PtxError, Trapped, OutOfFuel.
+        args: the bytes of every parameter, little-endian. Raises LaunchRefused, Unsupported,
+        PtxError, Trapped, OutOfFuel.
         """
         function = self._function(symbol)
-        check_dimensions(grid, block, math.prod(function.directives.get("maxntid", ())) if "maxntid" in function.directives else 0)
+        check_dimensions(
+            grid,
+            block,
+            (
+                math.prod(function.directives.get("maxntid", ()))
+                if "maxntid" in function.directives
+                else 0
+            ),
+        )
         params = _parameters(function, args)
         chosen = None if blocks is None else tuple(blocks)
         check_chosen(chosen, math.prod(grid))
         self.prepare(symbol, block, checks is not None)
         kernel = self._kernels[symbol, block, checks is not None].result()
         layout = kernel.lowered.layout
-        geometry = Geometry(grid, block, layout.static_shared, shared_bytes, layout.frame_bytes, kernel.lowered.warp_bytes)
+        geometry = Geometry(
+            grid,
+            block,
+            layout.static_shared,
+            shared_bytes,
+            layout.frame_bytes,
+            kernel.lowered.warp_bytes,
+        )
         check_memory(geometry, self._parts.target.shared_per_block, self._parts.target.title)
         with _placed(self._parts.memory, params) as address:
-            return self._run(kernel, geometry, address, checks, DEFAULT_FUEL if fuel is None else fuel, chosen)
+            return self._run(
+                kernel, geometry, address, checks, DEFAULT_FUEL if fuel is None else fuel, chosen
+            )
 
     def _run(
-        self, kernel: _Kernel, geometry: Geometry, params: int, checks: Checks | None, fuel: int, chosen: tuple[int, ...] | None
+        self,
+        kernel: _Kernel,
+        geometry: Geometry,
+        params: int,
+        checks: Checks | None,
+        fuel: int,
+        chosen: tuple[int, ...] | None,
     ) -> LaunchReport:
         parts, lowered = self._parts, kernel.lowered
         buffers = list(parts.memory.buffers.values())
@@ -135,10 +168,19 @@ class Program:
         driver, silence = native.address("ev_run"), native.address("ev_print_nothing")
         code = Code(driver, silence, kernel.code.address, params, self._variables.address, weights)
         printer = Printer(parts.memory)
-        checking = self._checking(lowered, geometry, checks, buffers) if checks is not None else None
+        checking = (
+            self._checking(lowered, geometry, checks, buffers) if checks is not None else None
+        )
         try:
             outcome = run_blocks(
-                code, geometry, parts.memory, threads=parts.threads, fuel=fuel, chosen=chosen, printed=printer.print, checking=checking
+                code,
+                geometry,
+                parts.memory,
+                threads=parts.threads,
+                fuel=fuel,
+                chosen=chosen,
+                printed=printer.print,
+                checking=checking,
             )
         finally:
             if checking is not None:
@@ -158,16 +200,24 @@ class Program:
             buffers=tuple(item.name for item in buffers),
         )
 
-    def _checking(self, lowered: Lowered, geometry: Geometry, checks: Checks, buffers: Sequence[Buffer]) -> Checking:
-        spans = [(item.address, item.bytes, item.address not in checks.uninitialised) for item in buffers]
-        return Checking(self._parts.jit.native, checks.which, spans, geometry.blocks, len(lowered.sites) + 1)
+    def _checking(
+        self, lowered: Lowered, geometry: Geometry, checks: Checks, buffers: Sequence[Buffer]
+    ) -> Checking:
+        spans = [
+            (item.address, item.bytes, item.address not in checks.uninitialised) for item in buffers
+        ]
+        return Checking(
+            self._parts.jit.native, checks.which, spans, geometry.blocks, len(lowered.sites) + 1
+        )
 
     def _function(self, symbol: str) -> Function:
         with self._lock:
             if symbol not in self._functions:
                 kernels = [name for name, item in self.module.functions.items() if item.is_kernel]
                 if symbol not in kernels:
-                    raise LaunchRefused(f"no kernel {symbol!r}; there are: {', '.join(sorted(kernels)) or 'none'}")
+                    raise LaunchRefused(
+                        f"no kernel {symbol!r}; there are: {', '.join(sorted(kernels)) or 'none'}"
+                    )
                 self._functions[symbol] = inline_calls(self.module, symbol)
             return self._functions[symbol]
 
@@ -178,26 +228,38 @@ class Program:
         layout.globals = self._variables.places
         layout.sm_count = parts.target.sms
         layout.arena_base, layout.arena_bits = parts.memory.base, parts.memory.bits
-        lowered = lower(function, layout, block, checked=checked, vector_memory=parts.jit.has_avx512)
+        lowered = lower(
+            function, layout, block, checked=checked, vector_memory=parts.jit.has_avx512
+        )
         return _Kernel(lowered, parts.jit.compile(lowered.ir, FUNCTION, hasty=checked))
 
 
 def _parameters(function: Function, args: Sequence[bytes]) -> bytes:
     """The parameter buffer; integers may be given in more bytes than the parameter has."""
     if len(args) != len(function.parameters):
-        raise LaunchRefused(f"{function.name} takes {len(function.parameters)} parameters, the launch passes {len(args)}")
+        raise LaunchRefused(
+            f"{function.name} takes {len(function.parameters)} parameters, the launch passes"
+            f" {len(args)}"
+        )
     size = max((item.offset + item.size for item in function.parameters), default=0)
     buffer = bytearray(size)
-    for position, (parameter, given) in enumerate(zip(function.parameters, args, strict=True), start=1):
+    for position, (parameter, given) in enumerate(
+        zip(function.parameters, args, strict=True), start=1
+    ):
         if len(given) < parameter.size:
-            raise LaunchRefused(f"{function.name}: parameter {position} has {parameter.size} bytes, the launch passes {len(given)}")
+            raise LaunchRefused(
+                f"{function.name}: parameter {position} has {parameter.size} bytes, the launch"
+                f" passes {len(given)}"
+            )
         buffer[parameter.offset : parameter.offset + parameter.size] = given[: parameter.size]
     return bytes(buffer)
 
 
 @contextmanager
 def _placed(memory: DeviceMemory, params: bytes) -> Iterator[int]:
-    """The address of the parameter buffer: in device memory, because kernels may take addresses of parameters."""
+    """The address of the parameter buffer: in device memory, because kernels may take addresses of
+    parameters.
+    """
     address = memory.allocate(max(1, len(params)), "parameters")
     try:
         memory.view(address, len(params))[:] = numpy.frombuffer(params, dtype=numpy.uint8)

@@ -38,9 +38,11 @@ class LaunchReport:
     printed: str
     findings: tuple[Finding, ...]
     accesses: AccessCounts | None  # None outside checked mode
-    counters: numpy.ndarray = field(repr=False)  # [blocks of the flow, 2]: executions by warps, and by lanes
+    # [blocks of the flow, 2]: executions by warps, and by lanes
+    counters: numpy.ndarray = field(repr=False)
     lowered: Lowered = field(repr=False)
-    works: numpy.ndarray = field(repr=False)  # instructions of PTX by warps, of each block that was run; of the first 2^16 at most
+    # instructions of PTX by warps, of each block that was run; of the first 2^16 at most
+    works: numpy.ndarray = field(repr=False)
     buffers: tuple[str, ...] = ()  # names, by the index that findings give
 
     def describe(self, finding: Finding) -> str:
@@ -59,11 +61,18 @@ def place_of(sites: Sequence[Site], site: int) -> str:
 def fault_of(fault: Fault, sites: Sequence[Site], printed: str) -> KernelFault:
     """The error for a launch that ended early; `printed` is what the kernel said until then."""
     if fault.end is End.deadlock:
-        return OutOfFuel(f"threads of block {fault.block} wait at a barrier that the others never reach")
-    if fault.end is End.no_fuel and fault.site >= len(sites):  # the driver's own: before a block's first instruction
-        return OutOfFuel(f"out of fuel at the start of block {fault.block}: the blocks before it took all of it")
+        return OutOfFuel(
+            f"threads of block {fault.block} wait at a barrier that the others never reach"
+        )
+    # the driver's own: before a block's first instruction
+    if fault.end is End.no_fuel and fault.site >= len(sites):
+        return OutOfFuel(
+            f"out of fuel at the start of block {fault.block}: the blocks before it took all of it"
+        )
     where = f"{place_of(sites, fault.site)} (block {fault.block}, warp {fault.warp})"
     if fault.end is End.no_fuel:
-        return OutOfFuel(f"out of fuel in a loop at {where}: it never ends, or waits for a block that runs later")
+        return OutOfFuel(
+            f"out of fuel in a loop at {where}: it never ends, or waits for a block that runs later"
+        )
     said = printed.strip().splitlines()
     return Trapped(f"the kernel ended itself at {where}" + (f": {said[-1]}" if said else ""))

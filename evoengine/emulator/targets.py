@@ -13,12 +13,18 @@ from difflib import get_close_matches
 from evoengine.emulator.errors import EmulatorError
 
 WARP = 32
-SCHEDULERS = 4  # of an SM, one warp instruction a clock each: tuning guides of Turing, Ampere, Ada, Hopper
-REGISTERS_PER_SM = 65536  # CUDA C++ Programming Guide, technical specifications, compute capability 7.5 to 9.0
+SCHEDULERS = (
+    4  # of an SM, one warp instruction a clock each: tuning guides of Turing, Ampere, Ada, Hopper
+)
+REGISTERS_PER_SM = (
+    65536  # CUDA C++ Programming Guide, technical specifications, compute capability 7.5 to 9.0
+)
 REGISTER_UNIT = 256  # registers given to a warp at once: cuda_occupancy.h, allocation granularity
 LAUNCH_US = 0.8  # with DISPATCH_NS, as _LAUNCH says
 DISPATCH_NS = 0.6
-SHARED_BYTES_PER_CLOCK = 128  # 32 banks of 4 bytes: Programming Guide, "Shared Memory", 5.x and later
+SHARED_BYTES_PER_CLOCK = (
+    128  # 32 banks of 4 bytes: Programming Guide, "Shared Memory", 5.x and later
+)
 
 
 class UnknownTarget(EmulatorError):  # noqa: N818 - reads better without a suffix
@@ -58,7 +64,9 @@ class Latencies:
     tensor: float  # one m16n8k16 in half precision
     barrier: float  # bar.sync of one warp when all are there
     barrier_warp: float  # and for each warp more of the block
-    block: float  # from the end of a block to the beginning of the next in its place, with its own beginning and end
+    # from the end of a block to the beginning of the next in its place, with its own beginning and
+    # end
+    block: float
 
 
 @dataclass(frozen=True)
@@ -79,10 +87,14 @@ class Target:
     dram_gb_s: float
     l2_gb_s: float
     rates: Rates
-    tensor: Mapping[str, float]  # dense floating or integer operations a clock and SM, by kind of the inputs; multiply-add is two
+    # dense floating or integer operations a clock and SM, by kind of the inputs; multiply-add is
+    # two
+    tensor: Mapping[str, float]
     latencies: Latencies
     l1_bytes: int  # of an SM, shared memory included
-    launch_us: float  # from kernel to kernel in a CUDA graph, one launch of an empty kernel of one block
+    launch_us: (
+        float  # from kernel to kernel in a CUDA graph, one launch of an empty kernel of one block
+    )
     dispatch_ns: float  # for each block more
     sources: Mapping[str, str]  # field -> where its figure comes from
 
@@ -94,12 +106,23 @@ class Target:
 
 _GUIDE = "CUDA C++ Programming Guide 13.0, technical specifications per compute capability"
 _ARITHMETIC = "CUDA C++ Programming Guide 13.0, throughput of native arithmetic instructions"
-_HOPPER_PAPER = "Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, arXiv 2402.13499, memory latencies"
+_HOPPER_PAPER = (
+    "Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, arXiv 2402.13499,"
+    " memory latencies"
+)
 _TENSOR_PAPER = "Sun et al., Dissecting Tensor Cores via Microbenchmarks, arXiv 2206.02874"
 _AMPERE_PAPER = "Abdelkhalik et al., Demystifying the Nvidia Ampere Architecture, arXiv 2208.11174"
-_TURING_PAPER = "Jia et al., Dissecting the NVidia Turing T4 GPU via Microbenchmarking, arXiv 1903.07486"
-_RATES = "measured on an NVIDIA H200, 2026-11-21, python -m benchmarks.rates (docs/measurements/h200-rates.json)"
-_LAUNCH = f"{_RATES}, launch: empty kernels back to back in a CUDA graph; taken over for the other targets"
+_TURING_PAPER = (
+    "Jia et al., Dissecting the NVidia Turing T4 GPU via Microbenchmarking, arXiv 1903.07486"
+)
+_RATES = (
+    "measured on an NVIDIA H200, 2026-11-21, python -m benchmarks.rates"
+    " (docs/measurements/h200-rates.json)"
+)
+_LAUNCH = (
+    f"{_RATES}, launch: empty kernels back to back in a CUDA graph; taken over for the other"
+    " targets"
+)
 
 _TURING = Rates(fma=64, imad=64, alu=64, half=64, mufu=16, fp64=2, shuffle=32, lsu=16)
 _GA100 = Rates(fma=64, imad=64, alu=64, half=128, mufu=16, fp64=32, shuffle=32, lsu=32)
@@ -107,10 +130,54 @@ _GA102 = Rates(fma=128, imad=64, alu=64, half=64, mufu=16, fp64=2, shuffle=32, l
 _HOPPER = Rates(fma=128, imad=64, alu=64, half=128, mufu=16, fp64=64, shuffle=32, lsu=32)
 
 _MEASURED_CLOCKS = {"barrier": 12, "barrier_warp": 2, "block": 350}  # as _OTHERS says
-_TURING_CLOCKS = Latencies(fixed=4, mufu=21, fp64=48, shuffle=22, shared=27, l1=32, l2=188, dram=434, tensor=32, **_MEASURED_CLOCKS)
-_GA100_CLOCKS = Latencies(fixed=4, mufu=18, fp64=8, shuffle=23, shared=29, l1=38, l2=262, dram=466, tensor=25, **_MEASURED_CLOCKS)
-_ADA_CLOCKS = Latencies(fixed=4, mufu=18, fp64=48, shuffle=23, shared=30, l1=40, l2=296, dram=636, tensor=33, **_MEASURED_CLOCKS)
-_HOPPER_CLOCKS = Latencies(fixed=4, mufu=17, fp64=8, shuffle=24, shared=23, l1=34, l2=326, dram=708, tensor=24, **_MEASURED_CLOCKS)
+_TURING_CLOCKS = Latencies(
+    fixed=4,
+    mufu=21,
+    fp64=48,
+    shuffle=22,
+    shared=27,
+    l1=32,
+    l2=188,
+    dram=434,
+    tensor=32,
+    **_MEASURED_CLOCKS,
+)
+_GA100_CLOCKS = Latencies(
+    fixed=4,
+    mufu=18,
+    fp64=8,
+    shuffle=23,
+    shared=29,
+    l1=38,
+    l2=262,
+    dram=466,
+    tensor=25,
+    **_MEASURED_CLOCKS,
+)
+_ADA_CLOCKS = Latencies(
+    fixed=4,
+    mufu=18,
+    fp64=48,
+    shuffle=23,
+    shared=30,
+    l1=40,
+    l2=296,
+    dram=636,
+    tensor=33,
+    **_MEASURED_CLOCKS,
+)
+_HOPPER_CLOCKS = Latencies(
+    fixed=4,
+    mufu=17,
+    fp64=8,
+    shuffle=24,
+    shared=23,
+    l1=34,
+    l2=326,
+    dram=708,
+    tensor=24,
+    **_MEASURED_CLOCKS,
+)
 
 _SM = {
     "sm_75": (32, 16, 96 * 1024, 64 * 1024, 64 * 1024, 0, _TURING),
@@ -122,9 +189,22 @@ _SM = {
 
 
 def _tensor(
-    half: float, *, tf32: float = 0.0, fp8: float = 0.0, int8: float = 0.0, bf16: bool = True, fp64: float = 0.0
+    half: float,
+    *,
+    tf32: float = 0.0,
+    fp8: float = 0.0,
+    int8: float = 0.0,
+    bf16: bool = True,
+    fp64: float = 0.0,
 ) -> dict[str, float]:
-    rates = {"f16": half, "bf16": half if bf16 else 0.0, "tf32": tf32, "fp8": fp8, "int8": int8, "fp64": fp64}
+    rates = {
+        "f16": half,
+        "bf16": half if bf16 else 0.0,
+        "tf32": tf32,
+        "fp8": fp8,
+        "int8": int8,
+        "fp64": fp64,
+    }
     return {kind: rate for kind, rate in rates.items() if rate}
 
 
@@ -148,7 +228,16 @@ def _target(
     warps, blocks, l1_bytes, shared_sm, shared_block, reserved, rates = _SM[arch]
     of_sheet = dict.fromkeys(("title", "sms", "clock_mhz", "l2_bytes", "dram_gb_s"), sheet)
     of_guide = dict.fromkeys(
-        ("arch", "warps_per_sm", "blocks_per_sm", "shared_per_sm", "shared_per_block", "shared_reserved", "l1_bytes"), _GUIDE
+        (
+            "arch",
+            "warps_per_sm",
+            "blocks_per_sm",
+            "shared_per_sm",
+            "shared_per_block",
+            "shared_reserved",
+            "l1_bytes",
+        ),
+        _GUIDE,
     )
     sources = (
         of_sheet
@@ -189,17 +278,22 @@ def _target(
 _NO_L2_FIGURE = "an estimate, no vendor gives one:"
 _ADA_L2 = f"{_NO_L2_FIGURE} 15.5 bytes a clock and SM"
 _AMPERE_L2 = (
-    f"{_NO_L2_FIGURE} two thirds of the 5120 bytes a clock of the A100 whitepaper; the same for each SM of an A10, by its clock, at half"
+    f"{_NO_L2_FIGURE} two thirds of the 5120 bytes a clock of the A100 whitepaper; the same for"
+    " each SM of an A10, by its clock, at half"
 )
-_HOPPER_L2 = f"{_RATES}, stream_read: from 8 to 32 MiB in L2, 8000 GB/s; an H100 has the same SMs and L2"
+_HOPPER_L2 = (
+    f"{_RATES}, stream_read: from 8 to 32 MiB in L2, 8000 GB/s; an H100 has the same SMs and L2"
+)
 _HOPPER_TENSOR = (
-    f"half precision: {_RATES}, rate_mma: 0.65 of the dense peak of NVIDIA's H100 datasheet / (132 SMs x 1830 MHz); the rest "
-    "needs wgmma. Other kinds: the same part of their peaks"
+    f"half precision: {_RATES}, rate_mma: 0.65 of the dense peak of NVIDIA's H100 datasheet / (132"
+    " SMs x 1830 MHz); the rest needs wgmma. Other kinds: the same part of their peaks"
 )
 _OTHERS = f"shuffle, mufu, fp64: {_AMPERE_PAPER}; barrier, block: those of an H200, {_RATES}"
 _LATENCY_TABLE = "github.com/markdewing/AI_kernels, latency/README.md"
 _TURING_LATENCY = f"{_TURING_PAPER}; barrier, block: those of an H200, {_RATES}"
-_ADA_LATENCY = f"L1, L2, DRAM: {_LATENCY_TABLE} (RTX 4090); shared, tensor: {_HOPPER_PAPER}; {_OTHERS}"
+_ADA_LATENCY = (
+    f"L1, L2, DRAM: {_LATENCY_TABLE} (RTX 4090); shared, tensor: {_HOPPER_PAPER}; {_OTHERS}"
+)
 _HOPPER_LATENCY = f"{_RATES}, chain_*; an H100 has the same SMs; fp64: {_AMPERE_PAPER}"
 _AMPERE_LATENCY = f"{_HOPPER_PAPER} (A100); tensor: {_TENSOR_PAPER}; {_OTHERS}"
 _MMA_SYNC = 0.65  # as _HOPPER_TENSOR says
@@ -208,7 +302,8 @@ _ALL = (
     _target(
         "t4", "NVIDIA T4", "sm_75", 40, 1590, l2_mib=4, dram_gb_s=320, l2_gb_s=1270,
         tensor=_tensor(1024, int8=2048, bf16=False), latencies=_TURING_CLOCKS,
-        sheet="NVIDIA T4 datasheet; NVIDIA Turing GPU Architecture whitepaper", l2_source=_TURING_PAPER, latency_source=_TURING_LATENCY,
+        sheet="NVIDIA T4 datasheet; NVIDIA Turing GPU Architecture whitepaper",
+        l2_source=_TURING_PAPER, latency_source=_TURING_LATENCY,
     ),
     _target(
         "a10", "NVIDIA A10", "sm_86", 72, 1695, l2_mib=6, dram_gb_s=600, l2_gb_s=1900,
@@ -219,15 +314,18 @@ _ALL = (
     _target(
         "l4", "NVIDIA L4", "sm_89", 58, 2040, l2_mib=48, dram_gb_s=300, l2_gb_s=1830,
         tensor=_tensor(1024, tf32=512, fp8=2048, int8=2048), latencies=_ADA_CLOCKS,
-        sheet="NVIDIA L4 datasheet; NVIDIA Ada GPU Architecture whitepaper", l2_source=_ADA_L2, latency_source=_ADA_LATENCY,
+        sheet="NVIDIA L4 datasheet; NVIDIA Ada GPU Architecture whitepaper", l2_source=_ADA_L2,
+        latency_source=_ADA_LATENCY,
     ),
     _target(
         "l40s", "NVIDIA L40S", "sm_89", 142, 2520, l2_mib=96, dram_gb_s=864, l2_gb_s=5500,
         tensor=_tensor(1024, tf32=512, fp8=2048, int8=2048), latencies=_ADA_CLOCKS,
-        sheet="NVIDIA L40S datasheet; NVIDIA Ada GPU Architecture whitepaper", l2_source=_ADA_L2, latency_source=_ADA_LATENCY,
+        sheet="NVIDIA L40S datasheet; NVIDIA Ada GPU Architecture whitepaper", l2_source=_ADA_L2,
+        latency_source=_ADA_LATENCY,
     ),
     _target(
-        "rtx4090", "NVIDIA GeForce RTX 4090", "sm_89", 128, 2520, l2_mib=72, dram_gb_s=1008, l2_gb_s=5000,
+        "rtx4090", "NVIDIA GeForce RTX 4090", "sm_89", 128, 2520, l2_mib=72, dram_gb_s=1008,
+        l2_gb_s=5000,
         tensor=_tensor(512, tf32=256, fp8=1024, int8=2048), latencies=_ADA_CLOCKS,
         sheet="NVIDIA Ada GPU Architecture whitepaper 2.0, appendix A (float32 accumulation)",
         l2_source=_ADA_L2, latency_source=_ADA_LATENCY,
@@ -241,14 +339,22 @@ _ALL = (
     ),
     _target(
         "h100", "NVIDIA H100 SXM", "sm_90", 132, 1980, l2_mib=50, dram_gb_s=3350, l2_gb_s=8000,
-        tensor=_tensor(4096 * _MMA_SYNC, tf32=2048 * _MMA_SYNC, fp8=8192 * _MMA_SYNC, int8=8192 * _MMA_SYNC, fp64=256 * _MMA_SYNC),
-        latencies=_HOPPER_CLOCKS, sheet="NVIDIA H100 datasheet; NVIDIA H100 Tensor Core GPU Architecture whitepaper",
+        tensor=_tensor(
+            4096 * _MMA_SYNC, tf32=2048 * _MMA_SYNC, fp8=8192 * _MMA_SYNC,
+            int8=8192 * _MMA_SYNC, fp64=256 * _MMA_SYNC,
+        ),
+        latencies=_HOPPER_CLOCKS,
+        sheet="NVIDIA H100 datasheet; NVIDIA H100 Tensor Core GPU Architecture whitepaper",
         l2_source=_HOPPER_L2, latency_source=_HOPPER_LATENCY, tensor_source=_HOPPER_TENSOR,
     ),
     _target(
         "h200", "NVIDIA H200", "sm_90", 132, 1980, l2_mib=50, dram_gb_s=4800, l2_gb_s=8000,
-        tensor=_tensor(4096 * _MMA_SYNC, tf32=2048 * _MMA_SYNC, fp8=8192 * _MMA_SYNC, int8=8192 * _MMA_SYNC, fp64=256 * _MMA_SYNC),
-        latencies=_HOPPER_CLOCKS, sheet="NVIDIA H200 datasheet; NVIDIA H100 Tensor Core GPU Architecture whitepaper",
+        tensor=_tensor(
+            4096 * _MMA_SYNC, tf32=2048 * _MMA_SYNC, fp8=8192 * _MMA_SYNC,
+            int8=8192 * _MMA_SYNC, fp64=256 * _MMA_SYNC,
+        ),
+        latencies=_HOPPER_CLOCKS,
+        sheet="NVIDIA H200 datasheet; NVIDIA H100 Tensor Core GPU Architecture whitepaper",
         l2_source=_HOPPER_L2, latency_source=_HOPPER_LATENCY, tensor_source=_HOPPER_TENSOR,
     ),
 )  # fmt: skip
@@ -260,7 +366,13 @@ _TYPICAL = {"sm_75": "t4", "sm_80": "a100", "sm_86": "a10", "sm_89": "l4", "sm_9
 
 def find(name: str) -> Target:
     """The target of that name, in any case and with or without spaces; raises UnknownTarget."""
-    plain = name.lower().replace(" ", "").replace("-", "").removeprefix("nvidia").removeprefix("geforce")
+    plain = (
+        name.lower()
+        .replace(" ", "")
+        .replace("-", "")
+        .removeprefix("nvidia")
+        .removeprefix("geforce")
+    )
     if plain in TARGETS:
         return TARGETS[plain]
     near = get_close_matches(plain, TARGETS, n=1)

@@ -15,13 +15,21 @@ class Variables:
     """All of them in one buffer, at their initial values."""
 
     def __init__(self, memory: DeviceMemory, module: Module) -> None:
-        """Raises LaunchRefused where they do not fit the device, PtxError where one does not hold its initial value."""
+        """Raises LaunchRefused where they do not fit the device, PtxError where one does not hold
+        its initial value.
+        """
         self._memory = memory
-        self._variables = [item for item in module.variables.values() if item.space in ("global", "const")]
+        self._variables = [
+            item for item in module.variables.values() if item.space in ("global", "const")
+        ]
         self.places: dict[str, int] = {}  # offsets in the buffer
         end = 0
         for item in self._variables:
-            if max([len(item.data), *(offset + POINTER_BYTES for offset, _ in item.addresses)]) > item.size and not item.extern:
+            if (
+                max([len(item.data), *(offset + POINTER_BYTES for offset, _ in item.addresses)])
+                > item.size
+                and not item.extern
+            ):
                 raise PtxError(f"{item.name} has {item.size} bytes, its initial value more")
             end = -(-end // max(1, item.align)) * max(1, item.align)
             self.places[item.name] = end
@@ -42,7 +50,9 @@ class Variables:
             view[place : place + len(item.data)] = numpy.frombuffer(item.data, dtype=numpy.uint8)
             for offset, symbol in item.addresses:
                 pointer = (self._address(symbol) & (1 << 64) - 1).to_bytes(POINTER_BYTES, "little")
-                view[place + offset : place + offset + POINTER_BYTES] = numpy.frombuffer(pointer, dtype=numpy.uint8)
+                view[place + offset : place + offset + POINTER_BYTES] = numpy.frombuffer(
+                    pointer, dtype=numpy.uint8
+                )
 
     @property
     def values(self) -> bytes:
@@ -54,7 +64,9 @@ class Variables:
         self._memory.view(self.address, self.bytes)[:] = numpy.frombuffer(kept, dtype=numpy.uint8)
 
     def _address(self, symbol: Symbol) -> int:
-        """Where a variable that another one points to lies; 0 for what is no variable in memory, as a kernel."""
+        """Where a variable that another one points to lies; 0 for what is no variable in memory, as
+        a kernel.
+        """
         place = self.places.get(symbol.name)
         return 0 if place is None else self.address + place + symbol.offset
 

@@ -26,10 +26,13 @@ from evoengine.seams import CompiledCase, Progress
 from evoengine.task import Task
 from evoengine.yaml_source import shown
 
-REGISTERS_PER_BLOCK = 65536  # CUDA C++ Programming Guide 13.0, technical specifications, all of sm_75 to sm_120
+REGISTERS_PER_BLOCK = (
+    65536  # CUDA C++ Programming Guide 13.0, technical specifications, all of sm_75 to sm_120
+)
 REGISTER_UNIT = 8  # registers are given to threads in eights
 DETAIL_BYTES = 4096
-# What outlives a launch could hold the answers of earlier ones; counters, tables and the texts of printf are smaller by far.
+# What outlives a launch could hold the answers of earlier ones; counters, tables and the texts of
+# printf are smaller by far.
 LASTING_BYTES = 64 * 1024
 TOO_MUCH_SHARED = "uses too much shared data"  # what ptxas says of static arrays beyond 48 KiB
 
@@ -52,14 +55,20 @@ class Refused(Exception):  # noqa: N818 - a finding about a candidate, not a fau
     def __init__(self, build: Build, status: Status, reason: str, detail: str = "") -> None:
         super().__init__(reason)
         self.build = build
-        self.verdict = Verdict(status=status, reason=reason.strip().splitlines()[0], detail=detail[:DETAIL_BYTES])
+        self.verdict = Verdict(
+            status=status, reason=reason.strip().splitlines()[0], detail=detail[:DETAIL_BYTES]
+        )
 
 
 class Builder:
     """Compiles candidates of one task."""
 
-    def __init__(self, task: Task, pool: CompilePool | None, front: CompilePool | None = None) -> None:
-        """`pool` makes cubins, `front` the emulator's PTX; without a pool nobody tells resources, without a front there is no emulator."""
+    def __init__(
+        self, task: Task, pool: CompilePool | None, front: CompilePool | None = None
+    ) -> None:
+        """`pool` makes cubins, `front` the emulator's PTX; without a pool nobody tells resources,
+        without a front there is no emulator.
+        """
         if pool is None and front is None:
             raise ValueError("a builder needs a compiler")
         self.task = task
@@ -73,9 +82,15 @@ class Builder:
         plans = self._bind(build, candidate, limits)
         progress("compiling")
         target_plans, problem = self._target_plans(candidate)
-        target = self.task.target if target_plans and self.task.target and self.task.target.arch != limits.arch else None
+        target = (
+            self.task.target
+            if target_plans and self.task.target and self.task.target.arch != limits.arch
+            else None
+        )
         device_tasks = self._begin(self.pool, candidate, plans, limits.arch)
-        target_tasks = self._begin(self.pool, candidate, target_plans, target.arch) if target else {}
+        target_tasks = (
+            self._begin(self.pool, candidate, target_plans, target.arch) if target else {}
+        )
         front_tasks = self._begin(self.front, candidate, plans, limits.arch)
         device = await self._results(build, device_tasks)
         try:
@@ -87,7 +102,13 @@ class Builder:
         build.cases = tuple(_compiled(plan, run[plan.specialisation], device) for plan in plans)
         named = device or run  # machine code where there is any: two sources can have the same
         build.code_digest = digest_json(
-            [[named[plan.specialisation].code_digest, plan.model_dump(mode="json", exclude={"macros"})] for plan in plans]
+            [
+                [
+                    named[plan.specialisation].code_digest,
+                    plan.model_dump(mode="json", exclude={"macros"}),
+                ]
+                for plan in plans
+            ]
         )
         self._report_target(build, target_plans, target_results, problem)
         return build
@@ -101,7 +122,10 @@ class Builder:
     def _bind(self, build: Build, candidate: Candidate, limits: DeviceLimits) -> list[CasePlan]:
         if candidate.plan.precision not in self.task.tiers:
             known = ", ".join(self.task.tiers)
-            reason = f"precision: no tier {candidate.plan.precision!r} in task {self.task.name}; known: {known}"
+            reason = (
+                f"precision: no tier {candidate.plan.precision!r} in task {self.task.name}; known:"
+                f" {known}"
+            )
             raise Refused(build, Status.rejected, reason)
         try:
             check_includes(candidate.code)
@@ -119,7 +143,8 @@ class Builder:
             return {}
         try:
             units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
-        except ValidationError as error:  # the last barrier: what header and plan let through ends this candidate, not the run
+        except ValidationError as error:
+            # the last barrier: what header and plan let through ends this candidate, not the run
             raise Refused(Build(candidate.plan.precision), Status.rejected, _unfit(error)) from None
         tasks = {key: asyncio.create_task(pool.compile(unit)) for key, unit in units.items()}
         for task in tasks.values():
@@ -132,11 +157,14 @@ class Builder:
         if not task.cancelled():
             task.exception()  # who waited has seen it; who stopped waiting need not
 
-    async def _results(self, build: Build, tasks: dict[str, asyncio.Task[CompileResult]]) -> dict[str, CompileResult]:
-        """One result for each specialisation; the first that failed, in the order of cases, ends the candidate.
+    async def _results(
+        self, build: Build, tasks: dict[str, asyncio.Task[CompileResult]]
+    ) -> dict[str, CompileResult]:
+        """One result for each specialisation; the first that failed, in the order of cases, ends
+        the candidate.
 
-        The others are then left to finish: to cancel one is to kill its compiler, and the
-        next candidate would wait for a new one.
+        The others are then left to finish: to cancel one is to kill its compiler, and the next
+        candidate would wait for a new one.
         """
         results = {}
         try:
@@ -172,7 +200,13 @@ class Builder:
         except CandidateError as error:
             return [], str(error)
 
-    def _keep_device_limits(self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], limits: DeviceLimits) -> None:
+    def _keep_device_limits(
+        self,
+        build: Build,
+        plans: list[CasePlan],
+        results: dict[str, CompileResult],
+        limits: DeviceLimits,
+    ) -> None:
         if not results:
             return
         build.resources = resources_of(plans, results)
@@ -183,13 +217,18 @@ class Builder:
         for item in build.resources:
             shared = item.static_shared_bytes + item.dynamic_shared_bytes
             if shared > limits.max_shared_bytes:
-                reason = f"{item.kernel} needs {shared} bytes of shared memory, {limits.arch} allows {limits.max_shared_bytes}"
+                reason = (
+                    f"{item.kernel} needs {shared} bytes of shared memory, {limits.arch} allows"
+                    f" {limits.max_shared_bytes}"
+                )
                 raise Refused(build, Status.over_limits, reason)
         _check_registers(build, plans, results)
         for result in results.values():
             _check_lasting(build, Path(result.code_path).read_bytes())
 
-    def _report_target(self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], problem: str) -> None:
+    def _report_target(
+        self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], problem: str
+    ) -> None:
         target = self.task.target
         if target is None:
             return
@@ -202,32 +241,56 @@ class Builder:
         for item in found:
             shared = item.static_shared_bytes + item.dynamic_shared_bytes
             if target.registers and item.registers > target.registers:
-                exceeds.append(f"{item.kernel}: {item.registers} registers on {target.arch}, target {target.registers}")
+                exceeds.append(
+                    f"{item.kernel}: {item.registers} registers on {target.arch}, target"
+                    f" {target.registers}"
+                )
             if target.shared and shared > target.shared:
-                exceeds.append(f"{item.kernel}: {shared} bytes of shared memory on {target.arch}, target {target.shared}")
+                exceeds.append(
+                    f"{item.kernel}: {shared} bytes of shared memory on {target.arch}, target"
+                    f" {target.shared}"
+                )
         build.target_exceeds = tuple(exceeds)
 
 
 def compiled_as(candidate: Candidate) -> str:
-    """The file name that compilers are told: one that is the same for all trials of a kernel, so that the cache finds it."""
+    """The file name that compilers are told: one that is the same for all trials of a kernel, so
+    that the cache finds it.
+    """
     return f"{candidate.plan.name}.cu"
 
 
-def resources_of(plans: list[CasePlan], results: dict[str, CompileResult]) -> tuple[KernelResources, ...]:
-    """What each kernel needs, with the largest dynamic shared memory that a plan gives it; what is the same stands once."""
+def resources_of(
+    plans: list[CasePlan], results: dict[str, CompileResult]
+) -> tuple[KernelResources, ...]:
+    """What each kernel needs, with the largest dynamic shared memory that a plan gives it; what is
+    the same stands once.
+    """
     found: dict[KernelResources, int] = {}
     for plan in plans:
         for resources in results[plan.specialisation].resources:
-            dynamic = max((launch.shared_bytes for launch in plan.launches if launch.kernel == resources.kernel), default=0)
-            same = resources.model_copy(update={"cubin_bytes": 0})  # the size of the whole cubin says nothing about one kernel
+            dynamic = max(
+                (
+                    launch.shared_bytes
+                    for launch in plan.launches
+                    if launch.kernel == resources.kernel
+                ),
+                default=0,
+            )
+            # the size of the whole cubin says nothing about one kernel
+            same = resources.model_copy(update={"cubin_bytes": 0})
             found[same] = max(dynamic, found.get(same, 0))
-    return tuple(item.model_copy(update={"dynamic_shared_bytes": dynamic}) for item, dynamic in found.items())
+    return tuple(
+        item.model_copy(update={"dynamic_shared_bytes": dynamic}) for item, dynamic in found.items()
+    )
 
 
 def _compiled(plan: CasePlan, run: CompileResult, device: dict[str, CompileResult]) -> CompiledCase:
     """What the device runs, with the resources that NVRTC tells of it."""
     resources = device[plan.specialisation].resources if device else ()
-    return CompiledCase(plan=plan, code_path=run.code_path, functions=run.functions, resources=resources)
+    return CompiledCase(
+        plan=plan, code_path=run.code_path, functions=run.functions, resources=resources
+    )
 
 
 def _unfit(error: ValidationError) -> str:
@@ -238,20 +301,29 @@ def _unfit(error: ValidationError) -> str:
 
 
 def _refuse_failed(build: Build, result: CompileResult, gated: bool) -> None:
-    """`gated`: NVRTC has compiled this source, so whatever clang and our headers make of it is their fault."""
+    """`gated`: NVRTC has compiled this source, so whatever clang and our headers make of it is
+    their fault.
+    """
     if result.status == "ok":
         return
     if result.status == "unsupported" or gated:
         reason = result.log.strip() or f"the emulator's compiler ended with {result.status}"
         raise Refused(
-            build, Status.unsupported, reason if result.status == "unsupported" else f"not for the emulator: {reason}", result.log
+            build,
+            Status.unsupported,
+            reason if result.status == "unsupported" else f"not for the emulator: {reason}",
+            result.log,
         )
     if result.status == "refused":
         raise Refused(build, Status.rejected, result.log)
     if result.status == "timeout":
-        raise Refused(build, Status.timeout, f"compiling took longer than {result.seconds:.0f} s", result.log)
+        raise Refused(
+            build, Status.timeout, f"compiling took longer than {result.seconds:.0f} s", result.log
+        )
     if result.status == "out_of_memory":
-        raise Refused(build, Status.compile_error, "compiling took more memory than allowed", result.log)
+        raise Refused(
+            build, Status.compile_error, "compiling took more memory than allowed", result.log
+        )
     status = Status.over_limits if TOO_MUCH_SHARED in result.log else Status.compile_error
     raise Refused(build, status, first_error(result.log), result.log)
 
@@ -259,7 +331,10 @@ def _refuse_failed(build: Build, result: CompileResult, gated: bool) -> None:
 def first_error(log: str) -> str:
     """The first line of a compiler's log that tells of an error."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "the compiler failed and said nothing")
+    return next(
+        (line for line in lines if "error" in line.lower()),
+        lines[0] if lines else "the compiler failed and said nothing",
+    )
 
 
 def _check_parameters(build: Build, launch: Launch, result: CompileResult) -> None:
@@ -268,34 +343,73 @@ def _check_parameters(build: Build, launch: Launch, result: CompileResult) -> No
     if wanted is None:
         return
     if len(wanted) != len(launch.args):
-        raise Refused(build, Status.rejected, f"{launch.kernel} takes {len(wanted)} parameters, its launch passes {len(launch.args)}")
+        raise Refused(
+            build,
+            Status.rejected,
+            f"{launch.kernel} takes {len(wanted)} parameters, its launch passes {len(launch.args)}",
+        )
     for position, (size, argument) in enumerate(zip(wanted, launch.args, strict=True), start=1):
         given = 8 if isinstance(argument, Buffer) else ITEM_BYTES[argument.dtype]
-        is_integer = not isinstance(argument, Buffer) and argument.dtype in ("int64", "int32", "int8", "uint8", "bool")
+        is_integer = not isinstance(argument, Buffer) and argument.dtype in (
+            "int64",
+            "int32",
+            "int8",
+            "uint8",
+            "bool",
+        )
         if size > 8 or (size != given and not is_integer):
-            what = f"buffer {argument.buffer!r}" if isinstance(argument, Buffer) else f"a {argument.dtype}"
-            reason = f"{launch.kernel}: parameter {position} has {size} bytes, its launch passes {what} ({given} bytes)"
+            what = (
+                f"buffer {argument.buffer!r}"
+                if isinstance(argument, Buffer)
+                else f"a {argument.dtype}"
+            )
+            reason = (
+                f"{launch.kernel}: parameter {position} has {size} bytes, its launch passes {what}"
+                f" ({given} bytes)"
+            )
             raise Refused(build, Status.rejected, reason)
 
 
 def _check_lasting(build: Build, machine_code: bytes) -> None:
-    """Device memory that no launch plan declares stays as it was left, so no candidate has much of it."""
+    """Device memory that no launch plan declares stays as it was left, so no candidate has much of
+    it.
+    """
     try:
         kept, allocates = cubin.global_bytes(machine_code), cubin.allocates(machine_code)
     except ValueError as error:
-        raise Refused(build, Status.compile_error, f"its machine code cannot be read: {error}") from None
+        raise Refused(
+            build, Status.compile_error, f"its machine code cannot be read: {error}"
+        ) from None
     if kept > LASTING_BYTES:
-        raise Refused(build, Status.rejected, f"global variables take {kept} bytes, allowed are {LASTING_BYTES}; declare scratch instead")
+        raise Refused(
+            build,
+            Status.rejected,
+            f"global variables take {kept} bytes, allowed are {LASTING_BYTES}; declare scratch"
+            " instead",
+        )
     if allocates:
-        raise Refused(build, Status.rejected, "device code calls malloc or new, which is not allowed; declare scratch instead")
+        raise Refused(
+            build,
+            Status.rejected,
+            "device code calls malloc or new, which is not allowed; declare scratch instead",
+        )
 
 
-def _check_registers(build: Build, plans: list[CasePlan], results: dict[str, CompileResult]) -> None:
+def _check_registers(
+    build: Build, plans: list[CasePlan], results: dict[str, CompileResult]
+) -> None:
     for plan in plans:
         registers = {item.kernel: item.registers for item in results[plan.specialisation].resources}
         for launch in plan.launches:
-            threads = -(-math.prod(launch.block) // WARP_SIZE) * WARP_SIZE  # registers are given to whole warps
-            each = min(MAX_REGISTERS_PER_THREAD + 1, -(-registers.get(launch.kernel, 0) // REGISTER_UNIT) * REGISTER_UNIT)
+            # registers are given to whole warps
+            threads = -(-math.prod(launch.block) // WARP_SIZE) * WARP_SIZE
+            each = min(
+                MAX_REGISTERS_PER_THREAD + 1,
+                -(-registers.get(launch.kernel, 0) // REGISTER_UNIT) * REGISTER_UNIT,
+            )
             if threads * each > REGISTERS_PER_BLOCK:
-                reason = f"{launch.kernel} needs {each} registers x {threads} threads, a block has {REGISTERS_PER_BLOCK}"
+                reason = (
+                    f"{launch.kernel} needs {each} registers x {threads} threads, a block has"
+                    f" {REGISTERS_PER_BLOCK}"
+                )
                 raise Refused(build, Status.over_limits, reason)

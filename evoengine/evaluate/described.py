@@ -1,4 +1,6 @@
-"""What a device is, as verdicts and prompts tell it, without bringing it up: no torch, no context."""
+"""What a device is, as verdicts and prompts tell it, without bringing it up: no torch, no
+context.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from evoengine.records import Environment
 
 
 def described(chosen: Chosen) -> Environment:
-    """The environment of `chosen`, without the versions of programs; raises DeviceError for a CUDA device that is not there."""
+    """The environment of `chosen`, without the versions of programs; raises DeviceError for a CUDA
+    device that is not there.
+    """
     if chosen.ordinal is None:
         return modelled_gpu(targets.find(chosen.target), len(os.sched_getaffinity(0)))
     facts = cuda_facts(chosen.ordinal)

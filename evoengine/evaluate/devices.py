@@ -1,4 +1,6 @@
-"""Which device a run uses: a CUDA device of this machine, or the emulator for a GPU that is not here."""
+"""Which device a run uses: a CUDA device of this machine, or the emulator for a GPU that is not
+here.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from evoengine.records import Environment
 
 EMULATOR = "emulator"
 INSTALL_EMULATOR = "pip install 'evoengine[emulator]'"
-_PREFERRED = {"sm_90": "h200"}  # of the GPUs of one architecture; elsewhere the table of targets decides
+# of the GPUs of one architecture; elsewhere the table of targets decides
+_PREFERRED = {"sm_90": "h200"}
 _NEEDED = ("llvmlite", "numpy", "torch")  # by the emulator's worker
 
 
@@ -49,9 +52,10 @@ def choose_device(
 ) -> Chosen:
     """The device that `text` asks for: auto, cuda, cuda:N, emulator or emulator:TARGET.
 
-    `auto` is the first CUDA device, or the emulator for a GPU of `arch`, the task's target, where there is none.
-    `missing` are the packages that the emulator lacks here, by default those that it needs to run.
-    Raises UsageError for a text that is none of these or an unknown target, DeviceError for what is not there.
+    `auto` is the first CUDA device, or the emulator for a GPU of `arch`, the task's target, where
+    there is none. `missing` are the packages that the emulator lacks here, by default those that it
+    needs to run. Raises UsageError for a text that is none of these or an unknown target,
+    DeviceError for what is not there.
     """
     kind, _, which = text.partition(":")
     lacking = missing or missing_for_emulator
@@ -59,9 +63,15 @@ def choose_device(
         return _emulator(which or _target_of(arch), "", lacking())
     found = probe()
     if text == "auto":
-        return Chosen(0) if found.names else _emulator(_target_of(arch), found.problem or "no CUDA device", lacking())
+        return (
+            Chosen(0)
+            if found.names
+            else _emulator(_target_of(arch), found.problem or "no CUDA device", lacking())
+        )
     if kind != "cuda" or not (which or "0").isdecimal():
-        raise UsageError(f"expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got {text!r}")
+        raise UsageError(
+            f"expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got {text!r}"
+        )
     number = int(which or "0")
     if number >= len(found.names):
         here = found.problem or f"this machine has {len(found.names)}: {', '.join(found.names)}"
@@ -74,17 +84,26 @@ def same_compilers(begun: Environment, here: Environment) -> list[str]:
     ways = []
     clang, nvrtc = begun.versions.get("clang", ""), begun.versions.get("nvrtc", "")
     if clang != here.versions.get("clang", ""):
-        ways.append(f"install clang {clang} ({INSTALL_EMULATOR} brings the one of the wheel ziglang) and name it with EVOENGINE_CLANG")
+        ways.append(
+            f"install clang {clang} ({INSTALL_EMULATOR} brings the one of the wheel ziglang) and"
+            " name it with EVOENGINE_CLANG"
+        )
     if nvrtc and nvrtc != here.versions.get("nvrtc"):
         ways.append(f"install NVRTC {nvrtc} with its headers (pip install '{_toolkit(nvrtc)}')")
     if not nvrtc and "nvrtc" in here.versions:
-        ways.append("go on in an environment without NVRTC (pip uninstall nvidia-cuda-nvrtc, and no CUDA toolkit)")
+        ways.append(
+            "go on in an environment without NVRTC (pip uninstall nvidia-cuda-nvrtc, and no CUDA"
+            " toolkit)"
+        )
     return ways
 
 
 def _toolkit(nvrtc: str) -> str:
-    """The package of NVIDIA's that brings this NVRTC; up to CUDA 12 some headers come with its nvcc."""
-    return f"cuda-toolkit[nvrtc,cudart,{'crt' if int(nvrtc.partition('.')[0]) >= 13 else 'nvcc'},cccl]=={nvrtc}.*"
+    """The package of NVIDIA's that brings this NVRTC; up to CUDA 12 some headers come with its
+    nvcc.
+    """
+    headers = "crt" if int(nvrtc.partition(".")[0]) >= 13 else "nvcc"
+    return f"cuda-toolkit[nvrtc,cudart,{headers},cccl]=={nvrtc}.*"
 
 
 def _emulator(target: str, instead: str, missing: list[str]) -> Chosen:
@@ -99,9 +118,11 @@ def _emulator(target: str, instead: str, missing: list[str]) -> Chosen:
     return Chosen(
         None,
         found.name,
-        f"{begin} on an emulator on this machine's CPU. Verified: the results of every case. "
-        f"Modelled, not measured: every time, for an {found.title} ({found.arch}); no speed-up against a library is claimed",
-        f"{'no GPU here: ' if instead else ''}an emulated {found.title} judges; results are verified, times are modelled",
+        f"{begin} on an emulator on this machine's CPU. Verified: the results of every case."
+        f" Modelled, not measured: every time, for an {found.title} ({found.arch}); no speed-up"
+        " against a library is claimed",
+        f"{'no GPU here: ' if instead else ''}an emulated {found.title} judges; results are"
+        " verified, times are modelled",
     )
 
 
@@ -110,4 +131,7 @@ def _target_of(arch: str | None) -> str:
     try:
         return _PREFERRED.get(wanted) or targets.for_arch(wanted).name
     except targets.UnknownTarget as error:
-        raise UsageError(f"the task's target cannot be emulated: {error}; choose one with --device emulator:TARGET") from None
+        raise UsageError(
+            f"the task's target cannot be emulated: {error}; choose one with --device"
+            " emulator:TARGET"
+        ) from None

@@ -34,9 +34,11 @@ class LocalExecutor:
         baselines: Mapping[str, str] | None = None,
         front: CompilePool | None = None,
     ) -> None:
-        """`baselines` names the one to time against for each case; without it, the fastest is found at the start.
+        """`baselines` names the one to time against for each case; without it, the fastest is found
+        at the start.
 
-        `front` compiles for an emulator, which times nothing and so needs no baselines, and can do without `pool`.
+        `front` compiles for an emulator, which times nothing and so needs no baselines, and can do
+        without `pool`.
         """
         self.task = task
         self.task_path = task_path
@@ -57,7 +59,9 @@ class LocalExecutor:
         """
         versions = await self._start_compilers()
         environment = await self._start_both()
-        self._environment = environment.model_copy(update={"versions": {**environment.versions, **versions}})
+        self._environment = environment.model_copy(
+            update={"versions": {**environment.versions, **versions}}
+        )
         if not self._baselines and not environment.is_modelled:
             await self._find_baselines(environment)
         return self._environment, dict(self._baselines)
@@ -75,16 +79,22 @@ class LocalExecutor:
         except ToolchainError as error:
             self.builder.pool = None
             self.notices.append(
-                "kernels are compiled by clang alone: nobody tells their registers and spills, and modelled times take occupancy from "
-                f"threads and shared memory alone, so they stand beside none of a run with NVRTC. {error}"
+                "kernels are compiled by clang alone: nobody tells their registers and spills, and"
+                " modelled times take occupancy from threads and shared memory alone, so they"
+                f" stand beside none of a run with NVRTC. {error}"
             )
         return versions
 
     async def _start_both(self) -> Environment:
-        """Device and compilers at once; when one fails, the other is not left behind half started."""
+        """Device and compilers at once; when one fails, the other is not left behind half
+        started.
+        """
         starting = asyncio.create_task(self.device.start(self.task, self.task_path))
         pools = [pool for pool in (self.builder.pool, self.front) if pool is not None]
-        tasks: list[asyncio.Task[Any]] = [starting, *(asyncio.create_task(pool.warm()) for pool in pools)]
+        tasks: list[asyncio.Task[Any]] = [
+            starting,
+            *(asyncio.create_task(pool.warm()) for pool in pools),
+        ]
         try:
             await asyncio.gather(*tasks)
         except BaseException:
@@ -98,12 +108,16 @@ class LocalExecutor:
         report = await self.device.run(Job(cases=(), tier=""), lambda _: None)
         for case, times in report.baselines.items():
             if times.fastest is None:
-                raise TaskError(f"no baseline works for case {case} on {environment.device}: {times.problems}")
+                raise TaskError(
+                    f"no baseline works for case {case} on {environment.device}: {times.problems}"
+                )
             self._baselines[case] = times.fastest
             self.baseline_times[case] = times.median_us
             self.baseline_problems |= times.problems
 
-    async def evaluate(self, candidate: Candidate, progress: Progress, fresh: bool = False) -> Verdict:
+    async def evaluate(
+        self, candidate: Candidate, progress: Progress, fresh: bool = False
+    ) -> Verdict:
         """The verdict on `candidate`: whatever is wrong with it is a status."""
         if self._environment is None:
             raise DeviceError("the executor was asked for a verdict before it was started")
@@ -113,10 +127,20 @@ class LocalExecutor:
         except Refused as refused:
             return self._finish(_named(refused.verdict, candidate), started, refused.build)
         compiled = time.monotonic()
-        job = Job(cases=build.cases, tier=candidate.plan.precision, baselines=self._baselines, checked=not fresh)
+        job = Job(
+            cases=build.cases,
+            tier=candidate.plan.precision,
+            baselines=self._baselines,
+            checked=not fresh,
+        )
         report = await self.device.run(job, progress, fresh)
         verdict = verdict_of(report, self.task, candidate.plan.precision)
-        return self._finish(_named(verdict, candidate), started, build, {"compile": compiled - started, **report.phases_s})
+        return self._finish(
+            _named(verdict, candidate),
+            started,
+            build,
+            {"compile": compiled - started, **report.phases_s},
+        )
 
     async def close(self) -> None:
         """Ends every process."""
@@ -126,7 +150,13 @@ class LocalExecutor:
         if self.front is not None:
             await self.front.close()
 
-    def _finish(self, verdict: Verdict, started: float, build: Build, phases_s: dict[str, float] | None = None) -> Verdict:
+    def _finish(
+        self,
+        verdict: Verdict,
+        started: float,
+        build: Build,
+        phases_s: dict[str, float] | None = None,
+    ) -> Verdict:
         return verdict.model_copy(
             update={
                 "tier": verdict.tier or build.tier,
@@ -140,12 +170,17 @@ class LocalExecutor:
 
 
 def _named(verdict: Verdict, candidate: Candidate) -> Verdict:
-    """`verdict` in words that name the user's file, or that of a trial: the same for every trial, since identical ones share a verdict."""
+    """`verdict` in words that name the user's file, or that of a trial: the same for every trial,
+    since identical ones share a verdict.
+    """
     was, given = compiled_as(candidate), Path(candidate.header.name).name
     name = FILE_OF_A_TRIAL if re.fullmatch(r"trial \d+", given) else given
     if was == name:
         return verdict
     told = re.compile(rf"(?<![\w.-]){re.escape(was)}(?!\w)")
     return verdict.model_copy(
-        update={"reason": told.sub(lambda _: name, verdict.reason), "detail": told.sub(lambda _: name, verdict.detail)}
+        update={
+            "reason": told.sub(lambda _: name, verdict.reason),
+            "detail": told.sub(lambda _: name, verdict.detail),
+        }
     )

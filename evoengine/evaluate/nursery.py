@@ -1,10 +1,10 @@
-"""The process that device workers are forked from: `python -m evoengine.evaluate.nursery --fd N MODULE ARGUMENT...`.
+"""The process that device workers are forked from: `python -m evoengine.evaluate.nursery --fd N
+MODULE ARGUMENT...`.
 
-Importing torch and CuPy takes seconds, a fork milliseconds. The nursery imports MODULE
-once, never touches CUDA, and for every request to fork starts a child in a process group of
-its own that runs `MODULE.serve(connection, arguments)`. Such a request carries two
-descriptors: the child's connection and where its standard output goes. The other request
-waits for a child to end.
+Importing torch and CuPy takes seconds, a fork milliseconds. The nursery imports MODULE once, never
+touches CUDA, and for every request to fork starts a child in a process group of its own that runs
+`MODULE.serve(connection, arguments)`. Such a request carries two descriptors: the child's
+connection and where its standard output goes. The other request waits for a child to end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def main() -> None:
     seclude()  # before the import, which may start threads
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     found = importlib.import_module(module)
-    gc.freeze()  # workers' collectors need not look through all of torch again and again: that took a tenth of their time
+    # workers' collectors need not look through all of torch again and again: that took a tenth of
+    # their time
+    gc.freeze()
     _Nursery(socket.socket(fileno=int(descriptor)), found, arguments).serve()
 
 
@@ -51,7 +53,9 @@ class _Nursery:
     def serve(self) -> None:
         self.connection.sendall(json.dumps({"ready": self.module.__name__}).encode() + b"\n")
         while True:
-            message, descriptors, _, _ = socket.recv_fds(self.connection, 1 + NUMBER.size, DESCRIPTORS)
+            message, descriptors, _, _ = socket.recv_fds(
+                self.connection, 1 + NUMBER.size, DESCRIPTORS
+            )
             if not message:
                 return
             if message[:1] == FORK:
@@ -67,7 +71,8 @@ class _Nursery:
         child = os.fork()
         if child == 0:
             self._become_worker(nursery, connection, log)
-        os.setpgid(child, child)  # here as well as in the child: whoever is asked to kill the group finds it
+        # here as well as in the child: whoever is asked to kill the group finds it
+        os.setpgid(child, child)
         os.close(connection)
         os.close(log)
         return child

@@ -1,4 +1,6 @@
-"""Which CUDA devices are there, asked of the driver alone: no context, no torch, a few milliseconds."""
+"""Which CUDA devices are there, asked of the driver alone: no context, no torch, a few
+milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from evoengine.errors import DeviceError
 
 NAME_BYTES = 256
 
-_ATTRIBUTES = {"major": 75, "minor": 76, "sm_count": 16, "max_shared_bytes": 97, "l2_bytes": 38}  # CUdevice_attribute of cuda.h
+# CUdevice_attribute of cuda.h
+_ATTRIBUTES = {
+    "major": 75,
+    "minor": 76,
+    "sm_count": 16,
+    "max_shared_bytes": 97,
+    "l2_bytes": 38,
+}
 
 
 @dataclass(frozen=True)
@@ -65,12 +74,19 @@ def cuda_facts(ordinal: int) -> CudaFacts:
     except OSError:
         raise DeviceError("no NVIDIA driver (libcuda.so.1 is not there)") from None
     handle, memory = ctypes.c_int(), ctypes.c_size_t()
-    codes = [driver.cuInit(0), driver.cuDeviceGet(ctypes.byref(handle), ordinal), driver.cuDeviceTotalMem_v2(ctypes.byref(memory), handle)]
+    codes = [
+        driver.cuInit(0),
+        driver.cuDeviceGet(ctypes.byref(handle), ordinal),
+        driver.cuDeviceTotalMem_v2(ctypes.byref(memory), handle),
+    ]
     figures = {}
     for name, attribute in _ATTRIBUTES.items():
         figure = ctypes.c_int()
         codes.append(driver.cuDeviceGetAttribute(ctypes.byref(figure), attribute, handle))
         figures[name] = figure.value
     if any(codes):
-        raise DeviceError(f"the NVIDIA driver does not describe device {ordinal}: it returns {next(code for code in codes if code)}")
+        raise DeviceError(
+            f"the NVIDIA driver does not describe device {ordinal}: it returns"
+            f" {next(code for code in codes if code)}"
+        )
     return CudaFacts(name=_name(driver, ordinal), memory_bytes=memory.value, **figures)

@@ -1,4 +1,6 @@
-"""What parent and device worker say to each other: one JSON document a line, each with the request's id."""
+"""What parent and device worker say to each other: one JSON document a line, each with the
+request's id.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,9 @@ class Ready(Frozen):
 class Doing(Frozen):
     """Worker to parent: what happens next, and whose fault it is if nothing follows.
 
-    `candidate` is true while the candidate's code may be running: the parent's limit for
-    silence is then the task's, and a death of the worker is the candidate's crash. `function`
-    names the task's own function at work and its case, for the user; silence and death are then its fault.
+    `candidate` is true while the candidate's code may be running: the parent's limit for silence is
+    then the task's, and a death of the worker is the candidate's crash. `function` names the task's
+    own function at work and its case, for the user; silence and death are then its fault.
     """
 
     kind: Literal["doing"] = "doing"

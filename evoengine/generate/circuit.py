@@ -1,4 +1,5 @@
-"""What all requests to one endpoint share while it is unwell: they wait together, and one at a time tries whether it answers again.
+"""What all requests to one endpoint share while it is unwell: they wait together, and one at a time
+tries whether it answers again.
 
 A circuit breaker with exponential back-off and jitter; a wait that the endpoint asks for is kept.
 """
@@ -28,15 +29,25 @@ T = TypeVar("T")
 class Transient(Exception):  # noqa: N818 - a reason to try again, not yet an error
     """One attempt failed in a way that another may not."""
 
-    def __init__(self, message: str, retry_after_s: float | None = None, maybe_paid: bool = False, rate_limited: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        retry_after_s: float | None = None,
+        maybe_paid: bool = False,
+        rate_limited: bool = False,
+    ) -> None:
         super().__init__(message)
-        self.rate_limited = rate_limited  # says nothing about the request: another one would have met it, too
+        self.rate_limited = (
+            rate_limited  # says nothing about the request: another one would have met it, too
+        )
         self.retry_after_s = retry_after_s
         self.maybe_paid = maybe_paid  # the endpoint may have worked on it and charge for it
 
 
 class RequestRefused(Exception):  # noqa: N818 - ends one request, not the run
-    """The endpoint answers, but not to this request: it refuses it, or fails on it again and again."""
+    """The endpoint answers, but not to this request: it refuses it, or fails on it again and
+    again.
+    """
 
 
 @dataclass
@@ -60,7 +71,9 @@ class Circuit:
         rng: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`retries` is how often one request is sent again while others are answered, `patience_s` how long an outage may last."""
+        """`retries` is how often one request is sent again while others are answered, `patience_s`
+        how long an outage may last.
+        """
         self.answers = 0  # so far
         self._retries = retries
         self._patience_s = patience_s
@@ -69,7 +82,9 @@ class Circuit:
         self._rng = rng or random.Random()  # noqa: S311 - spreads requests, hides nothing
         self._clock = clock
         self._outage: _Outage | None = None
-        self._not_before = 0.0  # what the endpoint has asked for; an answer to another request does not end it
+        self._not_before = (
+            0.0  # what the endpoint has asked for; an answer to another request does not end it
+        )
         self._wait_until = 0.0
         self._trying = asyncio.Lock()
         self._given_up = ""
@@ -80,7 +95,11 @@ class Circuit:
         Raises GeneratorError once an outage has lasted longer than patience, RequestRefused
         where this request alone fails, again and again, while others are answered.
         """
-        failures, answers = 0, sys.maxsize  # counted are those with an answer to somebody else since the one before
+        # counted are those with an answer to somebody else since the one before
+        failures, answers = (
+            0,
+            sys.maxsize,
+        )
         while True:
             async with self._turn():
                 number = self._outage.failures if self._outage else 0
@@ -91,7 +110,9 @@ class Circuit:
                     answers = self.answers
                     if failures >= max(1, self._retries):
                         times = f"{failures + 1} times while other requests were answered"
-                        raise RequestRefused(f"{failure}; this request failed {times}, and is given up") from None
+                        raise RequestRefused(
+                            f"{failure}; this request failed {times}, and is given up"
+                        ) from None
                     self._fail(failure, number)
                 else:
                     self._answer()
@@ -106,7 +127,9 @@ class Circuit:
             return
         async with self._trying:
             self._check()
-            wait_s = max(self._wait_until if self._outage else 0.0, self._not_before) - self._clock()
+            wait_s = (
+                max(self._wait_until if self._outage else 0.0, self._not_before) - self._clock()
+            )
             if wait_s > 0:
                 await self._sleep(wait_s)
             if self._outage is not None:
@@ -119,7 +142,9 @@ class Circuit:
             raise GeneratorError(self._given_up)
 
     def _fail(self, failure: Transient, number: int) -> None:
-        """`number` is how many failures the outage had when the attempt was made: those that fail together count once."""
+        """`number` is how many failures the outage had when the attempt was made: those that fail
+        together count once.
+        """
         now = self._clock()
         if failure.retry_after_s is not None:
             self._not_before = max(self._not_before, now + failure.retry_after_s)
@@ -139,7 +164,10 @@ class Circuit:
         if failure.retry_after_s is not None and failure.retry_after_s > self._patience_s:
             why = f"it asks to wait {failure.retry_after_s:.0f} s, the run's patience is {patience}"
         else:
-            attempts = f"{outage.failures} attempt{'s' * (outage.failures != 1)} in {duration(self._clock() - outage.since)}"
+            attempts = (
+                f"{outage.failures} attempt{'s' * (outage.failures != 1)} in"
+                f" {duration(self._clock() - outage.since)}"
+            )
             why = f"given up after {attempts}, the run's patience is {patience} (--patience)"
         self._given_up = f"{failure}; {why}: resume the run when the endpoint is well again"
         raise GeneratorError(self._given_up) from None
@@ -148,9 +176,15 @@ class Circuit:
         now = self._clock()
         if outage.failures == 1:
             patience = duration(self._patience_s)
-            self._notify(f"{failure}; all requests wait, the next attempt is in {wait_s:.1f} s; given up after {patience}")
+            self._notify(
+                f"{failure}; all requests wait, the next attempt is in {wait_s:.1f} s; given up"
+                f" after {patience}"
+            )
         elif now - outage.said >= REMIND_EVERY_S:
-            self._notify(f"{failure}; no answer for {duration(now - outage.since)}, {outage.failures} attempts")
+            self._notify(
+                f"{failure}; no answer for {duration(now - outage.since)}, {outage.failures}"
+                " attempts"
+            )
         else:
             return
         outage.said = now
@@ -166,5 +200,6 @@ class Circuit:
 
     def _wait_s(self, failures: int, failure: Transient) -> float:
         if failure.retry_after_s is not None:
-            return failure.retry_after_s + self._rng.uniform(0, FIRST_WAIT_S)  # those in flight must not all come back at once
+            # those in flight must not all come back at once
+            return failure.retry_after_s + self._rng.uniform(0, FIRST_WAIT_S)
         return min(LONGEST_WAIT_S, FIRST_WAIT_S * float(2**failures)) * self._rng.uniform(0.5, 1.0)

@@ -22,8 +22,8 @@ from evoengine.seams import Request
 FILE_NAME = "kernel.cu"  # what places in messages refer to
 CUT = "length"  # the finish reason of a reply that reached max_tokens
 
-# Returns for code that may be compiled, and raises CandidateError, with the place and why, for other code. Given from outside: what a
-# compiler may be shown is not this stage's to know.
+# Returns for code that may be compiled, and raises CandidateError, with the place and why, for
+# other code. Given from outside: what a compiler may be shown is not this stage's to know.
 Refuse = Callable[[str], None]
 
 _PLACE = re.compile(rf"^{re.escape(FILE_NAME)}:(\d+):\d+")
@@ -31,7 +31,9 @@ _PLACE = re.compile(rf"^{re.escape(FILE_NAME)}:(\d+):\d+")
 
 @dataclass(frozen=True)
 class Draft:
-    """What a reply comes to; `kernel` is the file's text as far as one was found, also when it is of no use."""
+    """What a reply comes to; `kernel` is the file's text as far as one was found, also when it is
+    of no use.
+    """
 
     kernel: str | None
     problem: str  # "" when the kernel can be evaluated
@@ -45,7 +47,14 @@ class Draft:
 
     def proposal(self, operator: str, parents: tuple[int, ...]) -> Proposal:
         """The proposal that this draft comes to."""
-        return Proposal(operator=operator, parents=parents, source=self.source, problem=self.problem, insight=self.insight, label=self.name)
+        return Proposal(
+            operator=operator,
+            parents=parents,
+            source=self.source,
+            problem=self.problem,
+            insight=self.insight,
+            label=self.name,
+        )
 
 
 def refuse_nothing(code: str) -> None:
@@ -70,18 +79,27 @@ def _cut(reply: Reply) -> str:
     """A cut reply explains most of what is wrong with it."""
     if reply.finish_reason != CUT:
         return ""
-    return f"the reply was cut after {reply.usage.completion_tokens or 'the largest number of'} tokens, so the kernel is not whole; "
+    return (
+        f"the reply was cut after {reply.usage.completion_tokens or 'the largest number of'}"
+        " tokens, so the kernel is not whole; "
+    )
 
 
 def _check(parsed: Candidate, request: Request, refuse: Refuse) -> None:
     """Raises CandidateError for the first thing that would keep `parsed` from being compiled."""
     task = request.task
     if parsed.plan.precision not in task.tiers:
-        raise CandidateError(f"{parsed.header.at(('precision',))}: no tier {parsed.plan.precision!r}; known: {', '.join(task.tiers)}")
+        raise CandidateError(
+            f"{parsed.header.at(('precision',))}: no tier {parsed.plan.precision!r}; known:"
+            f" {', '.join(task.tiers)}"
+        )
     functions = {launch.function.rpartition("::")[2] for launch in parsed.plan.launches}
     for function in sorted(functions):
         if not re.search(rf"\b{re.escape(function)}\b", parsed.code):
-            raise CandidateError(f"{FILE_NAME}: the header launches {function!r}, but the code defines no such kernel")
+            raise CandidateError(
+                f"{FILE_NAME}: the header launches {function!r}, but the code defines no such"
+                " kernel"
+            )
     refuse(parsed.code)
     limits = limits_of(request.environment)
     for case in task.all_cases:
@@ -95,8 +113,13 @@ def _veiled(error: CandidateError, parsed: Candidate) -> CandidateError:
     """`error` of a hidden case without the numbers in it, which would tell the case's sizes."""
     place = _PLACE.match(str(error))
     line = parsed.source.split("\n")[int(place[1]) - 1].strip() if place else ""
-    what = "asks for more than the device has" if isinstance(error, OverLimits) else "cannot be evaluated, or a requirement does not hold,"
+    what = (
+        "asks for more than the device has"
+        if isinstance(error, OverLimits)
+        else "cannot be evaluated, or a requirement does not hold,"
+    )
     return CandidateError(
-        f"{place[0] if place else FILE_NAME}: {line!r} {what} in a hidden case; "
-        "hidden cases have other sizes, odd and small ones too: make the plan hold for every size that the reference takes"
+        f"{place[0] if place else FILE_NAME}: {line!r} {what} in a hidden case; hidden cases have"
+        " other sizes, odd and small ones too: make the plan hold for every size that the"
+        " reference takes"
     )

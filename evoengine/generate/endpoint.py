@@ -23,13 +23,32 @@ from evoengine.generate.target import NO_KEY, secrets_of, target_of
 
 CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
 MAX_QUOTED = 300  # characters of the endpoint's own words in a message
-MOST_TOKENS = 10**9  # of one request: a thousand times the longest context there is; a count beyond it is none
-UNPAID_SERVER_ERRORS = (500, 501, 503, 529)  # the others come from a gateway that may have lost a finished answer
+# of one request: a thousand times the longest context there is; a count beyond it is none
+MOST_TOKENS = 10**9
+# the others come from a gateway that may have lost a finished answer
+UNPAID_SERVER_ERRORS = (
+    500,
+    501,
+    503,
+    529,
+)
 
-REFUSES_THE_REQUEST = (400, 413, 422)  # too long, or not to its taste; another prompt may fare better
+# too long, or not to its taste; another prompt may fare better
+REFUSES_THE_REQUEST = (
+    400,
+    413,
+    422,
+)
 
 # By name, because two generations of httpx are in use below the openai package.
-NOT_SENT = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "ProxyError", "InvalidURL", "LocalProtocolError")
+NOT_SENT = (
+    "ConnectError",
+    "ConnectTimeout",
+    "UnsupportedProtocol",
+    "ProxyError",
+    "InvalidURL",
+    "LocalProtocolError",
+)
 
 
 @dataclass(frozen=True)
@@ -52,22 +71,26 @@ class Endpoint:
         self._secrets = secrets_of(target)
         self.address = self._clean(target.shown)
         self.notice = target.notice
+        # the package would look into os.environ, where no secret is left
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
             base_url=target.url,
-            organization=target.environ.get("OPENAI_ORG_ID"),  # the package would look into os.environ, where no secret is left
+            organization=target.environ.get("OPENAI_ORG_ID"),
             project=target.environ.get("OPENAI_PROJECT_ID"),
             default_headers=_headers(target.environ.get("OPENAI_CUSTOM_HEADERS", "")),
             max_retries=0,
             timeout=_timeout(settings.timeout_s),
         )
-        self._tokens_name = "max_tokens"  # newer OpenAI models want max_completion_tokens and say so
+        self._tokens_name = (  # newer OpenAI models want max_completion_tokens and say so
+            "max_tokens"
+        )
         self._reached = False
 
     async def ask(self, prompt: str) -> Answer:
         """The answer to `prompt`; raises Transient, RequestRefused or GeneratorError."""
         try:
-            async with asyncio.timeout(self._settings.timeout_s):  # httpx limits the gap between bytes, not the whole
+            # httpx limits the gap between bytes, not the whole
+            async with asyncio.timeout(self._settings.timeout_s):
                 text = await self._send(prompt)
         except TimeoutError:
             raise self._stalled() from None
@@ -84,26 +107,35 @@ class Endpoint:
         await self._client.close()
 
     async def _send(self, prompt: str) -> str:
-        options: dict[str, Any] = {} if self._settings.temperature is None else {"temperature": self._settings.temperature}
+        options: dict[str, Any] = (
+            {}
+            if self._settings.temperature is None
+            else {"temperature": self._settings.temperature}
+        )
         name = self._tokens_name
         options[name] = self._settings.max_tokens
         try:
             response = await self._client.chat.completions.with_raw_response.create(
-                model=self._settings.model, messages=[{"role": "user", "content": prompt}], **options
+                model=self._settings.model,
+                messages=[{"role": "user", "content": prompt}],
+                **options,
             )
         except openai.BadRequestError as error:
             if name != "max_tokens" or "max_completion_tokens" not in str(error):
                 raise
             self._tokens_name = "max_completion_tokens"
             return await self._send(prompt)
-        # The body is read by hand, because the package neither checks its shape nor agrees between versions on what a wrong one raises.
+        # The body is read by hand, because the package neither checks its shape nor agrees between
+        # versions on what a wrong one raises.
         return str(response.text)
 
     def _answer(self, body: str) -> Answer:
         try:
             data = json.loads(body)
         except (ValueError, RecursionError):
-            raise Transient(f"{self.address} sent what is not JSON: {self._quoted(body)}", maybe_paid=True) from None
+            raise Transient(
+                f"{self.address} sent what is not JSON: {self._quoted(body)}", maybe_paid=True
+            ) from None
         match data:
             case {"choices": [{"message": dict(message), **choice}, *_]}:
                 usage = data.get("usage")
@@ -113,30 +145,50 @@ class Endpoint:
                     prompt_tokens=_count(usage, "prompt_tokens"),
                     completion_tokens=_count(usage, "completion_tokens"),
                 )
-        raise Transient(f"{self.address} sent an answer without choices: {self._quoted(body)}", maybe_paid=True)
+        raise Transient(
+            f"{self.address} sent an answer without choices: {self._quoted(body)}", maybe_paid=True
+        )
 
     def _translated(self, error: openai.APIStatusError) -> Exception:
         status = error.status_code
         words = self._words(error)
         if status == 429 and "insufficient_quota" not in str(error.body):
-            wait_s = _retry_after_s(error.response.headers)  # without one it may be this request that is too large
-            return Transient(f"{self.address} limits the rate (429){words}", wait_s, rate_limited=wait_s is not None)
+            # without one it may be this request that is too large
+            wait_s = _retry_after_s(error.response.headers)
+            return Transient(
+                f"{self.address} limits the rate (429){words}",
+                wait_s,
+                rate_limited=wait_s is not None,
+            )
         if status in (408, 409, 425) or status >= 500:
             maybe_paid = status not in UNPAID_SERVER_ERRORS
-            return Transient(f"{self.address} failed ({status}){words}", _retry_after_s(error.response.headers), maybe_paid)
+            return Transient(
+                f"{self.address} failed ({status}){words}",
+                _retry_after_s(error.response.headers),
+                maybe_paid,
+            )
         refusal = self._refusal(status, words)
         return RequestRefused(refusal) if status in REFUSES_THE_REQUEST else GeneratorError(refusal)
 
     def _refusal(self, status: int, words: str) -> str:
         model = self._settings.model
         if status == 401 and self._key == NO_KEY:
-            return f"{self.address} wants a key (401): set OPENAI_API_KEY and OPENAI_BASE_URL={self.address}"
+            return (
+                f"{self.address} wants a key (401): set OPENAI_API_KEY and"
+                f" OPENAI_BASE_URL={self.address}"
+            )
         if status == 401:  # not quoted: endpoints repeat parts of the key
-            return f"{self.address} refused the key (401): check OPENAI_API_KEY and that it belongs to this endpoint"
+            return (
+                f"{self.address} refused the key (401): check OPENAI_API_KEY and that it belongs to"
+                " this endpoint"
+            )
         if status == 403:
             return f"{self.address} refused access to model {model!r} (403){words}"
         if status == 404:
-            return f"no model {model!r} at {self.address}, or no endpoint at that address, which usually ends in /v1 (404){words}"
+            return (
+                f"no model {model!r} at {self.address}, or no endpoint at that address, which"
+                f" usually ends in /v1 (404){words}"
+            )
         if status == 429:
             return f"the quota at {self.address} is spent (429){words}"
         return f"{self.address} refused the request for model {model!r} ({status}){words}"
@@ -150,11 +202,16 @@ class Endpoint:
             return Transient(f"{self.address} cut the connection: {cause}", maybe_paid=True)
         if self._reached:
             return Transient(f"{self.address} cannot be reached: {cause}")
-        return GeneratorError(f"no model endpoint at {self.address}: {cause}; check OPENAI_BASE_URL and that the server runs")
+        return GeneratorError(
+            f"no model endpoint at {self.address}: {cause}; check OPENAI_BASE_URL and that the"
+            " server runs"
+        )
 
     def _stalled(self) -> Transient:
         self._reached = True
-        return Transient(f"{self.address} gave no answer within {self._settings.timeout_s:g} s", maybe_paid=True)
+        return Transient(
+            f"{self.address} gave no answer within {self._settings.timeout_s:g} s", maybe_paid=True
+        )
 
     def _words(self, error: openai.APIStatusError) -> str:
         """The endpoint's own explanation, to be put after a colon; "" where it gives none."""
@@ -166,7 +223,9 @@ class Endpoint:
         return self._clean(" ".join(text.split()))[:MAX_QUOTED] or "nothing"
 
     def _clean(self, text: str) -> str:
-        """`text` without what only the endpoint may know, and without what no database can store."""
+        """`text` without what only the endpoint may know, and without what no database can
+        store.
+        """
         text = text.encode("utf-8", "replace").decode()  # lone surrogates
         for secret in self._secrets:
             text = text.replace(secret, "***")
@@ -174,7 +233,9 @@ class Endpoint:
 
 
 def _headers(lines: str) -> dict[str, str]:
-    """Further headers of every request, for a gateway: `name: value`, one a line, as the openai package reads them."""
+    """Further headers of every request, for a gateway: `name: value`, one a line, as the openai
+    package reads them.
+    """
     parted = (line.partition(":") for line in lines.splitlines())
     return {name.strip(): value.strip() for name, colon, value in parted if colon}
 
@@ -190,25 +251,37 @@ def _never_connected(error: BaseException) -> bool:
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """The wait that the endpoint asks for: milliseconds, seconds, or a date (RFC 9110, section 10.2.3)."""
+    """The wait that the endpoint asks for: milliseconds, seconds, or a date (RFC 9110, section
+    10.2.3).
+    """
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers[name]) / scale)
         except (KeyError, ValueError):
             continue
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
+        return max(
+            0.0,
+            email.utils.parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
+            - time.time(),
+        )
     except (TypeError, ValueError):
         return None
 
 
 def _content(message: Mapping[str, Any]) -> str:
-    """The text of a message: some endpoints send it in parts, some send none for a refusal or an empty thought."""
+    """The text of a message: some endpoints send it in parts, some send none for a refusal or an
+    empty thought.
+    """
     match message.get("content"):
         case str(text):
             return text
         case list(parts):
-            return "".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+            return "".join(
+                part["text"]
+                for part in parts
+                if isinstance(part, dict) and isinstance(part.get("text"), str)
+            )
     return ""
 
 

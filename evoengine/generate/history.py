@@ -83,20 +83,28 @@ def elites(request: Request) -> list[Sheet]:
 
 
 def lessons(request: Request) -> list[Sheet]:
-    """The last trials that teach something, newest first: those that are no elites, each reason once."""
+    """The last trials that teach something, newest first: those that are no elites, each reason
+    once.
+    """
     held = {specimen.outcome.trial for _, specimen in request.elites}
     told: dict[str, Sheet] = {}
     for specimen in reversed(request.recent):
         if specimen.outcome.trial in held:
             continue
         item = sheet(specimen, request)
-        told.setdefault(item.reason if item.status != Status.correct else f"trial {item.trial}", item)
+        told.setdefault(
+            item.reason if item.status != Status.correct else f"trial {item.trial}", item
+        )
     return list(told.values())[:MAX_TOLD]
 
 
 def best(request: Request, tier: str) -> Specimen | None:
-    """A kernel that works, to show what works looks like: an elite of `tier`, any elite, a correct seed, or none."""
-    by_rank: list[tuple[Elite, Specimen]] = sorted(request.elites, key=lambda pair: (pair[0].tier != tier, pair[0].place))
+    """A kernel that works, to show what works looks like: an elite of `tier`, any elite, a correct
+    seed, or none.
+    """
+    by_rank: list[tuple[Elite, Specimen]] = sorted(
+        request.elites, key=lambda pair: (pair[0].tier != tier, pair[0].place)
+    )
     correct = [specimen for specimen in request.seeds if specimen.verdict.status == Status.correct]
     return by_rank[0][1] if by_rank else correct[0] if correct else None
 
@@ -111,16 +119,24 @@ def baseline_times(request: Request) -> list[str]:
 
 
 def veiled(text: str, task: Task) -> str:
-    """`text` without what would tell a hidden case: its name, and every whole number once one is spoken of."""
+    """`text` without what would tell a hidden case: its name, and every whole number once one is
+    spoken of.
+    """
     names = "|".join(re.escape(name) for name in task.hidden_cases)
-    named = re.sub(rf"(?:\b(?:in )?case )?\b(?:{names})\b", "a hidden case", text) if names and _speaks_of(text, names) else text
+    named = (
+        re.sub(rf"(?:\b(?:in )?case )?\b(?:{names})\b", "a hidden case", text)
+        if names and _speaks_of(text, names)
+        else text
+    )
     if "hidden case" not in named:
         return named
     return "\n".join(_blank(line) for line in named.split("\n"))
 
 
 def _speaks_of(text: str, names: str) -> bool:
-    """A hidden case's name may be an everyday word: it counts after 'case', or at the head of a complaint."""
+    """A hidden case's name may be an everyday word: it counts after 'case', or at the head of a
+    complaint.
+    """
     return bool(re.search(rf"\bcase\s+['\"]?(?:{names})\b|^(?:{names})\b", text, re.MULTILINE))
 
 
@@ -158,9 +174,14 @@ def _times(verdict: Verdict) -> list[str]:
     lines = [_modelled(model) for model in verdict.modelled]
     for timing in verdict.timings:
         latency, ratio = statistics.latency_interval(timing), statistics.ratio_interval(timing)
-        line = f"{timing.case}: {latency.value:.2f} us [{latency.low:.2f}, {latency.high:.2f}], {1 / ratio.value:.3f}x of {timing.baseline}"
+        line = (
+            f"{timing.case}: {latency.value:.2f} us [{latency.low:.2f}, {latency.high:.2f}],"
+            f" {1 / ratio.value:.3f}x of {timing.baseline}"
+        )
         if timing.cold:
-            line += f"; {statistics.latency_interval(timing, cold=True).value:.2f} us with a flushed L2"
+            line += (
+                f"; {statistics.latency_interval(timing, cold=True).value:.2f} us with a flushed L2"
+            )
         lines.append(line)
     return lines
 
@@ -171,13 +192,17 @@ def _modelled(model: CaseModel) -> str:
     for launch in model.launches:
         bounds = sorted(launch.bounds_us.items(), key=lambda bound: -bound[1])[:MAX_BOUNDS]
         told = ", ".join(f"{name} {us:.3g}" for name, us in bounds)
-        lines.append(f"{launch.kernel} {launch.us:.2f} us, limited by {launch.limiter} (alone: {told})")
+        lines.append(
+            f"{launch.kernel} {launch.us:.2f} us, limited by {launch.limiter} (alone: {told})"
+        )
     return f"{model.case}: {model.us:.2f} us modelled, not measured: {'; '.join(lines)}"
 
 
 def _resources(item: KernelResources) -> str:
     shared = item.static_shared_bytes + item.dynamic_shared_bytes
-    spills = f"spills {item.spill_store_bytes} B stored and {item.spill_load_bytes} B loaded per thread"
+    spills = (
+        f"spills {item.spill_store_bytes} B stored and {item.spill_load_bytes} B loaded per thread"
+    )
     words = spills if item.spill_store_bytes or item.spill_load_bytes else "no spills"
     return f"{item.kernel} ({item.arch}): {item.registers} registers, {shared} B shared, {words}"
 
@@ -198,10 +223,14 @@ def _launches(parsed: Candidate, request: Request) -> list[str]:
 def _launch_words(bound: CasePlan, sm_count: int) -> list[str]:
     lines = []
     for launch in bound.launches:
-        grid, block = ("x".join(str(extent) for extent in extents) for extents in (launch.grid, launch.block))
+        grid, block = (
+            "x".join(str(extent) for extent in extents) for extents in (launch.grid, launch.block)
+        )
         blocks = math.prod(launch.grid)
         filling = f"grid {grid} = {blocks} blocks ({blocks / sm_count:.2f} per SM)"
-        lines.append(f"{launch.kernel}: {filling}, block {block}, {launch.shared_bytes} B dynamic shared")
+        lines.append(
+            f"{launch.kernel}: {filling}, block {block}, {launch.shared_bytes} B dynamic shared"
+        )
     return lines
 
 
@@ -210,6 +239,8 @@ def _accuracy(verdict: Verdict) -> str:
     shown = [item for check in verdict.checks if not check.hidden for item in check.sets]
     if not shown:
         return ""
-    worst = max(shown, key=lambda item: item.rel_rmse / item.limit_rel_rmse if item.limit_rel_rmse else 0.0)
+    worst = max(
+        shown, key=lambda item: item.rel_rmse / item.limit_rel_rmse if item.limit_rel_rmse else 0.0
+    )
     rmse = f"relative RMSE {worst.rel_rmse:.2e} of {worst.limit_rel_rmse:.2e} allowed"
     return f"largest error {worst.max_abs:.2e}, {rmse} (inputs: {worst.distribution})"

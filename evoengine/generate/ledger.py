@@ -26,7 +26,8 @@ from evoengine.seams import Exhausted
 MESSAGE_TOKENS = 64  # around one message: roles and separators; OpenAI's cookbook counts 3 to 7
 
 # USD per million tokens (prompt, completion): OpenAI's standard tier, without cache discounts.
-# Source: https://developers.openai.com/api/docs/pricing as quoted by dated tables of March to June 2026.
+# Source: https://developers.openai.com/api/docs/pricing as quoted by dated tables of March to June
+# 2026.
 PRICES_AS_OF = "June 2026"
 PRICES = {
     "gpt-4.1": (2.00, 8.00),
@@ -65,8 +66,12 @@ def price_of(settings: ModelSettings) -> Price | None:
     if prompt is not None and completion is not None:
         return Price(prompt, completion)
     if prompt is not None or completion is not None:
-        raise UsageError("a price needs both usd_per_million_prompt and usd_per_million_completion, got one of them")
-    name = re.sub(r"-\d{4}-\d{2}-\d{2}$", "", settings.model.rpartition("/")[2])  # vendor prefix and snapshot date
+        raise UsageError(
+            "a price needs both usd_per_million_prompt and usd_per_million_completion, got one of"
+            " them"
+        )
+    # vendor prefix and snapshot date
+    name = re.sub(r"-\d{4}-\d{2}-\d{2}$", "", settings.model.rpartition("/")[2])
     return Price(*PRICES[name]) if name in PRICES else None
 
 
@@ -105,35 +110,51 @@ class Hold:
 class Ledger:
     """Counts what replies cost."""
 
-    def __init__(self, settings: ModelSettings, before: Before, notify: Callable[[str], None]) -> None:
-        """`before` is what earlier processes have spent; what had no price then is counted at today's."""
+    def __init__(
+        self, settings: ModelSettings, before: Before, notify: Callable[[str], None]
+    ) -> None:
+        """`before` is what earlier processes have spent; what had no price then is counted at
+        today's.
+        """
         self.price = price_of(settings)
         unpriced = self.usage(before.unpriced.prompt_tokens, before.unpriced.completion_tokens)
         self.spent = before.spent + Usage(cost_usd=unpriced.cost_usd)
-        self.lost_usd = before.unanswered.most_usd + before.unanswered.unpriced * self.usage(0, settings.max_tokens).cost_usd
+        self.lost_usd = (
+            before.unanswered.most_usd
+            + before.unanswered.unpriced * self.usage(0, settings.max_tokens).cost_usd
+        )
         self._notify = notify
         self._cap_usd = settings.cost_cap_usd
         self._asked_tokens = settings.max_tokens
-        self._most_tokens = max(settings.max_tokens, before.longest_reply)  # that a reply has had, or may have
+        # that a reply has had, or may have
+        self._most_tokens = max(settings.max_tokens, before.longest_reply)
         self._passed = False  # whether it was said that the cap is
         self._holds: set[Hold] = set()
         self._freed = asyncio.Event()
         if self.price is None and self._cap_usd is not None:
             raise UsageError(
-                f"a cost cap of ${self._cap_usd:.2f} cannot be kept: the price of model {settings.model!r} is unknown; "
-                "give it with --price, e.g. --price 2/8 for $2 a million prompt and $8 a million completion tokens"
+                f"a cost cap of ${self._cap_usd:.2f} cannot be kept: the price of model"
+                f" {settings.model!r} is unknown; give it with --price, e.g. --price 2/8 for $2 a"
+                " million prompt and $8 a million completion tokens"
             )
         if self.price is None:
-            notify(f"price of model {settings.model} unknown: cost is not counted; give it with --price")
+            notify(
+                f"price of model {settings.model} unknown: cost is not counted; give it with"
+                " --price"
+            )
 
     def usage(self, prompt_tokens: int, completion_tokens: int) -> Usage:
         """So many tokens with their cost; 0 where the price is unknown."""
         cost = self.price.cost_usd(prompt_tokens, completion_tokens) if self.price else 0.0
-        return Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost)
+        return Usage(
+            prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost
+        )
 
     @asynccontextmanager
     async def hold(self, prompt: str) -> AsyncIterator[Hold]:
-        """Sets aside the most that asking `prompt` can cost; raises Exhausted when the cap leaves no room for it."""
+        """Sets aside the most that asking `prompt` can cost; raises Exhausted when the cap leaves
+        no room for it.
+        """
         while not self._fits(worst := self._worst_usd(prompt)):
             if not self._holds:
                 raise Exhausted(self._exhausted(worst))
@@ -159,10 +180,17 @@ class Ledger:
         return self._gone_usd + sum(hold.usd for hold in self._holds) + usd <= self._cap_usd
 
     def _exhausted(self, worst_usd: float) -> str:
-        lost = f" and up to ${self.lost_usd:.4f} of requests without an answer" if self.lost_usd else ""
+        lost = (
+            f" and up to ${self.lost_usd:.4f} of requests without an answer"
+            if self.lost_usd
+            else ""
+        )
         begin = f"cost cap of ${self._cap_usd:.2f}: ${self.spent.cost_usd:.4f} spent{lost}"
         if self._cap_usd is not None and self.spent.cost_usd > self._cap_usd:
-            return f"{begin}: it is passed, because replies were longer than asked for; nothing more is asked"
+            return (
+                f"{begin}: it is passed, because replies were longer than asked for; nothing more"
+                " is asked"
+            )
         return f"{begin}, the next request can cost up to ${worst_usd:.4f}"
 
     def _release(self, hold: Hold) -> None:
@@ -179,8 +207,18 @@ class Ledger:
         """An endpoint that ignores `max_tokens` may do so again."""
         if paid.completion_tokens > self._most_tokens:
             self._most_tokens = paid.completion_tokens
-            also = "; as much is set aside for every request from now on" if self._cap_usd is not None else ""
-            self._notify(f"the endpoint does not keep max_tokens: asked for {self._asked_tokens}, it sent {paid.completion_tokens}{also}")
+            also = (
+                "; as much is set aside for every request from now on"
+                if self._cap_usd is not None
+                else ""
+            )
+            self._notify(
+                f"the endpoint does not keep max_tokens: asked for {self._asked_tokens}, it sent"
+                f" {paid.completion_tokens}{also}"
+            )
         if self._cap_usd is not None and self._gone_usd > self._cap_usd and not self._passed:
             self._passed = True
-            self._notify(f"the cost cap of ${self._cap_usd:.2f} is passed, ${self._gone_usd:.4f} so far: nothing more is asked")
+            self._notify(
+                f"the cost cap of ${self._cap_usd:.2f} is passed, ${self._gone_usd:.4f} so far:"
+                " nothing more is asked"
+            )

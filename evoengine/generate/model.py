@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 
 def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
-    """Raises GeneratorError or UsageError for settings with which nothing could ever be asked; sends nothing."""
+    """Raises GeneratorError or UsageError for settings with which nothing could ever be asked;
+    sends nothing.
+    """
     target_of(settings.base_url, environ)
     Ledger(settings, Before(), lambda _: None)
 
@@ -46,9 +48,10 @@ def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
 class ModelGenerator:
     """A seams.Generator that asks a model.
 
-    `before` is what earlier processes of the run have spent, or may have: the cap of `settings` counts it.
-    `refuse` raises CandidateError for code that may not be compiled; its words go into the repair turn.
-    `notify` is told what a user should see: an unknown price, an attempt that failed.
+    `before` is what earlier processes of the run have spent, or may have: the cap of `settings`
+    counts it. `refuse` raises CandidateError for code that may not be compiled; its words go into
+    the repair turn. `notify` is told what a user should see: an unknown price, an attempt that
+    failed.
     """
 
     def __init__(
@@ -63,7 +66,10 @@ class ModelGenerator:
         jitter: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        from evoengine.generate.endpoint import Endpoint  # here, because the openai package takes half a second to import
+        # here, because the openai package takes half a second to import
+        from evoengine.generate.endpoint import (
+            Endpoint,
+        )
 
         self._settings = settings
         self._refuse = refuse
@@ -71,7 +77,8 @@ class ModelGenerator:
         self._ledger = Ledger(settings, before, notify)
         self._endpoint = Endpoint(settings, environ)
         self._circuit = Circuit(settings.retries, settings.patience_s, notify, sleep, jitter, clock)
-        self._was_answered = before.spent != Usage()  # by an earlier process's model; then a refusal is the request's own
+        # by an earlier process's model; then a refusal is the request's own
+        self._was_answered = before.spent != Usage()
         self._without_kernel = 0  # requests of this process in a row
         self._refusal = ""  # of the last one, where it was refused
         if self._endpoint.notice:
@@ -94,7 +101,12 @@ class ModelGenerator:
         try:
             reply, made = await self._reply(replies, 0, prompt, request)
         except RequestRefused as refused:
-            return Proposal(operator=choice.operator, parents=choice.trials, source=None, problem=f"no reply: {refused}")
+            return Proposal(
+                operator=choice.operator,
+                parents=choice.trials,
+                source=None,
+                problem=f"no reply: {refused}",
+            )
         operator = choice.operator
         if made.source is None:
             made = await self._repair(prompt, reply, made, request, replies)
@@ -105,15 +117,23 @@ class ModelGenerator:
         """Closes the connections to the endpoint."""
         await self._endpoint.close()
 
-    async def _repair(self, prompt: str, reply: Reply, made: Draft, request: Request, replies: Replies) -> Draft:
+    async def _repair(
+        self, prompt: str, reply: Reply, made: Draft, request: Request, replies: Replies
+    ) -> Draft:
         again = self._prompts.repair(prompt, reply, made)
         try:
             return (await self._reply(replies, 1, again, request))[1]
         except RequestRefused as refused:
-            return replace(made, problem=f"{made.problem}; no reply to the request to repair it: {refused}")
+            return replace(
+                made, problem=f"{made.problem}; no reply to the request to repair it: {refused}"
+            )
 
-    async def _reply(self, replies: Replies, turn: int, prompt: str, request: Request) -> tuple[Reply, Draft]:
-        """The reply of a turn and what it comes to. Only one that was asked now counts among those without a kernel."""
+    async def _reply(
+        self, replies: Replies, turn: int, prompt: str, request: Request
+    ) -> tuple[Reply, Draft]:
+        """The reply of a turn and what it comes to. Only one that was asked now counts among those
+        without a kernel.
+        """
         asked: list[bool] = []
 
         async def ask() -> Reply:
@@ -130,10 +150,14 @@ class ModelGenerator:
     async def _ask(self, replies: Replies, turn: int, prompt: str) -> Reply:
         limit = self._settings.replies_without_kernel
         if self._without_kernel >= limit:
-            why = f"; the last one: {self._refusal}" if self._refusal else ": read some replies under trials/"
+            why = (
+                f"; the last one: {self._refusal}"
+                if self._refusal
+                else ": read some replies under trials/"
+            )
             raise GeneratorError(
-                f"the last {self._without_kernel} requests to {self._settings.model} brought no kernel, nothing more is asked{why}; "
-                "then resume, with another --model perhaps"
+                f"the last {self._without_kernel} requests to {self._settings.model} brought no"
+                f" kernel, nothing more is asked{why}; then resume, with another --model perhaps"
             )
         try:
             return await self._circuit.run(lambda: self._attempt(replies, turn, prompt))
@@ -159,17 +183,33 @@ class ModelGenerator:
                 raise
             usage = self._usage(prompt, answer)
             hold.settle(usage)
-        return Reply(model=self._settings.model, prompt=prompt, text=answer.text, usage=usage, finish_reason=answer.finish_reason)
+        return Reply(
+            model=self._settings.model,
+            prompt=prompt,
+            text=answer.text,
+            usage=usage,
+            finish_reason=answer.finish_reason,
+        )
 
     def _usage(self, prompt: str, answer: Answer) -> Usage:
         """What the endpoint counted; where it counts nothing, the most that the texts can have."""
-        prompt_tokens = most_tokens(prompt) if answer.prompt_tokens is None else answer.prompt_tokens
-        completion_tokens = most_tokens(answer.text) if answer.completion_tokens is None else answer.completion_tokens
+        prompt_tokens = (
+            most_tokens(prompt) if answer.prompt_tokens is None else answer.prompt_tokens
+        )
+        completion_tokens = (
+            most_tokens(answer.text)
+            if answer.completion_tokens is None
+            else answer.completion_tokens
+        )
         return self._ledger.usage(prompt_tokens, completion_tokens)
 
 
 def _possibly_paid(unanswered: Unanswered, most_usd: float) -> str:
     count = unanswered.requests
-    what = "request of an earlier process was" if count == 1 else "requests of earlier processes were"
+    what = (
+        "request of an earlier process was" if count == 1 else "requests of earlier processes were"
+    )
     cost = f", for up to ${most_usd:.4f}" if most_usd else ""
-    return f"{count} {what} never answered and may have been paid for{cost}; the cost cap counts that"
+    return (
+        f"{count} {what} never answered and may have been paid for{cost}; the cost cap counts that"
+    )

@@ -42,12 +42,17 @@ def choose(request: Request) -> Choice:
 
 
 def choose_as(operator: str, request: Request) -> Choice:
-    """The choice for this trial if its operator were `operator`; raises UsageError where there are too few elites for it."""
+    """The choice for this trial if its operator were `operator`; raises UsageError where there are
+    too few elites for it.
+    """
     if operator == "first":
         return Choice("first", _rng(request).choice(_open_tiers(request)))
     needed = {"mutate": 1, "crossover": FEW_ELITES}[operator]
     if _sources(request) < needed:
-        raise UsageError(f"{operator} needs {needed} correct kernels with different sources, there {_are(_sources(request))}")
+        raise UsageError(
+            f"{operator} needs {needed} correct kernels with different sources, there"
+            f" {_are(_sources(request))}"
+        )
     return _with_parents(request, operator)
 
 
@@ -82,10 +87,16 @@ def _open_tiers(request: Request) -> list[str]:
 
 def _draw(rng: random.Random, pairs: list[tuple[Elite, Specimen]]) -> Specimen:
     """One of `pairs`; the second place is half as likely as the first, the third a third."""
-    return rng.choices([specimen for _, specimen in pairs], weights=[1 / elite.place for elite, _ in pairs])[0]
+    return rng.choices(
+        [specimen for _, specimen in pairs], weights=[1 / elite.place for elite, _ in pairs]
+    )[0]
 
 
 def _partner(rng: random.Random, request: Request, tier: str, first: Specimen) -> Specimen:
     """A parent with other code than `first`, of the same tier where there is one."""
-    others = [pair for pair in request.elites if pair[1].outcome.source_digest != first.outcome.source_digest]
+    others = [
+        pair
+        for pair in request.elites
+        if pair[1].outcome.source_digest != first.outcome.source_digest
+    ]
     return _draw(rng, [pair for pair in others if pair[0].tier == tier] or others)

@@ -30,7 +30,9 @@ from evoengine.seams import Request
 from evoengine.task import Task, shape_of
 
 MAX_REFERENCE = 12_000  # characters; the longest packaged reference has 3,000
-MAX_REPLY = 60_000  # characters of a reply that a repair prompt repeats: four times the longest seed
+MAX_REPLY = (
+    60_000  # characters of a reply that a repair prompt repeats: four times the longest seed
+)
 
 
 class Prompts:
@@ -41,7 +43,9 @@ class Prompts:
         self._templates = _environment(paths.prompts_dir())
 
     def render(self, choice: Choice, request: Request) -> str:
-        """The prompt for the operator of `choice`: prompts/first.jinja, mutate.jinja or crossover.jinja."""
+        """The prompt for the operator of `choice`: prompts/first.jinja, mutate.jinja or
+        crossover.jinja.
+        """
         template = self._templates.get_template(f"{choice.operator}.jinja")
         return template.render(
             **self._task(request),
@@ -53,7 +57,9 @@ class Prompts:
         )
 
     def repair(self, prompt: str, reply: Reply, made: Draft) -> str:
-        """The prompt after a reply without a usable kernel: the first prompt, the reply, and what is wrong with it."""
+        """The prompt after a reply without a usable kernel: the first prompt, the reply, and what
+        is wrong with it.
+        """
         said = made.kernel or reply.text
         return self._templates.get_template("repair.jinja").render(
             prompt=prompt,
@@ -117,16 +123,27 @@ def _environment(folder: Path) -> Environment:
 
 
 def _case(task: Task, name: str) -> dict[str, Any]:
-    """One visible case: its values, the extents of its tensors, and the bytes that must move at least once."""
+    """One visible case: its values, the extents of its tensors, and the bytes that must move at
+    least once.
+    """
     scope = task.scope(name)
-    tensors = {key: (spec.shape, spec.dtype) for key, spec in task.inputs.items() if spec.shape is not None}
+    tensors = {
+        key: (spec.shape, spec.dtype) for key, spec in task.inputs.items() if spec.shape is not None
+    }
     tensors |= {key: (spec.shape, spec.dtype) for key, spec in task.outputs.items()}
     shapes = {key: shape_of(shape, scope) for key, (shape, _) in tensors.items()}
     return {
         "name": name,
-        "binding": ", ".join(f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in scope.items()),
-        "shapes": ", ".join(f"{key} [{', '.join(str(extent) for extent in shape)}]" for key, shape in shapes.items()),
-        "traffic_bytes": sum(math.prod(shapes[key]) * ITEM_BYTES[dtype] for key, (_, dtype) in tensors.items()),
+        "binding": ", ".join(
+            f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+            for key, value in scope.items()
+        ),
+        "shapes": ", ".join(
+            f"{key} [{', '.join(str(extent) for extent in shape)}]" for key, shape in shapes.items()
+        ),
+        "traffic_bytes": sum(
+            math.prod(shapes[key]) * ITEM_BYTES[dtype] for key, (_, dtype) in tensors.items()
+        ),
         "timed": name in task.objective.cases,
     }
 

@@ -15,7 +15,9 @@ from evoengine.seams import Exhausted, ProposalRow, Replies, ReplyRow, Request, 
 
 
 class ReplayGenerator:
-    """A seams.Generator that answers from `recorded`, a store opened on an earlier run; `refuse` as for ModelGenerator."""
+    """A seams.Generator that answers from `recorded`, a store opened on an earlier run; `refuse` as
+    for ModelGenerator.
+    """
 
     def __init__(self, recorded: Store, refuse: Refuse = refuse_nothing) -> None:
         self._recorded = recorded
@@ -29,17 +31,26 @@ class ReplayGenerator:
         stored = self._recorded.get(ProposalRow, request.trial)
         first = self._recorded.get(ReplyRow, request.trial, 0)
         if first is not None:
-            return await self._read_again(request, replies, first, stored.proposal if stored else None)
+            return await self._read_again(
+                request, replies, first, stored.proposal if stored else None
+            )
         if stored is None:
-            raise Exhausted(f"the recorded run holds nothing for trial {request.trial}: all of it has been replayed")
+            raise Exhausted(
+                f"the recorded run holds nothing for trial {request.trial}: all of it has been"
+                " replayed"
+            )
         return stored.proposal
 
     async def close(self) -> None:
         """Leaves the recorded store to whoever opened it."""
 
-    async def _read_again(self, request: Request, replies: Replies, first: ReplyRow, earlier: Proposal | None) -> Proposal:
+    async def _read_again(
+        self, request: Request, replies: Replies, first: ReplyRow, earlier: Proposal | None
+    ) -> Proposal:
         choice = choose(request)
-        operator, parents = (earlier.operator, earlier.parents) if earlier else (choice.operator, choice.trials)
+        operator, parents = (
+            (earlier.operator, earlier.parents) if earlier else (choice.operator, choice.trials)
+        )
         made = draft.read(await _hand_on(replies, first), request, self._refuse)
         second = self._recorded.get(ReplyRow, request.trial, 1)
         if made.source is None and second is not None:
@@ -49,7 +60,9 @@ class ReplayGenerator:
 
 
 async def _hand_on(replies: Replies, row: ReplyRow) -> Reply:
-    """The recorded reply, stored with the new run as well, at no cost: it was paid for by the old one."""
+    """The recorded reply, stored with the new run as well, at no cost: it was paid for by the old
+    one.
+    """
 
     async def free() -> Reply:
         return row.reply.model_copy(update={"usage": Usage()})

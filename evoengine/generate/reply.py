@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 MAX_THOUGHTS = 3  # EvoEngineer keeps up to three thoughts of a reply
 MAX_THOUGHT_LENGTH = 300  # characters: two sentences
-MAX_LENGTH = 4_000_000  # characters of a reply that are read: sixteen times the largest kernel file that is taken
+# characters of a reply that are read: sixteen times the largest kernel file that is taken
+MAX_LENGTH = 4_000_000
 
 _HEADER = re.compile(r"^[ \t]*/\*[ \t]*evoengine[ \t]*$", re.MULTILINE)
 _END = re.compile(r"\*/[ \t]*\n?")
@@ -20,15 +21,23 @@ _NAME = re.compile(r"evoengine\b", re.IGNORECASE)
 _ALMOST_OPENING = re.compile(r"/[/*][/ \t!*-]*+\Z")
 # Nothing is tried twice (*+): a line of 100,000 blanks would otherwise hold the loop for minutes.
 _FENCE = re.compile(r"^([ \t>]*+)(`{3,}+|~{3,}+)[ \t]*+([^`\n]*+)$")
-_THOUGHTS = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*)?[*_]{0,2}(?:thoughts?|insights?)\b[^\n]*$", re.IGNORECASE | re.MULTILINE)
+_THOUGHTS = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]*)?[*_]{0,2}(?:thoughts?|insights?)\b[^\n]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)])[ \t]+(.*)$")
-_WANTED = "expected one fenced block that begins with the line '/* evoengine' and holds the whole .cu file"
+_WANTED = (
+    "expected one fenced block that begins with the line '/* evoengine' and holds the whole .cu"
+    " file"
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What stands in a reply: a kernel file's text, or why there is none; and up to three thoughts."""
+    """What stands in a reply: a kernel file's text, or why there is none; and up to three
+    thoughts.
+    """
 
     kernel: str | None
     problem: str
@@ -36,9 +45,15 @@ class Reading:
 
 
 def read(text: str) -> Reading:
-    """What stands in the reply `text`; the time it takes grows as the text does, whatever stands there."""
+    """What stands in the reply `text`; the time it takes grows as the text does, whatever stands
+    there.
+    """
     if len(text) > MAX_LENGTH:
-        return Reading(None, f"the reply has {len(text)} characters, at most {MAX_LENGTH} are read; {_WANTED}", ())
+        return Reading(
+            None,
+            f"the reply has {len(text)} characters, at most {MAX_LENGTH} are read; {_WANTED}",
+            (),
+        )
     text = _answer_of(_plain(text))
     blocks, prose = _split(text)
     thoughts = _thoughts(prose)
@@ -47,9 +62,13 @@ def read(text: str) -> Reading:
 
 
 def _plain(text: str) -> str:
-    """`text` with one kind of line end, without byte order marks, control characters and halves of characters, which no file can hold."""
+    """`text` with one kind of line end, without byte order marks, control characters and halves of
+    characters, which no file can hold.
+    """
     text = text.encode("utf-8", "replace").decode()
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "").replace("\u2028", "\n")
+    text = (
+        text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "").replace("\u2028", "\n")
+    )
     return _CONTROL.sub("", text)
 
 
@@ -75,7 +94,12 @@ def _split(text: str) -> tuple[list[str], str]:
                 indent, fence, current = match[1], match[2], []
             else:
                 prose.append(line)
-        elif match and not match[3].strip() and match[2][0] == fence[0] and len(match[2]) >= len(fence):
+        elif (
+            match
+            and not match[3].strip()
+            and match[2][0] == fence[0]
+            and len(match[2]) >= len(fence)
+        ):
             blocks.append(_block(current))
             current = None
         else:
@@ -90,7 +114,9 @@ def _block(lines: list[str]) -> str:
 
 
 def _kernel(blocks: list[str], text: str) -> str | None:
-    """The kernel file: the last block with header and kernel, else the longest with a header, else the bare text."""
+    """The kernel file: the last block with header and kernel, else the longest with a header, else
+    the bare text.
+    """
     headed = [block for block in blocks if _HEADER.search(block)]
     whole = [block for block in headed if "__global__" in block]
     if headed:
@@ -101,16 +127,25 @@ def _kernel(blocks: list[str], text: str) -> str | None:
 
 
 def _header_first(block: str) -> str:
-    """`block` with its header moved to the top: what models put before it (includes, a file name) may stand below as well."""
+    """`block` with its header moved to the top: what models put before it (includes, a file name)
+    may stand below as well.
+    """
     begin = _HEADER.search(block)
     end = _END.search(block, begin.end()) if begin else None
     if not begin or not end or not block[: begin.start()].strip():
         return block.strip("\n") + "\n"
-    return block[begin.start() : end.end()].rstrip() + "\n" + block[: begin.start()] + block[end.end() :]
+    return (
+        block[begin.start() : end.end()].rstrip()
+        + "\n"
+        + block[: begin.start()]
+        + block[end.end() :]
+    )
 
 
 def _bare(text: str) -> str:
-    """The kernel file of a reply without any fence: from the header on, up to a heading of prose."""
+    """The kernel file of a reply without any fence: from the header on, up to a heading of
+    prose.
+    """
     code = text[next(_HEADER.finditer(text)).start() :]
     end = _THOUGHTS.search(code)
     return (code[: end.start()] if end else code).strip("\n") + "\n"
@@ -122,9 +157,15 @@ def _why_none(blocks: list[str], text: str) -> str:
         return f"the reply is empty; {_WANTED}"
     almost = _almost_header(text)
     if almost:
-        return f"the header must begin with '/* evoengine' alone on its line and end with '*/', got {almost!r}; {_WANTED}"
+        return (
+            "the header must begin with '/* evoengine' alone on its line and end with '*/', got"
+            f" {almost!r}; {_WANTED}"
+        )
     if any("__global__" in block for block in blocks):
-        return f"the code has no launch plan: {_WANTED}; write the header (name, precision, launches ...) as the file's first comment"
+        return (
+            f"the code has no launch plan: {_WANTED}; write the header (name, precision, launches"
+            " ...) as the file's first comment"
+        )
     if blocks:
         return f"none of the {len(blocks)} fenced blocks holds a kernel; {_WANTED}"
     return f"the reply holds no code block; {_WANTED}"
@@ -146,7 +187,8 @@ def _thoughts(prose: str) -> tuple[str, ...]:
     if not headings:
         return ()
     items: list[str] = []
-    for line in prose[headings[-1].end() :].split("\n"):  # the last: models also announce the section
+    # the last: models also announce the section
+    for line in prose[headings[-1].end() :].split("\n"):
         bullet = _BULLET.match(line)
         if bullet:
             items.append(bullet[1].strip())

@@ -24,30 +24,48 @@ class SearchSpace:
         self.candidate = candidate
         self._task = task
         self._limits = limits
-        self.values = {name: tuple(sorted(values)) for name, values in candidate.plan.tunables.items()}
+        self.values = {
+            name: tuple(sorted(values)) for name, values in candidate.plan.tunables.items()
+        }
         self.size = math.prod(len(values) for values in self.values.values())
         self._validity: dict[Point, bool] = {}
 
     def point(self, tunables: dict[str, int]) -> Point | None:
         """Where `tunables` lies, defaults filled in; None when a value is not declared."""
-        chosen = {**{name: values[0] for name, values in self.candidate.plan.tunables.items()}, **tunables}
+        chosen = {
+            **{name: values[0] for name, values in self.candidate.plan.tunables.items()},
+            **tunables,
+        }
         if any(value not in self.values.get(name, ()) for name, value in chosen.items()):
             return None
         return tuple(values.index(chosen[name]) for name, values in self.values.items())
 
     def tunables(self, point: Point) -> dict[str, int]:
         """The values at `point`, every tunable named."""
-        return {name: values[at] for (name, values), at in zip(self.values.items(), point, strict=True)}
+        return {
+            name: values[at] for (name, values), at in zip(self.values.items(), point, strict=True)
+        }
 
     def is_valid(self, point: Point) -> bool:
         """Whether the plan binds there for every case of the task."""
         if point not in self._validity:
-            self._validity[point] = is_valid(self.candidate.tuned(self.tunables(point)), self._task, self._limits)
+            self._validity[point] = is_valid(
+                self.candidate.tuned(self.tunables(point)), self._task, self._limits
+            )
         return self._validity[point]
 
     def any_untried(self, tried: Collection[Point], chance: Random) -> Point | None:
-        """A valid point outside `tried`, each as likely as any other; None when there is none (or none is found in a large space)."""
-        return next((point for point in self._shuffled(chance) if point not in tried and self.is_valid(point)), None)
+        """A valid point outside `tried`, each as likely as any other; None when there is none (or
+        none is found in a large space).
+        """
+        return next(
+            (
+                point
+                for point in self._shuffled(chance)
+                if point not in tried and self.is_valid(point)
+            ),
+            None,
+        )
 
     def _shuffled(self, chance: Random) -> Iterator[Point]:
         if self.size <= ENUMERATED:

@@ -20,9 +20,11 @@ NO_KEY = "no-key-needed"  # local endpoints want no key, the openai package want
 
 @dataclass(frozen=True)
 class Target:
-    """Where requests go: the address, the key, the address as messages show it; `notice` is what the user must know.
+    """Where requests go: the address, the key, the address as messages show it; `notice` is what
+    the user must know.
 
-    `environ` is what else the environment says to send there; empty for an address that it does not name.
+    `environ` is what else the environment says to send there; empty for an address that it does not
+    name.
     """
 
     url: str
@@ -45,20 +47,33 @@ def target_of(stored: str | None, environ: Mapping[str, str]) -> Target:
     shown = shown_address(url)
     for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"):
         if not environ.get(name, "").isascii():
-            raise GeneratorError(f"{name} holds characters that no header can carry; expected ASCII")
+            raise GeneratorError(
+                f"{name} holds characters that no header can carry; expected ASCII"
+            )
     notice = (
-        "" if shown == begun else f"the run was begun with the model endpoint at {begun}; OPENAI_BASE_URL names {shown}, which is asked"
+        ""
+        if shown == begun
+        else (
+            f"the run was begun with the model endpoint at {begun}; OPENAI_BASE_URL names {shown},"
+            " which is asked"
+        )
     )
     return Target(url, _key(environ, needed=url == DEFAULT_URL), shown, notice, environ)
 
 
 def secrets_of(target: Target) -> tuple[str, ...]:
-    """All that is sent to a target and that an answer may echo: the key, the address's password and query, in every form they travel in."""
+    """All that is sent to a target and that an answer may echo: the key, the address's password and
+    query, in every form they travel in.
+    """
     parts = urlsplit(target.url)
     found = {target.key} - {NO_KEY}
     if parts.password:
         plain = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
-        found |= {parts.password, unquote(parts.password), base64.b64encode(plain.encode()).decode()}
+        found |= {
+            parts.password,
+            unquote(parts.password),
+            base64.b64encode(plain.encode()).decode(),
+        }
     found |= {form for _, value in parse_qsl(parts.query) for form in (value, quote(value))}
     return tuple(sorted((item for item in found if item), key=len, reverse=True))
 
@@ -68,8 +83,9 @@ def _stored_target(address: str, environ: Mapping[str, str]) -> Target:
     if not environ.get("OPENAI_API_KEY", "").strip():
         return Target(address, NO_KEY, address, "", {})
     notice = (
-        f"the run was begun with the model endpoint at {address}; OPENAI_BASE_URL names none here, so it is asked without a key: "
-        f"set OPENAI_BASE_URL={address} to send it OPENAI_API_KEY, or another address to ask that"
+        f"the run was begun with the model endpoint at {address}; OPENAI_BASE_URL names none here,"
+        f" so it is asked without a key: set OPENAI_BASE_URL={address} to send it OPENAI_API_KEY,"
+        " or another address to ask that"
     )
     return Target(address, NO_KEY, address, notice, {})
 
@@ -77,23 +93,37 @@ def _stored_target(address: str, environ: Mapping[str, str]) -> Target:
 def _key(environ: Mapping[str, str], needed: bool) -> str:
     key = environ.get("OPENAI_API_KEY", "").strip()
     if not key and needed:
-        raise GeneratorError("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint that needs none")
-    if not (key.isascii() and key.isprintable()):  # it could not be sent, and the complaint would show it
+        raise GeneratorError(
+            "no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint that needs none"
+        )
+    # it could not be sent, and the complaint would show it
+    if not (key.isascii() and key.isprintable()):
         raise GeneratorError("OPENAI_API_KEY holds characters that no key has; set it again")
     return key or NO_KEY
 
 
 def shown_address(url: str) -> str:
-    """`url` as messages and stores have it: without a user, a password or a query; raises GeneratorError for one that is none."""
+    """`url` as messages and stores have it: without a user, a password or a query; raises
+    GeneratorError for one that is none.
+    """
     if not _is_address(url):
         found = re.sub(r"//.*@", "//", url)
-        raise GeneratorError(f"the address of a model endpoint must begin with http:// or https:// and name a host, got {found!r}")
+        raise GeneratorError(
+            "the address of a model endpoint must begin with http:// or https:// and name a host,"
+            f" got {found!r}"
+        )
     return re.sub(r"//[^/]*@", "//", url).partition("?")[0].rstrip("/")
 
 
 def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return url.isascii() and url.isprintable() and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return (
+            url.isascii()
+            and url.isprintable()
+            and parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+        )
     except ValueError:  # a port that is none
         return False

@@ -27,18 +27,26 @@ from evoengine.task import Task
 if TYPE_CHECKING:
     from optuna import Study
 
-WARM_UP = 4  # configurations of every promising kernel, its default included, before the faster ones are preferred
-STARTUP = 6  # outcomes of a kernel before TPE; simulated searches of 45 trials among 478 ended at rank 1.8, with 4 at 4.3, with 10 at 2.1
+# configurations of every promising kernel, its default included, before the faster ones are
+# preferred
+WARM_UP = 4
+# outcomes of a kernel before TPE; simulated searches of 45 trials among 478 ended at rank 1.8, with
+# 4 at 4.3, with 10 at 2.1
+STARTUP = 6
 ASKS = 10  # a point that TPE only repeats is not worth more than 0.1 s; 30 found nothing better
-HISTORY = 1_000  # outcomes of a kernel that TPE sees: more of them take 0.1 s a proposal and change little
-PROMISING = math.log(4)  # the widest spread that the tunables of a shipped kernel span is a factor of 4
+# outcomes of a kernel that TPE sees: more of them take 0.1 s a proposal and change little
+HISTORY = 1_000
+# the widest spread that the tunables of a shipped kernel span is a factor of 4
+PROMISING = math.log(4)
 FAR = 20.0  # keeps the weight of a failed kernel above zero
 FAILED = 1_000.0  # worse than the logarithm of any score
 
 
 @dataclass
 class _Told:
-    """The outcomes of one source, in the order of their trials; the points are worked out when it is first tuned."""
+    """The outcomes of one source, in the order of their trials; the points are worked out when it
+    is first tuned.
+    """
 
     outcomes: list[Outcome] = field(default_factory=list)
     trials: list[int] = field(default_factory=list)
@@ -78,11 +86,12 @@ class _Kernel:
 
 
 class TuneGenerator:
-    """Implements seams.Generator: searches the tunables of the starting kernels and of the elites with Optuna's TPE.
+    """Implements seams.Generator: searches the tunables of the starting kernels and of the elites
+    with Optuna's TPE.
 
     No configuration of a source is proposed twice. Source: Bergstra et al., Algorithms for
-    Hyper-Parameter Optimization, NeurIPS 2011; multivariate, with a constant liar for the
-    trials in flight, and over the positions of a tunable's sorted values.
+    Hyper-Parameter Optimization, NeurIPS 2011; multivariate, with a constant liar for the trials in
+    flight, and over the positions of a tunable's sorted values.
     """
 
     def __init__(self) -> None:
@@ -105,7 +114,9 @@ class TuneGenerator:
             kernels.remove(kernel)
         if not known:
             raise Exhausted("there is no kernel whose tunables could be searched")
-        raise Exhausted(f"every valid configuration of {known} kernel{'' if known == 1 else 's'} was tried")
+        raise Exhausted(
+            f"every valid configuration of {known} kernel{'' if known == 1 else 's'} was tried"
+        )
 
     async def close(self) -> None:
         """Nothing to let go of."""
@@ -117,7 +128,8 @@ class TuneGenerator:
         for proposal in pending:  # starting kernels without a verdict yet
             if proposal.operator == "seed" and proposal.source is not None:
                 sources.setdefault(digest(proposal.source), proposal.source)
-        for _, specimen in sorted(request.elites, key=lambda elite: -elite[0].place):  # the best place last, so that it stays
+        # the best place last, so that it stays
+        for _, specimen in sorted(request.elites, key=lambda elite: -elite[0].place):
             sources[specimen.outcome.source_digest] = specimen.source
             parents[specimen.outcome.source_digest] = specimen
         limits, horizon = limits_of(request.environment), request.trial - len(pending)
@@ -129,7 +141,9 @@ class TuneGenerator:
                 kernels.append(_Kernel(parents.get(name), space, settled, _points(pending, space)))
         return kernels
 
-    def _space(self, name: str, source: str, task: Task, limits: DeviceLimits) -> SearchSpace | None:
+    def _space(
+        self, name: str, source: str, task: Task, limits: DeviceLimits
+    ) -> SearchSpace | None:
         key = (name, limits)
         if key not in self._spaces:
             candidate = _parsed(source)
@@ -139,7 +153,11 @@ class TuneGenerator:
 
 def _points(pending: tuple[Proposal, ...], space: SearchSpace) -> tuple[Point, ...]:
     """Where those of `pending` lie that are of this source."""
-    own = (space.point(proposal.tunables) for proposal in pending if proposal.source == space.candidate.source)
+    own = (
+        space.point(proposal.tunables)
+        for proposal in pending
+        if proposal.source == space.candidate.source
+    )
     return tuple(point for point in own if point is not None)
 
 
@@ -151,28 +169,36 @@ def _parsed(source: str) -> Candidate | None:
 
 
 def _loss(outcome: Outcome) -> float:
-    """What TPE minimises: the logarithm of a score; a failure is worse than that, the worse the earlier it came."""
+    """What TPE minimises: the logarithm of a score; a failure is worse than that, the worse the
+    earlier it came.
+    """
     if outcome.status is Status.correct and outcome.score is not None and outcome.score.value > 0:
         return math.log(outcome.score.value)
     return FAILED + Status.correct.rank - outcome.status.rank
 
 
 def _choose(kernels: list[_Kernel], chance: Random) -> _Kernel:
-    """Which kernel to tune: every promising one in turn until all are warm, then faster ones more often.
+    """Which kernel to tune: every promising one in turn until all are warm, then faster ones more
+    often.
 
-    A tier that has a correct kernel is drawn evenly; within it a kernel that takes r times
-    as long as the fastest one, with the best values known, has the weight 1 / r^2.
+    A tier that has a correct kernel is drawn evenly; within it a kernel that takes r times as long
+    as the fastest one, with the best values known, has the weight 1 / r^2.
     """
     working = [kernel for kernel in kernels if kernel.best < FAILED] or kernels
     fastest = {
-        tier: min(kernel.best for kernel in working if kernel.precision == tier) for tier in {kernel.precision for kernel in working}
+        tier: min(kernel.best for kernel in working if kernel.precision == tier)
+        for tier in {kernel.precision for kernel in working}
     }
-    cold = [kernel for kernel in kernels if kernel.tries < WARM_UP and _is_promising(kernel, fastest)]
+    cold = [
+        kernel for kernel in kernels if kernel.tries < WARM_UP and _is_promising(kernel, fastest)
+    ]
     if cold:
         return min(cold, key=lambda kernel: kernel.tries)
     tier = chance.choice(sorted(fastest))
     rivals = [kernel for kernel in kernels if kernel.precision == tier]
-    return chance.choices(rivals, [math.exp(-2 * _behind(kernel, fastest[tier])) for kernel in rivals])[0]
+    return chance.choices(
+        rivals, [math.exp(-2 * _behind(kernel, fastest[tier])) for kernel in rivals]
+    )[0]
 
 
 def _behind(kernel: _Kernel, fastest: float) -> float:
@@ -181,12 +207,19 @@ def _behind(kernel: _Kernel, fastest: float) -> float:
 
 
 def _is_promising(kernel: _Kernel, fastest: dict[str, float]) -> bool:
-    """Whether its tunables could still make it the fastest of its tier: a few per cent to a few times, hardly more."""
-    return math.isinf(kernel.best) or _behind(kernel, fastest.get(kernel.precision, math.inf)) < PROMISING
+    """Whether its tunables could still make it the fastest of its tier: a few per cent to a few
+    times, hardly more.
+    """
+    return (
+        math.isinf(kernel.best)
+        or _behind(kernel, fastest.get(kernel.precision, math.inf)) < PROMISING
+    )
 
 
 def _next_point(kernel: _Kernel, seed: int, chance: Random) -> Point | None:
-    """A valid point that was not tried: TPE's choice, or any when TPE only repeats itself; None when none is left."""
+    """A valid point that was not tried: TPE's choice, or any when TPE only repeats itself; None
+    when none is left.
+    """
     space = kernel.space
     tried = {point for point, _ in kernel.settled} | set(kernel.pending)
     if len(tried) >= space.size:
@@ -198,10 +231,15 @@ def _next_point(kernel: _Kernel, seed: int, chance: Random) -> Point | None:
 
 
 def _asked(kernel: _Kernel, seed: int) -> Iterator[Point]:
-    """What TPE proposes; those not taken stay open in the study, so that the next one keeps away from them."""
+    """What TPE proposes; those not taken stay open in the study, so that the next one keeps away
+    from them.
+    """
     import optuna  # here, because it takes longer to import than all the rest
 
-    distributions = {name: optuna.distributions.IntDistribution(0, len(values) - 1) for name, values in kernel.space.values.items()}
+    distributions = {
+        name: optuna.distributions.IntDistribution(0, len(values) - 1)
+        for name, values in kernel.space.values.items()
+    }
     study = _study(kernel, distributions, derived_seed(seed, "tpe"))
     for _ in range(ASKS):
         trial = study.ask(dict(distributions))
@@ -214,15 +252,26 @@ def _study(kernel: _Kernel, distributions: dict[str, Any], seed: int) -> Study:
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # Optuna 4 calls both options experimental
-        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, multivariate=True, constant_liar=True)
+        # Optuna 4 calls both options experimental
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler = optuna.samplers.TPESampler(
+            seed=seed, n_startup_trials=STARTUP, multivariate=True, constant_liar=True
+        )
     study = optuna.create_study(sampler=sampler)
     for point, loss in _instructive(kernel.settled):
         params = dict(zip(distributions, point, strict=True))
-        study.add_trial(optuna.trial.create_trial(params=params, distributions=dict(distributions), value=loss))
+        study.add_trial(
+            optuna.trial.create_trial(params=params, distributions=dict(distributions), value=loss)
+        )
     for point in kernel.pending:
         params = dict(zip(distributions, point, strict=True))
-        study.add_trial(optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING, params=params, distributions=dict(distributions)))
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=optuna.trial.TrialState.RUNNING,
+                params=params,
+                distributions=dict(distributions),
+            )
+        )
     return study
 
 
@@ -231,7 +280,10 @@ def _instructive(points: list[tuple[Point, float]]) -> list[tuple[Point, float]]
     if len(points) <= HISTORY:
         return points
     best = sorted(range(len(points)), key=lambda number: points[number][1])[: HISTORY // 2]
-    return [points[number] for number in sorted({*best, *range(len(points) - HISTORY // 2, len(points))})]
+    return [
+        points[number]
+        for number in sorted({*best, *range(len(points) - HISTORY // 2, len(points))})
+    ]
 
 
 def _proposal(kernel: _Kernel, point: Point) -> Proposal:
@@ -244,5 +296,9 @@ def _proposal(kernel: _Kernel, point: Point) -> Proposal:
         source=candidate.source,
         tunables=after,
         label=candidate.plan.name,
-        insight=", ".join(f"{name} {before[name]} -> {value}" for name, value in after.items() if value != before[name]),
+        insight=", ".join(
+            f"{name} {before[name]} -> {value}"
+            for name, value in after.items()
+            if value != before[name]
+        ),
     )

@@ -22,24 +22,28 @@ class _Holder:
         return self.score.value, self.outcome.trial
 
 
-MODEL_RESOLUTION = 0.01  # modelled times that differ by less are taken as equal: published models are 5 to 17 % off
+# modelled times that differ by less are taken as equal: published models are 5 to 17 % off
+MODEL_RESOLUTION = 0.01
 
 
 def resolution_of(environment: Environment | None) -> float:
-    """The share by which a newcomer must be better than an elite, beyond the noise of both: 0 where times are measured."""
+    """The share by which a newcomer must be better than an elite, beyond the noise of both: 0 where
+    times are measured.
+    """
     return MODEL_RESOLUTION if environment is not None and environment.is_modelled else 0.0
 
 
 class Population:
-    """A fold over settled trials in the order of their numbers; the same outcomes give the same elites.
+    """A fold over settled trials in the order of their numbers; the same outcomes give the same
+    elites.
 
-    Each tier has `places` places, ordered by score (lower is better), the older trial
-    first among equals. A correct candidate takes a place while one is free. After that it
-    must beat the last place by more than the noise of both figures (`beats`), and pushes
-    that one out: the score of the last place never rises, so a candidate that was turned
-    away was never significantly better than any elite that came later. A candidate with
-    the machine code and plan of an elite of its tier is the same candidate: it takes no
-    second place, nor does a lucky measurement of it improve the first one's score.
+    Each tier has `places` places, ordered by score (lower is better), the older trial first among
+    equals. A correct candidate takes a place while one is free. After that it must beat the last
+    place by more than the noise of both figures (`beats`), and pushes that one out: the score of
+    the last place never rises, so a candidate that was turned away was never significantly better
+    than any elite that came later. A candidate with the machine code and plan of an elite of its
+    tier is the same candidate: it takes no second place, nor does a lucky measurement of it improve
+    the first one's score.
     """
 
     def __init__(self, places: int = 3, resolution: float = 0.0) -> None:
@@ -51,7 +55,9 @@ class Population:
         self._tiers: dict[str, list[_Holder]] = {}
 
     def would_take_place(self, outcome: Outcome) -> bool:
-        """Whether `outcome` deserves a place, so that a fresh process must judge it again before `tell`."""
+        """Whether `outcome` deserves a place, so that a fresh process must judge it again before
+        `tell`.
+        """
         return self._candidate(outcome) is not None
 
     def tell(self, outcome: Outcome, reverified: Outcome | None = None) -> int | None:
@@ -81,15 +87,26 @@ class Population:
     def _candidate(self, outcome: Outcome) -> _Holder | None:
         """`outcome` as the holder of a place, None when it deserves none."""
         score = outcome.score
-        if outcome.status is not Status.correct or score is None or not all(map(math.isfinite, (score.value, score.low, score.high))):
+        if (
+            outcome.status is not Status.correct
+            or score is None
+            or not all(map(math.isfinite, (score.value, score.low, score.high)))
+        ):
             return None
         holders = self._tiers.get(outcome.tier, [])
         if any(_identity(holder.outcome) == _identity(outcome) for holder in holders):
             return None
-        return _Holder(score, outcome) if len(holders) < self._places or self._beats(score, holders[-1].score) else None
+        return (
+            _Holder(score, outcome)
+            if len(holders) < self._places or self._beats(score, holders[-1].score)
+            else None
+        )
 
     def _beats(self, newcomer: Interval, holder: Interval) -> bool:
-        return beats(newcomer, holder) and holder.value - newcomer.value > self._resolution * holder.value
+        return (
+            beats(newcomer, holder)
+            and holder.value - newcomer.value > self._resolution * holder.value
+        )
 
 
 def beats(newcomer: Interval, holder: Interval) -> bool:
@@ -100,7 +117,9 @@ def beats(newcomer: Interval, holder: Interval) -> bool:
     times as much, and would turn away differences that are significant at 95 %
     (Schenker and Gentleman, The American Statistician 55(3), 2001).
     """
-    return holder.value - newcomer.value > math.hypot(newcomer.high - newcomer.value, holder.value - holder.low)
+    return holder.value - newcomer.value > math.hypot(
+        newcomer.high - newcomer.value, holder.value - holder.low
+    )
 
 
 def _identity(outcome: Outcome) -> str:

@@ -1,4 +1,6 @@
-"""What is settled: the one fold over stored trials, for the engine, for whoever counts, and for reports."""
+"""What is settled: the one fold over stored trials, for the engine, for whoever counts, and for
+reports.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from evoengine.seams import Light
 
 @dataclass(frozen=True)
 class Settled:
-    """A trial that is done: its first outcome, and the one of a fresh process where it was up for a place."""
+    """A trial that is done: its first outcome, and the one of a fresh process where it was up for a
+    place.
+    """
 
     first: Outcome
     reverified: Outcome | None
@@ -23,7 +27,9 @@ class Settled:
         return self.first.after(self.reverified)
 
 
-def settled_trials(trials: Iterable[tuple[int, Light]], would_take_place: Callable[[Outcome], bool]) -> Iterator[Settled]:
+def settled_trials(
+    trials: Iterable[tuple[int, Light]], would_take_place: Callable[[Outcome], bool]
+) -> Iterator[Settled]:
     """The settled ones of the stored `trials`, from trial 0 on, in order.
 
     They end before the first trial that is open: one without a verdict, or one that would

@@ -19,7 +19,9 @@ class Summary:
     @property
     def counts(self) -> dict[Status, int]:
         """The statuses that occurred, best first."""
-        return {status: self._counts[status] for status in reversed(Status) if status in self._counts}
+        return {
+            status: self._counts[status] for status in reversed(Status) if status in self._counts
+        }
 
     @property
     def settled(self) -> int:

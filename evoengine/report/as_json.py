@@ -11,7 +11,9 @@ from pydantic import BaseModel
 
 
 def dumps(value: BaseModel | Sequence[BaseModel] | Mapping[str, Any]) -> str:
-    """`value` as indented JSON. Numbers that JSON has not become the words "NaN", "Infinity", "-Infinity"."""
+    """`value` as indented JSON. Numbers that JSON has not become the words "NaN", "Infinity",
+    "-Infinity".
+    """
     return json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False)
 
 
@@ -25,5 +27,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()  # half a surrogate pair, as JSON replies can hold, is no text
+        return value.encode(
+            "utf-8", "replace"
+        ).decode()  # half a surrogate pair, as JSON replies can hold, is no text
     return value

@@ -1,4 +1,6 @@
-"""Which model a run asks, and whether what it costs is known: read from the run's stored settings."""
+"""Which model a run asks, and whether what it costs is known: read from the run's stored
+settings.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def knows_cost(config: Mapping[str, Any], spent: Usage) -> bool:
     one; then its cost is above 0.
     """
     settings = _settings(config)
-    unpriced = None in (settings.get("usd_per_million_prompt"), settings.get("usd_per_million_completion"))
+    unpriced = None in (
+        settings.get("usd_per_million_prompt"),
+        settings.get("usd_per_million_completion"),
+    )
     return not (config.get("generator") == ASKS and unpriced and spent.cost_usd == 0)
 
 

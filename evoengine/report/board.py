@@ -58,7 +58,12 @@ class Snapshot:
 class Board:
     """Observes a run; `snapshot` may be asked for by another thread."""
 
-    def __init__(self, clock: Callable[[], float], verdict_of: VerdictOf = lambda _: None, changed_of: ChangedOf = all_tunables) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        verdict_of: VerdictOf = lambda _: None,
+        changed_of: ChangedOf = all_tunables,
+    ) -> None:
         self._clock = clock
         self._verdict_of = verdict_of
         self._changed_of = changed_of
@@ -93,8 +98,15 @@ class Board:
                 begun=self._begun,
                 last_settled=self._times[-1] if len(self._times) > 1 else None,
                 settled=self._settled,
-                counts={status: self._counts[status] for status in reversed(Status) if status in self._counts},
-                elites=tuple(self._rows[elite.outcome.trial].model_copy(update={"place": elite.place}) for elite in self._elites),
+                counts={
+                    status: self._counts[status]
+                    for status in reversed(Status)
+                    if status in self._counts
+                },
+                elites=tuple(
+                    self._rows[elite.outcome.trial].model_copy(update={"place": elite.place})
+                    for elite in self._elites
+                ),
                 doing=tuple(self._doing[trial] for trial in sorted(self._doing)),
                 spent=self._spent,
                 notices=tuple(self._notices),
@@ -130,7 +142,8 @@ class Board:
         self.firsts.tell(outcome)
         held = {elite.outcome.trial: elite for elite in event.elites}
         self._rows = {
-            trial: self._rows.get(trial) or elite_row(elite, self._verdict_of(trial), self.firsts, self._changed_of)
+            trial: self._rows.get(trial)
+            or elite_row(elite, self._verdict_of(trial), self.firsts, self._changed_of)
             for trial, elite in held.items()
         }
 
@@ -138,4 +151,6 @@ class Board:
         if self._started is None or len(self._times) < 2:
             return None
         each = (self._times[-1] - self._times[0]) / (len(self._times) - 1)
-        return max(0.0, each * (self._started.trials - self._settled) - (self._clock() - self._times[-1]))
+        return max(
+            0.0, each * (self._started.trials - self._settled) - (self._clock() - self._times[-1])
+        )

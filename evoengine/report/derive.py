@@ -22,8 +22,10 @@ from evoengine.report.rows import CaseRow, EliteRow, ResourceRow, TrialDetail, T
 from evoengine.statistics import latency_interval, median_interval, ratio_interval
 from evoengine.task import Target
 
-VerdictOf = Callable[[int], Verdict | None]  # the verdict that counts for a trial; None when there is none
-ChangedOf = Callable[[Outcome], dict[str, int]]  # the tunables of a trial that differ from its kernel's defaults
+# the verdict that counts for a trial; None when there is none
+VerdictOf = Callable[[int], Verdict | None]
+# the tunables of a trial that differ from its kernel's defaults
+ChangedOf = Callable[[Outcome], dict[str, int]]
 
 
 def speedup_of(score: Interval | None) -> Interval | None:
@@ -39,10 +41,14 @@ def speedup_of_verdict(verdict: Verdict) -> Interval | None:
 
 
 class Firsts:
-    """The modelled times of the first correct trial of each tier: what later ones are compared with. A fold over outcomes."""
+    """The modelled times of the first correct trial of each tier: what later ones are compared
+    with. A fold over outcomes.
+    """
 
     def __init__(self, modelled: bool) -> None:
-        """`modelled`: whether the run's times are; measured ones are compared with a baseline instead."""
+        """`modelled`: whether the run's times are; measured ones are compared with a baseline
+        instead.
+        """
         self.modelled = modelled
         self._us: dict[str, float] = {}
 
@@ -54,7 +60,11 @@ class Firsts:
     def ratio(self, outcome: Outcome) -> float | None:
         """How many times shorter the modelled time of `outcome` is; None without one."""
         first = self._us.get(outcome.tier)
-        return first / outcome.latency_us.value if self.modelled and first and outcome.latency_us else None
+        return (
+            first / outcome.latency_us.value
+            if self.modelled and first and outcome.latency_us
+            else None
+        )
 
 
 MEASURED = Firsts(modelled=False)
@@ -65,7 +75,12 @@ def all_tunables(outcome: Outcome) -> dict[str, int]:
     return outcome.tunables
 
 
-def elite_row(elite: Elite, verdict: Verdict | None, firsts: Firsts = MEASURED, changed_of: ChangedOf = all_tunables) -> EliteRow:
+def elite_row(
+    elite: Elite,
+    verdict: Verdict | None,
+    firsts: Firsts = MEASURED,
+    changed_of: ChangedOf = all_tunables,
+) -> EliteRow:
     """A place with what its verdict says about the machine code."""
     outcome = elite.outcome
     here = on_device(verdict) if verdict else []
@@ -83,12 +98,19 @@ def elite_row(elite: Elite, verdict: Verdict | None, firsts: Firsts = MEASURED, 
         vs_first=firsts.ratio(outcome),
         limiter=verdict.modelled[0].limiter if verdict and verdict.modelled else "",
         registers=max((item.registers for item in here), default=None),
-        shared_bytes=max((item.static_shared_bytes + item.dynamic_shared_bytes for item in here), default=None),
+        shared_bytes=max(
+            (item.static_shared_bytes + item.dynamic_shared_bytes for item in here), default=None
+        ),
         keeps_target=not verdict.target_exceeds if verdict else None,
     )
 
 
-def trial_row(outcome: Outcome, place: int | None = None, firsts: Firsts = MEASURED, changed_of: ChangedOf = all_tunables) -> TrialRow:
+def trial_row(
+    outcome: Outcome,
+    place: int | None = None,
+    firsts: Firsts = MEASURED,
+    changed_of: ChangedOf = all_tunables,
+) -> TrialRow:
     """A settled trial; `place` is the one that it holds now."""
     return TrialRow(
         trial=outcome.trial,
@@ -119,7 +141,9 @@ def on_device(verdict: Verdict) -> list[KernelResources]:
     return [item for item in verdict.resources if arch is None or item.arch == arch]
 
 
-def verdict_row(verdict: Verdict, name: str, tunables: dict[str, int], target: Target | None) -> VerdictRow:
+def verdict_row(
+    verdict: Verdict, name: str, tunables: dict[str, int], target: Target | None
+) -> VerdictRow:
     """One verdict with the figures of every case."""
     return VerdictRow(
         name=name,
@@ -141,17 +165,24 @@ def verdict_row(verdict: Verdict, name: str, tunables: dict[str, int], target: T
 
 
 def case_rows(verdict: Verdict) -> tuple[CaseRow, ...]:
-    """One row for each case that was checked or timed; a failing check counts before a passing one."""
+    """One row for each case that was checked or timed; a failing check counts before a passing
+    one.
+    """
     checks: dict[str, CaseCheck] = {}
     for check in verdict.checks:
         if check.case not in checks or not check.ok:
             checks[check.case] = check
     timings = {timing.case: timing for timing in verdict.timings}
     models = {model.case: model for model in verdict.modelled}
-    return tuple(_case_row(case, checks.get(case), timings.get(case), models.get(case)) for case in {**checks, **timings, **models})
+    return tuple(
+        _case_row(case, checks.get(case), timings.get(case), models.get(case))
+        for case in {**checks, **timings, **models}
+    )
 
 
-def _case_row(case: str, check: CaseCheck | None, timing: CaseTiming | None, model: CaseModel | None) -> CaseRow:
+def _case_row(
+    case: str, check: CaseCheck | None, timing: CaseTiming | None, model: CaseModel | None
+) -> CaseRow:
     worst = check.worst if check and check.sets else None
     cold = timing.cold if timing else None
     checked = check.checked if check else None
@@ -181,8 +212,16 @@ def _case_row(case: str, check: CaseCheck | None, timing: CaseTiming | None, mod
         bounds_us=_bounds_us(model) if model else {},
         checked_for=checked.checks if checked else (),
         checked_blocks=checked.blocks if checked else 0,
-        wavefronts_per_request=checked.shared_wavefronts / checked.shared_requests if checked and checked.shared_requests else None,
-        sectors_per_request=checked.global_sectors / checked.global_requests if checked and checked.global_requests else None,
+        wavefronts_per_request=(
+            checked.shared_wavefronts / checked.shared_requests
+            if checked and checked.shared_requests
+            else None
+        ),
+        sectors_per_request=(
+            checked.global_sectors / checked.global_requests
+            if checked and checked.global_requests
+            else None
+        ),
         total_blocks=checked.total_blocks if checked else 0,
         findings=checked.findings if checked else (),
     )
@@ -197,7 +236,9 @@ def _bounds_us(model: CaseModel) -> dict[str, float]:
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
-def resource_rows(found: Iterable[KernelResources], target: Target | None) -> tuple[ResourceRow, ...]:
+def resource_rows(
+    found: Iterable[KernelResources], target: Target | None
+) -> tuple[ResourceRow, ...]:
     """What each kernel takes; the target's limits stand beside those compiled for it."""
     rows = []
     for item in found:

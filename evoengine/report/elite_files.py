@@ -21,9 +21,14 @@ def files_of(elite: Elite, task: Task, stored: StoredTrials) -> dict[str, str]:
     number = elite.outcome.trial
     proposal, verdict = stored.proposal_of(number), stored.verdict_of(number)
     if proposal is None or proposal.source is None or verdict is None:
-        raise StoreError(f"trial {number} holds place {elite.place} of {elite.tier} but its kernel or its verdict is not stored")
+        raise StoreError(
+            f"trial {number} holds place {elite.place} of {elite.tier} but its kernel or its"
+            " verdict is not stored"
+        )
     parsed = candidate.parse(proposal.source, f"trial {number}").tuned(proposal.tunables)
-    row = verdict_row(verdict, elite.outcome.label or parsed.plan.name, parsed.tunables, task.target)
+    row = verdict_row(
+        verdict, elite.outcome.label or parsed.plan.name, parsed.tunables, task.target
+    )
     head = {"trial": number, "tier": elite.tier, "place": elite.place}
     documents: dict[str, Any] = {
         "plan.json": {**head, "tunables": parsed.tunables, "cases": _bound(parsed, task, verdict)},
@@ -33,7 +38,10 @@ def files_of(elite: Elite, task: Task, stored: StoredTrials) -> dict[str, str]:
         "environment.json": {**head, "environment": verdict.environment},
         "lineage.json": {**head, "lineage": lineage(number, stored.proposal_of, stored.verdict_of)},
     }
-    return {"kernel.cu": parsed.with_defaults(), **{name: as_json.dumps(document) + "\n" for name, document in documents.items()}}
+    return {
+        "kernel.cu": parsed.with_defaults(),
+        **{name: as_json.dumps(document) + "\n" for name, document in documents.items()},
+    }
 
 
 def _bound(parsed: Candidate, task: Task, verdict: Verdict) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""The readable files of a run folder, made from its store; they can be deleted and rebuilt at any time.
+"""The readable files of a run folder, made from its store; they can be deleted and rebuilt at any
+time.
 
-config.yaml                     the resolved settings
-elites/<tier>/<place>/          kernel.cu, plan.json, verdict.json, samples.json, resources.json, environment.json, lineage.json
-trials/<n>/                     kernel.cu, prompt.md, reply.md, verdict.json
+config.yaml                     the resolved settings elites/<tier>/<place>/          kernel.cu,
+plan.json, verdict.json, samples.json, resources.json, environment.json, lineage.json trials/<n>/
+kernel.cu, prompt.md, reply.md, verdict.json
 """
 
 from __future__ import annotations
@@ -32,16 +33,26 @@ class Exports:
         self._stored = StoredTrials(store)
         self._info = info
         self._task = Task.model_validate(info.task)
-        self._places: dict[tuple[str, str], int] = {}  # (tier, place) -> the trial whose files were written there
+        self._places: dict[
+            tuple[str, str], int
+        ] = {}  # (tier, place) -> the trial whose files were written there
 
     def config(self) -> None:
         """Writes config.yaml."""
         info = self._info
-        head = f"# run {info.name}, begun {info.created} by evoengine {info.version}; a copy: changing it changes nothing\n"
-        write(self._paths.config, head + yaml.safe_dump(info.config, sort_keys=False, allow_unicode=True))
+        head = (
+            f"# run {info.name}, begun {info.created} by evoengine {info.version}; a copy: changing"
+            " it changes nothing\n"
+        )
+        write(
+            self._paths.config,
+            head + yaml.safe_dump(info.config, sort_keys=False, allow_unicode=True),
+        )
 
     def elites(self, elites: Iterable[Elite]) -> None:
-        """Makes elites/ hold exactly `elites`; raises StoreError for a tier that cannot be a folder."""
+        """Makes elites/ hold exactly `elites`; raises StoreError for a tier that cannot be a
+        folder.
+        """
         wanted = {(_checked(elite.tier), str(elite.place)): elite for elite in elites}
         for key, elite in wanted.items():
             if self._places.get(key) != elite.outcome.trial:
@@ -72,7 +83,12 @@ class Exports:
 
 
 def _checked(tier: str) -> str:
-    """`tier`, which becomes a folder's name; raises StoreError for one that could lead elsewhere."""
+    """`tier`, which becomes a folder's name; raises StoreError for one that could lead
+    elsewhere.
+    """
     if not _FOLDER_NAME.fullmatch(tier):
-        raise StoreError(f"expected the name of a tier to be a plain folder name, got {tier!r}: its elites are not exported")
+        raise StoreError(
+            f"expected the name of a tier to be a plain folder name, got {tier!r}: its elites are"
+            " not exported"
+        )
     return tier

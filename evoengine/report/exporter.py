@@ -36,7 +36,12 @@ class Exporter:
         except (OSError, EvoError) as error:
             self._failed = True
             again = command("export", self._paths.root)
-            self._tell(Notice(f"the readable files of the run are no longer written: {error}; `{again}` rebuilds them"))
+            self._tell(
+                Notice(
+                    f"the readable files of the run are no longer written: {error}; `{again}`"
+                    " rebuilds them"
+                )
+            )
 
     def _follow(self, event: Event) -> None:
         if isinstance(event, RunStarted):
@@ -48,7 +53,8 @@ class Exporter:
 
     def _settled(self, exports: Exports, event: TrialSettled) -> None:
         trial = event.outcome.trial
-        if not exports.has_trial(trial):  # a trial is written once it is settled, and never changes after that
+        # a trial is written once it is settled, and never changes after that
+        if not exports.has_trial(trial):
             exports.trial(trial)
         holders = tuple(elite.outcome.trial for elite in event.elites)
         restoring = trial + 1 < self._settled_before

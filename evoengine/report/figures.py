@@ -27,7 +27,12 @@ def micros(interval: Interval | None) -> str:
 
 def micros_interval(interval: Interval | None) -> str:
     """`12.34 [12.30, 12.41]`, in microseconds."""
-    return f"{_four_digits(interval.value)} [{_four_digits(interval.low)}, {_four_digits(interval.high)}]" if interval else "-"
+    return (
+        f"{_four_digits(interval.value)} [{_four_digits(interval.low)},"
+        f" {_four_digits(interval.high)}]"
+        if interval
+        else "-"
+    )
 
 
 def error(value: float | None) -> str:
@@ -55,7 +60,11 @@ def tunables(values: Mapping[str, int]) -> str:
 
 def usage(spent: Usage, cost_known: bool = True) -> str:
     """Tokens and cost in one line."""
-    cost = f"{spent.cost_usd:.4f} USD" if cost_known else "cost unknown (--price tells what a million tokens cost)"
+    cost = (
+        f"{spent.cost_usd:.4f} USD"
+        if cost_known
+        else "cost unknown (--price tells what a million tokens cost)"
+    )
     return f"{spent.prompt_tokens:,} prompt + {spent.completion_tokens:,} completion tokens, {cost}"
 
 
@@ -65,5 +74,10 @@ def _four_digits(value: float) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` without characters that would move a terminal's cursor or colours: a model may have written it."""
-    return "".join(character if character.isprintable() or character in "\n\t" else "\N{REPLACEMENT CHARACTER}" for character in text)
+    """`text` without characters that would move a terminal's cursor or colours: a model may have
+    written it.
+    """
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for character in text
+    )

@@ -10,12 +10,16 @@ from evoengine import atomic
 
 
 def write(path: Path, text: str) -> None:
-    """Puts `text` at `path` in one step; half a surrogate pair, which a reply can hold and UTF-8 cannot, becomes a question mark."""
+    """Puts `text` at `path` in one step; half a surrogate pair, which a reply can hold and UTF-8
+    cannot, becomes a question mark.
+    """
     atomic.write_bytes(path, text.encode("utf-8", "replace"))
 
 
 def replace_folder(folder: Path, files: Mapping[str, str]) -> None:
-    """Makes `folder` hold exactly `files`: a reader sees all of the old ones or all of the new ones."""
+    """Makes `folder` hold exactly `files`: a reader sees all of the old ones or all of the new
+    ones.
+    """
     fresh, stale = _beside(folder, "new"), _beside(folder, "old")
     for left_over in (fresh, stale):
         remove(left_over)

@@ -23,7 +23,9 @@ class Ancestor(Frozen):
     insight: str
 
 
-def lineage(trial: int, proposal_of: Callable[[int], Proposal | None], verdict_of: VerdictOf) -> tuple[Ancestor, ...]:
+def lineage(
+    trial: int, proposal_of: Callable[[int], Proposal | None], verdict_of: VerdictOf
+) -> tuple[Ancestor, ...]:
     """`trial` and all of its ancestors, the youngest first, each once."""
     found: dict[int, Ancestor] = {}
     waiting = [trial]

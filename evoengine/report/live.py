@@ -35,10 +35,17 @@ class LiveView:
         changed_of: ChangedOf = all_tunables,
         result_follows: bool = False,
     ) -> None:
-        """`result_follows`: whether the result is printed on the same terminal; then the last picture leaves it out."""
+        """`result_follows`: whether the result is printed on the same terminal; then the last
+        picture leaves it out.
+        """
         self._board = Board(clock, verdict_of, changed_of)
         self._result_follows = result_follows
-        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=REFRESHES_PER_SECOND, redirect_stdout=False)
+        self._live = Live(
+            console=console,
+            get_renderable=self.render,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            redirect_stdout=False,
+        )
 
     def __call__(self, event: Event) -> None:
         self._board(event)
@@ -47,7 +54,12 @@ class LiveView:
         self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._live.stop()
 
     def render(self) -> RenderableType:
@@ -78,13 +90,19 @@ def _head(now: Snapshot) -> Text:
     if now.started is None:
         return Text(f"starting compilers and device ... {figures.duration(now.now - now.begun)}")
     info = now.started.info
-    words = f"{info.name}  {info.task.get('name', '')}  {generator_of(info.config)}  {now.started.environment.device}"
+    words = (
+        f"{info.name}  {info.task.get('name', '')}  {generator_of(info.config)} "
+        f" {now.started.environment.device}"
+    )
     return Text(words, style="bold", no_wrap=True, overflow="ellipsis")
 
 
 def _progress(now: Snapshot) -> RenderableType:
     if now.ended is not None:
-        return Text(f"{now.settled}/{now.budget} trials, {now.ended.reason}, after {figures.duration(now.now - now.begun)}")
+        return Text(
+            f"{now.settled}/{now.budget} trials, {now.ended.reason}, after"
+            f" {figures.duration(now.now - now.begun)}"
+        )
     left = "" if now.left_s is None else f", about {figures.duration(now.left_s)} left"
     grid = Table.grid(padding=(0, 1), expand=False)
     grid.add_row(
@@ -99,10 +117,14 @@ def _counts(now: Snapshot) -> Text:
     for position, (status, count) in enumerate(now.counts.items()):
         line.append(f"{', ' if position else ''}{count} {status.value}", style=status_style(status))
     if now.last_settled is not None and now.ended is None:
-        line.append(f", the last one {figures.duration(now.now - now.last_settled)} ago", style="dim")
+        line.append(
+            f", the last one {figures.duration(now.now - now.last_settled)} ago", style="dim"
+        )
     return line if now.counts else Text("settled none", style="dim")
 
 
 def _doing(item: Doing, now: float) -> Text:
-    words = figures.printable(f"  trial {item.trial:>4}  {item.step}  {item.label}  {figures.duration(now - item.since)}")
+    words = figures.printable(
+        f"  trial {item.trial:>4}  {item.step}  {item.label}  {figures.duration(now - item.since)}"
+    )
     return Text(words, style="dim", no_wrap=True, overflow="ellipsis")

@@ -35,7 +35,12 @@ class PlainView:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Nothing is open."""
 
     def __call__(self, event: Event) -> None:
@@ -58,20 +63,31 @@ class PlainView:
     def _started(self, event: RunStarted) -> str:
         info = event.info
         verb = f"resumed after {event.settled} trials" if event.resumed else "started"
-        about = f"task {info.task.get('name', '')}, {event.trials} trials, generator {generator_of(info.config)}"
-        return f"run {info.name} {verb} {self._moment()}: {about}, device {event.environment.device}"
+        about = (
+            f"task {info.task.get('name', '')}, {event.trials} trials, generator"
+            f" {generator_of(info.config)}"
+        )
+        return (
+            f"run {info.name} {verb} {self._moment()}: {about}, device {event.environment.device}"
+        )
 
     def _moment(self) -> str:
         return self._time_of_day().isoformat(sep=" ", timespec="seconds")
 
     def _settled(self, event: TrialSettled) -> str:
-        now, row = self._board.snapshot(), trial_row(event.outcome, event.took_place, self._board.firsts, self._changed_of)
+        now, row = (
+            self._board.snapshot(),
+            trial_row(event.outcome, event.took_place, self._board.firsts, self._changed_of),
+        )
         left = f", {figures.duration(now.left_s)} left" if now.left_s is not None else ""
         return f"[{row.trial + 1}/{now.budget} {self._time_of_day():%H:%M:%S}{left}]  {_words(row)}"
 
     def _ended(self, event: RunEnded) -> str:
         now = self._board.snapshot()
-        return f"ended {self._moment()}: {event.reason}; {now.settled} of {now.budget} trials are settled"
+        return (
+            f"ended {self._moment()}: {event.reason}; {now.settled} of {now.budget} trials are"
+            " settled"
+        )
 
 
 def _words(row: TrialRow) -> str:
@@ -79,7 +95,10 @@ def _words(row: TrialRow) -> str:
     if row.speedup:
         words += [figures.speedup(row.speedup), f"{figures.micros(row.latency_us)} us"]
     elif row.modelled and row.latency_us:
-        words.append(f"{figures.vs_first(row.vs_first)} as fast as the first seed, {figures.micros(row.latency_us)} us (modelled)")
+        words.append(
+            f"{figures.vs_first(row.vs_first)} as fast as the first seed,"
+            f" {figures.micros(row.latency_us)} us (modelled)"
+        )
     words += [row.name, *([figures.tunables(row.changed)] if row.changed else [])]
     if row.place:
         words.append(f"takes place {row.place} of {row.tier}")

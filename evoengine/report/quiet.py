@@ -11,7 +11,9 @@ from evoengine.report import figures
 
 
 class QuietView:
-    """An Observer that gives notices alone to `write`: what is used in place of what is missing, and what goes wrong."""
+    """An Observer that gives notices alone to `write`: what is used in place of what is missing,
+    and what goes wrong.
+    """
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -19,7 +21,12 @@ class QuietView:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Nothing is open."""
 
     def __call__(self, event: Event) -> None:

@@ -41,10 +41,18 @@ def over_target(rows: Iterable[ResourceRow], exceeds: Iterable[str]) -> list[Tex
 def _cells(row: ResourceRow) -> list[str | Text]:
     return [
         row.arch,
-        _of(str(row.registers), row.target_registers and str(row.target_registers), "registers" in row.over),
+        _of(
+            str(row.registers),
+            row.target_registers and str(row.target_registers),
+            "registers" in row.over,
+        ),
         figures.kib(row.static_shared_bytes),
         figures.kib(row.dynamic_shared_bytes),
-        _of(figures.kib(row.shared_bytes), row.target_shared_bytes and figures.kib(row.target_shared_bytes), "shared" in row.over),
+        _of(
+            figures.kib(row.shared_bytes),
+            row.target_shared_bytes and figures.kib(row.target_shared_bytes),
+            "shared" in row.over,
+        ),
         str(row.local_bytes),
         str(row.spill_store_bytes + row.spill_load_bytes),
         _target(row),

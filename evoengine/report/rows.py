@@ -30,7 +30,9 @@ class EliteRow(Frozen):
     speedup: Interval | None
     latency_us: Interval | None
     modelled: bool = False  # whether latency_us is modelled; then there is no speed-up
-    vs_first: float | None = None  # of modelled times: the first correct trial of the tier / this one
+    vs_first: float | None = (
+        None  # of modelled times: the first correct trial of the tier / this one
+    )
     limiter: str = ""  # what the modelled time of the first timed case is limited by
     registers: int | None  # the most that one of its kernels takes on the device
     shared_bytes: int | None  # static and dynamic of one block, the most over its kernels
@@ -81,17 +83,23 @@ class CaseRow(Frozen):
     cold_speedup: Interval | None
     modelled_us: float | None = None  # in place of all times above
     limiter: str = ""
-    bounds_us: dict[str, float] = {}  # what each part of the modelled device would take alone, over all launches
+    bounds_us: dict[
+        str, float
+    ] = {}  # what each part of the modelled device would take alone, over all launches
     checked_for: tuple[str, ...] = ()  # what checked mode looked for; empty: it did not run
     checked_blocks: int = 0
     total_blocks: int = 0
-    wavefronts_per_request: float | None = None  # of shared memory, in the blocks followed; None without any
+    wavefronts_per_request: float | None = (
+        None  # of shared memory, in the blocks followed; None without any
+    )
     sectors_per_request: float | None = None  # of global memory
     findings: tuple[str, ...] = ()
 
 
 class ResourceRow(Frozen):
-    """One compiled kernel against the limits of the task's target, which hold for its architecture only."""
+    """One compiled kernel against the limits of the task's target, which hold for its architecture
+    only.
+    """
 
     kernel: str
     arch: str
@@ -113,7 +121,10 @@ class ResourceRow(Frozen):
     @property
     def over(self) -> tuple[str, ...]:
         """The limits of the target that it does not keep."""
-        found = [("registers", self.registers, self.target_registers), ("shared", self.shared_bytes, self.target_shared_bytes)]
+        found = [
+            ("registers", self.registers, self.target_registers),
+            ("shared", self.shared_bytes, self.target_shared_bytes),
+        ]
         return tuple(name for name, taken, limit in found if limit is not None and taken > limit)
 
 
@@ -138,7 +149,9 @@ class VerdictRow(Frozen):
 
 
 class TrialDetail(Frozen):
-    """One trial whole. `first` is the verdict before a fresh process judged again; None when none did."""
+    """One trial whole. `first` is the verdict before a fresh process judged again; None when none
+    did.
+    """
 
     row: TrialRow
     problem: str
@@ -170,7 +183,8 @@ class RunRows(Frozen):
     ended: str  # why it ended; empty for a run that was only looked at
     counts: dict[str, int]  # status -> trials, best first
     usage: Usage
-    unanswered: Unanswered = Unanswered()  # requests to a model that may have been paid for; in a live run those under way, too
+    # requests to a model that may have been paid for; in a live run those under way, too
+    unanswered: Unanswered = Unanswered()
     changes: tuple[str, ...] = ()  # settings that a resume changed
     cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
     baselines: dict[str, str]  # case -> the one that speed-ups are counted against

@@ -42,11 +42,23 @@ STYLES = {RunState.running: "green", RunState.stopped: "yellow", RunState.unread
 
 def runs_table(rows: Sequence[RunListRow]) -> FittedTable:
     """Name, task, best of each tier, trials, state and when it was begun."""
-    columns = [words("run"), words("task"), words("best"), figure("trials"), Column("state"), Column("begun (UTC)", optional=True)]
+    columns = [
+        words("run"),
+        words("task"),
+        words("best"),
+        figure("trials"),
+        Column("state"),
+        Column("begun (UTC)", optional=True),
+    ]
     problems = any(row.problem for row in rows)
     table = FittedTable([*columns, words("problem")] if problems else columns)
     for row in rows:
-        cells = [row.name, row.task or "-", _best(row), f"{row.settled}/{row.budget}" if row.budget else "-"]
+        cells = [
+            row.name,
+            row.task or "-",
+            _best(row),
+            f"{row.settled}/{row.budget}" if row.budget else "-",
+        ]
         cells += [row.state.value, row.begun[:16].replace("T", " ") or "-"]
         table.add(*cells, *([row.problem] if problems else []), style=STYLES.get(row.state, ""))
     return table
@@ -60,4 +72,6 @@ def _best(row: RunListRow) -> str:
 def _time(elite: EliteRow) -> str:
     if elite.modelled:
         return f"{figures.micros(elite.latency_us)} us modelled"
-    return f"{elite.speedup.value:.2f}x" if elite.speedup else f"{figures.micros(elite.latency_us)} us"
+    return (
+        f"{elite.speedup.value:.2f}x" if elite.speedup else f"{figures.micros(elite.latency_us)} us"
+    )

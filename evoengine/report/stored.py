@@ -42,7 +42,9 @@ class StoredTrials:
         return self.second_verdict_of(trial) or self.first_verdict_of(trial)
 
     def times_of(self, trial: int) -> tuple[str, str]:
-        """When a judged trial was begun and when its last verdict was found, ISO 8601; empty where nobody wrote it down."""
+        """When a judged trial was begun and when its last verdict was found, ISO 8601; empty where
+        nobody wrote it down.
+        """
         first, again = (self._store.get(VerdictRow, trial, number) for number in (FIRST, AGAIN))
         last = again or first
         return (first.began, last.ended) if first and last else ("", "")
@@ -54,7 +56,9 @@ class StoredTrials:
         if outcome.source_digest not in self._defaults:
             self._defaults[outcome.source_digest] = _defaults_in(self.proposal_of(outcome.trial))
         defaults = self._defaults[outcome.source_digest]
-        return {name: value for name, value in outcome.tunables.items() if defaults.get(name) != value}
+        return {
+            name: value for name, value in outcome.tunables.items() if defaults.get(name) != value
+        }
 
     def replies_of(self, trial: int) -> list[Reply]:
         """The replies of a model, by turn."""
@@ -77,5 +81,8 @@ def _defaults_in(proposal: Proposal | None) -> dict[str, int]:
 
 def _with_checked(second: Verdict, first: Verdict | None) -> Verdict:
     found = {check.case: check.checked for check in first.checks} if first else {}
-    checks = tuple(check.model_copy(update={"checked": check.checked or found.get(check.case)}) for check in second.checks)
+    checks = tuple(
+        check.model_copy(update={"checked": check.checked or found.get(check.case)})
+        for check in second.checks
+    )
     return second.model_copy(update={"checks": checks})

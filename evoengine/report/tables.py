@@ -12,7 +12,15 @@ from evoengine.records import Environment, Status, Unanswered
 from evoengine.report import figures
 from evoengine.report.fitted import Column, FittedTable, figure, words
 from evoengine.report.resource_tables import over_target, resources_table
-from evoengine.report.rows import CaseRow, EliteRow, RunRows, TaskRow, TrialDetail, TrialRow, VerdictRow
+from evoengine.report.rows import (
+    CaseRow,
+    EliteRow,
+    RunRows,
+    TaskRow,
+    TrialDetail,
+    TrialRow,
+    VerdictRow,
+)
 
 STYLES = {  # all others: red
     Status.correct: "green",
@@ -24,7 +32,10 @@ STYLES = {  # all others: red
 MOST_BOUNDS = 4  # that a line shows; the JSON has all
 MODELLED = "times are modelled, not measured: no speed-up against a library follows from them"
 CHANGED = "tunables: those that differ from the kernel's defaults"
-SPEEDUP = "speed-up: the fastest baseline's time over the kernel's, with its 95 % interval; below 1 the kernel is slower"
+SPEEDUP = (
+    "speed-up: the fastest baseline's time over the kernel's, with its 95 % interval; below 1 the"
+    " kernel is slower"
+)
 OVER_TARGET = "!: compiled for the task's target it exceeds a limit; `show --trial` says which"
 
 
@@ -33,8 +44,11 @@ def status_style(status: Status) -> str:
     return STYLES.get(status, "red")
 
 
-def elites_table(rows: Sequence[EliteRow], title: str | None = "elites", with_notes: bool = True) -> RenderableType:
-    """The holders of places: tier, place, trial, name, tunables, speed-up with interval, latency, registers.
+def elites_table(
+    rows: Sequence[EliteRow], title: str | None = "elites", with_notes: bool = True
+) -> RenderableType:
+    """The holders of places: tier, place, trial, name, tunables, speed-up with interval, latency,
+    registers.
 
     Where times are modelled: against the first seed, the modelled time and what limits it.
     `with_notes`: also what stands beside every table of a run.
@@ -42,8 +56,20 @@ def elites_table(rows: Sequence[EliteRow], title: str | None = "elites", with_no
     if not rows:
         return Text("no elites yet: no correct kernel has a time", style="dim")
     modelled = any(row.modelled for row in rows)
-    times = [figure("vs first seed"), figure("modelled us"), words("limited by")] if modelled else [Column("speed-up"), figure("us")]
-    columns = [Column("tier"), figure("place"), figure("trial"), words("name"), words("tunables"), *times, figure("regs")]
+    times = (
+        [figure("vs first seed"), figure("modelled us"), words("limited by")]
+        if modelled
+        else [Column("speed-up"), figure("us")]
+    )
+    columns = [
+        Column("tier"),
+        figure("place"),
+        figure("trial"),
+        words("name"),
+        words("tunables"),
+        *times,
+        figure("regs"),
+    ]
     table = FittedTable(columns, title)
     for row in rows:
         table.add(
@@ -52,7 +78,11 @@ def elites_table(rows: Sequence[EliteRow], title: str | None = "elites", with_no
             str(row.trial),
             row.name,
             figures.tunables(row.changed),
-            *(_modelled_cells(row) if modelled else (figures.speedup(row.speedup), figures.micros(row.latency_us))),
+            *(
+                _modelled_cells(row)
+                if modelled
+                else (figures.speedup(row.speedup), figures.micros(row.latency_us))
+            ),
             _registers(row),
             style="bold" if row.place == 1 else "",
         )
@@ -100,7 +130,13 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
             figures.tunables(row.changed),
             Text(row.status.value, style=status_style(row.status)),
             row.tier,
-            figures.vs_first(row.vs_first) if modelled else f"{row.speedup.value:.2f}x" if row.speedup else "-",
+            (
+                figures.vs_first(row.vs_first)
+                if modelled
+                else f"{row.speedup.value:.2f}x"
+                if row.speedup
+                else "-"
+            ),
             figures.micros(row.latency_us),
             "" if row.place is None else str(row.place),
             "" if row.status is Status.correct else row.reason,
@@ -111,11 +147,20 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
 def run_report(rows: RunRows, last: int | None = None) -> RenderableType:
     """The run's head, its elites, and its trials: the last so many of them (None: all)."""
     shown = rows.trials if last is None else rows.trials[max(0, len(rows.trials) - last) :]
-    parts: list[RenderableType] = [run_head(rows), section(elites_table(rows.elites, with_notes=False)), section(trials_table(shown))]
+    parts: list[RenderableType] = [
+        run_head(rows),
+        section(elites_table(rows.elites, with_notes=False)),
+        section(trials_table(shown)),
+    ]
     if any(row.tunables for row in shown):
         parts.append(Text(CHANGED, style="dim"))
     if len(shown) < len(rows.trials):
-        parts.append(Text(f"{len(rows.trials) - len(shown)} earlier trials are not shown; --all shows them", style="dim"))
+        parts.append(
+            Text(
+                f"{len(rows.trials) - len(shown)} earlier trials are not shown; --all shows them",
+                style="dim",
+            )
+        )
     return Group(*parts)
 
 
@@ -127,9 +172,14 @@ def run_head(rows: RunRows) -> Table:
         "task": rows.task,
         "device": rows.device,
         "generator": f"{rows.generator}, model {rows.model}" if rows.model else rows.generator,
-        "trials": f"{rows.settled} of {rows.budget} settled" + (f"; {rows.ended}" if rows.ended else ""),
+        "trials": (
+            f"{rows.settled} of {rows.budget} settled" + (f"; {rows.ended}" if rows.ended else "")
+        ),
         "counts": ", ".join(f"{count} {status}" for status, count in rows.counts.items()) or "none",
-        "baselines": "; ".join(_baselines(rows, case) for case in rows.baselines) or (f"none: {MODELLED}" if rows.modelled else "-"),
+        "baselines": (
+            "; ".join(_baselines(rows, case) for case in rows.baselines)
+            or (f"none: {MODELLED}" if rows.modelled else "-")
+        ),
     }
     if rows.usage.prompt_tokens or rows.usage.completion_tokens:
         facts["spent"] = figures.usage(rows.usage, rows.cost_known)
@@ -138,19 +188,26 @@ def run_head(rows: RunRows) -> Table:
     if rows.changes:
         facts["changed"] = "; ".join(rows.changes)
     if rows.baseline_problems:
-        facts["left out"] = "; ".join(f"{name}: {problem}" for name, problem in rows.baseline_problems.items())
+        facts["left out"] = "; ".join(
+            f"{name}: {problem}" for name, problem in rows.baseline_problems.items()
+        )
     return facts_grid(facts)
 
 
 def _unanswered(found: Unanswered) -> str:
     cost = f", for up to {found.most_usd:.4f} USD" if found.most_usd else ""
-    return f"{found.requests} requests without a reply may have been paid for{cost} (those under way are among them)"
+    return (
+        f"{found.requests} requests without a reply may have been paid for{cost} (those under way"
+        " are among them)"
+    )
 
 
 def _baselines(rows: RunRows, case: str) -> str:
     """The baselines of a case with their times, the fastest first."""
     times = sorted(rows.baseline_us.get(case, {}).items(), key=lambda item: item[1])
-    return f"{case}: {', '.join(f'{name} {us:.4g} us' for name, us in times) or rows.baselines[case]}"
+    return (
+        f"{case}: {', '.join(f'{name} {us:.4g} us' for name, us in times) or rows.baselines[case]}"
+    )
 
 
 def section(content: RenderableType) -> Group:
@@ -183,7 +240,11 @@ def verdict_report(row: VerdictRow) -> RenderableType:
         parts.append(section(resources_table(row.resources)))
     parts += over_target(row.resources, row.target_exceeds)
     if row.detail:
-        parts.append(section(Group(Text("detail", style="bold"), Text(figures.printable(row.detail.rstrip())))))
+        parts.append(
+            section(
+                Group(Text("detail", style="bold"), Text(figures.printable(row.detail.rstrip())))
+            )
+        )
     return Group(*parts)
 
 
@@ -196,11 +257,15 @@ def _verdict_head(row: VerdictRow) -> Table:
         "tunables": figures.tunables(row.tunables),
     }
     if row.speedup:
-        facts["speed-up"] = f"{figures.speedup(row.speedup)}  ({figures.micros_interval(row.latency_us)} us a call)"
+        facts["speed-up"] = (
+            f"{figures.speedup(row.speedup)}  ({figures.micros_interval(row.latency_us)} us a call)"
+        )
     if row.modelled:
         facts["modelled time"] = f"{figures.micros(row.latency_us)} us a call; {MODELLED}"
     if row.phases_s:
-        facts["took"] = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in row.phases_s.items())
+        facts["took"] = ", ".join(
+            f"{name} {seconds:.2f} s" for name, seconds in row.phases_s.items()
+        )
     if row.environment:
         facts["device"] = _environment(row.environment)
     return facts_grid(facts)
@@ -212,9 +277,24 @@ def _environment(found: Environment) -> str:
 
 
 def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
-    """The worst input set of every case against its limits; a case that ended before anything was compared has no row."""
-    limits = [figure("max abs"), figure("allowed max abs"), figure("rel RMSE"), figure("allowed rel RMSE")]
-    columns = [words("case"), Column("ok"), figure("sets"), *limits, figure("failing"), words("worst set", True), words("at", True)]
+    """The worst input set of every case against its limits; a case that ended before anything was
+    compared has no row.
+    """
+    limits = [
+        figure("max abs"),
+        figure("allowed max abs"),
+        figure("rel RMSE"),
+        figure("allowed rel RMSE"),
+    ]
+    columns = [
+        words("case"),
+        Column("ok"),
+        figure("sets"),
+        *limits,
+        figure("failing"),
+        words("worst set", True),
+        words("at", True),
+    ]
     table = FittedTable(columns, "checks: the worst input set of each case")
     for row in rows:
         if row.input_sets:
@@ -226,7 +306,8 @@ def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
                 figures.error(row.limit_abs),
                 figures.error(row.rel_rmse),
                 figures.error(row.limit_rel_rmse),
-                f"{row.failing_share or 0.0:.2%}" + (f", {row.nan_count} NaN" if row.nan_count else ""),
+                f"{row.failing_share or 0.0:.2%}"
+                + (f", {row.nan_count} NaN" if row.nan_count else ""),
                 row.worst_set,
                 row.worst_at,
             )
@@ -235,23 +316,52 @@ def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
 
 def followed_table(rows: Iterable[CaseRow]) -> FittedTable:
     """How much of every case checked mode has followed, and how many findings there were."""
-    columns = [words("case"), words("looked for"), figure("blocks"), figure("findings"), figure("wavefronts"), figure("sectors")]
-    table = FittedTable(columns, "checked mode: every access followed (wavefronts: of shared, sectors: of global memory, for a request)")
+    columns = [
+        words("case"),
+        words("looked for"),
+        figure("blocks"),
+        figure("findings"),
+        figure("wavefronts"),
+        figure("sectors"),
+    ]
+    table = FittedTable(
+        columns,
+        "checked mode: every access followed (wavefronts: of shared, sectors: of global memory, for"
+        " a request)",
+    )
     for row in rows:
         if row.checked_for:
-            blocks = f"all {row.total_blocks}" if row.checked_blocks == row.total_blocks else f"{row.checked_blocks} of {row.total_blocks}"
+            blocks = (
+                f"all {row.total_blocks}"
+                if row.checked_blocks == row.total_blocks
+                else f"{row.checked_blocks} of {row.total_blocks}"
+            )
             findings = Text(str(len(row.findings)), style="red" if row.findings else "")
-            each = (f"{value:.2f}" if value is not None else "" for value in (row.wavefronts_per_request, row.sectors_per_request))
-            table.add(f"{row.case}{' (hidden)' if row.hidden else ''}", ", ".join(row.checked_for), blocks, findings, *each)
+            each = (
+                f"{value:.2f}" if value is not None else ""
+                for value in (row.wavefronts_per_request, row.sectors_per_request)
+            )
+            table.add(
+                f"{row.case}{' (hidden)' if row.hidden else ''}",
+                ", ".join(row.checked_for),
+                blocks,
+                findings,
+                *each,
+            )
     return table
 
 
 def modelled_table(rows: Iterable[CaseRow]) -> FittedTable:
     """The modelled time of every case that has one, with what would take longest alone."""
-    table = FittedTable([words("case"), figure("modelled us"), Column("limited by"), words("bounds in us")], "modelled times a call")
+    table = FittedTable(
+        [words("case"), figure("modelled us"), Column("limited by"), words("bounds in us")],
+        "modelled times a call",
+    )
     for row in rows:
         if row.modelled_us is not None:
-            bounds = ", ".join(f"{name} {us:.3g}" for name, us in list(row.bounds_us.items())[:MOST_BOUNDS])
+            bounds = ", ".join(
+                f"{name} {us:.3g}" for name, us in list(row.bounds_us.items())[:MOST_BOUNDS]
+            )
             table.add(row.case, f"{row.modelled_us:.2f}", row.limiter, bounds)
     return table
 
@@ -260,7 +370,10 @@ def timings_table(rows: Iterable[CaseRow]) -> FittedTable:
     """Times of every timed case beside its baseline, hot and with a flushed L2."""
     hot = [Column("hot us"), figure("hot baseline us", True), Column("hot speed-up")]
     cold = [figure("cold us"), figure("cold baseline us", True), figure("cold speed-up")]
-    table = FittedTable([words("case"), words("baseline"), *hot, *cold], "times a call: the median with its 95 % interval")
+    table = FittedTable(
+        [words("case"), words("baseline"), *hot, *cold],
+        "times a call: the median with its 95 % interval",
+    )
     for row in rows:
         if row.hot_us:
             table.add(
@@ -281,16 +394,26 @@ def trial_report(detail: TrialDetail) -> RenderableType:
     row = detail.row
     facts = {
         "trial": str(row.trial),
-        "operator": row.operator + (f" of trial {', '.join(map(str, row.parents))}" if row.parents else ""),
+        "operator": (
+            row.operator + (f" of trial {', '.join(map(str, row.parents))}" if row.parents else "")
+        ),
         "place": "-" if row.place is None else f"{row.place} of {row.tier}",
     }
     if detail.began:
         facts["begun"], facts["judged"] = detail.began, detail.ended
-    facts |= {name: text for name, text in (("insight", detail.insight), ("problem", detail.problem)) if text}
+    facts |= {
+        name: text
+        for name, text in (("insight", detail.insight), ("problem", detail.problem))
+        if text
+    }
     if detail.replies:
         facts["replies"] = f"{detail.replies}, {figures.usage(detail.usage, detail.cost_known)}"
     if detail.first is not None:
-        time = f"modelled {figures.micros(detail.first.latency_us)} us" if detail.first.modelled else figures.speedup(detail.first.speedup)
+        time = (
+            f"modelled {figures.micros(detail.first.latency_us)} us"
+            if detail.first.modelled
+            else figures.speedup(detail.first.speedup)
+        )
         found = f"{detail.first.status.value}, {time}"
         facts["first verdict"] = f"{found}; below is the one of a fresh process"
     return Group(facts_grid(facts), verdict_report(detail.verdict))
@@ -299,8 +422,22 @@ def trial_report(detail: TrialDetail) -> RenderableType:
 def tasks_table(rows: Iterable[TaskRow]) -> FittedTable:
     """The packaged tasks."""
     table = FittedTable(
-        [Column("task"), Column("target"), figure("trials"), Column("tiers"), words("cases", least=20), words("summary", least=32)]
+        [
+            Column("task"),
+            Column("target"),
+            figure("trials"),
+            Column("tiers"),
+            words("cases", least=20),
+            words("summary", least=32),
+        ]
     )
     for row in rows:
-        table.add(row.name, row.target or "-", str(row.trials), ", ".join(row.tiers), ", ".join(row.cases), row.summary or row.problem)
+        table.add(
+            row.name,
+            row.target or "-",
+            str(row.trials),
+            ", ".join(row.tiers),
+            ", ".join(row.cases),
+            row.summary or row.problem,
+        )
     return table

@@ -12,8 +12,14 @@ LAST = "verdict.json"  # written last: a folder that has it is whole
 
 
 def files_of(number: int, stored: StoredTrials) -> dict[str, str]:
-    """Name to text of every file in the trial's folder, `LAST` at the end; empty for a trial without a verdict."""
-    proposal, first, again = stored.proposal_of(number), stored.first_verdict_of(number), stored.second_verdict_of(number)
+    """Name to text of every file in the trial's folder, `LAST` at the end; empty for a trial
+    without a verdict.
+    """
+    proposal, first, again = (
+        stored.proposal_of(number),
+        stored.first_verdict_of(number),
+        stored.second_verdict_of(number),
+    )
     if proposal is None or first is None:
         return {}
     files: dict[str, str] = {}
@@ -26,7 +32,10 @@ def files_of(number: int, stored: StoredTrials) -> dict[str, str]:
     if again is not None:
         files["verdict_first.json"] = as_json.dumps(first) + "\n"
     about = proposal.model_dump(mode="json", exclude={"source"})
-    return {**files, LAST: as_json.dumps({"trial": number, "proposal": about, "verdict": again or first}) + "\n"}
+    return {
+        **files,
+        LAST: as_json.dumps({"trial": number, "proposal": about, "verdict": again or first}) + "\n",
+    }
 
 
 def as_tried(proposal: Proposal, source: str) -> str:

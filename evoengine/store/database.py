@@ -12,14 +12,16 @@ from evoengine.store.faults import translated
 from evoengine.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, version_of
 from evoengine.store.write_ahead_log import log_of, refuse_damaged_log
 
-BUSY_TIMEOUT_S = 10.0  # somebody who looks at the file with another program holds it for a moment, never for so long
+# somebody who looks at the file with another program holds it for a moment, never for so long
+BUSY_TIMEOUT_S = 10.0
 
 
 def open_database(path: Path, create: bool, read_only: bool) -> sqlite3.Connection:
-    """A connection to the run.db at `path` with the latest schema; raises StoreError, or NewerSchema.
+    """A connection to the run.db at `path` with the latest schema; raises StoreError, or
+    NewerSchema.
 
-    `create` also takes a file that is missing or empty: a run that was killed before its
-    first commit leaves one. With `read_only` the file stays as it is.
+    `create` also takes a file that is missing or empty: a run that was killed before its first
+    commit leaves one. With `read_only` the file stays as it is.
     """
     if not create and not path.is_file():
         raise StoreError(f"{path}: there is no database; expected a run's run.db")
@@ -43,36 +45,56 @@ def open_database(path: Path, create: bool, read_only: bool) -> sqlite3.Connecti
 
 
 def _refuse_lost_database(path: Path) -> None:
-    """A log without its database holds commits, and SQLite deletes the log of a database that is empty."""
+    """A log without its database holds commits, and SQLite deletes the log of a database that is
+    empty.
+    """
     log = log_of(path)
-    if (path.stat().st_size if path.exists() else 0) == 0 and log.exists() and (held := log.stat().st_size):
+    if (
+        (path.stat().st_size if path.exists() else 0) == 0
+        and log.exists()
+        and (held := log.stat().st_size)
+    ):
         raise StoreError(
-            f"{path}: expected the database of {log.name}, got {'an empty file' if path.exists() else 'no file'}: {log.name} holds {held} "
-            f"bytes, and starting a new database would delete them; restore {path.name} from a copy, or choose another name with --run"
+            f"{path}: expected the database of {log.name}, got"
+            f" {'an empty file' if path.exists() else 'no file'}: {log.name} holds {held} bytes,"
+            f" and starting a new database would delete them; restore {path.name} from a copy, or"
+            " choose another name with --run"
         )
 
 
 def _connect(path: Path, create: bool, read_only: bool) -> sqlite3.Connection:
     mode = "ro" if read_only else "rwc" if create else "rw"
-    # without its log and in a folder that cannot be written, SQLite reads a database only when told that nobody changes it
+    # without its log and in a folder that cannot be written, SQLite reads a database only when told
+    # that nobody changes it
     unchanging = read_only and not log_of(path).exists() and not os.access(path.parent, os.W_OK)
     uri = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if unchanging else ''}"
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(
+        uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
 
 
 def _checked_version(connection: sqlite3.Connection, path: Path, create: bool) -> int:
     """The schema version of a database that is ours and not too new."""
     version = version_of(connection)
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    empty = version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    empty = (
+        version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    )
     if empty and not create:
-        raise StoreError(f"{path}: the database is empty: the run was never started; start it again under the same name")
+        raise StoreError(
+            f"{path}: the database is empty: the run was never started; start it again under the"
+            " same name"
+        )
     if not empty and application != APPLICATION_ID:
-        raise StoreError(f"{path}: it is a database, but not one of evoengine: expected application_id {APPLICATION_ID}, got {application}")
+        raise StoreError(
+            f"{path}: it is a database, but not one of evoengine: expected application_id"
+            f" {APPLICATION_ID}, got {application}"
+        )
     if version > len(MIGRATIONS):
         raise NewerSchema(
-            f"{path}: has schema version {version}, but evoengine {__version__} knows versions up to {len(MIGRATIONS)}; "
-            "a later evoengine wrote it: open it with that one, or upgrade this one"
+            f"{path}: has schema version {version}, but evoengine {__version__} knows versions up"
+            f" to {len(MIGRATIONS)}; a later evoengine wrote it: open it with that one, or upgrade"
+            " this one"
         )
     return version
 

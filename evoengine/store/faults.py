@@ -1,4 +1,6 @@
-"""From foreign errors to ours: what sqlite3 and the file system raise, said once in the user's words."""
+"""From foreign errors to ours: what sqlite3 and the file system raise, said once in the user's
+words.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,18 @@ from pydantic_core import PydanticSerializationError
 
 from evoengine.errors import StoreError
 
-_NO_SPACE = "the disk is full; nothing that was committed is lost: free some space, then resume the run"
+_NO_SPACE = (
+    "the disk is full; nothing that was committed is lost: free some space, then resume the run"
+)
 _NOT_WRITABLE = "it cannot be written; choose another place with --runs-dir, or make it writable"
-_CORRUPT = "the database is damaged; restore run.db (with run.db-wal and run.db-shm, where they exist) from a copy"
-_BUSY = "another process has kept the database locked for too long; close what else has it open, then try again"
+_CORRUPT = (
+    "the database is damaged; restore run.db (with run.db-wal and run.db-shm, where they exist)"
+    " from a copy"
+)
+_BUSY = (
+    "another process has kept the database locked for too long; close what else has it open, then"
+    " try again"
+)
 
 # primary result codes, https://www.sqlite.org/rescode.html
 _BY_CODE = {
@@ -26,8 +36,12 @@ _BY_CODE = {
     sqlite3.SQLITE_NOTADB: "it is not a database; a run's run.db was expected here",
     sqlite3.SQLITE_BUSY: _BUSY,
     sqlite3.SQLITE_LOCKED: _BUSY,
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that it is a file and that its folder can be written",
-    sqlite3.SQLITE_IOERR: "the disk failed while it was read or written; check the disk and its free space",
+    sqlite3.SQLITE_CANTOPEN: (
+        "it cannot be opened; check that it is a file and that its folder can be written"
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "the disk failed while it was read or written; check the disk and its free space"
+    ),
     sqlite3.SQLITE_NOMEM: "there was not enough memory to read or write it",
     sqlite3.SQLITE_TOOBIG: "a text is too large to be stored",
 }
@@ -43,27 +57,43 @@ _BY_ERRNO = {
 
 @contextmanager
 def translated(path: Path, what: str = "") -> Iterator[None]:
-    """Turns what sqlite3 and the file system raise inside into StoreError naming `path` and `what`."""
+    """Turns what sqlite3 and the file system raise inside into StoreError naming `path` and
+    `what`.
+    """
     try:
         yield
     except sqlite3.Error as error:
         raise StoreError(f"{path}: {explain(error, what)}") from error
-    except (UnicodeEncodeError, PydanticSerializationError) as error:  # half a surrogate pair, as JSON can spell it
+    except (
+        UnicodeEncodeError,
+        PydanticSerializationError,
+    ) as error:  # half a surrogate pair, as JSON can spell it
         raise StoreError(f"{path}: {what} holds text that is not Unicode: {error}") from error
     except OSError as error:
         known = _BY_ERRNO.get(error.errno or 0)
-        raise StoreError(f"{path}: {known + ' ' if known else ''}({error.strerror or error})") from error
+        raise StoreError(
+            f"{path}: {known + ' ' if known else ''}({error.strerror or error})"
+        ) from error
 
 
 def explain(error: sqlite3.Error, what: str) -> str:
     """What `error` means; `what` names the row that was being stored."""
     code = getattr(error, "sqlite_errorcode", None)
-    if code in (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_ROWID):
+    if code in (
+        sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
+        sqlite3.SQLITE_CONSTRAINT_UNIQUE,
+        sqlite3.SQLITE_CONSTRAINT_ROWID,
+    ):
         return already_stored(what)
     if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
         return nothing_before(what)
-    known = _BY_CODE.get(code & 0xFF) if code is not None else None  # the low byte of an extended code is its primary one
-    return f"{known} ({error})" if known else f"{what + ': ' if what else ''}{type(error).__name__}: {error}"
+    # the low byte of an extended code is its primary one
+    known = _BY_CODE.get(code & 0xFF) if code is not None else None
+    return (
+        f"{known} ({error})"
+        if known
+        else f"{what + ': ' if what else ''}{type(error).__name__}: {error}"
+    )
 
 
 def already_stored(what: str) -> str:
@@ -73,4 +103,6 @@ def already_stored(what: str) -> str:
 
 def nothing_before(what: str) -> str:
     """The complaint about a row whose forerunner is missing."""
-    return f"{what} cannot be stored: a verdict needs the proposal of its trial, a failure its request"
+    return (
+        f"{what} cannot be stored: a verdict needs the proposal of its trial, a failure its request"
+    )

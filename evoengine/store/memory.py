@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from evoengine.errors import StoreError
 from evoengine.outcome import outcome_of
 from evoengine.records import RunInfo, Status, Unanswered, Usage
-from evoengine.seams import ChangeRow, FailureRow, Light, ProposalRow, R, ReplyRow, RequestRow, Row, VerdictRow
+from evoengine.seams import (
+    ChangeRow,
+    FailureRow,
+    Light,
+    ProposalRow,
+    R,
+    ReplyRow,
+    RequestRow,
+    Row,
+    VerdictRow,
+)
 from evoengine.store import faults
 from evoengine.store.rows import name_of
 
@@ -57,7 +67,11 @@ class MemoryStore:
                 self._lights[row.trial] = self._light(row.trial)
 
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
-        key = (kind, 0 if kind in (RunInfo, ChangeRow) else trial, 0 if kind in (RunInfo, ProposalRow) else part)
+        key = (
+            kind,
+            0 if kind in (RunInfo, ChangeRow) else trial,
+            0 if kind in (RunInfo, ProposalRow) else part,
+        )
         row = self._rows.get(key)
         return row if isinstance(row, kind) else None
 
@@ -67,25 +81,39 @@ class MemoryStore:
 
     def spent(self) -> Usage:
         """What all stored replies have cost."""
-        return sum((row.reply.usage for row in self._rows.values() if isinstance(row, ReplyRow)), Usage())
+        return sum(
+            (row.reply.usage for row in self._rows.values() if isinstance(row, ReplyRow)), Usage()
+        )
 
     def unanswered(self) -> Unanswered:
-        """The requests without a reply that may have been paid for; those under way are among them."""
-        rows = [row for row in self._rows.values() if isinstance(row, RequestRow) and self._may_be_paid(row)]
+        """The requests without a reply that may have been paid for; those under way are among
+        them.
+        """
+        rows = [
+            row
+            for row in self._rows.values()
+            if isinstance(row, RequestRow) and self._may_be_paid(row)
+        ]
         unpriced = sum(row.most_usd is None for row in rows)
-        return Unanswered(requests=len(rows), most_usd=sum(row.most_usd or 0.0 for row in rows), unpriced=unpriced)
+        return Unanswered(
+            requests=len(rows), most_usd=sum(row.most_usd or 0.0 for row in rows), unpriced=unpriced
+        )
 
     def _may_be_paid(self, row: RequestRow) -> bool:
         failure = self.get(FailureRow, row.trial, row.number)
         if failure is not None and not failure.maybe_paid:
             return False
         last = max(
-            key[2] for key, item in self._rows.items() if isinstance(item, RequestRow) and (item.trial, item.turn) == (row.trial, row.turn)
+            key[2]
+            for key, item in self._rows.items()
+            if isinstance(item, RequestRow) and (item.trial, item.turn) == (row.trial, row.turn)
         )
         return row.number != last or self.get(ReplyRow, row.trial, row.turn) is None
 
     def statuses(self) -> dict[Status, int]:
-        """How many settled trials ended in each status, best first; a fresh process has the last word."""
+        """How many settled trials ended in each status, best first; a fresh process has the last
+        word.
+        """
         counts = Counter(
             light.outcome.status.after(light.reverified.status if light.reverified else None)
             for light in self._lights.values()
@@ -105,5 +133,12 @@ class MemoryStore:
         if not isinstance(proposed, ProposalRow):
             return Light(proposed=False, outcome=None, reverified=None)
         verdicts = [self._rows.get((VerdictRow, trial, number)) for number in (0, 1)]
-        first, second = (outcome_of(trial, proposed.proposal, row.verdict) if isinstance(row, VerdictRow) else None for row in verdicts)
+        first, second = (
+            (
+                outcome_of(trial, proposed.proposal, row.verdict)
+                if isinstance(row, VerdictRow)
+                else None
+            )
+            for row in verdicts
+        )
         return Light(proposed=True, outcome=first, reverified=second)

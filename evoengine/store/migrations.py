@@ -67,8 +67,8 @@ _VERSION_1: Migration = (
     )""",
 )
 
-# What was sent to a model before it left, what became of requests without an answer, settings changed
-# by a resume, and when verdicts were begun and found.
+# What was sent to a model before it left, what became of requests without an answer, settings
+# changed by a resume, and when verdicts were begun and found.
 _VERSION_2: Migration = (
     """CREATE TABLE requests (
         trial INTEGER NOT NULL,
@@ -90,7 +90,8 @@ _VERSION_2: Migration = (
         number INTEGER PRIMARY KEY,  -- from 0
         body TEXT NOT NULL  -- SettingsChange as JSON
     )""",
-    "ALTER TABLE verdicts ADD COLUMN began TEXT NOT NULL DEFAULT ''",  # ISO 8601, UTC; '' where an earlier version stored none
+    # ISO 8601, UTC; '' where an earlier version stored none
+    "ALTER TABLE verdicts ADD COLUMN began TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE verdicts ADD COLUMN ended TEXT NOT NULL DEFAULT ''",
 )
 
@@ -103,7 +104,9 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Brings a database to the latest of `migrations` in one transaction: killed half-way, it keeps its old version."""
+    """Brings a database to the latest of `migrations` in one transaction: killed half-way, it keeps
+    its old version.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         for number, migration in enumerate(migrations, start=1):

@@ -36,7 +36,12 @@ class RunFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 
@@ -81,13 +86,16 @@ def _locked_store(paths: RunPaths, create: bool) -> SqliteStore:
         started = store.get(RunInfo) is not None
         if create and started:
             raise StoreError(
-                f"{paths.root}: run {paths.root.name!r} is already there; continue it with `{command('resume', paths.root)}`, "
-                "or choose another name with --run"
+                f"{paths.root}: run {paths.root.name!r} is already there; continue it with"
+                f" `{command('resume', paths.root)}`, or choose another name with --run"
             )
         if not started:
             _refuse_orphans(paths)
         if not create and not started:
-            raise StoreError(f"{paths.root}: the run was never started: its description is missing; start it again under the same name")
+            raise StoreError(
+                f"{paths.root}: the run was never started: its description is missing; start it"
+                " again under the same name"
+            )
     except BaseException:
         store.close()
         raise
@@ -96,14 +104,21 @@ def _locked_store(paths: RunPaths, create: bool) -> SqliteStore:
 
 def _refuse_place(paths: RunPaths) -> None:
     """Raises StoreError when something on the way to the run's folder is a file."""
-    place = next(place for place in (paths.root, *paths.root.parents) if place.exists() or place.is_symlink())
+    place = next(
+        place for place in (paths.root, *paths.root.parents) if place.exists() or place.is_symlink()
+    )
     if not place.is_dir():
         what = "the folder of a run" if place == paths.root else "a folder that holds runs"
-        raise StoreError(f"{place}: expected {what}, found {_kind(place)}; choose another place with --runs-dir, or move it away")
+        raise StoreError(
+            f"{place}: expected {what}, found {_kind(place)}; choose another place with --runs-dir,"
+            " or move it away"
+        )
 
 
 def _kind(place: Path) -> str:
-    return "a file" if place.is_file() else "a link to nothing" if place.is_symlink() else "no folder"
+    return (
+        "a file" if place.is_file() else "a link to nothing" if place.is_symlink() else "no folder"
+    )
 
 
 def _has_data(database: Path) -> bool:
@@ -111,15 +126,31 @@ def _has_data(database: Path) -> bool:
 
 
 def _refuse_orphans(paths: RunPaths) -> None:
-    """Raises StoreError when files of a run are there whose database is not: a new run would delete them."""
-    found = {folder.name: sum(1 for file in folder.rglob("*") if not file.is_dir()) for folder in (paths.elites, paths.trials)}
-    held = [f"{name}/ holds {count} file{'' if count == 1 else 's'}" for name, count in found.items() if count]
+    """Raises StoreError when files of a run are there whose database is not: a new run would delete
+    them.
+    """
+    found = {
+        folder.name: sum(1 for file in folder.rglob("*") if not file.is_dir())
+        for folder in (paths.elites, paths.trials)
+    }
+    held = [
+        f"{name}/ holds {count} file{'' if count == 1 else 's'}"
+        for name, count in found.items()
+        if count
+    ]
     if held:
-        state = "is missing" if not paths.database.exists() else "holds no run" if _has_data(paths.database) else "is empty (0 bytes)"
+        state = (
+            "is missing"
+            if not paths.database.exists()
+            else "holds no run"
+            if _has_data(paths.database)
+            else "is empty (0 bytes)"
+        )
         raise StoreError(
-            f"{paths.root}: {paths.database.name} {state}, but {' and '.join(held)}: the database of this run is lost; "
-            f"restore {paths.database.name} (with run.db-wal, where there is one) from a copy; a new run under this name would delete "
-            "these files: choose another one with --run, or move them away"
+            f"{paths.root}: {paths.database.name} {state}, but {' and '.join(held)}: the database"
+            f" of this run is lost; restore {paths.database.name} (with run.db-wal, where there is"
+            " one) from a copy; a new run under this name would delete these files: choose another"
+            " one with --run, or move them away"
         )
 
 
@@ -130,4 +161,7 @@ def _no_such_run(paths: RunPaths) -> StoreError:
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     more = ", ..." if len(known) > KNOWN_RUNS_SHOWN else ""
     shows = f"; `{command('show', folder / near[0])}` shows it" if near else ""
-    return StoreError(f"no run {name!r} in {folder}{hint} known: {', '.join(known[:KNOWN_RUNS_SHOWN]) or 'none'}{more}{shows}")
+    return StoreError(
+        f"no run {name!r} in {folder}{hint} known:"
+        f" {', '.join(known[:KNOWN_RUNS_SHOWN]) or 'none'}{more}{shows}"
+    )

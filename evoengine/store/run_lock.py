@@ -11,7 +11,11 @@ from evoengine.command_line import command
 from evoengine.errors import RunLocked
 from evoengine.store.faults import translated
 
-LOOKERS, LOOK_S = 5, 0.02  # `holder_of` has the lock for microseconds: so often, and so long, one who wants it tries again
+# `holder_of` has the lock for microseconds: so often, and so long, one who wants it tries again
+LOOKERS, LOOK_S = (
+    5,
+    0.02,
+)
 
 
 class RunLock:
@@ -41,15 +45,17 @@ class RunLock:
     def _take(path: Path, handle: int) -> None:
         if not _patiently_locked(handle):
             raise RunLocked(
-                f"{path.parent}: {_written_in(handle)} is working on this run; wait for it or stop it with Ctrl-C, "
-                f"or look at it with `{command('show', path.parent)}`"
+                f"{path.parent}: {_written_in(handle)} is working on this run; wait for it or stop"
+                f" it with Ctrl-C, or look at it with `{command('show', path.parent)}`"
             )
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
 
 
 def holder_of(path: Path) -> str | None:
-    """Who works on the run whose lock is at `path`, e.g. `process 4711`; None where nobody does. Writes nothing."""
+    """Who works on the run whose lock is at `path`, e.g. `process 4711`; None where nobody does.
+    Writes nothing.
+    """
     with translated(path):
         try:
             handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -21,22 +21,47 @@ from pydantic_core import from_json
 from evoengine.digest import digest
 from evoengine.errors import StoreError
 from evoengine.outcome import numbers_only
-from evoengine.records import Interval, Outcome, Proposal, Reply, RunInfo, SettingsChange, Status, Unanswered, Usage, Verdict
-from evoengine.seams import ChangeRow, FailureRow, Light, ProposalRow, R, ReplyRow, RequestRow, Row, VerdictRow
+from evoengine.records import (
+    Interval,
+    Outcome,
+    Proposal,
+    Reply,
+    RunInfo,
+    SettingsChange,
+    Status,
+    Unanswered,
+    Usage,
+    Verdict,
+)
+from evoengine.seams import (
+    ChangeRow,
+    FailureRow,
+    Light,
+    ProposalRow,
+    R,
+    ReplyRow,
+    RequestRow,
+    Row,
+    VerdictRow,
+)
 from evoengine.store.database import open_database
 from evoengine.store.faults import translated
 from evoengine.store.rows import name_of
 
 COMPRESSION = 1  # a verdict of 32 KB: 0.2 ms and 8.2 KB; level 6 takes 1.1 ms for 7.7 KB
-PAGE_ROWS = 2000  # trials read at once: no statement stays open while the caller works, memory stays flat
+PAGE_ROWS = (
+    2000  # trials read at once: no statement stays open while the caller works, memory stays flat
+)
 
 # Trials that have a reply but no proposal yet count as well: their replies are paid for.
 _TRIALS = """
 SELECT t.trial, p.trial IS NOT NULL, p.operator, p.parents, p.source_digest, p.tunables, p.label,
     a.status, a.reason, a.tier, a.code_digest,
-    a.score_value, a.score_low, a.score_high, a.latency_value_us, a.latency_low_us, a.latency_high_us,
+    a.score_value, a.score_low, a.score_high,
+    a.latency_value_us, a.latency_low_us, a.latency_high_us,
     b.status, b.reason, b.tier, b.code_digest,
-    b.score_value, b.score_low, b.score_high, b.latency_value_us, b.latency_low_us, b.latency_high_us
+    b.score_value, b.score_low, b.score_high,
+    b.latency_value_us, b.latency_low_us, b.latency_high_us
 FROM (
     SELECT trial FROM proposals WHERE trial >= :start
     UNION SELECT trial FROM replies WHERE trial >= :start
@@ -50,10 +75,15 @@ ORDER BY t.trial
 # The last request of a turn is the one that its reply answers.
 _UNANSWERED = """
 SELECT count(*), total(r.most_usd), count(*) - count(r.most_usd) FROM requests AS r
-WHERE NOT EXISTS (SELECT 1 FROM request_failures AS f WHERE f.trial = r.trial AND f.number = r.number AND NOT f.maybe_paid)
+WHERE NOT EXISTS (
+    SELECT 1 FROM request_failures AS f
+    WHERE f.trial = r.trial AND f.number = r.number AND NOT f.maybe_paid
+)
 AND NOT (
     EXISTS (SELECT 1 FROM replies AS p WHERE p.trial = r.trial AND p.turn = r.turn)
-    AND r.number = (SELECT max(q.number) FROM requests AS q WHERE q.trial = r.trial AND q.turn = r.turn)
+    AND r.number = (
+        SELECT max(q.number) FROM requests AS q WHERE q.trial = r.trial AND q.turn = r.turn
+    )
 )
 """
 _FIRST, _SECOND = 7, 17  # where the columns of both rounds begin
@@ -63,7 +93,9 @@ class SqliteStore:
     """Implements seams.Store on the database at `path`; usable from several threads."""
 
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
-        """Opens the database; raises StoreError, or NewerSchema for one that a later evoengine wrote."""
+        """Opens the database; raises StoreError, or NewerSchema for one that a later evoengine
+        wrote.
+        """
         self._path = path
         self._read_only = read_only
         self._lock = threading.RLock()
@@ -71,7 +103,10 @@ class SqliteStore:
 
     def append(self, *rows: Row) -> None:
         if self._read_only:
-            raise StoreError(f"{self._path}: was opened for reading only, {name_of(rows[0]) if rows else 'nothing'} cannot be stored")
+            raise StoreError(
+                f"{self._path}: was opened for reading only,"
+                f" {name_of(rows[0]) if rows else 'nothing'} cannot be stored"
+            )
         with self._lock, translated(self._path), self._transaction():
             for row in rows:
                 with translated(self._path, name_of(row)):
@@ -102,17 +137,25 @@ class SqliteStore:
 
     def spent(self) -> Usage:
         """What all stored replies have cost."""
-        total = self._rows("SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0), total(cost_usd) FROM replies")[0]
+        total = self._rows(
+            "SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0),"
+            " total(cost_usd) FROM replies"
+        )[0]
         return Usage(prompt_tokens=total[0], completion_tokens=total[1], cost_usd=total[2])
 
     def unanswered(self) -> Unanswered:
-        """The requests without a reply that may have been paid for; those under way are among them."""
+        """The requests without a reply that may have been paid for; those under way are among
+        them.
+        """
         count, most_usd, unpriced = self._rows(_UNANSWERED)[0]
         return Unanswered(requests=count, most_usd=most_usd, unpriced=unpriced)
 
     def unpriced(self) -> Usage:
         """The tokens of replies whose price was unknown when they came."""
-        query = "SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0) FROM replies WHERE cost_usd = 0"
+        query = (
+            "SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0) FROM"
+            " replies WHERE cost_usd = 0"
+        )
         total = self._rows(query)[0]
         return Usage(prompt_tokens=total[0], completion_tokens=total[1])
 
@@ -121,11 +164,13 @@ class SqliteStore:
         return int(self._rows("SELECT coalesce(max(completion_tokens), 0) FROM replies")[0][0])
 
     def statuses(self) -> dict[Status, int]:
-        """How many settled trials ended in each status, best first; a fresh process has the last word."""
+        """How many settled trials ended in each status, best first; a fresh process has the last
+        word.
+        """
         counts: dict[Status, int] = {}
         for first, second, count in self._rows(
-            "SELECT a.status, b.status, count(*) FROM verdicts AS a LEFT JOIN verdicts AS b ON b.trial = a.trial AND b.round = 1 "
-            "WHERE a.round = 0 GROUP BY a.status, b.status"
+            "SELECT a.status, b.status, count(*) FROM verdicts AS a LEFT JOIN verdicts AS b ON"
+            " b.trial = a.trial AND b.round = 1 WHERE a.round = 0 GROUP BY a.status, b.status"
         ):
             status = Status(first).after(Status(second) if second else None)
             counts[status] = counts.get(status, 0) + count
@@ -133,7 +178,10 @@ class SqliteStore:
 
     def last_trial(self) -> int | None:
         """The highest number of a stored trial; None when there is none."""
-        row = self._rows("SELECT max(trial) FROM (SELECT max(trial) AS trial FROM proposals UNION ALL SELECT max(trial) FROM replies)")[0]
+        row = self._rows(
+            "SELECT max(trial) FROM (SELECT max(trial) AS trial FROM proposals UNION ALL SELECT"
+            " max(trial) FROM replies)"
+        )[0]
         return None if row[0] is None else int(row[0])
 
     def close(self) -> None:
@@ -144,7 +192,12 @@ class SqliteStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     @contextmanager
@@ -154,7 +207,8 @@ class SqliteStore:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
-            if self._connection.in_transaction:  # SQLite itself rolls back after some errors, a full disk among them
+            # SQLite itself rolls back after some errors, a full disk among them
+            if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
 
@@ -163,7 +217,10 @@ class SqliteStore:
         try:
             yield
         except (ValidationError, zlib.error, ValueError) as error:
-            raise StoreError(f"{self._path}: {kind.__name__} of trial {trial} cannot be read: {str(error).splitlines()[0]}") from error
+            raise StoreError(
+                f"{self._path}: {kind.__name__} of trial {trial} cannot be read:"
+                f" {str(error).splitlines()[0]}"
+            ) from error
 
     def _rows(self, query: str, values: Any = ()) -> list[Any]:
         with self._lock, translated(self._path):
@@ -189,27 +246,47 @@ class SqliteStore:
             values = (row.trial, row.number, row.maybe_paid, row.reason)
             self._connection.execute("INSERT INTO request_failures VALUES (?, ?, ?, ?)", values)
         else:
-            self._connection.execute("INSERT INTO changes VALUES (?, ?)", (row.number, row.change.model_dump_json()))
+            self._connection.execute(
+                "INSERT INTO changes VALUES (?, ?)", (row.number, row.change.model_dump_json())
+            )
 
     def _insert_reply(self, row: ReplyRow) -> None:
         reply, usage = row.reply, row.reply.usage
-        values = (row.trial, row.turn, usage.prompt_tokens, usage.completion_tokens, usage.cost_usd, reply.model, reply.finish_reason)
+        values = (
+            row.trial,
+            row.turn,
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.cost_usd,
+            reply.model,
+            reply.finish_reason,
+        )
         self._connection.execute(
-            "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*values, _packed(reply.prompt), _packed(reply.text))
+            "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*values, _packed(reply.prompt), _packed(reply.text)),
         )
 
     def _insert_proposal(self, row: ProposalRow) -> None:
         proposal = row.proposal
         name = None if proposal.source is None else self._source(proposal.source)
-        values = (row.trial, proposal.operator, json.dumps(proposal.parents), name, json.dumps(proposal.tunables))
+        values = (
+            row.trial,
+            proposal.operator,
+            json.dumps(proposal.parents),
+            name,
+            json.dumps(proposal.tunables),
+        )
         self._connection.execute(
-            "INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*values, proposal.label, proposal.problem, proposal.insight)
+            "INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (*values, proposal.label, proposal.problem, proposal.insight),
         )
 
     def _source(self, source: str) -> str:
         """The digest of `source`, which is in the database afterwards, once."""
         name = digest(source)
-        if not self._connection.execute("SELECT 1 FROM sources WHERE digest = ?", (name,)).fetchone():
+        if not self._connection.execute(
+            "SELECT 1 FROM sources WHERE digest = ?", (name,)
+        ).fetchone():
             self._connection.execute("INSERT INTO sources VALUES (?, ?)", (name, _packed(source)))
         return name
 
@@ -225,8 +302,14 @@ class SqliteStore:
             row.began,
             row.ended,
         )
-        self._connection.execute("INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*key, *values))
-        self._connection.execute("INSERT INTO verdict_bodies VALUES (?, ?, ?)", (*key, _packed(verdict.model_dump_json())))
+        self._connection.execute(
+            "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*key, *values),
+        )
+        self._connection.execute(
+            "INSERT INTO verdict_bodies VALUES (?, ?, ?)",
+            (*key, _packed(verdict.model_dump_json())),
+        )
 
     def _run(self, trial: int, part: int) -> RunInfo | None:
         row = self._connection.execute("SELECT body FROM run").fetchone()
@@ -242,7 +325,15 @@ class SqliteStore:
             return None
         usage = Usage(prompt_tokens=row[4], completion_tokens=row[5], cost_usd=row[6])
         return ReplyRow(
-            trial, turn, Reply(model=row[0], prompt=_unpacked(row[1]), text=_unpacked(row[2]), usage=usage, finish_reason=row[3])
+            trial,
+            turn,
+            Reply(
+                model=row[0],
+                prompt=_unpacked(row[1]),
+                text=_unpacked(row[2]),
+                usage=usage,
+                finish_reason=row[3],
+            ),
         )
 
     def _proposal(self, trial: int, part: int) -> ProposalRow | None:
@@ -256,14 +347,29 @@ class SqliteStore:
         source = None if row[2] is None else _unpacked(row[2])
         parents, tunables = tuple(from_json(row[1])), from_json(row[3])
         proposal = Proposal(
-            operator=row[0], parents=parents, source=source, tunables=tunables, problem=row[4], insight=row[5], label=row[6]
+            operator=row[0],
+            parents=parents,
+            source=source,
+            tunables=tunables,
+            problem=row[4],
+            insight=row[5],
+            label=row[6],
         )
         return ProposalRow(trial, proposal)
 
     def _verdict(self, trial: int, number: int) -> VerdictRow | None:
-        query = "SELECT body, began, ended FROM verdict_bodies NATURAL JOIN verdicts WHERE trial = ? AND round = ?"
+        query = (
+            "SELECT body, began, ended FROM verdict_bodies NATURAL JOIN verdicts WHERE trial = ?"
+            " AND round = ?"
+        )
         row = self._connection.execute(query, (trial, number)).fetchone()
-        return VerdictRow(trial, number, Verdict.model_validate_json(_unpacked(row[0])), row[1], row[2]) if row else None
+        return (
+            VerdictRow(
+                trial, number, Verdict.model_validate_json(_unpacked(row[0])), row[1], row[2]
+            )
+            if row
+            else None
+        )
 
     def _request(self, trial: int, number: int) -> RequestRow | None:
         query = "SELECT turn, most_usd, sent FROM requests WHERE trial = ? AND number = ?"
@@ -276,7 +382,9 @@ class SqliteStore:
         return FailureRow(trial, number, row[0], bool(row[1])) if row else None
 
     def _change(self, trial: int, number: int) -> ChangeRow | None:
-        row = self._connection.execute("SELECT body FROM changes WHERE number = ?", (number,)).fetchone()
+        row = self._connection.execute(
+            "SELECT body FROM changes WHERE number = ?", (number,)
+        ).fetchone()
         return ChangeRow(number, SettingsChange.model_validate_json(row[0])) if row else None
 
 
@@ -309,7 +417,9 @@ def _outcome(about: tuple[Any, ...], found: tuple[Any, ...]) -> Outcome | None:
 
 
 def _interval(figures: tuple[Any, ...]) -> Interval | None:
-    return None if figures[0] is None else Interval(value=figures[0], low=figures[1], high=figures[2])
+    return (
+        None if figures[0] is None else Interval(value=figures[0], low=figures[1], high=figures[2])
+    )
 
 
 def _figures(interval: Interval | None) -> tuple[float | None, float | None, float | None]:

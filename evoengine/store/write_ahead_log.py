@@ -1,11 +1,12 @@
-"""Looks at run.db-wal before SQLite does: a log that SQLite cannot read it drops without a word, commits and all.
+"""Looks at run.db-wal before SQLite does: a log that SQLite cannot read it drops without a word,
+commits and all.
 
-A log whose last frames are torn is what a kill or a power cut leaves, and SQLite reads it up
-to there. Its first 32 bytes are another matter: they are on the disk before the first frame
-is written, so no kill leaves them wrong. https://www.sqlite.org/fileformat2.html#walformat
+A log whose last frames are torn is what a kill or a power cut leaves, and SQLite reads it up to
+there. Its first 32 bytes are another matter: they are on the disk before the first frame is
+written, so no kill leaves them wrong. https://www.sqlite.org/fileformat2.html#walformat
 
-The database itself is not opened here: a process that closes any descriptor of a file loses
-all its locks on it (POSIX), and with them those that keep others from a live run's log.
+The database itself is not opened here: a process that closes any descriptor of a file loses all its
+locks on it (POSIX), and with them those that keep others from a live run's log.
 """
 
 from __future__ import annotations
@@ -28,16 +29,20 @@ def log_of(database: Path) -> Path:
 
 
 def refuse_damaged_log(database: Path) -> None:
-    """Returns when the log beside `database` is absent, empty or one that SQLite reads; raises StoreError for any other."""
+    """Returns when the log beside `database` is absent, empty or one that SQLite reads; raises
+    StoreError for any other.
+    """
     log = log_of(database)
     with translated(log):
-        problem = _problem(log) and _problem(log)  # a live run may be writing the header at this moment
+        # a live run may be writing the header at this moment
+        problem = _problem(log) and _problem(log)
         if problem:
             size = log.stat().st_size
             raise StoreError(
-                f"{log}: expected SQLite's write-ahead log of {database.name}, got {size} bytes with {problem}: what was committed last "
-                f"may stand in it alone, and opening {database.name} would drop it; restore both files from a copy, "
-                f"or go on without what it held: mv {shlex.quote(str(log))} {shlex.quote(f'{log}.damaged')}"
+                f"{log}: expected SQLite's write-ahead log of {database.name}, got {size} bytes"
+                f" with {problem}: what was committed last may stand in it alone, and opening"
+                f" {database.name} would drop it; restore both files from a copy, or go on without"
+                f" what it held: mv {shlex.quote(str(log))} {shlex.quote(f'{log}.damaged')}"
             )
 
 
@@ -49,7 +54,8 @@ def _problem(log: Path) -> str:
             more = bool(file.read(1))
     except FileNotFoundError:
         return ""
-    if not head or (head == bytes(_HEADER) and not more):  # a power cut may keep the length of a first header and not its words
+    # a power cut may keep the length of a first header and not its words
+    if not head or (head == bytes(_HEADER) and not more):
         return ""
     if len(head) < _HEADER:
         return f"a header cut short (a whole one has {_HEADER})"

@@ -1,4 +1,6 @@
-"""The benchmarks run, at tiny sizes, so that they do not rot; what they measure here means nothing."""
+"""The benchmarks run, at tiny sizes, so that they do not rot; what they measure here means
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ ENVIRONMENT = Environment(
 
 
 class ScriptedDevice:
-    """seams.Device: judges the first kernel right, and whatever has other launches as its name says."""
+    """seams.Device: judges the first kernel right, and whatever has other launches as its name
+    says.
+    """
 
     def __init__(self) -> None:
         self.right = None
@@ -49,11 +53,20 @@ class ScriptedDevice:
         self.right = self.right or launches
         kernel = launches[0][0].kernel
         if launches != self.right:
-            status = {"endless": Status.timeout, "trapping": Status.crash}.get(kernel, Status.wrong_result)
+            status = {"endless": Status.timeout, "trapping": Status.crash}.get(
+                kernel, Status.wrong_result
+            )
             return Report(status=status, reason="scripted", phases_s={"check": 0.1})
-        samples = Samples(candidate_calls=1, baseline_calls=1, candidate_us=(2.0, 2.0), baseline_us=(1.0, 1.0))
-        timings = tuple(CaseTiming(case=case, baseline=name, hot=samples, cold=samples) for case, name in job.baselines.items())
-        return Report(status=Status.correct, timings=timings, phases_s={"check": 0.2, "timing": 0.3})
+        samples = Samples(
+            candidate_calls=1, baseline_calls=1, candidate_us=(2.0, 2.0), baseline_us=(1.0, 1.0)
+        )
+        timings = tuple(
+            CaseTiming(case=case, baseline=name, hot=samples, cold=samples)
+            for case, name in job.baselines.items()
+        )
+        return Report(
+            status=Status.correct, timings=timings, phases_s={"check": 0.2, "timing": 0.3}
+        )
 
     async def close(self):
         pass
@@ -64,12 +77,26 @@ def by_name(rows):
 
 
 def test_loop_prints_a_table_and_writes_the_same_rows(tmp_path, capsys):
-    loop.main(["--trials", "50", "--tuned", "30", "--folder", str(tmp_path), "--json", str(tmp_path / "rows.json")])
+    loop.main(
+        [
+            "--trials",
+            "50",
+            "--tuned",
+            "30",
+            "--folder",
+            str(tmp_path),
+            "--json",
+            str(tmp_path / "rows.json"),
+        ]
+    )
     written = json.loads((tmp_path / "rows.json").read_text())
     rows = by_name(written["rows"])
-    assert {"trials a second, 25 to 50", "memory after 50 trials", "resume of 50 trials", "with the tuner: trials a second over 30"} <= set(
-        rows
-    )
+    assert {
+        "trials a second, 25 to 50",
+        "memory after 50 trials",
+        "resume of 50 trials",
+        "with the tuner: trials a second over 30",
+    } <= set(rows)
     assert all(row["value"] > 0 for name, row in rows.items() if not name.startswith("growth"))
     printed = capsys.readouterr().out
     assert table(written["rows"]) in printed and written["machine"]["processor"] in printed
@@ -77,7 +104,9 @@ def test_loop_prints_a_table_and_writes_the_same_rows(tmp_path, capsys):
 
 
 def test_verdict_without_a_gpu_says_so(monkeypatch):
-    monkeypatch.setattr(verdict, "cuda_devices", lambda: CudaDevices((), problem="no NVIDIA driver"))
+    monkeypatch.setattr(
+        verdict, "cuda_devices", lambda: CudaDevices((), problem="no NVIDIA driver")
+    )
     with pytest.raises(SystemExit, match="needs a CUDA device: no NVIDIA driver"):
         verdict.main(["--repeats", "1"])
 
@@ -94,7 +123,9 @@ def test_verdict_measures_every_kind_of_candidate_and_lost_workers(tmp_path, mon
     assert found["layernorm: layernorm"]["timing_s"] == 0.3
     assert found["layernorm: layernorm, uncompilable"]["check_s"] is None
     assert found["layernorm: layernorm"]["compile_s"] > 0, "nothing came from a cache"
-    assert len(list((tmp_path / "cubins").rglob("*.cubin"))) >= 2 * 10, "each of ten sources was compiled for two kinds of rows"
+    assert len(list((tmp_path / "cubins").rglob("*.cubin"))) >= 2 * 10, (
+        "each of ten sources was compiled for two kinds of rows"
+    )
     assert table(rows[4:]) in capsys.readouterr().err, "each part is shown as soon as it is known"
 
 
@@ -111,7 +142,10 @@ def test_the_extension_is_compared_by_the_sum_of_its_phases():
     assert (peer["median_s"], peer["compile_s"], ratio["median_s"]) == (52.0, 50.0, 104.0)
 
 
-@pytest.mark.parametrize(("task_name", "kernel"), [(task, kernel) for task, kernels in KERNELS.items() for kernel in kernels])
+@pytest.mark.parametrize(
+    ("task_name", "kernel"),
+    [(task, kernel) for task, kernels in KERNELS.items() for kernel in kernels],
+)
 def test_every_measured_kernel_is_a_seed_of_its_task_whose_flaw_still_binds(task_name, kernel):
     task = tasks.load(find_task(task_name))
     assert f"{kernel}.cu" in task.seeds_from
@@ -125,15 +159,28 @@ def test_every_measured_kernel_is_a_seed_of_its_task_whose_flaw_still_binds(task
 
 
 def test_the_extension_program_starts_and_launches_the_seed_as_its_plan_does():
-    program = "from benchmarks.extension import *; print(cuda_source(candidates.parse(find_kernel(NAME).read_text())))"
-    text = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout  # noqa: S603 - ours
+    program = (
+        "from benchmarks.extension import *;"
+        " print(cuda_source(candidates.parse(find_kernel(NAME).read_text())))"
+    )
+    text = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     defaults = candidates.parse(find_kernel("layernorm").read_text()).tunables
     assert all(f"#define {name} {value}\n" in text for name, value in defaults.items())
-    assert text.index("#include <c10") < text.index("#define") < text.index("namespace candidate {") < text.index("layernorm_forward(")
+    assert (
+        text.index("#include <c10")
+        < text.index("#define")
+        < text.index("namespace candidate {")
+        < text.index("layernorm_forward(")
+    )
 
 
 def test_a_table_shows_every_column_and_no_samples():
-    rows = [{"measured": "a", "value": 1.5, "samples": [1.0]}, {"measured": "b", "kept": False, "value": 12345.6}]
+    rows = [
+        {"measured": "a", "value": 1.5, "samples": [1.0]},
+        {"measured": "b", "kept": False, "value": 12345.6},
+    ]
     assert table(rows).splitlines() == [
         "| measured | value  | kept |",
         "|----------|--------|------|",

@@ -17,12 +17,25 @@ def kernel() -> Kernel:
     return load_kernel("transpose_naive")
 
 
-def recording(folder: Path, kernel: Kernel, error: float = 0.0, of_another_source: bool = False) -> Path:
+def recording(
+    folder: Path, kernel: Kernel, error: float = 0.0, of_another_source: bool = False
+) -> Path:
     """A file as `record` writes it, with the expected results for a GPU's."""
-    arrays = {f"corpus/{kernel.name}/{case.name}/1": np.ascontiguousarray(case.expected[1]) + np.float32(error) for case in kernel.cases}
-    cases = {f"{kernel.name}/{case.name}": "x" if of_another_source else corpus_gpu.digest(kernel, case) for case in kernel.cases}
+    arrays = {
+        f"corpus/{kernel.name}/{case.name}/1": np.ascontiguousarray(case.expected[1])
+        + np.float32(error)
+        for case in kernel.cases
+    }
+    cases = {
+        f"{kernel.name}/{case.name}": "x" if of_another_source else corpus_gpu.digest(kernel, case)
+        for case in kernel.cases
+    }
     file = folder / "gpu.npz"
-    np.savez_compressed(file, **arrays, meta=np.array(json.dumps({"machine": {"device": "Expected"}, "cases": cases})))
+    np.savez_compressed(
+        file,
+        **arrays,
+        meta=np.array(json.dumps({"machine": {"device": "Expected"}, "cases": cases})),
+    )
     return file
 
 
@@ -34,17 +47,25 @@ def test_equal_results_agree_and_the_document_says_so(tmp_path: Path, kernel: Ke
     assert "device Expected" in text
 
 
-def test_a_difference_is_told_and_fails(tmp_path: Path, kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_difference_is_told_and_fails(
+    tmp_path: Path, kernel: Kernel, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert not corpus_gpu.compare([kernel], recording(tmp_path, kernel, error=1e-3), None)
     assert "DIFFERS" in capsys.readouterr().out
 
 
-def test_results_of_another_source_are_not_compared(tmp_path: Path, kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
-    assert not corpus_gpu.compare([kernel], recording(tmp_path, kernel, of_another_source=True), None)
+def test_results_of_another_source_are_not_compared(
+    tmp_path: Path, kernel: Kernel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not corpus_gpu.compare(
+        [kernel], recording(tmp_path, kernel, of_another_source=True), None
+    )
     assert "CHANGED SINCE" in capsys.readouterr().out
 
 
-def test_a_case_without_recording_fails(tmp_path: Path, kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_without_recording_fails(
+    tmp_path: Path, kernel: Kernel, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = recording(tmp_path, Kernel(kernel.name, kernel.source, kernel.cases[:1]))
     assert not corpus_gpu.compare([kernel], file, None)
     assert "NOT RECORDED" in capsys.readouterr().out

@@ -1,4 +1,6 @@
-"""The emulator's benchmark measures what it says, tells marks that hold from those that do not, and survives what fails."""
+"""The emulator's benchmark measures what it says, tells marks that hold from those that do not, and
+survives what fails.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ from evoengine import task as tasks
 from evoengine.paths import find_task
 
 FOUND = {
-    "clang_s": 0.2, "threads": 2, "blocks": 64, "jit_s": 0.2, "jit_processor_s": 0.2, "checked_jit_s": 0.3, "sampled_s": 0.1,
-    "checked_s": 0.7, "one_thread_s": 0.06, "run_s": 0.04, "processor_s": 0.06, "rss_mib": 346.0, "error": 1e-4,
+    "clang_s": 0.2, "threads": 2, "blocks": 64, "jit_s": 0.2, "jit_processor_s": 0.2,
+    "checked_jit_s": 0.3, "sampled_s": 0.1,
+    "checked_s": 0.7, "one_thread_s": 0.06, "run_s": 0.04, "processor_s": 0.06, "rss_mib": 346.0,
+    "error": 1e-4,
     "peer": "sdpa.py:half", "peer_s": 0.02, "peer_float32_s": 0.01,
 }  # fmt: skip
 
@@ -47,7 +51,10 @@ def test_what_a_child_cannot_do_is_a_row_of_its_own():
     assert "no_such_case" in row["problem"]
 
 
-@pytest.mark.parametrize(("kernel", "run_s", "kept"), [("sdpa_v2b", 0.29, True), ("sdpa_v2b", 0.31, False), ("sdpa_mma", 0.06, False)])
+@pytest.mark.parametrize(
+    ("kernel", "run_s", "kept"),
+    [("sdpa_v2b", 0.29, True), ("sdpa_v2b", 0.31, False), ("sdpa_mma", 0.06, False)],
+)
 def test_marks_of_the_mission_case_follow_the_kind_of_kernel(monkeypatch, kernel, run_s, kept):
     monkeypatch.setattr(emulator, "measure", lambda *_: {**FOUND, "run_s": run_s})
     row = row_of("sdpa_l4", kernel, "mission")
@@ -63,14 +70,20 @@ def test_the_slower_of_both_modes_decides_whether_code_generation_is_in_time(mon
 
 def test_the_run_with_masked_features_is_compared_with_the_one_before(monkeypatch):
     asked = []
-    monkeypatch.setattr(emulator, "measure", lambda *what: asked.append(what) or {**FOUND, "run_s": 0.1})
+    monkeypatch.setattr(
+        emulator, "measure", lambda *what: asked.append(what) or {**FOUND, "run_s": 0.1}
+    )
     row = masked_row("sdpa_l4", "sdpa_mma", "mission", {"run ms": 40.0})
     assert asked == [("sdpa_l4", "sdpa_mma", "mission", "avx512")]
     assert row["x"] == pytest.approx(2.5)
 
 
 def test_every_seed_is_measured_on_every_case_it_is_meant_for():
-    seeds = {(task, name.removesuffix(".cu")) for task in KERNELS for name in tasks.load(find_task(task)).seeds_from}
+    seeds = {
+        (task, name.removesuffix(".cu"))
+        for task in KERNELS
+        for name in tasks.load(find_task(task)).seeds_from
+    }
     assert seeds <= {(task, kernel) for task, kernels in KERNELS.items() for kernel in kernels}
     chosen = list(subjects(None, None))
     assert len(chosen) == len(set(chosen)) == 6 * 5 + 2
@@ -78,10 +91,13 @@ def test_every_seed_is_measured_on_every_case_it_is_meant_for():
 
 
 def test_memory_of_a_grandchild_counts_after_it_has_ended():
-    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; b = b\"x\" * (300 << 20); time.sleep(0.5)'])"
+    program = (
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; b = b\"x\" *"
+        " (300 << 20); time.sleep(0.5)'])"
+    )
     memory = Memory()
     with memory.watching():
-        subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603 - ours
+        subprocess.run([sys.executable, "-c", program], check=True)
         time.sleep(0.1)
     assert 300 <= memory.peak_mib < 400
 

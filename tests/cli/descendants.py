@@ -1,4 +1,6 @@
-"""Who descends from a process, and what each of them was started with, looked at again and again while it runs."""
+"""Who descends from a process, and what each of them was started with, looked at again and again
+while it runs.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# What a process's command line tells of its part; the first that fits. A worker has the nursery's command line.
+# What a process's command line tells of its part; the first that fits. A worker has the nursery's
+# command line.
 ROLES = {
     b"evoengine.evaluate.nursery": "nursery",
     b"evoengine.evaluate.compile.worker": "NVRTC",
@@ -30,7 +33,9 @@ def parents_of_all() -> dict[int, int]:
     for path in Path("/proc").iterdir():
         if path.name.isdecimal():
             with contextlib.suppress(OSError):
-                found[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+                found[int(path.name)] = int(
+                    (path / "stat").read_text().rpartition(")")[2].split()[1]
+                )
     return found
 
 
@@ -47,9 +52,18 @@ class Watch:
     engine: int = 0
 
     def look(self) -> None:
-        """Once over all that are there now. The engine itself is looked at as soon as it has children."""
+        """Once over all that are there now. The engine itself is looked at as soon as it has
+        children.
+        """
         table = parents_of_all()
-        engine = next((child for child in children_of(table, self.pid) if b"\0run\0" in self._read(child, "cmdline")), 0)
+        engine = next(
+            (
+                child
+                for child in children_of(table, self.pid)
+                if b"\0run\0" in self._read(child, "cmdline")
+            ),
+            0,
+        )
         below = list(children_of(table, engine)) if engine else []
         if below:
             self.engine = engine
@@ -72,6 +86,7 @@ class Watch:
 
     @staticmethod
     def _read(pid: int, name: str) -> bytes:
-        with contextlib.suppress(OSError):  # gone, or the engine, which an ordinary user cannot read
+        # gone, or the engine, which an ordinary user cannot read
+        with contextlib.suppress(OSError):
             return Path(f"/proc/{pid}/{name}").read_bytes()
         return b""

@@ -1,4 +1,6 @@
-"""What native code in a worker could try to get at the key: the system calls themselves, by ctypes, with nothing of ours around them."""
+"""What native code in a worker could try to get at the key: the system calls themselves, by ctypes,
+with nothing of ours around them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-PTRACE_ATTACH, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 16, 17, 0x4206, 0x4207  # sys/ptrace.h
+# sys/ptrace.h
+PTRACE_ATTACH, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = (
+    16,
+    17,
+    0x4206,
+    0x4207,
+)
 PIDFD_OPEN, PIDFD_GETFD = 434, 438  # asm-generic/unistd.h
 CAP_SYS_PTRACE = 19
 OPEN = "open"
@@ -38,7 +46,9 @@ def _read(path: str) -> str:
 
 
 def _readv(pid: int) -> str:
-    """process_vm_readv of one byte; EFAULT, of an address where nothing is, comes after the permission."""
+    """process_vm_readv of one byte; EFAULT, of an address where nothing is, comes after the
+    permission.
+    """
     there, here = _Piece(0x1000, 1), ctypes.create_string_buffer(1)
     ours = _Piece(ctypes.addressof(here), 1)
     found = _answer(LIBC.process_vm_readv(pid, ctypes.byref(ours), 1, ctypes.byref(there), 1, 0))
@@ -64,7 +74,10 @@ def _descriptor(pid: int) -> str:
 def attempts(pid: int) -> dict[str, str]:
     """What became of every way into process `pid`."""
     ways: dict[str, Callable[[], str]] = {
-        **{name: lambda name=name: _read(f"/proc/{pid}/{name}") for name in ("environ", "mem", "maps", "auxv")},  # type: ignore[misc]
+        **{
+            name: lambda name=name: _read(f"/proc/{pid}/{name}")
+            for name in ("environ", "mem", "maps", "auxv")
+        },  # type: ignore[misc]
         "process_vm_readv": lambda: _readv(pid),
         "PTRACE_SEIZE": lambda: _traced(pid, PTRACE_SEIZE),
         "PTRACE_ATTACH": lambda: _traced(pid, PTRACE_ATTACH),
@@ -74,7 +87,9 @@ def attempts(pid: int) -> dict[str, str]:
 
 
 def _capabilities() -> tuple[ctypes.Array[ctypes.c_uint32], ctypes.Array[ctypes.c_uint32]]:
-    """A header, and the effective, permitted and inheritable sets of this thread, twice: their low and their high halves."""
+    """A header, and the effective, permitted and inheritable sets of this thread, twice: their low
+    and their high halves.
+    """
     header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     LIBC.capget(header, sets)
     return header, sets
@@ -98,8 +113,12 @@ def drop(*capabilities: int) -> None:
 
 
 def _attempts_of_a_program(pids: list[int]) -> dict[str, dict[str, str]]:
-    """The same from a program that this process starts: the programs of root have all of root's rights."""
-    done = subprocess.run([sys.executable, __file__, *map(str, pids)], capture_output=True, text=True, check=True)  # noqa: S603 - this file
+    """The same from a program that this process starts: the programs of root have all of root's
+    rights.
+    """
+    done = subprocess.run(
+        [sys.executable, __file__, *map(str, pids)], capture_output=True, text=True, check=True
+    )
     return dict(json.loads(done.stdout))
 
 

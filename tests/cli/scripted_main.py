@@ -15,7 +15,11 @@ def pretend(setattr_: Any = setattr, modelled: bool = False) -> None:
     delay_s = float(os.environ.get("SCRIPTED_DELAY_S", "0"))
     setattr_(wiring, "_executor", lambda *_: ScriptedExecutor(delay_s, modelled))
     setattr_(
-        wiring, "find_device", lambda device, task: Chosen(None, "l4", "kernels run on an emulator", "emulated") if modelled else Chosen(0)
+        wiring,
+        "find_device",
+        lambda device, task: (
+            Chosen(None, "l4", "kernels run on an emulator", "emulated") if modelled else Chosen(0)
+        ),
     )
 
 

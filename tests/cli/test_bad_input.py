@@ -14,7 +14,9 @@ from tests.cli.conftest import Call
 def line(found, code: int) -> str:
     """The only line on stderr."""
     assert found.code == code, found
-    assert found.out == "" and found.err.count("\n") == 1 and found.err.startswith("evoengine: "), found
+    assert found.out == "" and found.err.count("\n") == 1 and found.err.startswith("evoengine: "), (
+        found
+    )
     return found.err
 
 
@@ -27,9 +29,17 @@ def test_missing_task_is_answered_with_the_near_one(call: Call) -> None:
     ("old", "new", "words"),
     [
         ("dims: {N: int}", "dims: {N: int", r"scale.yaml:\d+:\d+: not YAML"),
-        ("budget: {trials: 8}", "budget: {trails: 8}", r"scale.yaml:20:\d+: budget.trails: unknown key"),
+        (
+            "budget: {trials: 8}",
+            "budget: {trails: 8}",
+            r"scale.yaml:20:\d+: budget.trails: unknown key",
+        ),
         ("dtype: float32}", "dtype: float31}", r"scale.yaml:5:\d+: .*float31"),
-        ("scale.py:forward\ndims", "scole.py:forward\ndims", r"scale.yaml:2:\d+: no file '.*scole.py'"),
+        (
+            "scale.py:forward\ndims",
+            "scole.py:forward\ndims",
+            r"scale.yaml:2:\d+: no file '.*scole.py'",
+        ),
         (
             "scale.py:forward\ndims",
             "scale.py:forwad\ndims",
@@ -38,7 +48,9 @@ def test_missing_task_is_answered_with_the_near_one(call: Call) -> None:
         ("[scale_a.cu,", "[scale_x.cu,", r"scale.yaml:19:\d+: no kernel 'scale_x.cu'"),
     ],
 )
-def test_malformed_task_names_file_and_line(call: Call, task: Path, old: str, new: str, words: str) -> None:
+def test_malformed_task_names_file_and_line(
+    call: Call, task: Path, old: str, new: str, words: str
+) -> None:
     text = task.read_text()
     assert old in text
     task.write_text(text.replace(old, new, 1))
@@ -51,21 +63,37 @@ def test_reference_that_is_no_python_names_its_line(call: Call, task: Path) -> N
 
 
 def test_missing_kernel_is_answered_with_the_near_one(call: Call, task: Path) -> None:
-    assert "no kernel 'sdpa_v2d'; did you mean 'sdpa_v2" in line(call("run", task, "--kernel", "sdpa_v2d"), 4)
+    assert "no kernel 'sdpa_v2d'; did you mean 'sdpa_v2" in line(
+        call("run", task, "--kernel", "sdpa_v2d"), 4
+    )
     assert "no kernel 'sdpa_v2d'" in line(call("evaluate", "sdpa_v2d", "--task", task), 4)
 
 
-def test_kernel_that_is_no_utf8_text_is_refused_with_its_place(call: Call, task: Path, tmp_path: Path) -> None:
-    (tmp_path / "latin.cu").write_bytes((task.parent / "scale_a.cu").read_bytes().replace(b"// scale_a", b"// caf\xe9"))
-    for arguments in (["run", task, "--kernel", tmp_path / "latin.cu"], ["evaluate", tmp_path / "latin.cu", "--task", task]):
-        assert "latin.cu:13:7: expected UTF-8 text, got byte 0xe9; save the file as UTF-8" in line(call(*arguments), 4)
+def test_kernel_that_is_no_utf8_text_is_refused_with_its_place(
+    call: Call, task: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "latin.cu").write_bytes(
+        (task.parent / "scale_a.cu").read_bytes().replace(b"// scale_a", b"// caf\xe9")
+    )
+    for arguments in (
+        ["run", task, "--kernel", tmp_path / "latin.cu"],
+        ["evaluate", tmp_path / "latin.cu", "--task", task],
+    ):
+        assert "latin.cu:13:7: expected UTF-8 text, got byte 0xe9; save the file as UTF-8" in line(
+            call(*arguments), 4
+        )
     (task.parent / "scale_a.cu").write_bytes((tmp_path / "latin.cu").read_bytes())
     assert "scale_a.cu:13:7: expected UTF-8 text, got byte 0xe9" in line(call("run", task), 4)
 
 
-def test_kernel_without_a_plan_is_refused_with_its_place(call: Call, task: Path, tmp_path: Path) -> None:
+def test_kernel_without_a_plan_is_refused_with_its_place(
+    call: Call, task: Path, tmp_path: Path
+) -> None:
     (tmp_path / "bare.cu").write_text("__global__ void f() {}\n")
-    for arguments in (["run", task, "--kernel", tmp_path / "bare.cu"], ["evaluate", tmp_path / "bare.cu", "--task", task]):
+    for arguments in (
+        ["run", task, "--kernel", tmp_path / "bare.cu"],
+        ["evaluate", tmp_path / "bare.cu", "--task", task],
+    ):
         assert "bare.cu:1:1: expected the launch plan first" in line(call(*arguments), 4)
 
 
@@ -75,7 +103,9 @@ def test_kernel_without_a_plan_is_refused_with_its_place(call: Call, task: Path,
     (f"BLOCK={2**63}", "expected one of [128, 64, 32, 256]", 4),
     ("BLOK=64", "expected a tunable among BLOCK, UNROLL", 4),
 ])  # fmt: skip
-def test_tunable_that_is_not_declared_is_refused(call: Call, task: Path, text: str, words: str, code: int) -> None:
+def test_tunable_that_is_not_declared_is_refused(
+    call: Call, task: Path, text: str, words: str, code: int
+) -> None:
     assert words in line(call("evaluate", "scale_a.cu", "--task", task, "--set", text), code)
 
 
@@ -96,14 +126,17 @@ def test_endpoint_that_cannot_be_asked_is_refused_before_a_device_is_up(
     found = line(scripted("run", task, "--model", "home-made", "--cost-cap", "1"), 2)
     assert "the price of model 'home-made' is unknown; give it with --price" in found
     monkeypatch.setenv("OPENAI_BASE_URL", "ftp://x")
-    assert "must begin with http:// or https:// and name a host, got 'ftp://x'" in line(scripted("run", task), 8)
+    assert "must begin with http:// or https:// and name a host, got 'ftp://x'" in line(
+        scripted("run", task), 8
+    )
     assert not Path("runs").exists()
 
 
 @pytest.mark.parametrize("text", ["2", "2/", "two/8", "-2/8", "2/8/1"])
 def test_price_that_is_no_pair_is_refused(call: Call, task: Path, text: str) -> None:
-    assert f"expected --price USD/USD, for a million prompt and a million completion tokens, got {text!r}" in line(
-        call("run", task, "--price", text), 2
+    assert (
+        "expected --price USD/USD, for a million prompt and a million completion tokens, got"
+        f" {text!r}" in line(call("run", task, "--price", text), 2)
     )
 
 
@@ -111,8 +144,11 @@ def test_endpoint_that_is_not_there_keeps_the_run_and_says_how_to_resume(
     scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")  # the discard port: nobody listens
-    found = scripted("run", task, "--run", "one", "--model", "home-made", "--price", "2/8", "--cost-cap", "1")
+    # the discard port: nobody listens
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    found = scripted(
+        "run", task, "--run", "one", "--model", "home-made", "--price", "2/8", "--cost-cap", "1"
+    )
     assert found.code == 8 and "no model endpoint at http://127.0.0.1:9/v1" in found.err
     assert "resume with: " in found.err and "sk-secret" not in found.err
     assert "generator openai, model home-made, device" in found.err
@@ -126,32 +162,44 @@ def test_endpoint_that_is_not_there_keeps_the_run_and_says_how_to_resume(
 
 
 def test_device_that_is_not_there_is_refused(call: Call, task: Path) -> None:
-    assert "expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got 'tpu'" in line(call("run", task, "--device", "tpu"), 2)
+    assert "expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got 'tpu'" in line(
+        call("run", task, "--device", "tpu"), 2
+    )
     assert "no device 'cuda:93'" in line(call("run", task, "--device", "cuda:93"), 5)
 
 
 def test_name_that_is_no_folder_is_refused(scripted: Call, task: Path) -> None:
-    assert "expected a plain folder name for --run, got '../x'" in line(scripted("run", task, "--run", "../x"), 2)
+    assert "expected a plain folder name for --run, got '../x'" in line(
+        scripted("run", task, "--run", "../x"), 2
+    )
 
 
 def test_run_that_exists_is_not_begun_again(scripted: Call, task: Path) -> None:
     assert scripted("run", task, "--run", "one", "--trials", "2").code == 0
     found = scripted("run", task, "--run", "one", "--trials", "2")
     assert found.code == 7 and found.out == ""
-    assert "run 'one' is already there" in found.err and "evoengine resume one" in found.err and "resume with" not in found.err
+    assert (
+        "run 'one' is already there" in found.err
+        and "evoengine resume one" in found.err
+        and "resume with" not in found.err
+    )
 
 
 def test_unknown_run_is_answered_with_the_near_one(scripted: Call, task: Path) -> None:
     scripted("run", task, "--run", "attention", "--trials", "2")
     for command in ("show", "resume", "export"):
-        assert "no run 'atention' in runs; did you mean 'attention'?" in line(scripted(command, "atention"), 7)
+        assert "no run 'atention' in runs; did you mean 'attention'?" in line(
+            scripted(command, "atention"), 7
+        )
     assert "no run 'nope'" in line(scripted("show", "/somewhere/nope"), 7)
     assert "expected the name of a run" in line(scripted("show", ""), 2)
 
 
 def test_trial_that_is_not_settled_is_refused(scripted: Call, task: Path) -> None:
     scripted("run", task, "--run", "one", "--trials", "2")
-    assert "no trial 7 in run one: 0 to 1 are settled" in line(scripted("show", "one", "--trial", "7"), 2)
+    assert "no trial 7 in run one: 0 to 1 are settled" in line(
+        scripted("show", "one", "--trial", "7"), 2
+    )
 
 
 def test_run_of_a_later_evoengine_is_refused(scripted: Call, task: Path) -> None:
@@ -171,7 +219,8 @@ def test_folder_that_holds_no_database_of_ours_is_refused(call: Call, tmp_path: 
 
 
 def test_runs_folder_that_cannot_be_written_is_said(scripted: Call, task: Path) -> None:
-    assert "/proc/runs" in line(scripted("run", task, "--runs-dir", "/proc/runs"), 7)  # refused to root as well
+    # refused to root as well
+    assert "/proc/runs" in line(scripted("run", task, "--runs-dir", "/proc/runs"), 7)
 
 
 def test_runs_folder_that_is_a_file_is_said(scripted: Call, task: Path, tmp_path: Path) -> None:
@@ -183,19 +232,36 @@ def test_runs_folder_that_is_a_file_says_what_was_expected(scripted: Call, task:
     Path("afile").write_text("")
     for arguments in (["run", task], ["show", "x"], ["resume", "x"], ["export", "x"]):
         found = line(scripted(*arguments, "--runs-dir", "afile"), 7)
-        assert "afile: expected a folder that holds runs, found a file; choose another place with --runs-dir" in found
+        assert (
+            "afile: expected a folder that holds runs, found a file; choose another place with"
+            " --runs-dir" in found
+        )
 
 
-def test_run_whose_database_was_emptied_keeps_its_files_whatever_is_asked(scripted: Call, task: Path) -> None:
+def test_run_whose_database_was_emptied_keeps_its_files_whatever_is_asked(
+    scripted: Call, task: Path
+) -> None:
     scripted("run", task, "--run", "one", "--trials", "4")
     database = Path("runs/one/run.db")
     database.write_bytes(b"")
-    kept = {path: path.read_bytes() for folder in ("elites", "trials") for path in Path("runs/one", folder).rglob("*.*")}
+    kept = {
+        path: path.read_bytes()
+        for folder in ("elites", "trials")
+        for path in Path("runs/one", folder).rglob("*.*")
+    }
     assert kept
-    for arguments in (["show", "one"], ["export", "one"], ["resume", "one"], ["run", task, "--run", "one"]):
+    for arguments in (
+        ["show", "one"],
+        ["export", "one"],
+        ["resume", "one"],
+        ["run", task, "--run", "one"],
+    ):
         found = scripted(*arguments)
         assert found.code == 7 and found.out == ""
-        assert "run.db is empty (0 bytes), but elites/ holds" in found.err and "start it again" not in found.err
+        assert (
+            "run.db is empty (0 bytes), but elites/ holds" in found.err
+            and "start it again" not in found.err
+        )
     assert {path: path.read_bytes() for path in kept} == kept
 
 
@@ -205,12 +271,18 @@ def test_garbage_in_the_log_is_said_before_it_is_dropped(scripted: Call, task: P
     log.write_bytes(b"no log at all " * 100)
     for command in ("show", "resume", "export"):
         found = scripted(command, "one")
-        assert found.code == 7 and "run.db-wal: expected SQLite's write-ahead log" in found.err and "mv runs/one/run.db-wal" in found.err
+        assert (
+            found.code == 7
+            and "run.db-wal: expected SQLite's write-ahead log" in found.err
+            and "mv runs/one/run.db-wal" in found.err
+        )
     assert log.read_bytes() == b"no log at all " * 100
 
 
 @pytest.mark.parametrize("folder", ["my runs", "elsewhere"])
-def test_commands_in_hints_name_the_folder_of_the_run(scripted: Call, task: Path, folder: str) -> None:
+def test_commands_in_hints_name_the_folder_of_the_run(
+    scripted: Call, task: Path, folder: str
+) -> None:
     scripted("run", task, "--run", "one", "--trials", "2", "--runs-dir", folder)
     taken = scripted("run", task, "--run", "one", "--trials", "2", "--runs-dir", folder).err
     near = scripted("show", "ome", "--runs-dir", folder).err

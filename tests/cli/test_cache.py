@@ -58,15 +58,29 @@ def files(folder: Path) -> set[str]:
 def test_cache_tells_files_and_bytes_by_kind(call: Call, cache: Path) -> None:
     rows = asked(call)
     sizes = {kind: (row["files"], row["bytes"]) for kind, row in rows.items()}
-    assert sizes == {"cubins": (3, 1110), "ptx": (1, 20), "emulator": (2, 5), "headers": (1, 30), "answers": (2, 2005)}
+    assert sizes == {
+        "cubins": (3, 1110),
+        "ptx": (1, 20),
+        "emulator": (2, 5),
+        "headers": (1, 30),
+        "answers": (2, 2005),
+    }
     text = call("cache").out
     assert str(cache) in text and "total" in text and "3.1 KiB" in text and "freed" not in text
 
 
-def test_prune_by_days_removes_what_is_older_and_tells_what_was_freed(call: Call, cache: Path) -> None:
+def test_prune_by_days_removes_what_is_older_and_tells_what_was_freed(
+    call: Call, cache: Path
+) -> None:
     rows = asked(call, "--prune", "30")
     freed = {kind: (row["freed_files"], row["freed_bytes"]) for kind, row in rows.items()}
-    assert freed == {"cubins": (2, 1100), "ptx": (0, 0), "emulator": (0, 0), "headers": (0, 0), "answers": (1, 2000)}
+    assert freed == {
+        "cubins": (2, 1100),
+        "ptx": (0, 0),
+        "emulator": (0, 0),
+        "headers": (0, 0),
+        "answers": (1, 2000),
+    }
     assert (rows["cubins"]["files"], rows["cubins"]["bytes"]) == (1, 10)
     assert not (cache / "cubins" / "01").exists() and (cache / "cubins" / "02").is_dir()
 
@@ -79,14 +93,20 @@ def test_prune_all_leaves_what_is_not_ours(call: Call, cache: Path) -> None:
 
 def test_prune_follows_no_link(call: Call, cache: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
-    kept = [write(outside / "headers" / "13.3" / "cuda.h", 9, OLD_DAYS), write(outside / "ptx" / f"{DIGEST}.json", 9, OLD_DAYS)]
+    kept = [
+        write(outside / "headers" / "13.3" / "cuda.h", 9, OLD_DAYS),
+        write(outside / "ptx" / f"{DIGEST}.json", 9, OLD_DAYS),
+    ]
     (cache / "headers" / "13.3" / "more").symlink_to(outside / "headers" / "13.3")
     (cache / "ptx" / "05").symlink_to(outside / "ptx")
     (cache / "answers").rename(tmp_path / "elsewhere")
     (cache / "answers").symlink_to(tmp_path / "elsewhere")
     rows = asked(call, "--prune", "all")
     assert all(path.is_file() for path in kept)
-    assert rows["answers"]["link"] == str(tmp_path / "elsewhere") and rows["answers"]["freed_files"] == 0
+    assert (
+        rows["answers"]["link"] == str(tmp_path / "elsewhere")
+        and rows["answers"]["freed_files"] == 0
+    )
     assert len(files(tmp_path / "elsewhere")) == 3
     assert "not followed" in call("cache").out
 
@@ -97,7 +117,9 @@ def test_prune_leaves_code_alone_while_a_run_is_live(call: Call, cache: Path) ->
         found = call("cache", "--prune", "all", "--json")
         rows = {row["kind"]: row for row in json.loads(found.out)["kinds"]}
         assert found.code == 0 and "a run is live" in found.err and json.loads(found.out)["in_use"]
-        assert [rows[kind]["files"] for kind in ("cubins", "ptx", "emulator", "headers", "answers")] == [3, 1, 2, 1, 0]
+        assert [
+            rows[kind]["files"] for kind in ("cubins", "ptx", "emulator", "headers", "answers")
+        ] == [3, 1, 2, 1, 0]
     finally:
         live.release()
     assert sum(row["files"] for row in asked(call, "--prune", "all").values()) == 0

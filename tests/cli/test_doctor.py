@@ -12,7 +12,12 @@ from evoengine.evaluate.probe import CudaDevices
 from tests.cli.conftest import Call
 
 HEALTHY = Toolchain(
-    nvrtc="13.5", library="/lib/libnvrtc.so.13", architectures=(75, 90), headers={"mma.h": "/x"}, source="wheels", confined=True
+    nvrtc="13.5",
+    library="/lib/libnvrtc.so.13",
+    architectures=(75, 90),
+    headers={"mma.h": "/x"},
+    source="wheels",
+    confined=True,
 )
 CLANG = Toolchain(clang="22.1.8", confined=True)
 
@@ -26,7 +31,12 @@ def test_tasks_lists_the_packaged_ones(call: Call) -> None:
 
 
 def findings(
-    call: Call, monkeypatch: pytest.MonkeyPatch, devices: CudaDevices, toolchain: Toolchain = HEALTHY, *more: str, clang: Toolchain = CLANG
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    devices: CudaDevices,
+    toolchain: Toolchain = HEALTHY,
+    *more: str,
+    clang: Toolchain = CLANG,
 ):
     monkeypatch.setattr(examination, "cuda_devices", lambda: devices)
     monkeypatch.setattr(examination, "_toolchain", lambda: toolchain)
@@ -39,77 +49,154 @@ def findings(
 NO_DRIVER = CudaDevices((), problem="no NVIDIA driver (libcuda.so.1 is not there)")
 
 
-def test_doctor_without_a_driver_finds_the_emulator_and_nothing_missing(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_without_a_driver_finds_the_emulator_and_nothing_missing(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, found = findings(call, monkeypatch, NO_DRIVER)
     assert code == 0
-    assert found["driver"]["state"] == "absent" and "the emulator does without" in found["driver"]["remedy"]
-    assert found["emulator: clang"]["found"] == "clang 22.1.8" and found["emulator: packages"]["state"] == "ok"
+    assert (
+        found["driver"]["state"] == "absent"
+        and "the emulator does without" in found["driver"]["remedy"]
+    )
+    assert (
+        found["emulator: clang"]["found"] == "clang 22.1.8"
+        and found["emulator: packages"]["state"] == "ok"
+    )
     assert "core" in found["emulator: processor"]["found"]
 
 
-def test_doctor_without_a_driver_and_without_clang_says_what_to_do_and_exits_with_5(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, found = findings(call, monkeypatch, NO_DRIVER, clang=Toolchain(problem="no clang that compiles CUDA"))
+def test_doctor_without_a_driver_and_without_clang_says_what_to_do_and_exits_with_5(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, found = findings(
+        call, monkeypatch, NO_DRIVER, clang=Toolchain(problem="no clang that compiles CUDA")
+    )
     assert code == 5
-    assert found["emulator: clang"]["state"] == "missing" and "evoengine[emulator]" in found["emulator: clang"]["remedy"]
-    assert found["driver"]["state"] == "missing" and "install NVIDIA's driver" in found["driver"]["remedy"]
+    assert (
+        found["emulator: clang"]["state"] == "missing"
+        and "evoengine[emulator]" in found["emulator: clang"]["remedy"]
+    )
+    assert (
+        found["driver"]["state"] == "missing"
+        and "install NVIDIA's driver" in found["driver"]["remedy"]
+    )
     assert found["compiler"]["state"] == "ok" and found["headers"]["state"] == "ok"
-    assert found["model endpoint"]["state"] == "absent" and "OPENAI_API_KEY" in found["model endpoint"]["remedy"]
+    assert (
+        found["model endpoint"]["state"] == "absent"
+        and "OPENAI_API_KEY" in found["model endpoint"]["remedy"]
+    )
 
 
-def test_doctor_with_a_device_but_a_torch_for_the_cpu_exits_with_6(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examination, "_version", lambda package: {"torch": "2.13.0+cpu", "cupy-cuda13x": "14.2"}.get(package))
+def test_doctor_with_a_device_but_a_torch_for_the_cpu_exits_with_6(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        examination,
+        "_version",
+        lambda package: {"torch": "2.13.0+cpu", "cupy-cuda13x": "14.2"}.get(package),
+    )
     code, found = findings(call, monkeypatch, CudaDevices(("NVIDIA H200",), "13.0"))
     assert code == 6 and found["devices"]["found"] == "cuda:0 NVIDIA H200"
     assert found["torch"]["state"] == "missing" and "without CUDA" in found["torch"]["found"]
 
 
 @pytest.mark.parametrize(
-    ("line", "cuda"), [("cuda: Optional[str] = '13.0'", "13.0"), ("cuda: Optional[str] = None", ""), ("cuda = '12.8'", "12.8")]
+    ("line", "cuda"),
+    [
+        ("cuda: Optional[str] = '13.0'", "13.0"),
+        ("cuda: Optional[str] = None", ""),
+        ("cuda = '12.8'", "12.8"),
+    ],
 )
 def test_doctor_without_a_device_says_how_to_do_without_the_libraries_of_cuda(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, cuda: str
 ) -> None:
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('doctor starts no torch')")
-    (tmp_path / "torch" / "version.py").write_text(f"__version__ = '2.13.0'\ndebug = False\n{line}\nhip: Optional[str] = None\n")
+    (tmp_path / "torch" / "version.py").write_text(
+        f"__version__ = '2.13.0'\ndebug = False\n{line}\nhip: Optional[str] = None\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "torch", raising=False)  # which another test may have imported into this process
-    monkeypatch.setattr(examination, "_version", lambda package: {"torch": "2.13.0", "cupy-cuda13x": "14.2"}.get(package))
+    # which another test may have imported into this process
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(
+        examination,
+        "_version",
+        lambda package: {"torch": "2.13.0", "cupy-cuda13x": "14.2"}.get(package),
+    )
     code, found = findings(call, monkeypatch, NO_DRIVER)
     assert code == 0 and found["torch"]["state"] == "ok"
-    assert (f"a build for CUDA {cuda}, which no device here can use" in found["torch"]["found"]) == bool(cuda)
-    assert ("--extra-index-url https://download.pytorch.org/whl/cpu 'evoengine[emulator]'" in found["torch"]["remedy"]) == bool(cuda)
+    assert (
+        f"a build for CUDA {cuda}, which no device here can use" in found["torch"]["found"]
+    ) == bool(cuda)
+    assert (
+        "--extra-index-url https://download.pytorch.org/whl/cpu 'evoengine[emulator]'"
+        in found["torch"]["remedy"]
+    ) == bool(cuda)
 
 
-def test_doctor_without_a_driver_and_without_nvrtc_says_what_is_led_by_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_without_a_driver_and_without_nvrtc_says_what_is_led_by_it(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, found = findings(call, monkeypatch, NO_DRIVER, Toolchain(problem="no NVRTC: no libnvrtc"))
     assert code == 0 and found["compiler"]["state"] == "absent"
-    assert "modelled times are other ones: pip install 'evoengine[emulator]'" in found["compiler"]["remedy"]
+    assert (
+        "modelled times are other ones: pip install 'evoengine[emulator]'"
+        in found["compiler"]["remedy"]
+    )
 
 
-def test_doctor_without_a_device_and_without_torch_names_the_build_for_cpus(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_without_a_device_and_without_torch_names_the_build_for_cpus(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(examination, "_version", lambda _: None)
     _, found = findings(call, monkeypatch, NO_DRIVER)
-    assert found["torch"]["state"] == "missing" and "download.pytorch.org/whl/cpu" in found["torch"]["remedy"]
+    assert (
+        found["torch"]["state"] == "missing"
+        and "download.pytorch.org/whl/cpu" in found["torch"]["remedy"]
+    )
 
 
-def test_doctor_of_a_whole_machine_exits_with_0(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examination, "_version", lambda package: {"torch": "2.11.0+cu130", "cupy-cuda13x": "14.2"}.get(package))
+def test_doctor_of_a_whole_machine_exits_with_0(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        examination,
+        "_version",
+        lambda package: {"torch": "2.11.0+cu130", "cupy-cuda13x": "14.2"}.get(package),
+    )
     code, found = findings(call, monkeypatch, CudaDevices(("NVIDIA H200",), "13.0"))
     assert code == 0 and all(row["state"] in ("ok", "absent") for row in found.values())
 
 
-def test_doctor_names_a_cupy_that_is_too_new_for_the_driver(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examination, "_version", lambda package: {"torch": "2.11.0+cu130", "cupy-cuda13x": "14.2"}.get(package))
+def test_doctor_names_a_cupy_that_is_too_new_for_the_driver(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        examination,
+        "_version",
+        lambda package: {"torch": "2.11.0+cu130", "cupy-cuda13x": "14.2"}.get(package),
+    )
     code, found = findings(call, monkeypatch, CudaDevices(("NVIDIA L4",), "12.4"))
     assert code == 6 and "evoengine[cuda12]" in found["CuPy"]["remedy"]
 
 
-def test_doctor_names_missing_headers_and_a_compiler_that_does_not_start(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_missing_headers_and_a_compiler_that_does_not_start(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = Toolchain(problem="Traceback ...\nImportError: no cupy_backends", missing=("mma.h",))
-    code, found = findings(call, monkeypatch, CudaDevices(("NVIDIA L4",), "13.0"), broken, clang=Toolchain(problem="no clang"))
+    code, found = findings(
+        call,
+        monkeypatch,
+        CudaDevices(("NVIDIA L4",), "13.0"),
+        broken,
+        clang=Toolchain(problem="no clang"),
+    )
     assert code == 6 and found["emulator: clang"]["state"] == "absent"
-    assert "ImportError: no cupy_backends" in found["compiler"]["found"] and "pip install" in found["compiler"]["remedy"]
+    assert (
+        "ImportError: no cupy_backends" in found["compiler"]["found"]
+        and "pip install" in found["compiler"]["remedy"]
+    )
     assert found["headers"]["found"] == "mma.h not found"
 
 
@@ -122,13 +209,22 @@ def test_doctor_never_shows_the_key(call: Call, monkeypatch: pytest.MonkeyPatch)
     assert "sk-secret" not in json.dumps(found)
 
 
-def test_doctor_names_a_folder_that_cannot_hold_runs(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_doctor_names_a_folder_that_cannot_hold_runs(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
-    _, found = findings(call, monkeypatch, CudaDevices(()), HEALTHY, "--runs-dir", str(tmp_path / "file" / "runs"))
-    assert found["runs folder"]["state"] == "missing" and "--runs-dir" in found["runs folder"]["remedy"]
+    _, found = findings(
+        call, monkeypatch, CudaDevices(()), HEALTHY, "--runs-dir", str(tmp_path / "file" / "runs")
+    )
+    assert (
+        found["runs folder"]["state"] == "missing"
+        and "--runs-dir" in found["runs folder"]["remedy"]
+    )
 
 
-def test_doctor_names_a_kernel_that_cannot_keep_workers_out_of_other_programs(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_a_kernel_that_cannot_keep_workers_out_of_other_programs(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(examination, "has_domains", lambda: False)
     _, found = findings(call, monkeypatch, CudaDevices(()), HEALTHY)
     assert found["workers"]["state"] == "absent" and "Landlock" in found["workers"]["remedy"]
@@ -137,7 +233,9 @@ def test_doctor_names_a_kernel_that_cannot_keep_workers_out_of_other_programs(ca
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_doctor_is_readable_at_any_width(call: Call, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+def test_doctor_is_readable_at_any_width(
+    call: Call, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
     monkeypatch.setattr(examination, "cuda_devices", lambda: NO_DRIVER)
     monkeypatch.setattr(examination, "_toolchain", lambda: HEALTHY)
     monkeypatch.setattr(emulator_examination, "_clang", lambda: CLANG)
@@ -148,7 +246,12 @@ def test_doctor_is_readable_at_any_width(call: Call, monkeypatch: pytest.MonkeyP
     assert "for a GPU: install NVIDIA's driver" in " ".join(" ".join(lines).split())
 
 
-def test_a_runs_folder_that_is_a_file_is_said_to_be_one(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_runs_folder_that_is_a_file_is_said_to_be_one(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "afile").write_text("")
     code, found = findings(call, monkeypatch, NO_DRIVER, HEALTHY, "--runs-dir", "afile")
-    assert code == 7 and found["runs folder"]["found"] == f"afile: {tmp_path / 'afile'} is not a folder"
+    assert (
+        code == 7
+        and found["runs folder"]["found"] == f"afile: {tmp_path / 'afile'} is not a folder"
+    )

@@ -1,4 +1,6 @@
-"""What a person sees of a run on the emulator: modelled times, called so, and nothing that looks measured."""
+"""What a person sees of a run on the emulator: modelled times, called so, and nothing that looks
+measured.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,12 @@ def test_the_first_lines_say_what_stands_in_for_a_gpu(emulated: Call, task: Path
 
 def test_tables_speak_of_modelled_times_and_of_no_baseline(run: Call) -> None:
     shown = run("show", "one").out
-    assert "modelled us" in shown and "vs first seed" in shown and "limited by" in shown and "tensor" in shown
+    assert (
+        "modelled us" in shown
+        and "vs first seed" in shown
+        and "limited by" in shown
+        and "tensor" in shown
+    )
     assert "no speed-up against a library follows from them" in shown
     assert "speed-up  " not in shown and "torch.mul" not in shown
 
@@ -47,7 +54,9 @@ def test_json_has_modelled_times_and_no_speedup(run: Call) -> None:
     rows = json.loads(run("show", "one", "--json").out)
     assert rows["modelled"] is True and rows["baselines"] == {}
     correct = [row for row in rows["trials"] if row["status"] == "correct"]
-    assert correct and all(row["speedup"] is None and row["modelled"] and row["vs_first"] for row in correct)
+    assert correct and all(
+        row["speedup"] is None and row["modelled"] and row["vs_first"] for row in correct
+    )
     first = {row["tier"]: row for row in reversed(correct)}
     assert all(row["vs_first"] == 1.0 for row in first.values())
     assert all(elite["limiter"] == "tensor" for elite in rows["elites"])
@@ -55,10 +64,22 @@ def test_json_has_modelled_times_and_no_speedup(run: Call) -> None:
 
 def test_one_trial_shows_bounds_and_what_checked_mode_followed(run: Call) -> None:
     rows = json.loads(run("show", "one", "--json").out)
-    trial = next(row["trial"] for row in rows["trials"] if row["status"] == "correct" and row["place"] is None)
+    trial = next(
+        row["trial"]
+        for row in rows["trials"]
+        if row["status"] == "correct" and row["place"] is None
+    )
     shown = run("show", "one", "--trial", trial).out
-    assert "modelled time" in shown and "checked mode: every access followed" in shown and "8 of 32" in shown
-    assert "bounds in us" in shown and "tensor" in shown and "the median with its 95 % interval" not in shown
+    assert (
+        "modelled time" in shown
+        and "checked mode: every access followed" in shown
+        and "8 of 32" in shown
+    )
+    assert (
+        "bounds in us" in shown
+        and "tensor" in shown
+        and "the median with its 95 % interval" not in shown
+    )
 
 
 def test_an_elites_files_say_modelled(run: Call) -> None:
@@ -67,7 +88,10 @@ def test_an_elites_files_say_modelled(run: Call) -> None:
         assert found["modelled"] is True and found["speedup"] is None
         assert [case["modelled_us"] for case in found["cases"] if case["case"] == "large"] != [None]
         assert found["environment"]["kind"] == "emulator"
-        assert all(ancestor["speedup"] is None for ancestor in json.loads((file.parent / "lineage.json").read_text())["lineage"])
+        assert all(
+            ancestor["speedup"] is None
+            for ancestor in json.loads((file.parent / "lineage.json").read_text())["lineage"]
+        )
 
 
 def test_resume_is_the_run_that_was_never_stopped(emulated: Call, task: Path) -> None:
@@ -76,7 +100,9 @@ def test_resume_is_the_run_that_was_never_stopped(emulated: Call, task: Path) ->
     assert json.loads(emulated("show", "whole", "--json").out)["settled"] == 8
 
 
-def test_one_verdict_comes_with_one_short_line_about_the_emulator(emulated: Call, task: Path) -> None:
+def test_one_verdict_comes_with_one_short_line_about_the_emulator(
+    emulated: Call, task: Path
+) -> None:
     found = emulated("evaluate", "scale_a.cu", "--task", task)
     assert [line for line in found.err.splitlines() if "emulat" in line] == ["note: emulated"]
 
@@ -87,16 +113,22 @@ def test_one_verdict_comes_with_one_short_line_about_the_emulator(emulated: Call
     ("emulator:h200", EMULATOR, "emulator:h200"),
     ("cuda:1", ENVIRONMENT, "cuda:1"),
 ])  # fmt: skip
-def test_a_run_goes_on_with_the_kind_of_device_that_it_began_on(tmp_path: Path, device: str, environment: object, asked: str) -> None:
+def test_a_run_goes_on_with_the_kind_of_device_that_it_began_on(
+    tmp_path: Path, device: str, environment: object, asked: str
+) -> None:
     info = info_of(tmp_path, environment)
     config = wiring.RunConfig.model_validate({**info.config, "device": device})
     assert wiring._device_of(info, config) == asked
 
 
 @pytest.mark.parametrize("cores", [2, 16])
-def test_a_run_of_the_same_compilers_goes_on_with_any_number_of_cores(tmp_path: Path, cores: int) -> None:
+def test_a_run_of_the_same_compilers_goes_on_with_any_number_of_cores(
+    tmp_path: Path, cores: int
+) -> None:
     """Also one of 0.1.0, which stored the same versions."""
-    here = EMULATOR.model_copy(update={"device": f"emulator:l4 NVIDIA L4 (modelled on {cores} cores)"})
+    here = EMULATOR.model_copy(
+        update={"device": f"emulator:l4 NVIDIA L4 (modelled on {cores} cores)"}
+    )
     wiring._same_device(info_of(tmp_path, EMULATOR), here)
     without = EMULATOR.model_copy(update={"versions": {"clang": "22.1.8", "torch": "2.13.0"}})
     wiring._same_device(info_of(tmp_path, without), without)
@@ -117,22 +149,40 @@ H200 = "emulator:h200 NVIDIA H200 (modelled on 2 cores)"
 def test_a_run_stays_with_its_target_and_its_compilers(
     tmp_path: Path, begun: dict[str, object], here: dict[str, object], says: str
 ) -> None:
-    with pytest.raises(DeviceError, match=rf"^run one was begun on emulator:l4 with clang .*{says}"):
-        wiring._same_device(info_of(tmp_path, EMULATOR.model_copy(update=begun)), EMULATOR.model_copy(update=here))
+    with pytest.raises(
+        DeviceError, match=rf"^run one was begun on emulator:l4 with clang .*{says}"
+    ):
+        wiring._same_device(
+            info_of(tmp_path, EMULATOR.model_copy(update=begun)), EMULATOR.model_copy(update=here)
+        )
 
 
 def test_a_measured_run_stays_with_its_nvrtc(tmp_path: Path) -> None:
-    begun, here = (ENVIRONMENT.model_copy(update={"versions": {"nvrtc": version}}) for version in ("13.0", "13.5"))
+    begun, here = (
+        ENVIRONMENT.model_copy(update={"versions": {"nvrtc": version}})
+        for version in ("13.0", "13.5")
+    )
     wiring._same_device(info_of(tmp_path, begun), begun)
-    with pytest.raises(DeviceError, match=r"begun on Scripted with NVRTC 13\.0; here is Scripted with NVRTC 13\.5: install NVRTC 13\.0"):
+    with pytest.raises(
+        DeviceError,
+        match=(
+            r"begun on Scripted with NVRTC 13\.0; here is Scripted with NVRTC 13\.5: install NVRTC"
+            r" 13\.0"
+        ),
+    ):
         wiring._same_device(info_of(tmp_path, begun), here)
 
 
 def info_of(folder: Path, environment: object) -> RunInfo:
-    return run_info(the_task(folder), write_task(folder)).model_copy(update={"environment": environment.model_dump(mode="json")})  # type: ignore[attr-defined]
+    return run_info(the_task(folder), write_task(folder)).model_copy(
+        update={"environment": environment.model_dump(mode="json")}
+    )  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("text", "names"), [(None, CHECKS), ("none", ()), ("async, races", ("races", "async")), ("bounds", ("bounds",))])
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [(None, CHECKS), ("none", ()), ("async, races", ("races", "async")), ("bounds", ("bounds",))],
+)
 def test_checks_are_names_with_commas_or_none(text: str | None, names: tuple[str, ...]) -> None:
     assert wiring.check_names(text, ON_EMULATOR) == names
 
@@ -141,7 +191,9 @@ def test_checks_are_names_with_commas_or_none(text: str | None, names: tuple[str
     ("race", ON_EMULATOR, r"no check 'race'; expected none, or some of races,bounds,init,async"),
     ("races", Chosen(0), "--check is for the emulator"),
 ])  # fmt: skip
-def test_an_unknown_check_and_one_without_an_emulator_are_usage_errors(text: str, chosen: Chosen, words: str) -> None:
+def test_an_unknown_check_and_one_without_an_emulator_are_usage_errors(
+    text: str, chosen: Chosen, words: str
+) -> None:
     with pytest.raises(UsageError, match=words):
         wiring.check_names(text, chosen)
 

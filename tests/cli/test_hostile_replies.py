@@ -1,4 +1,5 @@
-"""A run whose model writes nothing but hostile replies: command line, endpoint over HTTP, generator, reader, engine and store are real.
+"""A run whose model writes nothing but hostile replies: command line, endpoint over HTTP,
+generator, reader, engine and store are real.
 
 A second test has real compilers and the emulator as well.
 """
@@ -85,15 +86,21 @@ def test_a_reply_that_is_refused_is_a_rejected_trial_and_its_words_go_into_the_r
     assert len(server.requests) == 2 and words in server.requests[1]["messages"][0]["content"]
 
 
-def test_a_run_of_nothing_but_hostile_replies_ends_with_its_budget(scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = [completion(reply) for reply in (*(reply for reply, _ in REFUSED.values()), *JUDGED.values())]
+def test_a_run_of_nothing_but_hostile_replies_ends_with_its_budget(
+    scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = [
+        completion(reply) for reply in (*(reply for reply, _ in REFUSED.values()), *JUDGED.values())
+    ]
     trials = 2 + len(script)
     with answering(*script) as server:
         asking(server, monkeypatch)
         found = scripted("run", task, "--run", "one", "--trials", trials, "--generator", "openai")
     assert found.code == 0, found.err
     assert len(reasons(trials)) == len(script) <= len(server.requests)
-    replayed = scripted("run", task, "--run", "two", "--trials", trials, "--replay-from", "runs/one")
+    replayed = scripted(
+        "run", task, "--run", "two", "--trials", trials, "--replay-from", "runs/one"
+    )
     assert replayed.code == 0, replayed.err
     assert scripted("show", "two", "--json").code == 0
 
@@ -106,7 +113,10 @@ def test_a_run_that_was_ended_by_such_a_reply_goes_on_when_it_is_resumed(
     reply, words = REJECTED[what]
     with answering(error(401, "no"), completion(reply)) as server:
         asking(server, monkeypatch)
-        assert scripted("run", task, "--run", "one", "--trials", "3", "--generator", "openai").code == 8
+        assert (
+            scripted("run", task, "--run", "one", "--trials", "3", "--generator", "openai").code
+            == 8
+        )
         with open_run(RUN) as folder:
             folder.store.append(ReplyRow(2, 0, Reply(model="scripted", prompt="?", text=reply)))
         found = scripted("resume", "one")
@@ -115,7 +125,9 @@ def test_a_run_that_was_ended_by_such_a_reply_goes_on_when_it_is_resumed(
     assert status is Status.rejected and words in reason
 
 
-def test_hostile_replies_get_verdicts_from_real_compilers_and_the_emulator(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_replies_get_verdicts_from_real_compilers_and_the_emulator(
+    call: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     try:
         find_clang()
     except CompilerMissing as missing:
@@ -123,13 +135,29 @@ def test_hostile_replies_get_verdicts_from_real_compilers_and_the_emulator(call:
     trials = 2 + len(JUDGED)
     with answering(*(completion(reply) for reply in JUDGED.values())) as server:
         asking(server, monkeypatch)
-        found = call("run", task, "--run", "one", "--trials", trials, "--generator", "openai", "--device", "emulator")
+        found = call(
+            "run",
+            task,
+            "--run",
+            "one",
+            "--trials",
+            trials,
+            "--generator",
+            "openai",
+            "--device",
+            "emulator",
+        )
     assert found.code == 0, found.err
     settled = reasons(trials)
     assert len(settled) == len(JUDGED)
-    assert {Status.compile_error, Status.rejected, Status.crash} <= {status for status, _ in settled}, settled
+    assert {Status.compile_error, Status.rejected, Status.crash} <= {
+        status for status, _ in settled
+    }, settled
     with open_run(RUN, read_only=True) as folder:
         proposals = [folder.store.get(ProposalRow, trial) for trial in range(2, trials)]
-    assert sum(row is not None and row.proposal.source is not None for row in proposals) > len(JUDGED) // 2
+    assert (
+        sum(row is not None and row.proposal.source is not None for row in proposals)
+        > len(JUDGED) // 2
+    )
     shown = call("show", "one", "--json")
     assert shown.code == 0 and len(json.loads(shown.out)["trials"]) == trials

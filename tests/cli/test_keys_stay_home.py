@@ -1,4 +1,6 @@
-"""Keys of the environment: in no process but the engine's, and out of reach there. Real runs, real processes, real system calls."""
+"""Keys of the environment: in no process but the engine's, and out of reach there. Real runs, real
+processes, real system calls.
+"""
 
 from __future__ import annotations
 
@@ -70,8 +72,12 @@ def forward(x):
         told.write_text(json.dumps(prying.report()))
     return 2 * x
 """
-# Stands for the shell or the script that somebody starts the engine from: the key is in its environment as well.
-SHELL = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-m', 'evoengine', *sys.argv[1:]]).returncode)"
+# Stands for the shell or the script that somebody starts the engine from: the key is in its
+# environment as well.
+SHELL = (
+    "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-m', 'evoengine',"
+    " *sys.argv[1:]]).returncode)"
+)
 
 
 @pytest.fixture
@@ -87,13 +93,36 @@ def folder() -> Iterator[Path]:
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    ours = {"PYTHONPATH": str(ROOT), "EVOENGINE_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1", "NO_PROXY": "127.0.0.1"}
-    return {**kept, **ours, "OPENAI_API_KEY": KEY, "SECRET_TOKEN": SECRET, "HTTPS_PROXY": f"http://me:{SECRET}@127.0.0.1:9", **more}
+    ours = {
+        "PYTHONPATH": str(ROOT),
+        "EVOENGINE_CACHE_DIR": str(folder / "cache"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NO_PROXY": "127.0.0.1",
+    }
+    return {
+        **kept,
+        **ours,
+        "OPENAI_API_KEY": KEY,
+        "SECRET_TOKEN": SECRET,
+        "HTTPS_PROXY": f"http://me:{SECRET}@127.0.0.1:9",
+        **more,
+    }
 
 
 async def watched(folder: Path, *arguments: str, user: int | None = None, **more: str) -> Watch:
     """A whole run on the emulator, looked at until it ended."""
-    command = [sys.executable, "-c", SHELL, "run", str(folder / "scale.yaml"), "--run", "one", "--device", "emulator", *arguments]
+    command = [
+        sys.executable,
+        "-c",
+        SHELL,
+        "run",
+        str(folder / "scale.yaml"),
+        "--run",
+        "one",
+        "--device",
+        "emulator",
+        *arguments,
+    ]
     running = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
@@ -144,8 +173,12 @@ def test_no_process_of_a_run_of_the_tuner_has_a_key_or_gets_at_the_engines(folde
 @pytest.mark.timeout(ENDS_S + 60)
 def test_no_process_of_a_run_with_a_model_has_a_key_or_gets_at_the_engines(folder: Path) -> None:
     async def run() -> None:
-        async with chat_server(completion(f"```cuda\n{KERNEL.replace('2 * x', 'x[i] + x')}```")) as server:
-            watch = await watched(folder, "--generator", "openai", "--model", "home-made", OPENAI_BASE_URL=server.url)
+        async with chat_server(
+            completion(f"```cuda\n{KERNEL.replace('2 * x', 'x[i] + x')}```")
+        ) as server:
+            watch = await watched(
+                folder, "--generator", "openai", "--model", "home-made", OPENAI_BASE_URL=server.url
+            )
             assert server.keys and set(server.keys) == {KEY}
         assert_kept(watch, folder)
 
@@ -154,7 +187,9 @@ def test_no_process_of_a_run_with_a_model_has_a_key_or_gets_at_the_engines(folde
 
 def test_doctor_still_sees_that_a_key_is_set(folder: Path) -> None:
     command = [sys.executable, "-m", "evoengine", "doctor", "--json"]
-    done = subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    done = subprocess.run(
+        command, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False
+    )
     (row,) = [row for row in json.loads(done.stdout) if row["name"] == "model endpoint"]
     assert "a key is set" in row["found"] and KEY not in done.stdout + done.stderr
 
@@ -166,7 +201,15 @@ def can_run_as(user: int) -> bool:
 
     command = [sys.executable, "-c", "import torch, evoengine.wiring, tests.cli.prying"]
     try:
-        done = subprocess.run(command, cwd="/", env={"PYTHONPATH": str(ROOT)}, capture_output=True, user=user, group=user, extra_groups=[])  # noqa: S603 - ours
+        done = subprocess.run(
+            command,
+            cwd="/",
+            env={"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            user=user,
+            group=user,
+            extra_groups=[],
+        )
     except PermissionError:
         return False
     return done.returncode == 0

@@ -28,8 +28,16 @@ class Model(BaseHTTPRequestHandler):
         name = "k" + digest(request["messages"][-1]["content"])[:8]
         message = {"role": "assistant", "content": f"```cuda\n{kernel(name)}```\n"}
         choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-        body = {"id": "1", "object": "chat.completion", "created": 1, "model": "scripted", "choices": choices}
-        data = json.dumps({**body, "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}).encode()
+        body = {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "scripted",
+            "choices": choices,
+        }
+        data = json.dumps(
+            {**body, "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
+        ).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
@@ -64,7 +72,9 @@ def sent(run: str, trial: int) -> str:
 
 
 @pytest.mark.parametrize("trials", [2, 5, 11])
-def test_the_next_prompt_of_a_run_is_the_one_that_is_sent(asking: Call, task: Path, monkeypatch: pytest.MonkeyPatch, trials: int) -> None:
+def test_the_next_prompt_of_a_run_is_the_one_that_is_sent(
+    asking: Call, task: Path, monkeypatch: pytest.MonkeyPatch, trials: int
+) -> None:
     assert asking("run", task, "--run", "short", "--trials", trials, *SHAPE).code == 0
     assert asking("run", task, "--run", "long", "--trials", trials + 1, *SHAPE).code == 0
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -72,7 +82,9 @@ def test_the_next_prompt_of_a_run_is_the_one_that_is_sent(asking: Call, task: Pa
     found = asking("prompt", "--run", "short")
     assert found.code == 0, found.err
     assert found.out == sent("long", trials)
-    assert "still change" not in found.err and "all 2 trials" in found.err.replace(f"all {trials} ", "all 2 ")
+    assert "still change" not in found.err and "all 2 trials" in found.err.replace(
+        f"all {trials} ", "all 2 "
+    )
     facts = json.loads(asking("prompt", "--run", "short", "--json").out)
     assert facts["prompt"] == found.out and facts["trial"] == trials
     assert facts["bytes"] == len(found.out.encode()) and facts["tokens"] == -(-facts["bytes"] // 4)
@@ -81,32 +93,64 @@ def test_the_next_prompt_of_a_run_is_the_one_that_is_sent(asking: Call, task: Pa
 
 
 def test_a_prompt_that_verdicts_may_still_change_says_so(asking: Call, task: Path) -> None:
-    asking("run", task, "--run", "one", "--trials", "5", "--in-flight", "1", "--model", "scripted", "--price", "1/1")
+    asking(
+        "run",
+        task,
+        "--run",
+        "one",
+        "--trials",
+        "5",
+        "--in-flight",
+        "1",
+        "--model",
+        "scripted",
+        "--price",
+        "1/1",
+    )
     assert "may still change" not in asking("prompt", "--run", "one").err
     with open_run(RunPaths(Path("runs/one"))) as folder:
         folder.store.append(ProposalRow(5, Proposal(operator="first", source=kernel("late"))))
     found = asking("prompt", "--run", "one")
-    assert found.code == 0 and "others before trial 6 are not, and may still change this prompt" in found.err
+    assert (
+        found.code == 0
+        and "others before trial 6 are not, and may still change this prompt" in found.err
+    )
 
 
-def test_the_first_prompt_of_a_task_needs_no_key_and_shows_its_kernels(call: Call, task: Path) -> None:
+def test_the_first_prompt_of_a_task_needs_no_key_and_shows_its_kernels(
+    call: Call, task: Path
+) -> None:
     found = call("prompt", task)
     assert found.code == 0, found.err
     assert "def forward(x)" in found.out and "# Your reply" in found.out
     assert "nothing is judged yet: the starting kernels stand without times" in found.err
     assert "trial 2 of scale: first, tier " in found.err and "emulator:l4 NVIDIA L4" in found.out
-    assert re.search(r"## trial 0, scale_a \(fp32, place 1\)", found.out) and re.search(r"## trial 1, scale_b \(fp16, place 1\)", found.out)
-    assert " us" not in found.out.partition("# The best solutions so far")[2].partition("# A kernel that works")[0]
-    assert "77" not in found.out.partition("## Cases")[2].partition("## What counts")[0]  # of the hidden case
+    assert re.search(r"## trial 0, scale_a \(fp32, place 1\)", found.out) and re.search(
+        r"## trial 1, scale_b \(fp16, place 1\)", found.out
+    )
+    assert (
+        " us"
+        not in found.out.partition("# The best solutions so far")[2].partition(
+            "# A kernel that works"
+        )[0]
+    )
+    # of the hidden case
+    assert "77" not in found.out.partition("## Cases")[2].partition("## What counts")[0]
 
 
-def test_the_first_prompt_of_a_task_is_that_of_a_run_but_for_what_was_found(asking: Call, task: Path) -> None:
+def test_the_first_prompt_of_a_task_is_that_of_a_run_but_for_what_was_found(
+    asking: Call, task: Path
+) -> None:
     asking("run", task, "--run", "one", "--trials", "3", *SHAPE)
     facts = json.loads(asking("prompt", task, "--json").out)
     assert facts["trial"] == 2 and facts["operator"] == "first"
-    mine, theirs = (text.partition("## What counts as fast")[0] for text in (facts["prompt"], sent("one", 2)))
+    mine, theirs = (
+        text.partition("## What counts as fast")[0] for text in (facts["prompt"], sent("one", 2))
+    )
     assert mine == theirs
-    mine, theirs = (text.partition("# What to do now")[2] for text in (facts["prompt"], sent("one", 2)))
+    mine, theirs = (
+        text.partition("# What to do now")[2] for text in (facts["prompt"], sent("one", 2))
+    )
     assert mine == theirs
 
 
@@ -118,14 +162,23 @@ def test_an_operator_can_be_asked_for(call: Call, task: Path, operator: str, par
 
 def test_an_operator_without_enough_parents_is_refused(call: Call, task: Path) -> None:
     found = call("prompt", task, "--operator", "crossover", "--kernel", "scale_a.cu")
-    assert found.code == 2 and "crossover needs 2 correct kernels with different sources, there is 1" in found.err
+    assert (
+        found.code == 2
+        and "crossover needs 2 correct kernels with different sources, there is 1" in found.err
+    )
 
 
-def test_a_reply_without_a_kernel_gives_the_repair_turn(call: Call, task: Path, tmp_path: Path) -> None:
+def test_a_reply_without_a_kernel_gives_the_repair_turn(
+    call: Call, task: Path, tmp_path: Path
+) -> None:
     (tmp_path / "bad.txt").write_text("I would rather talk about the weather.")
     (tmp_path / "good.txt").write_text(f"```cuda\n{kernel('fine')}```\n")
     found = call("prompt", task, "--reply", "bad.txt")
-    assert found.code == 0 and "rather talk about the weather" in found.out and "# Your last reply cannot be used" in found.out
+    assert (
+        found.code == 0
+        and "rather talk about the weather" in found.out
+        and "# Your last reply cannot be used" in found.out
+    )
     assert found.out.startswith(call("prompt", task).out) and ": repair, tier" in found.err
     found = call("prompt", task, "--reply", "good.txt")
     assert found.code == 2 and "good.txt: this reply holds a usable kernel" in found.err
@@ -147,4 +200,6 @@ def test_what_does_not_fit_is_refused(call: Call, arguments: list[str], words: s
 
 
 def test_the_target_of_a_device_stands_in_the_prompt(call: Call) -> None:
-    assert "emulator:a100 NVIDIA A100" in call("prompt", "layernorm", "--device", "emulator:a100").out
+    assert (
+        "emulator:a100 NVIDIA A100" in call("prompt", "layernorm", "--device", "emulator:a100").out
+    )

@@ -1,4 +1,6 @@
-"""A reference that cannot be used ends `evaluate` and `run` with exit 3 and one line, on a real emulator."""
+"""A reference that cannot be used ends `evaluate` and `run` with exit 3 and one line, on a real
+emulator.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,15 @@ def task(tmp_path: Path) -> Path:
     return tmp_path / "scale.yaml"
 
 
-HIDDEN = "import time\ndef forward(x):\n    time.sleep(3600 * (x.numel() == 389))\n    return x * 2\n"
+HIDDEN = (
+    "import time\ndef forward(x):\n    time.sleep(3600 * (x.numel() == 389))\n    return x * 2\n"
+)
 NARROW = "def forward(x):\n    return x.half() * 2\n"
 WRITES = "def forward(x):\n    return x.mul_(2)\n"
-ENDED = "scale.py:forward for case odd (hidden) has not ended after 2 s, which is all that the task's limits.reference_s allows: "
+ENDED = (
+    "scale.py:forward for case odd (hidden) has not ended after 2 s, which is all that the task's"
+    " limits.reference_s allows: "
+)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +57,9 @@ ENDED = "scale.py:forward for case odd (hidden) has not ended after 2 s, which i
     ],
     ids=["type", "writes", "endless for a hidden case"],
 )
-def test_a_reference_that_cannot_be_used_is_no_verdict_on_a_kernel(call: Call, task: Path, code: str, says: str) -> None:
+def test_a_reference_that_cannot_be_used_is_no_verdict_on_a_kernel(
+    call: Call, task: Path, code: str, says: str
+) -> None:
     (task.parent / "scale.py").write_text(code)
     found = call("evaluate", task.parent / "scale.cu", "--task", task, "--device", "emulator")
     assert (found.code, found.out) == (3, ""), found
@@ -58,9 +67,13 @@ def test_a_reference_that_cannot_be_used_is_no_verdict_on_a_kernel(call: Call, t
     assert found.err.splitlines()[-1].startswith(f"evoengine: {says}")
 
 
-def test_a_run_ends_with_the_reference_that_has_no_end_and_settles_nothing(call: Call, task: Path) -> None:
+def test_a_run_ends_with_the_reference_that_has_no_end_and_settles_nothing(
+    call: Call, task: Path
+) -> None:
     (task.parent / "scale.py").write_text(HIDDEN)
     found = call("run", task, "--device", "emulator", "--run", "one")
     assert found.code == 3 and f"evoengine: {ENDED}" in found.err, found
-    assert found.err.count("odd") == 1 and "389" not in found.err, "the case is named once, to the user"
+    assert found.err.count("odd") == 1 and "389" not in found.err, (
+        "the case is named once, to the user"
+    )
     assert json.loads(call("show", "one", "--json").out)["settled"] == 0

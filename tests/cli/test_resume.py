@@ -40,7 +40,9 @@ def lines_of_trials(text: str) -> list[int]:
 # ---------------------------------------------------------------- what is settled
 
 
-def test_after_a_resume_every_trial_that_was_open_has_a_line_and_no_other(scripted: Call, task: Path) -> None:
+def test_after_a_resume_every_trial_that_was_open_has_a_line_and_no_other(
+    scripted: Call, task: Path
+) -> None:
     scripted("run", task, "--run", "one", "--trials", "12", "--in-flight", "8")
     with closing(sqlite3.connect("runs/one/run.db")) as database:
         for table in ("verdict_bodies", "verdicts"):
@@ -53,7 +55,9 @@ def test_after_a_resume_every_trial_that_was_open_has_a_line_and_no_other(script
     assert lines_of_trials(resumed.err) == list(range(5, 12))
 
 
-def test_show_and_resume_count_the_same_trials_as_settled_wherever_a_run_was_cut(scripted: Call, task: Path) -> None:
+def test_show_and_resume_count_the_same_trials_as_settled_wherever_a_run_was_cut(
+    scripted: Call, task: Path
+) -> None:
     scripted("run", task, "--run", "whole", "--trials", "12", "--in-flight", "3")
     for cut in range(2, 12):
         shutil.copytree("runs/whole", f"runs/cut{cut}")
@@ -100,21 +104,37 @@ def test_a_changed_setting_holds_for_the_resumes_after_it(stopped: Call) -> None
 
 def test_fewer_trials_than_are_proposed_are_refused(stopped: Call) -> None:
     found = stopped("resume", "one", "--trials", "5")
-    assert (found.code, found.err.strip()) == (2, "evoengine: --trials 5: 6 trials are already proposed; expected at least 6")
+    assert (found.code, found.err.strip()) == (
+        2,
+        "evoengine: --trials 5: 6 trials are already proposed; expected at least 6",
+    )
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("--seed", "1"), ("--device", "cuda:1"), ("--kernel", "a.cu"), ("--check", "none"), ("--in-flight", "3")]
+    ("option", "value"),
+    [
+        ("--seed", "1"),
+        ("--device", "cuda:1"),
+        ("--kernel", "a.cu"),
+        ("--check", "none"),
+        ("--in-flight", "3"),
+    ],
 )
-def test_what_a_resume_may_not_change_is_refused_with_the_reason(stopped: Call, option: str, value: str) -> None:
+def test_what_a_resume_may_not_change_is_refused_with_the_reason(
+    stopped: Call, option: str, value: str
+) -> None:
     found = stopped("resume", "one", option, value)
     assert found.code == 2
-    assert re.search(rf"a resume cannot change {option}: .*; leave it out, or start a new run with it", found.err)
+    assert re.search(
+        rf"a resume cannot change {option}: .*; leave it out, or start a new run with it", found.err
+    )
 
 
 def test_a_resume_may_have_another_generator(stopped: Call, task: Path) -> None:
     stopped("run", task, "--run", "other", "--trials", "8")
-    found = stopped("resume", "one", "--trials", "8", "--generator", "replay", "--replay-from", "other")
+    found = stopped(
+        "resume", "one", "--trials", "8", "--generator", "replay", "--replay-from", "other"
+    )
     assert found.code == 0, found.err
     assert json.loads(stopped("show", "one", "--json").out)["generator"] == "replay"
     assert stopped("resume", "one", "--generator", "openai").code == 8, "there is no key"
@@ -124,7 +144,9 @@ def test_replay_needs_a_run_to_answer_from(stopped: Call) -> None:
     assert "--replay-from RUN" in stopped("resume", "one", "--generator", "replay").err
 
 
-def test_a_run_begun_with_fewer_trials_than_kernels_keeps_its_numbers_when_it_has_more(scripted: Call, task: Path) -> None:
+def test_a_run_begun_with_fewer_trials_than_kernels_keeps_its_numbers_when_it_has_more(
+    scripted: Call, task: Path
+) -> None:
     scripted("run", task, "--run", "one", "--trials", "1")
     scripted("resume", "one", "--trials", "4")
     trials = json.loads(scripted("show", "one", "--json").out)["trials"]
@@ -132,7 +154,10 @@ def test_a_run_begun_with_fewer_trials_than_kernels_keeps_its_numbers_when_it_ha
     with SqliteStore(Path("runs/one/run.db"), read_only=True) as store:
         info = current_info(store)
         assert info is not None
-        assert [item.label for item in wiring.starting_kernels(store, RunConfig.model_validate(info.config))] == ["scale_a"]
+        assert [
+            item.label
+            for item in wiring.starting_kernels(store, RunConfig.model_validate(info.config))
+        ] == ["scale_a"]
 
 
 # ---------------------------------------------------------------- how long, how loud
@@ -141,14 +166,31 @@ def test_a_run_begun_with_fewer_trials_than_kernels_keeps_its_numbers_when_it_ha
 def test_an_interrupt_while_the_device_comes_up_says_so(tmp_path: Path) -> None:
     task = write_task(tmp_path / "tasks")
     environ = dict(os.environ) | {"PYTHONPATH": str(ROOT), "SCRIPTED_START_S": "30"}
-    command = [sys.executable, "-m", "tests.cli.scripted_main", "run", str(task), "--run", "one", "--time-limit", "1s"]
-    found = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own program
+    command = [
+        sys.executable,
+        "-m",
+        "tests.cli.scripted_main",
+        "run",
+        str(task),
+        "--run",
+        "one",
+        "--time-limit",
+        "1s",
+    ]
+    found = subprocess.run(
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False
+    )
     assert found.returncode == 0
-    assert "ended: the time limit of 1s is over before the first trial; nothing is stored" in found.stderr
+    assert (
+        "ended: the time limit of 1s is over before the first trial; nothing is stored"
+        in found.stderr
+    )
     assert "still being brought up" not in found.stderr
 
 
-def test_a_time_limit_stops_a_run_that_can_be_resumed(scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_limit_stops_a_run_that_can_be_resumed(
+    scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SCRIPTED_DELAY_S", "0.2")
     from tests.cli.scripted_main import pretend
 
@@ -162,9 +204,15 @@ def test_a_time_limit_stops_a_run_that_can_be_resumed(scripted: Call, task: Path
 
 
 @pytest.mark.parametrize("text", ["0", "soon", "-5s", "2d", "1h 30m x", ""])
-def test_a_time_limit_that_is_no_time_is_refused_with_what_is_expected(scripted: Call, task: Path, text: str) -> None:
+def test_a_time_limit_that_is_no_time_is_refused_with_what_is_expected(
+    scripted: Call, task: Path, text: str
+) -> None:
     found = scripted("run", task, "--time-limit", text)
-    assert found.code == 2 and "expected a time such as 90s, 45m, 2h or 1h30m" in found.err and repr(text) in found.err
+    assert (
+        found.code == 2
+        and "expected a time such as 90s, 45m, 2h or 1h30m" in found.err
+        and repr(text) in found.err
+    )
 
 
 def test_quiet_keeps_notes_and_the_result(scripted: Call, task: Path) -> None:
@@ -178,13 +226,17 @@ def test_quiet_keeps_notes_and_the_result(scripted: Call, task: Path) -> None:
 
 @pytest.fixture
 def run_of_0_1_0(tmp_path: Path) -> Path:
-    """A run that 0.1.0 was killed in: 14 trials judged of 20, 12 replies paid; the server it asked is gone."""
+    """A run that 0.1.0 was killed in: 14 trials judged of 20, 12 replies paid; the server it asked
+    is gone.
+    """
     write_task(tmp_path / "tasks")
     folder = tmp_path / "runs" / "one"
     folder.mkdir(parents=True)
     shutil.copy(OF_0_1_0, folder / "run.db")
     with closing(sqlite3.connect(folder / "run.db")) as database:
-        database.execute("UPDATE run SET body = replace(body, '/tmp/fixture010', ?)", (str(tmp_path),))
+        database.execute(
+            "UPDATE run SET body = replace(body, '/tmp/fixture010', ?)", (str(tmp_path),)
+        )
         database.commit()
     return folder
 
@@ -197,8 +249,12 @@ def test_a_run_of_0_1_0_is_shown_as_it_was(scripted: Call, run_of_0_1_0: Path) -
     assert (run_of_0_1_0 / "run.db").read_bytes() == before
 
 
-async def _serve(script: list[Step], *arguments: str, cwd: Path, base_url: bool = True) -> tuple[int, str, list[str]]:
-    """Exit code and stderr of the command line beside a chat server, and the keys that the server was sent."""
+async def _serve(
+    script: list[Step], *arguments: str, cwd: Path, base_url: bool = True
+) -> tuple[int, str, list[str]]:
+    """Exit code and stderr of the command line beside a chat server, and the keys that the server
+    was sent.
+    """
     async with chat_server(*script) as server:
         with closing(sqlite3.connect(cwd / "runs" / "one" / "run.db")) as database:
             body = database.execute("SELECT body FROM run").fetchone()[0]
@@ -206,8 +262,14 @@ async def _serve(script: list[Step], *arguments: str, cwd: Path, base_url: bool 
             if not base_url:  # the stored address is the server's: only the run names it
                 database.execute("UPDATE run SET body = replace(body, ?, ?)", (address, server.url))
                 database.commit()
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-        environ |= {"OPENAI_API_KEY": KEY, "PYTHONPATH": str(ROOT), "EVOENGINE_CACHE_DIR": str(cwd / "cache")}
+        environ = {
+            name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")
+        }
+        environ |= {
+            "OPENAI_API_KEY": KEY,
+            "PYTHONPATH": str(ROOT),
+            "EVOENGINE_CACHE_DIR": str(cwd / "cache"),
+        }
         environ |= {"OPENAI_BASE_URL": server.url} if base_url else {}
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.cli.scripted_main", *arguments, cwd=cwd, env=environ,
@@ -221,37 +283,75 @@ def answers() -> Iterator[Step]:
     return iter([completion(f"```cuda\n{kernel(f'new_{number}')}```") for number in range(20)])
 
 
-def test_a_run_of_0_1_0_resumes_and_pays_for_nothing_twice(tmp_path: Path, run_of_0_1_0: Path, call: Call) -> None:
+def test_a_run_of_0_1_0_resumes_and_pays_for_nothing_twice(
+    tmp_path: Path, run_of_0_1_0: Path, call: Call
+) -> None:
     code, err, keys = asyncio.run(_serve(list(answers()), "resume", "one", cwd=tmp_path))
     assert code == 0, err
     assert "resumed after 14 trials" in err and lines_of_trials(err) == list(range(14, 20))
     assert keys == [KEY] * 6
-    assert re.search(r"changed from trial 14 on: OPENAI_BASE_URL http://127.0.0.1:41249/v1 -> http://127.0.0.1:\d+/v1", err)
+    assert re.search(
+        r"changed from trial 14 on: OPENAI_BASE_URL http://127.0.0.1:41249/v1 ->"
+        r" http://127.0.0.1:\d+/v1",
+        err,
+    )
     shown = json.loads(call("show", "one", "--json").out)
     assert (shown["settled"], shown["usage"]["prompt_tokens"]) == (20, 12096 + 6 * 1000)
     assert KEY not in err
-    assert not [path for path in run_of_0_1_0.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert not [
+        path
+        for path in run_of_0_1_0.rglob("*")
+        if path.is_file() and KEY.encode() in path.read_bytes()
+    ]
 
 
-def test_an_address_that_only_the_run_names_is_asked_without_the_key(tmp_path: Path, run_of_0_1_0: Path) -> None:
-    code, err, keys = asyncio.run(_serve(list(answers()), "resume", "one", cwd=tmp_path, base_url=False))
+def test_an_address_that_only_the_run_names_is_asked_without_the_key(
+    tmp_path: Path, run_of_0_1_0: Path
+) -> None:
+    code, err, keys = asyncio.run(
+        _serve(list(answers()), "resume", "one", cwd=tmp_path, base_url=False)
+    )
     assert code == 0, err
     assert keys == ["no-key-needed"] * 6
     assert "OPENAI_BASE_URL names none here, so it is asked without a key" in err
 
 
-# ---------------------------------------------------------------- requests under way when a run is stopped
+# ---------------------------------------------------------------- requests under way when a run is
+# stopped
 
 
-def test_a_time_limit_ends_a_run_whose_endpoint_is_unwell_at_once_and_sends_nothing_more(tmp_path: Path, call: Call) -> None:
+def test_a_time_limit_ends_a_run_whose_endpoint_is_unwell_at_once_and_sends_nothing_more(
+    tmp_path: Path, call: Call
+) -> None:
     task = write_task(tmp_path / "tasks")
 
     async def limited_run() -> tuple[int, str, int]:
         async with chat_server(http(503, "overloaded", retry_after="45")) as server:
-            environ = dict(os.environ) | {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "PYTHONPATH": str(ROOT)}
-            command = ["run", str(task), "--run", "one", "--trials", "9", "--model", "gpt-4.1", "--time-limit", "3s"]
+            environ = dict(os.environ) | {
+                "OPENAI_API_KEY": KEY,
+                "OPENAI_BASE_URL": server.url,
+                "PYTHONPATH": str(ROOT),
+            }
+            command = [
+                "run",
+                str(task),
+                "--run",
+                "one",
+                "--trials",
+                "9",
+                "--model",
+                "gpt-4.1",
+                "--time-limit",
+                "3s",
+            ]
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tests.cli.scripted_main", *command, cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE
+                sys.executable,
+                "-m",
+                "tests.cli.scripted_main",
+                *command,
+                cwd=tmp_path,
+                env=environ,
+                stderr=asyncio.subprocess.PIPE,
             )
             _, err = await asyncio.wait_for(process.communicate(), 30)
             return process.returncode or 0, err.decode(), len(server.requests)
@@ -267,11 +367,34 @@ def test_a_reply_is_stored_although_nobody_can_be_told_of_it(tmp_path: Path, cal
     task = write_task(tmp_path / "tasks")
 
     async def unwatched_run() -> int:
-        async with chat_server(http(503, "x"), http(503, "x"), completion(f"```cuda\n{kernel('new')}```")) as server:
-            environ = dict(os.environ) | {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "PYTHONPATH": str(ROOT)}
-            command = ["run", str(task), "--run", "one", "--trials", "3", "--in-flight", "1", "--model", "gpt-4.1"]
+        async with chat_server(
+            http(503, "x"), http(503, "x"), completion(f"```cuda\n{kernel('new')}```")
+        ) as server:
+            environ = dict(os.environ) | {
+                "OPENAI_API_KEY": KEY,
+                "OPENAI_BASE_URL": server.url,
+                "PYTHONPATH": str(ROOT),
+            }
+            command = [
+                "run",
+                str(task),
+                "--run",
+                "one",
+                "--trials",
+                "3",
+                "--in-flight",
+                "1",
+                "--model",
+                "gpt-4.1",
+            ]
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tests.cli.scripted_main", *command, cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE
+                sys.executable,
+                "-m",
+                "tests.cli.scripted_main",
+                *command,
+                cwd=tmp_path,
+                env=environ,
+                stderr=asyncio.subprocess.PIPE,
             )
             assert process.stderr is not None
             while b"all requests wait" not in await process.stderr.readline():
@@ -297,16 +420,29 @@ def test_a_second_interrupt_drops_the_replies_under_way(tmp_path: Path, call: Ca
             await asyncio.sleep(60)
 
         async with chat_server(never) as server:
-            environ = dict(os.environ) | {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "PYTHONPATH": str(ROOT)}
+            environ = dict(os.environ) | {
+                "OPENAI_API_KEY": KEY,
+                "OPENAI_BASE_URL": server.url,
+                "PYTHONPATH": str(ROOT),
+            }
             command = ["run", str(task), "--run", "one", "--trials", "9", "--model", "gpt-4.1"]
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tests.cli.scripted_main", *command, cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE
+                sys.executable,
+                "-m",
+                "tests.cli.scripted_main",
+                *command,
+                cwd=tmp_path,
+                env=environ,
+                stderr=asyncio.subprocess.PIPE,
             )
             assert process.stderr is not None
             seen = ""
             async with asyncio.timeout(60):
                 await sent.wait()
-                for words in ("stopping; replies under way are waited for", "dropping the replies under way"):
+                for words in (
+                    "stopping; replies under way are waited for",
+                    "dropping the replies under way",
+                ):
                     process.send_signal(signal.SIGINT)
                     while words not in seen:
                         seen += (await process.stderr.readline()).decode()
@@ -318,7 +454,9 @@ def test_a_second_interrupt_drops_the_replies_under_way(tmp_path: Path, call: Ca
     assert json.loads(call("show", "one", "--json").out)["unanswered"]["requests"] > 0
 
 
-def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(tmp_path: Path, call: Call) -> None:
+def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(
+    tmp_path: Path, call: Call
+) -> None:
     """The server never answers; the process is killed with its requests under way."""
     task = write_task(tmp_path / "tasks")
 
@@ -331,10 +469,33 @@ def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(tmp_
             await asyncio.sleep(60)
 
         async with chat_server(never) as server:
-            environ = dict(os.environ) | {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "PYTHONPATH": str(ROOT)}
-            command = ["run", str(task), "--run", "one", "--trials", "9", "--in-flight", "3", "--model", "gpt-4.1", "--cost-cap", "5"]
+            environ = dict(os.environ) | {
+                "OPENAI_API_KEY": KEY,
+                "OPENAI_BASE_URL": server.url,
+                "PYTHONPATH": str(ROOT),
+            }
+            command = [
+                "run",
+                str(task),
+                "--run",
+                "one",
+                "--trials",
+                "9",
+                "--in-flight",
+                "3",
+                "--model",
+                "gpt-4.1",
+                "--cost-cap",
+                "5",
+            ]
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tests.cli.scripted_main", *command, cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE
+                sys.executable,
+                "-m",
+                "tests.cli.scripted_main",
+                *command,
+                cwd=tmp_path,
+                env=environ,
+                stderr=asyncio.subprocess.PIPE,
             )
             async with asyncio.timeout(60):
                 await three.wait()
@@ -349,7 +510,12 @@ def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(tmp_
     assert 0.1 < lost.most_usd < 1.0
     shown = json.loads(call("show", "one", "--json").out)
     assert Unanswered.model_validate(shown["unanswered"]) == lost
-    assert re.search(r"3 requests .*may have been paid for", " ".join(call("show", "one").out.split()))
+    assert re.search(
+        r"3 requests .*may have been paid for", " ".join(call("show", "one").out.split())
+    )
     code, err, _ = asyncio.run(_serve(list(answers()), "resume", "one", cwd=tmp_path))
     assert code == 0, err
-    assert "3 requests of earlier processes were never answered and may have been paid for, for up to $" in err
+    assert (
+        "3 requests of earlier processes were never answered and may have been paid for, for up"
+        " to $" in err
+    )

@@ -37,12 +37,23 @@ def test_rm_asks_for_yes_where_there_is_no_terminal(scripted: Call, run: Path) -
     assert (run / "run.db").is_file() and (run / "elites").is_dir()
 
 
-@pytest.mark.parametrize(("reply", "code", "stays"), [(b"y\n", 0, False), (b"n\n", 130, True), (b"\n", 130, True)])
-def test_rm_on_a_terminal_asks(tmp_path: Path, run: Path, reply: bytes, code: int, stays: bool) -> None:
+@pytest.mark.parametrize(
+    ("reply", "code", "stays"), [(b"y\n", 0, False), (b"n\n", 130, True), (b"\n", 130, True)]
+)
+def test_rm_on_a_terminal_asks(
+    tmp_path: Path, run: Path, reply: bytes, code: int, stays: bool
+) -> None:
     parent, child = pty.openpty()
     command = [sys.executable, "-m", "evoengine", "rm", "one"]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, stdin=child, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ, cwd=tmp_path) as process:  # noqa: S603 - our own program
+    with subprocess.Popen(
+        command,
+        stdin=child,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environ,
+        cwd=tmp_path,
+    ) as process:
         os.close(child)
         os.write(parent, reply)
         _, err = process.communicate(timeout=30)
@@ -51,7 +62,9 @@ def test_rm_on_a_terminal_asks(tmp_path: Path, run: Path, reply: bytes, code: in
     assert run.exists() is stays
 
 
-def test_rm_refuses_a_live_run_and_then_removes_none(tmp_path: Path, task: Path, scripted: Call, run: Path) -> None:
+def test_rm_refuses_a_live_run_and_then_removes_none(
+    tmp_path: Path, task: Path, scripted: Call, run: Path
+) -> None:
     process = start(tmp_path, "run", str(task), "--trials", "200", "--run", "live")
     try:
         wait_for_line(process, "[2/200")
@@ -85,7 +98,9 @@ def test_rm_removes_a_damaged_run(scripted: Call, run: Path, content: bytes) -> 
     assert not run.exists()
 
 
-def test_rm_follows_no_link_and_leaves_what_no_run_writes(scripted: Call, run: Path, tmp_path: Path) -> None:
+def test_rm_follows_no_link_and_leaves_what_no_run_writes(
+    scripted: Call, run: Path, tmp_path: Path
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("gold")

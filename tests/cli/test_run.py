@@ -22,23 +22,35 @@ from tests.cli.conftest import Call
 ROOT = Path(__file__).parents[2]
 
 
-def test_run_without_a_terminal_tells_each_settled_trial_and_ends_with_the_elites(scripted: Call, task: Path) -> None:
+def test_run_without_a_terminal_tells_each_settled_trial_and_ends_with_the_elites(
+    scripted: Call, task: Path
+) -> None:
     found = scripted("run", task, "--run", "one", "--trials", "6", "--seed", "3")
     assert found.code == 0, found.err
     lines = found.err.splitlines()
     assert lines[0].startswith("note: no OPENAI_API_KEY")
-    assert lines[1] == "note: baseline torch.broken does not work here and is left out: no kernel image"
+    assert (
+        lines[1]
+        == "note: baseline torch.broken does not work here and is left out: no kernel image"
+    )
     assert re.fullmatch(
-        r"run one started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d: task scale, 6 trials, generator tune, device cuda:0 Scripted",
+        r"run one started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d: task scale, 6 trials,"
+        r" generator tune, device cuda:0 Scripted",
         lines[2],
     )
-    assert all(re.match(r"\[\d/6 \d\d:\d\d:\d\d[,\]]", line) for line in lines if line.startswith("["))
+    assert all(
+        re.match(r"\[\d/6 \d\d:\d\d:\d\d[,\]]", line) for line in lines if line.startswith("[")
+    )
     assert "small: torch.mul 12 us, torch.other 13.5 us; large: torch.mul 12 us" in found.out
-    assert [line.split("/")[0] for line in lines if line.startswith("[")] == [f"[{number}" for number in range(1, 7)]
+    assert [line.split("/")[0] for line in lines if line.startswith("[")] == [
+        f"[{number}" for number in range(1, 7)
+    ]
     assert "files: runs/one" in found.err and "show one --runs-dir runs" in found.err
     assert "elites" in found.out and "speed-up" in found.out and "6 of 6 settled" in found.out
     assert "\x1b" not in found.out + found.err
-    assert {"config.yaml", "elites", "run.db", "trials"} <= {path.name for path in Path("runs/one").iterdir()}
+    assert {"config.yaml", "elites", "run.db", "trials"} <= {
+        path.name for path in Path("runs/one").iterdir()
+    }
     assert len(list(Path("runs/one/trials").iterdir())) == 6
 
 
@@ -51,7 +63,9 @@ def test_json_of_run_and_of_show_is_the_same_rows(scripted: Call, task: Path) ->
     for elite in shown["elites"]:
         row = shown["trials"][elite["trial"]]
         assert row["place"] == elite["place"] and row["speedup"] == elite["speedup"]
-        exported = json.loads(Path(f"runs/one/elites/{elite['tier']}/{elite['place']}/verdict.json").read_text())
+        exported = json.loads(
+            Path(f"runs/one/elites/{elite['tier']}/{elite['place']}/verdict.json").read_text()
+        )
         assert exported["trial"] == elite["trial"] and exported["speedup"] == elite["speedup"]
 
 
@@ -59,16 +73,28 @@ def test_show_prints_run_trial_and_source(scripted: Call, task: Path) -> None:
     scripted("run", task, "--run", "one", "--trials", "5")
     shown = scripted("show", "one")
     assert shown.code == 0 and shown.err == ""
-    assert all(words in shown.out for words in ("scale_a", "scale_b", "elites", "trials", "torch.mul"))
+    assert all(
+        words in shown.out for words in ("scale_a", "scale_b", "elites", "trials", "torch.mul")
+    )
     assert [line.rstrip() for line in scripted("show", "runs/one").out.splitlines()[1:]] == [
         line.rstrip() for line in shown.out.splitlines()[1:]
     ]
     trial = scripted("show", "one", "--trial", "0")
-    assert all(words in trial.out for words in ("seed", "checks", "odd (hidden)", "resources", "cuda:0 Scripted"))
+    assert all(
+        words in trial.out
+        for words in ("seed", "checks", "odd (hidden)", "resources", "cuda:0 Scripted")
+    )
     detail = json.loads(scripted("show", "one", "--trial", "0", "--json").out)
     assert detail["row"]["trial"] == 0 and detail["verdict"]["cases"][0]["limit_abs"] == 0.001
-    assert detail["began"] < detail["ended"] and detail["began"] in trial.out and detail["ended"] in trial.out
-    assert scripted("show", "one", "--trial", "0", "--source").out == (task.parent / "scale_a.cu").read_text()
+    assert (
+        detail["began"] < detail["ended"]
+        and detail["began"] in trial.out
+        and detail["ended"] in trial.out
+    )
+    assert (
+        scripted("show", "one", "--trial", "0", "--source").out
+        == (task.parent / "scale_a.cu").read_text()
+    )
 
 
 def test_show_of_many_trials_names_what_it_leaves_out(scripted: Call, task: Path) -> None:
@@ -85,7 +111,11 @@ def test_deleted_files_are_rebuilt_the_same(scripted: Call, task: Path) -> None:
     root = Path("runs/one")
 
     def files() -> dict[str, bytes]:
-        return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file() and not path.name.startswith("run.")}
+        return {
+            str(path): path.read_bytes()
+            for path in root.rglob("*")
+            if path.is_file() and not path.name.startswith("run.")
+        }
 
     before = files()
     assert any("elites" in name for name in before)
@@ -111,7 +141,9 @@ def test_replay_of_a_run_gives_the_same_trials(scripted: Call, task: Path) -> No
     assert two["generator"] == "replay" and one["elites"] == two["elites"]
 
 
-def test_fault_in_a_run_is_one_line_after_the_command_that_resumes(scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fault_in_a_run_is_one_line_after_the_command_that_resumes(
+    scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from evoengine.errors import GeneratorError
 
     def fail(*_: object) -> None:
@@ -121,21 +153,27 @@ def test_fault_in_a_run_is_one_line_after_the_command_that_resumes(scripted: Cal
     found = scripted("run", task, "--run", "one", "--trials", "6")
     assert found.code == 8
     resume, fault = found.err.splitlines()[-2:]
-    assert resume.startswith("resume with: ") and resume.endswith("evoengine resume one --runs-dir runs")
+    assert resume.startswith("resume with: ") and resume.endswith(
+        "evoengine resume one --runs-dir runs"
+    )
     assert fault == "evoengine: the endpoint refused the key"
 
 
 # ---------------------------------------------------------------- real processes
 
 
-def start(folder: Path, *arguments: str, delay_s: float = 0.2, stdout: str = "") -> subprocess.Popen[str]:
+def start(
+    folder: Path, *arguments: str, delay_s: float = 0.2, stdout: str = ""
+) -> subprocess.Popen[str]:
     """`stdout`: the file behind it; a pipe without one."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")}
     environ |= {"PYTHONPATH": str(ROOT), "SCRIPTED_DELAY_S": str(delay_s)}
     command = [sys.executable, "-m", "tests.cli.scripted_main", *arguments]
     with Path(stdout or os.devnull).open("w") as file:
         out = file if stdout else subprocess.PIPE
-        return subprocess.Popen(command, cwd=folder, env=environ, stdout=out, stderr=subprocess.PIPE, text=True)  # noqa: S603 - our own program
+        return subprocess.Popen(
+            command, cwd=folder, env=environ, stdout=out, stderr=subprocess.PIPE, text=True
+        )
 
 
 def wait_for_line(process: subprocess.Popen[str], beginning: str) -> list[str]:
@@ -167,12 +205,28 @@ def test_interrupted_run_prints_the_command_that_resumes_it_to_the_same_end(
     resumed.communicate()
     whole = start(tmp_path, *shape, "--run", "whole", delay_s=0.0)
     whole.communicate(timeout=30)
-    rows = [json.loads(call("show", name, "--runs-dir", folder, "--json").out) for name, folder in (("it's", "my runs"), ("whole", "runs"))]
+    rows = [
+        json.loads(call("show", name, "--runs-dir", folder, "--json").out)
+        for name, folder in (("it's", "my runs"), ("whole", "runs"))
+    ]
     assert rows[0]["trials"] == rows[1]["trials"] and rows[0]["elites"] == rows[1]["elites"]
 
 
-def test_killed_run_goes_on_and_its_files_are_made_whole(tmp_path: Path, task: Path, call: Call) -> None:
-    process = start(tmp_path, "run", str(task), "--trials", "10", "--run", "one", "--in-flight", "2", delay_s=0.1)
+def test_killed_run_goes_on_and_its_files_are_made_whole(
+    tmp_path: Path, task: Path, call: Call
+) -> None:
+    process = start(
+        tmp_path,
+        "run",
+        str(task),
+        "--trials",
+        "10",
+        "--run",
+        "one",
+        "--in-flight",
+        "2",
+        delay_s=0.1,
+    )
     wait_for_line(process, "[4/10")
     process.kill()
     process.communicate(timeout=30)
@@ -182,10 +236,14 @@ def test_killed_run_goes_on_and_its_files_are_made_whole(tmp_path: Path, task: P
     assert len(list((tmp_path / "runs" / "one" / "trials").iterdir())) == 10
     shown = json.loads(call("show", "one", "--json").out)
     held = {(elite["tier"], str(elite["place"])) for elite in shown["elites"]}
-    assert {(path.parent.name, path.name) for path in (tmp_path / "runs" / "one" / "elites").glob("*/*")} == held
+    assert {
+        (path.parent.name, path.name) for path in (tmp_path / "runs" / "one" / "elites").glob("*/*")
+    } == held
 
 
-def test_second_resume_of_a_live_run_is_refused_and_show_works(tmp_path: Path, task: Path, call: Call) -> None:
+def test_second_resume_of_a_live_run_is_refused_and_show_works(
+    tmp_path: Path, task: Path, call: Call
+) -> None:
     process = start(tmp_path, "run", str(task), "--trials", "200", "--run", "one")
     wait_for_line(process, "[2/200")
     try:
@@ -208,12 +266,20 @@ def test_what_goes_into_a_pipe_is_never_cut_nor_wrapped_nor_ends_in_blanks(
     monkeypatch.delenv("COLUMNS", raising=False)
     long = "k" * 150
     (task.parent / f"{long}.cu").write_text((task.parent / "scale_a.cu").read_text())
-    ran = scripted("run", task, "--run", "one", "--trials", "6", "--kernel", task.parent / f"{long}.cu")
-    for text in (ran.out, scripted("show", "one").out, scripted("show", "one", "--trial", "2").out, scripted("tasks").out):
+    ran = scripted(
+        "run", task, "--run", "one", "--trials", "6", "--kernel", task.parent / f"{long}.cu"
+    )
+    for text in (
+        ran.out,
+        scripted("show", "one").out,
+        scripted("show", "one", "--trial", "2").out,
+        scripted("tasks").out,
+    ):
         assert "\N{HORIZONTAL ELLIPSIS}" not in text
         assert all(line == line.rstrip() for line in text.splitlines())
     rows = [line for line in scripted("show", "one").out.splitlines() if long in line]
-    assert any(line.endswith("17.22") and "  seed  " in line for line in rows)  # name and figures stand in one line
+    # name and figures stand in one line
+    assert any(line.endswith("17.22") and "  seed  " in line for line in rows)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -223,40 +289,59 @@ def test_every_trial_shows_its_name_and_what_it_changed_at_any_width(
     scripted("run", task, "--run", "one", "--trials", "8", "--seed", "3")
     monkeypatch.setenv("COLUMNS", str(width))
     found = scripted("show", "one").out
-    assert max(map(len, found.splitlines())) <= width and all(line == line.rstrip() for line in found.splitlines())
+    assert max(map(len, found.splitlines())) <= width and all(
+        line == line.rstrip() for line in found.splitlines()
+    )
     words = found.partition("\ntrials\n")[2].split()
     rows = json.loads(scripted("show", "one", "--json").out)["trials"]
     assert words.count("scale_a") + words.count("scale_b") == len(rows)
     for row in rows:
         assert row["changed"].items() <= row["tunables"].items()
         default = {"BLOCK": 128, "UNROLL": 4}
-        assert row["changed"] == {name: value for name, value in row["tunables"].items() if default[name] != value}
+        assert row["changed"] == {
+            name: value for name, value in row["tunables"].items() if default[name] != value
+        }
     shown = sorted(word for word in words if re.fullmatch(r"[A-Z]+=\d+", word))
-    assert shown == sorted(f"{name}={value}" for row in rows for name, value in row["changed"].items())
+    assert shown == sorted(
+        f"{name}={value}" for row in rows for name, value in row["changed"].items()
+    )
 
 
 # ---------------------------------------------------------------- one verdict
 
 
-def test_evaluate_of_a_correct_kernel_exits_with_0_and_of_another_with_1(scripted: Call, task: Path) -> None:
+def test_evaluate_of_a_correct_kernel_exits_with_0_and_of_another_with_1(
+    scripted: Call, task: Path
+) -> None:
     codes = set()
     for block in (128, 64, 32, 256):
-        found = scripted("evaluate", "scale_a.cu", "--task", task, "--set", f"BLOCK={block}", "--json")
+        found = scripted(
+            "evaluate", "scale_a.cu", "--task", task, "--set", f"BLOCK={block}", "--json"
+        )
         row = json.loads(found.out)
         assert row["tunables"]["BLOCK"] == block
         assert found.code == (0 if row["status"] == Status.correct else 1)
         codes.add(found.code)
         text = scripted("evaluate", "scale_a.cu", "--task", task, "--set", f"BLOCK={block}")
-        assert text.code == found.code and row["status"] in text.out and "starting the device" in text.err
+        assert (
+            text.code == found.code
+            and row["status"] in text.out
+            and "starting the device" in text.err
+        )
     assert codes == {0, 1}
 
 
 def test_evaluate_takes_a_value_that_is_not_declared_and_warns(scripted: Call, task: Path) -> None:
-    found = scripted("evaluate", "scale_a.cu", "--task", task, "--set", "BLOCK=96", "--set", "UNROLL=2", "--json")
+    found = scripted(
+        "evaluate", "scale_a.cu", "--task", task, "--set", "BLOCK=96", "--set", "UNROLL=2", "--json"
+    )
     row = json.loads(found.out)
     assert row["tunables"] == {"BLOCK": 96, "UNROLL": 2} and found.code in (0, 1)
     warnings = [line for line in found.err.splitlines() if line.startswith("warning: ")]
-    assert warnings == ["warning: BLOCK=96 is not among the declared values [128, 64, 32, 256]: no search would try it"]
+    assert warnings == [
+        "warning: BLOCK=96 is not among the declared values [128, 64, 32, 256]: no search would"
+        " try it"
+    ]
 
 
 # ---------------------------------------------------------------- a terminal
@@ -268,10 +353,21 @@ class Terminal:
     def __init__(self, folder: Path, *arguments: str, stdout: int | None = None) -> None:
         self.parent, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 80, 0, 0))
-        environ = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_") and key != "COLUMNS"}
-        environ |= {"PYTHONPATH": str(ROOT), "SCRIPTED_DELAY_S": "0.2", "TERM": "xterm", "NO_COLOR": "1"}
+        environ = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith("OPENAI_") and key != "COLUMNS"
+        }
+        environ |= {
+            "PYTHONPATH": str(ROOT),
+            "SCRIPTED_DELAY_S": "0.2",
+            "TERM": "xterm",
+            "NO_COLOR": "1",
+        }
         command = [sys.executable, "-m", "tests.cli.scripted_main", *arguments]
-        self.process = subprocess.Popen(command, cwd=folder, env=environ, stdout=stdout or child, stderr=child, text=True)  # noqa: S603 - our own program
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=environ, stdout=stdout or child, stderr=child, text=True
+        )
         os.close(child)
         self.seen = b""
 
@@ -291,20 +387,39 @@ class Terminal:
         return self.seen.decode()
 
 
-def test_run_on_a_terminal_draws_the_live_view_and_stops_cleanly(tmp_path: Path, task: Path) -> None:
-    terminal = Terminal(tmp_path, "run", str(task), "--trials", "60", "--run", "one", "--json", stdout=subprocess.PIPE)
+def test_run_on_a_terminal_draws_the_live_view_and_stops_cleanly(
+    tmp_path: Path, task: Path
+) -> None:
+    terminal = Terminal(
+        tmp_path,
+        "run",
+        str(task),
+        "--trials",
+        "60",
+        "--run",
+        "one",
+        "--json",
+        stdout=subprocess.PIPE,
+    )
     terminal.read_until(b"3/60 trials", b"4/60 trials")
     terminal.process.send_signal(signal.SIGINT)
     text = terminal.text()
     out, _ = terminal.process.communicate(timeout=30)
     assert terminal.process.returncode == 130
     assert json.loads(out)["ended"] == "interrupted"
-    assert "scale_a" in text and "checking small" in text and "press again to drop them" in text and "resume with: " in text
+    assert (
+        "scale_a" in text
+        and "checking small" in text
+        and "press again to drop them" in text
+        and "resume with: " in text
+    )
     assert "trials, interrupted, after" in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h")  # the cursor is shown again
 
 
-def test_at_the_end_of_a_live_run_the_elites_stand_on_the_screen_once(tmp_path: Path, task: Path) -> None:
+def test_at_the_end_of_a_live_run_the_elites_stand_on_the_screen_once(
+    tmp_path: Path, task: Path
+) -> None:
     terminal = Terminal(tmp_path, "run", str(task), "--trials", "4", "--run", "one")
     text = terminal.text()
     assert terminal.process.wait(timeout=30) == 0
@@ -314,8 +429,20 @@ def test_at_the_end_of_a_live_run_the_elites_stand_on_the_screen_once(tmp_path: 
     assert "settled " in text and "the last one " in text
 
 
-def test_the_elites_stay_on_the_screen_when_the_result_goes_elsewhere(tmp_path: Path, task: Path) -> None:
-    terminal = Terminal(tmp_path, "run", str(task), "--trials", "4", "--run", "one", "--json", stdout=subprocess.PIPE)
+def test_the_elites_stay_on_the_screen_when_the_result_goes_elsewhere(
+    tmp_path: Path, task: Path
+) -> None:
+    terminal = Terminal(
+        tmp_path,
+        "run",
+        str(task),
+        "--trials",
+        "4",
+        "--run",
+        "one",
+        "--json",
+        stdout=subprocess.PIPE,
+    )
     last = terminal.text().rpartition("\x1b[2K")[2]
     terminal.process.communicate(timeout=30)
     assert len(re.findall(r"tier +place +trial", last)) == 1 and "counts " not in last

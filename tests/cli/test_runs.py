@@ -27,7 +27,12 @@ def test_runs_lists_task_best_of_each_tier_trials_and_state(scripted: Call, task
     row = listed(scripted)["one"]
     shown = json.loads(scripted("show", "one", "--json").out)
     assert row["state"] == "complete" and row["problem"] == "" and row["holder"] == ""
-    assert (row["task"], row["settled"], row["budget"], row["begun"]) == ("scale", 6, 6, shown["created"])
+    assert (row["task"], row["settled"], row["budget"], row["begun"]) == (
+        "scale",
+        6,
+        6,
+        shown["created"],
+    )
     assert row["best"] == [elite for elite in shown["elites"] if elite["place"] == 1]
     text = scripted("runs").out
     best = ", ".join(f"{elite['tier']} {elite['speedup']['value']:.2f}x" for elite in row["best"])
@@ -41,7 +46,9 @@ def test_runs_of_the_emulator_have_modelled_times(emulated: Call, task: Path) ->
     assert "us modelled" in text and "x," not in text
 
 
-def test_a_live_run_is_running_and_a_killed_one_stopped(tmp_path: Path, task: Path, call: Call) -> None:
+def test_a_live_run_is_running_and_a_killed_one_stopped(
+    tmp_path: Path, task: Path, call: Call
+) -> None:
     process = start(tmp_path, "run", str(task), "--trials", "200", "--run", "one")
     try:
         wait_for_line(process, "[2/200")
@@ -55,14 +62,17 @@ def test_a_live_run_is_running_and_a_killed_one_stopped(tmp_path: Path, task: Pa
     assert row["state"] == "stopped" and row["holder"] == "" and row["settled"] >= 2
 
 
-def test_folders_without_a_run_are_left_out_and_damaged_runs_say_why(scripted: Call, task: Path) -> None:
+def test_folders_without_a_run_are_left_out_and_damaged_runs_say_why(
+    scripted: Call, task: Path
+) -> None:
     for name in ("good", "damaged", "newer", "bare", "odd"):
         scripted("run", task, "--run", name, "--trials", "2")
     folder = Path("runs")
     (folder / "no run").mkdir()
     (folder / "a file").write_text("text")
     (folder / "damaged" / "run.db").write_bytes(b"garbage" * 1000)
-    (folder / "damaged" / "run.db-wal").unlink(missing_ok=True)  # from a whole log the database could be read
+    # from a whole log the database could be read
+    (folder / "damaged" / "run.db-wal").unlink(missing_ok=True)
     with sqlite3.connect(folder / "newer" / "run.db") as connection:
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     (folder / "bare" / "run.db").unlink()
@@ -88,7 +98,10 @@ def test_a_run_whose_device_is_being_brought_up_is_running(scripted: Call) -> No
         row = listed(scripted)["young"]
         assert (row["state"], row["problem"]) == ("running", "its device is being brought up")
     row = listed(scripted)["young"]
-    assert (row["state"], row["problem"]) == ("unreadable", "it was never started; start it again under the same name")
+    assert (row["state"], row["problem"]) == (
+        "unreadable",
+        "it was never started; start it again under the same name",
+    )
 
 
 def test_no_runs_are_said_and_a_file_is_refused(call: Call, tmp_path: Path) -> None:
@@ -115,7 +128,11 @@ def test_listing_changes_nothing_in_a_run(scripted: Call, task: Path, json_wante
     scripted("run", task, "--run", "one", "--trials", "3")
 
     def state() -> dict[str, tuple[int, bytes]]:
-        files = [path for path in Path("runs/one").iterdir() if path.is_file() and not path.name.endswith(("-wal", "-shm"))]
+        files = [
+            path
+            for path in Path("runs/one").iterdir()
+            if path.is_file() and not path.name.endswith(("-wal", "-shm"))
+        ]
         return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
     before = state()

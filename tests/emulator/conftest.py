@@ -10,7 +10,9 @@ from evoengine.emulator.front.clang import find_clang
 
 @pytest.fixture(autouse=True, scope="session")
 def clang() -> None:
-    """Skips where there is no clang: with a GPU the emulator is an extra that need not be installed."""
+    """Skips where there is no clang: with a GPU the emulator is an extra that need not be
+    installed.
+    """
     try:
         find_clang()
     except CompilerMissing as missing:

@@ -28,7 +28,8 @@ def conversion_cases() -> Iterator[Case]:
 
 def _to_integers() -> Iterator[Case]:
     for source in FLOATS:
-        for to in INTEGERS[2 if source == "bf16" else 0 :]:  # ptxas knows none between bf16 and 8 bits
+        # ptxas knows none between bf16 and 8 bits
+        for to in INTEGERS[2 if source == "bf16" else 0 :]:
             modes = MODES if to in ("s32", "u64", "u8") or source == "f32" else ("rn", "rz")
             for mode in modes:
                 yield Case(f"cvt.{mode}i.{to}.{source}", (source,), to, _whole(to, source, mode))
@@ -38,9 +39,13 @@ def _to_integers() -> Iterator[Case]:
 
 
 def _whole(to: str, source: str, mode: str) -> Model:
-    """Saturated; NaN as the PTX ISA has it for cvt: zero, or the top bit alone where the source is f64 or the result has 64 bits."""
+    """Saturated; NaN as the PTX ISA has it for cvt: zero, or the top bit alone where the source is
+    f64 or the result has 64 bits.
+    """
     bits = INTEGER_BITS[to]
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if to[0] == "s" else (0, (1 << bits) - 1)
+    low, high = (
+        (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if to[0] == "s" else (0, (1 << bits) - 1)
+    )
 
     def model(x: Value) -> int:
         if exact.is_nan(x):
@@ -128,9 +133,15 @@ def _pairs() -> Iterator[Case]:
     """The first operand into the upper half."""
     for to in HALVES:
         for mode in ("rn", "rz"):
-            yield Case(f"cvt.{mode}.{to}x2.f32", ("f32", "f32"), f"{to}x2", lambda a, b: (b, a), mode)
             yield Case(
-                f"cvt.{mode}.relu.{to}x2.f32", ("f32", "f32"), f"{to}x2", lambda a, b: (exact.rectified(b), exact.rectified(a)), mode
+                f"cvt.{mode}.{to}x2.f32", ("f32", "f32"), f"{to}x2", lambda a, b: (b, a), mode
+            )
+            yield Case(
+                f"cvt.{mode}.relu.{to}x2.f32",
+                ("f32", "f32"),
+                f"{to}x2",
+                lambda a, b: (exact.rectified(b), exact.rectified(a)),
+                mode,
             )
 
 
@@ -143,4 +154,9 @@ def _fp8() -> Iterator[Case]:
                        lambda a, b, limit=limit: (limit(b), limit(a)), finite=True)  # fmt: skip
             yield Case(f"cvt.rn.satfinite{suffix}.{type_}x2.f16x2", ("f16x2",), f"{type_}x2",
                        lambda a, limit=limit: (limit(a[0]), limit(a[1])), finite=True)  # fmt: skip
-            yield Case(f"cvt.rn{suffix}.f16x2.{type_}x2", (f"{type_}x2",), "f16x2", lambda a, limit=limit: (limit(a[0]), limit(a[1])))
+            yield Case(
+                f"cvt.rn{suffix}.f16x2.{type_}x2",
+                (f"{type_}x2",),
+                "f16x2",
+                lambda a, limit=limit: (limit(a[0]), limit(a[1])),
+            )

@@ -1,7 +1,8 @@
-"""The corpus of truth: kernels as users write them, the cases they are launched with, and what must come out.
+"""The corpus of truth: kernels as users write them, the cases they are launched with, and what must
+come out.
 
-A kernel is `kernels/NAME.cu` with `kernels/NAME.py` beside it, whose `cases()` gives its
-launches. What a launch must leave behind is computed with numpy or torch, in float64.
+A kernel is `kernels/NAME.cu` with `kernels/NAME.py` beside it, whose `cases()` gives its launches.
+What a launch must leave behind is computed with numpy or torch, in float64.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ STORED_AS = {"bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8
 
 @dataclass(frozen=True)
 class In:
-    """A buffer that the kernel reads; `dtype` only where numpy has none, such as "bfloat16" over uint16 bits."""
+    """A buffer that the kernel reads; `dtype` only where numpy has none, such as "bfloat16" over
+    uint16 bits.
+    """
 
     array: np.ndarray
     dtype: str = ""
@@ -40,13 +43,16 @@ class InOut:
 
 @dataclass(frozen=True)
 class Out:
-    """A buffer without contents (garbage, to the checker uninitialised), of which the kernel writes every element."""
+    """A buffer without contents (garbage, to the checker uninitialised), of which the kernel writes
+    every element.
+    """
 
     shape: int | tuple[int, ...]
     dtype: str
 
 
-Argument = In | InOut | Out | np.generic  # a struct by value is a scalar of a structured dtype: np.void
+# a struct by value is a scalar of a structured dtype: np.void
+Argument = In | InOut | Out | np.generic
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,9 @@ class Bitwise:
 
 @dataclass(frozen=True)
 class Ulp:
-    """At most `n` representable numbers of `dtype` apart; buffers of another dtype must be the same bit for bit."""
+    """At most `n` representable numbers of `dtype` apart; buffers of another dtype must be the same
+    bit for bit.
+    """
 
     n: int
     dtype: str = "float32"
@@ -83,7 +91,8 @@ class Case:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     args: tuple[Argument, ...]  # in the order of the kernel's parameters
-    expected: dict[int, np.ndarray]  # index of an argument -> what it must hold; 16- and 8-bit formats also as float values
+    # index of an argument -> what it must hold; 16- and 8-bit formats also as float values
+    expected: dict[int, np.ndarray]
     atol: float = 0.0  # against expected; both 0: exact
     rtol: float = 0.0
     gpu: Agreement = BITWISE  # how the emulator and a GPU must agree
@@ -91,8 +100,8 @@ class Case:
     macros: Mapping[str, str | int] = field(default_factory=dict)
     arch: str = "sm_80"  # the lowest that has what it needs
     printed: tuple[str, ...] = ()  # lines that it prints, in any order
-    # "fence", "flag", "lock", "arrive", "words": right, but threads are ordered by that, not by barriers alone. Checked mode need not
-    # follow it; neither does NVIDIA's racecheck.
+    # "fence", "flag", "lock", "arrive", "words": right, but threads are ordered by that, not by
+    # barriers alone. Checked mode need not follow it; neither does NVIDIA's racecheck.
     ordered_by: str = "barriers"
 
 
@@ -106,8 +115,16 @@ class Kernel:
 
 
 def load_corpus() -> tuple[Kernel, ...]:
-    """All kernels in the order of their names; raises FileNotFoundError for a .cu or .py that stands alone."""
-    names = sorted({path.stem for path in KERNELS.iterdir() if path.suffix in (".cu", ".py") and path.stem != "__init__"})
+    """All kernels in the order of their names; raises FileNotFoundError for a .cu or .py that
+    stands alone.
+    """
+    names = sorted(
+        {
+            path.stem
+            for path in KERNELS.iterdir()
+            if path.suffix in (".cu", ".py") and path.stem != "__init__"
+        }
+    )
     return tuple(load_kernel(name) for name in names)
 
 
@@ -125,7 +142,9 @@ def dtype_of(argument: In | InOut | Out) -> str:
 
 
 def initial(argument: In | InOut | Out) -> np.ndarray:
-    """What a buffer holds before the launch, as its bits are kept; an Out holds 0xA5 bytes, which no kernel here computes."""
+    """What a buffer holds before the launch, as its bits are kept; an Out holds 0xA5 bytes, which
+    no kernel here computes.
+    """
     if not isinstance(argument, Out):
         return np.ascontiguousarray(argument.array)
     stored = np.dtype(STORED_AS.get(argument.dtype, argument.dtype))
@@ -135,11 +154,15 @@ def initial(argument: In | InOut | Out) -> np.ndarray:
 
 def results(case: Case) -> tuple[int, ...]:
     """The indices of the arguments that a launch may change."""
-    return tuple(index for index, argument in enumerate(case.args) if isinstance(argument, InOut | Out))
+    return tuple(
+        index for index, argument in enumerate(case.args) if isinstance(argument, InOut | Out)
+    )
 
 
 def wrong(case: Case, index: int, got: np.ndarray) -> str:
-    """What is wrong with argument `index` after the launch, in words; empty where it holds what is expected."""
+    """What is wrong with argument `index` after the launch, in words; empty where it holds what is
+    expected.
+    """
     argument = case.args[index]
     assert isinstance(argument, In | InOut | Out), f"argument {index} is no buffer"
     dtype, want = dtype_of(argument), case.expected[index]
@@ -151,11 +174,20 @@ def wrong(case: Case, index: int, got: np.ndarray) -> str:
         fits = (found == right) | ((found != found) & (right != right))
     else:
         with np.errstate(invalid="ignore"):
-            fits = np.isclose(found.astype(np.float64), right.astype(np.float64), atol=case.atol, rtol=case.rtol, equal_nan=True)
+            fits = np.isclose(
+                found.astype(np.float64),
+                right.astype(np.float64),
+                atol=case.atol,
+                rtol=case.rtol,
+                equal_nan=True,
+            )
     if fits.all():
         return ""
     first = int(np.argmin(fits))
-    return f"argument {index}: {int((~fits).sum())} of {fits.size} wrong, first [{first}]: expected {right[first]!r}, got {found[first]!r}"
+    return (
+        f"argument {index}: {int((~fits).sum())} of {fits.size} wrong, first [{first}]: expected"
+        f" {right[first]!r}, got {found[first]!r}"
+    )
 
 
 @dataclass(frozen=True)
@@ -169,7 +201,9 @@ class Difference:
 
 
 def difference(agreement: Agreement, dtype: str, one: np.ndarray, other: np.ndarray) -> Difference:
-    """How far `one` and `other` are apart, both with the same shape and bits of `dtype`, and whether that is agreed."""
+    """How far `one` and `other` are apart, both with the same shape and bits of `dtype`, and
+    whether that is agreed.
+    """
     distances = distance(one, other, dtype)
     same = not distances.any()
     if not dtype.startswith(("float", "bfloat")):
@@ -180,16 +214,32 @@ def difference(agreement: Agreement, dtype: str, one: np.ndarray, other: np.ndar
         gap = np.abs(first - second)
         absolute = float(gap[np.isfinite(gap)].max(initial=0.0))
         if isinstance(agreement, Close):
-            agrees = bool(np.isclose(first, second, atol=agreement.atol, rtol=agreement.rtol, equal_nan=True).all())
+            agrees = bool(
+                np.isclose(
+                    first, second, atol=agreement.atol, rtol=agreement.rtol, equal_nan=True
+                ).all()
+            )
         else:
-            agrees = ulp <= agreement.n if isinstance(agreement, Ulp) and agreement.dtype == dtype else same
+            agrees = (
+                ulp <= agreement.n
+                if isinstance(agreement, Ulp) and agreement.dtype == dtype
+                else same
+            )
     return Difference(same, ulp, absolute, agrees)
 
 
 def wrong_lines(case: Case, printed: str) -> str:
-    """What is wrong with what a launch printed, in words; empty where the lines are those expected, in any order."""
+    """What is wrong with what a launch printed, in words; empty where the lines are those expected,
+    in any order.
+    """
     got, want = sorted(printed.splitlines()), sorted(case.printed)
     if got == want:
         return ""
-    missing, surplus = [line for line in want if line not in got], [line for line in got if line not in want]
-    return f"printed {len(got)} lines, expected {len(want)}; missing {missing[:2]}, not expected {surplus[:2]}"
+    missing, surplus = (
+        [line for line in want if line not in got],
+        [line for line in got if line not in want],
+    )
+    return (
+        f"printed {len(got)} lines, expected {len(want)}; missing {missing[:2]}, not expected"
+        f" {surplus[:2]}"
+    )

@@ -1,4 +1,5 @@
-"""Floating point in exact rational arithmetic: what an instruction must give, independent of any floating point unit.
+"""Floating point in exact rational arithmetic: what an instruction must give, independent of any
+floating point unit.
 
 A value is a Fraction where it is finite and not zero, else a float: 0.0, -0.0, infinities, NaN.
 """
@@ -62,17 +63,27 @@ def decode(pattern: int, form: Format, flush: bool = False) -> Value:
     sign = -1 if pattern >> (form.bits - 1) else 1
     magnitude = pattern & ((1 << (form.bits - 1)) - 1)
     if magnitude > form.largest:
-        return math.copysign(math.inf if form.has_infinity and magnitude == form.largest + 1 else math.nan, sign)
+        return math.copysign(
+            math.inf if form.has_infinity and magnitude == form.largest + 1 else math.nan, sign
+        )
     if magnitude == 0 or (flush and magnitude < form.smallest_normal):
         return math.copysign(0.0, sign)
     exponent, fraction = divmod(magnitude, 1 << form.fraction_bits)
     if exponent:
         fraction += 1 << form.fraction_bits
-    return sign * Fraction(fraction) * Fraction(2) ** (max(exponent, 1) - form.bias - form.fraction_bits)
+    return (
+        sign
+        * Fraction(fraction)
+        * Fraction(2) ** (max(exponent, 1) - form.bias - form.fraction_bits)
+    )
 
 
-def encode(value: Value, form: Format, mode: str = "rn", *, flush: bool = False, finite: bool = False) -> int:
-    """The bits of `value` rounded; `finite` gives the largest number instead of infinity (.satfinite)."""
+def encode(
+    value: Value, form: Format, mode: str = "rn", *, flush: bool = False, finite: bool = False
+) -> int:
+    """The bits of `value` rounded; `finite` gives the largest number instead of infinity
+    (.satfinite).
+    """
     if is_nan(value):
         return form.nan
     negative = math.copysign(1.0, value) < 0 if isinstance(value, float) else value < 0
@@ -81,7 +92,9 @@ def encode(value: Value, form: Format, mode: str = "rn", *, flush: bool = False,
         return (sign | (form.largest if finite else form.largest + 1)) << form.shift
     magnitude = _rounded(abs(Fraction(value)), form, mode, negative)
     if magnitude > form.largest:
-        stays = finite or mode == "rz" or (mode == "rm" and not negative) or (mode == "rp" and negative)
+        stays = (
+            finite or mode == "rz" or (mode == "rm" and not negative) or (mode == "rp" and negative)
+        )
         magnitude = form.largest if stays else form.largest + 1
     if flush and magnitude < form.smallest_normal:
         magnitude = 0
@@ -147,7 +160,9 @@ def add(x: Value, y: Value, mode: str = "rn") -> Value:
 
 
 def _zero(x: Value, y: Value, mode: str) -> float:
-    """The sign of a sum that is exactly zero: that of two zeros alike, else minus when rounding down."""
+    """The sign of a sum that is exactly zero: that of two zeros alike, else minus when rounding
+    down.
+    """
     if x == 0 and y == 0 and is_negative(x) == is_negative(y):
         return float(x)
     return -0.0 if mode == "rm" else 0.0
@@ -171,7 +186,9 @@ def multiply(x: Value, y: Value, mode: str = "rn") -> Value:
 
 
 def _small(x: Value) -> float:
-    """Something of the same class and sign, so that floats decide about infinities and zeros only."""
+    """Something of the same class and sign, so that floats decide about infinities and zeros
+    only.
+    """
     return x if isinstance(x, float) else math.copysign(1.0, x)
 
 

@@ -1,4 +1,6 @@
-"""Floating point instructions: arithmetic in every rounding mode and format, comparisons, approximations."""
+"""Floating point instructions: arithmetic in every rounding mode and format, comparisons,
+approximations.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from tests.emulator.instruction import Case, Model, paired
 
 MODES = ("rn", "rz", "rm", "rp")
 HALVES = ("f16", "bf16")
-ORDERED = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
+ORDERED = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 
 
 def float_cases() -> Iterator[Case]:
@@ -44,26 +53,53 @@ def _arithmetic() -> Iterator[Case]:
                 yield Case(f"{op}.{mode}.{type_}", (type_,) * count, type_, model, mode)
             yield Case(f"{op}.{mode}.ftz.f32", ("f32",) * count, "f32", model, mode, flush=True)
             if op in ("add", "sub", "mul", "fma"):
-                yield Case(f"{op}.{mode}.sat.f32", ("f32",) * count, "f32", _limited(model, exact.saturated), mode)
+                yield Case(
+                    f"{op}.{mode}.sat.f32",
+                    ("f32",) * count,
+                    "f32",
+                    _limited(model, exact.saturated),
+                    mode,
+                )
         if op in ("add", "sub", "mul"):
             yield Case(f"{op}.f32", ("f32", "f32"), "f32", function)
-            yield Case(f"{op}.ftz.sat.f32", ("f32", "f32"), "f32", _limited(function, exact.saturated), flush=True)
+            yield Case(
+                f"{op}.ftz.sat.f32",
+                ("f32", "f32"),
+                "f32",
+                _limited(function, exact.saturated),
+                flush=True,
+            )
     yield Case("mad.rn.f32", ("f32",) * 3, "f32", exact.fused)
 
 
 def _half_arithmetic() -> Iterator[Case]:
-    operations = {"add": (exact.add, 2), "sub": (exact.subtract, 2), "mul": (exact.multiply, 2), "fma": (exact.fused, 3)}
+    operations = {
+        "add": (exact.add, 2),
+        "sub": (exact.subtract, 2),
+        "mul": (exact.multiply, 2),
+        "fma": (exact.fused, 3),
+    }
     for op, (function, count) in operations.items():
-        forms: list[tuple[str, str, Model, bool]] = [("", "f16", function, False), ("", "bf16", function, False)]
-        forms += [(".ftz", "f16", function, True), (".sat", "f16", _limited(function, exact.saturated), False)]
+        forms: list[tuple[str, str, Model, bool]] = [
+            ("", "f16", function, False),
+            ("", "bf16", function, False),
+        ]
+        forms += [
+            (".ftz", "f16", function, True),
+            (".sat", "f16", _limited(function, exact.saturated), False),
+        ]
         forms += [(".ftz.sat", "f16", _limited(function, exact.saturated), True)]
         if op == "fma":
-            forms += [(".relu", type_, _limited(function, exact.rectified), False) for type_ in HALVES]
+            forms += [
+                (".relu", type_, _limited(function, exact.rectified), False) for type_ in HALVES
+            ]
             forms += [(".ftz.relu", "f16", _limited(function, exact.rectified), True)]
         for suffix, type_, model, flush in forms:
             name = f"{op}.rn{suffix}.{type_}"
             yield Case(name, (type_,) * count, type_, model, flush=flush)
-            yield Case(f"{name}x2", (f"{type_}x2",) * count, f"{type_}x2", paired(model), flush=flush)
+            yield Case(
+                f"{name}x2", (f"{type_}x2",) * count, f"{type_}x2", paired(model), flush=flush
+            )
 
 
 def _extremes() -> Iterator[Case]:
@@ -83,7 +119,9 @@ def _extremes() -> Iterator[Case]:
             yield Case(f"{op}{suffix}.xorsign.abs.f32", ("f32", "f32"), "f32", crossed)
             for type_ in HALVES:
                 yield Case(f"{op}{suffix}.{type_}", (type_, type_), type_, model)
-                yield Case(f"{op}{suffix}.{type_}x2", (f"{type_}x2",) * 2, f"{type_}x2", paired(model))
+                yield Case(
+                    f"{op}{suffix}.{type_}x2", (f"{type_}x2",) * 2, f"{type_}x2", paired(model)
+                )
             yield Case(f"{op}.ftz{suffix}.f16", ("f16", "f16"), "f16", model, flush=True)
         yield Case(f"{op}.f64", ("f64", "f64"), "f64", function)
 
@@ -98,7 +136,12 @@ def _signs() -> Iterator[Case]:
             yield Case(f"{op}.ftz.{type_}", (type_,), type_, function, flush=True)
     for bits in (32, 64):
         top = 1 << (bits - 1)
-        yield Case(f"copysign.f{bits}", (f"b{bits}",) * 2, f"b{bits}", lambda a, b, top=top: a & top | b & (top - 1))
+        yield Case(
+            f"copysign.f{bits}",
+            (f"b{bits}",) * 2,
+            f"b{bits}",
+            lambda a, b, top=top: a & top | b & (top - 1),
+        )
 
 
 def _ordered(name: str) -> Model:
@@ -126,15 +169,41 @@ def _comparisons() -> Iterator[Case]:
                        text=f"setp.{name}.{type_}x2 %p8|{{d}}, {{a}}, {{b}};")  # fmt: skip
             yield Case(f"setp.{name}.and.{type_}x2 high", (*pair, "pred"), "pred", lambda a, b, p, model=model: model(a[1], b[1]) and p,
                        text=f"setp.{name}.and.{type_}x2 %p8|{{d}}, {{a}}, {{b}}, {{c}};")  # fmt: skip
-            yield Case(f"set.{name}.{type_}.{type_}", (type_, type_), type_, lambda a, b, model=model: Fraction(1) if model(a, b) else 0.0)
-            yield Case(f"set.{name}.u32.{type_}", (type_, type_), "u32", lambda a, b, model=model: -model(a, b))
             yield Case(
-                f"set.{name}.{type_}x2.{type_}x2", pair, f"{type_}x2", paired(lambda a, b, model=model: Fraction(1) if model(a, b) else 0.0)
+                f"set.{name}.{type_}.{type_}",
+                (type_, type_),
+                type_,
+                lambda a, b, model=model: Fraction(1) if model(a, b) else 0.0,
             )
-        yield Case(f"set.{name}.u32.f32", ("f32", "f32"), "u32", lambda a, b, model=model: -model(a, b))
-        yield Case(f"set.{name}.f32.f64", ("f64", "f64"), "f32", lambda a, b, model=model: Fraction(1) if model(a, b) else 0.0)
+            yield Case(
+                f"set.{name}.u32.{type_}",
+                (type_, type_),
+                "u32",
+                lambda a, b, model=model: -model(a, b),
+            )
+            yield Case(
+                f"set.{name}.{type_}x2.{type_}x2",
+                pair,
+                f"{type_}x2",
+                paired(lambda a, b, model=model: Fraction(1) if model(a, b) else 0.0),
+            )
+        yield Case(
+            f"set.{name}.u32.f32", ("f32", "f32"), "u32", lambda a, b, model=model: -model(a, b)
+        )
+        yield Case(
+            f"set.{name}.f32.f64",
+            ("f64", "f64"),
+            "f32",
+            lambda a, b, model=model: Fraction(1) if model(a, b) else 0.0,
+        )
     yield Case("slct.b32.f32", ("b32", "b32", "f32"), "b32", lambda a, b, c: a if c >= 0 else b)
-    yield Case("slct.ftz.u32.f32", ("u32", "u32", "f32"), "u32", lambda a, b, c: a if c >= 0 else b, flush=True)
+    yield Case(
+        "slct.ftz.u32.f32",
+        ("u32", "u32", "f32"),
+        "u32",
+        lambda a, b, c: a if c >= 0 else b,
+        flush=True,
+    )
 
 
 def _classes() -> Iterator[Case]:
@@ -176,9 +245,14 @@ def _base_two_logarithm(x: float) -> float:
 
 
 def _approximations() -> Iterator[Case]:
+    # absolutely near where the result is near zero
     functions: dict[str, tuple[Callable[[float], float], int, float]] = {
         "ex2.approx": (lambda x: 2.0**x, 2, 0.0),
-        "lg2.approx": (_base_two_logarithm, 3, 2.0**-22),  # absolutely near where the result is near zero
+        "lg2.approx": (
+            _base_two_logarithm,
+            3,
+            2.0**-22,
+        ),
         "sin.approx": (math.sin, 3, 2.0**-20),
         "cos.approx": (math.cos, 3, 2.0**-20),
         "tanh.approx": (math.tanh, 3, 0.0),
@@ -186,7 +260,15 @@ def _approximations() -> Iterator[Case]:
     for name, (function, ulp, absolute) in functions.items():
         yield Case(f"{name}.f32", ("f32",), "f32", _real(function), ulp=ulp, absolute=absolute)
         if not name.startswith("tanh"):
-            yield Case(f"{name}.ftz.f32", ("f32",), "f32", _real(function), ulp=ulp, absolute=absolute, flush=True)
+            yield Case(
+                f"{name}.ftz.f32",
+                ("f32",),
+                "f32",
+                _real(function),
+                ulp=ulp,
+                absolute=absolute,
+                flush=True,
+            )
     for name, type_, flush in (
         ("ex2.approx", "f16", False),
         ("ex2.approx.ftz", "bf16", True),
@@ -195,16 +277,34 @@ def _approximations() -> Iterator[Case]:
     ):
         model = _real(functions[name.removesuffix(".ftz")][0])
         yield Case(f"{name}.{type_}", (type_,), type_, model, ulp=1, flush=flush)
-        yield Case(f"{name}.{type_}x2", (f"{type_}x2",), f"{type_}x2", paired(model), ulp=1, flush=flush)
+        yield Case(
+            f"{name}.{type_}x2", (f"{type_}x2",), f"{type_}x2", paired(model), ulp=1, flush=flush
+        )
     for suffix, flush in (("", False), (".ftz", True)):
-        yield Case(f"rcp.approx{suffix}.f32", ("f32",), "f32", lambda x: exact.divide(Fraction(1), x), ulp=1, flush=flush)
+        yield Case(
+            f"rcp.approx{suffix}.f32",
+            ("f32",),
+            "f32",
+            lambda x: exact.divide(Fraction(1), x),
+            ulp=1,
+            flush=flush,
+        )
         yield Case(f"sqrt.approx{suffix}.f32", ("f32",), "f32", exact.root, ulp=1, flush=flush)
         yield Case(f"rsqrt.approx{suffix}.f32", ("f32",), "f32", _inverse_root, ulp=2, flush=flush)
-        yield Case(f"div.approx{suffix}.f32", ("f32", "f32"), "f32", exact.divide, ulp=2, flush=flush)
+        yield Case(
+            f"div.approx{suffix}.f32", ("f32", "f32"), "f32", exact.divide, ulp=2, flush=flush
+        )
         yield Case(f"div.full{suffix}.f32", ("f32", "f32"), "f32", exact.divide, ulp=2, flush=flush)
     yield Case("rsqrt.approx.f64", ("f64",), "f64", _inverse_root, ulp=2)
     # 20 bits of mantissa are promised
-    yield Case("rcp.approx.ftz.f64", ("f64",), "f64", lambda x: exact.divide(Fraction(1), x), ulp=1 << 33, flush=True)
+    yield Case(
+        "rcp.approx.ftz.f64",
+        ("f64",),
+        "f64",
+        lambda x: exact.divide(Fraction(1), x),
+        ulp=1 << 33,
+        flush=True,
+    )
     yield Case("rsqrt.approx.ftz.f64", ("f64",), "f64", _inverse_root, ulp=1 << 33, flush=True)
 
 

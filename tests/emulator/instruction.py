@@ -1,4 +1,6 @@
-"""One instruction with all that it takes to run and judge it: PTX, inputs, and a model in Python integers and fractions."""
+"""One instruction with all that it takes to run and judge it: PTX, inputs, and a model in Python
+integers and fractions.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,12 @@ from tests.emulator import exact
 from tests.emulator.exact import FORMATS, Format
 from tests.emulator.numbers import distance
 
-Model = Callable[..., Any]  # over the decoded operands: ints, bools, exact.Value, or (low, high) of a pair
+# over the decoded operands: ints, bools, exact.Value, or (low, high) of a pair
+Model = Callable[..., Any]
 INTEGER_BITS = {f"{sign}{bits}": bits for sign in "usb" for bits in (8, 16, 32, 64)}
-RANDOM = 600  # combinations of random operands of each case; with those of special ones the whole table's results stay below 5 MB
+# combinations of random operands of each case; with those of special ones the whole table's results
+# stay below 5 MB
+RANDOM = 600
 THREADS = 128
 
 _HEAD = ".version 8.4\n.target sm_90\n.address_size 64\n"
@@ -48,7 +53,10 @@ class Case:
     @property
     def body(self) -> str:
         """The PTX with {d}, {a}, {b}, {c} for registers."""
-        return self.text or f"{self.name} {', '.join(['{d}', *('{' + letter + '}' for letter in 'abc'[: len(self.sources)])])};"
+        return (
+            self.text
+            or f"{self.name} {', '.join(['{d}', *('{' + letter + '}' for letter in 'abc'[: len(self.sources)])])};"
+        )
 
 
 def width(type_: str) -> int:
@@ -63,7 +71,9 @@ def width(type_: str) -> int:
 
 
 def stored_width(type_: str) -> int:
-    """Bits of a result in memory: whole registers, of which the smallest has 16; predicates as bytes."""
+    """Bits of a result in memory: whole registers, of which the smallest has 16; predicates as
+    bytes.
+    """
     return 8 if type_ == "pred" else max(16, width(type_))
 
 
@@ -72,18 +82,35 @@ def _letter(bits: int) -> str:
 
 
 def ptx_of(case: Case, uniform: bool = False) -> str:
-    """A module whose kernel `k(a, b.., d, count)` runs the instruction on element i of each; `uniform`: i is the block's number."""
+    """A module whose kernel `k(a, b.., d, count)` runs the instruction on element i of each;
+    `uniform`: i is the block's number.
+    """
     count = len(case.sources)
-    parameters = ", ".join([*(f".param .u64 p{place}" for place in range(count + 1)), ".param .u32 count"])
-    index = (
-        "mov.u32 %i, %ctaid.x;" if uniform else "mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, %n, %t;"
+    parameters = ", ".join(
+        [*(f".param .u64 p{place}" for place in range(count + 1)), ".param .u32 count"]
     )
-    lines = ["ld.param.u32 %n, [count];", index, "ld.param.u32 %n, [count];", "setp.ge.u32 %p9, %i, %n;", "@%p9 bra done;"]
+    index = (
+        "mov.u32 %i, %ctaid.x;"
+        if uniform
+        else (
+            "mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i,"
+            " %n, %t;"
+        )
+    )
+    lines = [
+        "ld.param.u32 %n, [count];",
+        index,
+        "ld.param.u32 %n, [count];",
+        "setp.ge.u32 %p9, %i, %n;",
+        "@%p9 bra done;",
+    ]
     names = {}
     for place, (letter, type_) in enumerate(zip("abc", case.sources, strict=False)):
         bits = width(type_)
         names[letter] = f"%p{place}" if type_ == "pred" else f"%{_letter(bits)}{place}"
-        lines.append(f"ld.param.u64 %x, [p{place}]; mul.wide.u32 %y, %i, {bits // 8}; add.u64 %x, %x, %y;")
+        lines.append(
+            f"ld.param.u64 %x, [p{place}]; mul.wide.u32 %y, %i, {bits // 8}; add.u64 %x, %x, %y;"
+        )
         loaded = f"%h{place}" if type_ == "pred" else names[letter]
         lines.append(f"ld.global.{'u' if bits == 8 else 'b'}{bits} {loaded}, [%x];")
         if type_ == "pred":
@@ -93,9 +120,14 @@ def ptx_of(case: Case, uniform: bool = False) -> str:
     lines.append(case.body.format(**names))
     if case.result == "pred":
         lines.append("selp.u16 %h4, 1, 0, %p4;")
-    lines.append(f"ld.param.u64 %x, [p{count}]; mul.wide.u32 %y, %i, {bits // 8}; add.u64 %x, %x, %y;")
+    lines.append(
+        f"ld.param.u64 %x, [p{count}]; mul.wide.u32 %y, %i, {bits // 8}; add.u64 %x, %x, %y;"
+    )
     lines.append(f"st.global.b{bits} [%x], %{_letter(bits)}4;")
-    registers = ".reg .pred %p<10>; .reg .b16 %h<8>; .reg .b32 %r<12>; .reg .b64 %q<12>; .reg .b64 %x, %y; .reg .b32 %i, %n, %t;"
+    registers = (
+        ".reg .pred %p<10>; .reg .b16 %h<8>; .reg .b32 %r<12>; .reg .b64 %q<12>; .reg .b64 %x, %y;"
+        " .reg .b32 %i, %n, %t;"
+    )
     body = "\n ".join([registers, *lines])
     return f"{_HEAD}.visible .entry k({parameters}) {{\n {body}\ndone:\n ret;\n}}\n"
 
@@ -110,9 +142,13 @@ def grid_of(case: Case, uniform: bool = False) -> tuple[int, int]:
 
 
 def inputs_of(case: Case) -> list[np.ndarray]:
-    """The operands' bits, one array each, all of one length: combinations of special values, then random ones."""
+    """The operands' bits, one array each, all of one length: combinations of special values, then
+    random ones.
+    """
     count = len(case.sources)
-    specials = [_specials(type_, count, place in case.amounts) for place, type_ in enumerate(case.sources)]
+    specials = [
+        _specials(type_, count, place in case.amounts) for place, type_ in enumerate(case.sources)
+    ]
     combined = [np.array(column, dtype=object) for column in zip(*product(*specials), strict=True)]
     arrays = []
     for place, type_ in enumerate(case.sources):
@@ -127,7 +163,11 @@ def _specials(type_: str, operands: int, amount: bool) -> list[int]:
         return [0, 1]
     short = operands > 2
     if amount:
-        return [0, 1, 8, 31, 32, 64, 255] if short else [0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 1 << 31, (1 << 32) - 1]
+        return (
+            [0, 1, 8, 31, 32, 64, 255]
+            if short
+            else [0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 1 << 31, (1 << 32) - 1]
+        )
     if type_ in INTEGER_BITS:
         return _special_integers(INTEGER_BITS[type_], short)
     single = type_.removesuffix("x2")
@@ -140,19 +180,51 @@ def _specials(type_: str, operands: int, amount: bool) -> list[int]:
 
 def _special_integers(bits: int, short: bool) -> list[int]:
     top = 1 << bits
-    found = [0, 1, 2, top - 1, top - 2, top // 2 - 1, top // 2, top // 2 + 1, 0xA5C3F00F5A3C0FF1 % top]
+    found = [
+        0,
+        1,
+        2,
+        top - 1,
+        top - 2,
+        top // 2 - 1,
+        top // 2,
+        top // 2 + 1,
+        0xA5C3F00F5A3C0FF1 % top,
+    ]
     if not short:
-        found += [3, 7, 10, 31, 32, 33, 100, 255 % top, 256 % top, top - 7, top - 100, top // 3, top // 2 - 7, top // 5 * 3]
+        found += [
+            3,
+            7,
+            10,
+            31,
+            32,
+            33,
+            100,
+            255 % top,
+            256 % top,
+            top - 7,
+            top - 100,
+            top // 3,
+            top // 2 - 7,
+            top // 5 * 3,
+        ]
     return list(dict.fromkeys(found))
 
 
 def _special_floats(form: Format, operands: int) -> list[int]:
-    """All of both signs where there is one operand; of two and three fewer, as all their combinations are tried."""
+    """All of both signs where there is one operand; of two and three fewer, as all their
+    combinations are tried.
+    """
     values = {1: _MANY_FLOATS, 2: _SOME_FLOATS}.get(operands, _FEW_FLOATS)
     found = [exact.encode(Fraction(value) if value else 0.0, form) for value in values]
     edges = [1, form.smallest_normal - 1, form.smallest_normal, form.largest, form.largest + 1]
     if operands == 1:
-        edges += [form.smallest_normal + 1, form.largest - 1, exact.encode(1.0, form) + 1, exact.encode(1.0, form) - 1]
+        edges += [
+            form.smallest_normal + 1,
+            form.largest - 1,
+            exact.encode(1.0, form) + 1,
+            exact.encode(1.0, form) - 1,
+        ]
     found += [item << form.shift for item in edges]
     sign = 1 << (form.bits - 1 + form.shift)
     chosen = (
@@ -169,19 +241,32 @@ def _random(type_: str, rng: np.random.Generator, amount: bool) -> np.ndarray:
     if amount:
         return rng.integers(0, 80, RANDOM).astype(object)
     bits = width(type_)
-    anything = rng.integers(0, 1 << bits, RANDOM, dtype=np.uint64, endpoint=False).astype(object) if bits < 64 else _words(rng)
+    anything = (
+        rng.integers(0, 1 << bits, RANDOM, dtype=np.uint64, endpoint=False).astype(object)
+        if bits < 64
+        else _words(rng)
+    )
     single = type_.removesuffix("x2")
     if single not in FORMATS:
         small = (rng.integers(-200, 200, RANDOM).astype(object)) % (1 << bits)
         return np.where(rng.random(RANDOM) < 0.3, small, anything)
-    moderate = [_moderate(FORMATS[single], value) for value in rng.normal(0, 1, RANDOM) * np.exp2(rng.integers(-6, 12, RANDOM))]
+    moderate = [
+        _moderate(FORMATS[single], value)
+        for value in rng.normal(0, 1, RANDOM) * np.exp2(rng.integers(-6, 12, RANDOM))
+    ]
     if type_.endswith("x2"):
-        moderate = [item | moderate[place - 5] << FORMATS[single].bits for place, item in enumerate(moderate)]
+        moderate = [
+            item | moderate[place - 5] << FORMATS[single].bits
+            for place, item in enumerate(moderate)
+        ]
     return np.where(rng.random(RANDOM) < 0.6, np.array(moderate, dtype=object), anything)
 
 
 def _words(rng: np.random.Generator) -> np.ndarray:
-    return np.array([int(item) for item in rng.integers(0, 1 << 64, RANDOM, dtype=np.uint64, endpoint=False)], dtype=object)
+    return np.array(
+        [int(item) for item in rng.integers(0, 1 << 64, RANDOM, dtype=np.uint64, endpoint=False)],
+        dtype=object,
+    )
 
 
 def _moderate(form: Format, value: float) -> int:
@@ -194,10 +279,13 @@ def _moderate(form: Format, value: float) -> int:
 def expected(case: Case) -> np.ndarray:
     """The bits that the instruction must give for `inputs_of`, by the model."""
     columns = [
-        [_decoded(int(item), type_, case.flush) for item in array] for array, type_ in zip(inputs_of(case), case.sources, strict=True)
+        [_decoded(int(item), type_, case.flush) for item in array]
+        for array, type_ in zip(inputs_of(case), case.sources, strict=True)
     ]
     bits = stored_width(case.result)
-    results = [_encoded(case.model(*row), case) & ((1 << bits) - 1) for row in zip(*columns, strict=True)]
+    results = [
+        _encoded(case.model(*row), case) & ((1 << bits) - 1) for row in zip(*columns, strict=True)
+    ]
     return np.array(results, dtype=f"uint{bits}")
 
 
@@ -209,7 +297,10 @@ def _decoded(pattern: int, type_: str, flush: bool) -> Any:
     form = FORMATS[type_.removesuffix("x2")]
     if not type_.endswith("x2"):
         return exact.decode(pattern, form, flush)
-    return tuple(exact.decode(pattern >> form.bits * place & ((1 << form.bits) - 1), form, flush) for place in (0, 1))
+    return tuple(
+        exact.decode(pattern >> form.bits * place & ((1 << form.bits) - 1), form, flush)
+        for place in (0, 1)
+    )
 
 
 def signed(pattern: int, bits: int) -> int:
@@ -224,10 +315,13 @@ def _encoded(value: Any, case: Case) -> int:
         return int(value)
     if type_ in INTEGER_BITS:
         bits = INTEGER_BITS[type_]
-        return signed(value, bits) if type_[0] == "s" else value & ((1 << bits) - 1)  # extended to the register
+        # extended to the register
+        return signed(value, bits) if type_[0] == "s" else value & ((1 << bits) - 1)
     form = FORMATS[type_.removesuffix("x2")]
     parts = value if type_.endswith("x2") else (value,)
-    found = [exact.encode(part, form, case.mode, flush=case.flush, finite=case.finite) for part in parts]
+    found = [
+        exact.encode(part, form, case.mode, flush=case.flush, finite=case.finite) for part in parts
+    ]
     return sum(item << form.bits * place for place, item in enumerate(found))
 
 
@@ -251,7 +345,9 @@ _DTYPES = {
 
 
 def distances(case: Case, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Of results as bits: how many numbers of the result's type lie between; of integers 0 or 1. NaNs are all the same."""
+    """Of results as bits: how many numbers of the result's type lie between; of integers 0 or 1.
+    NaNs are all the same.
+    """
     single = case.result.removesuffix("x2")
     if single not in FORMATS:
         return (one != other).astype(np.uint64)
@@ -277,5 +373,8 @@ def disagreements(case: Case, got: np.ndarray, want: np.ndarray) -> Sequence[int
 
 def shown(case: Case, place: int, got: np.ndarray, want: np.ndarray) -> str:
     """A line on one result."""
-    operands = ", ".join(f"{type_} {int(array[place]):#x}" for array, type_ in zip(inputs_of(case), case.sources, strict=True))
+    operands = ", ".join(
+        f"{type_} {int(array[place]):#x}"
+        for array, type_ in zip(inputs_of(case), case.sources, strict=True)
+    )
     return f"{case.name}({operands}) = {int(got[place]):#x}, expected {int(want[place]):#x}"

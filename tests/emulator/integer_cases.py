@@ -1,4 +1,6 @@
-"""Integer instructions: arithmetic, bits, shifts, comparisons, selections, conversions between integers."""
+"""Integer instructions: arithmetic, bits, shifts, comparisons, selections, conversions between
+integers.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def _arithmetic() -> Iterator[Case]:
         yield _binary("mul.lo", type_, operator.mul)
         yield _binary("mul.hi", type_, lambda a, b, bits=bits: a * b >> bits)
         yield Case(f"mad.lo.{type_}", (type_,) * 3, type_, lambda a, b, c: a * b + c)
-        yield Case(f"mad.hi.{type_}", (type_,) * 3, type_, lambda a, b, c, bits=bits: (a * b >> bits) + c)
+        yield Case(
+            f"mad.hi.{type_}", (type_,) * 3, type_, lambda a, b, c, bits=bits: (a * b >> bits) + c
+        )
         yield _binary("min", type_, min)
         yield _binary("max", type_, max)
         yield _binary("div", type_, quotient)
@@ -51,12 +55,18 @@ def _arithmetic() -> Iterator[Case]:
     for type_ in ("u32", "s32"):
         for high in (False, True):
             name = f"mul24.{'hi' if high else 'lo'}.{type_}"
-            yield _binary(name.rsplit(".", 1)[0], type_, lambda a, b, type_=type_, high=high: _product24(a, b, type_, high))
+            yield _binary(
+                name.rsplit(".", 1)[0],
+                type_,
+                lambda a, b, type_=type_, high=high: _product24(a, b, type_, high),
+            )
             yield Case(name.replace("mul", "mad"), (type_,) * 3, type_,
                        lambda a, b, c, type_=type_, high=high: _product24(a, b, type_, high) + c)  # fmt: skip
     yield _binary("add.sat", "s32", lambda a, b: _limited(a + b, "s32"))
     yield _binary("sub.sat", "s32", lambda a, b: _limited(a - b, "s32"))
-    yield Case("mad.hi.sat.s32", ("s32",) * 3, "s32", lambda a, b, c: _limited((a * b >> 32) + c, "s32"))
+    yield Case(
+        "mad.hi.sat.s32", ("s32",) * 3, "s32", lambda a, b, c: _limited((a * b >> 32) + c, "s32")
+    )
 
 
 def quotient(a: int, b: int) -> int:
@@ -83,7 +93,9 @@ def _product24(a: int, b: int, type_: str, high: bool) -> int:
 
 
 def _carries() -> Iterator[Case]:
-    """The carry is seen by what comes behind: {t} = low part, {d} = high part or the carry itself."""
+    """The carry is seen by what comes behind: {t} = low part, {d} = high part or the carry
+    itself.
+    """
     for bits in (32, 64):
         type_, temporary = f"u{bits}", f"%{'r' if bits == 32 else 'q'}9"
         top = 1 << bits
@@ -92,7 +104,13 @@ def _carries() -> Iterator[Case]:
         sources = (type_,) * 3
         yield Case(f"add.cc+addc.u{bits}", sources, type_, lambda a, b, c, top=top: c + (a + b >= top),
                    text=f"{add} addc.u{bits} {{d}}, {{c}}, 0;")  # fmt: skip
-        yield Case(f"add.cc.u{bits}", (type_, type_), type_, operator.add, text=f"add.cc.u{bits} {{d}}, {{a}}, {{b}};")
+        yield Case(
+            f"add.cc.u{bits}",
+            (type_, type_),
+            type_,
+            operator.add,
+            text=f"add.cc.u{bits} {{d}}, {{a}}, {{b}};",
+        )
         yield Case(f"add.cc+addc.cc+addc.u{bits}", sources, type_, lambda a, b, c, top=top: (a + c + (a + b >= top)) >= top,
                    text=f"{add} addc.cc.u{bits} {temporary}, {{a}}, {{c}}; addc.u{bits} {{d}}, 0, 0;")  # fmt: skip
         yield Case(f"sub.cc+subc.u{bits}", sources, type_, lambda a, b, c: c - a - (a < b),
@@ -110,15 +128,27 @@ def _bits() -> Iterator[Case]:
         yield _binary("and", type_, operator.and_)
         yield _binary("or", type_, operator.or_)
         yield _binary("xor", type_, operator.xor)
-        yield Case(f"not.{type_}", (type_,), type_, operator.not_ if type_ == "pred" else operator.invert)
+        yield Case(
+            f"not.{type_}", (type_,), type_, operator.not_ if type_ == "pred" else operator.invert
+        )
     for bits in (32, 64):
         yield Case(f"popc.b{bits}", (f"b{bits}",), "u32", lambda a: a.bit_count())
         yield Case(f"clz.b{bits}", (f"b{bits}",), "u32", lambda a, bits=bits: bits - a.bit_length())
-        yield Case(f"brev.b{bits}", (f"b{bits}",), f"b{bits}", lambda a, bits=bits: int(f"{a:0{bits}b}"[::-1], 2))
+        yield Case(
+            f"brev.b{bits}",
+            (f"b{bits}",),
+            f"b{bits}",
+            lambda a, bits=bits: int(f"{a:0{bits}b}"[::-1], 2),
+        )
         for sign in "us":
             type_ = f"{sign}{bits}"
             yield Case(f"bfind.{type_}", (type_,), "u32", _highest)
-            yield Case(f"bfind.shiftamt.{type_}", (type_,), "u32", lambda a, bits=bits: _distance_from_top(a, bits))
+            yield Case(
+                f"bfind.shiftamt.{type_}",
+                (type_,),
+                "u32",
+                lambda a, bits=bits: _distance_from_top(a, bits),
+            )
     for table in (0x00, 0x1E, 0x80, 0x96, 0xAC, 0xE8, 0xFE, 0xFF):
         yield Case(f"lop3.b32 {table:#04x}", ("b32",) * 3, "b32", lambda a, b, c, table=table: _lookup(a, b, c, table),
                    text=f"lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {table};")  # fmt: skip
@@ -138,11 +168,16 @@ def _distance_from_top(a: int, bits: int) -> int:
 
 
 def _lookup(a: int, b: int, c: int, table: int) -> int:
-    return sum((table >> ((a >> bit & 1) << 2 | (b >> bit & 1) << 1 | (c >> bit & 1)) & 1) << bit for bit in range(32))
+    return sum(
+        (table >> ((a >> bit & 1) << 2 | (b >> bit & 1) << 1 | (c >> bit & 1)) & 1) << bit
+        for bit in range(32)
+    )
 
 
 def _nth(mask: int, base: int, offset: int) -> int:
-    """PTX ISA's description: the offset-th bit that is set, counted from base upwards, or downwards for negative offsets."""
+    """PTX ISA's description: the offset-th bit that is set, counted from base upwards, or downwards
+    for negative offsets.
+    """
     base &= 31
     if offset == 0:
         return base if mask >> base & 1 else -1
@@ -155,7 +190,11 @@ def _fields() -> Iterator[Case]:
     for type_ in WORDS:
         bits = INTEGER_BITS[type_]
         yield Case(
-            f"bfe.{type_}", (type_, "u32", "u32"), type_, lambda a, at, count, type_=type_: _extracted(a, at, count, type_), amounts=(1, 2)
+            f"bfe.{type_}",
+            (type_, "u32", "u32"),
+            type_,
+            lambda a, at, count, type_=type_: _extracted(a, at, count, type_),
+            amounts=(1, 2),
         )
     for bits in (32, 64):
         name = f"bfi.b{bits}"
@@ -166,11 +205,27 @@ def _fields() -> Iterator[Case]:
                    text=f"xor.b{bits} %{'r' if bits == 32 else 'q'}9, {{a}}, 0x5a5a5a5a; {name} {{d}}, {{a}}, "
                    f"%{'r' if bits == 32 else 'q'}9, {{b}}, {{c}};", amounts=(1, 2))  # fmt: skip
     for mode, limit in (("clamp", lambda n: min(n, 32)), ("wrap", lambda n: n & 31)):
-        yield Case(f"szext.{mode}.u32", ("u32", "u32"), "u32", lambda a, n, limit=limit: a & ((1 << limit(n)) - 1), amounts=(1,))
         yield Case(
-            f"szext.{mode}.s32", ("s32", "u32"), "s32", lambda a, n, limit=limit: signed(a, limit(n)) if limit(n) else 0, amounts=(1,)
+            f"szext.{mode}.u32",
+            ("u32", "u32"),
+            "u32",
+            lambda a, n, limit=limit: a & ((1 << limit(n)) - 1),
+            amounts=(1,),
         )
-        yield Case(f"bmsk.{mode}.b32", ("u32", "u32"), "b32", lambda at, n, limit=limit: ((1 << limit(n)) - 1) << limit(at), amounts=(0, 1))
+        yield Case(
+            f"szext.{mode}.s32",
+            ("s32", "u32"),
+            "s32",
+            lambda a, n, limit=limit: signed(a, limit(n)) if limit(n) else 0,
+            amounts=(1,),
+        )
+        yield Case(
+            f"bmsk.{mode}.b32",
+            ("u32", "u32"),
+            "b32",
+            lambda at, n, limit=limit: ((1 << limit(n)) - 1) << limit(at),
+            amounts=(0, 1),
+        )
 
 
 def _extracted(a: int, at: int, count: int, type_: str) -> int:
@@ -180,7 +235,10 @@ def _extracted(a: int, at: int, count: int, type_: str) -> int:
         return 0
     last = min(at + count - 1, bits - 1)
     fill = (a >> last & 1) if type_[0] == "s" else 0
-    return sum(((a >> (at + place) & 1) if place < count and at + place < bits else fill) << place for place in range(bits))
+    return sum(
+        ((a >> (at + place) & 1) if place < count and at + place < bits else fill) << place
+        for place in range(bits)
+    )
 
 
 def _inserted(a: int, b: int, at: int, count: int, bits: int) -> int:
@@ -196,7 +254,18 @@ def _bytes() -> Iterator[Case]:
     for mode in ("", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16"):
         name = "prmt.b32" + (f".{mode}" if mode else "")
         yield Case(name, ("b32",) * 3, "b32", lambda a, b, c, mode=mode: _permuted(a, b, c, mode))
-    for selector in (0x3210, 0x5410, 0x7632, 0x0123, 0x1032, 0x4321, 0x0000, 0x8888, 0xBA98, 0x9180):
+    for selector in (
+        0x3210,
+        0x5410,
+        0x7632,
+        0x0123,
+        0x1032,
+        0x4321,
+        0x0000,
+        0x8888,
+        0xBA98,
+        0x9180,
+    ):
         yield Case(f"prmt.b32 {selector:#06x}", ("b32", "b32"), "b32", lambda a, b, c=selector: _permuted(a, b, c, ""),
                    text=f"prmt.b32 {{d}}, {{a}}, {{b}}, {selector};")  # fmt: skip
     for one in ("u32", "s32"):
@@ -237,36 +306,87 @@ def _permuted(a: int, b: int, c: int, mode: str) -> int:
 
 def _shifts() -> Iterator[Case]:
     for type_ in ("b16", "b32", "b64"):
-        yield Case(f"shl.{type_}", (type_, "u32"), type_, lambda a, n, bits=INTEGER_BITS[type_]: a << min(n, bits), amounts=(1,))
-        yield Case(f"shl.{type_} by 7", (type_,), type_, lambda a: a << 7, text=f"shl.{type_} {{d}}, {{a}}, 7;")
+        yield Case(
+            f"shl.{type_}",
+            (type_, "u32"),
+            type_,
+            lambda a, n, bits=INTEGER_BITS[type_]: a << min(n, bits),
+            amounts=(1,),
+        )
+        yield Case(
+            f"shl.{type_} by 7",
+            (type_,),
+            type_,
+            lambda a: a << 7,
+            text=f"shl.{type_} {{d}}, {{a}}, 7;",
+        )
     for type_ in WIDTHS:
-        yield Case(f"shr.{type_}", (type_, "u32"), type_, lambda a, n: a >> min(n, 64), amounts=(1,))
-        yield Case(f"shr.{type_} by 7", (type_,), type_, lambda a: a >> 7, text=f"shr.{type_} {{d}}, {{a}}, 7;")
+        yield Case(
+            f"shr.{type_}", (type_, "u32"), type_, lambda a, n: a >> min(n, 64), amounts=(1,)
+        )
+        yield Case(
+            f"shr.{type_} by 7",
+            (type_,),
+            type_,
+            lambda a: a >> 7,
+            text=f"shr.{type_} {{d}}, {{a}}, 7;",
+        )
     for mode, limit in (("clamp", lambda n: min(n, 32)), ("wrap", lambda n: n & 31)):
         yield Case(
-            f"shf.l.{mode}.b32", ("b32", "b32", "u32"), "b32", lambda a, b, n, limit=limit: (b << 32 | a) << limit(n) >> 32, amounts=(2,)
+            f"shf.l.{mode}.b32",
+            ("b32", "b32", "u32"),
+            "b32",
+            lambda a, b, n, limit=limit: (b << 32 | a) << limit(n) >> 32,
+            amounts=(2,),
         )
-        yield Case(f"shf.r.{mode}.b32", ("b32", "b32", "u32"), "b32", lambda a, b, n, limit=limit: (b << 32 | a) >> limit(n), amounts=(2,))
+        yield Case(
+            f"shf.r.{mode}.b32",
+            ("b32", "b32", "u32"),
+            "b32",
+            lambda a, b, n, limit=limit: (b << 32 | a) >> limit(n),
+            amounts=(2,),
+        )
 
 
 def _comparisons() -> Iterator[Case]:
-    orders = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
+    orders = {
+        "eq": operator.eq,
+        "ne": operator.ne,
+        "lt": operator.lt,
+        "le": operator.le,
+        "gt": operator.gt,
+        "ge": operator.ge,
+    }
     for type_ in WIDTHS:
         for name, model in orders.items():
             yield _binary(f"setp.{name}", type_, model, "pred")
         if type_[0] == "u":
-            for name, model in zip(("lo", "ls", "hi", "hs"), list(orders.values())[2:], strict=True):
+            for name, model in zip(
+                ("lo", "ls", "hi", "hs"), list(orders.values())[2:], strict=True
+            ):
                 yield _binary(f"setp.{name}", type_, model, "pred")
-        yield Case(f"slct.{type_}.s32", (type_, type_, "s32"), type_, lambda a, b, c: a if c >= 0 else b)
+        yield Case(
+            f"slct.{type_}.s32", (type_, type_, "s32"), type_, lambda a, b, c: a if c >= 0 else b
+        )
     for type_ in ("b16", "b32", "b64"):
         yield Case(f"selp.{type_}", (type_, type_, "pred"), type_, lambda a, b, p: a if p else b)
     for name in ("eq", "ne"):
         yield _binary(f"setp.{name}", "b32", orders[name], "pred")
     for how, combine in (("and", operator.and_), ("or", operator.or_), ("xor", operator.xor)):
-        yield Case(f"setp.lt.{how}.s32", ("s32", "s32", "pred"), "pred", lambda a, b, p, combine=combine: combine(a < b, p))
+        yield Case(
+            f"setp.lt.{how}.s32",
+            ("s32", "s32", "pred"),
+            "pred",
+            lambda a, b, p, combine=combine: combine(a < b, p),
+        )
         yield Case(f"setp.lt.{how}.s32 second", ("s32", "s32", "pred"), "pred", lambda a, b, p, combine=combine: combine(a >= b, p),
                    text=f"setp.lt.{how}.s32 %p8|{{d}}, {{a}}, {{b}}, {{c}};")  # fmt: skip
-        yield Case(f"set.lt.{how}.u32.s32", ("s32", "s32", "pred"), "u32", lambda a, b, p, combine=combine: -combine(a < b, p))
+        yield Case(
+            f"set.lt.{how}.u32.s32",
+            ("s32", "s32", "pred"),
+            "u32",
+            lambda a, b, p, combine=combine: -combine(a < b, p),
+        )
     yield Case("set.ge.s32.u64", ("u64", "u64"), "s32", lambda a, b: -(a >= b))
     yield Case("set.ge.f32.s32", ("s32", "s32"), "b32", lambda a, b: 0x3F800000 * (a >= b))
 
@@ -279,7 +399,9 @@ def _conversions() -> Iterator[Case]:
                 continue
             yield Case(f"cvt.{to}.{source}", (source,), to, lambda a: a)
             if any(_limited(edge, to) != edge for edge in _range(source)):
-                yield Case(f"cvt.sat.{to}.{source}", (source,), to, lambda a, to=to: _limited(a, to))
+                yield Case(
+                    f"cvt.sat.{to}.{source}", (source,), to, lambda a, to=to: _limited(a, to)
+                )
     for to in ("u8", "s8", "u16", "s16"):
         bits, third = INTEGER_BITS[to], INTEGER_BITS[to] == 8
         low = (1 << bits) - 1

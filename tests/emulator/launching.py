@@ -22,16 +22,31 @@ class Launched:
     report: Any  # evoengine.emulator's LaunchReport
 
 
-def launch(emulator: Emulator, kernel: Kernel, case: Case, checks: Checks | None = None) -> Launched:
-    """One launch in a program of its own, so that __device__ variables are fresh; raises EmulatorError."""
+def launch(
+    emulator: Emulator, kernel: Kernel, case: Case, checks: Checks | None = None
+) -> Launched:
+    """One launch in a program of its own, so that __device__ variables are fresh; raises
+    EmulatorError.
+    """
     arch = f"sm_{max(ARCH, int(case.arch.removeprefix('sm_')))}"
-    compiled = compile_cuda(kernel.source, name=f"{kernel.name}.cu", macros=case.macros, arch=arch, kernels=[case.kernel])
+    compiled = compile_cuda(
+        kernel.source,
+        name=f"{kernel.name}.cu",
+        macros=case.macros,
+        arch=arch,
+        kernels=[case.kernel],
+    )
     program = emulator.load(compiled.ptx)
     buffers = {
-        index: _allocated(emulator, index, argument) for index, argument in enumerate(case.args) if isinstance(argument, In | InOut | Out)
+        index: _allocated(emulator, index, argument)
+        for index, argument in enumerate(case.args)
+        if isinstance(argument, In | InOut | Out)
     }
     try:
-        args = [_bytes(argument, buffers[index][0] if index in buffers else 0) for index, argument in enumerate(case.args)]
+        args = [
+            _bytes(argument, buffers[index][0] if index in buffers else 0)
+            for index, argument in enumerate(case.args)
+        ]
         report = program.launch(
             compiled.functions[case.kernel],
             grid=case.grid,
@@ -40,7 +55,10 @@ def launch(emulator: Emulator, kernel: Kernel, case: Case, checks: Checks | None
             shared_bytes=case.shared_bytes,
             checks=checks,
         )
-        return Launched({index: _copied(emulator, case, index, buffers[index][0]) for index in results(case)}, report)
+        return Launched(
+            {index: _copied(emulator, case, index, buffers[index][0]) for index in results(case)},
+            report,
+        )
     finally:
         for address, _ in buffers.values():
             emulator.memory.free(address)

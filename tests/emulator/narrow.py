@@ -1,4 +1,6 @@
-"""Narrow floating-point formats as tables of values: rounding by search, independent of every conversion that is tested with it."""
+"""Narrow floating-point formats as tables of values: rounding by search, independent of every
+conversion that is tested with it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Format:
-    """A format by the values of its non-negative finite codes (code = index); all its codes are monotonic in their values."""
+    """A format by the values of its non-negative finite codes (code = index); all its codes are
+    monotonic in their values.
+    """
 
     values: Array  # (n,) float64, ascending, from 0
     infinity: int  # code that overflow gives; NaN where the format has no infinity
@@ -36,7 +40,9 @@ class Format:
         return np.where(np.asarray(codes) & self.sign, -table[magnitude], table[magnitude])
 
     def encode(self, x: Array, mode: str = "rn", saturate: bool = False) -> Array:
-        """Codes of float64 `x`; `mode` is rn (ties to even), rz, ru or rd; NaN gives the format's positive NaN."""
+        """Codes of float64 `x`; `mode` is rn (ties to even), rz, ru or rd; NaN gives the format's
+        positive NaN.
+        """
         x = np.asarray(x, np.float64)
         magnitude, negative = np.abs(x), np.signbit(x)
         step = self.values[-1] - self.values[-2]
@@ -52,7 +58,9 @@ class Format:
         }[mode]
         code = low + up
         code = np.where(np.isinf(x), len(self.values), code)
-        code = np.where(code >= len(self.values), len(self.values) - 1 if saturate else self.infinity, code)
+        code = np.where(
+            code >= len(self.values), len(self.values) - 1 if saturate else self.infinity, code
+        )
         code = np.where(negative, code | self.sign, code)
         return np.where(np.isnan(x), self.nan, code).astype(self.dtype)
 
@@ -61,7 +69,9 @@ class Format:
         return self.decode(self.encode(x, mode))
 
 
-def _format(exponent_bits: int, mantissa_bits: int, finite_codes: int, infinity: int, nan: int, dtype: type) -> Format:
+def _format(
+    exponent_bits: int, mantissa_bits: int, finite_codes: int, infinity: int, nan: int, dtype: type
+) -> Format:
     code = np.arange(finite_codes)
     exponent, mantissa = code >> mantissa_bits, code & ((1 << mantissa_bits) - 1)
     bias = (1 << (exponent_bits - 1)) - 1
@@ -79,14 +89,20 @@ E5M2 = _format(5, 2, 0x7C, 0x7C, 0x7F, np.uint8)
 
 
 def tf32(x: Array) -> Array:
-    """float32 `x` with ten bits of mantissa, ties away from zero as cvt.rna does; finite values only."""
+    """float32 `x` with ten bits of mantissa, ties away from zero as cvt.rna does; finite values
+    only.
+    """
     bits = np.asarray(x, np.float32).view(np.uint32)
     return ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def special_floats() -> Array:
-    """float32 values at which conversions go wrong: zeros, denormals, limits, ties, infinities, NaN, and their neighbours."""
-    limits = [form.values[1] for form in (HALF, BFLOAT16, E4M3, E5M2)] + [form.largest for form in (HALF, BFLOAT16, E4M3, E5M2)]
+    """float32 values at which conversions go wrong: zeros, denormals, limits, ties, infinities,
+    NaN, and their neighbours.
+    """
+    limits = [form.values[1] for form in (HALF, BFLOAT16, E4M3, E5M2)] + [
+        form.largest for form in (HALF, BFLOAT16, E4M3, E5M2)
+    ]
     steps = [
         1.0,
         1 + 2.0**-11,
@@ -102,8 +118,22 @@ def special_floats() -> Array:
         480.0,
         61440.0,
     ]
-    base = np.array([0.0, 2.0**-149, 2.0**-126, 2.0**-14, 2.0**-6, 3.4028234663852886e38, *limits, *(x / 2 for x in limits), *steps])
+    base = np.array(
+        [
+            0.0,
+            2.0**-149,
+            2.0**-126,
+            2.0**-14,
+            2.0**-6,
+            3.4028234663852886e38,
+            *limits,
+            *(x / 2 for x in limits),
+            *steps,
+        ]
+    )
     base = base.astype(np.float32)
     with np.errstate(over="ignore"):
-        near = np.concatenate([base, np.nextafter(base, np.float32(np.inf)), np.nextafter(base, np.float32(-1))])
+        near = np.concatenate(
+            [base, np.nextafter(base, np.float32(np.inf)), np.nextafter(base, np.float32(-1))]
+        )
     return np.concatenate([near, -near, np.array([np.inf, -np.inf, np.nan], np.float32)])

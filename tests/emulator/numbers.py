@@ -1,15 +1,20 @@
-"""Numbers of every floating format, those that numpy has not included: their values and how far apart they are."""
+"""Numbers of every floating format, those that numpy has not included: their values and how far
+apart they are.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-# Bits of the exponent and of the fraction. E4M3 has no infinity and one NaN: FP8 Formats for Deep Learning, arXiv:2209.05433.
+# Bits of the exponent and of the fraction. E4M3 has no infinity and one NaN: FP8 Formats for Deep
+# Learning, arXiv:2209.05433.
 _FP8 = {"float8_e4m3": (4, 3), "float8_e5m2": (5, 2)}
 
 
 def values(bits: np.ndarray, dtype: str) -> np.ndarray:
-    """The numbers that `bits` (as kept: bfloat16 in uint16, fp8 in uint8) are; float64 for floating formats, else as they are."""
+    """The numbers that `bits` (as kept: bfloat16 in uint16, fp8 in uint8) are; float64 for floating
+    formats, else as they are.
+    """
     if dtype == "bfloat16":
         return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     if dtype in _FP8:
@@ -33,10 +38,14 @@ def distance(one: np.ndarray, other: np.ndarray, dtype: str) -> np.ndarray:
     bits = np.dtype(f"uint{one.dtype.itemsize * 8}") if one.dtype.kind != "V" else None
     if bits is None or not dtype.startswith(("float", "bfloat")):
         return (_bytes(one) != _bytes(other)).any(axis=-1).astype(np.uint64)
-    first, second = (_ordered(np.ascontiguousarray(item).view(bits), dtype) for item in (one, other))
+    first, second = (
+        _ordered(np.ascontiguousarray(item).view(bits), dtype) for item in (one, other)
+    )
     gap = np.maximum(first, second) - np.minimum(first, second)
     nan_one, nan_other = np.isnan(values(one, dtype)), np.isnan(values(other, dtype))
-    return np.where(nan_one & nan_other, np.uint64(0), np.where(nan_one | nan_other, np.uint64(1 << 63), gap))
+    return np.where(
+        nan_one & nan_other, np.uint64(0), np.where(nan_one | nan_other, np.uint64(1 << 63), gap)
+    )
 
 
 def _ordered(bits: np.ndarray, dtype: str) -> np.ndarray:
@@ -56,7 +65,10 @@ def _bytes(array: np.ndarray) -> np.ndarray:
 def _fp8_values(dtype: str) -> np.ndarray:
     exponent_bits, fraction_bits = _FP8[dtype]
     bits = np.arange(256)
-    exponent, fraction = (bits >> fraction_bits) & ((1 << exponent_bits) - 1), bits & ((1 << fraction_bits) - 1)
+    exponent, fraction = (
+        (bits >> fraction_bits) & ((1 << exponent_bits) - 1),
+        bits & ((1 << fraction_bits) - 1),
+    )
     bias = (1 << (exponent_bits - 1)) - 1
     scale = np.where(exponent == 0, 2.0 ** (1 - bias), 2.0 ** (exponent - bias))
     number = scale * ((exponent > 0) + fraction / (1 << fraction_bits))

@@ -1,7 +1,8 @@
 """Random programs of `programs`.
 
-They end, are free of races and read nothing that is not there, by the way they are made: loops have counters, threads write
-only what is theirs, or to shared memory between two barriers, and loads are guarded by a comparison.
+They end, are free of races and read nothing that is not there, by the way they are made: loops have
+counters, threads write only what is theirs, or to shared memory between two barriers, and loads are
+guarded by a comparison.
 """
 
 from __future__ import annotations
@@ -40,7 +41,18 @@ from tests.emulator.programs import (
     Vote,
 )
 
-BLOCKS = ((32, 1, 1), (64, 1, 1), (48, 1, 1), (8, 8, 1), (5, 7, 3), (1, 1, 1), (32, 2, 1), (16, 2, 2), (33, 1, 1), (96, 1, 1))
+BLOCKS = (
+    (32, 1, 1),
+    (64, 1, 1),
+    (48, 1, 1),
+    (8, 8, 1),
+    (5, 7, 3),
+    (1, 1, 1),
+    (32, 2, 1),
+    (16, 2, 2),
+    (33, 1, 1),
+    (96, 1, 1),
+)
 
 
 @dataclass
@@ -65,11 +77,16 @@ class Maker(Values):
         self.uniform = self.whole = True
         self.budget = 40
         body = self.statements(self.chance.randint(4, self.size), 0)
-        return Program(self.seed, body, functions, self.block, self.chance.randint(1, 3), tuple(self.counters))
+        return Program(
+            self.seed, body, functions, self.block, self.chance.randint(1, 3), tuple(self.counters)
+        )
 
     def _function(self) -> tuple[Stmt, ...]:
         body = self.statements(self.chance.randint(1, 4), 1)
-        gives = tuple(Give(self.condition(2), self.expression(32, 2)) for _ in range(self.chance.randint(0, 1)))
+        gives = tuple(
+            Give(self.condition(2), self.expression(32, 2))
+            for _ in range(self.chance.randint(0, 1))
+        )
         after = self.statements(self.chance.randint(0, 2), 1)
         return (*body, *gives, *after, Give(TRUE, self.expression(32, 2)))
 
@@ -82,7 +99,11 @@ class Maker(Values):
     def statement(self, depth: int) -> Stmt:
         """Any statement that may stand here."""
         self.budget -= 1
-        kinds = ["assign"] * 4 + (["advance"] * 2 if self.names is VARIABLES and (self.uniform or self.chance.random() < 0.1) else [])
+        kinds = ["assign"] * 4 + (
+            ["advance"] * 2
+            if self.names is VARIABLES and (self.uniform or self.chance.random() < 0.1)
+            else []
+        )
         if depth < 4 and self.budget > 0:
             kinds += ["if", "if", "loop", "predicated", "switch", "tangle"]
         if self.breakable:
@@ -103,9 +124,22 @@ class Maker(Values):
         before: Expr = Var(bits, name)
         if self.chance.random() < 0.3:
             before = (
-                Special("tid.x") if bits == 32 else Op(f"cvt.{self.chance.choice('us')}64.{self.chance.choice('us')}32", 64, (self.ramp(),))
+                Special("tid.x")
+                if bits == 32
+                else Op(
+                    f"cvt.{self.chance.choice('us')}64.{self.chance.choice('us')}32",
+                    64,
+                    (self.ramp(),),
+                )
             )
-        return Assign(name, Op(f"{self.chance.choice(('add', 'add', 'sub'))}.s{bits}", bits, (before, self._leaf(bits, True))))
+        return Assign(
+            name,
+            Op(
+                f"{self.chance.choice(('add', 'add', 'sub'))}.s{bits}",
+                bits,
+                (before, self._leaf(bits, True)),
+            ),
+        )
 
     def _target(self) -> str:
         names = [name for name in self.names if name[0] not in "urq"]
@@ -144,7 +178,9 @@ class Maker(Values):
         uniform = self.chance.random() < 0.3
         condition = self.condition(1, uniform)
         self.uniform = before and uniform
-        kinds = [self._assign, self._assign] + ([self._store, self._vector] if self.names is VARIABLES else [])
+        kinds = [self._assign, self._assign] + (
+            [self._store, self._vector] if self.names is VARIABLES else []
+        )
         then = tuple(self.chance.choice(kinds)(depth) for _ in range(self.chance.randint(1, 3)))
         other = tuple(self.chance.choice(kinds)(depth) for _ in range(self.chance.randint(0, 2)))
         self.uniform = before
@@ -159,7 +195,11 @@ class Maker(Values):
         before = self.uniform, self.breakable
         uniform = self.uniform and self.chance.random() < 0.5
         self.uniform = uniform
-        limit = Op("and.b32", 32, (self.expression(32, 2, uniform), Const(32, self.chance.choice((1, 3, 3, 7)))))
+        limit = Op(
+            "and.b32",
+            32,
+            (self.expression(32, 2, uniform), Const(32, self.chance.choice((1, 3, 3, 7)))),
+        )
         self.whole = self.whole and (uniform or self.chance.random() < 0.5)
         self.breakable = 1
         counter = self._counter()
@@ -219,20 +259,43 @@ class Maker(Values):
             lane = Op("rem.u32", 32, (self.expression(32, 1), Const(32, least)))
             return Shuffle(name, inside, "idx", value, lane, 32)
         uniform = self.chance.random() < 0.5
-        lane = self.expression(32, 1, uniform) if self.chance.random() < 0.6 else Const(32, self.chance.randint(0, 40))
-        return Shuffle(name, inside, self.chance.choice(("idx", "up", "down", "bfly")), value, lane, self.chance.choice((32, 32, 16, 8, 1)))
+        lane = (
+            self.expression(32, 1, uniform)
+            if self.chance.random() < 0.6
+            else Const(32, self.chance.randint(0, 40))
+        )
+        return Shuffle(
+            name,
+            inside,
+            self.chance.choice(("idx", "up", "down", "bfly")),
+            value,
+            lane,
+            self.chance.choice((32, 32, 16, 8, 1)),
+        )
 
     def _vote(self, _: int) -> Stmt:
         what = self.chance.choice(("ballot", "any", "all", "uni"))
-        return Vote(self.chance.choice(("a0", "a1", "a2") if what == "ballot" else ("p0", "p1")), what, self.condition(2))
+        return Vote(
+            self.chance.choice(("a0", "a1", "a2") if what == "ballot" else ("p0", "p1")),
+            what,
+            self.condition(2),
+        )
 
     def _barvote(self, _: int) -> Stmt:
         what = self.chance.choice(("bar.popc", "bar.and", "bar.or"))
-        return Vote(self.chance.choice(("a0", "u0", "u1") if what == "bar.popc" else ("p0", "p1")), what, self.condition(2))
+        return Vote(
+            self.chance.choice(("a0", "u0", "u1") if what == "bar.popc" else ("p0", "p1")),
+            what,
+            self.condition(2),
+        )
 
     def _call(self, _: int) -> Stmt:
         name = self.chance.choice(("a0", "a1", "a2", "a3"))
-        return Call(name, self.chance.randrange(self.functions), (self.expression(32, 2), self.expression(32, 2)))
+        return Call(
+            name,
+            self.chance.randrange(self.functions),
+            (self.expression(32, 2), self.expression(32, 2)),
+        )
 
 
 def make(seed: int) -> Program:

@@ -1,4 +1,6 @@
-"""What a program of `programs` leaves behind: every thread run by itself with Python's integers (PTX ISA 8.3, chapter 9)."""
+"""What a program of `programs` leaves behind: every thread run by itself with Python's integers
+(PTX ISA 8.3, chapter 9).
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def evaluate(expr: Expr, t: Thread) -> int:
     if isinstance(expr, Const):
         return expr.value
     if isinstance(expr, Op):
-        return rule_of(expr.text)(*[evaluate(item, t) for item in expr.args]) & ((1 << expr.bits) - 1)
+        return rule_of(expr.text)(*[evaluate(item, t) for item in expr.args]) & (
+            (1 << expr.bits) - 1
+        )
     if isinstance(expr, Special):
         return t.special[expr.name]
     return load(expr, t)
@@ -106,7 +110,8 @@ def load(expr: Load, t: Thread) -> int:
     return int.from_bytes(memory[at : at + size], "little", signed=expr.type[0] == "s") & 0xFFFFFFFF
 
 
-# ---------------------------------------------------------------- statements: they yield where threads need one another
+# ---------------------------------------------------------------- statements: they yield where
+# threads need one another
 
 
 def execute(body: tuple[Stmt, ...], t: Thread) -> Iterator[Any]:
@@ -256,7 +261,15 @@ def _vote(s: Vote, t: Thread) -> Iterator[Any]:
 def _call(s: Call, t: Thread) -> Iterator[Any]:
     own = [evaluate(item, t) for item in s.args]
     counters = {name: t.env[name] for name in t.world.program.counters}
-    inner = Thread({"x0": own[0], "x1": own[1], "y0": 1, **counters}, t.special, t.local, t.shared, t.world, t.number, t.all)
+    inner = Thread(
+        {"x0": own[0], "x1": own[1], "y0": 1, **counters},
+        t.special,
+        t.local,
+        t.shared,
+        t.world,
+        t.number,
+        t.all,
+    )
     signal = yield from execute(t.world.program.functions[s.function], inner)
     t.env[s.name] = signal[1]
 
@@ -297,9 +310,18 @@ def _whole(t: Thread) -> Iterator[Any]:
 
 
 def run(program: Program, data: bytes, steps: int = 60_000) -> World:
-    """What the launch leaves in global memory, None where nothing was written; raises TooLongError."""
+    """What the launch leaves in global memory, None where nothing was written; raises
+    TooLongError.
+    """
     count = program.threads * program.grid
-    world = World(program, data, [None] * count * SLOTS, [None] * count * SLOTS, {name: [None] * count for name in VARIABLES}, steps)
+    world = World(
+        program,
+        data,
+        [None] * count * SLOTS,
+        [None] * count * SLOTS,
+        {name: [None] * count for name in VARIABLES},
+        steps,
+    )
     for block in range(program.grid):
         _block(world, block)
     return world
@@ -308,14 +330,25 @@ def run(program: Program, data: bytes, steps: int = 60_000) -> World:
 def _block(world: World, block: int) -> None:
     program = world.program
     x, y, _ = program.block
-    shared = bytearray().join(shared_word(place).to_bytes(4, "little") for place in range(program.threads * SLOTS))
+    shared = bytearray().join(
+        shared_word(place).to_bytes(4, "little") for place in range(program.threads * SLOTS)
+    )
     threads = []
     for number in range(program.threads):
         all_ = block * program.threads + number
-        special = {"tid.x": number % x, "tid.y": number // x % y, "tid.z": number // (x * y), "laneid": number % 32}
+        special = {
+            "tid.x": number % x,
+            "tid.y": number // x % y,
+            "tid.z": number // (x * y),
+            "laneid": number % 32,
+        }
         special |= {"ctaid.x": block, "nctaid.x": program.grid, "ntid.x": x}
-        env = {name: initial(name, all_, special["tid.x"]) for name in VARIABLES} | dict.fromkeys(program.counters, 0)
-        local = bytearray().join((number + 3 * place).to_bytes(4, "little") for place in range(LOCAL_WORDS))
+        env = {name: initial(name, all_, special["tid.x"]) for name in VARIABLES} | dict.fromkeys(
+            program.counters, 0
+        )
+        local = bytearray().join(
+            (number + 3 * place).to_bytes(4, "little") for place in range(LOCAL_WORDS)
+        )
         threads.append(Thread(env, special, local, shared, world, number, all_))
     _together([_whole(t) for t in threads])
 
@@ -327,11 +360,17 @@ def _together(running: list[Iterator[Any]]) -> None:
         _advance(waiting, number, thread, None)
     while waiting:
         warps = {number // 32 for number, item in waiting.items() if item[0] == "warp"}
-        groups = [[number for number in waiting if number // 32 == warp] for warp in warps] or [list(waiting)]
+        groups = [[number for number in waiting if number // 32 == warp] for warp in warps] or [
+            list(waiting)
+        ]
         for group in groups:
-            assert len({waiting[number][0] for number in group}) == 1, "threads meet in different places"
+            assert len({waiting[number][0] for number in group}) == 1, (
+                "threads meet in different places"
+            )
             key = 32 if warps else 1 << 20
-            values = {number % key: waiting[number][1] for number in group if len(waiting[number]) > 1}
+            values = {
+                number % key: waiting[number][1] for number in group if len(waiting[number]) > 1
+            }
             for number in group:
                 del waiting[number]
             for number in group:

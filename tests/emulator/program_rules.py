@@ -13,7 +13,9 @@ def signed(value: int, bits: int) -> int:
 
 @cache
 def rule_of(text: str) -> Callable[..., int]:
-    """The meaning of an instruction on unsigned integers; the result is cut to its width by who asks."""
+    """The meaning of an instruction on unsigned integers; the result is cut to its width by who
+    asks.
+    """
     op, *modifiers = text.split(".")
     type_ = modifiers[-1]
     bits = 1 if type_ == "pred" else int(type_[1:])
@@ -44,7 +46,9 @@ def rule_of(text: str) -> Callable[..., int]:
         sign = 0 if type_[0] == "u" or length == 0 else a >> edge & 1
         found = 0
         for place in range(bits):
-            bit = a >> (position + place) & 1 if place < length and position + place < bits else sign
+            bit = (
+                a >> (position + place) & 1 if place < length and position + place < bits else sign
+            )
             found |= bit << place
         return found
 
@@ -62,7 +66,10 @@ def rule_of(text: str) -> Callable[..., int]:
         return whole << by >> 32 if "l" in modifiers else whole >> by
 
     def looked_up(a: int, b: int, c: int, table: int) -> int:
-        return sum((table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1) & 1) << i for i in range(32))
+        return sum(
+            (table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1) & 1) << i
+            for i in range(32)
+        )
 
     def permuted(a: int, b: int, selector: int) -> int:
         source, found = b << 32 | a, 0

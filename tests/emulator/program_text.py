@@ -54,7 +54,11 @@ class Writer(Expressions):
         if self.guard:
             self.say(f"not.pred {inside}, {inside}")
             after = self.fresh()
-            opposite = "@" + self.guard.strip()[2:] if self.guard[1] == "!" else "@!" + self.guard.strip()[1:]
+            opposite = (
+                "@" + self.guard.strip()[2:]
+                if self.guard[1] == "!"
+                else "@!" + self.guard.strip()[1:]
+            )
             self.guard = ""
             self.lines.append(f"    {opposite} bra {after};")
             self.lines.append(f"    @{inside} bra {after};")
@@ -166,7 +170,9 @@ class Writer(Expressions):
         if s.array == "rows":
             self.say(f"mad.lo.u32 {place}, %all, {SLOTS}, {slot}")
         else:
-            self.say(f"mad.lo.u32 {place}, {slot}, {self.program.threads * self.program.grid}, %all")
+            self.say(
+                f"mad.lo.u32 {place}, {slot}, {self.program.threads * self.program.grid}, %all"
+            )
         self.say(f"mul.wide.u32 {wide}, {place}, 4")
         self.say(f"add.u64 {whole}, %{s.array}, {wide}")
         self.say(f"st.global.u32 [{whole}], {value}")
@@ -196,15 +202,22 @@ class Writer(Expressions):
     def _shuffle(self, s: Shuffle) -> None:
         value, lane = self.register(s.value), self.value(s.lane)
         clamp = (32 - s.width) << 8 | (0 if s.mode == "up" else 31)
-        self.say(f"shfl.sync.{s.mode}.b32 %{s.name}|%{s.inside}, {value}, {lane}, {clamp}, %members")
+        self.say(
+            f"shfl.sync.{s.mode}.b32 %{s.name}|%{s.inside}, {value}, {lane}, {clamp}, %members"
+        )
 
     def _vote(self, s: Vote) -> None:
         condition = self.register(s.condition)
         if s.what.startswith("bar"):
             kind = s.what.removeprefix("bar.")
-            self.say(f"bar.red.{kind}.{'u32' if kind == 'popc' else 'pred'} %{s.name}, 0, {condition}")
+            self.say(
+                f"bar.red.{kind}.{'u32' if kind == 'popc' else 'pred'} %{s.name}, 0, {condition}"
+            )
         else:
-            self.say(f"vote.sync.{s.what}.{'b32' if s.what == 'ballot' else 'pred'} %{s.name}, {condition}, %members")
+            self.say(
+                f"vote.sync.{s.what}.{'b32' if s.what == 'ballot' else 'pred'} %{s.name},"
+                f" {condition}, %members"
+            )
 
     def _call(self, s: Call) -> None:
         args = [self.register(item) for item in s.args]
@@ -231,23 +244,36 @@ class Writer(Expressions):
 def ptx(program: Program) -> str:
     """The module: kernel `k` with the arrays' addresses as parameters."""
     functions = [_function(program, number, body) for number, body in enumerate(program.functions)]
-    return "\n".join([".version 8.3", ".target sm_89", ".address_size 64", *functions, _kernel(program)])
+    return "\n".join(
+        [".version 8.3", ".target sm_89", ".address_size 64", *functions, _kernel(program)]
+    )
 
 
 def _function(program: Program, number: int, body: tuple[Stmt, ...]) -> str:
-    writer = Writer(program, {**FUNCTION_VARIABLES, **dict.fromkeys(program.counters, 32), "input": 64})
+    writer = Writer(
+        program, {**FUNCTION_VARIABLES, **dict.fromkeys(program.counters, 32), "input": 64}
+    )
     writer.say("ld.param.b32 %x0, [first]")
     writer.say("ld.param.b32 %x1, [second]")
     writer.say("mov.u64 %y0, 1")
     writer.say("ld.param.b64 %input, [third]")
     writer.body(body)
     writer.say("ret")
-    head = f".func (.param .b32 result) f{number} (.param .b32 first, .param .b32 second, .param .b64 third)"
+    head = (
+        f".func (.param .b32 result) f{number} (.param .b32 first, .param .b32 second, .param .b64"
+        " third)"
+    )
     return "\n".join([head, "{", *writer.declared(), *writer.lines, "}"])
 
 
 def _kernel(program: Program) -> str:
-    names = {**VARIABLES, **dict.fromkeys(program.counters, 32), "all": 32, "number": 32, "members": 32}
+    names = {
+        **VARIABLES,
+        **dict.fromkeys(program.counters, 32),
+        "all": 32,
+        "number": 32,
+        "members": 32,
+    }
     writer = Writer(program, {**names, **{name: 64 for name in ("input", "rows", "columns")}})
     for name in ("input", "rows", "columns"):
         writer.say(f"ld.param.u64 %{name}, [p_{name}]")
@@ -260,7 +286,17 @@ def _kernel(program: Program) -> str:
         f"    .shared .align 16 .b8 shared_memory[{program.threads * SLOTS * 4}];",
         f"    .local .align 16 .b8 local_memory[{LOCAL_WORDS * 4}];",
     ]
-    return "\n".join([f".visible .entry {KERNEL}({parameters})", "{", *memory, *writer.declared(), *writer.lines, "    ret;", "}"])
+    return "\n".join(
+        [
+            f".visible .entry {KERNEL}({parameters})",
+            "{",
+            *memory,
+            *writer.declared(),
+            *writer.lines,
+            "    ret;",
+            "}",
+        ]
+    )
 
 
 def _begin(w: Writer, program: Program) -> None:
@@ -278,7 +314,10 @@ def _begin(w: Writer, program: Program) -> None:
             say(f"mov.u32 %{name}, {7 * int(name[1:]) + 3}")
             continue
         if name[0] in "rq":
-            say(f"mov.u32 {b}, %tid.x"), say(f"mov.u32 %{name}, {b}" if bits == 32 else f"cvt.u64.u32 %{name}, {b}")
+            (
+                say(f"mov.u32 {b}, %tid.x"),
+                say(f"mov.u32 %{name}, {b}" if bits == 32 else f"cvt.u64.u32 %{name}, {b}"),
+            )
             continue
         value = w.new(32)
         say(f"mad.lo.u32 {value}, %all, {2 * ord(name[1]) + 1}, {ord(name[0])}")
@@ -287,10 +326,20 @@ def _begin(w: Writer, program: Program) -> None:
         else:
             say(f"cvt.u{bits}.u32 %{name}, {value}" if bits != 32 else f"mov.u32 %{name}, {value}")
     for place in range(LOCAL_WORDS):
-        say(f"add.u32 {a}, %number, {3 * place}"), say(f"st.local.u32 [local_memory+{4 * place}], {a}")
+        (
+            say(f"add.u32 {a}, %number, {3 * place}"),
+            say(f"st.local.u32 [local_memory+{4 * place}], {a}"),
+        )
     for slot in range(SLOTS):
-        say(f"add.u32 {a}, %number, {slot * program.threads}"), say(f"mul.lo.u32 {b}, {a}, {0x9E3779B1}")
-        say(f"mov.u32 {base}, shared_memory"), say(f"mad.lo.u32 {a}, {a}, 4, {base}"), say(f"st.shared.u32 [{a}], {b}")
+        (
+            say(f"add.u32 {a}, %number, {slot * program.threads}"),
+            say(f"mul.lo.u32 {b}, {a}, {0x9E3779B1}"),
+        )
+        (
+            say(f"mov.u32 {base}, shared_memory"),
+            say(f"mad.lo.u32 {a}, {a}, 4, {base}"),
+            say(f"st.shared.u32 [{a}], {b}"),
+        )
     say("bar.sync 0")
 
 

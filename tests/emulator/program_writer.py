@@ -1,4 +1,6 @@
-"""Expressions of `programs` as PTX: every load guarded, its address computed in one of several ways."""
+"""Expressions of `programs` as PTX: every load guarded, its address computed in one of several
+ways.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Expressions:
     def __init__(self, program: Program, variables: dict[str, int]) -> None:
         self.program, self.variables = program, variables
         self.lines: list[str] = []
-        self.registers: dict[str, str] = {f"%{name}": _TYPES[bits] for name, bits in variables.items()}
+        self.registers: dict[str, str] = {
+            f"%{name}": _TYPES[bits] for name, bits in variables.items()
+        }
         self.guard = ""
         self.loops: list[tuple[str, str]] = []  # (where break goes, where continue goes)
         self.count = 0
@@ -109,7 +113,9 @@ class Expressions:
         before, self.guard = self.guard, f"@{inside} "
         dot = f".{space}" if space else ""
         self.say(
-            f"ld{dot}.{expr.type} {narrow}, [{address}+{expr.offset}]" if expr.offset else f"ld{dot}.{expr.type} {narrow}, [{address}]"
+            f"ld{dot}.{expr.type} {narrow}, [{address}+{expr.offset}]"
+            if expr.offset
+            else f"ld{dot}.{expr.type} {narrow}, [{address}]"
         )
         self.guard = before
         if narrow != found:
@@ -132,7 +138,10 @@ class Expressions:
             self.say(f"mad.wide.u32 {wide}, {index}, {expr.stride}, {base}")
             return wide
         if expr.how in ("wide.u32", "wide.s32", "generic"):
-            self.say(f"mul.wide.{'s32' if expr.how == 'wide.s32' else 'u32'} {wide}, {index}, {expr.stride}")
+            self.say(
+                f"mul.wide.{'s32' if expr.how == 'wide.s32' else 'u32'} {wide}, {index},"
+                f" {expr.stride}"
+            )
         elif expr.how == "low":
             narrow = self.new(32)
             self.say(f"mul.lo.u32 {narrow}, {index}, {expr.stride}")

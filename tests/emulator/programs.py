@@ -1,7 +1,8 @@
 """Kernels as trees: integer arithmetic, nested control flow, memory, shuffles, votes, barriers.
 
-A tree says what one thread does. `program_maker` makes random ones, `program_text` writes them as PTX, `program_meaning`
-runs them thread by thread with Python's integers. Every variable has a first value, and goes to global memory at the end.
+A tree says what one thread does. `program_maker` makes random ones, `program_text` writes them as
+PTX, `program_meaning` runs them thread by thread with Python's integers. Every variable has a first
+value, and goes to global memory at the end.
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ VARIABLES = {
     **{f"w{n}": 64 for n in range(3)},
     **{f"h{n}": 16 for n in range(2)},
     **{f"p{n}": 1 for n in range(2)},
-    **{f"r{n}": 32 for n in range(2)},  # ramps: begin as threadIdx.x, and the same is added for all threads
+    **{
+        f"r{n}": 32 for n in range(2)
+    },  # ramps: begin as threadIdx.x, and the same is added for all threads
     "q0": 64,  # the same in 64 bits
-    **{f"u{n}": 32 for n in range(3)},  # only ever assigned what is the same for the whole block, by the whole block
+    **{
+        f"u{n}": 32 for n in range(3)
+    },  # only ever assigned what is the same for the whole block, by the whole block
 }
 FUNCTION_VARIABLES = {"x0": 32, "x1": 32, "y0": 64}
 
 
-# ---------------------------------------------------------------- expressions; a value is an unsigned integer of `bits`
+# ---------------------------------------------------------------- expressions; a value is an
+# unsigned integer of `bits`
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,9 @@ class Op:
 
 @dataclass(frozen=True)
 class Load:
-    """The element of `type` at offset + index * stride of an array, or 0 unless index < limit (unsigned)."""
+    """The element of `type` at offset + index * stride of an array, or 0 unless index < limit
+    (unsigned).
+    """
 
     array: str  # input, shared, local
     type: str
@@ -88,7 +96,9 @@ class Assign:
 
 @dataclass(frozen=True)
 class LoadVector:
-    """Two or four 32-bit variables from input[index * 4 * count + offset ...] where index < limit; else they keep their values."""
+    """Two or four 32-bit variables from input[index * 4 * count + offset ...] where index < limit;
+    else they keep their values.
+    """
 
     names: tuple[str, ...]
     index: Expr
@@ -98,7 +108,9 @@ class LoadVector:
 
 @dataclass(frozen=True)
 class If:
-    """if (condition) then else otherwise; `predicated`: PTX guards every instruction instead of branching."""
+    """if (condition) then else otherwise; `predicated`: PTX guards every instruction instead of
+    branching.
+    """
 
     condition: Expr
     then: tuple[Stmt, ...]
@@ -108,7 +120,9 @@ class If:
 
 @dataclass(frozen=True)
 class Loop:
-    """for (counter = 0; counter < limit; counter++); the test stands at the end when `rotated` and limit is read once."""
+    """for (counter = 0; counter < limit; counter++); the test stands at the end when `rotated` and
+    limit is read once.
+    """
 
     counter: str
     limit: Expr
@@ -126,7 +140,9 @@ class Leave:
 
 @dataclass(frozen=True)
 class Return:
-    """Ends the thread where the condition holds; `how`: jump to the end (which stores all variables), ret, exit."""
+    """Ends the thread where the condition holds; `how`: jump to the end (which stores all
+    variables), ret, exit.
+    """
 
     condition: Expr
     how: str
@@ -143,7 +159,9 @@ class Switch:
 
 @dataclass(frozen=True)
 class Tangle:
-    """Blocks that jump to one another without any order, until `fuel` is used up: (statements, condition, if so, else)."""
+    """Blocks that jump to one another without any order, until `fuel` is used up: (statements,
+    condition, if so, else).
+    """
 
     counter: str
     fuel: int
@@ -207,12 +225,29 @@ class Give:
     value: Expr
 
 
-Stmt = Assign | LoadVector | If | Loop | Leave | Return | Switch | Tangle | Store | Exchange | Shuffle | Vote | Call | Give
+Stmt = (
+    Assign
+    | LoadVector
+    | If
+    | Loop
+    | Leave
+    | Return
+    | Switch
+    | Tangle
+    | Store
+    | Exchange
+    | Shuffle
+    | Vote
+    | Call
+    | Give
+)
 
 
 @dataclass(frozen=True)
 class Program:
-    """A kernel, its functions (each with two 32-bit parameters x0, x1 and a 32-bit result), and how it is launched."""
+    """A kernel, its functions (each with two 32-bit parameters x0, x1 and a 32-bit result), and how
+    it is launched.
+    """
 
     seed: int
     body: tuple[Stmt, ...]

@@ -31,8 +31,12 @@ def softmax(x: Array) -> Array:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def attention(q: Array, k: Array, v: Array, causal: bool = False, window: int | None = None) -> Array:
-    """float64 (H, S, D) of q (H, S, D) and k, v (G, S, D), G a divisor of H; scale 1/sqrt(D); a row sees its last `window` keys."""
+def attention(
+    q: Array, k: Array, v: Array, causal: bool = False, window: int | None = None
+) -> Array:
+    """float64 (H, S, D) of q (H, S, D) and k, v (G, S, D), G a divisor of H; scale 1/sqrt(D); a row
+    sees its last `window` keys.
+    """
     k, v = (np.repeat(x.astype(np.float64), len(q) // len(x), axis=0) for x in (k, v))
     scores = q.astype(np.float64) @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1])
     row, key = np.arange(q.shape[1])[:, None], np.arange(k.shape[1])[None, :]

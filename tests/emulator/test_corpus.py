@@ -32,12 +32,19 @@ def test_kernel_computes_what_is_expected(emulator: Emulator, name: str) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_checked_mode_finds_nothing_wrong_with_a_kernel_and_changes_no_result(emulator: Emulator, name: str) -> None:
+def test_checked_mode_finds_nothing_wrong_with_a_kernel_and_changes_no_result(
+    emulator: Emulator, name: str
+) -> None:
     kernel = load_kernel(name)
     case = kernel.cases[0]
     launched = launch(emulator, kernel, case, Checks())
-    assert not [problem for index, array in launched.results.items() if (problem := wrong(case, index, array))]
-    if case.ordered_by != "flag":  # spinning on a flag in shared memory orders nothing by CUDA's memory model
+    assert not [
+        problem
+        for index, array in launched.results.items()
+        if (problem := wrong(case, index, array))
+    ]
+    # spinning on a flag in shared memory orders nothing by CUDA's memory model
+    if case.ordered_by != "flag":
         assert [launched.report.describe(found) for found in launched.report.findings] == []
 
 

@@ -1,4 +1,6 @@
-"""The emulator from outside: programs, variables, parameters, what is refused, what is left behind."""
+"""The emulator from outside: programs, variables, parameters, what is refused, what is left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def count(device: Emulator, program: Program) -> int:
 # ---------------------------------------------------------------- variables and parameters
 
 
-def test_variables_keep_their_values_between_launches_until_they_are_reset(device: Emulator) -> None:
+def test_variables_keep_their_values_between_launches_until_they_are_reset(
+    device: Emulator,
+) -> None:
     program = device.load(COUNTER)
     assert [count(device, program), count(device, program)] == [25, 45]
     program.reset()
@@ -106,7 +110,9 @@ def test_parameters_lie_where_cuda_puts_them_and_may_be_given_wider(device: Emul
         ({"blocks": [1]}, "block 1 was chosen of a grid that has 1"),
     ],
 )
-def test_a_launch_that_cuda_would_refuse_is_refused(device: Emulator, more: dict[str, Any], match: str) -> None:
+def test_a_launch_that_cuda_would_refuse_is_refused(
+    device: Emulator, more: dict[str, Any], match: str
+) -> None:
     with pytest.raises(LaunchRefused, match=match):
         launch(device.load(EMPTY), "k", **more)
 
@@ -126,26 +132,43 @@ def test_a_parameter_that_is_too_short_is_refused(device: Emulator) -> None:
 def test_more_threads_than_the_launch_bounds_are_refused(device: Emulator) -> None:
     program = device.load(f"{HEAD}.visible .entry k() .maxntid 64, 1, 1 {{ ret; }}")
     launch(program, "k", block=(64, 1, 1))
-    with pytest.raises(LaunchRefused, match="by its launch bounds a block of this kernel has at most 64 threads, got 96"):
+    with pytest.raises(
+        LaunchRefused,
+        match="by its launch bounds a block of this kernel has at most 64 threads, got 96",
+    ):
         launch(program, "k", block=(96, 1, 1))
 
 
 @pytest.mark.parametrize(
     ("declared", "used", "match"),
     [
-        (".shared .b8 x[49153];", "mov.u64 %d1, x;", "49168 bytes of static shared memory, CUDA allows 49152"),
-        (".local .b8 x[1000000];", "mov.u64 %d1, x;", "1000000 bytes of local memory for a thread, CUDA allows 524288"),
+        (
+            ".shared .b8 x[49153];",
+            "mov.u64 %d1, x;",
+            "49168 bytes of static shared memory, CUDA allows 49152",
+        ),
+        (
+            ".local .b8 x[1000000];",
+            "mov.u64 %d1, x;",
+            "1000000 bytes of local memory for a thread, CUDA allows 524288",
+        ),
     ],
 )
-def test_more_memory_than_a_block_may_have_is_refused(device: Emulator, declared: str, used: str, match: str) -> None:
-    program = device.load(f"{HEAD}.visible .entry k() {{ {REGISTERS} {declared} {used} st.u32 [%d1], 1; ret; }}")
+def test_more_memory_than_a_block_may_have_is_refused(
+    device: Emulator, declared: str, used: str, match: str
+) -> None:
+    program = device.load(
+        f"{HEAD}.visible .entry k() {{ {REGISTERS} {declared} {used} st.u32 [%d1], 1; ret; }}"
+    )
     with pytest.raises(LaunchRefused, match=match):
         launch(program, "k")
 
 
 def test_variables_that_no_device_holds_are_refused(device: Emulator) -> None:
     before = dict(device.memory.buffers)
-    with pytest.raises(LaunchRefused, match="out of memory: global variables of 100000000000 bytes"):
+    with pytest.raises(
+        LaunchRefused, match="out of memory: global variables of 100000000000 bytes"
+    ):
         device.load(f"{HEAD}.global .b8 huge[100000000000];")
     assert device.memory.buffers == before
 
@@ -157,7 +180,8 @@ def test_scratch_that_no_device_holds_is_refused(device: Emulator) -> None:
 
 def test_a_function_that_calls_itself_is_refused(device: Emulator) -> None:
     program = device.load(
-        f"{HEAD}.func f() {{ {REGISTERS} st.global.u32 [%d1], 1; call f, (); ret; }}\n.visible .entry k() {{ call f, (); ret; }}"
+        f"{HEAD}.func f() {{ {REGISTERS} st.global.u32 [%d1], 1; call f, (); ret; }}\n.visible"
+        " .entry k() { call f, (); ret; }"
     )
     with pytest.raises(Unsupported, match="recurs"):
         launch(program, "k")
@@ -251,7 +275,9 @@ def test_devices_with_and_without_vector_extensions_stand_side_by_side(device: E
 # ---------------------------------------------------------------- code made ahead
 
 
-def test_code_is_made_beside_other_work_and_what_is_wrong_with_it_is_raised_at_the_launch(device: Emulator) -> None:
+def test_code_is_made_beside_other_work_and_what_is_wrong_with_it_is_raised_at_the_launch(
+    device: Emulator,
+) -> None:
     program = device.load(COUNTER)
     program.prepare("count", (1, 1, 1), checked=False)
     program.prepare("missing", (1, 1, 1), checked=False)

@@ -12,7 +12,9 @@ MODES = ("rn", "rz", "ru", "rd")
 def _wide() -> np.ndarray:
     rng = np.random.default_rng(1)
     with np.errstate(over="ignore"):
-        scaled = (rng.standard_normal(5000) * np.exp2(rng.integers(-40, 40, 5000))).astype(np.float32)
+        scaled = (rng.standard_normal(5000) * np.exp2(rng.integers(-40, 40, 5000))).astype(
+            np.float32
+        )
     return np.concatenate([special_floats(), scaled])
 
 
@@ -34,7 +36,10 @@ def test_nearest_halves_are_those_of_numpy() -> None:
 def test_nearest_bfloat16_and_e5m2_are_those_of_torch() -> None:
     x = _wide()
     x = x[~np.isnan(x)]
-    for form, dtype, bits in ((BFLOAT16, torch.bfloat16, torch.int16), (E5M2, torch.float8_e5m2, torch.int8)):
+    for form, dtype, bits in (
+        (BFLOAT16, torch.bfloat16, torch.int16),
+        (E5M2, torch.float8_e5m2, torch.int8),
+    ):
         theirs = torch.from_numpy(x).to(dtype).view(bits).numpy().view(form.dtype)
         assert (form.encode(x) == theirs).all()
 

@@ -10,7 +10,9 @@ from tests.emulator.corpus import BITWISE, Case, Close, InOut, Ulp, difference, 
 from tests.emulator.numbers import bfloat16, distance, values
 
 
-@pytest.mark.parametrize(("dtype", "theirs"), [("float8_e4m3", torch.float8_e4m3fn), ("float8_e5m2", torch.float8_e5m2)])
+@pytest.mark.parametrize(
+    ("dtype", "theirs"), [("float8_e4m3", torch.float8_e4m3fn), ("float8_e5m2", torch.float8_e5m2)]
+)
 def test_fp8_values_are_torchs(dtype: str, theirs: torch.dtype) -> None:
     bits = torch.arange(256, dtype=torch.uint8)
     np.testing.assert_array_equal(values(bits.numpy(), dtype), bits.view(theirs).double().numpy())
@@ -47,6 +49,13 @@ def test_an_agreement_in_ulp_is_for_its_own_dtype_only() -> None:
 
 
 def test_an_exact_case_tells_a_wrong_element_and_where_it_is() -> None:
-    case = Case("x", "k", (1, 1, 1), (1, 1, 1), (InOut(np.zeros(3, np.int32)),), {0: np.array([1, 2, 3], np.int32)})
+    case = Case(
+        "x",
+        "k",
+        (1, 1, 1),
+        (1, 1, 1),
+        (InOut(np.zeros(3, np.int32)),),
+        {0: np.array([1, 2, 3], np.int32)},
+    )
     assert wrong(case, 0, np.array([1, 2, 3], np.int32)) == ""
     assert "1 of 3 wrong, first [1]" in wrong(case, 0, np.array([1, 5, 3], np.int32))

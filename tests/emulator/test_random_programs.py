@@ -15,7 +15,18 @@ from tests.emulator.program_maker import make
 from tests.emulator.program_meaning import ABSENT
 from tests.emulator.program_rules import rule_of
 from tests.emulator.program_text import ARRAYS, KERNEL, ptx
-from tests.emulator.programs import INPUT_WORDS, SLOTS, VARIABLES, Assign, Const, Expr, Load, Op, Program, Special
+from tests.emulator.programs import (
+    INPUT_WORDS,
+    SLOTS,
+    VARIABLES,
+    Assign,
+    Const,
+    Expr,
+    Load,
+    Op,
+    Program,
+    Special,
+)
 
 SEEDS = range(40)  # half a second each
 DATA = random.Random(5).randbytes(INPUT_WORDS * 4)  # noqa: S311 - the same bytes every time are wanted
@@ -36,8 +47,15 @@ def stored_bytes(name: str) -> int:
 def initial(program: Program) -> dict[str, bytes]:
     """What the arrays hold before the launch."""
     threads = program.threads * program.grid
-    words = {"rows": threads * SLOTS, "columns": threads * SLOTS, **dict.fromkeys(VARIABLES, threads)}
-    return {"input": DATA, **{name: bytes([ABSENT]) * (stored_bytes(name) * count) for name, count in words.items()}}
+    words = {
+        "rows": threads * SLOTS,
+        "columns": threads * SLOTS,
+        **dict.fromkeys(VARIABLES, threads),
+    }
+    return {
+        "input": DATA,
+        **{name: bytes([ABSENT]) * (stored_bytes(name) * count) for name, count in words.items()},
+    }
 
 
 def expected(program: Program) -> dict[str, bytes]:
@@ -48,11 +66,15 @@ def expected(program: Program) -> dict[str, bytes]:
     for name, items in values.items():
         size = stored_bytes(name)
         absent = bytes([ABSENT]) * size
-        found[name] = b"".join(absent if item is None else item.to_bytes(size, "little") for item in items)
+        found[name] = b"".join(
+            absent if item is None else item.to_bytes(size, "little") for item in items
+        )
     return found
 
 
-def launched(emulator: Emulator, program: Program, checks: Checks | None) -> tuple[dict[str, bytes], LaunchReport]:
+def launched(
+    emulator: Emulator, program: Program, checks: Checks | None
+) -> tuple[dict[str, bytes], LaunchReport]:
     """What they hold after it."""
     code = emulator.load(ptx(program))
     before = initial(program)
@@ -61,10 +83,15 @@ def launched(emulator: Emulator, program: Program, checks: Checks | None) -> tup
         for name, data in before.items():
             emulator.memory.view(places[name], len(data))[:] = np.frombuffer(data, dtype=np.uint8)
         args = [places[name].to_bytes(8, "little") for name in ARRAYS]
-        report = code.launch(KERNEL, grid=(program.grid, 1, 1), block=program.block, args=args, checks=checks)
+        report = code.launch(
+            KERNEL, grid=(program.grid, 1, 1), block=program.block, args=args, checks=checks
+        )
         broken = [name for name, place in places.items() if emulator.memory.red_zones_broken(place)]
         assert not broken, f"written beside {broken}"
-        return {name: emulator.memory.view(places[name], len(data)).tobytes() for name, data in before.items()}, report
+        return {
+            name: emulator.memory.view(places[name], len(data)).tobytes()
+            for name, data in before.items()
+        }, report
     finally:
         for place in places.values():
             emulator.memory.free(place)
@@ -76,10 +103,16 @@ def differing(found: dict[str, bytes], wanted: dict[str, bytes]) -> list[str]:
     lines = []
     for name, data in wanted.items():
         size = stored_bytes(name)
-        pairs = [(at, found[name][at : at + size], data[at : at + size]) for at in range(0, len(data), size)]
+        pairs = [
+            (at, found[name][at : at + size], data[at : at + size])
+            for at in range(0, len(data), size)
+        ]
         wrong = [(at // size, a[::-1].hex(), b[::-1].hex()) for at, a, b in pairs if a != b]
         if wrong:
-            lines.append(f"{name}[{wrong[0][0]}] is {wrong[0][1]}, not {wrong[0][2]} ({len(wrong)} of {len(pairs)})")
+            lines.append(
+                f"{name}[{wrong[0][0]}] is {wrong[0][1]}, not {wrong[0][2]} ({len(wrong)} of"
+                f" {len(pairs)})"
+            )
     return lines
 
 
@@ -93,33 +126,47 @@ def agree(emulator: Emulator, program: Program) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_random_program_leaves_what_its_threads_leave_one_by_one(emulator: Emulator, seed: int) -> None:
+def test_a_random_program_leaves_what_its_threads_leave_one_by_one(
+    emulator: Emulator, seed: int
+) -> None:
     agree(emulator, make(seed))
 
 
 THREAD = Special("tid.x")
 BEFORE = Op("sub.u32", 32, (THREAD, Const(32, 3)))  # begins below zero
 LATE = Op("add.u32", 32, (THREAD, Const(32, 0x7FFFFFF0)))  # becomes negative on the way
-STEEP = Op("shl.b32", 32, (Op("shl.b32", 32, (THREAD, Const(32, 16))), Const(32, 12)))  # wraps many times
+# wraps many times
+STEEP = Op("shl.b32", 32, (Op("shl.b32", 32, (THREAD, Const(32, 16))), Const(32, 12)))
 FOUR = Const(32, 4)
 EDGES: dict[str, Expr] = {
     "unsigned that wraps below zero": Op("cvt.u64.u32", 64, (BEFORE,)),
     "unsigned that wraps, times four": Op("mul.wide.u32", 64, (BEFORE, FOUR)),
-    "unsigned that wraps, times four and more": Op("mad.wide.u32", 64, (BEFORE, FOUR, Const(64, 5))),
+    "unsigned that wraps, times four and more": Op(
+        "mad.wide.u32", 64, (BEFORE, FOUR, Const(64, 5))
+    ),
     "signed that wraps": Op("cvt.s64.s32", 64, (LATE,)),
     "steep": Op("cvt.u64.u32", 64, (STEEP,)),
     "beyond the width": Op("cvt.u64.u32", 64, (Op("shr.u32", 32, (THREAD, Const(32, 33))),)),
     "literal that is negative": Op("cvt.s64.s16", 64, (Const(16, 65524),)),
-    "guarded index below zero": Op("cvt.u64.u32", 64, (Load("input", "u32", BEFORE, 4, 0, 512, "wide.u32"),)),
-    "guarded 32-bit address below zero": Op("cvt.u64.u32", 64, (Load("shared", "u32", BEFORE, 4, 0, 16, "low"),)),
-    "guarded 32-bit address and offset": Op("cvt.u64.u32", 64, (Load("shared", "u32", BEFORE, 4, 12, 16, "low"),)),
+    "guarded index below zero": Op(
+        "cvt.u64.u32", 64, (Load("input", "u32", BEFORE, 4, 0, 512, "wide.u32"),)
+    ),
+    "guarded 32-bit address below zero": Op(
+        "cvt.u64.u32", 64, (Load("shared", "u32", BEFORE, 4, 0, 16, "low"),)
+    ),
+    "guarded 32-bit address and offset": Op(
+        "cvt.u64.u32", 64, (Load("shared", "u32", BEFORE, 4, 12, 16, "low"),)
+    ),
     "steep index": Op("cvt.u64.u32", 64, (Load("input", "u32", STEEP, 4, 0, 512, "cvt.u64"),)),
 }
 
 
 @pytest.mark.parametrize("name", EDGES)
-def test_a_ramp_over_the_lanes_keeps_its_values_where_it_wraps(emulator: Emulator, name: str) -> None:
-    value = Op("xor.b64", 64, (EDGES[name], Const(64, 0)))  # not a variable that is also written elsewhere
+def test_a_ramp_over_the_lanes_keeps_its_values_where_it_wraps(
+    emulator: Emulator, name: str
+) -> None:
+    # not a variable that is also written elsewhere
+    value = Op("xor.b64", 64, (EDGES[name], Const(64, 0)))
     agree(emulator, Program(0, (Assign("w0", value),), (), (64, 1, 1), 2, ()))
 
 
@@ -151,7 +198,11 @@ def test_the_programs_hold_every_kind_of_statement_and_most_blocks() -> None:
 
 
 def test_most_threads_of_the_programs_come_to_the_end() -> None:
-    ends = [item is not None for program in meanings() for item in program_meaning.run(program, DATA).outs["a0"]]
+    ends = [
+        item is not None
+        for program in meanings()
+        for item in program_meaning.run(program, DATA).outs["a0"]
+    ]
     assert sum(ends) > len(ends) / 2
 
 
@@ -170,6 +221,8 @@ def test_most_threads_of_the_programs_come_to_the_end() -> None:
         ("lop3.b32", (0xF0, 0xCC, 0xAA, 0xE8), 0xE8),
     ],
 )
-def test_the_rules_know_results_worked_out_by_hand(text: str, operands: tuple[int, ...], result: int) -> None:
+def test_the_rules_know_results_worked_out_by_hand(
+    text: str, operands: tuple[int, ...], result: int
+) -> None:
     bits = 64 if "wide" in text else 32
     assert rule_of(text)(*operands) & ((1 << bits) - 1) == result

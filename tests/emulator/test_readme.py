@@ -15,12 +15,17 @@ README = (PACKAGE / "README.md").read_text(encoding="utf-8")
 
 def test_the_example_runs_and_finds_the_accesses_out_of_bounds():
     [example] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=False)  # noqa: S603 - the page's own text
+    done = subprocess.run(
+        [sys.executable, "-c", example], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     result, *findings = done.stdout.splitlines()
     assert result == "[0. 2. 4. 6.]"
     assert len(findings) == 2
-    assert all(f" {name}" in line and "line 1" in line for name, line in zip("xy", sorted(findings, key=_buffer), strict=True)), findings
+    assert all(
+        f" {name}" in line and "line 1" in line
+        for name, line in zip("xy", sorted(findings, key=_buffer), strict=True)
+    ), findings
 
 
 def _buffer(line: str) -> str:

@@ -19,8 +19,20 @@ def test_every_figure_has_a_source(target: Target) -> None:
 
 @ALL
 def test_every_figure_is_positive(target: Target) -> None:
-    assert all(value > 0 for value in (target.sms, target.clock_mhz, target.dram_gb_s, target.l2_bytes, target.launch_us))
-    assert all(value > 0 for value in (*astuple(target.rates), *astuple(target.latencies), *target.tensor.values()))
+    assert all(
+        value > 0
+        for value in (
+            target.sms,
+            target.clock_mhz,
+            target.dram_gb_s,
+            target.l2_bytes,
+            target.launch_us,
+        )
+    )
+    assert all(
+        value > 0
+        for value in (*astuple(target.rates), *astuple(target.latencies), *target.tensor.values())
+    )
 
 
 @ALL
@@ -49,15 +61,26 @@ def test_a_block_never_gets_more_shared_memory_than_an_sm_has(target: Target) ->
         ("h100", "f16", 989 * 0.65 * 1980 / 1830),
     ],
 )
-def test_the_tensor_rates_multiply_up_to_the_peaks_of_the_data_sheets(name: str, kind: str, tflops: float) -> None:
+def test_the_tensor_rates_multiply_up_to_the_peaks_of_the_data_sheets(
+    name: str, kind: str, tflops: float
+) -> None:
     target = find(name)
-    assert target.tensor[kind] * target.sms * target.clock_mhz / 1e6 == pytest.approx(tflops, rel=0.02)
+    assert target.tensor[kind] * target.sms * target.clock_mhz / 1e6 == pytest.approx(
+        tflops, rel=0.02
+    )
 
 
-@pytest.mark.parametrize(("name", "tflops"), [("l4", 30.3), ("a100", 19.5), ("h100", 66.9), ("a10", 31.2), ("rtx4090", 82.6), ("t4", 8.1)])
-def test_the_fma_lanes_multiply_up_to_the_peaks_of_the_data_sheets(name: str, tflops: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "tflops"),
+    [("l4", 30.3), ("a100", 19.5), ("h100", 66.9), ("a10", 31.2), ("rtx4090", 82.6), ("t4", 8.1)],
+)
+def test_the_fma_lanes_multiply_up_to_the_peaks_of_the_data_sheets(
+    name: str, tflops: float
+) -> None:
     target = find(name)
-    assert 2 * target.rates.fma * target.sms * target.clock_mhz / 1e6 == pytest.approx(tflops, rel=0.02)
+    assert 2 * target.rates.fma * target.sms * target.clock_mhz / 1e6 == pytest.approx(
+        tflops, rel=0.02
+    )
 
 
 def test_an_h200_is_an_h100_with_more_bandwidth() -> None:
@@ -72,7 +95,9 @@ def test_a_target_is_found_however_it_is_spelled(name: str) -> None:
 
 
 def test_an_unknown_target_is_refused_with_the_nearest_and_all_that_there_are() -> None:
-    with pytest.raises(UnknownTarget, match=r"no target 'h20'; did you mean 'h200'\? known: t4, a10, l4"):
+    with pytest.raises(
+        UnknownTarget, match=r"no target 'h20'; did you mean 'h200'\? known: t4, a10, l4"
+    ):
         find("h20")
 
 

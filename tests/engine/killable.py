@@ -19,7 +19,18 @@ async def main(folder: Path) -> None:
     started = paths.database.exists() and _has_info(paths)
     with open_run(paths, create=not started) as run:
         if not started:
-            run.store.append(RunInfo(name="run", task_path="", config={}, task={}, environment=None, baselines={}, created="", version=""))
+            run.store.append(
+                RunInfo(
+                    name="run",
+                    task_path="",
+                    config={},
+                    task={},
+                    environment=None,
+                    baselines={},
+                    created="",
+                    version="",
+                )
+            )
         engine = make_engine(task, run.store, ScriptedGenerator(DELAY_S), ScriptedExecutor(DELAY_S))
         engine.restore()
         print("running", flush=True)

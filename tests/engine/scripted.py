@@ -12,7 +12,16 @@ from evoengine.config import RunConfig
 from evoengine.digest import derived_seed
 from evoengine.engine import Engine
 from evoengine.events import Observer
-from evoengine.records import Environment, Interval, Outcome, Proposal, Reply, Status, Usage, Verdict
+from evoengine.records import (
+    Environment,
+    Interval,
+    Outcome,
+    Proposal,
+    Reply,
+    Status,
+    Usage,
+    Verdict,
+)
 from evoengine.seams import Progress, Replies, Request, Store
 
 TASK = """
@@ -39,7 +48,14 @@ extern "C" __global__ void scale(const float* x, float* out, int n) { /* VARIANT
 """
 
 ENVIRONMENT = Environment(
-    device="scripted:0 Scripted", kind="cuda", arch="sm_90", sm_count=132, max_shared_bytes=232448, l2_bytes=1, memory_bytes=1, versions={}
+    device="scripted:0 Scripted",
+    kind="cuda",
+    arch="sm_90",
+    sm_count=132,
+    max_shared_bytes=232448,
+    l2_bytes=1,
+    memory_bytes=1,
+    versions={},
 )
 
 
@@ -60,7 +76,9 @@ def load_task(folder: Path) -> tasks.Task:
 
 
 class ScriptedExecutor:
-    """Verdicts that follow from the candidate's digest; every fresh verdict differs a little from the first."""
+    """Verdicts that follow from the candidate's digest; every fresh verdict differs a little from
+    the first.
+    """
 
     def __init__(self, delay_s: float = 0.0) -> None:
         self.delay_s = delay_s
@@ -69,17 +87,26 @@ class ScriptedExecutor:
     async def start(self) -> tuple[Environment, dict[str, str]]:
         return ENVIRONMENT, {"small": "torch"}
 
-    async def evaluate(self, candidate: Candidate, progress: Progress, fresh: bool = False) -> Verdict:
+    async def evaluate(
+        self, candidate: Candidate, progress: Progress, fresh: bool = False
+    ) -> Verdict:
         progress("judging")
         luck = random.Random(derived_seed(candidate.digest))  # noqa: S311 - must repeat, need not be secret
         if self.delay_s:
             await asyncio.sleep(self.delay_s * random.random())  # noqa: S311 - real timing varies; the result must not
         self.evaluated.append(candidate.digest)
-        status = luck.choice([Status.correct, Status.correct, Status.correct, Status.wrong_result, Status.crash])
+        status = luck.choice(
+            [Status.correct, Status.correct, Status.correct, Status.wrong_result, Status.crash]
+        )
         if fresh and luck.random() < 0.2:
             status = Status.wrong_result
         if status is not Status.correct:
-            return Verdict(status=status, reason="scripted", tier=candidate.plan.precision, code_digest=candidate.digest)
+            return Verdict(
+                status=status,
+                reason="scripted",
+                tier=candidate.plan.precision,
+                code_digest=candidate.digest,
+            )
         score = luck.uniform(0.5, 2.0) * (1.01 if fresh else 1.0)
         interval = Interval(value=score, low=score * 0.99, high=score * 1.01)
         return Verdict(
@@ -119,7 +146,12 @@ class ScriptedGenerator:
         reply = await replies.get_or_ask(0, ask)
         parents = tuple(elite.outcome.trial for elite, _ in request.elites)[:2]
         if derived_seed(reply.text) % 9 == 0:
-            return Proposal(operator="mutate", parents=parents, source=None, problem=f"no kernel in {reply.text}")
+            return Proposal(
+                operator="mutate",
+                parents=parents,
+                source=None,
+                problem=f"no kernel in {reply.text}",
+            )
         tier = "fp16" if derived_seed(reply.text) % 3 == 0 else "fp32"
         return Proposal(operator="mutate", parents=parents, source=kernel(reply.text, tier))
 
@@ -127,7 +159,12 @@ class ScriptedGenerator:
         self.asked.append((trial, 0))
         if self.delay_s:
             await asyncio.sleep(self.delay_s * random.random())  # noqa: S311 - as above
-        return Reply(model="scripted", prompt="?", text=text, usage=Usage(prompt_tokens=10, completion_tokens=5, cost_usd=0.01))
+        return Reply(
+            model="scripted",
+            prompt="?",
+            text=text,
+            usage=Usage(prompt_tokens=10, completion_tokens=5, cost_usd=0.01),
+        )
 
     async def close(self) -> None:
         pass
@@ -143,7 +180,14 @@ def make_engine(
 ) -> Engine:
     config = RunConfig(task="scale.yaml", trials=trials, generator="openai", in_flight=4)
     return Engine(
-        task=task, config=config, environment=ENVIRONMENT, seeds=SEEDS, generator=generator, executor=executor, store=store, observe=observe
+        task=task,
+        config=config,
+        environment=ENVIRONMENT,
+        seeds=SEEDS,
+        generator=generator,
+        executor=executor,
+        store=store,
+        observe=observe,
     )
 
 

@@ -1,4 +1,5 @@
-"""Compilers and a device that say what compilers and devices have been seen to say, and worse, as a digest of what they are asked decides.
+"""Compilers and a device that say what compilers and devices have been seen to say, and worse, as a
+digest of what they are asked decides.
 
 All that crosses a process in a real run crosses the same models here, as JSON.
 """
@@ -33,10 +34,15 @@ def elf(symbols: bytes, names: bytes) -> bytes:
     bodies = [b"", titles, symbols, names]
     offset, headers, data = 64, b"", b""
     for title, body in zip((0, 1, 11, 19), bodies, strict=True):
-        headers += struct.pack("<IIQQQQIIQQ", title, 1, 0, 0, offset + len(data), len(body), 0, 0, 1, 0)
+        headers += struct.pack(
+            "<IIQQQQIIQQ", title, 1, 0, 0, offset + len(data), len(body), 0, 0, 1, 0
+        )
         data += body
     head = (
-        b"\x7fELF\x02\x01".ljust(0x28, b"\0") + struct.pack("<Q", offset + len(data)) + bytes(10) + struct.pack("<HHH", 64, len(bodies), 1)
+        b"\x7fELF\x02\x01".ljust(0x28, b"\0")
+        + struct.pack("<Q", offset + len(data))
+        + bytes(10)
+        + struct.pack("<HHH", 64, len(bodies), 1)
     )
     return head.ljust(64, b"\0") + data + headers
 
@@ -52,7 +58,9 @@ CUBINS = [elf(_SYMBOL, b"\0scale\0")] * 20 + [
 
 
 class ScriptedPool(CompilePool):
-    """A CompilePool without processes; includes are checked and results are kept as in a real one."""
+    """A CompilePool without processes; includes are checked and results are kept as in a real
+    one.
+    """
 
     def __init__(self, folder: Path, module: str) -> None:
         super().__init__(1, folder, module=module)
@@ -72,17 +80,29 @@ class ScriptedPool(CompilePool):
             check_includes(unit.code, unit.name)
         except IncludeRefused as refused:
             return CompileResult(status="refused", log=str(refused))
-        asked = Request.model_validate_json(Request(id=1, unit=unit).model_dump_json().encode()).unit
+        asked = Request.model_validate_json(
+            Request(id=1, unit=unit).model_dump_json().encode()
+        ).unit
         chance = random.Random(derived_seed(self._module, asked.code, *asked.kernels))  # noqa: S311 - the same again
         built = self._ok(asked, chance) if chance.random() < 0.85 else self._failed(asked, chance)
-        said = Answer.model_validate_json(Answer(id=1, built=built).model_dump_json().encode()).built
+        said = Answer.model_validate_json(
+            Answer(id=1, built=built).model_dump_json().encode()
+        ).built
         assert said is not None
         key_of(asked, "fingerprint")
-        return CompileResult(**dict(said), code_path=str(chance.choice(self._cubins)) if said.status == "ok" else "", seconds=0.1)
+        return CompileResult(
+            **dict(said),
+            code_path=str(chance.choice(self._cubins)) if said.status == "ok" else "",
+            seconds=0.1,
+        )
 
     def _ok(self, unit: CompileUnit, chance: random.Random) -> Built:
         if self._module == CLANG:
-            return Built(status="ok", functions={kernel: f"_Z{kernel}\u00e9" for kernel in unit.kernels}, code_digest=str(chance.random()))
+            return Built(
+                status="ok",
+                functions={kernel: f"_Z{kernel}\u00e9" for kernel in unit.kernels},
+                code_digest=str(chance.random()),
+            )
         assert self._module == NVRTC
         resources = tuple(
             KernelResources(
@@ -98,22 +118,51 @@ class ScriptedPool(CompilePool):
             )
             for kernel in unit.kernels
         )
-        params = {kernel: chance.choice([*[(8, 8, 8)] * 12, (8, 8, 4), (), (4096,)]) for kernel in unit.kernels}
+        params = {
+            kernel: chance.choice([*[(8, 8, 8)] * 12, (8, 8, 4), (), (4096,)])
+            for kernel in unit.kernels
+        }
         names = dict.fromkeys(unit.kernels, "scale")
         return Built(
-            status="ok", log=_log(unit, chance), functions=names, resources=resources, params=params, code_digest=str(chance.random())
+            status="ok",
+            log=_log(unit, chance),
+            functions=names,
+            resources=resources,
+            params=params,
+            code_digest=str(chance.random()),
         )
 
     def _failed(self, unit: CompileUnit, chance: random.Random) -> Built:
-        return Built(status=chance.choice(["compile_error", "unsupported", "timeout", "out_of_memory", "failed"]), log=_log(unit, chance))
+        return Built(
+            status=chance.choice(
+                ["compile_error", "unsupported", "timeout", "out_of_memory", "failed"]
+            ),
+            log=_log(unit, chance),
+        )
 
 
 def _log(unit: CompileUnit, chance: random.Random) -> str:
-    """A log as it comes out of a compiler process: bytes that quote the source, decoded and cleaned."""
+    """A log as it comes out of a compiler process: bytes that quote the source, decoded and
+    cleaned.
+    """
     start = chance.randrange(len(unit.code) + 1)
-    quoted = unit.code[start : start + 200].encode() + chance.choice([b"", b"", b"\xff\xfe\x80", b"\0", b"\x1c\n\x85", b"\r\r", b"\xc3"])
-    wrapped = chance.choice([b"%s", b"%s", b"kernel.cu(3): error: %s", b"\n\n \n", b"", b"x" * 20000 + b"%s", b"error\n" * 3000])
-    return messages.cleaned((wrapped % quoted if b"%s" in wrapped else wrapped).decode("utf-8", "replace"), ["/"])
+    quoted = unit.code[start : start + 200].encode() + chance.choice(
+        [b"", b"", b"\xff\xfe\x80", b"\0", b"\x1c\n\x85", b"\r\r", b"\xc3"]
+    )
+    wrapped = chance.choice(
+        [
+            b"%s",
+            b"%s",
+            b"kernel.cu(3): error: %s",
+            b"\n\n \n",
+            b"",
+            b"x" * 20000 + b"%s",
+            b"error\n" * 3000,
+        ]
+    )
+    return messages.cleaned(
+        (wrapped % quoted if b"%s" in wrapped else wrapped).decode("utf-8", "replace"), ["/"]
+    )
 
 
 class ScriptedDevice:
@@ -126,7 +175,9 @@ class ScriptedDevice:
         return EMULATOR.model_copy(update={"arch": "sm_89", "max_shared_bytes": 101376})
 
     async def run(self, job: Job, progress: Progress, fresh: bool = False) -> Report:
-        asked = device_wire.REQUEST.validate_json(device_wire.Run(id=1, job=job).model_dump_json().encode())
+        asked = device_wire.REQUEST.validate_json(
+            device_wire.Run(id=1, job=job).model_dump_json().encode()
+        )
         assert isinstance(asked, device_wire.Run)
         for case in asked.job.cases:
             _bytes_of(case.plan.launches)
@@ -139,11 +190,15 @@ class ScriptedDevice:
         chance = random.Random(derived_seed(job.model_dump_json(exclude={"checked"})))  # noqa: S311 - the same again
         status = chance.choice([Status.correct, *Status])
         if status is not Status.correct:
-            said = chance.choice(["", "\ufffd\x1b[2J", "line\nline", "[/bold]", "x" * 5000, "\u2028\x85"])
+            said = chance.choice(
+                ["", "\ufffd\x1b[2J", "line\nline", "[/bold]", "x" * 5000, "\u2028\x85"]
+            )
             return Report(status=status, reason=said, detail=said)
         us = chance.uniform(5, 20)
         launch = LaunchModel(kernel="scale", us=us, limiter="tensor", bounds_us={})
-        models = tuple(CaseModel(case=case, target="l4", launches=(launch,)) for case in self._task.cases)
+        models = tuple(
+            CaseModel(case=case, target="l4", launches=(launch,)) for case in self._task.cases
+        )
         return Report(status=status, modelled=models)
 
     async def close(self) -> None: ...

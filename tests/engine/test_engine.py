@@ -12,10 +12,24 @@ from evoengine.events import RunEnded, TrialSettled
 from evoengine.records import Outcome, Proposal, Status
 from evoengine.seams import Exhausted, ProposalRow, Replies, ReplyRow, Request, VerdictRow
 from evoengine.store.memory import MemoryStore
-from tests.engine.scripted import SEEDS, ScriptedExecutor, ScriptedGenerator, content_of, kernel, load_task, make_engine
+from tests.engine.scripted import (
+    SEEDS,
+    ScriptedExecutor,
+    ScriptedGenerator,
+    content_of,
+    kernel,
+    load_task,
+    make_engine,
+)
 
 
-def search(folder: Path, store: MemoryStore, generator: ScriptedGenerator, executor: ScriptedExecutor, **options):
+def search(
+    folder: Path,
+    store: MemoryStore,
+    generator: ScriptedGenerator,
+    executor: ScriptedExecutor,
+    **options,
+):
     engine = make_engine(load_task(folder), store, generator, executor, **options)
     engine.restore()
     return engine, asyncio.run(engine.run(asyncio.Event()))
@@ -23,8 +37,14 @@ def search(folder: Path, store: MemoryStore, generator: ScriptedGenerator, execu
 
 def test_a_run_settles_every_trial_in_the_order_of_numbers(tmp_path):
     settled: list[int] = []
-    observe = lambda event: settled.append(event.outcome.trial) if isinstance(event, TrialSettled) else None  # noqa: E731
-    _, ended = search(tmp_path, MemoryStore(), ScriptedGenerator(0.002), ScriptedExecutor(0.002), observe=observe)
+
+    def observe(event: object) -> None:
+        if isinstance(event, TrialSettled):
+            settled.append(event.outcome.trial)
+
+    _, ended = search(
+        tmp_path, MemoryStore(), ScriptedGenerator(0.002), ScriptedExecutor(0.002), observe=observe
+    )
     assert settled == list(range(40))
     assert ended == RunEnded("the budget of trials is spent", complete=True)
 
@@ -50,15 +70,18 @@ def test_only_a_candidate_that_a_fresh_process_confirms_takes_a_place(tmp_path):
         again = store.get(VerdictRow, elite.outcome.trial, 1)
         assert again.verdict.status is Status.correct
         assert elite.outcome.score == again.verdict.score
-    assert any(light.reverified and light.reverified.status is not Status.correct for _, light in store.trials()), (
-        "the script has such cases"
-    )
+    assert any(
+        light.reverified and light.reverified.status is not Status.correct
+        for _, light in store.trials()
+    ), "the script has such cases"
 
 
 def test_a_proposal_without_a_kernel_is_a_rejected_trial_with_its_problem(tmp_path):
     store = MemoryStore()
     search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor())
-    problems = [light.outcome.reason for _, light in store.trials() if light.outcome.source_digest == ""]
+    problems = [
+        light.outcome.reason for _, light in store.trials() if light.outcome.source_digest == ""
+    ]
     assert problems and all(problem.startswith("no kernel in") for problem in problems)
 
 
@@ -86,7 +109,9 @@ class Copying(ScriptedGenerator):
 
 
 @pytest.mark.parametrize("slowness", [0.0, 1.0, -1.0], ids=["at once", "in order", "last first"])
-def test_identical_candidates_in_flight_are_judged_once_and_all_have_the_verdict(tmp_path, slowness):
+def test_identical_candidates_in_flight_are_judged_once_and_all_have_the_verdict(
+    tmp_path, slowness
+):
     class Late(Copying):
         async def propose(self, request, replies):
             await asyncio.sleep(0.02 * (3 - request.trial % 4) if slowness < 0 else 0)
@@ -110,7 +135,9 @@ def test_a_copy_of_a_judged_trial_in_flight_has_its_verdict_after_a_resume_too(t
         for number in range(11):
             store.append(whole.get(ProposalRow, number))
             if number != lost:
-                store.append(*(row for part in (0, 1) if (row := whole.get(VerdictRow, number, part))))
+                store.append(
+                    *(row for part in (0, 1) if (row := whole.get(VerdictRow, number, part)))
+                )
         search(tmp_path, store, Copying(), executor, trials=11)
         assert content_of(store) == content_of(whole)
         if lost % 4 != 3:
@@ -128,7 +155,9 @@ def test_what_stopped_a_run_stands_in_its_reason(tmp_path):
     async def stopped_run():
         stop = asyncio.Event()
         stop.set()
-        engine = make_engine(load_task(tmp_path), MemoryStore(), ScriptedGenerator(), ScriptedExecutor())
+        engine = make_engine(
+            load_task(tmp_path), MemoryStore(), ScriptedGenerator(), ScriptedExecutor()
+        )
         return await engine.run(stop, why=lambda: "the time limit of 2 h is over")
 
     assert asyncio.run(stopped_run()) == RunEnded("the time limit of 2 h is over", complete=False)
@@ -253,7 +282,14 @@ def test_a_run_that_is_stopped_after_its_last_trial_is_complete(tmp_path):
             if isinstance(event, TrialSettled) and event.outcome.trial == 11:
                 stop.set()
 
-        engine = make_engine(load_task(tmp_path), MemoryStore(), ScriptedGenerator(), ScriptedExecutor(), trials=12, observe=observe)
+        engine = make_engine(
+            load_task(tmp_path),
+            MemoryStore(),
+            ScriptedGenerator(),
+            ScriptedExecutor(),
+            trials=12,
+            observe=observe,
+        )
         return await engine.run(stop)
 
     assert asyncio.run(stopped_run()) == RunEnded("the budget of trials is spent", complete=True)

@@ -1,6 +1,8 @@
-"""Mutated replies and headers from proposal to verdict: no exception ends a run of them. Reader, engine, executor and store are real.
+"""Mutated replies and headers from proposal to verdict: no exception ends a run of them. Reader,
+engine, executor and store are real.
 
-EVOENGINE_FUZZ_REPLIES says how many replies there are in all; a hundredth of them goes through the real compilers.
+EVOENGINE_FUZZ_REPLIES says how many replies there are in all; a hundredth of them goes through the
+real compilers.
 """
 
 from __future__ import annotations
@@ -35,14 +37,24 @@ PARTS = 4
 BATCH = 20  # replies of one run
 BOTH = (NVRTC, CLANG)
 
-changes = st.lists(st.tuples(st.integers(0, 255), st.integers(0, 65535), st.integers(0, 255), st.integers(0, 255)), max_size=4)
-# A base is large, and so are twenty of them: what is drawn is small, what is made of it need not be.
+changes = st.lists(
+    st.tuples(st.integers(0, 255), st.integers(0, 65535), st.integers(0, 255), st.integers(0, 255)),
+    max_size=4,
+)
+# A base is large, and so are twenty of them: what is drawn is small, what is made of it need not
+# be.
 
 
 def bounded(replies: int) -> settings:
-    """So many replies, and no limit on their time. A base is large and so are twenty of them, though little is drawn for each."""
+    """So many replies, and no limit on their time. A base is large and so are twenty of them,
+    though little is drawn for each.
+    """
     examples = max(1, replies // BATCH)
-    return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
 
 
 class Recorded(ReplayGenerator):
@@ -70,27 +82,43 @@ class Scene:
         self.folder = folder
         self.path = write_task(folder / "tasks")
         task = the_task(folder / "tasks")
-        self.task: Task = task.model_copy(update={"limits": task.limits.model_copy(update={"compile_s": 5.0})})
-        self.executor = LocalExecutor(self.task, str(self.path), pool or CompilePool(1, folder), ScriptedDevice(self.task), front=front)
+        self.task: Task = task.model_copy(
+            update={"limits": task.limits.model_copy(update={"compile_s": 5.0})}
+        )
+        self.executor = LocalExecutor(
+            self.task,
+            str(self.path),
+            pool or CompilePool(1, folder),
+            ScriptedDevice(self.task),
+            front=front,
+        )
         self.runner = asyncio.Runner()
         self.environment = self.runner.run(self.executor.start())[0]
         self.prompts = Prompts(self.path)
         self.runs = 0
 
     def judge(self, replies: list[str]) -> list[Status]:
-        """What became of the trials of a run of these replies, which is resumed after its end and stored as well."""
+        """What became of the trials of a run of these replies, which is resumed after its end and
+        stored as well.
+        """
         recorded, kept = MemoryStore(), MemoryStore()
         seeds = [Proposal(operator="seed", source=kernel("scale_a"), label="scale_a")]
         trials = len(seeds) + len(replies)
         for trial, text in enumerate(replies, start=len(seeds)):
-            recorded.append(ReplyRow(trial, 0, Reply(model="m", prompt="p", text=text.replace("NUMBER", str(trial)))))
+            recorded.append(
+                ReplyRow(
+                    trial, 0, Reply(model="m", prompt="p", text=text.replace("NUMBER", str(trial)))
+                )
+            )
         told = self._run(recorded, kept, seeds, trials)
         assert told == self._run(recorded, kept, seeds, trials), "a resumed run is the run that was"
         self._store(kept, trials)
         assert [outcome.trial for outcome in told] == list(range(trials))
         return [outcome.status for outcome in told[len(seeds) :]]
 
-    def _run(self, recorded: MemoryStore, kept: MemoryStore, seeds: list[Proposal], trials: int) -> list[Outcome]:
+    def _run(
+        self, recorded: MemoryStore, kept: MemoryStore, seeds: list[Proposal], trials: int
+    ) -> list[Outcome]:
         generator = Recorded(recorded, self.prompts, trials - 1)
         engine = Engine(
             task=self.task,
@@ -110,7 +138,12 @@ class Scene:
         """On disk in one transaction, and back."""
         self.runs += 1
         path = self.folder / f"{self.runs}.db"
-        rows = [row for trial in range(trials) for kind in (ReplyRow, ProposalRow, VerdictRow) if (row := kept.get(kind, trial))]
+        rows = [
+            row
+            for trial in range(trials)
+            for kind in (ReplyRow, ProposalRow, VerdictRow)
+            if (row := kept.get(kind, trial))
+        ]
         info: RunInfo = run_info(self.task, self.path, trials=trials)
         with SqliteStore(path, create=True) as store:
             store.append(info, *rows)
@@ -124,7 +157,9 @@ class Scene:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_mutated_replies_become_verdicts(part: int, tmp_path: Path) -> None:
-    scene = Scene(tmp_path, ScriptedPool(tmp_path / "nvrtc", NVRTC), ScriptedPool(tmp_path / "clang", CLANG))
+    scene = Scene(
+        tmp_path, ScriptedPool(tmp_path / "nvrtc", NVRTC), ScriptedPool(tmp_path / "clang", CLANG)
+    )
     seen: set[Status] = set()
 
     @bounded(REPLIES // PARTS)
@@ -144,7 +179,12 @@ def test_mutated_sources_become_verdicts_of_the_real_compilers(module: str, tmp_
     problem = asyncio.run(toolchain(module)).problem
     if problem:
         pytest.skip(problem)
-    pools = {name: CompilePool(1, tmp_path / name, module=name) if name == module else ScriptedPool(tmp_path / name, name) for name in BOTH}
+    pools = {
+        name: CompilePool(1, tmp_path / name, module=name)
+        if name == module
+        else ScriptedPool(tmp_path / name, name)
+        for name in BOTH
+    }
     scene = Scene(tmp_path, pools[NVRTC], pools[CLANG])
     bases = [fenced(KERNEL)]
     seen: set[Status] = set()

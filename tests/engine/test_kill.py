@@ -10,7 +10,13 @@ from pathlib import Path
 from evoengine.paths import RunPaths
 from evoengine.store.memory import MemoryStore
 from evoengine.store.run_folder import open_run
-from tests.engine.scripted import ScriptedExecutor, ScriptedGenerator, content_of, load_task, make_engine
+from tests.engine.scripted import (
+    ScriptedExecutor,
+    ScriptedGenerator,
+    content_of,
+    load_task,
+    make_engine,
+)
 
 ROOT = Path(__file__).parents[2]
 KILLS = 50
@@ -18,7 +24,7 @@ MOST_STARTS = 400
 
 
 def start(folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(command(folder), cwd=ROOT, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own module
+    return subprocess.Popen(command(folder), cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 def command(folder: Path) -> list[str]:
@@ -28,7 +34,11 @@ def command(folder: Path) -> list[str]:
 def test_fifty_kills_at_random_instants_change_nothing(tmp_path):
     kills, runs, rng = 0, 0, random.Random(2510_03760)  # noqa: S311 - must repeat
     expected = MemoryStore()
-    asyncio.run(make_engine(load_task(tmp_path), expected, ScriptedGenerator(), ScriptedExecutor()).run(asyncio.Event()))
+    asyncio.run(
+        make_engine(load_task(tmp_path), expected, ScriptedGenerator(), ScriptedExecutor()).run(
+            asyncio.Event()
+        )
+    )
     for _ in range(MOST_STARTS):
         if kills >= KILLS:
             break
@@ -50,7 +60,7 @@ def test_fifty_kills_at_random_instants_change_nothing(tmp_path):
     assert kills >= KILLS
     folder = tmp_path / str(runs)
     folder.mkdir(exist_ok=True)
-    subprocess.run(command(folder), cwd=ROOT, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own module
+    subprocess.run(command(folder), cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     _compare(folder, expected)
 
 
@@ -61,4 +71,6 @@ def _compare(folder: Path, expected: MemoryStore) -> None:
         lost = run.store.unanswered()
         requests = run.store._rows("SELECT count(*) FROM requests")[0][0]
         replies = run.store._rows("SELECT count(*) FROM replies")[0][0]
-        assert lost.requests == requests - replies, "each request that a kill cut off counts as possibly paid"
+        assert lost.requests == requests - replies, (
+            "each request that a kill cut off counts as possibly paid"
+        )

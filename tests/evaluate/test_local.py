@@ -48,8 +48,16 @@ class Idle:
     async def close(self) -> None: ...
 
 
-def started(folder: Path, pool: type[CompilePool], front: type[CompilePool] | None, environment: Environment) -> LocalExecutor:
-    executor = LocalExecutor(the_task(folder), "t.yaml", pool(1, folder), Idle(environment), front=front(1, folder) if front else None)
+def started(
+    folder: Path, pool: type[CompilePool], front: type[CompilePool] | None, environment: Environment
+) -> LocalExecutor:
+    executor = LocalExecutor(
+        the_task(folder),
+        "t.yaml",
+        pool(1, folder),
+        Idle(environment),
+        front=front(1, folder) if front else None,
+    )
 
     async def run() -> None:
         try:
@@ -65,8 +73,9 @@ def test_an_emulator_does_without_nvrtc_and_says_so(tmp_path: Path) -> None:
     executor = started(tmp_path, Lacking, There, EMULATOR)
     assert executor.builder.pool is None
     assert executor.notices == [
-        "kernels are compiled by clang alone: nobody tells their registers and spills, and modelled times take occupancy from threads and "
-        "shared memory alone, so they stand beside none of a run with NVRTC. no compiler: pip install it"
+        "kernels are compiled by clang alone: nobody tells their registers and spills, and modelled"
+        " times take occupancy from threads and shared memory alone, so they stand beside none of a"
+        " run with NVRTC. no compiler: pip install it"
     ]
 
 
@@ -75,7 +84,9 @@ def test_an_emulator_asks_for_no_baselines(tmp_path: Path) -> None:
 
 
 def test_an_emulator_without_clang_is_no_device(tmp_path: Path) -> None:
-    with pytest.raises(DeviceError, match="the emulator has no compiler: no compiler: pip install it"):
+    with pytest.raises(
+        DeviceError, match="the emulator has no compiler: no compiler: pip install it"
+    ):
         started(tmp_path, There, Lacking, EMULATOR)
 
 
@@ -85,16 +96,30 @@ def test_a_gpu_without_nvrtc_is_of_no_use(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "shown"), [("/somewhere/compile.cu", "compile.cu"), ("trial 7", "kernel.cu"), ("scale_a.cu", "scale_a.cu")]
+    ("file", "shown"),
+    [
+        ("/somewhere/compile.cu", "compile.cu"),
+        ("trial 7", "kernel.cu"),
+        ("scale_a.cu", "scale_a.cu"),
+    ],
 )
 @pytest.mark.parametrize("front", [False, True])
-def test_a_compile_error_names_the_file_that_the_user_gave_or_that_of_a_trial(tmp_path: Path, file: str, shown: str, front: bool) -> None:
+def test_a_compile_error_names_the_file_that_the_user_gave_or_that_of_a_trial(
+    tmp_path: Path, file: str, shown: str, front: bool
+) -> None:
     source = kernel("scale_a").replace("{ y[0]", "{ bug; y[0]")
 
     async def judged() -> Verdict:
         pool = There(1) if front else CompilePool(1)
         clang = CompilePool(1, module=CLANG) if front else None
-        executor = LocalExecutor(the_task(tmp_path), str(tmp_path), pool, Idle(EMULATOR if front else ENVIRONMENT), {"large": "x"}, clang)
+        executor = LocalExecutor(
+            the_task(tmp_path),
+            str(tmp_path),
+            pool,
+            Idle(EMULATOR if front else ENVIRONMENT),
+            {"large": "x"},
+            clang,
+        )
         if front:
             executor.builder.pool = None  # clang alone is asked, as where NVRTC is not there
         try:
@@ -106,5 +131,9 @@ def test_a_compile_error_names_the_file_that_the_user_gave_or_that_of_a_trial(tm
     found = asyncio.run(judged())
     assert found.status is Status.compile_error
     line = source[: source.index("bug")].count("\n") + 1
-    assert re.match(rf"{re.escape(shown)}(\({line}\)|:{line}:\d+): error: ", found.reason), found.reason
-    assert shown in found.detail and (shown == "scale_a.cu" or "scale_a.cu" not in found.reason + found.detail)
+    assert re.match(rf"{re.escape(shown)}(\({line}\)|:{line}:\d+): error: ", found.reason), (
+        found.reason
+    )
+    assert shown in found.detail and (
+        shown == "scale_a.cu" or "scale_a.cu" not in found.reason + found.detail
+    )

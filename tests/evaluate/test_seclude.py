@@ -16,8 +16,12 @@ from tests.cli.prying import CAP_SYS_PTRACE, OPEN, REFUSED
 
 ROOT = Path(__file__).resolve().parents[2]
 PRIVILEGES = "from evoengine.evaluate.seclude import give_up_privileges; give_up_privileges()"
-# As root, with all rights but those to measure: CAP_PERFMON or CAP_SYS_ADMIN reads an environment past any domain.
-DOMAIN = "from evoengine.evaluate.compile.confine import own_domain; assert own_domain(); from tests.cli.prying import drop; drop(21, 38)"
+# As root, with all rights but those to measure: CAP_PERFMON or CAP_SYS_ADMIN reads an environment
+# past any domain.
+DOMAIN = (
+    "from evoengine.evaluate.compile.confine import own_domain; assert own_domain(); from"
+    " tests.cli.prying import drop; drop(21, 38)"
+)
 # An engine that took its environment, and its child behind the walls that it is told.
 ENGINE = """
 import subprocess, sys
@@ -40,14 +44,27 @@ def capabilities() -> int:
     return next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff"))
 
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has no capabilities to give up")
-needs_tracing = pytest.mark.skipif(not capabilities() >> CAP_SYS_PTRACE & 1, reason="needs a root who may trace any process")
-needs_landlock = pytest.mark.skipif(not confine.has_domains(), reason="this kernel has no Landlock with its second ABI")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="an ordinary user has no capabilities to give up"
+)
+needs_tracing = pytest.mark.skipif(
+    not capabilities() >> CAP_SYS_PTRACE & 1, reason="needs a root who may trace any process"
+)
+needs_landlock = pytest.mark.skipif(
+    not confine.has_domains(), reason="this kernel has no Landlock with its second ABI"
+)
 
 
 def output(*arguments: str, cwd: Path = ROOT) -> str:
     environ = {**os.environ, "OPENAI_API_KEY": "sk-canary", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", *arguments], cwd=cwd, env=environ, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    done = subprocess.run(
+        [sys.executable, "-c", *arguments],
+        cwd=cwd,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -72,13 +89,18 @@ def test_one_wall_is_enough_around_an_engine(walls: str, regain: bool) -> None:
 
 @needs_landlock
 def test_a_domain_is_a_wall_around_a_process_that_did_not_hide_itself() -> None:
-    program = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', sys.argv[1]]).returncode)"
+    program = (
+        "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c',"
+        " sys.argv[1]]).returncode)"
+    )
     found = json.loads(output(program, CHILD.format(walls=DOMAIN, regain=False)))
     assert set(found.values()) <= REFUSED
 
 
 @needs_landlock
-def test_in_a_domain_files_are_moved_between_folders_and_children_are_looked_into(tmp_path: Path) -> None:
+def test_in_a_domain_files_are_moved_between_folders_and_children_are_looked_into(
+    tmp_path: Path,
+) -> None:
     program = f"""
 {DOMAIN}
 import os, subprocess, sys
@@ -96,7 +118,9 @@ child.communicate(b"\\n")
 
 
 @needs_root
-def test_what_root_keeps_is_for_folders_of_other_owners_and_programs_bring_nothing_back(tmp_path: Path) -> None:
+def test_what_root_keeps_is_for_folders_of_other_owners_and_programs_bring_nothing_back(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "somebody's"
     folder.mkdir(mode=0o700)
     os.chown(folder, 12345, 12345)

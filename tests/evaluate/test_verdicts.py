@@ -32,13 +32,15 @@ EXPECTED = {
     "trap": Status.crash,
     "assert": Status.crash,
     "prints": Status.correct,
-    "floods": Status.timeout,  # device printf takes a microsecond a line: 16 million lines are an endless loop
+    # device printf takes a microsecond a line: 16 million lines are an endless loop
+    "floods": Status.timeout,
     "misaligned": Status.crash,
     "leaves a band out": Status.wrong_result,
     "overwrites its input": Status.cheat,
     "writes beyond": Status.cheat,
     "leaves a NaN": Status.wrong_result,
-    "idles when it was launched often": Status.wrong_result,  # while it is timed: a check launches it nine times
+    # while it is timed: a check launches it nine times
+    "idles when it was launched often": Status.wrong_result,
     "overwrites its input when it was launched often": Status.cheat,
     "keeps its answers": Status.rejected,
 }
@@ -52,7 +54,10 @@ def judge(task_path: Path, sources: list[str], fresh: bool = False) -> list[Verd
         executor = LocalExecutor(task, str(task_path), CompilePool(8), cuda_device(0))
         try:
             await executor.start()
-            return [await executor.evaluate(candidates.parse(text), lambda _: None, fresh) for text in sources]
+            return [
+                await executor.evaluate(candidates.parse(text), lambda _: None, fresh)
+                for text in sources
+            ]
         finally:
             await executor.close()
 
@@ -102,7 +107,9 @@ def test_a_contender_against_itself_reads_one():
         assert interval.low * 0.99 <= 1.0 <= interval.high * 1.01
 
 
-@pytest.mark.parametrize("name", ["sdpa_v2b", "sdpa_v2c", "sdpa_v2c_wmma_qk", "sdpa_v2c_wmma", "sdpa_fp8", "sdpa_mma"])
+@pytest.mark.parametrize(
+    "name", ["sdpa_v2b", "sdpa_v2c", "sdpa_v2c_wmma_qk", "sdpa_v2c_wmma", "sdpa_fp8", "sdpa_mma"]
+)
 def test_every_attention_seed_is_correct_on_all_cases_in_its_tier(name):
     (verdict,) = judge(find_task("sdpa_h200"), [find_kernel(name).read_text()])
     assert verdict.status is Status.correct, verdict.reason

@@ -19,28 +19,49 @@ Step = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
 def http(status: int, body: str, content_type: str = "application/json", **headers: str) -> bytes:
     """A whole response; header names are written with _ for -."""
     data = body.encode()
-    lines = [f"HTTP/1.1 {status} Scripted", f"Content-Type: {content_type}", f"Content-Length: {len(data)}", "Connection: close"]
+    lines = [
+        f"HTTP/1.1 {status} Scripted",
+        f"Content-Type: {content_type}",
+        f"Content-Length: {len(data)}",
+        "Connection: close",
+    ]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + data
 
 
-def completion(content: Any, finish_reason: str = "stop", usage: dict[str, int] | None = None) -> bytes:
+def completion(
+    content: Any, finish_reason: str = "stop", usage: dict[str, int] | None = None
+) -> bytes:
     """A chat completion with one choice."""
     body = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
         "model": "scripted",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish_reason}],
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": content},
+                "finish_reason": finish_reason,
+            }
+        ],
     }
     if usage != {}:
-        body["usage"] = usage or {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
+        body["usage"] = usage or {
+            "prompt_tokens": 1000,
+            "completion_tokens": 500,
+            "total_tokens": 1500,
+        }
     return http(200, json.dumps(body))
 
 
 def error(status: int, message: str, code: str | None = None, **headers: str) -> bytes:
     """An error as OpenAI words it."""
-    return http(status, json.dumps({"error": {"message": message, "type": "scripted", "code": code}}), **headers)
+    return http(
+        status,
+        json.dumps({"error": {"message": message, "type": "scripted", "code": code}}),
+        **headers,
+    )
 
 
 async def stall(writer: asyncio.StreamWriter) -> None:
@@ -105,7 +126,10 @@ class ChatServer:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head.split("\r\n")[1:])}
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in head.split("\r\n")[1:])
+        }
         body = await reader.readexactly(int(headers["content-length"]))
         number = len(self.requests)
         self.requests.append(json.loads(body))

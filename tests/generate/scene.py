@@ -202,7 +202,10 @@ def request(
 
 
 async def _never_awaited() -> tuple[Proposal, ...]:
-    raise AssertionError("requests to a model would no longer be in flight together if one waited for those before it")
+    raise AssertionError(
+        "requests to a model would no longer be in flight together if one waited for those"
+        " before it"
+    )
 
 
 @dataclass
@@ -211,8 +214,10 @@ class MemoryReplies:
 
     stored: dict[int, Reply] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
-    sent: list[tuple[int, float | None]] = field(default_factory=list)  # turn and most cost of every request
-    failed: dict[int, tuple[str, bool]] = field(default_factory=dict)  # by number: reason, maybe paid
+    # turn and most cost of every request
+    sent: list[tuple[int, float | None]] = field(default_factory=list)
+    # by number: reason, maybe paid
+    failed: dict[int, tuple[str, bool]] = field(default_factory=dict)
 
     async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         if turn in self.stored:

@@ -22,7 +22,9 @@ def headers_sent(environ: dict[str, str], address_is_given: bool = True) -> dict
     async def run() -> dict[str, str]:
         async with chat_server(completion("an answer")) as server:
             given = {"OPENAI_BASE_URL": server.url} if address_is_given else {}
-            endpoint = Endpoint(ModelSettings(model="home-made", base_url=server.url), environ | given)
+            endpoint = Endpoint(
+                ModelSettings(model="home-made", base_url=server.url), environ | given
+            )
             try:
                 await endpoint.ask("a prompt")
             finally:
@@ -32,7 +34,9 @@ def headers_sent(environ: dict[str, str], address_is_given: bool = True) -> dict
     return asyncio.run(run())
 
 
-def test_organisation_project_and_headers_come_from_the_environment_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_organisation_project_and_headers_come_from_the_environment_that_was_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in GIVEN:
         monkeypatch.delenv(name, raising=False)
     sent = headers_sent(GIVEN)
@@ -48,7 +52,9 @@ def test_what_is_not_there_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not {"openai-organization", "openai-project", "x-gateway"} & set(sent)
 
 
-def test_an_address_that_only_the_run_names_gets_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_only_the_run_names_gets_none_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in GIVEN:
         monkeypatch.delenv(name, raising=False)
     sent = headers_sent(GIVEN, address_is_given=False)

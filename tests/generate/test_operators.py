@@ -13,7 +13,9 @@ def test_the_population_is_opened_by_first_samples(task_path: Path) -> None:
     elites = (specimen(0), specimen(1))
     seeds = (specimen(0), specimen(1))
     chosen = [
-        choose(request(task_path, trial=2 + number, seed=number, elites=elites, seeds=seeds)).operator
+        choose(
+            request(task_path, trial=2 + number, seed=number, elites=elites, seeds=seeds)
+        ).operator
         for number in range(FIRST_SAMPLES + 20)
     ]
     assert set(chosen[:FIRST_SAMPLES]) == {"first"}
@@ -22,7 +24,9 @@ def test_the_population_is_opened_by_first_samples(task_path: Path) -> None:
 
 def test_one_source_in_two_places_is_not_enough_for_parents(task_path: Path) -> None:
     twice = (specimen(0, name="same"), specimen(1, name="same", tunables={"THREADS": 256}))
-    assert {choose(request(task_path, seed=seed, elites=twice)).operator for seed in range(20)} == {"first"}
+    assert {choose(request(task_path, seed=seed, elites=twice)).operator for seed in range(20)} == {
+        "first"
+    }
 
 
 def test_crossover_takes_two_different_sources(task_path: Path) -> None:
@@ -48,14 +52,19 @@ def test_better_places_are_drawn_more_often(task_path: Path) -> None:
 
 
 def test_first_samples_aim_at_tiers_that_hold_nothing(task_path: Path) -> None:
-    asked = [request(task_path, trial=1, seed=seed, elites=(specimen(0, tier="fp32"),)) for seed in range(20)]
+    asked = [
+        request(task_path, trial=1, seed=seed, elites=(specimen(0, tier="fp32"),))
+        for seed in range(20)
+    ]
     assert {choose(item).tier for item in asked} == {"fp16"}
 
 
 def test_the_same_request_chooses_the_same(task_path: Path) -> None:
     elites = (specimen(0), specimen(1))
     assert all(
-        choose(request(task_path, seed=seed, elites=elites)) == choose(request(task_path, seed=seed, elites=elites)) for seed in range(20)
+        choose(request(task_path, seed=seed, elites=elites))
+        == choose(request(task_path, seed=seed, elites=elites))
+        for seed in range(20)
     )
 
 
@@ -67,7 +76,11 @@ def test_asking_for_the_operator_that_would_be_chosen_changes_nothing(task_path:
 
 
 def test_an_operator_without_parents_is_refused(task_path: Path) -> None:
-    with pytest.raises(UsageError, match="mutate needs 1 correct kernels with different sources, there are none"):
+    with pytest.raises(
+        UsageError, match="mutate needs 1 correct kernels with different sources, there are none"
+    ):
         choose_as("mutate", request(task_path, elites=()))
-    with pytest.raises(UsageError, match="crossover needs 2 correct kernels with different sources, there is 1"):
+    with pytest.raises(
+        UsageError, match="crossover needs 2 correct kernels with different sources, there is 1"
+    ):
         choose_as("crossover", request(task_path, elites=(specimen(0),)))

@@ -23,10 +23,27 @@ from evoengine.seams import Request
 OPERATORS = ("first", "mutate", "crossover")
 
 FAILURES = (
-    specimen(4, status=Status.compile_error, reason="2 errors", detail='kernel.cu(31): error: identifier "foo" is undefined'),
-    specimen(5, status=Status.wrong_result, reason="case zq_ragged: 12 of 7919 elements wrong", detail="worst at (7918, 4242): got 4243.0"),
-    specimen(6, status=Status.crash, reason="illegal address in a hidden case, grid 6007", detail="block 7919 of 7920"),
-    specimen(7, status=Status.wrong_result, reason="case main: NaN in rows 56 to 63", detail="x" * 5000),
+    specimen(
+        4,
+        status=Status.compile_error,
+        reason="2 errors",
+        detail='kernel.cu(31): error: identifier "foo" is undefined',
+    ),
+    specimen(
+        5,
+        status=Status.wrong_result,
+        reason="case zq_ragged: 12 of 7919 elements wrong",
+        detail="worst at (7918, 4242): got 4243.0",
+    ),
+    specimen(
+        6,
+        status=Status.crash,
+        reason="illegal address in a hidden case, grid 6007",
+        detail="block 7919 of 7920",
+    ),
+    specimen(
+        7, status=Status.wrong_result, reason="case main: NaN in rows 56 to 63", detail="x" * 5000
+    ),
 )
 
 
@@ -42,17 +59,30 @@ def full_request(task_path: Path) -> Request:
 def every_prompt(task_path: Path, asked: Request) -> dict[str, str]:
     prompts = Prompts(task_path)
     parents = (specimen(1, tunables={"THREADS": 256}), specimen(2))
-    rendered = {operator: prompts.render(Choice(operator, "fp32", parents if operator != "first" else ()), asked) for operator in OPERATORS}
+    rendered = {
+        operator: prompts.render(
+            Choice(operator, "fp32", parents if operator != "first" else ()), asked
+        )
+        for operator in OPERATORS
+    }
     reply = Reply(model="m", prompt="p", text="what I said", finish_reason="length")
-    rendered["repair"] = prompts.repair(rendered["first"], reply, Draft(None, "the reply holds no code block", "", ""))
-    rendered["repair with kernel"] = prompts.repair(rendered["first"], reply, Draft(kernel(), "kernel.cu:3:1: no tier", "", ""))
+    rendered["repair"] = prompts.repair(
+        rendered["first"], reply, Draft(None, "the reply holds no code block", "", "")
+    )
+    rendered["repair with kernel"] = prompts.repair(
+        rendered["first"], reply, Draft(kernel(), "kernel.cu:3:1: no tier", "", "")
+    )
     return rendered
 
 
 def test_no_template_shows_a_hidden_case(task_path: Path) -> None:
     for asked in (full_request(task_path), request(task_path)):
         for name, text in every_prompt(task_path, asked).items():
-            leaked = [word for word in (*HIDDEN_SIZES, *HIDDEN_NAMES, "7918", "4242", "7920") if word in text]
+            leaked = [
+                word
+                for word in (*HIDDEN_SIZES, *HIDDEN_NAMES, "7918", "4242", "7920")
+                if word in text
+            ]
             assert not leaked, f"{name} shows {leaked}"
 
 
@@ -61,7 +91,9 @@ def test_templates_are_not_handed_the_hidden_cases(task_path: Path) -> None:
 
 
 def test_all_templates_are_walked() -> None:
-    names = {path.stem for path in paths.prompts_dir().glob("*.jinja") if not path.name.startswith("_")}
+    names = {
+        path.stem for path in paths.prompts_dir().glob("*.jinja") if not path.name.startswith("_")
+    }
     assert names == {*OPERATORS, "repair"}
     used = "\n".join(path.read_text() for path in paths.prompts_dir().glob("*.jinja"))
     assert all(f'"{path.name}"' in used for path in paths.prompts_dir().glob("_*.jinja"))
@@ -130,14 +162,21 @@ def test_what_a_model_wrote_cannot_close_its_fence(task_path: Path) -> None:
     text = fenced(trap)
     assert text.startswith("```````\n")
     assert text.endswith("\n```````")
-    repaired = Prompts(task_path).repair("{{ 6 * 6 }}", Reply(model="m", prompt="p", text=trap), Draft(None, "x", "", ""))
+    repaired = Prompts(task_path).repair(
+        "{{ 6 * 6 }}", Reply(model="m", prompt="p", text=trap), Draft(None, "x", "", "")
+    )
     assert repaired.startswith("{{ 6 * 6 }}")
     assert text in repaired
     assert "49" not in repaired
 
 
 def test_the_example_of_the_format_is_a_plan_that_binds(tmp_path: Path, task_path: Path) -> None:
-    text = (paths.prompts_dir() / "_example.jinja").read_text().replace("{% raw %}\n", "").replace("{% endraw %}\n", "")
+    text = (
+        (paths.prompts_dir() / "_example.jinja")
+        .read_text()
+        .replace("{% raw %}\n", "")
+        .replace("{% endraw %}\n", "")
+    )
     example = candidate.parse(text)
     loaded = task.load(task_path)
     limits = limits_of_arch("sm_89")
@@ -179,11 +218,22 @@ def test_prompts_are_made_for_every_packaged_task() -> None:
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ("kernel.cu:12:9: shared is 7919 in a hidden case", "kernel.cu:12:9: shared is # in a hidden case"),
+        (
+            "kernel.cu:12:9: shared is 7919 in a hidden case",
+            "kernel.cu:12:9: shared is # in a hidden case",
+        ),
         ("case 'zq_tiny': S=333 at (0, 3, 332)", "case 'a hidden case': S=# at (#, #, #)"),
-        ("in a hidden case: max error 3.1e-1, fp16, sm_89", "in a hidden case: max error 3.1e-1, fp16, sm_89"),
+        (
+            "in a hidden case: max error 3.1e-1, fp16, sm_89",
+            "in a hidden case: max error 3.1e-1, fp16, sm_89",
+        ),
         ("case main: 64 of 512 rows", "case main: 64 of 512 rows"),
     ],
 )
-def test_words_about_a_hidden_case_lose_their_whole_numbers(task_path: Path, text: str, kept: str) -> None:
-    assert history.veiled(text, task.load(task_path)).replace("a hidden case'", "a hidden case'") == kept
+def test_words_about_a_hidden_case_lose_their_whole_numbers(
+    task_path: Path, text: str, kept: str
+) -> None:
+    assert (
+        history.veiled(text, task.load(task_path)).replace("a hidden case'", "a hidden case'")
+        == kept
+    )

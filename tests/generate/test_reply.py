@@ -17,18 +17,24 @@ FOLDER = Path(__file__).parent / "replies"
 USABLE = sorted(path.name for path in FOLDER.glob("ok_*.md"))
 
 WORDS = {
-    "no_400_template_arguments.md": "characters with its template arguments in case main, expected at most 1000",
+    "no_400_template_arguments.md": (
+        "characters with its template arguments in case main, expected at most 1000"
+    ),
     "no_bare_comma.md": "YAML splits a list at bare commas",
     "no_code_without_header.md": "the code has no launch plan",
     "no_cut_in_the_header.md": "expected the launch plan first",
-    "no_doc_comment_header.md": "must begin with '/* evoengine' alone on its line and end with '*/', got '/** evoengine'",
+    "no_doc_comment_header.md": (
+        "must begin with '/* evoengine' alone on its line and end with '*/', got '/** evoengine'"
+    ),
     "no_empty.md": "the reply is empty",
     "no_file_include.md": "kernel.cu:13: #include of '/etc/passwd' is not allowed; allowed: ",
     "no_header_in_another_block.md": "the code has no launch plan",
     "no_header_never_closed.md": "expected the launch plan first",
     "no_header_on_one_line.md": "got '/* evoengine name: wanted */'",
     "no_headers_never_closed.md": "this one has text before it",
-    "no_hidden_case_does_not_bind.md": "cannot be evaluated, or a requirement does not hold, in a hidden case",
+    "no_hidden_case_does_not_bind.md": (
+        "cannot be evaluated, or a requirement does not hold, in a hidden case"
+    ),
     "no_host_code.md": "kernel.cu:13: #include of 'torch/extension.h' is not allowed; allowed: ",
     "no_kernel_of_that_name.md": "launches 'row_totals', but the code defines no such kernel",
     "no_line_comment_header.md": "got '// evoengine'",
@@ -77,7 +83,10 @@ def test_what_is_missing_is_said(name: str, task_path: Path) -> None:
 
 def test_thoughts_are_at_most_three_and_short(task_path: Path) -> None:
     assert read("ok_plain.md", task_path).insight == "fewer barriers per tile\n16-byte loads"
-    assert read("ok_bold_thoughts_numbered.md", task_path).insight == "fewer barriers per tile in the steady state\n16-byte loads\nthird"
+    assert (
+        read("ok_bold_thoughts_numbered.md", task_path).insight
+        == "fewer barriers per tile in the steady state\n16-byte loads\nthird"
+    )
     assert reply.read("## Thoughts\n- " + "x" * 5000).thoughts == ("x" * reply.MAX_THOUGHT_LENGTH,)
 
 

@@ -20,7 +20,16 @@ from evoengine.digest import derived_seed, digest
 from evoengine.generate.search_space import ENUMERATED, Point, SearchSpace
 from evoengine.generate.tune import HISTORY, STARTUP, WARM_UP, TuneGenerator, _instructive
 from evoengine.plan import configurations, is_valid
-from evoengine.records import Elite, Environment, Interval, Outcome, Proposal, Reply, Status, Verdict
+from evoengine.records import (
+    Elite,
+    Environment,
+    Interval,
+    Outcome,
+    Proposal,
+    Reply,
+    Status,
+    Verdict,
+)
 from evoengine.seams import Exhausted, Generator, Request, Specimen
 from evoengine.task import Task, load
 
@@ -41,7 +50,11 @@ budget: {trials: 45}
 """
 
 
-def kernel(name: str, precision: str = "fp32", tunables: str = "{THREADS: [128, 32, 64, 2048], UNROLL: [4, 1, 2], STAGES: [2, 1]}") -> str:
+def kernel(
+    name: str,
+    precision: str = "fp32",
+    tunables: str = "{THREADS: [128, 32, 64, 2048], UNROLL: [4, 1, 2], STAGES: [2, 1]}",
+) -> str:
     return f"""/* evoengine
 name: {name}
 precision: {precision}
@@ -96,7 +109,10 @@ class Search:
     def __init__(self, task: Task, sources: Iterable[str], seed: int = 0) -> None:
         self.task, self.seed = task, seed
         self.generator: Generator = TuneGenerator()
-        self.proposals: list[Proposal] = [Proposal(operator="seed", source=source, label=parse(source).plan.name) for source in sources]
+        self.proposals: list[Proposal] = [
+            Proposal(operator="seed", source=source, label=parse(source).plan.name)
+            for source in sources
+        ]
         self.seeds = len(self.proposals)
         self.outcomes: list[Outcome] = []
 
@@ -105,8 +121,15 @@ class Search:
         proposal = self.proposals[trial]
         assert proposal.source is not None
         candidate = parse(proposal.source).tuned(proposal.tunables)
-        cost = 1.0 + sum((value - 64) ** 2 / 4096 for value in candidate.tunables.values()) + len(candidate.plan.name) / 10
-        fails = derived_seed(proposal.source, sorted(candidate.tunables.items())) % 3 == 0 and proposal.operator == "tune"
+        cost = (
+            1.0
+            + sum((value - 64) ** 2 / 4096 for value in candidate.tunables.values())
+            + len(candidate.plan.name) / 10
+        )
+        fails = (
+            derived_seed(proposal.source, sorted(candidate.tunables.items())) % 3 == 0
+            and proposal.operator == "tune"
+        )
         score = None if fails else Interval(value=cost, low=cost, high=cost)
         return Outcome(
             trial=trial,
@@ -129,14 +152,21 @@ class Search:
 
     def request(self, trial: int) -> Request:
         correct = [outcome for outcome in self.outcomes if outcome.score]
-        best = sorted(correct, key=lambda outcome: outcome.score.value if outcome.score else 0.0)[:3]
+        best = sorted(correct, key=lambda outcome: outcome.score.value if outcome.score else 0.0)[
+            :3
+        ]
         return Request(
             trial=trial,
             seed=derived_seed(self.seed, trial),
             task=self.task,
             environment=ENVIRONMENT,
-            seeds=tuple(self.specimen(outcome) for outcome in self.outcomes if outcome.operator == "seed"),
-            elites=tuple((Elite(tier=each.tier, place=place, outcome=each), self.specimen(each)) for place, each in enumerate(best, 1)),
+            seeds=tuple(
+                self.specimen(outcome) for outcome in self.outcomes if outcome.operator == "seed"
+            ),
+            elites=tuple(
+                (Elite(tier=each.tier, place=place, outcome=each), self.specimen(each))
+                for place, each in enumerate(best, 1)
+            ),
             recent=(),
             pending=known(*self.proposals[len(self.outcomes) : trial]),
         )
@@ -169,7 +199,13 @@ class Search:
     @property
     def points(self) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
         """Source and full configuration of every trial."""
-        return [(p.source or "", tuple(sorted(parse(p.source or "").tuned(p.tunables).tunables.items()))) for p in self.proposals]
+        return [
+            (
+                p.source or "",
+                tuple(sorted(parse(p.source or "").tuned(p.tunables).tunables.items())),
+            )
+            for p in self.proposals
+        ]
 
 
 def test_no_configuration_is_tried_twice_defaults_and_those_in_flight_included(task: Task) -> None:
@@ -190,7 +226,9 @@ def test_every_proposal_is_valid_on_all_cases_and_says_what_it_is(task: Task) ->
     parent = search.proposals[later.parents[0]]
     before = parse(parent.source or "").tuned(parent.tunables).tunables
     assert later.insight == ", ".join(
-        f"{name} {before[name]} -> {value}" for name, value in later.tunables.items() if value != before[name]
+        f"{name} {before[name]} -> {value}"
+        for name, value in later.tunables.items()
+        if value != before[name]
     )
 
 
@@ -203,7 +241,14 @@ def test_the_search_ends_when_every_valid_configuration_was_tried(task: Task) ->
 
 
 @pytest.mark.parametrize(
-    "source", ["no header", kernel("a", tunables="{}").replace("THREADS", "32").replace("UNROLL", "1").replace("STAGES", "1")]
+    "source",
+    [
+        "no header",
+        kernel("a", tunables="{}")
+        .replace("THREADS", "32")
+        .replace("UNROLL", "1")
+        .replace("STAGES", "1"),
+    ],
 )
 def test_a_kernel_without_choices_ends_the_search_at_once(task: Task, source: str) -> None:
     search = Search(task, [kernel("a")])
@@ -212,8 +257,13 @@ def test_a_kernel_without_choices_ends_the_search_at_once(task: Task, source: st
     search.generator = TuneGenerator()
     outcome = seed.outcome.model_copy(update={"source_digest": digest(source)})
     search.generator.tell(outcome)
-    request = Request(1, 0, task, ENVIRONMENT, (Specimen(outcome, source, seed.verdict),), (), (), known())
-    with pytest.raises(Exhausted, match=r"there is no kernel whose tunables|every valid configuration of 1 kernel was tried"):
+    request = Request(
+        1, 0, task, ENVIRONMENT, (Specimen(outcome, source, seed.verdict),), (), (), known()
+    )
+    with pytest.raises(
+        Exhausted,
+        match=r"there is no kernel whose tunables|every valid configuration of 1 kernel was tried",
+    ):
         asyncio.run(search.generator.propose(request, NoReplies()))
 
 
@@ -235,7 +285,9 @@ def test_a_resumed_search_proposes_what_the_killed_one_would_have(task: Task) ->
     assert killed.proposals == whole.proposals
 
 
-def test_what_is_told_while_a_proposal_waits_for_those_before_it_changes_nothing(task: Task) -> None:
+def test_what_is_told_while_a_proposal_waits_for_those_before_it_changes_nothing(
+    task: Task,
+) -> None:
     def searched() -> Search:
         search = Search(task, [kernel("a"), kernel("bb")])
         search.run(20)
@@ -267,39 +319,56 @@ def test_another_seed_searches_elsewhere(task: Task) -> None:
 def test_the_choice_does_not_hang_on_the_process(task: Task, tmp_path: Path) -> None:
     """Python's string hashes differ from process to process; proposals must not."""
     script = (
-        "import sys; from pathlib import Path; from evoengine.task import load\n"
-        "from tests.generate.test_tune import Search, kernel\n"
-        "search = Search(load(Path(sys.argv[1])), [kernel('a'), kernel('bb', 'fp16')]); search.run(20)\n"
-        "print(*(proposal.model_dump_json() for proposal in search.proposals), sep='\\n')\n"
+        "import sys; from pathlib import Path; from evoengine.task import load\nfrom"
+        " tests.generate.test_tune import Search, kernel\nsearch = Search(load(Path(sys.argv[1])),"
+        " [kernel('a'), kernel('bb', 'fp16')]); search.run(20)\nprint(*(proposal.model_dump_json()"
+        " for proposal in search.proposals), sep='\\n')\n"
     )
     (tmp_path / "scale.py").write_text("def forward(x): return 2 * x\n")
     (tmp_path / "scale.yaml").write_text(TASK)
     command = [sys.executable, "-c", script, str(tmp_path / "scale.yaml")]
     root, environ = Path(__file__).parents[2], {"PYTHONHASHSEED": "12345"}
-    answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=environ)  # noqa: S603 - our own interpreter
+    answer = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=root, env=environ
+    )
     here = Search(task, [kernel("a"), kernel("bb", "fp16")])
     here.run(20)
     assert answer.stdout.splitlines() == [proposal.model_dump_json() for proposal in here.proposals]
 
 
-def test_every_starting_kernel_gets_its_warm_up_before_better_ones_are_preferred(task: Task) -> None:
+def test_every_starting_kernel_gets_its_warm_up_before_better_ones_are_preferred(
+    task: Task,
+) -> None:
     names = ["a", "bb", "ccc"]
     search = Search(task, [kernel(name) for name in names])
     search.run(3 * WARM_UP)
-    assert [sum(proposal.label == name for proposal in search.proposals) for name in names] == [WARM_UP] * 3
+    assert [sum(proposal.label == name for proposal in search.proposals) for name in names] == [
+        WARM_UP
+    ] * 3
 
 
 def test_better_kernels_are_tuned_more_often(task: Task) -> None:
     wide = "{THREADS: [128, 32, 64, 96, 160], UNROLL: [4, 1, 2, 3], STAGES: [2, 1, 3, 4]}"
-    search = Search(task, [kernel("good", tunables=wide), kernel("far_too_long_a_name_to_be_any_good", tunables=wide)])
+    search = Search(
+        task,
+        [
+            kernel("good", tunables=wide),
+            kernel("far_too_long_a_name_to_be_any_good", tunables=wide),
+        ],
+    )
     search.run(40)
-    counts = [sum(proposal.label == name for proposal in search.proposals) for name in ("good", "far_too_long_a_name_to_be_any_good")]
+    counts = [
+        sum(proposal.label == name for proposal in search.proposals)
+        for name in ("good", "far_too_long_a_name_to_be_any_good")
+    ]
     assert counts[0] > 2 * counts[1]
 
 
 def test_a_source_that_became_an_elite_is_tuned_from_there(task: Task) -> None:
     search = Search(task, [kernel("a")])
-    search.proposals.append(Proposal(operator="mutate", parents=(0,), source=kernel("mutant"), label="mutant"))
+    search.proposals.append(
+        Proposal(operator="mutate", parents=(0,), source=kernel("mutant"), label="mutant")
+    )
     search.settle()
     search.settle()
     search.run(6)
@@ -313,13 +382,23 @@ def test_before_any_verdict_the_kernels_in_flight_are_tuned(task: Task) -> None:
     for _ in range(2):
         search.proposals.append(search.propose())
     assert not search.outcomes
-    assert [(proposal.label, proposal.parents) for proposal in search.proposals[2:]] == [("a", ()), ("bb", ())]
+    assert [(proposal.label, proposal.parents) for proposal in search.proposals[2:]] == [
+        ("a", ()),
+        ("bb", ()),
+    ]
 
 
 def test_what_cannot_be_parsed_is_left_alone(task: Task) -> None:
     search = Search(task, [kernel("a")])
     search.settle()
-    broken = search.outcomes[0].model_copy(update={"trial": 1, "source_digest": digest("broken"), "status": Status.rejected, "score": None})
+    broken = search.outcomes[0].model_copy(
+        update={
+            "trial": 1,
+            "source_digest": digest("broken"),
+            "status": Status.rejected,
+            "score": None,
+        }
+    )
     search.generator.tell(broken)
     search.generator.tell(broken.model_copy(update={"source_digest": ""}))
     assert search.propose().label == "a"
@@ -328,14 +407,22 @@ def test_what_cannot_be_parsed_is_left_alone(task: Task) -> None:
 def test_tpe_finds_the_valley_of_a_large_space(task: Task) -> None:
     """More choices than a search could walk; the cost falls towards 64 for every tunable."""
     many = ", ".join(str(value) for value in range(4, 257, 4) if value != 256)
-    source = kernel("a", tunables=f"{{THREADS: [252, {many.replace(', 252', '')}], UNROLL: [1, {many}], STAGES: [1, {many}]}}")
+    source = kernel(
+        "a",
+        tunables=(
+            f"{{THREADS: [252, {many.replace(', 252', '')}], UNROLL: [1, {many}], STAGES: [1,"
+            f" {many}]}}"
+        ),
+    )
     source = source.replace("THREADS * UNROLL <= 512 or STAGES == 1", "THREADS <= 252")
     assert SearchSpace(parse(source), task, limits_of(ENVIRONMENT)).size > ENUMERATED
     search = Search(task, [source])
     search.run(60)
     costs = [outcome.score.value for outcome in search.outcomes if outcome.score]
     half = len(costs) // 2
-    assert sum(costs[half:]) / len(costs[half:]) < sum(costs[STARTUP:half]) / len(costs[STARTUP:half])
+    assert sum(costs[half:]) / len(costs[half:]) < sum(costs[STARTUP:half]) / len(
+        costs[STARTUP:half]
+    )
 
 
 def test_twenty_thousand_outcomes_do_not_slow_a_resume_down(task: Task) -> None:
@@ -353,13 +440,20 @@ def test_twenty_thousand_outcomes_do_not_slow_a_resume_down(task: Task) -> None:
 
 
 def test_tpe_sees_the_best_and_the_latest_in_their_order() -> None:
-    points: list[tuple[Point, float]] = [((number,), float(number)) for number in range(3 * HISTORY)]
+    points: list[tuple[Point, float]] = [
+        ((number,), float(number)) for number in range(3 * HISTORY)
+    ]
     kept = [point[0] for point, _ in _instructive(points)]
     assert kept == [*range(HISTORY // 2), *range(3 * HISTORY - HISTORY // 2, 3 * HISTORY)]
 
 
 @settings(deadline=None)
-@given(chosen=st.dictionaries(st.sampled_from(["THREADS", "UNROLL", "STAGES", "OTHER"]), st.sampled_from([1, 2, 4, 32, 64, 128, 2048])))
+@given(
+    chosen=st.dictionaries(
+        st.sampled_from(["THREADS", "UNROLL", "STAGES", "OTHER"]),
+        st.sampled_from([1, 2, 4, 32, 64, 128, 2048]),
+    )
+)
 def test_a_point_names_the_full_configuration(task: Task, chosen: dict[str, int]) -> None:
     space = SearchSpace(parse(kernel("a")), task, limits_of(ENVIRONMENT))
     declared = {"THREADS": [128, 32, 64, 2048], "UNROLL": [4, 1, 2], "STAGES": [2, 1]}
@@ -381,5 +475,6 @@ def test_any_untried_point_is_found_until_none_is_left(task: Task, seed: int) ->
         assert point not in tried
         tried.add(point)
     assert [space.tunables(point) for point in sorted(tried)] == sorted(
-        configurations(space.candidate, task, limits_of(ENVIRONMENT)), key=lambda chosen: space.point(chosen) or ()
+        configurations(space.candidate, task, limits_of(ENVIRONMENT)),
+        key=lambda chosen: space.point(chosen) or (),
     )

@@ -14,7 +14,13 @@ from evoengine.records import Environment, Interval, Outcome, Status
 
 
 def outcome(
-    trial: int, value: float | None, half: float = 0.0, *, code: str = "", tier: str = "fp16", status: Status = Status.correct
+    trial: int,
+    value: float | None,
+    half: float = 0.0,
+    *,
+    code: str = "",
+    tier: str = "fp16",
+    status: Status = Status.correct,
 ) -> Outcome:
     score = None if value is None else Interval(value=value, low=value - half, high=value + half)
     return Outcome(
@@ -46,7 +52,10 @@ def trials(population: Population, tier: str = "fp16") -> list[int]:
 
 def test_free_places_take_any_correct_candidate_in_the_order_of_scores() -> None:
     population = Population()
-    assert [population.tell(outcome(trial, value, half=9.0)) for trial, value in enumerate([2.0, 1.0, 3.0])] == [1, 1, 3]
+    assert [
+        population.tell(outcome(trial, value, half=9.0))
+        for trial, value in enumerate([2.0, 1.0, 3.0])
+    ] == [1, 1, 3]
     assert trials(population) == [1, 0, 2]
     assert [elite.place for elite in population.elites] == [1, 2, 3]
 
@@ -86,7 +95,10 @@ def test_a_duplicate_of_an_elite_takes_no_second_place_however_fast() -> None:
 
 def test_tiers_have_places_of_their_own() -> None:
     population = told(outcome(0, 2.0), outcome(1, 1.0, tier="fp8", code="code0"), places=1)
-    assert [(elite.tier, elite.place, elite.outcome.trial) for elite in population.elites] == [("fp16", 1, 0), ("fp8", 1, 1)]
+    assert [(elite.tier, elite.place, elite.outcome.trial) for elite in population.elites] == [
+        ("fp16", 1, 0),
+        ("fp8", 1, 1),
+    ]
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.correct])
@@ -105,7 +117,10 @@ def test_without_a_score_there_is_no_place(value: float | None) -> None:
 def test_the_score_of_the_fresh_process_counts() -> None:
     population = told(outcome(0, 2.0))
     assert population.tell(outcome(1, 1.0), outcome(1, 2.5)) == 2
-    assert [elite.outcome.score.value for elite in population.elites if elite.outcome.score] == [2.0, 2.5]
+    assert [elite.outcome.score.value for elite in population.elites if elite.outcome.score] == [
+        2.0,
+        2.5,
+    ]
 
 
 def test_a_fresh_process_that_finds_it_slower_takes_the_place_away() -> None:
@@ -143,15 +158,22 @@ def histories(draw: st.DrawFn) -> list[tuple[Outcome, Outcome | None]]:
     """Settled trials in order, some judged twice."""
     history = []
     for trial in range(draw(st.integers(0, 25))):
-        status = draw(st.sampled_from([Status.correct, Status.correct, Status.correct, Status.crash]))
+        status = draw(
+            st.sampled_from([Status.correct, Status.correct, Status.correct, Status.crash])
+        )
         code, tier = f"code{draw(st.integers(0, 15))}", draw(st.sampled_from(["fp16", "fp8"]))
-        first, second = (outcome(trial, *(draw(scores) or (None,)), code=code, tier=tier, status=status) for _ in range(2))
+        first, second = (
+            outcome(trial, *(draw(scores) or (None,)), code=code, tier=tier, status=status)
+            for _ in range(2)
+        )
         history.append((first, second if draw(st.booleans()) else None))
     return history
 
 
 @given(histories(), st.integers(1, 4))
-def test_whatever_happens_places_are_few_sorted_distinct_and_correct(history: list[tuple[Outcome, Outcome | None]], places: int) -> None:
+def test_whatever_happens_places_are_few_sorted_distinct_and_correct(
+    history: list[tuple[Outcome, Outcome | None]], places: int
+) -> None:
     population = Population(places)
     for first, second in history:
         before = population.elites
@@ -159,13 +181,19 @@ def test_whatever_happens_places_are_few_sorted_distinct_and_correct(history: li
         if taken is None:
             assert population.elites == before
         else:
-            assert [e.outcome for e in population.elites if (e.tier, e.place) == (first.tier, taken)] == [first.after(second)]
+            assert [
+                e.outcome for e in population.elites if (e.tier, e.place) == (first.tier, taken)
+            ] == [first.after(second)]
         for tier in ("fp16", "fp8"):
             elites = [elite for elite in population.elites if elite.tier == tier]
             assert [elite.place for elite in elites] == list(range(1, len(elites) + 1))
             assert len(elites) <= places
             assert len({elite.outcome.code_digest for elite in elites}) == len(elites)
-            keys = [(elite.outcome.score.value, elite.outcome.trial) for elite in elites if elite.outcome.score]
+            keys = [
+                (elite.outcome.score.value, elite.outcome.trial)
+                for elite in elites
+                if elite.outcome.score
+            ]
             assert keys == sorted(keys)
             assert len(keys) == len(elites)
             assert all(elite.outcome.status is Status.correct for elite in elites)
@@ -195,13 +223,26 @@ def test_nobody_who_was_significantly_better_than_the_last_place_is_missing(
 
 def _was_measured_again(each: Outcome, outsiders: list[Outcome]) -> bool:
     """A later or earlier measurement of the same candidate may stand for it."""
-    return sum(other.code_digest == each.code_digest and other.tier == each.tier for other in outsiders) > 1
+    return (
+        sum(
+            other.code_digest == each.code_digest and other.tier == each.tier for other in outsiders
+        )
+        > 1
+    )
 
 
 @given(histories())
-def test_without_noise_the_elites_are_the_best_whatever_the_order(history: list[tuple[Outcome, Outcome | None]]) -> None:
+def test_without_noise_the_elites_are_the_best_whatever_the_order(
+    history: list[tuple[Outcome, Outcome | None]],
+) -> None:
     exact = [
-        first.model_copy(update={"score": Interval(value=first.score.value, low=first.score.value, high=first.score.value)})
+        first.model_copy(
+            update={
+                "score": Interval(
+                    value=first.score.value, low=first.score.value, high=first.score.value
+                )
+            }
+        )
         for first, _ in history
         if first.score
     ]
@@ -209,20 +250,35 @@ def test_without_noise_the_elites_are_the_best_whatever_the_order(history: list[
     for order in (distinct, distinct[::-1]):
         population = told(*order)
         for tier in ("fp16", "fp8"):
-            best = sorted(each.score.value for each in distinct if each.tier == tier and each.status is Status.correct and each.score)[:3]
-            assert [elite.outcome.score.value for elite in population.elites if elite.tier == tier and elite.outcome.score] == best
+            best = sorted(
+                each.score.value
+                for each in distinct
+                if each.tier == tier and each.status is Status.correct and each.score
+            )[:3]
+            assert [
+                elite.outcome.score.value
+                for elite in population.elites
+                if elite.tier == tier and elite.outcome.score
+            ] == best
 
 
 @given(histories())
-def test_the_same_history_gives_the_same_elites(history: list[tuple[Outcome, Outcome | None]]) -> None:
+def test_the_same_history_gives_the_same_elites(
+    history: list[tuple[Outcome, Outcome | None]],
+) -> None:
     one, two = Population(), Population()
     assert [one.tell(*each) for each in history] == [two.tell(*each) for each in history]
     assert one.elites == two.elites
 
 
 @given(values, halves, values, halves)
-def test_to_beat_is_one_way_and_needs_a_lower_value(a: float, half_a: float, b: float, half_b: float) -> None:
-    first, second = (Interval(value=value, low=value - half, high=value + half) for value, half in ((a, half_a), (b, half_b)))
+def test_to_beat_is_one_way_and_needs_a_lower_value(
+    a: float, half_a: float, b: float, half_b: float
+) -> None:
+    first, second = (
+        Interval(value=value, low=value - half, high=value + half)
+        for value, half in ((a, half_a), (b, half_b))
+    )
     assert not (beats(first, second) and beats(second, first))
     assert not beats(first, first)
     if beats(first, second):
@@ -240,5 +296,14 @@ def test_where_times_are_modelled_a_near_tie_takes_no_place() -> None:
 
 @pytest.mark.parametrize(("kind", "resolution"), [("emulator", 0.01), ("cuda", 0.0)])
 def test_only_modelled_times_have_a_resolution(kind: str, resolution: float) -> None:
-    found = Environment(device="d", kind=kind, arch="sm_89", sm_count=1, max_shared_bytes=1, l2_bytes=1, memory_bytes=1, versions={})
+    found = Environment(
+        device="d",
+        kind=kind,
+        arch="sm_89",
+        sm_count=1,
+        max_shared_bytes=1,
+        l2_bytes=1,
+        memory_bytes=1,
+        versions={},
+    )
     assert resolution_of(found) == resolution and resolution_of(None) == 0.0

@@ -1,4 +1,6 @@
-"""A small task with kernels, and an executor whose verdicts follow from the candidate alone: no compiler, no device."""
+"""A small task with kernels, and an executor whose verdicts follow from the candidate alone: no
+compiler, no device.
+"""
 
 from __future__ import annotations
 
@@ -130,13 +132,18 @@ def verdict_of(parsed: Candidate, fresh: bool = False) -> Verdict:
     if fresh:
         us *= 1.001
     samples = [us * (1 + 0.002 * luck.random()) for _ in range(20)]
-    race = Samples(candidate_calls=10, baseline_calls=10, candidate_us=tuple(samples), baseline_us=(12.0,) * 20)
+    race = Samples(
+        candidate_calls=10, baseline_calls=10, candidate_us=tuple(samples), baseline_us=(12.0,) * 20
+    )
     checks = tuple(
         CaseCheck(
             case=case,
             hidden=case == "odd",
             ok=not wrong,
-            sets=(input_set(True, 1e-5), input_set(not wrong, float("nan") if wrong else 2e-5, "wide")),
+            sets=(
+                input_set(True, 1e-5),
+                input_set(not wrong, float("nan") if wrong else 2e-5, "wide"),
+            ),
         )
         for case in ("small", "large", "odd")
     )
@@ -153,8 +160,16 @@ def verdict_of(parsed: Candidate, fresh: bool = False) -> Verdict:
         )
         for arch, registers in (("sm_90", 40), ("sm_89", 80))
     )
-    common = {"tier": parsed.plan.precision, "resources": resources, "code_digest": parsed.digest, "environment": ENVIRONMENT}
-    common |= {"target_exceeds": ("scale: 80 registers on sm_89, target 72",), "phases_s": {"compile": 0.1, "total": 0.5}}
+    common = {
+        "tier": parsed.plan.precision,
+        "resources": resources,
+        "code_digest": parsed.digest,
+        "environment": ENVIRONMENT,
+    }
+    common |= {
+        "target_exceeds": ("scale: 80 registers on sm_89, target 72",),
+        "phases_s": {"compile": 0.1, "total": 0.5},
+    }
     if wrong:
         reason = "case small: 1 of 2 input sets fail"
         return Verdict(status=Status.wrong_result, reason=reason, checks=checks[:1], **common)
@@ -171,15 +186,31 @@ def verdict_of(parsed: Candidate, fresh: bool = False) -> Verdict:
 
 
 def modelled_verdict_of(parsed: Candidate, fresh: bool = False) -> Verdict:
-    """The same as an emulator would find it: modelled times, and blocks that checked mode followed."""
+    """The same as an emulator would find it: modelled times, and blocks that checked mode
+    followed.
+    """
     found = verdict_of(parsed)
     checked = CheckedRun(checks=("races", "bounds"), blocks=8, total_blocks=32)
-    checks = tuple(check.model_copy(update={"checked": None if fresh else checked}) for check in found.checks)
-    changes: dict[str, object] = {"environment": EMULATOR, "timings": (), "checks": checks, "score": None, "latency_us": None}
+    checks = tuple(
+        check.model_copy(update={"checked": None if fresh else checked}) for check in found.checks
+    )
+    changes: dict[str, object] = {
+        "environment": EMULATOR,
+        "timings": (),
+        "checks": checks,
+        "score": None,
+        "latency_us": None,
+    }
     if found.status is Status.correct and found.latency_us:
         us = found.latency_us.value
-        launch = LaunchModel(kernel="scale", us=us, limiter="tensor", bounds_us={"shared": us / 3, "tensor": us / 2})
-        changes |= {"modelled": (CaseModel(case="large", target="l4", launches=(launch,)),), "score": exact(us), "latency_us": exact(us)}
+        launch = LaunchModel(
+            kernel="scale", us=us, limiter="tensor", bounds_us={"shared": us / 3, "tensor": us / 2}
+        )
+        changes |= {
+            "modelled": (CaseModel(case="large", target="l4", launches=(launch,)),),
+            "score": exact(us),
+            "latency_us": exact(us),
+        }
     return found.model_copy(update=changes)
 
 
@@ -189,18 +220,28 @@ class ScriptedExecutor:
     def __init__(self, delay_s: float = 0.0, modelled: bool = False) -> None:
         self.delay_s = delay_s
         self.modelled = modelled
-        self.baseline_times = {case: {"torch.other": 13.5, "torch.mul": 12.0} for case in ("small", "large")}
+        self.baseline_times = {
+            case: {"torch.other": 13.5, "torch.mul": 12.0} for case in ("small", "large")
+        }
         self.notices: list[str] = []
         self.baseline_problems = {"torch.broken": "no kernel image"}
 
     async def start(self) -> tuple[Environment, dict[str, str]]:
         await asyncio.sleep(float(os.environ.get("SCRIPTED_START_S", "0")))
-        return (EMULATOR, {}) if self.modelled else (ENVIRONMENT, {"small": "torch.mul", "large": "torch.mul"})
+        return (
+            (EMULATOR, {})
+            if self.modelled
+            else (ENVIRONMENT, {"small": "torch.mul", "large": "torch.mul"})
+        )
 
-    async def evaluate(self, candidate: Candidate, progress: Progress, fresh: bool = False) -> Verdict:
+    async def evaluate(
+        self, candidate: Candidate, progress: Progress, fresh: bool = False
+    ) -> Verdict:
         progress("checking small")
         await asyncio.sleep(self.delay_s)
-        return modelled_verdict_of(candidate, fresh) if self.modelled else verdict_of(candidate, fresh)
+        return (
+            modelled_verdict_of(candidate, fresh) if self.modelled else verdict_of(candidate, fresh)
+        )
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -220,7 +261,12 @@ def run_info(task: Task, task_path: Path, name: str = "one", trials: int = 8) ->
     return RunInfo(
         name=name,
         task_path=str(task_path),
-        config={"task": str(task_path), "trials": trials, "generator": "tune", "kernels": ["a", "b"]},
+        config={
+            "task": str(task_path),
+            "trials": trials,
+            "generator": "tune",
+            "kernels": ["a", "b"],
+        },
         task=task.model_dump(mode="json"),
         environment=ENVIRONMENT.model_dump(mode="json"),
         baselines={"small": "torch.mul", "large": "torch.mul"},
@@ -230,14 +276,20 @@ def run_info(task: Task, task_path: Path, name: str = "one", trials: int = 8) ->
 
 
 def fill(store: Store, info: RunInfo, proposals: list[Proposal]) -> tuple[Elite, ...]:
-    """Stores `info` and a settled trial for each proposal, as an engine would; the elites after them."""
+    """Stores `info` and a settled trial for each proposal, as an engine would; the elites after
+    them.
+    """
     store.append(info)
     population = Population()
     for trial, proposal in enumerate(proposals):
         store.append(ProposalRow(trial, proposal))
         if proposal.operator == "mutate":
             usage = Usage(prompt_tokens=100, completion_tokens=50, cost_usd=0.01)
-            store.append(ReplyRow(trial, 0, Reply(model="m", prompt="what?", text="this \ud800 one", usage=usage)))
+            store.append(
+                ReplyRow(
+                    trial, 0, Reply(model="m", prompt="what?", text="this \ud800 one", usage=usage)
+                )
+            )
         if proposal.source is None:
             verdict = Verdict(status=Status.rejected, reason=proposal.problem)
         else:
@@ -246,7 +298,9 @@ def fill(store: Store, info: RunInfo, proposals: list[Proposal]) -> tuple[Elite,
         first, again = outcome_of(trial, proposal, verdict), None
         if population.would_take_place(first):
             assert proposal.source is not None
-            second = verdict_of(candidate.parse(proposal.source).tuned(proposal.tunables), fresh=True)
+            second = verdict_of(
+                candidate.parse(proposal.source).tuned(proposal.tunables), fresh=True
+            )
             store.append(VerdictRow(trial, 1, second))
             again = outcome_of(trial, proposal, second)
         population.tell(first, again)
@@ -254,15 +308,33 @@ def fill(store: Store, info: RunInfo, proposals: list[Proposal]) -> tuple[Elite,
 
 
 def proposals() -> list[Proposal]:
-    """Two seeds, tuned descendants of both, one reply without a kernel, one of a model with a hostile name."""
+    """Two seeds, tuned descendants of both, one reply without a kernel, one of a model with a
+    hostile name.
+    """
     made = [
         Proposal(operator="seed", source=kernel("scale_a"), label="scale_a"),
         Proposal(operator="seed", source=kernel("scale_b", "fp16"), label="scale_b"),
     ]
     made += [
-        Proposal(operator="tune", source=kernel("scale_a"), parents=(0,), tunables={"BLOCK": block, "UNROLL": 1}, label="scale_a")
+        Proposal(
+            operator="tune",
+            source=kernel("scale_a"),
+            parents=(0,),
+            tunables={"BLOCK": block, "UNROLL": 1},
+            label="scale_a",
+        )
         for block in (64, 32, 256)
     ]
-    made.append(Proposal(operator="mutate", parents=(2,), source=None, problem="the reply holds no kernel"))
-    made.append(Proposal(operator="mutate", parents=(2, 3), source=kernel("better"), label="\x1b[2J[red]better", insight="wider loads"))
+    made.append(
+        Proposal(operator="mutate", parents=(2,), source=None, problem="the reply holds no kernel")
+    )
+    made.append(
+        Proposal(
+            operator="mutate",
+            parents=(2, 3),
+            source=kernel("better"),
+            label="\x1b[2J[red]better",
+            insight="wider loads",
+        )
+    )
     return made

@@ -32,7 +32,11 @@ def read(path: Path) -> dict:
 
 
 def tree(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
 
 
 def test_elite_folder_holds_what_the_store_holds(scene) -> None:
@@ -42,16 +46,24 @@ def test_elite_folder_holds_what_the_store_holds(scene) -> None:
     for elite in elites:
         folder, number = paths.elite(elite.tier, elite.place), elite.outcome.trial
         verdict = StoredTrials(store).verdict_of(number)
-        assert verdict == store.get(VerdictRow, number, 1).verdict  # the one of a fresh process counts
+        # the one of a fresh process counts
+        assert verdict == store.get(VerdictRow, number, 1).verdict
         assert {path.name for path in folder.iterdir()} == {
-            "kernel.cu", "plan.json", "verdict.json", "samples.json", "resources.json", "environment.json", "lineage.json",
+            "kernel.cu", "plan.json", "verdict.json", "samples.json", "resources.json",
+            "environment.json", "lineage.json",
         }  # fmt: skip
         assert read(folder / "samples.json")["timings"] == json.loads(
             json.dumps([item.model_dump(mode="json") for item in verdict.timings])
         )
-        assert read(folder / "environment.json")["environment"] == ENVIRONMENT.model_dump(mode="json")
+        assert read(folder / "environment.json")["environment"] == ENVIRONMENT.model_dump(
+            mode="json"
+        )
         assert read(folder / "verdict.json")["status"] == "correct"
-        assert [item["case"] for item in read(folder / "verdict.json")["checks"]] == ["small", "large", "odd"]
+        assert [item["case"] for item in read(folder / "verdict.json")["checks"]] == [
+            "small",
+            "large",
+            "odd",
+        ]
         assert read(folder / "resources.json")["registers"] == 40
 
 
@@ -86,7 +98,9 @@ def test_places_that_nobody_holds_any_more_are_removed(scene) -> None:
     (paths.elites / "fp64" / "1").mkdir(parents=True)
     left = [elite for elite in elites if elite.tier == "fp32" and elite.place == 1]
     exports.elites(left)
-    assert sorted(str(path.relative_to(paths.elites)) for path in paths.elites.glob("*/*")) == ["fp32/1"]
+    assert sorted(str(path.relative_to(paths.elites)) for path in paths.elites.glob("*/*")) == [
+        "fp32/1"
+    ]
     assert [path.name for path in paths.elites.iterdir()] == ["fp32"]
 
 
@@ -105,7 +119,11 @@ def test_deleted_exports_are_rebuilt_the_same(scene, tmp_path: Path) -> None:
     paths, store, elites, exports = scene
     for target in (
         exports,
-        Exports(RunPaths(tmp_path / "again"), store, run_info(the_task(tmp_path / "tasks"), write_task(tmp_path / "tasks"))),
+        Exports(
+            RunPaths(tmp_path / "again"),
+            store,
+            run_info(the_task(tmp_path / "tasks"), write_task(tmp_path / "tasks")),
+        ),
     ):
         target.config()
         target.elites(elites)
@@ -123,7 +141,9 @@ def test_tier_that_leads_out_of_the_folder_is_refused(scene, tier: str, tmp_path
     assert tree(tmp_path) == before
 
 
-def test_link_in_the_place_of_a_folder_is_removed_and_what_it_points_to_is_kept(scene, tmp_path: Path) -> None:
+def test_link_in_the_place_of_a_folder_is_removed_and_what_it_points_to_is_kept(
+    scene, tmp_path: Path
+) -> None:
     paths, _, elites, exports = scene
     outside = tmp_path / "outside"
     (outside / "1").mkdir(parents=True)
@@ -142,7 +162,9 @@ def test_trial_folder_holds_prompt_reply_kernel_and_both_verdicts(scene) -> None
         exports.trial(number)
         assert exports.has_trial(number)
     assert (paths.trial(6) / "prompt.md").read_text() == "what?"
-    assert (paths.trial(6) / "reply.md").read_text() == "this ? one"  # half a surrogate pair is no text
+    assert (
+        paths.trial(6) / "reply.md"
+    ).read_text() == "this ? one"  # half a surrogate pair is no text
     assert read(paths.trial(6) / "verdict.json")["proposal"]["insight"] == "wider loads"
     assert not (paths.trial(5) / "kernel.cu").exists()
     assert read(paths.trial(5) / "verdict.json")["verdict"]["reason"] == "the reply holds no kernel"
@@ -157,7 +179,10 @@ def test_trial_without_a_verdict_gets_no_folder(scene) -> None:
 
 
 def settled(store: MemoryStore, elites: tuple[Elite, ...]) -> list[Event]:
-    return [TrialSettled(light.outcome.after(light.reverified), None, elites) for _, light in store.trials()]
+    return [
+        TrialSettled(light.outcome.after(light.reverified), None, elites)
+        for _, light in store.trials()
+    ]
 
 
 def test_exporter_follows_a_run(scene, tmp_path: Path) -> None:
@@ -169,11 +194,15 @@ def test_exporter_follows_a_run(scene, tmp_path: Path) -> None:
         exporter(event)
     assert said == []
     assert sorted(int(path.name) for path in (paths.root / "trials").iterdir()) == list(range(7))
-    assert {(path.parent.name, path.name) for path in paths.elites.glob("*/*")} == {(elite.tier, str(elite.place)) for elite in elites}
+    assert {(path.parent.name, path.name) for path in paths.elites.glob("*/*")} == {
+        (elite.tier, str(elite.place)) for elite in elites
+    }
     assert paths.config.read_text().startswith("# run one, begun 2025-11-21")
 
 
-def test_exports_that_cannot_be_written_are_said_once_and_end_nothing(scene, tmp_path: Path) -> None:
+def test_exports_that_cannot_be_written_are_said_once_and_end_nothing(
+    scene, tmp_path: Path
+) -> None:
     paths, store, elites, _ = scene
     paths.root.mkdir(parents=True)
     (paths.root / "trials").write_text("a file where a folder should be")

@@ -40,12 +40,17 @@ def lines(made: FittedTable, width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [20, 30, 40, 50, 60, 70, 80, 100, 120, 160, 1000])
-def test_everything_is_there_at_any_width_and_no_line_is_too_long_or_ends_in_blanks(width: int) -> None:
+def test_everything_is_there_at_any_width_and_no_line_is_too_long_or_ends_in_blanks(
+    width: int,
+) -> None:
     found = lines(table(), width)
     assert max(map(len, found)) <= width
     assert all(line == line.rstrip() for line in found)
     together = "".join("".join(found).split())
-    assert all(word in "".join(found) for word in ("THREADS=512", "VECTOR=1", "24.56", "1.00x", "correct", "wrong_result"))
+    assert all(
+        word in "".join(found)
+        for word in ("THREADS=512", "VECTOR=1", "24.56", "1.00x", "correct", "wrong_result")
+    )
     assert "\N{HORIZONTAL ELLIPSIS}" not in together
     for word in REASON.split():
         assert word in together
@@ -83,7 +88,8 @@ def test_a_column_without_room_goes_below_its_rows_with_its_name() -> None:
     found = lines(table(), 60)
     assert f"    reason: {REASON[:20]}" in "\n".join(found)
     assert not any(line.split()[-1:] == ["reason"] for line in found)
-    assert not [line for line in found if line.strip() in ("reason:", "us: -")]  # of empty cells nothing is said
+    # of empty cells nothing is said
+    assert not [line for line in found if line.strip() in ("reason:", "us: -")]
 
 
 def test_the_first_column_stays_where_the_row_is_looked_up() -> None:

@@ -38,7 +38,10 @@ def stored(tmp_path: Path) -> tuple[MemoryStore, tuple[Elite, ...], list[Event]]
     task = the_task(tmp_path)
     store, info = MemoryStore(), run_info(task, write_task(tmp_path))
     elites = fill(store, info, proposals())
-    events: list[Event] = [Notice("no key: the tuner searches"), RunStarted(info, ENVIRONMENT, 8, 0, False)]
+    events: list[Event] = [
+        Notice("no key: the tuner searches"),
+        RunStarted(info, ENVIRONMENT, 8, 0, False),
+    ]
     for trial, light in store.trials():
         final = light.outcome.after(light.reverified)
         held = tuple(elite for elite in elites if elite.outcome.trial <= trial)
@@ -98,9 +101,12 @@ SPENT = Usage(prompt_tokens=1200, completion_tokens=340)
 @pytest.mark.parametrize(("price", "spent", "cost"), [
     ({}, SPENT, "cost unknown (--price tells what a million tokens cost)"),
     ({"usd_per_million_prompt": 0.0, "usd_per_million_completion": 0.0}, SPENT, "0.0000 USD"),
-    ({}, SPENT.model_copy(update={"cost_usd": 0.5}), "0.5000 USD"),  # a run of a version that did not store the price it knew
+    # a run of a version that did not store the price it knew
+    ({}, SPENT.model_copy(update={"cost_usd": 0.5}), "0.5000 USD"),
 ])  # fmt: skip
-def test_a_cost_is_shown_where_there_is_a_price_and_said_to_be_unknown_elsewhere(stored, price, spent: Usage, cost: str) -> None:
+def test_a_cost_is_shown_where_there_is_a_price_and_said_to_be_unknown_elsewhere(
+    stored, price, spent: Usage, cost: str
+) -> None:
     _, _, events = stored
     board, lines = Board(Clock()), []
     plain = PlainView(lines.append, Clock(), moment)
@@ -134,23 +140,41 @@ def test_a_run_without_a_model_names_none_and_its_cost_is_known(stored) -> None:
 def test_what_is_shown_of_a_trial_is_what_differs_from_the_defaults(stored) -> None:
     store, _, events = stored
     changed_of, lines = StoredTrials(store).changed_of, []
-    plain, board = PlainView(lines.append, Clock(), moment, changed_of), Board(Clock(), changed_of=changed_of)
+    plain, board = (
+        PlainView(lines.append, Clock(), moment, changed_of),
+        Board(Clock(), changed_of=changed_of),
+    )
     for event in events:
         plain(event)
         board(event)
     tuned = [line for line in lines if line.startswith("[4/8")]  # BLOCK=32 UNROLL=1, of 128 and 4
     assert len(tuned) == 1 and "BLOCK=32 UNROLL=1" in tuned[0]
     assert "BLOCK=" not in next(line for line in lines if line.startswith("[1/8"))
-    outcome = next(event.outcome for event in events if isinstance(event, TrialSettled) and event.outcome.trial == 3)
-    assert changed_of(outcome.model_copy(update={"tunables": {"BLOCK": 128, "UNROLL": 1}})) == {"UNROLL": 1}
+    outcome = next(
+        event.outcome
+        for event in events
+        if isinstance(event, TrialSettled) and event.outcome.trial == 3
+    )
+    assert changed_of(outcome.model_copy(update={"tunables": {"BLOCK": 128, "UNROLL": 1}})) == {
+        "UNROLL": 1
+    }
 
 
 def test_a_case_that_ended_before_anything_was_compared_has_no_row_of_a_comparison() -> None:
     from evoengine.records import CaseCheck, CheckedRun, Status
 
-    checked = CheckedRun(checks=("races", "bounds"), blocks=4, total_blocks=8, findings=("out of bounds: thread 0",))
+    checked = CheckedRun(
+        checks=("races", "bounds"), blocks=4, total_blocks=8, findings=("out of bounds: thread 0",)
+    )
     check = CaseCheck(case="rows", hidden=False, ok=False, sets=(), checked=checked)
-    text = show(verdict_report(verdict_row(Verdict(status=Status.fault, reason="out of bounds", checks=(check,)), "k", {}, None)), 120)
+    text = show(
+        verdict_report(
+            verdict_row(
+                Verdict(status=Status.fault, reason="out of bounds", checks=(check,)), "k", {}, None
+            )
+        ),
+        120,
+    )
     assert "0/0" not in text and "worst input set" not in text
     assert "checked mode" in text and "4 of 8" in text
 
@@ -164,7 +188,9 @@ def test_before_the_start_the_screen_says_what_is_waited_for() -> None:
 
 def test_live_view_draws_on_a_terminal_and_leaves_the_last_picture(stored) -> None:
     store, _, events = stored
-    console = Console(file=io.StringIO(), width=80, height=40, force_terminal=True, color_system=None)
+    console = Console(
+        file=io.StringIO(), width=80, height=40, force_terminal=True, color_system=None
+    )
     with LiveView(console, Clock(), StoredTrials(store).verdict_of) as view:
         for event in [*events, RunEnded("the budget of trials is spent", True)]:
             view(event)
@@ -180,9 +206,15 @@ def test_plain_view_prints_one_line_for_each_settled_trial(stored) -> None:
     for event in [*events, RunEnded("interrupted", False)]:
         view(event)
     assert lines[0] == "note: no key: the tuner searches"
-    assert lines[1] == "run one started 2025-11-21 14:03:07+01:00: task scale, 8 trials, generator tune, device cuda:0 Scripted"
+    assert (
+        lines[1]
+        == "run one started 2025-11-21 14:03:07+01:00: task scale, 8 trials, generator tune, device"
+        " cuda:0 Scripted"
+    )
     settled = [line for line in lines if line.startswith("[")]
-    assert [line.split("]")[0].split(",")[0] for line in settled] == [f"[{number}/8 14:03:07" for number in range(1, 8)]
+    assert [line.split("]")[0].split(",")[0] for line in settled] == [
+        f"[{number}/8 14:03:07" for number in range(1, 8)
+    ]
     assert "rejected" in settled[5] and "the reply holds no kernel" in settled[5]
     assert lines[-1] == "ended 2025-11-21 14:03:07+01:00: interrupted; 7 of 8 trials are settled"
     assert all("\x1b" not in line and "\n" not in line for line in lines)
@@ -210,12 +242,16 @@ def test_figures_stay_whole_when_the_window_is_narrow(stored) -> None:
     store, elites, _ = stored
     from evoengine.report.derive import elite_row
 
-    rows = [elite_row(elite, StoredTrials(store).verdict_of(elite.outcome.trial)) for elite in elites]
+    rows = [
+        elite_row(elite, StoredTrials(store).verdict_of(elite.outcome.trial)) for elite in elites
+    ]
     for width in (60, 80, 120):
         text = show(elites_table(rows), width)
         assert max(map(len, text.splitlines())) <= max(width, 60)
         for row in rows:
-            assert f"{row.speedup.value:.2f}x [{row.speedup.low:.2f}, {row.speedup.high:.2f}]" in text
+            assert (
+                f"{row.speedup.value:.2f}x [{row.speedup.low:.2f}, {row.speedup.high:.2f}]" in text
+            )
 
 
 def test_verdict_shows_every_case_with_its_worst_set(stored, tmp_path: Path) -> None:
@@ -224,7 +260,19 @@ def test_verdict_shows_every_case_with_its_worst_set(stored, tmp_path: Path) -> 
     verdicts = [StoredTrials(store).verdict_of(number) for number in range(7)]
     correct = next(item for item in verdicts if item.status == "correct")
     text = show(verdict_report(verdict_row(correct, "k", {"BLOCK": 64}, task.target)), 160)
-    for words in ("small", "large", "odd (hidden)", "wide seed 1", "y[3]", "2/2", "torch.mul", "80/72", "over", "BLOCK=64", "torch 2.11"):
+    for words in (
+        "small",
+        "large",
+        "odd (hidden)",
+        "wide seed 1",
+        "y[3]",
+        "2/2",
+        "torch.mul",
+        "80/72",
+        "over",
+        "BLOCK=64",
+        "torch 2.11",
+    ):
         assert words in text
 
 
@@ -252,5 +300,10 @@ def _wrong() -> Verdict:
     from evoengine.records import CaseCheck, Status
     from tests.report.scene import input_set
 
-    check = CaseCheck(case="small", hidden=False, ok=False, sets=(input_set(True, 1e-5), input_set(False, float("nan"))))
+    check = CaseCheck(
+        case="small",
+        hidden=False,
+        ok=False,
+        sets=(input_set(True, 1e-5), input_set(False, float("nan"))),
+    )
     return Verdict(status=Status.wrong_result, reason="case small fails", checks=(check,))

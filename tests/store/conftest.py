@@ -13,6 +13,10 @@ from evoengine.store.sqlite import SqliteStore
 
 @pytest.fixture(params=["sqlite", "memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteStore | MemoryStore]:
-    made = SqliteStore(tmp_path / "run.db", create=True) if request.param == "sqlite" else MemoryStore()
+    made = (
+        SqliteStore(tmp_path / "run.db", create=True)
+        if request.param == "sqlite"
+        else MemoryStore()
+    )
     yield made
     made.close()

@@ -23,7 +23,9 @@ def main() -> None:
     with SqliteStore(path, create=True) as store:
         store.append(info())
         store.append(proposal(0), verdict(0))
-        store.append(request(1), failure(1), request(1, 1), reply(1), request(1, 2, turn=1), reply(1, 1))
+        store.append(
+            request(1), failure(1), request(1, 1), reply(1), request(1, 2, turn=1), reply(1, 1)
+        )
         store.append(proposal(1), verdict(1), verdict(1, 1))
         store.append(proposal(2, None), verdict(2, 0, Status.rejected))
         store.append(proposal(3), verdict(3), verdict(3, 1, Status.wrong_result))

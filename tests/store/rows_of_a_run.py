@@ -37,7 +37,15 @@ def info(name: str = "demo") -> RunInfo:
 def reply(trial: int, turn: int = 0) -> ReplyRow:
     usage = Usage(prompt_tokens=100, completion_tokens=10 + trial, cost_usd=0.25)
     return ReplyRow(
-        trial, turn, Reply(model="m", prompt=f"prompt {trial}", text=f"text {trial}.{turn} ≤ é", usage=usage, finish_reason="stop")
+        trial,
+        turn,
+        Reply(
+            model="m",
+            prompt=f"prompt {trial}",
+            text=f"text {trial}.{turn} ≤ é",
+            usage=usage,
+            finish_reason="stop",
+        ),
     )
 
 
@@ -51,7 +59,10 @@ def failure(trial: int, number: int = 0, maybe_paid: bool = True) -> FailureRow:
 
 def change(number: int) -> ChangeRow:
     made = SettingsChange(
-        made="2026-01-02T03:04:05+00:00", trial=7, config={"trials": 90 + number}, words=(f"trials: 45 -> {90 + number}",)
+        made="2026-01-02T03:04:05+00:00",
+        trial=7,
+        config={"trials": 90 + number},
+        words=(f"trials: 45 -> {90 + number}",),
     )
     return ChangeRow(number, made)
 
@@ -75,7 +86,12 @@ def verdict(trial: int, number: int = 0, status: Status = Status.correct) -> Ver
     scored = status is Status.correct
     score = Interval(value=1.0 + trial / 100, low=0.9, high=1.5 + trial)
     latency_us = Interval(value=100.0 + trial, low=99.0, high=130.5 + trial)
-    samples = Samples(candidate_calls=20, baseline_calls=20, candidate_us=(100.5, 101.25), baseline_us=(99.5, 98.0))
+    samples = Samples(
+        candidate_calls=20,
+        baseline_calls=20,
+        candidate_us=(100.5, 101.25),
+        baseline_us=(99.5, 98.0),
+    )
     return VerdictRow(
         trial,
         number,
@@ -87,7 +103,11 @@ def verdict(trial: int, number: int = 0, status: Status = Status.correct) -> Ver
             score=score if scored else None,
             latency_us=latency_us if scored else None,
             checks=(CaseCheck(case="mission", hidden=False, ok=scored, sets=(_checked(scored),)),),
-            timings=(CaseTiming(case="mission", baseline="torch.sdpa.cudnn", hot=samples, cold=None),) if scored else (),
+            timings=(
+                CaseTiming(case="mission", baseline="torch.sdpa.cudnn", hot=samples, cold=None),
+            )
+            if scored
+            else (),
             phases_s={"compile": 0.125},
         ),
     )

@@ -57,7 +57,10 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 def ran(program: str, *arguments: str) -> bool:
     """Whether there is such a program and it succeeded."""
     path = shutil.which(program)
-    return path is not None and subprocess.run([path, *arguments], capture_output=True, check=False).returncode == 0  # noqa: S603
+    return (
+        path is not None
+        and subprocess.run([path, *arguments], capture_output=True, check=False).returncode == 0
+    )
 
 
 def test_a_full_disk_keeps_what_it_has_and_goes_on_with_more_space(tiny_disk: Path) -> None:
@@ -74,7 +77,10 @@ def test_a_full_disk_keeps_what_it_has_and_goes_on_with_more_space(tiny_disk: Pa
 
 
 def test_a_run_cannot_begin_on_a_full_disk(tiny_disk: Path) -> None:
-    with pytest.raises(OSError, match="No space left"), (tiny_disk / "ballast").open("wb", buffering=0) as file:
+    with (
+        pytest.raises(OSError, match="No space left"),
+        (tiny_disk / "ballast").open("wb", buffering=0) as file,
+    ):
         while True:
             file.write(bytes(4096))
     with pytest.raises(StoreError, match=FULL):
@@ -85,7 +91,10 @@ def test_a_run_cannot_begin_on_a_read_only_disk_but_can_be_read_there(tiny_disk:
     with open_run(RunPaths(tiny_disk / "old"), create=True) as run:
         run.store.append(info())
     assert ran("mount", "-o", "remount,ro", str(tiny_disk))
-    with pytest.raises(StoreError, match=r"it cannot be written; choose another place with --runs-dir.*Read-only file system"):
+    with pytest.raises(
+        StoreError,
+        match=r"it cannot be written; choose another place with --runs-dir.*Read-only file system",
+    ):
         open_run(RunPaths(tiny_disk / "run"), create=True)
     with pytest.raises(StoreError, match="it cannot be written"):
         open_run(RunPaths(tiny_disk / "old"))

@@ -53,8 +53,13 @@ def test_killed_at_random_instants_no_acknowledged_row_is_lost(tmp_path: Path) -
     path = tmp_path / "run.db"
     chance = random.Random(0)  # noqa: S311
     acknowledged: set[tuple[str, int]] = set()
-    command, root = [sys.executable, "-m", "tests.store.appender", str(path)], Path(__file__).parents[2]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as zygote:  # noqa: S603
+    command, root = (
+        [sys.executable, "-m", "tests.store.appender", str(path)],
+        Path(__file__).parents[2],
+    )
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root
+    ) as zygote:
         assert zygote.stdin and zygote.stdout
         for _ in range(KILLS):
             fresh = killed_child(zygote.stdin, zygote.stdout, chance.uniform(0, LONGEST_LIFE_S))

@@ -44,7 +44,10 @@ def test_a_run_is_created_closed_and_opened_again(paths: RunPaths) -> None:
 def test_a_missing_run_is_answered_with_near_names(paths: RunPaths) -> None:
     with pytest.raises(
         StoreError,
-        match=r"no run 'sdpa_14' in \S+runs; did you mean 'sdpa_l4'\? known: sdpa_l4; `evoengine show sdpa_l4 --runs-dir \S+runs` shows it",
+        match=(
+            r"no run 'sdpa_14' in \S+runs; did you mean 'sdpa_l4'\? known: sdpa_l4; `evoengine show"
+            r" sdpa_l4 --runs-dir \S+runs` shows it"
+        ),
     ):
         open_run(RunPaths(paths.root.parent / "sdpa_14"))
     with pytest.raises(StoreError, match=r"no run 'x' in \S+nowhere; known: none"):
@@ -53,12 +56,20 @@ def test_a_missing_run_is_answered_with_near_names(paths: RunPaths) -> None:
 
 
 def test_a_name_that_is_taken_is_refused_with_the_command_to_go_on(paths: RunPaths) -> None:
-    with pytest.raises(StoreError, match=r"run 'sdpa_l4' is already there; continue it with `evoengine resume sdpa_l4 --runs-dir \S+runs`"):
+    with pytest.raises(
+        StoreError,
+        match=(
+            r"run 'sdpa_l4' is already there; continue it with `evoengine resume sdpa_l4 --runs-dir"
+            r" \S+runs`"
+        ),
+    ):
         open_run(paths, create=True)
     open_run(paths).close()
 
 
-def test_a_run_that_died_before_its_description_can_be_created_again_but_not_resumed(tmp_path: Path) -> None:
+def test_a_run_that_died_before_its_description_can_be_created_again_but_not_resumed(
+    tmp_path: Path,
+) -> None:
     paths = RunPaths(tmp_path / "run")
     open_run(paths, create=True).close()
     with pytest.raises(StoreError, match="the run was never started"):
@@ -66,15 +77,21 @@ def test_a_run_that_died_before_its_description_can_be_created_again_but_not_res
     open_run(paths, create=True).close()
 
 
-def test_a_second_opener_is_told_who_works_on_the_run_until_that_one_is_killed(paths: RunPaths) -> None:
+def test_a_second_opener_is_told_who_works_on_the_run_until_that_one_is_killed(
+    paths: RunPaths,
+) -> None:
     command = [sys.executable, "-c", HOLD, str(paths.root)]
-    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert holder.stdin and holder.stdout
     with holder, holder.stdin, holder.stdout:
         assert holder.stdout.readline() == "open\n"
         for create in (False, True):
             with pytest.raises(
-                RunLocked, match=rf"sdpa_l4: process {holder.pid} is working on this run; .*`evoengine show sdpa_l4 --runs-dir \S+runs`"
+                RunLocked,
+                match=(
+                    rf"sdpa_l4: process {holder.pid} is working on this run; .*`evoengine show"
+                    r" sdpa_l4 --runs-dir \S+runs`"
+                ),
             ):
                 open_run(paths, create)
         with open_run(paths, read_only=True) as run:
@@ -105,14 +122,19 @@ def test_the_lock_is_free_again_when_opening_fails(paths: RunPaths) -> None:
 @pytest.mark.parametrize("create", [True, False])
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path, create: bool) -> None:
     (tmp_path / "file").write_text("")
-    expected = r"file: expected a folder that holds runs, found a file; choose another place with --runs-dir, or move it away"
+    expected = (
+        r"file: expected a folder that holds runs, found a file; choose another place with"
+        r" --runs-dir, or move it away"
+    )
     for read_only in {False, not create}:
         with pytest.raises(StoreError, match=expected):
             open_run(RunPaths(tmp_path / "file" / "run"), create=create, read_only=read_only)
     with pytest.raises(StoreError, match="file: expected the folder of a run, found a file"):
         open_run(RunPaths(tmp_path / "file"), create=create)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(StoreError, match="link: expected a folder that holds runs, found a link to nothing"):
+    with pytest.raises(
+        StoreError, match="link: expected a folder that holds runs, found a link to nothing"
+    ):
         open_run(RunPaths(tmp_path / "link" / "run"), create=create)
 
 
@@ -128,14 +150,20 @@ def everything(root: Path) -> dict[str, bytes]:
 
 
 def fill(paths: RunPaths) -> None:
-    for file in (paths.elite("fp32", 1) / "kernel.cu", paths.trial(0) / "kernel.cu", paths.trial(1) / "kernel.cu"):
+    for file in (
+        paths.elite("fp32", 1) / "kernel.cu",
+        paths.trial(0) / "kernel.cu",
+        paths.trial(1) / "kernel.cu",
+    ):
         file.parent.mkdir(parents=True)
         file.write_text("kept")
 
 
 @pytest.mark.parametrize(("create", "read_only"), [(True, False), (False, False), (False, True)])
 @pytest.mark.parametrize("state", ["is missing", r"is empty \(0 bytes\)", "holds no run"])
-def test_files_of_a_run_whose_database_is_lost_are_never_deleted(tmp_path: Path, create: bool, read_only: bool, state: str) -> None:
+def test_files_of_a_run_whose_database_is_lost_are_never_deleted(
+    tmp_path: Path, create: bool, read_only: bool, state: str
+) -> None:
     paths = RunPaths(tmp_path / "runs" / "one")
     if state == "holds no run":
         open_run(paths, create=True).close()
@@ -143,7 +171,10 @@ def test_files_of_a_run_whose_database_is_lost_are_never_deleted(tmp_path: Path,
     if "empty" in state:
         paths.database.touch()
     before = everything(paths.root)
-    words = rf"one: run\.db {state}, but elites/ holds 1 file and trials/ holds 2 files: .*restore run\.db .*another one with --run"
+    words = (
+        rf"one: run\.db {state}, but elites/ holds 1 file and trials/ holds 2 files: .*restore"
+        r" run\.db .*another one with --run"
+    )
     with pytest.raises(StoreError, match=words):
         open_run(paths, create, read_only)
     assert everything(paths.root) == before

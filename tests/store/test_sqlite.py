@@ -41,7 +41,8 @@ def test_rows_outlive_the_store(path: Path) -> None:
 def test_the_file_is_in_wal_mode_and_commits_are_synchronous(path: Path) -> None:
     with SqliteStore(path) as store:
         pragmas = {
-            name: store._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous", "foreign_keys")
+            name: store._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "foreign_keys")
         }
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
@@ -96,7 +97,9 @@ def test_a_reader_sees_what_a_live_writer_has_committed(path: Path) -> None:
     with SqliteStore(path) as writer, SqliteStore(path, read_only=True) as reader:
         writer.append(proposal(1))
         assert reader.get(ProposalRow, 1) == proposal(1)
-        with pytest.raises(StoreError, match=r"opened for reading only, the proposal of trial 2 cannot be stored"):
+        with pytest.raises(
+            StoreError, match=r"opened for reading only, the proposal of trial 2 cannot be stored"
+        ):
             reader.append(proposal(2))
 
 
@@ -108,13 +111,19 @@ def test_a_newer_schema_names_both_versions_and_stays_untouched(path: Path) -> N
     before = path.read_bytes()
     for read_only in (False, True):
         with pytest.raises(
-            NewerSchema, match=rf"run\.db: has schema version {newer}, but evoengine \S+ knows versions up to {len(MIGRATIONS)}"
+            NewerSchema,
+            match=(
+                rf"run\.db: has schema version {newer}, but evoengine \S+ knows versions up to"
+                rf" {len(MIGRATIONS)}"
+            ),
         ):
             SqliteStore(path, read_only=read_only)
     assert path.read_bytes() == before
 
 
-def test_an_older_schema_is_upgraded_when_written_and_left_alone_when_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_schema_is_upgraded_when_written_and_left_alone_when_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     longer = (*MIGRATIONS, ("ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT ''",))
     monkeypatch.setattr(database, "MIGRATIONS", longer)
     monkeypatch.setattr(database, "migrate", lambda connection: migrate(connection, longer))
@@ -133,7 +142,9 @@ def test_a_migration_that_fails_leaves_the_old_version(path: Path) -> None:
     with pytest.raises(sqlite3.OperationalError, match="no such table: absent"):
         migrate(connection, (*MIGRATIONS, ("CREATE TABLE more (x)", "DROP TABLE absent")))
     assert version_of(connection) == len(MIGRATIONS)
-    assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'more'").fetchone() == (0,)
+    assert connection.execute(
+        "SELECT count(*) FROM sqlite_schema WHERE name = 'more'"
+    ).fetchone() == (0,)
     connection.close()
 
 
@@ -156,18 +167,24 @@ def test_every_version_of_the_schema_has_a_database_that_opens_and_reads(tmp_pat
         copy.write_bytes((ASSETS / f"v{version}" / "run.db").read_bytes())
         with SqliteStore(copy) as store:
             assert [trial for trial, _ in store.trials()] == [0, 1, 2, 3]
-            assert store.unanswered() == Unanswered(requests=version - 1, most_usd=(version - 1) * 0.5)
+            assert store.unanswered() == Unanswered(
+                requests=version - 1, most_usd=(version - 1) * 0.5
+            )
             assert store.get(ChangeRow) == (None if version == 1 else change(0))
 
 
 def _locks(path: Path) -> int:
     """How many locks this process holds on the file."""
     inode, own = f":{path.stat().st_ino} ", f" {os.getpid()} "
-    return sum(inode in line and own in line for line in Path("/proc/locks").read_text().splitlines())
+    return sum(
+        inode in line and own in line for line in Path("/proc/locks").read_text().splitlines()
+    )
 
 
 def test_a_reader_beside_a_writer_does_not_take_the_locks_of_their_process_away(path: Path) -> None:
-    """Without them another program that looks at the file would take away the log that is written."""
+    """Without them another program that looks at the file would take away the log that is
+    written.
+    """
     with SqliteStore(path) as writer:
         writer.append(proposal(1))
         before = _locks(path)
@@ -180,7 +197,9 @@ def test_a_reader_beside_a_writer_does_not_take_the_locks_of_their_process_away(
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     path.write_bytes(b"not a database at all " * 100)
-    with pytest.raises(StoreError, match=r"run\.db: it is not a database; a run's run\.db was expected here"):
+    with pytest.raises(
+        StoreError, match=r"run\.db: it is not a database; a run's run\.db was expected here"
+    ):
         SqliteStore(path)
 
 
@@ -190,7 +209,10 @@ def test_a_database_of_something_else_is_refused_unchanged(tmp_path: Path) -> No
     connection.execute("CREATE TABLE bookmarks (url)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="a database, but not one of evoengine: expected application_id 1163284293, got 0"):
+    with pytest.raises(
+        StoreError,
+        match="a database, but not one of evoengine: expected application_id 1163284293, got 0",
+    ):
         SqliteStore(path, create=True)
     assert path.read_bytes() == before
 
@@ -199,7 +221,10 @@ def test_a_damaged_database_is_said_to_be_damaged(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[4096:] = b"\xa5" * (len(data) - 4096)
     path.write_bytes(data)
-    with SqliteStore(path) as store, pytest.raises(StoreError, match=r"run\.db: the database is damaged; restore run\.db"):
+    with (
+        SqliteStore(path) as store,
+        pytest.raises(StoreError, match=r"run\.db: the database is damaged; restore run\.db"),
+    ):
         list(store.trials())
 
 
@@ -207,7 +232,10 @@ def test_a_damaged_body_names_the_trial(path: Path) -> None:
     connection = raw(path)
     connection.execute("UPDATE verdict_bodies SET body = x'00'")
     connection.close()
-    with SqliteStore(path) as store, pytest.raises(StoreError, match="VerdictRow of trial 0 cannot be read: Error -5"):
+    with (
+        SqliteStore(path) as store,
+        pytest.raises(StoreError, match="VerdictRow of trial 0 cannot be read: Error -5"),
+    ):
         store.get(VerdictRow, 0)
 
 
@@ -239,12 +267,16 @@ def test_a_missing_database_and_an_empty_one_are_told_apart(tmp_path: Path) -> N
     SqliteStore(tmp_path / "run.db", create=True).close()
 
 
-def test_a_database_that_somebody_keeps_locked_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_somebody_keeps_locked_is_reported(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
     other = raw(path)
     with SqliteStore(path) as store:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match="another process has kept the database locked for too long"):
+        with pytest.raises(
+            StoreError, match="another process has kept the database locked for too long"
+        ):
             store.append(proposal(1))
         other.execute("ROLLBACK")
         store.append(proposal(1))

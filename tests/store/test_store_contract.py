@@ -7,10 +7,29 @@ import pytest
 from evoengine.digest import digest
 from evoengine.errors import StoreError
 from evoengine.records import RunInfo, Status, Unanswered, Usage
-from evoengine.seams import ChangeRow, FailureRow, Light, ProposalRow, ReplyRow, RequestRow, Row, Store, VerdictRow
+from evoengine.seams import (
+    ChangeRow,
+    FailureRow,
+    Light,
+    ProposalRow,
+    ReplyRow,
+    RequestRow,
+    Row,
+    Store,
+    VerdictRow,
+)
 from evoengine.store.memory import MemoryStore
 from evoengine.store.sqlite import SqliteStore
-from tests.store.rows_of_a_run import SOURCE, change, failure, info, proposal, reply, request, verdict
+from tests.store.rows_of_a_run import (
+    SOURCE,
+    change,
+    failure,
+    info,
+    proposal,
+    reply,
+    request,
+    verdict,
+)
 
 AnyStore = SqliteStore | MemoryStore
 
@@ -20,8 +39,12 @@ def test_both_are_stores(store: AnyStore) -> None:
     assert list(fits.trials()) == []
 
 
-@pytest.mark.parametrize("row", [info(), reply(3), reply(3, 1), proposal(3), proposal(0, None)], ids=repr)
-def test_a_row_comes_back_as_it_went_in(store: AnyStore, row: RunInfo | ReplyRow | ProposalRow) -> None:
+@pytest.mark.parametrize(
+    "row", [info(), reply(3), reply(3, 1), proposal(3), proposal(0, None)], ids=repr
+)
+def test_a_row_comes_back_as_it_went_in(
+    store: AnyStore, row: RunInfo | ReplyRow | ProposalRow
+) -> None:
     store.append(row)
     if isinstance(row, RunInfo):
         assert store.get(RunInfo) == row
@@ -32,7 +55,9 @@ def test_a_row_comes_back_as_it_went_in(store: AnyStore, row: RunInfo | ReplyRow
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_a_verdict_comes_back_whole_infinite_errors_included(store: AnyStore, status: Status) -> None:
+def test_a_verdict_comes_back_whole_infinite_errors_included(
+    store: AnyStore, status: Status
+) -> None:
     store.append(proposal(2), verdict(2, 0), verdict(2, 1, status))
     assert store.get(VerdictRow, 2, 0) == verdict(2, 0)
     assert store.get(VerdictRow, 2, 1) == verdict(2, 1, status)
@@ -83,7 +108,10 @@ def test_a_key_twice_in_one_append_is_refused(store: AnyStore) -> None:
 
 
 def test_a_verdict_needs_a_proposal(store: AnyStore) -> None:
-    with pytest.raises(StoreError, match="verdict 0 of trial 9 cannot be stored: a verdict needs the proposal of its trial"):
+    with pytest.raises(
+        StoreError,
+        match="verdict 0 of trial 9 cannot be stored: a verdict needs the proposal of its trial",
+    ):
         store.append(verdict(9))
     assert store.last_trial() is None
 
@@ -94,23 +122,34 @@ def test_requests_failures_and_changes_come_back_as_they_went_in(store: AnyStore
     assert store.get(RequestRow, 3, 1).sent == "2026-01-02T03:04:05+00:00"
     assert store.get(FailureRow, 3, 1) == failure(3, 1)
     assert store.get(ChangeRow, 0, 1) == change(1)
-    assert (store.get(RequestRow, 3, 2), store.get(FailureRow, 3), store.get(ChangeRow, 0, 2)) == (None, None, None)
+    assert (store.get(RequestRow, 3, 2), store.get(FailureRow, 3), store.get(ChangeRow, 0, 2)) == (
+        None,
+        None,
+        None,
+    )
     assert list(store.trials()) == [], "a request is no trial yet"
 
 
 def test_a_failure_needs_a_request(store: AnyStore) -> None:
-    with pytest.raises(StoreError, match=r"the failure of request 0 of trial 9 cannot be stored: .*a failure its request"):
+    with pytest.raises(
+        StoreError,
+        match=r"the failure of request 0 of trial 9 cannot be stored: .*a failure its request",
+    ):
         store.append(failure(9))
 
 
 def test_a_verdict_keeps_when_it_was_begun_and_found(store: AnyStore) -> None:
-    row = VerdictRow(1, 0, verdict(1).verdict, "2026-01-02T03:04:05.006+00:00", "2026-01-02T03:04:06.007+00:00")
+    row = VerdictRow(
+        1, 0, verdict(1).verdict, "2026-01-02T03:04:05.006+00:00", "2026-01-02T03:04:06.007+00:00"
+    )
     store.append(proposal(1), row)
     found = store.get(VerdictRow, 1)
     assert (found.began, found.ended) == (row.began, row.ended)
 
 
-def test_requests_without_a_reply_count_as_possibly_paid_unless_they_are_known_to_be_free(store: AnyStore) -> None:
+def test_requests_without_a_reply_count_as_possibly_paid_unless_they_are_known_to_be_free(
+    store: AnyStore,
+) -> None:
     assert store.unanswered() == Unanswered()
     store.append(request(1), failure(1, maybe_paid=False))  # refused: free
     store.append(request(1, 1), failure(1, 1), request(1, 2), reply(1))  # cut off, then answered
@@ -133,8 +172,16 @@ def test_trials_come_in_order_with_both_outcomes_and_no_bulk(store: AnyStore) ->
     assert (first.trial, first.operator, first.parents, first.label) == (2, "tune", (0,), "kernel")
     assert first.source_digest == digest(SOURCE)
     assert first.tunables == {"BLOCK_M": 64, "WARPS": 2}
-    assert (first.status, first.reason, first.tier, first.code_digest) == (Status.correct, "correct in round 0", "fp16", "code2")
-    assert (first.score, first.latency_us) == (verdict(2).verdict.score, verdict(2).verdict.latency_us)
+    assert (first.status, first.reason, first.tier, first.code_digest) == (
+        Status.correct,
+        "correct in round 0",
+        "fp16",
+        "code2",
+    )
+    assert (first.score, first.latency_us) == (
+        verdict(2).verdict.score,
+        verdict(2).verdict.latency_us,
+    )
     assert (second.status, second.score) == (Status.crash, None)
     assert found[0].outcome.status is Status.wrong_result
 
@@ -167,7 +214,16 @@ def test_a_score_that_is_no_number_is_no_score(store: AnyStore) -> None:
 def test_sums_over_the_run(store: AnyStore) -> None:
     assert (store.spent(), store.statuses(), store.last_trial()) == (Usage(), {}, None)
     store.append(reply(0), reply(0, 1), reply(7))
-    store.append(proposal(0), verdict(0), proposal(1), verdict(1), verdict(1, 1), proposal(2), verdict(2), verdict(2, 1, Status.crash))
+    store.append(
+        proposal(0),
+        verdict(0),
+        proposal(1),
+        verdict(1),
+        verdict(1, 1),
+        proposal(2),
+        verdict(2),
+        verdict(2, 1, Status.crash),
+    )
     store.append(proposal(3), verdict(3, 0, Status.timeout), proposal(4))
     assert store.spent() == Usage(prompt_tokens=300, completion_tokens=37, cost_usd=0.75)
     assert store.statuses() == {Status.correct: 2, Status.unstable: 1, Status.timeout: 1}

@@ -1,4 +1,6 @@
-"""A log that SQLite would drop in silence is refused; one that a kill leaves is not. SQLite itself made every log here."""
+"""A log that SQLite would drop in silence is refused; one that a kill leaves is not. SQLite itself
+made every log here.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 def path(tmp_path: Path) -> Path:
     """The database of a process that was killed: all of its rows stand in the log alone."""
     path = tmp_path / "run.db"
-    subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=Path(__file__).parents[2], check=False)  # noqa: S603 - our own program
+    subprocess.run(
+        [sys.executable, "-c", KILLED, str(path)], cwd=Path(__file__).parents[2], check=False
+    )
     assert log_of(path).stat().st_size > HEADER
     return path
 
@@ -86,12 +90,30 @@ def test_a_first_header_of_which_a_power_cut_kept_the_length_alone_is_no_fault(p
 
 
 DAMAGE = {
-    "garbage": (lambda log: log.write_bytes(b"garbage!" * 1000), r"got 8000 bytes with the magic number 0x67617262 \(a log has 0x377f0682"),
-    "zeros": (lambda log: log.write_bytes(bytes(log.stat().st_size)), "with the magic number 0x00000000"),
-    "short": (lambda log: log.write_bytes(log.read_bytes()[:20]), r"got 20 bytes with a header cut short \(a whole one has 32\)"),
-    "salt": (lambda log: log.write_bytes(_with(log, 16, b"\xff\x00\xff\x00")), "with a wrong checksum in its header"),
-    "checksum": (lambda log: log.write_bytes(_with(log, 28, b"\x12\x34\x56\x78")), "with a wrong checksum in its header"),
-    "version": (lambda log: log.write_bytes(_signed(_with(log, 4, struct.pack(">I", 3007001)))), "with the format version 3007001"),
+    "garbage": (
+        lambda log: log.write_bytes(b"garbage!" * 1000),
+        r"got 8000 bytes with the magic number 0x67617262 \(a log has 0x377f0682",
+    ),
+    "zeros": (
+        lambda log: log.write_bytes(bytes(log.stat().st_size)),
+        "with the magic number 0x00000000",
+    ),
+    "short": (
+        lambda log: log.write_bytes(log.read_bytes()[:20]),
+        r"got 20 bytes with a header cut short \(a whole one has 32\)",
+    ),
+    "salt": (
+        lambda log: log.write_bytes(_with(log, 16, b"\xff\x00\xff\x00")),
+        "with a wrong checksum in its header",
+    ),
+    "checksum": (
+        lambda log: log.write_bytes(_with(log, 28, b"\x12\x34\x56\x78")),
+        "with a wrong checksum in its header",
+    ),
+    "version": (
+        lambda log: log.write_bytes(_signed(_with(log, 4, struct.pack(">I", 3007001)))),
+        "with the format version 3007001",
+    ),
 }
 
 
@@ -105,15 +127,28 @@ def _signed(whole: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_log_that_sqlite_would_drop_in_silence_is_refused_with_the_choice(path: Path, kind: str) -> None:
+def test_a_log_that_sqlite_would_drop_in_silence_is_refused_with_the_choice(
+    path: Path, kind: str
+) -> None:
     damage, words = DAMAGE[kind]
     damage(log_of(path))
-    before = {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")}
+    before = {
+        file.name: file.read_bytes()
+        for file in path.parent.iterdir()
+        if not file.name.endswith("-shm")
+    }
     for read_only in (False, True):
-        with pytest.raises(StoreError, match=rf"run\.db-wal: expected SQLite's write-ahead log of run\.db, .*{words}") as caught:
+        with pytest.raises(
+            StoreError,
+            match=rf"run\.db-wal: expected SQLite's write-ahead log of run\.db, .*{words}",
+        ) as caught:
             SqliteStore(path, read_only=read_only)
         assert f"mv {path}-wal {path}-wal.damaged" in str(caught.value)
-    assert {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")} == before
+    assert {
+        file.name: file.read_bytes()
+        for file in path.parent.iterdir()
+        if not file.name.endswith("-shm")
+    } == before
 
 
 def test_after_the_renaming_that_the_message_names_the_database_opens(tmp_path: Path) -> None:
@@ -154,7 +189,8 @@ def _running(before: bytes, data: bytes) -> bytes:
 def test_what_sqlite_does_with_a_garbage_log_is_why_it_is_refused(path: Path) -> None:
     log_of(path).write_bytes(b"garbage!" * 1000)
     connection = sqlite3.connect(path)
-    assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)  # every commit is gone, and no error
+    # every commit is gone, and no error
+    assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
     connection.close()
 
 
@@ -174,7 +210,11 @@ def test_a_log_without_its_database_is_not_deleted(path: Path, empty: bool) -> N
         path.touch()
     held = log_of(path).read_bytes()
     with pytest.raises(
-        StoreError, match=rf"run\.db: expected the database of run\.db-wal, got {'an empty' if empty else 'no'} file: .*{len(held)} bytes"
+        StoreError,
+        match=(
+            rf"run\.db: expected the database of run\.db-wal, got {'an empty' if empty else 'no'}"
+            rf" file: .*{len(held)} bytes"
+        ),
     ):
         SqliteStore(path, create=True)
     assert log_of(path).read_bytes() == held

@@ -10,7 +10,8 @@ ARITHMETIC = frozenset(("mov", "cvta", "add", "sub", "mul", "mad", "shl", "selp"
 
 
 def only_addresses(function: Function, flow: Flow) -> frozenset[str]:
-    """The 64-bit registers that memory is addressed with, directly or after more arithmetic, and that have no other use.
+    """The 64-bit registers that memory is addressed with, directly or after more arithmetic, and
+    that have no other use.
 
     Cutting one to fewer bits is no use either: what a wrap changes is above them.
     """
@@ -38,8 +39,22 @@ def _keeps(instruction: Instruction) -> bool:
 
 def _used(instruction: Instruction) -> list[str]:
     """The registers that `instruction` uses as more than an address."""
-    if instruction.op == "cvt" and len(instruction.modifiers) == 2 and TYPE_BITS.get(instruction.modifiers[0], 64) < 64:
+    if (
+        instruction.op == "cvt"
+        and len(instruction.modifiers) == 2
+        and TYPE_BITS.get(instruction.modifiers[0], 64) < 64
+    ):
         return []
-    pointing = {item.name for operand in instruction.operands if isinstance(operand, Address) for item in registers_of(operand)}
-    plain = {item.name for operand in instruction.operands if not isinstance(operand, Address) for item in registers_of(operand)}
+    pointing = {
+        item.name
+        for operand in instruction.operands
+        if isinstance(operand, Address)
+        for item in registers_of(operand)
+    }
+    plain = {
+        item.name
+        for operand in instruction.operands
+        if not isinstance(operand, Address)
+        for item in registers_of(operand)
+    }
     return [name for name in read(instruction) if name not in pointing or name in plain]

@@ -1,7 +1,7 @@
 """Post-dominators: where all ways from a branch meet again.
 
-A branch at which lanes part opens a region; behind its immediate post-dominator every lane that has not
-ended runs again, so code there needs no mask.
+A branch at which lanes part opens a region; behind its immediate post-dominator every lane that has
+not ended runs again, so code there needs no mask.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from collections.abc import Sequence
 
 
 def post_dominators(successors: Sequence[tuple[int, ...]]) -> list[int]:
-    """The immediate post-dominator of every block; len(successors) stands for the end of the function.
+    """The immediate post-dominator of every block; len(successors) stands for the end of the
+    function.
 
-    Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm (2001), on the graph with its edges turned round.
+    Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm (2001), on the graph with its edges
+    turned round.
     """
     exit_ = len(successors)
     after = [items or (exit_,) for items in successors]
@@ -35,8 +37,9 @@ def post_dominators(successors: Sequence[tuple[int, ...]]) -> list[int]:
 def _turned(after: list[tuple[int, ...]]) -> list[list[int]]:
     """The edges the other way round.
 
-    A loop that is left only by exits of some lanes, or never, reaches no end; without one its blocks would have no
-    post-dominator. So the last block of such a loop gets an edge to the end, in `after` too.
+    A loop that is left only by exits of some lanes, or never, reaches no end; without one its
+    blocks would have no post-dominator. So the last block of such a loop gets an edge to the end,
+    in `after` too.
     """
     exit_ = len(after)
     while True:

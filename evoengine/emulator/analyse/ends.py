@@ -8,7 +8,9 @@ from evoengine.emulator.analyse.uniform import Shapes
 
 
 def after_ends(flow: Flow, shapes: Shapes) -> frozenset[int]:
-    """Blocks that lanes of a warp may run after others of it have ended. An end that all of its lanes come to together is none."""
+    """Blocks that lanes of a warp may run after others of it have ended. An end that all of its
+    lanes come to together is none.
+    """
     behind: set[int] = set()
     for number, node in enumerate(flow.nodes):
         for item in node.instructions:

@@ -13,7 +13,9 @@ from evoengine.emulator.ptx.program import Block, Function, Guard, Instruction, 
 
 
 def flow_of(function: Function) -> Flow:
-    """The flow of `function`, whose calls are inlined; raises Unsupported for a branch that it cannot follow."""
+    """The flow of `function`, whose calls are inlined; raises Unsupported for a branch that it
+    cannot follow.
+    """
     flow = _connected(_split(function.blocks))
     if add_yields(flow):  # a yield ends its block, as a barrier does
         flow = _connected(_split(_laid_out(flow)))
@@ -23,7 +25,9 @@ def flow_of(function: Function) -> Flow:
 
 
 def _split(blocks: list[Block]) -> list[Block]:
-    """Blocks that end behind every barrier, because a warp goes on from there; a guarded barrier becomes a branch around it."""
+    """Blocks that end behind every barrier, because a warp goes on from there; a guarded barrier
+    becomes a branch around it.
+    """
     found: list[Block] = []
     for block in blocks:
         current = Block(block.label)
@@ -32,7 +36,10 @@ def _split(blocks: list[Block]) -> list[Block]:
             if suspends(instruction) and instruction.guard:
                 after = f"{block.label}.after{len(found)}"
                 current.instructions.append(_around(instruction, instruction.guard, after))
-                found += [Block(f"{block.label}.at{len(found)}", [replace(instruction, guard=None)]), Block(after)]
+                found += [
+                    Block(f"{block.label}.at{len(found)}", [replace(instruction, guard=None)]),
+                    Block(after),
+                ]
                 current = found[-1]
                 continue
             current.instructions.append(instruction)
@@ -45,13 +52,22 @@ def _split(blocks: list[Block]) -> list[Block]:
 
 
 def _may_branch(block: Block) -> bool:
-    return bool(block.instructions) and block.instructions[-1].op == "bra" and block.instructions[-1].guard is not None
+    return (
+        bool(block.instructions)
+        and block.instructions[-1].op == "bra"
+        and block.instructions[-1].guard is not None
+    )
 
 
 def _around(instruction: Instruction, guard: Guard, after: str) -> Instruction:
     """A branch to `after` for the lanes that do not run `instruction`."""
     return replace(
-        instruction, op="bra", modifiers=(), operands=(Symbol(after),), text="bra", guard=replace(guard, negated=not guard.negated)
+        instruction,
+        op="bra",
+        modifiers=(),
+        operands=(Symbol(after),),
+        text="bra",
+        guard=replace(guard, negated=not guard.negated),
     )
 
 
@@ -63,7 +79,12 @@ def _connected(blocks: list[Block]) -> Flow:
         taken, falls = _ways(block, after, labels)
         nodes.append(Node(block.label, block.instructions, taken, falls))
     flow = _ordered(nodes)
-    flow.loop_headers = frozenset(target for number, node in enumerate(flow.nodes) for target in node.successors if target <= number)
+    flow.loop_headers = frozenset(
+        target
+        for number, node in enumerate(flow.nodes)
+        for target in node.successors
+        if target <= number
+    )
     return flow
 
 

@@ -1,7 +1,9 @@
-"""Registers that are best kept side by side in memory: those that a tensor instruction takes or gives together.
+"""Registers that are best kept side by side in memory: those that a tensor instruction takes or
+gives together.
 
-The C code of these instructions wants the registers of a fragment one right behind the other. Where they lie so
-anyway, nothing is copied: of a kernel that does little else, that was a quarter of its time.
+The C code of these instructions wants the registers of a fragment one right behind the other. Where
+they lie so anyway, nothing is copied: of a kernel that does little else, that was a quarter of its
+time.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ OF_FRAGMENTS = frozenset(("mma", "wmma", "ldmatrix", "stmatrix"))
 
 
 def strips_of(flow: Flow, fits: Callable[[str], bool]) -> list[tuple[str, ...]]:
-    """Disjoint sequences of registers for which `fits` holds, such that most fragments are a part of one, in order."""
+    """Disjoint sequences of registers for which `fits` holds, such that most fragments are a part
+    of one, in order.
+    """
     chains = _Chains()
     for node in flow.nodes:
         for instruction in node.instructions:
@@ -47,7 +51,9 @@ class _Chains:
         self._of: dict[str, tuple[str, ...]] = {}
 
     def join(self, names: tuple[str, ...]) -> None:
-        """Makes one sequence of these, where they are whole sequences and registers that are in none."""
+        """Makes one sequence of these, where they are whole sequences and registers that are in
+        none.
+        """
         place = 0
         while place < len(names):
             known = self._of.get(names[place], names[place : place + 1])

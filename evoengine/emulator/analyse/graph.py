@@ -54,7 +54,9 @@ class Flow:
     def influence(self, branch: int) -> frozenset[int]:
         """The blocks that are reached from `branch` before all of its paths meet again."""
         join = self.post_dominator[branch]
-        return self._reached([item for item in self.nodes[branch].successors if item != join], without=join)
+        return self._reached(
+            [item for item in self.nodes[branch].successors if item != join], without=join
+        )
 
     def reachable(self, start: int) -> frozenset[int]:
         """`start` and every block that may follow it."""
@@ -63,7 +65,11 @@ class Flow:
     def _reached(self, starts: list[int], without: int = -1) -> frozenset[int]:
         seen, stack = set(starts), list(starts)
         while stack:
-            fresh = [item for item in self.nodes[stack.pop()].successors if item != without and item not in seen]
+            fresh = [
+                item
+                for item in self.nodes[stack.pop()].successors
+                if item != without and item not in seen
+            ]
             seen.update(fresh)
             stack += fresh
         return frozenset(seen)

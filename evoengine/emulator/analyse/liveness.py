@@ -1,4 +1,6 @@
-"""Which registers are wanted where: what a warp saves at a barrier, and what needs no mask because no other block reads it."""
+"""Which registers are wanted where: what a warp saves at a barrier, and what needs no mask because
+no other block reads it.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,19 @@ def alive_while_waiting(flow: Flow, regions: Collection[Region]) -> frozenset[st
     for region in regions:
         if any(flow.nodes[number].waits for number in region.blocks):
             behind |= {*region.blocks, region.join}
-    return frozenset().union(*(flow.nodes[number].live_in for number in behind if number is not None and number < flow.exit))
+    return frozenset().union(
+        *(
+            flow.nodes[number].live_in
+            for number in behind
+            if number is not None and number < flow.exit
+        )
+    )
 
 
 def _used_and_killed(node: Node) -> tuple[set[str], set[str]]:
-    """Registers that a block reads before it writes them, and those that it writes; a guarded write keeps what was there."""
+    """Registers that a block reads before it writes them, and those that it writes; a guarded write
+    keeps what was there.
+    """
     used, killed = set[str](), set[str]()
     for instruction in node.instructions:
         results = written(instruction)

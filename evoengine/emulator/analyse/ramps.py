@@ -1,8 +1,8 @@
 """Which instructions keep a ramp a ramp.
 
-Kernels index memory with threadIdx.x: what these rules do not lose on the way from there to an address
-becomes one plain vector access. A rule may be wrong about nothing but speed in one direction only: VARYING
-is always true.
+Kernels index memory with threadIdx.x: what these rules do not lose on the way from there to an
+address becomes one plain vector access. A rule may be wrong about nothing but speed in one
+direction only: VARYING is always true.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from evoengine.emulator.analyse.shape import UNIFORM, VARYING, WARP, Ramp, Shape
 from evoengine.emulator.ptx.program import Instruction, Register
 
-MAX_FACTOR = 1 << 16  # of a multiplication; beyond it 32 lanes times the stride comes near the width of an index
+# of a multiplication; beyond it 32 lanes times the stride comes near the width of an index
+MAX_FACTOR = 1 << 16
 MAX_SHIFT = 16
-MAX_WRAPPING_STRIDE = 1 << 25  # 32 lanes of it span a quarter of the range of 32 bits: they wrap once at most
+# 32 lanes of it span a quarter of the range of 32 bits: they wrap once at most
+MAX_WRAPPING_STRIDE = 1 << 25
 WHOLE = ("s32", "u32", "s64", "u64")
 WHOLE_OR_BITS = (*WHOLE, "b32", "b64")
 
@@ -44,7 +46,11 @@ def ramp_rule(instruction: Instruction, sources: Sources) -> Shape:
 
 
 def _move(instruction: Instruction, sources: Sources) -> Shape:
-    is_plain = len(sources.shapes) == 1 and not instruction.has("shared") and isinstance(instruction.operands[0], Register)
+    is_plain = (
+        len(sources.shapes) == 1
+        and not instruction.has("shared")
+        and isinstance(instruction.operands[0], Register)
+    )
     return sources.shape(0) if is_plain else VARYING
 
 
@@ -54,7 +60,11 @@ def _convert_address(_: Instruction, sources: Sources) -> Shape:
 
 def _convert(instruction: Instruction, sources: Sources) -> Shape:
     ramp = sources.shape(0)
-    if len(instruction.modifiers) != 2 or not all(item in WHOLE for item in instruction.modifiers) or not isinstance(ramp, Ramp):
+    if (
+        len(instruction.modifiers) != 2
+        or not all(item in WHOLE for item in instruction.modifiers)
+        or not isinstance(ramp, Ramp)
+    ):
         return VARYING
     to, source = instruction.modifiers
     return _widened(ramp, sources) if to[1:] == "64" and source[1:] == "32" else ramp
@@ -63,11 +73,15 @@ def _convert(instruction: Instruction, sources: Sources) -> Shape:
 def _widened(ramp: Ramp, sources: Sources) -> Shape:
     """A ramp of 32 bits in 64: no ramp any more in a warp where it wraps.
 
-    That of threadIdx.x does not wrap. In an address it does not matter: lanes on one side of the wrap are gigabytes away
-    from those on the other, and do not touch memory there.
+    That of threadIdx.x does not wrap. In an address it does not matter: lanes on one side of the
+    wrap are gigabytes away from those on the other, and do not touch memory there.
     """
     does_not_wrap = ramp.even and ramp.stride <= MAX_FACTOR
-    return ramp if does_not_wrap or (sources.addressing and abs(ramp.stride) <= MAX_WRAPPING_STRIDE) else VARYING
+    return (
+        ramp
+        if does_not_wrap or (sources.addressing and abs(ramp.stride) <= MAX_WRAPPING_STRIDE)
+        else VARYING
+    )
 
 
 def _add(instruction: Instruction, sources: Sources) -> Shape:
@@ -81,7 +95,11 @@ def _add(instruction: Instruction, sources: Sources) -> Shape:
 
 
 def _multiply(instruction: Instruction, sources: Sources) -> Shape:
-    if instruction.has("cc") or not (instruction.has("lo") or instruction.has("wide")) or instruction.type not in WHOLE:
+    if (
+        instruction.has("cc")
+        or not (instruction.has("lo") or instruction.has("wide"))
+        or instruction.type not in WHOLE
+    ):
         return VARYING
     ramp, factor = sources.shape(0), sources.value(1)
     if not isinstance(ramp, Ramp):
@@ -99,7 +117,12 @@ def _multiply(instruction: Instruction, sources: Sources) -> Shape:
 
 def _shift_left(instruction: Instruction, sources: Sources) -> Shape:
     ramp, by = sources.shape(0), sources.value(1)
-    if isinstance(ramp, Ramp) and by is not None and 0 <= by <= MAX_SHIFT and instruction.type in ("b32", "b64"):
+    if (
+        isinstance(ramp, Ramp)
+        and by is not None
+        and 0 <= by <= MAX_SHIFT
+        and instruction.type in ("b32", "b64")
+    ):
         return Ramp(ramp.stride << by, ramp.even)
     return VARYING
 
@@ -107,14 +130,27 @@ def _shift_left(instruction: Instruction, sources: Sources) -> Shape:
 def _shift_right(_: Instruction, sources: Sources) -> Shape:
     """threadIdx.x / 32 is the same for the warp."""
     by = sources.value(1)
-    is_warp = _counts_lanes(sources.shape(0)) and by is not None and WARP.bit_length() - 1 <= by < 32  # beyond the width it is no shift
+    # beyond the width it is no shift
+    is_warp = (
+        _counts_lanes(sources.shape(0)) and by is not None and WARP.bit_length() - 1 <= by < 32
+    )
     return UNIFORM if is_warp else VARYING
 
 
 def _and(_: Instruction, sources: Sources) -> Shape:
-    """clang writes both x / 32 * c and x % 32 * c as a mask on a product: it has the bits in which lanes differ, or lacks them."""
+    """clang writes both x / 32 * c and x % 32 * c as a mask on a product: it has the bits in which
+    lanes differ, or lacks them.
+    """
     ramp, mask = sources.shape(0), sources.value(1)
-    if not (isinstance(ramp, Ramp) and ramp.even and ramp.stride > 0 and ramp.stride & (ramp.stride - 1) == 0) or mask is None:
+    if (
+        not (
+            isinstance(ramp, Ramp)
+            and ramp.even
+            and ramp.stride > 0
+            and ramp.stride & (ramp.stride - 1) == 0
+        )
+        or mask is None
+    ):
         return VARYING
     lanes = (WARP - 1) * ramp.stride
     if mask & lanes == lanes:
@@ -123,9 +159,17 @@ def _and(_: Instruction, sources: Sources) -> Shape:
 
 
 def _or(_: Instruction, sources: Sources) -> Shape:
-    """clang writes `base | offset` for sums without carries; of a ramp with 32 values the low bits are its own."""
+    """clang writes `base | offset` for sums without carries; of a ramp with 32 values the low bits
+    are its own.
+    """
     ramp, low = sources.shape(0), sources.value(1)
-    if isinstance(ramp, Ramp) and ramp.even and low is not None and 0 < low < ramp.stride and ramp.stride & (ramp.stride - 1) == 0:
+    if (
+        isinstance(ramp, Ramp)
+        and ramp.even
+        and low is not None
+        and 0 < low < ramp.stride
+        and ramp.stride & (ramp.stride - 1) == 0
+    ):
         return Ramp(ramp.stride)
     return VARYING
 
@@ -133,9 +177,16 @@ def _or(_: Instruction, sources: Sources) -> Shape:
 def _compare(instruction: Instruction, sources: Sources) -> Shape:
     """threadIdx.x < 64 is the same for the warp."""
     limit = sources.value(1)
-    if len(instruction.modifiers) != 2 or not _counts_lanes(sources.shape(0)) or limit is None or limit < 0:
+    if (
+        len(instruction.modifiers) != 2
+        or not _counts_lanes(sources.shape(0))
+        or limit is None
+        or limit < 0
+    ):
         return VARYING
-    edge = {"lt": limit, "ge": limit, "gt": limit + 1, "le": limit + 1}.get(instruction.modifiers[0])
+    edge = {"lt": limit, "ge": limit, "gt": limit + 1, "le": limit + 1}.get(
+        instruction.modifiers[0]
+    )
     return UNIFORM if edge is not None and edge % WARP == 0 else VARYING
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.ptx.program import Address, Instruction, Not, Operand, Pair, Register, Vector
+from evoengine.emulator.ptx.program import (
+    Address,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Vector,
+)
 
 # PTX ISA 9.7: instructions whose first operand is no result.
 WRITES_NOTHING = frozenset(
-    ("st", "bra", "brx", "ret", "exit", "trap", "brkpt", "red", "fence", "membar", "nanosleep", "cp", "prefetch", "prefetchu",
-     "stmatrix", "discard", "applypriority", "pmevent", "griddepcontrol", "setmaxnreg", "yield")
+    ("st", "bra", "brx", "ret", "exit", "trap", "brkpt", "red", "fence", "membar", "nanosleep",
+     "cp", "prefetch", "prefetchu", "stmatrix", "discard", "applypriority", "pmevent",
+     "griddepcontrol", "setmaxnreg", "yield")
 )  # fmt: skip
 
 
@@ -31,7 +40,9 @@ def _has_result(instruction: Instruction) -> bool:
     """Whether the first operand is a result, also one that nobody wants (`_`)."""
     if instruction.op in ("bar", "barrier"):
         return instruction.has("red")
-    return not (instruction.op in WRITES_NOTHING or (instruction.op == "wmma" and instruction.has("store")))
+    return not (
+        instruction.op in WRITES_NOTHING or (instruction.op == "wmma" and instruction.has("store"))
+    )
 
 
 def registers_of(operand: Operand) -> list[Register]:

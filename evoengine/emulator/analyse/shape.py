@@ -1,8 +1,8 @@
 """The shapes that a register's value over the lanes of a warp can have.
 
-UNIFORM (one value for the warp), a Ramp (base + stride x lane, with a known stride), VARYING: from the
-best to the worst. A better shape makes faster code: one scalar instruction instead of a vector's, one
-plain vector access instead of 32 scattered ones.
+UNIFORM (one value for the warp), a Ramp (base + stride x lane, with a known stride), VARYING: from
+the best to the worst. A better shape makes faster code: one scalar instruction instead of a
+vector's, one plain vector access instead of 32 scattered ones.
 """
 
 from __future__ import annotations
@@ -11,14 +11,26 @@ from dataclasses import dataclass
 
 WARP = 32
 PER_LANE = frozenset(
-    ("%laneid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%clock", "%clock64", "%clock_hi")
+    (
+        "%laneid",
+        "%lanemask_eq",
+        "%lanemask_le",
+        "%lanemask_lt",
+        "%lanemask_ge",
+        "%lanemask_gt",
+        "%clock",
+        "%clock64",
+        "%clock_hi",
+    )
 )
 THREAD = ("%tid.x", "%tid.y", "%tid.z")
 
 
 @dataclass(frozen=True)
 class Ramp:
-    """base + stride * lane; `even` when base is known to be a multiple of 32 strides (tid.x of a warp)."""
+    """base + stride * lane; `even` when base is known to be a multiple of 32 strides (tid.x of a
+    warp).
+    """
 
     stride: int
     even: bool = False
@@ -58,7 +70,9 @@ def special_shape(name: str, block: tuple[int, int, int]) -> Shape:
 
 
 def thread_shape(name: str, block: tuple[int, int, int]) -> Shape:
-    """The shape of a component of threadIdx: warps are cut from threads numbered by x, then y, then z."""
+    """The shape of a component of threadIdx: warps are cut from threads numbered by x, then y, then
+    z.
+    """
     x, y, z = block
     if name == "%tid.x":
         return Ramp(1, even=True, thread=True) if x % WARP == 0 or y * z == 1 else VARYING

@@ -1,8 +1,8 @@
 """What is the same in all lanes of a warp, what is a ramp over the lanes, and where lanes part.
 
-Shapes of registers and regions of divergence are found together, because what a block writes while only
-some lanes run is not the same in all lanes any more. Lanes that have ended do not count: nobody looks
-at them again.
+Shapes of registers and regions of divergence are found together, because what a block writes while
+only some lanes run is not the same in all lanes any more. Lanes that have ended do not count:
+nobody looks at them again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,27 @@ from evoengine.emulator.analyse.graph import Flow
 from evoengine.emulator.analyse.ramps import Sources, ramp_rule
 from evoengine.emulator.analyse.regions import Influence, Region, influences, regions_of
 from evoengine.emulator.analyse.registers import read, registers_of, written
-from evoengine.emulator.analyse.shape import UNIFORM, VARYING, WARP, Ramp, Shape, meet, special_shape, thread_shape
-from evoengine.emulator.ptx.program import Address, Function, Instruction, Integer, Not, Operand, Register, Special, Vector
+from evoengine.emulator.analyse.shape import (
+    UNIFORM,
+    VARYING,
+    WARP,
+    Ramp,
+    Shape,
+    meet,
+    special_shape,
+    thread_shape,
+)
+from evoengine.emulator.ptx.program import (
+    Address,
+    Function,
+    Instruction,
+    Integer,
+    Not,
+    Operand,
+    Register,
+    Special,
+    Vector,
+)
 
 __all__ = ["UNIFORM", "VARYING", "Ramp", "Region", "Shape", "Shapes", "shapes_of", "thread_shape"]
 
@@ -58,7 +77,9 @@ class _Analysis:
         self.function = function
         self.flow = flow
         self.block = block
-        self.written = {name for node in flow.nodes for item in node.instructions for name in written(item)}
+        self.written = {
+            name for node in flow.nodes for item in node.instructions for name in written(item)
+        }
         self.constants = self._constants()
         self.addresses = only_addresses(function, flow)
         alive = set[str]().union(*(node.live_in for node in flow.nodes))
@@ -74,17 +95,24 @@ class _Analysis:
         found = {}
         for name, (first, *others) in writers.items():
             source = first.operands[1] if len(first.operands) > 1 else None
-            if not others and first.op == "mov" and first.guard is None and isinstance(source, Integer):
+            if (
+                not others
+                and first.op == "mov"
+                and first.guard is None
+                and isinstance(source, Integer)
+            ):
                 found[name] = source.value
         return found
 
     def shapes(self, divergent: frozenset[int]) -> dict[str, Shape]:
         """Of every register, when only some lanes may run the blocks `divergent`.
 
-        What nobody writes, or only from itself, is the same in all lanes, whatever it is. Compilers leave such registers
-        in half-used vectors, so what is computed from them still counts.
+        What nobody writes, or only from itself, is the same in all lanes, whatever it is. Compilers
+        leave such registers in half-used vectors, so what is computed from them still counts.
         """
-        found: dict[str, Shape] = dict.fromkeys(self.function.registers.keys() - self.written, UNIFORM)
+        found: dict[str, Shape] = dict.fromkeys(
+            self.function.registers.keys() - self.written, UNIFORM
+        )
         while True:
             self._settle(found, divergent)
             missing = self.function.registers.keys() - found.keys()
@@ -114,12 +142,16 @@ class _Analysis:
             found[name] = after
         return changed
 
-    def _written_shape(self, found: dict[str, Shape], instruction: Instruction, name: str, divergent: bool) -> Shape:
+    def _written_shape(
+        self, found: dict[str, Shape], instruction: Instruction, name: str, divergent: bool
+    ) -> Shape:
         """What a register has when some lanes may keep what was there."""
         if divergent and name not in self.local:
             return VARYING
         shape = self._result(found, instruction)
-        if instruction.guard and (found.get(instruction.guard.register.name) is not UNIFORM or isinstance(shape, Ramp)):
+        if instruction.guard and (
+            found.get(instruction.guard.register.name) is not UNIFORM or isinstance(shape, Ramp)
+        ):
             return VARYING
         return shape
 
@@ -134,10 +166,15 @@ class _Analysis:
             return UNIFORM if shapes and shapes[-1] is UNIFORM else VARYING
         if op == "shfl":
             return UNIFORM if self._is_broadcast(instruction, shapes) else VARYING
-        if all(shape is UNIFORM for shape in shapes) and all(found.get(item) is UNIFORM for item in read(instruction)):
+        if all(shape is UNIFORM for shape in shapes) and all(
+            found.get(item) is UNIFORM for item in read(instruction)
+        ):
             return UNIFORM
         addressing = all(name in self.addresses for name in written(instruction))
-        return ramp_rule(instruction, Sources(shapes, [self._integer(item) for item in instruction.operands[1:]], addressing))
+        return ramp_rule(
+            instruction,
+            Sources(shapes, [self._integer(item) for item in instruction.operands[1:]], addressing),
+        )
 
     def _operand(self, found: dict[str, Shape], operand: Operand) -> Shape:
         if isinstance(operand, Register):
@@ -147,7 +184,11 @@ class _Analysis:
         if isinstance(operand, Address):
             return self._operand(found, operand.base)
         if isinstance(operand, Vector | Not):
-            return UNIFORM if all(found.get(item.name) is UNIFORM for item in registers_of(operand)) else VARYING
+            return (
+                UNIFORM
+                if all(found.get(item.name) is UNIFORM for item in registers_of(operand))
+                else VARYING
+            )
         return UNIFORM
 
     def _integer(self, operand: Operand) -> int | None:
@@ -157,7 +198,13 @@ class _Analysis:
         return self.constants.get(operand.name) if isinstance(operand, Register) else None
 
     def _is_broadcast(self, instruction: Instruction, shapes: list[Shape]) -> bool:
-        """A shuffle that gives one lane's value to the whole warp: shfl.idx d, a, lane, 31, members."""
+        """A shuffle that gives one lane's value to the whole warp: shfl.idx d, a, lane, 31,
+        members.
+        """
         if len(shapes) != 4 or not instruction.has("idx"):
             return False
-        return shapes[1] is UNIFORM and self._integer(instruction.operands[3]) == WARP - 1 and shapes[3] is UNIFORM
+        return (
+            shapes[1] is UNIFORM
+            and self._integer(instruction.operands[3]) == WARP - 1
+            and shapes[3] is UNIFORM
+        )

@@ -12,7 +12,8 @@ from evoengine.emulator.analyse.graph import Flow, suspends
 from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.ptx.program import Instruction
 
-HEARS = frozenset(("volatile", "acquire", "relaxed", "mmio"))  # PTX ISA 8.2: loads that see what other threads store
+# PTX ISA 8.2: loads that see what other threads store
+HEARS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
 
 
 def add_yields(flow: Flow) -> bool:
@@ -21,9 +22,15 @@ def add_yields(flow: Flow) -> bool:
     for header in flow.loop_headers:
         body = _loop(flow, header)
         instructions = [item for number in body for item in flow.nodes[number].instructions]
-        if not instructions or any(suspends(item) for item in instructions) or not _waits(flow, body, instructions):
+        if (
+            not instructions
+            or any(suspends(item) for item in instructions)
+            or not _waits(flow, body, instructions)
+        ):
             continue
-        flow.nodes[header].instructions.insert(0, Instruction("yield", (), (), None, instructions[0].line, "yield"))
+        flow.nodes[header].instructions.insert(
+            0, Instruction("yield", (), (), None, instructions[0].line, "yield")
+        )
         changed = True
     return changed
 
@@ -44,19 +51,30 @@ def _loop(flow: Flow, header: int) -> set[int]:
 
 
 def _waits(flow: Flow, body: set[int], instructions: list[Instruction]) -> bool:
-    """Whether the end of a loop depends on a load that hears of others, or on the result of an atomic operation."""
+    """Whether the end of a loop depends on a load that hears of others, or on the result of an
+    atomic operation.
+    """
     depends = {name for item in instructions if _hears(item) for name in written(item)}
     grown = bool(depends)
     while grown:
         before = len(depends)
-        depends.update(name for item in instructions if depends & set(read(item)) for name in written(item))
+        depends.update(
+            name for item in instructions if depends & set(read(item)) for name in written(item)
+        )
         grown = len(depends) > before
-    leaving = [item for number in body for item in flow.nodes[number].instructions if item.guard and _leaves(flow, number, body, item)]
+    leaving = [
+        item
+        for number in body
+        for item in flow.nodes[number].instructions
+        if item.guard and _leaves(flow, number, body, item)
+    ]
     return any(item.guard and item.guard.register.name in depends for item in leaving)
 
 
 def _hears(instruction: Instruction) -> bool:
-    return instruction.op == "atom" or (instruction.op == "ld" and bool(HEARS & set(instruction.modifiers)))
+    return instruction.op == "atom" or (
+        instruction.op == "ld" and bool(HEARS & set(instruction.modifiers))
+    )
 
 
 def _leaves(flow: Flow, number: int, body: set[int], instruction: Instruction) -> bool:

@@ -27,7 +27,8 @@ class Access(IntEnum):
     STRONG_WRITE = 4
 
 
-# Of a read, besides. A datum decides nothing, a look comes before an atomic operation on the same place.
+# Of a read, besides. A datum decides nothing, a look comes before an atomic operation on the same
+# place.
 DATUM, LOOK = 8, 16
 
 
@@ -85,7 +86,11 @@ class FindingRecord(ctypes.Structure):
 class SiteRecord(ctypes.Structure):
     """`SiteCounts` of checker.h."""
 
-    _fields_ = [("requests", ctypes.c_uint64), ("units", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
+    _fields_ = [
+        ("requests", ctypes.c_uint64),
+        ("units", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+    ]
 
 
 @dataclass(frozen=True)
@@ -116,13 +121,17 @@ class AccessCounts:
     async_bytes: int = 0
     async_sectors: int = 0  # of their sources, which are among global_load_sectors too
     async_wavefronts: int = 0  # of their targets, which are nowhere else
-    block_sectors: int = 0  # distinct ones that a block loads other than by copies, summed over blocks
+    block_sectors: int = (
+        0  # distinct ones that a block loads other than by copies, summed over blocks
+    )
     launch_sectors: int = 0  # distinct ones that all of these blocks load
     same_address_writes: int = 0  # lanes that lost to another lane of the same instruction
     barriers: int = 0  # warps that took part
 
     def __add__(self, other: AccessCounts) -> AccessCounts:
-        return AccessCounts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+        return AccessCounts(
+            *(getattr(self, field.name) + getattr(other, field.name) for field in fields(self))
+        )
 
 
 COUNT_FIELDS = tuple(field.name for field in fields(AccessCounts))
@@ -130,7 +139,9 @@ COUNT_FIELDS = tuple(field.name for field in fields(AccessCounts))
 
 @dataclass(frozen=True)
 class SiteCounts:
-    """Accesses of one instruction; units: wavefronts on shared, sectors on global memory, 0 on local."""
+    """Accesses of one instruction; units: wavefronts on shared, sectors on global memory, 0 on
+    local.
+    """
 
     site: int
     requests: int
@@ -140,13 +151,17 @@ class SiteCounts:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a correct kernel does not do; threads are counted within their block, -1 stands for none."""
+    """Something that a correct kernel does not do; threads are counted within their block, -1
+    stands for none.
+    """
 
     kind: Kind
     space: Space
     buffer: int  # index of the global buffer; -1: none
     bytes: int  # of one lane's access
-    offset: int  # of the first bad byte in the buffer, the shared window or the frame; the address where no buffer is near
+    # of the first bad byte in the buffer, the shared window or the frame; the address where no
+    # buffer is near
+    offset: int
     distance: int  # out of bounds: bytes beyond the end (> 0) or before the start (< 0)
     thread: int
     site: int
@@ -156,11 +171,19 @@ class Finding:
     other_block: int
     times: int
 
-    def describe(self, place_of: Callable[[int], str] = "instruction {}".format, buffers: Sequence[str] = ()) -> str:
-        """One line for a person; `place_of(site)` says where an instruction stands ("line 42"), `buffers` names buffers by index."""
+    def describe(
+        self, place_of: Callable[[int], str] = "instruction {}".format, buffers: Sequence[str] = ()
+    ) -> str:
+        """One line for a person; `place_of(site)` says where an instruction stands ("line 42"),
+        `buffers` names buffers by index.
+        """
         what = _SENTENCES[self.kind].format(
             thread=f"thread {self.thread}",
-            verb="writes" if self.kind in (Kind.WRITE_AFTER_READ, Kind.WRITE_AFTER_WRITE) else "reads",
+            verb=(
+                "writes"
+                if self.kind in (Kind.WRITE_AFTER_READ, Kind.WRITE_AFTER_WRITE)
+                else "reads"
+            ),
             bytes=self.bytes,
             memory=self._memory(buffers),
             line=place_of(self.site),
@@ -177,7 +200,9 @@ class Finding:
     def _distance(self) -> str:
         if self.space is Space.GLOBAL and self.buffer < 0:
             return "far from any buffer"
-        return f"{abs(self.distance)} bytes " + ("before its start" if self.distance < 0 else "beyond its end")
+        return f"{abs(self.distance)} bytes " + (
+            "before its start" if self.distance < 0 else "beyond its end"
+        )
 
     def _memory(self, buffers: Sequence[str]) -> str:
         if self.space is not Space.GLOBAL:
@@ -189,16 +214,38 @@ class Finding:
 
 
 _SENTENCES = {
-    Kind.READ_AFTER_WRITE: "race: {thread} reads {memory} at {line} that {other} wrote at {other_line}, {missing}",
-    Kind.WRITE_AFTER_READ: "race: {thread} writes {memory} at {line} that {other} read at {other_line}, {missing}",
-    Kind.WRITE_AFTER_WRITE: "race: {thread} writes {memory} at {line} that {other} wrote at {other_line}, {missing}",
-    Kind.SAME_ADDRESS_WRITE: "same address: {thread} and {other} write {memory} in one instruction at {line}; which one stays is undefined",
-    Kind.OUT_OF_BOUNDS: "out of bounds: {thread} touches {bytes} bytes at {memory} at {line}, {distance}",
-    Kind.MISALIGNED: "misaligned: {thread} touches {bytes} bytes at {memory} at {line}, not a multiple of {bytes}",
+    Kind.READ_AFTER_WRITE: (
+        "race: {thread} reads {memory} at {line} that {other} wrote at {other_line}, {missing}"
+    ),
+    Kind.WRITE_AFTER_READ: (
+        "race: {thread} writes {memory} at {line} that {other} read at {other_line}, {missing}"
+    ),
+    Kind.WRITE_AFTER_WRITE: (
+        "race: {thread} writes {memory} at {line} that {other} wrote at {other_line}, {missing}"
+    ),
+    Kind.SAME_ADDRESS_WRITE: (
+        "same address: {thread} and {other} write {memory} in one instruction at {line}; which one"
+        " stays is undefined"
+    ),
+    Kind.OUT_OF_BOUNDS: (
+        "out of bounds: {thread} touches {bytes} bytes at {memory} at {line}, {distance}"
+    ),
+    Kind.MISALIGNED: (
+        "misaligned: {thread} touches {bytes} bytes at {memory} at {line}, not a multiple of"
+        " {bytes}"
+    ),
     Kind.UNINITIALISED: "uninitialised: {thread} reads {memory} at {line}, which nobody wrote",
-    Kind.ASYNC_READ: "async copy: {thread} reads {memory} at {line} while the copy of {other} at {other_line} is not waited for",
-    Kind.ASYNC_WRITE: "async copy: {thread} writes {memory} at {line} while the copy of {other} at {other_line} is not waited for",
-    Kind.DIVERGENT_BARRIER: "divergent barrier: {thread} waits at {line}, {other} of its warp does not come",
+    Kind.ASYNC_READ: (
+        "async copy: {thread} reads {memory} at {line} while the copy of {other} at {other_line} is"
+        " not waited for"
+    ),
+    Kind.ASYNC_WRITE: (
+        "async copy: {thread} writes {memory} at {line} while the copy of {other} at {other_line}"
+        " is not waited for"
+    ),
+    Kind.DIVERGENT_BARRIER: (
+        "divergent barrier: {thread} waits at {line}, {other} of its warp does not come"
+    ),
 }
 
 
@@ -209,7 +256,9 @@ def to_finding(record: FindingRecord) -> Finding:
 
 
 def read_findings(address: int, count: int) -> tuple[Finding, ...]:
-    """The `count` findings that lie at `address`, as ev_check_findings gives them, in the order of their first occurrence."""
+    """The `count` findings that lie at `address`, as ev_check_findings gives them, in the order of
+    their first occurrence.
+    """
     if not count:
         return ()
     return tuple(to_finding(record) for record in (FindingRecord * count).from_address(address))
@@ -221,8 +270,14 @@ def read_counts(address: int) -> AccessCounts:
 
 
 def read_site_counts(address: int, sites: int) -> tuple[SiteCounts, ...]:
-    """Those of the `sites` instructions that accessed memory, as ev_check_site_counts gives them."""
+    """Those of the `sites` instructions that accessed memory, as ev_check_site_counts gives
+    them.
+    """
     if not sites:
         return ()
     records = (SiteRecord * sites).from_address(address)
-    return tuple(SiteCounts(site, r.requests, r.units, r.bytes) for site, r in enumerate(records) if r.requests)
+    return tuple(
+        SiteCounts(site, r.requests, r.units, r.bytes)
+        for site, r in enumerate(records)
+        if r.requests
+    )

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MEMORY_BYTES = 4 << 30  # of address space; the seeds were seen to need 0.09 GB resident
-OUTPUT_BYTES = 64 << 20  # the largest seed makes 0.15 MB of PTX, a kernel for each function of the headers 1.4 MB
+# the largest seed makes 0.15 MB of PTX, a kernel for each function of the headers 1.4 MB
+OUTPUT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a child ended; `ended` says which limit or signal ended it, empty when it ended itself."""
+    """How a child ended; `ended` says which limit or signal ended it, empty when it ended
+    itself.
+    """
 
     code: int
     stdout: str
@@ -32,9 +35,13 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def run(command: Sequence[str], folder: Path, timeout_s: float) -> Result:
-    """What `command` says when run in `folder`, to which its output goes as well; raises OSError when it cannot start."""
+    """What `command` says when run in `folder`, to which its output goes as well; raises OSError
+    when it cannot start.
+    """
     out, err = folder / "stdout", folder / "stderr"
-    alive, held = os.pipe()  # the child holds one end, so that the other tells when it has gone; Popen.wait would poll in steps of 50 ms
+    # the child holds one end, so that the other tells when it has gone; Popen.wait would poll in
+    # steps of 50 ms
+    alive, held = os.pipe()
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(  # noqa: S603 - our own command; what was written by others is in a file
             list(command),
@@ -59,7 +66,9 @@ def run(command: Sequence[str], folder: Path, timeout_s: float) -> Result:
 
 
 def _limit(pid: int, timeout_s: float) -> None:
-    """Set from outside, because a function run between fork and exec is not safe in a program with threads."""
+    """Set from outside, because a function run between fork and exec is not safe in a program with
+    threads.
+    """
     if not hasattr(resource, "prlimit"):  # only Linux has it; elsewhere the time limit stands alone
         return
     limits = {
@@ -78,7 +87,8 @@ def _limit(pid: int, timeout_s: float) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # gone already; some systems answer so for a group of zombies
+    # gone already; some systems answer so for a group of zombies
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -90,4 +100,6 @@ def _reason(code: int, timeout_s: float) -> str:
         "SIGXCPU": f"no result within {timeout_s:g} s",
         "SIGXFSZ": f"more than {OUTPUT_BYTES >> 20} MB of output",
     }
-    return limits.get(name, f"it crashed with {name}; perhaps it ran out of its {MEMORY_BYTES >> 30} GB")
+    return limits.get(
+        name, f"it crashed with {name}; perhaps it ran out of its {MEMORY_BYTES >> 30} GB"
+    )

@@ -25,12 +25,16 @@ OLDEST = 18  # the first with PTX 8.3 and scoped atomics, which the headers use;
 INSTALL = "pip install 'evoengine[emulator]' (brings clang in the wheel ziglang)"
 PTX = "+ptx83"  # e4m3 and e5m2 conversions of sm_89 need 8.1; clang 18 ends at 8.3
 PTX_BLACKWELL = "+ptx86"  # the first with sm_100 and sm_120
-TIMEOUT_S = 60.0  # the seeds take 0.06 to 0.5 s; the rest is for large unrolled kernels on a busy machine
+TIMEOUT_S = (
+    60.0  # the seeds take 0.06 to 0.5 s; the rest is for large unrolled kernels on a busy machine
+)
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _ARCH = re.compile(r"sm_(\d+)[af]?\Z", re.ASCII)
 _VERSION = re.compile(r"clang version (\d+)(?:\.\d+)*")
-_PROBE = '__attribute__((global)) void probe(float *x) { asm("ex2.approx.f32 %0, %0;" : "+f"(*x)); }'
+_PROBE = (
+    '__attribute__((global)) void probe(float *x) { asm("ex2.approx.f32 %0, %0;" : "+f"(*x)); }'
+)
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,8 @@ class Compiled:
 def find_clang() -> Clang:
     """The clang to use; raises CompilerMissing that says what was looked for.
 
-    The first of: the program that EVOENGINE_CLANG names (if it is set, nothing else is tried), the wheel
-    ziglang, `clang` or `clang-NN` on PATH. It must be new enough and compile a kernel.
+    The first of: the program that EVOENGINE_CLANG names (if it is set, nothing else is tried), the
+    wheel ziglang, `clang` or `clang-NN` on PATH. It must be new enough and compile a kernel.
     """
     return _find(os.environ.get(VARIABLE, ""), os.environ.get("PATH", ""))
 
@@ -66,7 +70,9 @@ def _find(named: str, path: str) -> Clang:
         if isinstance(found, Clang):
             return found
         tried.append(f"{what}: {found}")
-    raise CompilerMissing(f"no clang that compiles CUDA; looked for {'; '.join(tried)}. To get one: {INSTALL}")
+    raise CompilerMissing(
+        f"no clang that compiles CUDA; looked for {'; '.join(tried)}. To get one: {INSTALL}"
+    )
 
 
 def _places(named: str, path: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -82,7 +88,9 @@ def _places(named: str, path: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _wheel() -> tuple[str, ...]:
-    """The compiler of the wheel, called directly: `python -m ziglang` would start a Python in between."""
+    """The compiler of the wheel, called directly: `python -m ziglang` would start a Python in
+    between.
+    """
     spec = importlib.util.find_spec("ziglang")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         for program in ("zig", "zig.exe"):
@@ -103,7 +111,9 @@ def _usable(command: tuple[str, ...]) -> Clang | str:
                 return f"{version[0]}, but {OLDEST} is needed"
             probe = Path(folder) / "probe.cu"
             probe.write_text(_PROBE)
-            made = child.run([*command, *_target("sm_80"), "-S", "-o", "-", str(probe)], Path(folder), 30.0)
+            made = child.run(
+                [*command, *_target("sm_80"), "-S", "-o", "-", str(probe)], Path(folder), 30.0
+            )
     except OSError as error:
         return f"does not start ({error.strerror})"
     if made.code != 0 or ".entry" not in made.stdout:
@@ -124,38 +134,64 @@ def _target(arch: str) -> list[str]:
 
 _OPTIONS = (
     *("-O2", "-fno-jump-tables", "-nostdsysteminc", "-nobuiltininc", "-fdeclspec"),
-    # As nvcc does it: a multiplication and an addition become one instruction, unless __fmul_rn says otherwise.
+    # As nvcc does it: a multiplication and an addition become one instruction, unless __fmul_rn
+    # says otherwise.
     "-ffp-contract=fast-honor-pragmas",
     # `.loc` without the rest of DWARF: the candidate's line of every instruction.
     *("-debug-info-kind=line-directives-only", "-dwarf-version=2", "-fdebug-compilation-dir=."),
     *("-internal-isystem", overlay.INCLUDE),
-    *("-w", "-ferror-limit", "20", "-ftemplate-backtrace-limit=3", "-fmessage-length=0", "-fno-caret-diagnostics", "-fshow-overloads=best"),
+    *(
+        "-w",
+        "-ferror-limit",
+        "20",
+        "-ftemplate-backtrace-limit=3",
+        "-fmessage-length=0",
+        "-fno-caret-diagnostics",
+        "-fshow-overloads=best",
+    ),
 )
 
 
 def options(arch: str) -> list[str]:
-    """clang's options for `arch`, all but what comes before the source; raises ValueError for one that is none."""
+    """clang's options for `arch`, all but what comes before the source; raises ValueError for one
+    that is none.
+    """
     return [*_target(arch), *_OPTIONS]
 
 
 def compile_cuda(
-    source: str, *, name: str, macros: Mapping[str, str | int], arch: str, kernels: Sequence[str], timeout_s: float = TIMEOUT_S
+    source: str,
+    *,
+    name: str,
+    macros: Mapping[str, str | int],
+    arch: str,
+    kernels: Sequence[str],
+    timeout_s: float = TIMEOUT_S,
 ) -> Compiled:
-    """PTX of `source`, and the symbols of `kernels`, which are names or name expressions such as "sdpa<D, causal>".
+    """PTX of `source`, and the symbols of `kernels`, which are names or name expressions such as
+    "sdpa<D, causal>".
 
-    Messages and `.loc` give the lines of `source`, its file is called `name`; `macros` are defined on the
-    command line; `arch` is "sm_89" and the like. Every kernel that is no template is in the PTX, asked for or not.
+    Messages and `.loc` give the lines of `source`, its file is called `name`; `macros` are defined
+    on the command line; `arch` is "sm_89" and the like. Every kernel that is no template is in the
+    PTX, asked for or not.
 
-    Raises CompileFailed with the compiler's log, `lacking` when our headers lack something; CompilerMissing;
-    ValueError for a name, macro, arch or kernel that is none.
+    Raises CompileFailed with the compiler's log, `lacking` when our headers lack something;
+    CompilerMissing; ValueError for a name, macro, arch or kernel that is none.
     """
     command = [*find_clang().command, *options(arch)]
     text = unit.text(_checked(source, name), name, _checked_macros(macros), kernels)
-    result = _run(command, text, precompiled.found(command, unit.headers(source)), ("-S",), timeout_s)
+    result = _run(
+        command, text, precompiled.found(command, unit.headers(source)), ("-S",), timeout_s
+    )
     if result.ended or result.stderr.startswith("LLVM ERROR: out of memory"):
-        raise CompileFailed(f"{name}: the compiler was ended: {result.ended or f'it ran out of its {child.MEMORY_BYTES >> 30} GB'}")
+        raise CompileFailed(
+            f"{name}: the compiler was ended:"
+            f" {result.ended or f'it ran out of its {child.MEMORY_BYTES >> 30} GB'}"
+        )
     if result.code != 0:
-        raise diagnosis.failure(result.stderr, name, source, kernels, functools.partial(names, arch))
+        raise diagnosis.failure(
+            result.stderr, name, source, kernels, functools.partial(names, arch)
+        )
     return _linked(result.stdout, name, source, kernels)
 
 
@@ -168,19 +204,40 @@ def names(arch: str) -> frozenset[str]:
 def preprocessed(arch: str, headers: Sequence[str], *more: str) -> str:
     """What `headers` contain for `arch`, after the prelude; `more` options of the preprocessor."""
     command = [*find_clang().command, *options(arch)]
-    return _run(command, "".join(f"#include <{header}>\n" for header in headers), None, ("-E", "-P", *more), TIMEOUT_S).stdout
+    return _run(
+        command,
+        "".join(f"#include <{header}>\n" for header in headers),
+        None,
+        ("-E", "-P", *more),
+        TIMEOUT_S,
+    ).stdout
 
 
-def _run(command: Sequence[str], text: str, ready: precompiled.Headers | None, action: Sequence[str], timeout_s: float) -> child.Result:
+def _run(
+    command: Sequence[str],
+    text: str,
+    ready: precompiled.Headers | None,
+    action: Sequence[str],
+    timeout_s: float,
+) -> child.Result:
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
-        seen = overlay.write(Path(folder), {overlay.SOURCE: text.encode(), **(ready.files if ready else {})})
+        seen = overlay.write(
+            Path(folder), {overlay.SOURCE: text.encode(), **(ready.files if ready else {})}
+        )
         first = ready.options if ready else ("-include", overlay.PRELUDE)
-        return child.run([*command, *first, "-ivfsoverlay", str(seen), *action, "-o", "-", overlay.SOURCE], Path(folder), timeout_s)
+        return child.run(
+            [*command, *first, "-ivfsoverlay", str(seen), *action, "-o", "-", overlay.SOURCE],
+            Path(folder),
+            timeout_s,
+        )
 
 
 def _checked(source: str, name: str) -> str:
     if not name or re.search(r'["\\\x00-\x1f]', name):
-        raise ValueError(f"name: expected a file's name without quotes, backslashes and control characters, got {name!r}")
+        raise ValueError(
+            "name: expected a file's name without quotes, backslashes and control characters, got"
+            f" {name!r}"
+        )
     if bad := re.search("[\0\ud800-\udfff]", source):
         line = source.count("\n", 0, bad.start()) + 1
         raise CompileFailed(f"{name}:{line}: error: character {bad[0]!r} is not allowed")
@@ -190,7 +247,9 @@ def _checked(source: str, name: str) -> str:
 def _checked_macros(macros: Mapping[str, str | int]) -> Mapping[str, str | int]:
     for macro, value in macros.items():
         if not _IDENTIFIER.match(macro) or re.search(r"[\x00-\x1f\\]", str(value)):
-            raise ValueError(f"macros: expected an identifier and a value on one line, got {macro!r}={value!r}")
+            raise ValueError(
+                f"macros: expected an identifier and a value on one line, got {macro!r}={value!r}"
+            )
     return macros
 
 
@@ -199,5 +258,7 @@ def _linked(ptx: str, name: str, source: str, kernels: Sequence[str]) -> Compile
     entries = unit.entries(ptx)
     for kernel in kernels:
         if found.get(kernel) not in entries:
-            raise CompileFailed(f"{name}: error: {kernel} is not a __global__ function{diagnosis.known(source)}")
+            raise CompileFailed(
+                f"{name}: error: {kernel} is not a __global__ function{diagnosis.known(source)}"
+            )
     return Compiled(ptx, found)

@@ -1,4 +1,6 @@
-"""What clang complained about: a log with the candidate's lines, and whether our headers are to blame."""
+"""What clang complained about: a log with the candidate's lines, and whether our headers are to
+blame.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from evoengine.emulator.front import cuda_names, overlay, unit
 
 _APPENDED = re.compile(rf"^{unit.FILE}:(\d+):\d+: (?:fatal )?error: (.*)$", re.MULTILINE)
 _MISSING = re.compile(
-    r"error: (?:(?:use of undeclared identifier|unknown type name|no member named|no template named|no type named|"
+    r"error: (?:(?:use of undeclared identifier|unknown type name|no member named|no template"
+    r" named|no type named|"
     r"reference to __host__ variable) )?'([\w./-]+)'(?P<rest>.*)$",
     re.MULTILINE,
 )
@@ -20,25 +23,43 @@ _KERNEL = re.compile(
 )
 _SUMMARY = re.compile(r"^\d+ (?:error|warning)s?\b.* generated.*\n?", re.MULTILINE)
 _OUTSIDE = rf"(?:{overlay.INCLUDE}/|{overlay.SOURCE}|<scratch space>|<built-in>)"
-_OF_HEADERS = re.compile(rf"^(?:{_OUTSIDE}.*: note: .*|In file included from {_OUTSIDE}.*)\n?", re.MULTILINE)
+_OF_HEADERS = re.compile(
+    rf"^(?:{_OUTSIDE}.*: note: .*|In file included from {_OUTSIDE}.*)\n?", re.MULTILINE
+)
 
 
-def failure(log: str, name: str, source: str, kernels: Sequence[str], ours: Callable[[], Collection[str]]) -> CompileFailed:
-    """The error to raise for clang's `log` about `source`; `ours` gives the identifiers that our headers have."""
+def failure(
+    log: str, name: str, source: str, kernels: Sequence[str], ours: Callable[[], Collection[str]]
+) -> CompileFailed:
+    """The error to raise for clang's `log` about `source`; `ours` gives the identifiers that our
+    headers have.
+    """
     log = _cleaned(log)
     lacked = lacking(log, ours)
     if lacked:
-        return CompileFailed(f"the emulator's headers lack {', '.join(lacked)}\n{log}", lacking=True)
+        return CompileFailed(
+            f"the emulator's headers lack {', '.join(lacked)}\n{log}", lacking=True
+        )
     appended = {int(line) - 1: message for line, message in _APPENDED.findall(log)}
     # A source may call its own lines by our file's name.
-    if appended and max(appended) < len(kernels) and len(appended) == len(re.findall(r": (?:fatal )?error: ", log)):
-        log = "\n".join(f"{name}: error: {_absent(kernels[index], text)}{known(source)}" for index, text in sorted(appended.items()))
+    if (
+        appended
+        and max(appended) < len(kernels)
+        and len(appended) == len(re.findall(r": (?:fatal )?error: ", log))
+    ):
+        log = "\n".join(
+            f"{name}: error: {_absent(kernels[index], text)}{known(source)}"
+            for index, text in sorted(appended.items())
+        )
     return CompileFailed(log or f"{name}: error: the compiler failed and said nothing")
 
 
 def _absent(kernel: str, message: str) -> str:
     if "overloaded function" in message and "<" not in kernel:
-        return f"{kernel} is the name of several functions or of a template; give the kernel a name of its own, or its template arguments"
+        return (
+            f"{kernel} is the name of several functions or of a template; give the kernel a name of"
+            " its own, or its template arguments"
+        )
     return f"found no kernel {kernel} ({message})"
 
 
@@ -51,7 +72,9 @@ def lacking(log: str, ours: Callable[[], Collection[str]]) -> list[str]:
             if cuda_names.is_header(name):
                 found.append(f"<{name}>")
         elif "reference to __host__ variable" in match[0]:
-            found.append(f"global variables without __device__ or __constant__ (write it before {name})")
+            found.append(
+                f"global variables without __device__ or __constant__ (write it before {name})"
+            )
         elif "did you mean" in rest:  # a misspelling, or a header that was not included
             continue
         elif _MEMBER.search(rest) or (cuda_names.is_name(name, rest) and name not in ours()):
@@ -66,6 +89,8 @@ def known(source: str) -> str:
 
 
 def _cleaned(log: str) -> str:
-    """Without the summary, what a crash prints about the command, and places in our headers that nobody can read."""
+    """Without the summary, what a crash prints about the command, and places in our headers that
+    nobody can read.
+    """
     text = _SUMMARY.sub("", log.partition("PLEASE submit a bug report")[0])
     return _OF_HEADERS.sub("", text).replace(f"{overlay.INCLUDE}/", "").strip()

@@ -1,8 +1,9 @@
-"""The functions that our headers leave to the emulator: PTX declares them and calls them by these names.
+"""The functions that our headers leave to the emulator: PTX declares them and calls them by these
+names.
 
 include/ev/externals.h declares the same; a test holds the two together. Lanes are independent, the
-functions are pure, their accuracy is to be that of the CUDA C++ Programming Guide's table or better.
-`vprintf` and `__assertfail` are CUDA's own system calls and not among them.
+functions are pure, their accuracy is to be that of the CUDA C++ Programming Guide's table or
+better. `vprintf` and `__assertfail` are CUDA's own system calls and not among them.
 """
 
 from __future__ import annotations
@@ -10,9 +11,50 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _UNARY = (
-    *("sin", "cos", "tan", "sinpi", "cospi", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
-    *("exp", "exp10", "expm1", "log", "log2", "log10", "log1p", "cbrt", "rcbrt", "erf", "erfc", "erfcx", "erfinv", "erfcinv"),
-    *("normcdf", "normcdfinv", "lgamma", "tgamma", "j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1"),
+    *(
+        "sin",
+        "cos",
+        "tan",
+        "sinpi",
+        "cospi",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+    ),
+    *(
+        "exp",
+        "exp10",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "cbrt",
+        "rcbrt",
+        "erf",
+        "erfc",
+        "erfcx",
+        "erfinv",
+        "erfcinv",
+    ),
+    *(
+        "normcdf",
+        "normcdfinv",
+        "lgamma",
+        "tgamma",
+        "j0",
+        "j1",
+        "y0",
+        "y1",
+        "cyl_bessel_i0",
+        "cyl_bessel_i1",
+    ),
 )
 _BINARY = ("atan2", "pow", "fmod", "remainder", "hypot", "rhypot", "nextafter")
 
@@ -29,7 +71,9 @@ class External:
 
 def _both(function: str, *others: str, count: int = 1) -> list[External]:
     return [
-        External(f"__ev_{function}{suffix}", f"{function}{suffix}", (*([kind] * count), *others), kind)
+        External(
+            f"__ev_{function}{suffix}", f"{function}{suffix}", (*([kind] * count), *others), kind
+        )
         for suffix, kind in (("f", "f32"), ("", "f64"))
     ]
 

@@ -16,11 +16,16 @@ SOURCE = "/source.cu"
 @functools.cache
 def headers() -> tuple[str, ...]:
     """The names by which headers are included, e.g. "cooperative_groups/reduce.h"."""
-    return tuple(sorted(path.relative_to(HEADERS).as_posix() for path in HEADERS.rglob("*") if path.is_file()))
+    return tuple(
+        sorted(
+            path.relative_to(HEADERS).as_posix() for path in HEADERS.rglob("*") if path.is_file()
+        )
+    )
 
 
 def write(folder: Path, contents: Mapping[str, bytes]) -> Path:
-    """The description of the file system for `-ivfsoverlay`: our headers and `contents`, written to `folder`.
+    """The description of the file system for `-ivfsoverlay`: our headers and `contents`, written to
+    `folder`.
 
     "redirect-only" takes the real file system away: what is not listed does not exist for #include,
     #embed and __has_include alike.
@@ -34,7 +39,10 @@ def write(folder: Path, contents: Mapping[str, bytes]) -> Path:
         "case-sensitive": True,
         "use-external-names": False,
         "redirecting-with": "redirect-only",
-        "roots": [{"type": "file", "name": name, "external-contents": str(path)} for name, path in files.items()],
+        "roots": [
+            {"type": "file", "name": name, "external-contents": str(path)}
+            for name, path in files.items()
+        ],
     }
     path = folder / "overlay.json"
     path.write_text(json.dumps(description))

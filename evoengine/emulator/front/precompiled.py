@@ -1,8 +1,9 @@
-"""Our headers in the form that clang reads fastest, kept by this process for the next source that includes the same ones.
+"""Our headers in the form that clang reads fastest, kept by this process for the next source that
+includes the same ones.
 
-Most kernels take less time than the headers do: with them precompiled, the seeds compile 1.8 to 3 times
-as fast, into the same PTX. Nothing is kept on disk, where a compiler that a candidate has taken over
-could leave something for others.
+Most kernels take less time than the headers do: with them precompiled, the seeds compile 1.8 to 3
+times as fast, into the same PTX. Nothing is kept on disk, where a compiler that a candidate has
+taken over could leave something for others.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from pathlib import Path
 
 from evoengine.emulator.front import child, overlay
 
-# Names in clang's file system. They differ from process to process, so that no source can ask whether they are there.
+# Names in clang's file system. They differ from process to process, so that no source can ask
+# whether they are there.
 _RESULT = f"/{secrets.token_hex(8)}.pch"
 _TEXT = f"/{secrets.token_hex(8)}.cu"
 _KEPT = 32  # sets of headers for an architecture, 1 to 2 MB each
@@ -26,7 +28,9 @@ _TIMEOUT_S = 60.0  # 0.1 to 0.3 s when the machine has nothing else to do
 
 @dataclass(frozen=True)
 class Headers:
-    """What clang has to find in its file system, by name, and the options that make it begin with that."""
+    """What clang has to find in its file system, by name, and the options that make it begin with
+    that.
+    """
 
     files: Mapping[str, bytes]
     options: tuple[str, ...] = ("-include-pch", _RESULT)
@@ -39,8 +43,9 @@ _lock = threading.Lock()
 def found(command: Sequence[str], headers: Sequence[str]) -> Headers | None:
     """The prelude and `headers` as precompiled by `command`, which is clang with its options.
 
-    None when they are asked for the first time: for one source alone it takes longer to precompile them than
-    to read them. None as well when clang fails: it will fail for the source too, and that is where it is told.
+    None when they are asked for the first time: for one source alone it takes longer to precompile
+    them than to read them. None as well when clang fails: it will fail for the source too, and that
+    is where it is told.
     """
     key = tuple(command), tuple(headers)
     with _lock:
@@ -57,7 +62,17 @@ def _made(command: tuple[str, ...], headers: tuple[str, ...]) -> Headers | None:
         folder = Path(name)
         seen = overlay.write(folder, {_TEXT: text})
         # Without times: clang checks them, and the text is written anew for every source.
-        making = ("-include", overlay.PRELUDE, "-fno-pch-timestamp", "-ivfsoverlay", str(seen), "-emit-pch", "-o", "made", _TEXT)
+        making = (
+            "-include",
+            overlay.PRELUDE,
+            "-fno-pch-timestamp",
+            "-ivfsoverlay",
+            str(seen),
+            "-emit-pch",
+            "-o",
+            "made",
+            _TEXT,
+        )
         if child.run([*command, *making], folder, _TIMEOUT_S).code != 0:
             return None
         return Headers({_TEXT: text, _RESULT: (folder / "made").read_bytes()})

@@ -13,38 +13,53 @@ from evoengine.emulator.front import overlay
 
 FILE = "kernel expressions"  # what messages about the appended lines give as their file
 _VARIABLE = "__ev_kernel_"
-_DEVICE_BY_DEFAULT = "#pragma clang force_cuda_host_device begin"  # without host code, what has no annotation is for the device
+# without host code, what has no annotation is for the device
+_DEVICE_BY_DEFAULT = "#pragma clang force_cuda_host_device begin"
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w./]+)[>"]', re.MULTILINE)
-_ADDRESS = re.compile(rf"^\.(?:visible |weak )?\.?(?:const|global) .*{_VARIABLE}(\d+) = (?:generic\()?([\w$]+)\)?;\n", re.MULTILINE)
+_ADDRESS = re.compile(
+    rf"^\.(?:visible |weak )?\.?(?:const|global) .*{_VARIABLE}(\d+) = (?:generic\()?([\w$]+)\)?;\n",
+    re.MULTILINE,
+)
 _ENTRY = re.compile(r"^\s*(?:\.visible|\.weak)?\s*\.entry ([\w$]+)", re.MULTILINE)
 
 
 def headers(source: str) -> tuple[str, ...]:
-    """Those of our headers that `source` includes, sorted; also where a conditional leaves them out."""
+    """Those of our headers that `source` includes, sorted; also where a conditional leaves them
+    out.
+    """
     known = set(overlay.headers())
     return tuple(sorted({header for header in _INCLUDE.findall(source) if header in known}))
 
 
 def text(source: str, name: str, macros: Mapping[str, str | int], kernels: Sequence[str]) -> str:
-    """`source` as the compiler gets it; line 1 stays line 1 of `name`, kernel k's line is line k+1 of FILE.
+    """`source` as the compiler gets it; line 1 stays line 1 of `name`, kernel k's line is line k+1
+    of FILE.
 
-    Headers come before macros, because a macro such as N must not reach into them; the source's own #include finds them included.
+    Headers come before macros, because a macro such as N must not reach into them; the source's own
+    #include finds them included.
     """
     for kernel in kernels:
         if not kernel.strip() or re.search(r"[\x00-\x1f;{}\\]|//|/\*", kernel):
-            raise ValueError(f"kernels: expected a kernel's name, with template arguments where it has any, got {kernel!r}")
+            raise ValueError(
+                "kernels: expected a kernel's name, with template arguments where it has any, got"
+                f" {kernel!r}"
+            )
     return "\n".join(
         [
             *(f"#include <{header}>" for header in headers(source)),
             '#line 1 "macros"',
-            *(f"#define {macro} {int(value) if isinstance(value, bool) else value}" for macro, value in macros.items()),
+            *(
+                f"#define {macro} {int(value) if isinstance(value, bool) else value}"
+                for macro, value in macros.items()
+            ),
             _DEVICE_BY_DEFAULT,
             f'#line 1 "{name}"',
             source,
             "",
             f'#line 1 "{FILE}"',
             *(
-                f'extern "C" __attribute__((device, used)) const void* const {_VARIABLE}{index} = (const void*)&({kernel});'
+                f'extern "C" __attribute__((device, used)) const void* const {_VARIABLE}{index} ='
+                f" (const void*)&({kernel});"
                 for index, kernel in enumerate(kernels)
             ),
             "",
@@ -54,7 +69,11 @@ def text(source: str, name: str, macros: Mapping[str, str | int], kernels: Seque
 
 def extracted(ptx: str, kernels: Sequence[str]) -> tuple[dict[str, str], str]:
     """The symbol of each kernel, and the PTX without the variables that told it."""
-    found = {kernels[int(match[1])]: match[2] for match in _ADDRESS.finditer(ptx) if int(match[1]) < len(kernels)}
+    found = {
+        kernels[int(match[1])]: match[2]
+        for match in _ADDRESS.finditer(ptx)
+        if int(match[1]) < len(kernels)
+    }
     return found, _ADDRESS.sub("", ptx)
 
 

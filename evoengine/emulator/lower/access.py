@@ -1,7 +1,7 @@
 """Touching memory, the fastest way for each shape of address.
 
-One scalar access where all lanes have one address, a plain vector access where the addresses are a dense
-ramp, gathers and scatters otherwise. Every address is confined to the reservation here.
+One scalar access where all lanes have one address, a plain vector access where the addresses are a
+dense ramp, gathers and scatters otherwise. Every address is confined to the reservation here.
 """
 
 from __future__ import annotations
@@ -24,13 +24,25 @@ def loaded(cx: Context, place: Place, bits: int, count: int) -> list[Value]:
     """`count` values of `bits` that lie one behind the other at each lane's place."""
     shape, size = place.value.shape, bits // 8
     if shape is UNIFORM and not cx.checked:
-        return [Value(UNIFORM, text, bits) for text in _load_scalars(cx, confined_base(cx, place.value), bits, count)]
+        return [
+            Value(UNIFORM, text, bits)
+            for text in _load_scalars(cx, confined_base(cx, place.value), bits, count)
+        ]
     if _is_dense(shape, size * count) and (cx.mask is None or count == 1):
-        return [Value(VARYING, text, bits) for text in _load_dense(cx, confined_base(cx, place.value), bits, count)]
+        return [
+            Value(VARYING, text, bits)
+            for text in _load_dense(cx, confined_base(cx, place.value), bits, count)
+        ]
     vector = cx.spread(confine(cx, place.value))
     if size * count % PAIR_BYTES == 0 and count > 1:
-        return [Value(VARYING, text, bits) for text in items_of_words(cx.ir, _load_words(cx, vector, size * count), bits)]
-    return [Value(VARYING, gather(cx, _offset(cx, vector, size * item), bits), bits) for item in range(count)]
+        return [
+            Value(VARYING, text, bits)
+            for text in items_of_words(cx.ir, _load_words(cx, vector, size * count), bits)
+        ]
+    return [
+        Value(VARYING, gather(cx, _offset(cx, vector, size * item), bits), bits)
+        for item in range(count)
+    ]
 
 
 def _is_dense(shape: Shape, size: int) -> bool:
@@ -47,7 +59,9 @@ def _load_words(cx: Context, addresses: str, size: int) -> list[str]:
     for offset in range(0, size, ROW_BYTES):
         count = min(ROW_BYTES, size - offset) // WORD_BYTES
         pointer, out = cx.rows(0, 64, [_offset(cx, addresses, offset)]), cx.rows(SLOT_BYTES, 32, ())
-        cx.ir.call("void", f"ev_load_words_{count}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", out))
+        cx.ir.call(
+            "void", f"ev_load_words_{count}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", out)
+        )
         found += cx.from_rows(out, 32, count)
     return found
 
@@ -55,12 +69,23 @@ def _load_words(cx: Context, addresses: str, size: int) -> list[str]:
 def _store_words(cx: Context, addresses: str, words: list[str]) -> None:
     for first in range(0, len(words), ROW_BYTES // WORD_BYTES):
         row = words[first : first + ROW_BYTES // WORD_BYTES]
-        pointer, values = cx.rows(0, 64, [_offset(cx, addresses, WORD_BYTES * first)]), cx.rows(SLOT_BYTES, 32, row)
-        cx.ir.call("void", f"ev_store_words_{len(row)}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", values))
+        pointer, values = (
+            cx.rows(0, 64, [_offset(cx, addresses, WORD_BYTES * first)]),
+            cx.rows(SLOT_BYTES, 32, row),
+        )
+        cx.ir.call(
+            "void",
+            f"ev_store_words_{len(row)}",
+            ("ptr", pointer),
+            ("i32", cx.mask_bits),
+            ("ptr", values),
+        )
 
 
 def _load_scalars(cx: Context, address: str, bits: int, count: int) -> list[str]:
-    """The lanes' common value; read only where some lane runs, so that an address nobody uses is not touched."""
+    """The lanes' common value; read only where some lane runs, so that an address nobody uses is
+    not touched.
+    """
     ir = cx.ir
     if cx.instruction.guard:
         some, safe = ir.get(f"icmp ne i32 {cx.mask_bits}, 0"), ir.get("ptrtoint ptr %params to i64")
@@ -81,41 +106,63 @@ def _load_dense(cx: Context, address: str, bits: int, count: int) -> list[str]:
         type_ = integer(bits, True)
         name = f"@llvm.masked.load.v{LANES}i{bits}.p0"
         ir.declarations[name] = f"declare {type_} {name}(ptr, i32, <{LANES} x i1>, {type_})"
-        return [ir.get(f"call {type_} {name}(ptr {pointer}, i32 1, <{LANES} x i1> {cx.mask}, {type_} zeroinitializer)")]
+        return [
+            ir.get(
+                f"call {type_} {name}(ptr {pointer}, i32 1, <{LANES} x i1> {cx.mask}, {type_}"
+                " zeroinitializer)"
+            )
+        ]
     whole = ir.get(f"load <{total} x i{bits}>, ptr {pointer}, align 1")
     if count == 1:
         return [whole]
-    picks = [", ".join(f"i32 {lane * count + item}" for lane in range(LANES)) for item in range(count)]
+    picks = [
+        ", ".join(f"i32 {lane * count + item}" for lane in range(LANES)) for item in range(count)
+    ]
     poison = f"<{total} x i{bits}> poison"
-    return [ir.get(f"shufflevector <{total} x i{bits}> {whole}, {poison}, <{LANES} x i32> <{pick}>") for pick in picks]
+    return [
+        ir.get(f"shufflevector <{total} x i{bits}> {whole}, {poison}, <{LANES} x i32> <{pick}>")
+        for pick in picks
+    ]
 
 
 def gather(cx: Context, addresses: str, bits: int) -> str:
     """<32 x i`bits`> from <32 x i64> confined addresses; lanes that do not run get 0."""
     if bits < 32 and cx.vector_memory:
-        # There is no gather of bytes or halves: 32 bits are read, which may reach into a red zone, never beyond the reservation.
-        return cx.ir.get(f"trunc {integer(32, True)} {gather(cx, addresses, 32)} to {integer(bits, True)}")
+        # There is no gather of bytes or halves: 32 bits are read, which may reach into a red zone,
+        # never beyond the reservation.
+        return cx.ir.get(
+            f"trunc {integer(32, True)} {gather(cx, addresses, 32)} to {integer(bits, True)}"
+        )
     if not cx.vector_memory:
         pointer = cx.lanes(0, 64, addresses)
         out = cx.lanes(1, bits, "zeroinitializer")
-        cx.ir.call("void", f"ev_gather_{bits}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", out))
+        cx.ir.call(
+            "void", f"ev_gather_{bits}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", out)
+        )
         return cx.from_lanes(out, bits)
     type_, ir = integer(bits, True), cx.ir
     pointers = ir.get(f"inttoptr {integer(64, True)} {addresses} to <{LANES} x ptr>")
     name = f"@llvm.masked.gather.v{LANES}i{bits}.v{LANES}p0"
     ir.declarations[name] = f"declare {type_} {name}(<{LANES} x ptr>, i32, <{LANES} x i1>, {type_})"
     mask = cx.mask or "splat (i1 true)"
-    return ir.get(f"call {type_} {name}(<{LANES} x ptr> {pointers}, i32 1, <{LANES} x i1> {mask}, {type_} zeroinitializer)")
+    return ir.get(
+        f"call {type_} {name}(<{LANES} x ptr> {pointers}, i32 1, <{LANES} x i1> {mask}, {type_}"
+        " zeroinitializer)"
+    )
 
 
 def stored(cx: Context, place: Place, values: list[Value], bits: int) -> None:
-    """Puts values of `bits` one behind the other at each lane's place; where lanes write one address, the highest wins."""
+    """Puts values of `bits` one behind the other at each lane's place; where lanes write one
+    address, the highest wins.
+    """
     shape, size = place.value.shape, bits // 8
     if shape is UNIFORM and not cx.checked:
         _store_scalars(cx, confined_base(cx, place.value), values, bits)
         return
     if _is_dense(shape, size * len(values)) and (cx.mask is None or len(values) == 1):
-        _store_dense(cx, confined_base(cx, place.value), [cx.spread(value) for value in values], bits)
+        _store_dense(
+            cx, confined_base(cx, place.value), [cx.spread(value) for value in values], bits
+        )
         return
     vector, vectors = cx.spread(confine(cx, place.value)), [cx.spread(value) for value in values]
     if size * len(values) % PAIR_BYTES == 0 and len(values) > 1:
@@ -159,7 +206,10 @@ def _store_dense(cx: Context, address: str, vectors: list[str], bits: int) -> No
     if cx.mask is not None:
         name = f"@llvm.masked.store.v{LANES}i{bits}.p0"
         ir.declarations[name] = f"declare void {name}({type_}, ptr, i32, <{LANES} x i1>)"
-        ir.do(f"call void {name}({type_} {vectors[0]}, ptr {pointer}, i32 1, <{LANES} x i1> {cx.mask})")
+        ir.do(
+            f"call void {name}({type_} {vectors[0]}, ptr {pointer}, i32 1, <{LANES} x i1>"
+            f" {cx.mask})"
+        )
         return
     whole, width = _interleaved(cx, vectors, LANES, bits)
     ir.do(f"store <{width} x i{bits}> {whole}, ptr {pointer}, align 1")
@@ -171,18 +221,29 @@ def _interleaved(cx: Context, vectors: list[str], width: int, bits: int) -> tupl
         return vectors[0], width
     (a, half), (b, _) = (_interleaved(cx, vectors[start::2], width, bits) for start in (0, 1))
     order = ", ".join(f"i32 {index // 2 + (index % 2) * half}" for index in range(2 * half))
-    return cx.ir.get(f"shufflevector <{half} x i{bits}> {a}, <{half} x i{bits}> {b}, <{2 * half} x i32> <{order}>"), 2 * half
+    return (
+        cx.ir.get(
+            f"shufflevector <{half} x i{bits}> {a}, <{half} x i{bits}> {b}, <{2 * half} x i32>"
+            f" <{order}>"
+        ),
+        2 * half,
+    )
 
 
 def scatter(cx: Context, addresses: str, value: str, bits: int) -> None:
     """Stores <32 x i`bits`> at <32 x i64> confined addresses, lower lanes first."""
     if bits < 32 or not cx.vector_memory:
         pointer, values = cx.lanes(0, 64, addresses), cx.lanes(1, bits, value)
-        cx.ir.call("void", f"ev_scatter_{bits}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", values))
+        cx.ir.call(
+            "void", f"ev_scatter_{bits}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", values)
+        )
         return
     type_, ir = integer(bits, True), cx.ir
     pointers = ir.get(f"inttoptr {integer(64, True)} {addresses} to <{LANES} x ptr>")
     name = f"@llvm.masked.scatter.v{LANES}i{bits}.v{LANES}p0"
     ir.declarations[name] = f"declare void {name}({type_}, <{LANES} x ptr>, i32, <{LANES} x i1>)"
     mask = cx.mask or "splat (i1 true)"
-    ir.do(f"call void {name}({type_} {value}, <{LANES} x ptr> {pointers}, i32 1, <{LANES} x i1> {mask})")
+    ir.do(
+        f"call void {name}({type_} {value}, <{LANES} x ptr> {pointers}, i32 1, <{LANES} x i1>"
+        f" {mask})"
+    )

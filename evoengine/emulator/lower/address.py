@@ -1,7 +1,7 @@
 """Addresses: where operands point, confined to the reservation; cvta and isspacep.
 
-Generic addresses are host addresses. Shared memory has offsets from 0 in its own window, local memory offsets in the
-frame of a thread; frames lie one behind the other.
+Generic addresses are host addresses. Shared memory has offsets from 0 in its own window, local
+memory offsets in the frame of a thread; frames lie one behind the other.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from evoengine.emulator.analyse.shape import UNIFORM, VARYING, Ramp
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.lower.value import Value, literal, steps
-from evoengine.emulator.ptx.program import TYPE_BITS, Address, Instruction, Integer, Operand, Register, Symbol
+from evoengine.emulator.ptx.program import (
+    TYPE_BITS,
+    Address,
+    Instruction,
+    Integer,
+    Operand,
+    Register,
+    Symbol,
+)
 
 NAMED_SPACES = ("global", "shared", "local", "const", "param")
 
@@ -61,13 +69,20 @@ def _own(cx: Context, operand: Address) -> Value:
 
 
 def _of_narrow(cx: Context, register: Register, offset: int) -> Value:
-    """An address of 32 bits, which wraps there; a ramp that begins below zero reaches the window's start in a later lane."""
+    """An address of 32 bits, which wraps there; a ramp that begins below zero reaches the window's
+    start in a later lane.
+    """
     value = cx.read(register, 32)
     if offset:
         amount = literal(offset, 32)
         vector = value.shape is VARYING
         value = Value(
-            value.shape, cx.ir.get(f"add {integer(32, vector)} {value.text}, {f'splat (i32 {amount})' if vector else amount}"), 32
+            value.shape,
+            cx.ir.get(
+                f"add {integer(32, vector)} {value.text},"
+                f" {f'splat (i32 {amount})' if vector else amount}"
+            ),
+            32,
         )
     return cx.resized(value, 64, signed=isinstance(value.shape, Ramp))
 
@@ -77,7 +92,9 @@ def _of_frames(cx: Context, value: Value, how: str) -> Value:
     frame = cx.layout.frame_bytes
     if value.shape is UNIFORM and how == "add":
         return Value(Ramp(frame), value.text, 64)
-    return Value(VARYING, cx.ir.get(f"{how} {integer(64, True)} {cx.spread(value)}, {steps(frame, 64)}"), 64)
+    return Value(
+        VARYING, cx.ir.get(f"{how} {integer(64, True)} {cx.spread(value)}, {steps(frame, 64)}"), 64
+    )
 
 
 def plus(cx: Context, value: Value, amount: str) -> Value:
@@ -94,7 +111,9 @@ def minus(cx: Context, value: Value, amount: str) -> Value:
 
 
 def confine(cx: Context, value: Value) -> Value:
-    """The same address if it lies in the reservation, else some other one that does; for each lane, so a ramp becomes a vector."""
+    """The same address if it lies in the reservation, else some other one that does; for each lane,
+    so a ramp becomes a vector.
+    """
     if value.shape is UNIFORM:
         return Value(UNIFORM, confined_base(cx, value), 64)
     mask, base = (1 << cx.layout.arena_bits) - 1, cx.layout.arena_base
@@ -103,14 +122,20 @@ def confine(cx: Context, value: Value) -> Value:
 
 
 def confined_base(cx: Context, value: Value) -> str:
-    """Where a scalar, or the first lane of a ramp, may point; what lies behind the reservation stops a short ramp."""
+    """Where a scalar, or the first lane of a ramp, may point; what lies behind the reservation
+    stops a short ramp.
+    """
     inside = cx.ir.get(f"and i64 {value.text}, {(1 << cx.layout.arena_bits) - 1}")
     return cx.ir.get(f"or i64 {inside}, {cx.layout.arena_base}")
 
 
 def convert_address(cx: Context, instruction: Instruction) -> None:
     """cvta: between a space's own addresses and generic ones."""
-    source, space, back = cx.read(instruction.operands[1], 64), space_of(instruction), instruction.has("to")
+    source, space, back = (
+        cx.read(instruction.operands[1], 64),
+        space_of(instruction),
+        instruction.has("to"),
+    )
     if space == "shared":
         source = minus(cx, source, "%shared") if back else plus(cx, source, "%shared")
     elif space == "local":
@@ -138,7 +163,9 @@ def is_in_space(cx: Context, instruction: Instruction) -> None:
         if space in windows:
             return inside(vector, value, space)
         kind = integer(1, vector)
-        either = ir.get(f"or {kind} {inside(vector, value, 'shared')}, {inside(vector, value, 'local')}")
+        either = ir.get(
+            f"or {kind} {inside(vector, value, 'shared')}, {inside(vector, value, 'local')}"
+        )
         return ir.get(f"xor {kind} {either}, {'splat (i1 true)' if vector else 'true'}")
 
     cx.write(instruction.operands[0], cx.compute([source], 1, build))

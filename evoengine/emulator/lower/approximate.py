@@ -21,7 +21,12 @@ def approximate(cx: Context, instruction: Instruction) -> None:
     op, type_, flushes = instruction.op, instruction.type, instruction.has("ftz")
     if (op, flushes, type_) not in _KNOWN:
         raise cx.unsupported()
-    cx.apply_lanes(f"ev_{op}_approx{'_ftz' if flushes else ''}_{type_}", instruction.operands[1:2], TYPE_BITS[type_], TYPE_BITS[type_])
+    cx.apply_lanes(
+        f"ev_{op}_approx{'_ftz' if flushes else ''}_{type_}",
+        instruction.operands[1:2],
+        TYPE_BITS[type_],
+        TYPE_BITS[type_],
+    )
 
 
 HANDLERS = dict.fromkeys(("ex2", "lg2", "sin", "cos", "tanh"), approximate)

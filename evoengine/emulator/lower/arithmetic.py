@@ -1,4 +1,6 @@
-"""Integer and floating point arithmetic: add to fma, min and max, division, and the extended-precision pairs."""
+"""Integer and floating point arithmetic: add to fma, min and max, division, and the
+extended-precision pairs.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +64,18 @@ def _integer_operation(cx: Context, instruction: Instruction, operation: str) ->
     cx.apply(instruction.operands[1:3], bits, bits, build)
 
 
-def _elements(cx: Context, vector: bool, packed: bool, bits: int, values: tuple[str, ...]) -> tuple[str, list[str]]:
-    """The type in which an integer instruction computes, and its operands in it: of pairs of 16 bits twice as many elements."""
+def _elements(
+    cx: Context, vector: bool, packed: bool, bits: int, values: tuple[str, ...]
+) -> tuple[str, list[str]]:
+    """The type in which an integer instruction computes, and its operands in it: of pairs of 16
+    bits twice as many elements.
+    """
     if not packed:
         return integer(bits, vector), list(values)
     kind = f"<{2 * LANES if vector else 2} x i16>"
-    return kind, [cx.ir.get(f"bitcast {integer(bits, vector)} {value} to {kind}") for value in values]
+    return kind, [
+        cx.ir.get(f"bitcast {integer(bits, vector)} {value} to {kind}") for value in values
+    ]
 
 
 def _integer_intrinsic(cx: Context, instruction: Instruction, name: str) -> None:
@@ -118,15 +126,27 @@ def _multiply_ramp(cx: Context, instruction: Instruction) -> None:
 def widen_ramp(cx: Context, value: Value, bits: int, signed: bool) -> str:
     """The base of a ramp, or a scalar, in more bits.
 
-    An unsigned base that some lane counts beyond the edge from is one of lanes that begin at a negative index: lanes
-    whose own value is not negative must not carry into the upper half, so it widens as a signed one.
+    An unsigned base that some lane counts beyond the edge from is one of lanes that begin at a
+    negative index: lanes whose own value is not negative must not carry into the upper half, so it
+    widens as a signed one.
     """
-    if value.bits >= bits or value.text[0] != "%" or signed or not isinstance(value.shape, Ramp) or value.shape.stride <= 0:
+    if (
+        value.bits >= bits
+        or value.text[0] != "%"
+        or signed
+        or not isinstance(value.shape, Ramp)
+        or value.shape.stride <= 0
+    ):
         return cx.resized(value, bits, signed).text
     ir, kind = cx.ir, f"i{value.bits}"
-    last = ir.get(f"add {kind} {value.text}, {literal((LANES - 1) * value.shape.stride, value.bits)}")
+    last = ir.get(
+        f"add {kind} {value.text}, {literal((LANES - 1) * value.shape.stride, value.bits)}"
+    )
     wraps = ir.get(f"icmp ult {kind} {last}, {value.text}")
-    below, above = ir.get(f"sext {kind} {value.text} to i{bits}"), ir.get(f"zext {kind} {value.text} to i{bits}")
+    below, above = (
+        ir.get(f"sext {kind} {value.text} to i{bits}"),
+        ir.get(f"zext {kind} {value.text} to i{bits}"),
+    )
     return ir.get(f"select i1 {wraps}, i{bits} {below}, i{bits} {above}")
 
 
@@ -160,13 +180,19 @@ def _multiply_integers(cx: Context, instruction: Instruction) -> None:
             return ir.intrinsic("sadd.sat", integer(result, vector), text, added[0])
         return ir.get(f"add {integer(result, vector)} {text}, {added[0]}")
 
-    sources = instruction.operands[1:4] if instruction.op in ("mad", "mad24") else instruction.operands[1:3]
+    sources = (
+        instruction.operands[1:4]
+        if instruction.op in ("mad", "mad24")
+        else instruction.operands[1:3]
+    )
     cx.apply(sources, [bits, bits, result][: len(sources)], result, build)
 
 
 def _low_24(cx: Context, vector: bool, value: str, signed: bool) -> str:
     kind, by = integer(32, vector), "splat (i32 8)" if vector else "8"
-    return cx.ir.get(f"{'ashr' if signed else 'lshr'} {kind} {cx.ir.get(f'shl {kind} {value}, {by}')}, {by}")
+    return cx.ir.get(
+        f"{'ashr' if signed else 'lshr'} {kind} {cx.ir.get(f'shl {kind} {value}, {by}')}, {by}"
+    )
 
 
 def fused(cx: Context, instruction: Instruction) -> None:
@@ -212,36 +238,57 @@ def minimum_or_maximum(cx: Context, instruction: Instruction) -> None:
         half_arithmetic(cx, instruction)
         return
     if not is_float(instruction.type):
-        _integer_intrinsic(cx, instruction, ("s" if instruction.type.startswith("s") else "u") + instruction.op)
+        _integer_intrinsic(
+            cx, instruction, ("s" if instruction.type.startswith("s") else "u") + instruction.op
+        )
         return
     bits, ir = TYPE_BITS[instruction.type], cx.ir
     name = f"{instruction.op}imum" + ("" if instruction.has("NaN") else "num")
 
     def build(vector: bool, *values: str) -> str:
-        kind, found = floating(instruction.type, vector), float_operands(cx, instruction, vector, values)
+        kind, found = (
+            floating(instruction.type, vector),
+            float_operands(cx, instruction, vector, values),
+        )
         if instruction.has("xorsign"):
             found = [ir.intrinsic("fabs", kind, item) for item in found]
         text, *others = found
         for other in others:
             text = ir.intrinsic(name, kind, text, other)
-        result = canonical_nan(cx, instruction.type, vector, float_result(cx, instruction, vector, text))
+        result = canonical_nan(
+            cx, instruction.type, vector, float_result(cx, instruction, vector, text)
+        )
         return _with_signs(cx, vector, result, values) if instruction.has("xorsign") else result
 
     cx.apply(instruction.operands[1:], bits, bits, build)
 
 
 def _with_signs(cx: Context, vector: bool, size: str, values: tuple[str, ...]) -> str:
-    """.xorsign.abs of f32: the signs of the operands, joined by xor, on the smaller or larger magnitude; NaN stays."""
+    """.xorsign.abs of f32: the signs of the operands, joined by xor, on the smaller or larger
+    magnitude; NaN stays.
+    """
     kind, ir = integer(32, vector), cx.ir
-    signs = ir.get(f"and {kind} {ir.get(f'xor {kind} {values[0]}, {values[1]}')}, {fixed(1 << 31, 32, vector)}")
+    signs = ir.get(
+        f"and {kind} {ir.get(f'xor {kind} {values[0]}, {values[1]}')}, {fixed(1 << 31, 32, vector)}"
+    )
     is_nan = ir.get(f"icmp ugt {kind} {size}, {fixed(0x7F800000, 32, vector)}")
-    return ir.get(f"select {integer(1, vector)} {is_nan}, {kind} {size}, {kind} {ir.get(f'or {kind} {size}, {signs}')}")
+    return ir.get(
+        f"select {integer(1, vector)} {is_nan}, {kind} {size}, {kind}"
+        f" {ir.get(f'or {kind} {size}, {signs}')}"
+    )
 
 
 def negate_or_absolute(cx: Context, instruction: Instruction) -> None:
     """neg, abs: of floats by the sign bit."""
     bits, ir, type_ = TYPE_BITS[instruction.type], cx.ir, instruction.type
-    floats = {"f16": 0x8000, "bf16": 0x8000, "f16x2": 0x80008000, "bf16x2": 0x80008000, "f32": 1 << 31, "f64": 1 << 63}
+    floats = {
+        "f16": 0x8000,
+        "bf16": 0x8000,
+        "f16x2": 0x80008000,
+        "bf16x2": 0x80008000,
+        "f32": 1 << 31,
+        "f64": 1 << 63,
+    }
 
     def build(vector: bool, value: str) -> str:
         kind = integer(bits, vector)

@@ -1,4 +1,5 @@
-"""cp.async: copies from global to shared memory, made at issue; only the checker knows of copies under way.
+"""cp.async: copies from global to shared memory, made at issue; only the checker knows of copies
+under way.
 
 Sources are confined to the reservation. Targets are limited to the block's shared memory and the
 bytes right behind it, which are a red zone.
@@ -34,7 +35,9 @@ def copy(cx: Context, instruction: Instruction) -> None:
 
 
 def _copy(cx: Context, instruction: Instruction) -> None:
-    """cp.async.ca.shared.global [to], [from], bytes[, source bytes or predicate to ignore the source][, cache policy]."""
+    """cp.async.ca.shared.global [to], [from], bytes[, source bytes or predicate to ignore the
+    source][, cache policy].
+    """
     to, source, size, *also = instruction.operands
     if not isinstance(size, Integer) or size.value not in SIZES:
         raise cx.unsupported(f"{size} bytes")
@@ -42,11 +45,18 @@ def _copy(cx: Context, instruction: Instruction) -> None:
         also = also[:-1]
     given = cx.spread(_source_bytes(cx, size.value, also))
     target, place = cx.spread(locate(cx, to, "shared").own), locate(cx, source, "global")
-    mask = _asked(cx, size.value, target, cx.spread(place.own), given) if cx.checked else cx.mask_bits
-    pointers = [cx.lanes(0, 32, _limited(cx, target)), cx.lanes(1, 64, cx.spread(confine(cx, place.value))), cx.lanes(2, 32, given)]
+    mask = (
+        _asked(cx, size.value, target, cx.spread(place.own), given) if cx.checked else cx.mask_bits
+    )
+    pointers = [
+        cx.lanes(0, 32, _limited(cx, target)),
+        cx.lanes(1, 64, cx.spread(confine(cx, place.value))),
+        cx.lanes(2, 32, given),
+    ]
     shared = cx.ir.get("inttoptr i64 %shared to ptr")
     cx.ir.call(
-        "void", "ev_copy_async", ("ptr", pointers[0]), ("ptr", shared), ("ptr", pointers[1]), ("ptr", pointers[2]),
+        "void", "ev_copy_async", ("ptr", pointers[0]), ("ptr", shared), ("ptr", pointers[1]),
+        ("ptr", pointers[2]),
         ("i32", str(size.value)), ("i32", mask),
     )  # fmt: skip
 
@@ -81,21 +91,39 @@ def _as_offsets(cx: Context, target: str) -> str:
 
 def _asked(cx: Context, size: int, target: str, source: str, given: str) -> str:
     """The lanes that the checker lets through."""
-    pointers = [cx.lanes(0, 32, _as_offsets(cx, target)), cx.lanes(1, 64, source), cx.lanes(2, 32, given)]
+    pointers = [
+        cx.lanes(0, 32, _as_offsets(cx, target)),
+        cx.lanes(1, 64, source),
+        cx.lanes(2, 32, given),
+    ]
     return cx.ir.call(
-        "i32", "ev_check_async", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits), ("i32", str(size)),
+        "i32", "ev_check_async", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits),
+        ("i32", str(size)),
         *(("ptr", pointer) for pointer in pointers), ("i32", str(cx.site(cx.instruction))),
     )  # fmt: skip
 
 
 def _commit(cx: Context) -> None:
     if cx.checked:
-        cx.ir.call("void", "ev_check_async_commit", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits))
+        cx.ir.call(
+            "void",
+            "ev_check_async_commit",
+            ("ptr", "%checker"),
+            ("i32", "%warp_index"),
+            ("i32", cx.mask_bits),
+        )
 
 
 def _wait(cx: Context, pending: int) -> None:
     if cx.checked:
-        cx.ir.call("void", "ev_check_async_wait", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits), ("i32", str(pending)))
+        cx.ir.call(
+            "void",
+            "ev_check_async_wait",
+            ("ptr", "%checker"),
+            ("i32", "%warp_index"),
+            ("i32", cx.mask_bits),
+            ("i32", str(pending)),
+        )
 
 
 HANDLERS = {"cp": copy}

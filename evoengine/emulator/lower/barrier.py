@@ -1,4 +1,6 @@
-"""bar.sync and bar.red: what a warp tells the driver when its lanes wait, and what it hears when they may go on."""
+"""bar.sync and bar.red: what a warp tells the driver when its lanes wait, and what it hears when
+they may go on.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,19 @@ def pass_on(cx: Context, instruction: Instruction) -> None:
     if instruction.has("popc"):
         value = Value(UNIFORM, votes, 32)
     else:
-        text = f"icmp eq i32 {votes}, {voters}" if instruction.has("and") else f"icmp ne i32 {votes}, 0"
+        text = (
+            f"icmp eq i32 {votes}, {voters}"
+            if instruction.has("and")
+            else f"icmp ne i32 {votes}, 0"
+        )
         value = Value(UNIFORM, cx.ir.get(text), 1)
     cx.write(instruction.operands[0], value)
 
 
 def _number_and_count(instruction: Instruction) -> list[Operand]:
-    """The barrier's number and perhaps its count of threads, without result and predicate of bar.red."""
+    """The barrier's number and perhaps its count of threads, without result and predicate of
+    bar.red.
+    """
     operands = list(instruction.operands)
     if instruction.has("red"):
         if len(operands) < 3:

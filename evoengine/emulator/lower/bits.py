@@ -21,20 +21,33 @@ def _widened(cx: Context, text: str, bits: int, vector: bool) -> str:
 
 
 def extract(cx: Context, instruction: Instruction) -> None:
-    """bfe d, a, position, length: PTX ISA's pseudo code; the sign of a field is its highest bit inside the register."""
+    """bfe d, a, position, length: PTX ISA's pseudo code; the sign of a field is its highest bit
+    inside the register.
+    """
     bits, ir, signed = TYPE_BITS[instruction.type], cx.ir, instruction.type.startswith("s")
 
     def build(vector: bool, value: str, position: str, length: str) -> str:
         kind, narrow, flag = integer(bits, vector), integer(32, vector), integer(1, vector)
         position = ir.get(f"and {narrow} {position}, {_fixed(255, 32, vector)}")
         length = ir.get(f"and {narrow} {length}, {_fixed(255, 32, vector)}")
-        start = _widened(cx, ir.intrinsic("umin", narrow, position, _fixed(bits - 1, 32, vector)), bits, vector)
+        start = _widened(
+            cx, ir.intrinsic("umin", narrow, position, _fixed(bits - 1, 32, vector)), bits, vector
+        )
         shifted = ir.get(f"{'ashr' if signed else 'lshr'} {kind} {value}, {start}")
         beyond = ir.get(f"icmp uge {narrow} {position}, {_fixed(bits, 32, vector)}")
-        sign = ir.get(f"ashr {kind} {value}, {_fixed(bits - 1, bits, vector)}") if signed else _fixed(0, bits, vector)
+        sign = (
+            ir.get(f"ashr {kind} {value}, {_fixed(bits - 1, bits, vector)}")
+            if signed
+            else _fixed(0, bits, vector)
+        )
         shifted = ir.get(f"select {flag} {beyond}, {kind} {sign}, {kind} {shifted}")
-        unused = ir.get(f"sub {narrow} {_fixed(bits, 32, vector)}, {ir.intrinsic('umin', narrow, length, _fixed(bits, 32, vector))}")
-        by = _widened(cx, ir.intrinsic("umin", narrow, unused, _fixed(bits - 1, 32, vector)), bits, vector)
+        unused = ir.get(
+            f"sub {narrow} {_fixed(bits, 32, vector)},"
+            f" {ir.intrinsic('umin', narrow, length, _fixed(bits, 32, vector))}"
+        )
+        by = _widened(
+            cx, ir.intrinsic("umin", narrow, unused, _fixed(bits - 1, 32, vector)), bits, vector
+        )
         raised = ir.get(f"shl {kind} {shifted}, {by}")
         field = ir.get(f"{'ashr' if signed else 'lshr'} {kind} {raised}, {by}")
         empty = ir.get(f"icmp eq {narrow} {length}, {_fixed(0, 32, vector)}")
@@ -53,22 +66,33 @@ def insert(cx: Context, instruction: Instruction) -> None:
         length = ir.get(f"and {narrow} {length}, {_fixed(255, 32, vector)}")
         length = ir.intrinsic("umin", narrow, length, _fixed(bits, 32, vector))
         unused = ir.get(f"sub {narrow} {_fixed(bits, 32, vector)}, {length}")
-        by = _widened(cx, ir.intrinsic("umin", narrow, unused, _fixed(bits - 1, 32, vector)), bits, vector)
-        start = _widened(cx, ir.intrinsic("umin", narrow, position, _fixed(bits - 1, 32, vector)), bits, vector)
+        by = _widened(
+            cx, ir.intrinsic("umin", narrow, unused, _fixed(bits - 1, 32, vector)), bits, vector
+        )
+        start = _widened(
+            cx, ir.intrinsic("umin", narrow, position, _fixed(bits - 1, 32, vector)), bits, vector
+        )
         ones = ir.get(f"lshr {kind} {_fixed(-1, bits, vector)}, {by}")
         mask = ir.get(f"shl {kind} {ones}, {start}")
         nothing = ir.get(f"icmp eq {narrow} {length}, {_fixed(0, 32, vector)}")
         beyond = ir.get(f"icmp uge {narrow} {position}, {_fixed(bits, 32, vector)}")
-        mask = ir.get(f"select {flag} {ir.get(f'or {flag} {nothing}, {beyond}')}, {kind} {_fixed(0, bits, vector)}, {kind} {mask}")
+        mask = ir.get(
+            f"select {flag} {ir.get(f'or {flag} {nothing}, {beyond}')}, {kind}"
+            f" {_fixed(0, bits, vector)}, {kind} {mask}"
+        )
         field = ir.get(f"and {kind} {ir.get(f'shl {kind} {value}, {start}')}, {mask}")
-        kept = ir.get(f"and {kind} {into}, {ir.get(f'xor {kind} {mask}, {_fixed(-1, bits, vector)}')}")
+        kept = ir.get(
+            f"and {kind} {into}, {ir.get(f'xor {kind} {mask}, {_fixed(-1, bits, vector)}')}"
+        )
         return ir.get(f"or {kind} {kept}, {field}")
 
     cx.apply(instruction.operands[1:5], [bits, bits, 32, 32], bits, build)
 
 
 def permute_bytes(cx: Context, instruction: Instruction) -> None:
-    """prmt d, a, b, selector: four bytes of the eight in {b, a}; a selector's bit 3 replicates the sign."""
+    """prmt d, a, b, selector: four bytes of the eight in {b, a}; a selector's bit 3 replicates the
+    sign.
+    """
     mode = instruction.modifiers[1:]
     selector = cx.read(instruction.operands[3], 32)
     if not mode and selector.text.lstrip("-").isdigit() and not int(selector.text) & 0x8888:
@@ -89,15 +113,24 @@ def _pick_bytes(cx: Context, instruction: Instruction, selector: int) -> None:
         kind, whole = f"<{count} x i8>", integer(32, vector)
         a, b = (ir.get(f"bitcast {whole} {item} to {kind}") for item in (low, high))
         picks = [selector >> 4 * (place % 4) & 7 for place in range(count)]
-        order = [place // 4 * 4 + pick % 4 + (count if pick > 3 else 0) for place, pick in enumerate(picks)]
+        order = [
+            place // 4 * 4 + pick % 4 + (count if pick > 3 else 0)
+            for place, pick in enumerate(picks)
+        ]
         mask = ", ".join(f"i32 {item}" for item in order)
-        return ir.get(f"bitcast {kind} {ir.get(f'shufflevector {kind} {a}, {kind} {b}, <{count} x i32> <{mask}>')} to {whole}")
+        return ir.get(
+            f"bitcast {kind}"
+            f" {ir.get(f'shufflevector {kind} {a}, {kind} {b}, <{count} x i32> <{mask}>')} to"
+            f" {whole}"
+        )
 
     cx.apply(instruction.operands[1:3], 32, 32, build)
 
 
 def find_first(cx: Context, instruction: Instruction) -> None:
-    """bfind: the highest bit that is set, of signed ones that differs from the sign; all ones where there is none."""
+    """bfind: the highest bit that is set, of signed ones that differs from the sign; all ones where
+    there is none.
+    """
     name = f"ev_bfind_{'shiftamt_' if instruction.has('shiftamt') else ''}{instruction.type}"
     cx.apply_lanes(name, instruction.operands[1:2], TYPE_BITS[instruction.type], 32)
 
@@ -109,7 +142,12 @@ def find_nth(cx: Context, instruction: Instruction) -> None:
 
 def dot_product(cx: Context, instruction: Instruction) -> None:
     """dp4a, dp2a: products of bytes, summed with c."""
-    cx.apply_lanes(f"ev_{'_'.join((instruction.op, *instruction.modifiers))}", instruction.operands[1:4], 32, 32)
+    cx.apply_lanes(
+        f"ev_{'_'.join((instruction.op, *instruction.modifiers))}",
+        instruction.operands[1:4],
+        32,
+        32,
+    )
 
 
 def sum_of_differences(cx: Context, instruction: Instruction) -> None:
@@ -135,7 +173,9 @@ def extend(cx: Context, instruction: Instruction) -> None:
         by = ir.intrinsic("umin", kind, unused, _fixed(31, 32, vector))
         text = ir.get(f"{how} {kind} {ir.get(f'shl {kind} {value}, {by}')}, {by}")
         none = ir.get(f"icmp eq {kind} {width}, {_fixed(0, 32, vector)}")
-        return ir.get(f"select {integer(1, vector)} {none}, {kind} {_fixed(0, 32, vector)}, {kind} {text}")
+        return ir.get(
+            f"select {integer(1, vector)} {none}, {kind} {_fixed(0, 32, vector)}, {kind} {text}"
+        )
 
     cx.apply(instruction.operands[1:3], 32, 32, build)
 
@@ -148,7 +188,10 @@ def mask_of_bits(cx: Context, instruction: Instruction) -> None:
         kind, wide = integer(32, vector), integer(64, vector)
         start, width = (_limited(cx, instruction, vector, item) for item in (start, width))
         start, width = (ir.get(f"zext {kind} {item} to {wide}") for item in (start, width))
-        ones = ir.get(f"sub {wide} {ir.get(f'shl {wide} {_fixed(1, 64, vector)}, {width}')}, {_fixed(1, 64, vector)}")
+        ones = ir.get(
+            f"sub {wide} {ir.get(f'shl {wide} {_fixed(1, 64, vector)}, {width}')},"
+            f" {_fixed(1, 64, vector)}"
+        )
         return ir.get(f"trunc {wide} {ir.get(f'shl {wide} {ones}, {start}')} to {kind}")
 
     cx.apply(instruction.operands[1:3], 32, 32, build)

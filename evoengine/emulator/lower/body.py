@@ -1,4 +1,6 @@
-"""What all parts of the function under construction share: the flow, which lanes live, how a warp leaves."""
+"""What all parts of the function under construction share: the flow, which lanes live, how a warp
+leaves.
+"""
 
 from __future__ import annotations
 
@@ -40,18 +42,30 @@ class Body:
         self.flow, self.shapes = flow, shapes
         strips = strips_of(flow, partial(self._fits_a_strip, function.registers))
         self.cx = Context(
-            layout, shapes, function.registers, strips, block, vector_memory=vector_memory, checked=checked, end=self.end_within
+            layout,
+            shapes,
+            function.registers,
+            strips,
+            block,
+            vector_memory=vector_memory,
+            checked=checked,
+            end=self.end_within,
         )
         if checked:
             self.cx.data, self.cx.looks = data_registers(function), looking_loads(flow)
         self.saved = Saved(self.cx, alive_while_waiting(flow, shapes.regions))
         self.ir = self.cx.ir
         everywhere = block[0] * block[1] * block[2] % LANES != 0  # a warp has lanes that never were
-        self.in_part = frozenset(range(flow.exit)) if everywhere else after_ends(flow, shapes)  # blocks that some lanes may miss
+        # blocks that some lanes may miss
+        self.in_part = frozenset(range(flow.exit)) if everywhere else after_ends(flow, shapes)
 
     def _fits_a_strip(self, registers: Mapping[str, str], name: str) -> bool:
-        """A vector of 32 bits; not one that may be read before it is written, for strips do not begin as zeros."""
-        of_strips = TYPE_BITS.get(registers.get(name, "")) == STRIP_BITS and self.shapes.of[name] is VARYING
+        """A vector of 32 bits; not one that may be read before it is written, for strips do not
+        begin as zeros.
+        """
+        of_strips = (
+            TYPE_BITS.get(registers.get(name, "")) == STRIP_BITS and self.shapes.of[name] is VARYING
+        )
         return of_strips and name not in self.flow.nodes[0].live_in
 
     def falls(self, number: int) -> int:
@@ -66,7 +80,9 @@ class Body:
         return self.ir.get("load i32, ptr %live.slot")
 
     def run_all(self, number: int) -> None:
-        """From here on, in block `number`, all lanes run but those that have ended, or never were; without such it needs no mask."""
+        """From here on, in block `number`, all lanes run but those that have ended, or never were;
+        without such it needs no mask.
+        """
         self.cx.in_region = False
         if number in self.in_part:
             self._set_mask(self.live())
@@ -117,6 +133,9 @@ class Body:
     def note_fault(self, instruction: Instruction | None) -> None:
         """Tells the driver where this was."""
         site = self.cx.site(instruction)
-        for offset, value in ((Block.fault_site.offset, site), (Block.fault_lanes.offset, self.cx.mask_bits)):
+        for offset, value in (
+            (Block.fault_site.offset, site),
+            (Block.fault_lanes.offset, self.cx.mask_bits),
+        ):
             at = self.ir.get(f"getelementptr i8, ptr %block, i64 {offset}")
             self.ir.do(f"store i32 {value}, ptr {at}")

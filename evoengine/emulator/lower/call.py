@@ -15,7 +15,11 @@ PRINTF, ASSERTION = 0, 1  # kinds of run/printing.py
 def call(cx: Context, instruction: Instruction) -> None:
     """call (results), function, (arguments): what `inline_calls` leaves."""
     results, function, arguments = instruction.operands[:3]
-    if not (isinstance(results, Vector) and isinstance(function, Symbol) and isinstance(arguments, Vector)):
+    if not (
+        isinstance(results, Vector)
+        and isinstance(function, Symbol)
+        and isinstance(arguments, Vector)
+    ):
         raise cx.unsupported()
     if function.name in EXTERNALS:
         _mathematical(cx, EXTERNALS[function.name], results.items, arguments.items)
@@ -27,10 +31,14 @@ def call(cx: Context, instruction: Instruction) -> None:
         raise cx.unsupported(f"there is no function {function.name}")
 
 
-def _mathematical(cx: Context, external: External, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
+def _mathematical(
+    cx: Context, external: External, results: tuple[Operand, ...], arguments: tuple[Operand, ...]
+) -> None:
     """ev_call_NAME(lanes of each argument, lanes of the result)."""
     if len(arguments) != len(external.arguments) or len(results) != 1:
-        raise cx.unsupported(f"{external.name} has {len(external.arguments)} arguments and a result")
+        raise cx.unsupported(
+            f"{external.name} has {len(external.arguments)} arguments and a result"
+        )
     widths = [TYPE_BITS[type_] for type_ in external.arguments]
     given = [(bits, cx.vector(item, bits)) for item, bits in zip(arguments, widths, strict=True)]
     bits = TYPE_BITS[external.result]
@@ -39,7 +47,9 @@ def _mathematical(cx: Context, external: External, results: tuple[Operand, ...],
 
 
 def _print(cx: Context, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
-    """vprintf(format, arguments): lane by lane; the result is how many arguments were printed, as CUDA defines it."""
+    """vprintf(format, arguments): lane by lane; the result is how many arguments were printed, as
+    CUDA defines it.
+    """
     text, buffer = (cx.vector(item, 64) for item in arguments)
     counts = _printed(cx, text, buffer, PRINTF)
     for result in results:
@@ -54,12 +64,17 @@ def _printed(cx: Context, text: str, buffer: str, kind: int) -> str:
     function = cx.ir.get(f"load ptr, ptr {at}")
     formats, buffers = cx.lanes(0, 64, text), cx.lanes(1, 64, buffer)
     with cx.only_if(cx.ir.get(f"icmp ne i32 {cx.mask_bits}, 0")):
-        cx.ir.do(f"call void {function}(ptr %block, i32 {cx.mask_bits}, ptr {formats}, ptr {buffers}, i32 {kind})")
+        cx.ir.do(
+            f"call void {function}(ptr %block, i32 {cx.mask_bits}, ptr {formats}, ptr {buffers},"
+            f" i32 {kind})"
+        )
     return buffers
 
 
 def _fail(cx: Context, instruction: Instruction, message: Operand) -> None:
-    """__assertfail(message, file, line, function, bytes of a character): says so and ends the launch."""
+    """__assertfail(message, file, line, function, bytes of a character): says so and ends the
+    launch.
+    """
     _printed(cx, cx.vector(message, 64), "zeroinitializer", ASSERTION)
     trap(cx, instruction)
 

@@ -7,10 +7,24 @@ from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.ptx.program import Instruction
 
-SPACES = {"global": 0, "const": 0, "shared": 1, "local": 2, "generic": 3}  # as check/checker.h numbers them
+# as check/checker.h numbers them
+SPACES = {
+    "global": 0,
+    "const": 0,
+    "shared": 1,
+    "local": 2,
+    "generic": 3,
+}
 READ, WRITE, ATOMIC, STRONG_READ, STRONG_WRITE = 0, 1, 2, 3, 4  # as check/checker.h numbers them
 DATUM, LOOK = 8, 16  # of a read, besides
-STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")  # PTX ISA 8.2: accesses that synchronise, so that no race is one
+# PTX ISA 8.2: accesses that synchronise, so that no race is one
+STRONG = (
+    "volatile",
+    "relaxed",
+    "acquire",
+    "release",
+    "mmio",
+)
 
 
 def check(cx: Context, place: Place, kind: int, size: int) -> None:
@@ -27,7 +41,9 @@ def restored(cx: Context) -> tuple[str | None, str]:
 
 
 def ask(cx: Context, space: str, kind: int, size: int, addresses: str, mask_bits: str) -> str:
-    """The lanes of `mask_bits` that the checker lets touch `size` bytes at their addresses: <32 x i64> in their own space."""
+    """The lanes of `mask_bits` that the checker lets touch `size` bytes at their addresses: <32 x
+    i64> in their own space.
+    """
     return cx.ir.call(
         "i32",
         "ev_check_access",
@@ -53,13 +69,23 @@ def is_block_wide(instruction: Instruction) -> bool:
 
 
 def fenced(cx: Context) -> None:
-    """Tells the checker that what these lanes did comes before what they do next, for other blocks too."""
+    """Tells the checker that what these lanes did comes before what they do next, for other blocks
+    too.
+    """
     if cx.checked:
-        cx.ir.call("void", "ev_check_fence", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits))
+        cx.ir.call(
+            "void",
+            "ev_check_fence",
+            ("ptr", "%checker"),
+            ("i32", "%warp_index"),
+            ("i32", cx.mask_bits),
+        )
 
 
 def fence(cx: Context, instruction: Instruction) -> None:
-    """membar, fence: host threads see one another's stores in order anyway; the checker hears of those beyond the block."""
+    """membar, fence: host threads see one another's stores in order anyway; the checker hears of
+    those beyond the block.
+    """
     if not (is_block_wide(instruction) or instruction.has("proxy")):
         fenced(cx)
 

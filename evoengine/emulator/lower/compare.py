@@ -21,7 +21,9 @@ _YES = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000}  # 1.0; of integers al
 
 
 def compare(cx: Context, instruction: Instruction) -> None:
-    """setp: one predicate, or p|q with q its opposite, combined with a third by and, or, xor; of pairs p for the low half, q the high."""
+    """setp: one predicate, or p|q with q its opposite, combined with a third by and, or, xor; of
+    pairs p for the low half, q the high.
+    """
     bits, target = TYPE_BITS[instruction.type], instruction.operands[0]
     a, b = (cx.read(operand, bits) for operand in instruction.operands[1:3])
     if instruction.type.endswith("x2"):
@@ -29,7 +31,15 @@ def compare(cx: Context, instruction: Instruction) -> None:
             raise cx.unsupported("pairs give two predicates")
         found = [
             _combined(
-                cx, instruction, cx.compute([a, b], 1, lambda vector, x, y, place=place: _half_test(cx, instruction, vector, x, y, place))
+                cx,
+                instruction,
+                cx.compute(
+                    [a, b],
+                    1,
+                    lambda vector, x, y, place=place: _half_test(
+                        cx, instruction, vector, x, y, place
+                    ),
+                ),
             )
             for place in (0, 1)
         ]
@@ -37,19 +47,29 @@ def compare(cx: Context, instruction: Instruction) -> None:
         cx.write(target.second, found[1])
         return
     first = target.first if isinstance(target, Pair) else target
-    if isinstance(first, Register) and cx.shape(first.name) is UNIFORM and isinstance(a.shape, Ramp):
+    if (
+        isinstance(first, Register)
+        and cx.shape(first.name) is UNIFORM
+        and isinstance(a.shape, Ramp)
+    ):
         result = Value(UNIFORM, _test(cx, instruction, instruction.type, False, a.text, b.text), 1)
     else:
-        result = cx.compute([a, b], 1, lambda vector, x, y: _test(cx, instruction, instruction.type, vector, x, y))
+        result = cx.compute(
+            [a, b], 1, lambda vector, x, y: _test(cx, instruction, instruction.type, vector, x, y)
+        )
     _write_predicates(cx, instruction, target, result)
 
 
-def _write_predicates(cx: Context, instruction: Instruction, target: Operand, result: Value) -> None:
+def _write_predicates(
+    cx: Context, instruction: Instruction, target: Operand, result: Value
+) -> None:
     if not isinstance(target, Pair):
         cx.write(target, _combined(cx, instruction, result))
         return
     ones = "splat (i1 true)" if result.is_vector else "true"
-    opposite = Value(result.shape, cx.ir.get(f"xor {integer(1, result.is_vector)} {result.text}, {ones}"), 1)
+    opposite = Value(
+        result.shape, cx.ir.get(f"xor {integer(1, result.is_vector)} {result.text}, {ones}"), 1
+    )
     both = _combined(cx, instruction, result), _combined(cx, instruction, opposite)
     cx.write(target.first, both[0])
     cx.write(target.second, both[1])
@@ -61,7 +81,9 @@ def _combined(cx: Context, instruction: Instruction, value: Value) -> Value:
     if how is None:
         return value
     third = cx.read(instruction.operands[3], 1)
-    return cx.compute([value, third], 1, lambda vector, x, y: cx.ir.get(f"{how} {integer(1, vector)} {x}, {y}"))
+    return cx.compute(
+        [value, third], 1, lambda vector, x, y: cx.ir.get(f"{how} {integer(1, vector)} {x}, {y}")
+    )
 
 
 def _test(cx: Context, instruction: Instruction, type_: str, vector: bool, a: str, b: str) -> str:
@@ -76,8 +98,12 @@ def _test(cx: Context, instruction: Instruction, type_: str, vector: bool, a: st
     return cx.ir.get(f"icmp {name} {integer(TYPE_BITS[type_], vector)} {a}, {b}")
 
 
-def _half_test(cx: Context, instruction: Instruction, vector: bool, a: str, b: str, place: int) -> str:
-    """The comparison of 16-bit floating point, of pairs at `place`: as f32, which holds them exactly."""
+def _half_test(
+    cx: Context, instruction: Instruction, vector: bool, a: str, b: str, place: int
+) -> str:
+    """The comparison of 16-bit floating point, of pairs at `place`: as f32, which holds them
+    exactly.
+    """
     type_ = instruction.type
     if instruction.has("ftz"):
         a, b = (flush_bits(cx, vector, item, type_) for item in (a, b))
@@ -85,7 +111,9 @@ def _half_test(cx: Context, instruction: Instruction, vector: bool, a: str, b: s
         a, b = (halves_of(cx, vector, item)[place] for item in (a, b))
     single = type_.removesuffix("x2")
     x, y = (cx.as_float(widen_half(cx, vector, item, single), "f32", vector, 32) for item in (a, b))
-    return cx.ir.get(f"fcmp {_FLOAT_TESTS[instruction.modifiers[0]]} {floating('f32', vector)} {x}, {y}")
+    return cx.ir.get(
+        f"fcmp {_FLOAT_TESTS[instruction.modifiers[0]]} {floating('f32', vector)} {x}, {y}"
+    )
 
 
 def set_value(cx: Context, instruction: Instruction) -> None:
@@ -95,17 +123,33 @@ def set_value(cx: Context, instruction: Instruction) -> None:
     values = [cx.read(operand, bits) for operand in instruction.operands[1:3]]
     signed = result.startswith("s")
     if not source.endswith("x2"):
-        flag = _combined(cx, instruction, cx.compute(values, 1, lambda vector, x, y: _test(cx, instruction, source, vector, x, y)))
-        cx.write(instruction.operands[0], cx.compute([flag], wide, lambda vector, item: _as_value(cx, vector, item, result)), signed)
+        flag = _combined(
+            cx,
+            instruction,
+            cx.compute(
+                values, 1, lambda vector, x, y: _test(cx, instruction, source, vector, x, y)
+            ),
+        )
+        cx.write(
+            instruction.operands[0],
+            cx.compute([flag], wide, lambda vector, item: _as_value(cx, vector, item, result)),
+            signed,
+        )
         return
     flags = []
     for place in (0, 1):
-        tested = cx.compute(values, 1, lambda vector, x, y, place=place: _half_test(cx, instruction, vector, x, y, place))
+        tested = cx.compute(
+            values,
+            1,
+            lambda vector, x, y, place=place: _half_test(cx, instruction, vector, x, y, place),
+        )
         flags.append(_combined(cx, instruction, tested))
     each = result.removesuffix("x2") if result.endswith("x2") else "u16"
 
     def build(vector: bool, low: str, high: str) -> str:
-        return joined(cx, vector, _as_value(cx, vector, low, each), _as_value(cx, vector, high, each))
+        return joined(
+            cx, vector, _as_value(cx, vector, low, each), _as_value(cx, vector, high, each)
+        )
 
     cx.write(instruction.operands[0], cx.compute(flags, 32, build))
 
@@ -114,7 +158,8 @@ def _as_value(cx: Context, vector: bool, flag: str, type_: str) -> str:
     bits = TYPE_BITS[type_]
     kind = integer(bits, vector)
     return cx.ir.get(
-        f"select {integer(1, vector)} {flag}, {kind} {fixed(_YES.get(type_, -1), bits, vector)}, {kind} {fixed(0, bits, vector)}"
+        f"select {integer(1, vector)} {flag}, {kind} {fixed(_YES.get(type_, -1), bits, vector)},"
+        f" {kind} {fixed(0, bits, vector)}"
     )
 
 
@@ -138,7 +183,9 @@ def select_by_sign(cx: Context, instruction: Instruction) -> None:
         kind = integer(bits, vector)
         if by == "f32":
             (value,) = float_operands(cx, instruction, vector, (c,))
-            flag = cx.ir.get(f"fcmp oge {floating(by, vector)} {value}, {'zeroinitializer' if vector else '0.0'}")
+            flag = cx.ir.get(
+                f"fcmp oge {floating(by, vector)} {value}, {'zeroinitializer' if vector else '0.0'}"
+            )
         else:
             flag = cx.ir.get(f"icmp sge {integer(wide, vector)} {c}, {fixed(0, wide, vector)}")
         return cx.ir.get(f"select {integer(1, vector)} {flag}, {kind} {a}, {kind} {b}")

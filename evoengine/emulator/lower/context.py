@@ -1,8 +1,9 @@
-"""What the lowering of every instruction stands on: operands as values, results into registers, under a mask.
+"""What the lowering of every instruction stands on: operands as values, results into registers,
+under a mask.
 
-A register has a slot on the stack (LLVM's mem2reg takes it away again): a scalar where it is
-the same in all lanes, the scalar base of a ramp, or a vector of 32. Values are integers; floating
-point instructions cast them.
+A register has a slot on the stack (LLVM's mem2reg takes it away again): a scalar where it is the
+same in all lanes, the scalar base of a ramp, or a vector of 32. Values are integers; floating point
+instructions cast them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,19 @@ from evoengine.emulator.lower.layout import Layout
 from evoengine.emulator.lower.scratch import SCRATCH_BYTES, Scratch
 from evoengine.emulator.lower.special import special
 from evoengine.emulator.lower.value import IOTA, Value, float_pattern, lane_masks, literal, steps
-from evoengine.emulator.ptx.program import TYPE_BITS, Float, Guard, Instruction, Integer, Not, Operand, Register, Sink, Special, Symbol
+from evoengine.emulator.ptx.program import (
+    TYPE_BITS,
+    Float,
+    Guard,
+    Instruction,
+    Integer,
+    Not,
+    Operand,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+)
 from evoengine.emulator.run.abi import End
 
 __all__ = ["IOTA", "SCRATCH_BYTES", "Build", "Context", "Site", "Value", "lane_masks", "literal"]
@@ -57,20 +70,27 @@ class Context(Scratch):
 
         `vector_memory`: gathers and scatters of LLVM, not of our runtime: only AVX-512 has both.
 
-        `checked`: every access asks the checker first. `end` ends the warp in the middle of a block.
+        `checked`: every access asks the checker first. `end` ends the warp in the middle of a
+        block.
         """
         super().__init__(Emitter())
         self.layout = layout
         self.shapes = shapes
         self.registers = registers
         self.strips = strips
-        self._strip_places = {name: (strip, place) for strip, names in enumerate(strips) for place, name in enumerate(names)}
+        self._strip_places = {
+            name: (strip, place)
+            for strip, names in enumerate(strips)
+            for place, name in enumerate(names)
+        }
         self.block = block
         self.vector_memory = vector_memory
         self.checked = checked
         self.end = end
-        self.data: frozenset[str] = frozenset()  # registers that decide nothing, known in checked mode
-        self.looks: frozenset[int] = frozenset()  # ids of loads before atomic operations, known in checked mode
+        # registers that decide nothing, known in checked mode
+        self.data: frozenset[str] = frozenset()
+        # ids of loads before atomic operations, known in checked mode
+        self.looks: frozenset[int] = frozenset()
         self.sites: list[Site] = []
         self._site_numbers: dict[int, int] = {}
         self.mask: str | None = None  # <32 x i1> of the lanes that run; None for all
@@ -82,16 +102,24 @@ class Context(Scratch):
         key = id(instruction)  # instructions outlive the lowering: they belong to the function
         if key not in self._site_numbers:
             self._site_numbers[key] = len(self.sites)
-            self.sites.append(Site(instruction.line, instruction.text) if instruction else Site(0, ""))
+            self.sites.append(
+                Site(instruction.line, instruction.text) if instruction else Site(0, "")
+            )
         return self._site_numbers[key]
 
     def is_data(self, operands: Sequence[Operand]) -> bool:
         """Whether what is put into `operands` decides nothing."""
-        return all(isinstance(item, Register) and item.name in self.data for item in operands if not isinstance(item, Sink))
+        return all(
+            isinstance(item, Register) and item.name in self.data
+            for item in operands
+            if not isinstance(item, Sink)
+        )
 
     def unsupported(self, why: str = "") -> Unsupported:
         """The error for the instruction at hand."""
-        return Unsupported(self.instruction.text + (f": {why}" if why else ""), self.instruction.line)
+        return Unsupported(
+            self.instruction.text + (f": {why}" if why else ""), self.instruction.line
+        )
 
     # ------------------------------------------------------------ shapes and slots
 
@@ -111,7 +139,8 @@ class Context(Scratch):
 
     def slot_access(self, register: str) -> str:
         """A register's slot as loads and stores name it."""
-        return f"ptr {self.slot(register)}{f', align {STRIP_ALIGN}' if register in self._strip_places else ''}"
+        alignment = f", align {STRIP_ALIGN}" if register in self._strip_places else ""
+        return f"ptr {self.slot(register)}{alignment}"
 
     def strip(self, names: Sequence[str]) -> str | None:
         """The slot of the first of `names` where the slots of the others follow it, in order."""
@@ -119,7 +148,11 @@ class Context(Scratch):
         if not names or places[0] is None:
             return None
         strip, first = places[0]
-        return self.slot(names[0]) if places == [(strip, first + step) for step in range(len(names))] else None
+        return (
+            self.slot(names[0])
+            if places == [(strip, first + step) for step in range(len(names))]
+            else None
+        )
 
     def _known(self, register: str) -> int:
         """The bits of a register that is declared."""
@@ -139,7 +172,11 @@ class Context(Scratch):
             case Not(register):
                 value = self.read(register, 1)
                 ones = "splat (i1 true)" if value.is_vector else "true"
-                return Value(value.shape, self.ir.get(f"xor {integer(1, value.is_vector)} {value.text}, {ones}"), 1)
+                return Value(
+                    value.shape,
+                    self.ir.get(f"xor {integer(1, value.is_vector)} {value.text}, {ones}"),
+                    1,
+                )
             case Integer(number):
                 return Value(UNIFORM, literal(number, bits), bits)
             case Float(pattern, width):
@@ -164,7 +201,9 @@ class Context(Scratch):
         whole = self.ir.splat(value.text, f"i{value.bits}")
         if not isinstance(value.shape, Ramp):
             return whole
-        return self.ir.get(f"add {integer(value.bits, True)} {whole}, {steps(value.shape.stride, value.bits)}")
+        return self.ir.get(
+            f"add {integer(value.bits, True)} {whole}, {steps(value.shape.stride, value.bits)}"
+        )
 
     def scalar(self, operand: Operand, bits: int) -> str | None:
         """An operand as i`bits` when it is the same in all lanes; else None."""
@@ -172,7 +211,9 @@ class Context(Scratch):
         return value.text if value.shape is UNIFORM else None
 
     def first(self, value: Value) -> str:
-        """A value that is to be the same in all running lanes, as a scalar: the lowest running lane's."""
+        """A value that is to be the same in all running lanes, as a scalar: the lowest running
+        lane's.
+        """
         vector = self.spread(value)
         lane = "0"
         if self.mask is not None:
@@ -186,19 +227,34 @@ class Context(Scratch):
             return value
         number = value.number
         if number is not None:
-            return Value(value.shape, literal(number if signed else number & ((1 << value.bits) - 1), bits), bits)
+            return Value(
+                value.shape,
+                literal(number if signed else number & ((1 << value.bits) - 1), bits),
+                bits,
+            )
         how = "trunc" if value.bits > bits else "sext" if signed else "zext"
-        text = self.ir.get(f"{how} {integer(value.bits, value.is_vector)} {value.text} to {integer(bits, value.is_vector)}")
+        text = self.ir.get(
+            f"{how} {integer(value.bits, value.is_vector)} {value.text} to"
+            f" {integer(bits, value.is_vector)}"
+        )
         return Value(value.shape, text, bits)
 
     def address_of(self, symbol: Symbol) -> Value:
-        """The address of a variable in its own space: an offset for shared and local, a host address otherwise."""
+        """The address of a variable in its own space: an offset for shared and local, a host
+        address otherwise.
+        """
         space, offset = self.layout.place(symbol.name, self.instruction)
         offset += symbol.offset
         if space in ("shared", "local"):
             return Value(UNIFORM, literal(offset, 64), 64)
         if space == "param":
-            return Value(UNIFORM, self.ir.get(f"add i64 {self.ir.get('ptrtoint ptr %params to i64')}, {literal(offset, 64)}"), 64)
+            return Value(
+                UNIFORM,
+                self.ir.get(
+                    f"add i64 {self.ir.get('ptrtoint ptr %params to i64')}, {literal(offset, 64)}"
+                ),
+                64,
+            )
         return Value(UNIFORM, self.ir.get(f"add i64 %globals, {literal(offset, 64)}"), 64)
 
     def guard(self, guard: Guard) -> Value:
@@ -224,7 +280,9 @@ class Context(Scratch):
         elif isinstance(shape, Ramp) and not isinstance(value.shape, Ramp):
             raise self.unsupported("a result that counts over the lanes was expected")
         else:
-            text = self.first(value) if shape is UNIFORM and value.shape is not UNIFORM else value.text
+            text = (
+                self.first(value) if shape is UNIFORM and value.shape is not UNIFORM else value.text
+            )
             self.ir.do(f"store i{bits} {self._guarded(name, bits, text)}, {self.slot_access(name)}")
 
     def _guarded(self, name: str, bits: int, text: str) -> str:
@@ -240,28 +298,55 @@ class Context(Scratch):
     def keeps(self, name: str) -> bool:
         """Whether lanes that do not run keep what they have in a register.
 
-        Outside of regions they have ended: nobody looks at theirs again, so nothing is kept for them.
+        Outside of regions they have ended: nobody looks at theirs again, so nothing is kept for
+        them.
         """
-        return self.mask is not None and (self.instruction.guard is not None or (self.in_region and name not in self.shapes.local))
+        return self.mask is not None and (
+            self.instruction.guard is not None or (self.in_region and name not in self.shapes.local)
+        )
 
     def _store_vector(self, name: str, bits: int, text: str) -> None:
         type_ = integer(bits, True)
         if self.keeps(name):
             before = self.ir.get(f"load {type_}, {self.slot_access(name)}")
-            text = self.ir.get(f"select <{LANES} x i1> {self.mask}, {type_} {text}, {type_} {before}")
+            text = self.ir.get(
+                f"select <{LANES} x i1> {self.mask}, {type_} {text}, {type_} {before}"
+            )
         self.ir.do(f"store {type_} {text}, {self.slot_access(name)}")
 
     # ------------------------------------------------------------ computing
 
-    def apply(self, sources: Sequence[Operand], bits: int | Sequence[int], result_bits: int, build: Build, *, signed: bool = False) -> None:
-        """Writes build(vector, *sources) to the first operand; scalars when all sources are the same in all lanes."""
+    def apply(
+        self,
+        sources: Sequence[Operand],
+        bits: int | Sequence[int],
+        result_bits: int,
+        build: Build,
+        *,
+        signed: bool = False,
+    ) -> None:
+        """Writes build(vector, *sources) to the first operand; scalars when all sources are the
+        same in all lanes.
+        """
         widths = [bits] * len(sources) if isinstance(bits, int) else list(bits)
         values = [self.read(source, width) for source, width in zip(sources, widths, strict=True)]
         self.write(self.instruction.operands[0], self.compute(values, result_bits, build), signed)
 
-    def apply_lanes(self, name: str, sources: Sequence[Operand], bits: int, result_bits: int, *, signed: bool = False) -> None:
-        """Writes what C function `name` makes of the lanes of `sources`, each of `bits`, to the first operand."""
-        (found,) = self.call_lanes(name, [(bits, self.vector(source, bits)) for source in sources], [result_bits])
+    def apply_lanes(
+        self,
+        name: str,
+        sources: Sequence[Operand],
+        bits: int,
+        result_bits: int,
+        *,
+        signed: bool = False,
+    ) -> None:
+        """Writes what C function `name` makes of the lanes of `sources`, each of `bits`, to the
+        first operand.
+        """
+        (found,) = self.call_lanes(
+            name, [(bits, self.vector(source, bits)) for source in sources], [result_bits]
+        )
         self.write(self.instruction.operands[0], Value(VARYING, found, result_bits), signed)
 
     def compute(self, values: Sequence[Value], result_bits: int, build: Build) -> Value:
@@ -277,17 +362,23 @@ class Context(Scratch):
     def as_float(self, value: str, type_: str, vector: bool, bits: int) -> str:
         """One integer as floating point, bit by bit."""
         if value.startswith("splat"):  # a literal: cast inside
-            inner = self.ir.get(f"bitcast i{bits} {value[value.index(' ', 7) + 1 : -1]} to {floating(type_, False)}")
+            inner = self.ir.get(
+                f"bitcast i{bits} {value[value.index(' ', 7) + 1 : -1]} to {floating(type_, False)}"
+            )
             return self.ir.splat(inner, floating(type_, False))
         return self.ir.get(f"bitcast {integer(bits, vector)} {value} to {floating(type_, vector)}")
 
     def as_integer(self, value: str, type_: str, vector: bool) -> str:
         """Floating point as an integer, bit by bit."""
-        return self.ir.get(f"bitcast {floating(type_, vector)} {value} to {integer(TYPE_BITS[type_], vector)}")
+        return self.ir.get(
+            f"bitcast {floating(type_, vector)} {value} to {integer(TYPE_BITS[type_], vector)}"
+        )
 
     @contextmanager
     def only_if(self, condition: str) -> Iterator[None]:
-        """What is emitted within runs only where the i1 `condition` holds; it must leave no value that is used behind."""
+        """What is emitted within runs only where the i1 `condition` holds; it must leave no value
+        that is used behind.
+        """
         do, after = self.ir.label(), self.ir.label()
         self.ir.do(f"br i1 {condition}, label %{do}, label %{after}")
         self.ir.place(do)

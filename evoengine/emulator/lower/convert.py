@@ -48,7 +48,9 @@ def _integers(cx: Context, instruction: Instruction, to: str, source: str) -> No
         cx.write(target, Value(shape, widen_ramp(cx, value, wide, signed), wide))
         return
     if instruction.has("sat"):
-        value = cx.compute([value], bits, lambda vector, text: clamp_integer(cx, vector, text, to, source))
+        value = cx.compute(
+            [value], bits, lambda vector, text: clamp_integer(cx, vector, text, to, source)
+        )
     if value.shape is not UNIFORM:  # of a ramp the base alone must not be cut or widened
         value = Value(VARYING, cx.spread(value), bits)
     cx.write(target, cx.resized(value, wide, signed), signed=to.startswith("s"))
@@ -62,13 +64,17 @@ def clamp_integer(cx: Context, vector: bool, text: str, to: str, source: str) ->
     kind = integer(bits, vector)
     if source.startswith("s"):
         top = (1 << (bits - 1)) - 1
-        text = cx.ir.intrinsic("smax", kind, text, fixed(max(low, -(1 << (bits - 1))), bits, vector))
+        text = cx.ir.intrinsic(
+            "smax", kind, text, fixed(max(low, -(1 << (bits - 1))), bits, vector)
+        )
         return cx.ir.intrinsic("smin", kind, text, fixed(min(high, top), bits, vector))
     return cx.ir.intrinsic("umin", kind, text, fixed(min(high, (1 << bits) - 1), bits, vector))
 
 
 def _pack(cx: Context, instruction: Instruction) -> None:
-    """cvt.pack.sat.to.s32.b32 d, a, b, c: a and b saturated into the low bits, c shifted up; without c zeros."""
+    """cvt.pack.sat.to.s32.b32 d, a, b, c: a and b saturated into the low bits, c shifted up;
+    without c zeros.
+    """
     third = len(instruction.operands) > 3
     to = instruction.modifiers[-3] if third else instruction.modifiers[-2]
     source, bits, ir = "s32", TYPE_BITS[to], cx.ir
@@ -78,17 +84,24 @@ def _pack(cx: Context, instruction: Instruction) -> None:
     def build(vector: bool, a: str, b: str, *above: str) -> str:
         kind, by = integer(32, vector), fixed(bits, 32, vector)
         low = fixed((1 << bits) - 1, 32, vector)
-        a, b = (ir.get(f"and {kind} {clamp_integer(cx, vector, item, to, source)}, {low}") for item in (a, b))
+        a, b = (
+            ir.get(f"and {kind} {clamp_integer(cx, vector, item, to, source)}, {low}")
+            for item in (a, b)
+        )
         text = ir.get(f"or {kind} {ir.get(f'shl {kind} {a}, {by}')}, {b}")
         for item in above:
-            text = ir.get(f"or {kind} {ir.get(f'shl {kind} {item}, {fixed(2 * bits, 32, vector)}')}, {text}")
+            text = ir.get(
+                f"or {kind} {ir.get(f'shl {kind} {item}, {fixed(2 * bits, 32, vector)}')}, {text}"
+            )
         return text
 
     cx.apply(instruction.operands[1:], 32, 32, build)
 
 
 def _float_to_integer(cx: Context, instruction: Instruction, to: str, source: str) -> None:
-    """Saturates. NaN becomes 0, or the top bit alone where the source or the result has 64 bits (PTX ISA, 9.7.9.21 cvt)."""
+    """Saturates. NaN becomes 0, or the top bit alone where the source or the result has 64 bits
+    (PTX ISA, 9.7.9.21 cvt).
+    """
     bits, wide, ir = TYPE_BITS[source], TYPE_BITS[to], cx.ir
     rounding = next((name for name in TO_INTEGRAL if instruction.has(name)), "rzi")
 
@@ -107,7 +120,10 @@ def _float_to_integer(cx: Context, instruction: Instruction, to: str, source: st
         if bits < 64 and wide < 64:
             return found
         wrong = ir.get(f"fcmp uno {kind} {number}, {number}")
-        return ir.get(f"select {integer(1, vector)} {wrong}, {result} {fixed(1 << (wide - 1), wide, vector)}, {result} {found}")
+        return ir.get(
+            f"select {integer(1, vector)} {wrong}, {result} {fixed(1 << (wide - 1), wide, vector)},"
+            f" {result} {found}"
+        )
 
     cx.apply(instruction.operands[1:2], bits, wide, build, signed=to.startswith("s"))
 
@@ -150,7 +166,10 @@ def _floats(cx: Context, instruction: Instruction, to: str, source: str) -> None
         if rounding:
             number = ir.intrinsic(TO_INTEGRAL[rounding], floating(source, vector), number)
         if wide != bits:
-            number = ir.get(f"{'fpext' if wide > bits else 'fptrunc'} {floating(source, vector)} {number} to {floating(to, vector)}")
+            number = ir.get(
+                f"{'fpext' if wide > bits else 'fptrunc'} {floating(source, vector)} {number} to"
+                f" {floating(to, vector)}"
+            )
         if instruction.has("sat"):
             number = saturate(cx, to, vector, number)
         if instruction.has("ftz") and to == "f32":

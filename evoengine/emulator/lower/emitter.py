@@ -66,24 +66,37 @@ class Emitter:
         if value[0] != "%":
             return f"splat ({of} {value})"
         one = self.get(f"insertelement <{LANES} x {of}> poison, {of} {value}, i32 0")
-        return self.get(f"shufflevector <{LANES} x {of}> {one}, <{LANES} x {of}> poison, <{LANES} x i32> zeroinitializer")
+        return self.get(
+            f"shufflevector <{LANES} x {of}> {one}, <{LANES} x {of}> poison, <{LANES} x i32>"
+            " zeroinitializer"
+        )
 
     def bitcast(self, value: str, before: str, after: str) -> str:
         """The same bits as another type."""
         return value if before == after else self.get(f"bitcast {before} {value} to {after}")
 
     def intrinsic(self, name: str, type_: str, *values: str, also: str = "") -> str:
-        """A call of llvm.`name` whose operands and result all have `type_`; `also` is further operands as they stand."""
+        """A call of llvm.`name` whose operands and result all have `type_`; `also` is further
+        operands as they stand.
+        """
         full = f"@llvm.{name}.{suffix(type_)}"
         extra = [item.rsplit(" ", 1)[0].strip() for item in also.split(",")] if also else []
-        self.declarations[full] = f"declare {type_} {full}({', '.join([type_] * len(values) + extra)})"
+        self.declarations[full] = (
+            f"declare {type_} {full}({', '.join([type_] * len(values) + extra)})"
+        )
         arguments = [f"{type_} {value}" for value in values] + ([also] if also else [])
         return self.get(f"call {type_} {full}({', '.join(arguments)})")
 
     def call(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
-        """A call of a C function; arguments are (type, value); "" for a function without a result."""
-        self.declarations[f"@{name}"] = f"declare {result} @{name}({', '.join(type_ for type_, _ in arguments)})"
-        text = f"call {result} @{name}({', '.join(f'{type_} {value}' for type_, value in arguments)})"
+        """A call of a C function; arguments are (type, value); "" for a function without a
+        result.
+        """
+        self.declarations[f"@{name}"] = (
+            f"declare {result} @{name}({', '.join(type_ for type_, _ in arguments)})"
+        )
+        text = (
+            f"call {result} @{name}({', '.join(f'{type_} {value}' for type_, value in arguments)})"
+        )
         if result != "void":
             return self.get(text)
         self.do(text)

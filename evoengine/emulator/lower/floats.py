@@ -1,4 +1,6 @@
-"""What floating point instructions have in common: flushing, saturation, directed rounding, NaNs; roots, reciprocals, tests."""
+"""What floating point instructions have in common: flushing, saturation, directed rounding, NaNs;
+roots, reciprocals, tests.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand
 
 HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 DIRECTED = ("rz", "rm", "rp")
-INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF << 52}  # by bits: also the mask of the exponent
+# by bits: also the mask of the exponent
+INFINITY = {
+    "f16": 0x7C00,
+    "bf16": 0x7F80,
+    "f32": 0x7F800000,
+    "f64": 0x7FF << 52,
+}
 _SMALLEST_NORMAL = {"f32": 1 << 23, "f64": 1 << 52}
 
 
@@ -58,7 +66,11 @@ def flush_bits(cx: Context, vector: bool, text: str, type_: str) -> str:
     def each(number: int) -> str:
         return f"splat (i{width} {literal(number, width)})" if lanes > 1 else literal(number, width)
 
-    parts = ir.bitcast(text, whole, kind) if not text.startswith("splat") else ir.get(f"bitcast {whole} {text} to {kind}")
+    parts = (
+        ir.bitcast(text, whole, kind)
+        if not text.startswith("splat")
+        else ir.get(f"bitcast {whole} {text} to {kind}")
+    )
     exponent = ir.get(f"and {kind} {parts}, {each(INFINITY[single])}")
     small = ir.get(f"icmp eq {kind} {exponent}, {each(0)}")
     sign = ir.get(f"and {kind} {parts}, {each(1 << (width - 1))}")
@@ -70,8 +82,13 @@ def saturate(cx: Context, type_: str, vector: bool, text: str) -> str:
     """Clamped to [0, 1]; NaN and -0 become +0."""
     kind, flag, ir = floating(type_, vector), integer(1, vector), cx.ir
     zero, one = constant(0.0, type_, vector), constant(1.0, type_, vector)
-    positive = ir.get(f"select {flag} {ir.get(f'fcmp ogt {kind} {text}, {zero}')}, {kind} {text}, {kind} {zero}")
-    return ir.get(f"select {flag} {ir.get(f'fcmp olt {kind} {positive}, {one}')}, {kind} {positive}, {kind} {one}")
+    positive = ir.get(
+        f"select {flag} {ir.get(f'fcmp ogt {kind} {text}, {zero}')}, {kind} {text}, {kind} {zero}"
+    )
+    return ir.get(
+        f"select {flag} {ir.get(f'fcmp olt {kind} {positive}, {one}')}, {kind} {positive}, {kind}"
+        f" {one}"
+    )
 
 
 def canonical_nan(cx: Context, type_: str, vector: bool, text: str) -> str:
@@ -81,10 +98,15 @@ def canonical_nan(cx: Context, type_: str, vector: bool, text: str) -> str:
     kind, ir = integer(32, vector), cx.ir
     value = cx.as_float(text, type_, vector, 32)
     wrong = ir.get(f"fcmp uno {floating(type_, vector)} {value}, {value}")
-    return ir.get(f"select {integer(1, vector)} {wrong}, {kind} {fixed(0x7FFFFFFF, 32, vector)}, {kind} {text}")
+    return ir.get(
+        f"select {integer(1, vector)} {wrong}, {kind} {fixed(0x7FFFFFFF, 32, vector)}, {kind}"
+        f" {text}"
+    )
 
 
-def float_operands(cx: Context, instruction: Instruction, vector: bool, values: tuple[str, ...]) -> list[str]:
+def float_operands(
+    cx: Context, instruction: Instruction, vector: bool, values: tuple[str, ...]
+) -> list[str]:
     """Operands as floating point, flushed as the instruction says."""
     found = cx.floats(instruction.type, vector, *values)
     return [flush(cx, vector, item) for item in found] if _flushes(instruction) else found
@@ -105,7 +127,9 @@ def _flushes(instruction: Instruction) -> bool:
 
 
 def float_operation(cx: Context, instruction: Instruction, operation: str, count: int) -> None:
-    """An instruction of LLVM (or, with "@", an intrinsic) over `count` operands of f32 or f64; the C runtime for other roundings."""
+    """An instruction of LLVM (or, with "@", an intrinsic) over `count` operands of f32 or f64; the
+    C runtime for other roundings.
+    """
     sources, bits = instruction.operands[1 : 1 + count], TYPE_BITS[instruction.type]
     mode = next((item for item in DIRECTED if instruction.has(item)), None)
     if mode:
@@ -114,7 +138,10 @@ def float_operation(cx: Context, instruction: Instruction, operation: str, count
         return
 
     def build(vector: bool, *values: str) -> str:
-        kind, operands = floating(instruction.type, vector), float_operands(cx, instruction, vector, values)
+        kind, operands = (
+            floating(instruction.type, vector),
+            float_operands(cx, instruction, vector, values),
+        )
         if operation[0] == "@":
             text = cx.ir.intrinsic(operation[1:], kind, *operands)
         else:
@@ -124,7 +151,9 @@ def float_operation(cx: Context, instruction: Instruction, operation: str, count
     cx.apply(sources, bits, bits, build)
 
 
-def _by_runtime(cx: Context, instruction: Instruction, function: str, sources: Sequence[Operand]) -> None:
+def _by_runtime(
+    cx: Context, instruction: Instruction, function: str, sources: Sequence[Operand]
+) -> None:
     """A C function over operands of the instruction's type; it knows nothing of .ftz and .sat."""
     type_, bits = instruction.type, TYPE_BITS[instruction.type]
     given = [cx.vector(source, bits) for source in sources]
@@ -142,10 +171,14 @@ def square_root(cx: Context, instruction: Instruction) -> None:
 
 
 def reciprocal(cx: Context, instruction: Instruction) -> None:
-    """rcp, rsqrt of f32 and f64: by division, as exact as that is; of f64 with .ftz by the upper word alone, as documented."""
+    """rcp, rsqrt of f32 and f64: by division, as exact as that is; of f64 with .ftz by the upper
+    word alone, as documented.
+    """
     bits, type_ = TYPE_BITS[instruction.type], instruction.type
     if type_ == "f64" and instruction.has("ftz"):
-        _by_runtime(cx, instruction, f"ev_{instruction.op}_approx_ftz_f64", instruction.operands[1:2])
+        _by_runtime(
+            cx, instruction, f"ev_{instruction.op}_approx_ftz_f64", instruction.operands[1:2]
+        )
         return
     if set(DIRECTED) & set(instruction.modifiers):
         float_operation(cx, instruction, "", 1)
@@ -156,7 +189,12 @@ def reciprocal(cx: Context, instruction: Instruction) -> None:
         kind = floating(type_, vector)
         if instruction.op == "rsqrt":
             value = cx.ir.intrinsic("sqrt", kind, value)
-        return float_result(cx, instruction, vector, cx.ir.get(f"fdiv {kind} {constant(1.0, type_, vector)}, {value}"))
+        return float_result(
+            cx,
+            instruction,
+            vector,
+            cx.ir.get(f"fdiv {kind} {constant(1.0, type_, vector)}, {value}"),
+        )
 
     cx.apply(instruction.operands[1:2], bits, bits, build)
 
@@ -167,7 +205,9 @@ def copy_sign(cx: Context, instruction: Instruction) -> None:
 
     def build(vector: bool, sign: str, size: str) -> str:
         a, b = cx.floats(type_, vector, sign, size)
-        return cx.as_integer(cx.ir.intrinsic("copysign", floating(type_, vector), b, a), type_, vector)
+        return cx.as_integer(
+            cx.ir.intrinsic("copysign", floating(type_, vector), b, a), type_, vector
+        )
 
     cx.apply(instruction.operands[1:3], bits, bits, build)
 

@@ -12,7 +12,9 @@ from evoengine.emulator.run.abi import Block, Warp
 
 
 def declare_registers(body: Body) -> None:
-    """A slot for every register, zero: what PTX leaves undefined must not depend on what ran before."""
+    """A slot for every register, zero: what PTX leaves undefined must not depend on what ran
+    before.
+    """
     ir, cx = body.ir, body.cx
     _declare_strips(body)
     in_strips = {name for names in cx.strips for name in names}
@@ -20,11 +22,17 @@ def declare_registers(body: Body) -> None:
         if name not in in_strips:
             type_ = cx.slot_type(name)
             ir.do(f"{cx.slot(name)} = alloca {type_}")
-            ir.do(f"store {type_} {'zeroinitializer' if type_[0] == '<' else 'false' if type_ == 'i1' else '0'}, ptr {cx.slot(name)}")
+            ir.do(
+                f"store {type_}"
+                f" {'zeroinitializer' if type_[0] == '<' else 'false' if type_ == 'i1' else '0'},"
+                f" ptr {cx.slot(name)}"
+            )
 
 
 def _declare_strips(body: Body) -> None:
-    """Slots side by side, in the memory of the warp or on the stack; each is written before it is read."""
+    """Slots side by side, in the memory of the warp or on the stack; each is written before it is
+    read.
+    """
     ir, cx = body.ir, body.cx
     for number, names in enumerate(cx.strips):
         offset = body.saved.strip(number)
@@ -35,11 +43,15 @@ def _declare_strips(body: Body) -> None:
         )
         ir.do(f"%strip{number} = {where}")
         for place, name in enumerate(names):
-            ir.do(f"{cx.slot(name)} = getelementptr <{LANES} x i32>, ptr %strip{number}, i64 {place}")
+            ir.do(
+                f"{cx.slot(name)} = getelementptr <{LANES} x i32>, ptr %strip{number}, i64 {place}"
+            )
 
 
 def load_fields(body: Body) -> None:
-    """The fields of the warp and its block as LLVM names, %warp_index, %ctaidx, %shared..., and the lanes that live."""
+    """The fields of the warp and its block as LLVM names, %warp_index, %ctaidx, %shared..., and the
+    lanes that live.
+    """
     ir = body.ir
     ir.do(f"%scratch = alloca [{SCRATCH_BYTES} x i8], align 64")
     ir.do("%live.slot = alloca i32")
@@ -72,7 +84,9 @@ def _field(body: Body, name: str, type_: str, of: str, offset: int) -> None:
 
 
 def number_threads(body: Body) -> None:
-    """%tidx, %tidy, %tidz from the number of the warp: scalars where analysis says so, else vectors."""
+    """%tidx, %tidy, %tidz from the number of the warp: scalars where analysis says so, else
+    vectors.
+    """
     ir, (x, y, _) = body.ir, body.cx.block
     number = ir.splat("%first_thread", "i32")
     ir.do(f"%thread_number = add <{LANES} x i32> {number}, {IOTA}")

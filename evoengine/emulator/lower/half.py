@@ -1,4 +1,6 @@
-"""Arithmetic of 16-bit floating point, alone and packed in twos: by our C runtime, with one rounding."""
+"""Arithmetic of 16-bit floating point, alone and packed in twos: by our C runtime, with one
+rounding.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def half_arithmetic(cx: Context, instruction: Instruction) -> None:
     bits = TYPE_BITS[type_]
     sources = [cx.vector(operand, bits) for operand in instruction.operands[1:]]
     if op in ("min", "max"):
-        sources = [flush_bits(cx, True, item, type_) if "ftz" in given else item for item in sources]
+        sources = [
+            flush_bits(cx, True, item, type_) if "ftz" in given else item for item in sources
+        ]
         name = f"ev_{op}{'_nan' if 'NaN' in given else ''}_{type_}"
     else:
         suffix = "".join(f"_{item}" for item in _SUFFIXES if item in given)
@@ -40,7 +44,10 @@ def widen_half(cx: Context, vector: bool, value: str, source: str) -> str:
     if source == "bf16":
         wide = ir.get(f"zext {integer(16, vector)} {value} to {integer(32, vector)}")
         return ir.get(f"shl {integer(32, vector)} {wide}, {'splat (i32 16)' if vector else '16'}")
-    number = ir.get(f"fpext {floating('f16', vector)} {cx.as_float(value, 'f16', vector, 16)} to {floating('f32', vector)}")
+    number = ir.get(
+        f"fpext {floating('f16', vector)} {cx.as_float(value, 'f16', vector, 16)} to"
+        f" {floating('f32', vector)}"
+    )
     return cx.as_integer(number, "f32", vector)
 
 
@@ -54,5 +61,8 @@ def halves_of(cx: Context, vector: bool, pair: str) -> tuple[str, str]:
 def joined(cx: Context, vector: bool, low: str, high: str) -> str:
     """32 bits of twice 16."""
     wide, kind, ir = integer(32, vector), integer(16, vector), cx.ir
-    upper = ir.get(f"shl {wide} {ir.get(f'zext {kind} {high} to {wide}')}, {'splat (i32 16)' if vector else '16'}")
+    upper = ir.get(
+        f"shl {wide} {ir.get(f'zext {kind} {high} to {wide}')},"
+        f" {'splat (i32 16)' if vector else '16'}"
+    )
     return ir.get(f"or {wide} {upper}, {ir.get(f'zext {kind} {low} to {wide}')}")

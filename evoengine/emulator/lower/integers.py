@@ -9,7 +9,9 @@ from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
 
 
 def read_integer(cx: Context, instruction: Instruction, source: str) -> Value:
-    """The integer operand of a conversion to floating point; saturated to [0, 1] as the instruction says."""
+    """The integer operand of a conversion to floating point; saturated to [0, 1] as the instruction
+    says.
+    """
     bits = TYPE_BITS[source]
     value = cx.read(instruction.operands[1], bits)
     if not instruction.has("sat"):
@@ -30,4 +32,6 @@ def as_64_bits(cx: Context, value: Value, source: str) -> tuple[str, str]:
     if value.bits == 64:
         return cx.spread(value), f"{sign}64"
     how = "sext" if sign == "s" else "zext"
-    return cx.ir.get(f"{how} {integer(value.bits, True)} {cx.spread(value)} to {integer(64, True)}"), f"{sign}64"
+    return cx.ir.get(
+        f"{how} {integer(value.bits, True)} {cx.spread(value)} to {integer(64, True)}"
+    ), f"{sign}64"

@@ -1,8 +1,8 @@
 """One kernel as one LLVM function that runs one warp.
 
-Where all lanes go the same way, blocks of the flow become blocks of LLVM with plain branches; in a region of
-divergence they are run by a dispatcher (pending.py) under masks. At a barrier the function returns, and goes on
-when it is called again (suspension.py).
+Where all lanes go the same way, blocks of the flow become blocks of LLVM with plain branches; in a
+region of divergence they are run by a dispatcher (pending.py) under masks. At a barrier the
+function returns, and goes on when it is called again (suspension.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from evoengine.emulator.ptx.program import Function, Guard
 from evoengine.emulator.run.abi import End
 
 FUNCTION = "warp"
-# Touches every page of its frame in order, so that one that is larger than what is left of the stack ends in the guard page.
+# Touches every page of its frame in order, so that one that is larger than what is left of the
+# stack ends in the guard page.
 PROBED = '"probe-stack"="inline-asm"'
 RARELY = '!0 = !{!"branch_weights", i32 1, i32 100000}'  # !prof !0 on a branch: its first way
 
@@ -42,12 +43,23 @@ class Lowered:
     sites: list[Site]
 
 
-def lower(function: Function, layout: Layout, block: tuple[int, int, int], *, checked: bool, vector_memory: bool) -> Lowered:
-    """Lowers `function`, whose calls are inlined, for thread blocks of `block`; raises Unsupported."""
+def lower(
+    function: Function,
+    layout: Layout,
+    block: tuple[int, int, int],
+    *,
+    checked: bool,
+    vector_memory: bool,
+) -> Lowered:
+    """Lowers `function`, whose calls are inlined, for thread blocks of `block`; raises
+    Unsupported.
+    """
     function = explicit_carries(function)
     flow = flow_of(function)
     shapes = shapes_of(function, flow, block)
-    return _Kernel(Body(function, flow, shapes, layout, block, checked=checked, vector_memory=vector_memory)).lowered()
+    return _Kernel(
+        Body(function, flow, shapes, layout, block, checked=checked, vector_memory=vector_memory)
+    ).lowered()
 
 
 class _Kernel:
@@ -59,7 +71,9 @@ class _Kernel:
         self.straight = Straight(body)
 
     def lowered(self) -> Lowered:
-        """The whole function. Its entry is made last, because it branches to every place where the warp may go on."""
+        """The whole function. Its entry is made last, because it branches to every place where the
+        warp may go on.
+        """
         for number, node in enumerate(self.flow.nodes):
             region = self.shapes.region_of.get(number)
             if region is None:
@@ -70,9 +84,22 @@ class _Kernel:
             self._lower_dispatcher(index)
         rest, self.ir.lines = self.ir.lines, []
         self._lower_entry()
-        text = "\n".join([f"define i32 @{FUNCTION}(ptr noalias %warp, ptr noalias %block) {PROBED} {{", *self.ir.lines, *rest, "}"])
+        text = "\n".join(
+            [
+                f"define i32 @{FUNCTION}(ptr noalias %warp, ptr noalias %block) {PROBED} {{",
+                *self.ir.lines,
+                *rest,
+                "}",
+            ]
+        )
         declarations = "\n".join(self.ir.declarations.values())
-        return Lowered(f"{declarations}\n{text}\n{RARELY}\n", self.flow, self.suspensions.warp_bytes, self.cx.layout, self.cx.sites)
+        return Lowered(
+            f"{declarations}\n{text}\n{RARELY}\n",
+            self.flow,
+            self.suspensions.warp_bytes,
+            self.cx.layout,
+            self.cx.sites,
+        )
 
     def _lower_entry(self) -> None:
         self.ir.place("entry")
@@ -120,14 +147,19 @@ class _Kernel:
         if node.taken is None or node.falls is None or node.taken == node.falls:
             self.pending.enter(node.successors[0])
         elif condition.shape is UNIFORM:
-            ways = [(self.ir.label() if way in self.shapes.region_of else f"block{way}", way) for way in (node.taken, node.falls)]
+            ways = [
+                (self.ir.label() if way in self.shapes.region_of else f"block{way}", way)
+                for way in (node.taken, node.falls)
+            ]
             self.ir.do(f"br i1 {condition.text}, label %{ways[0][0]}, label %{ways[1][0]}")
             for label, way in ways:
                 if way in self.shapes.region_of:
                     self.ir.place(label)
                     self.pending.enter(way)
         else:  # lanes part here
-            region = self.shapes.region_of[node.falls if node.taken == self.flow.post_dominator[number] else node.taken]
+            region = self.shapes.region_of[
+                node.falls if node.taken == self.flow.post_dominator[number] else node.taken
+            ]
             taken = self.ir.get(f"bitcast <{LANES} x i1> {self.cx.spread(condition)} to i32")
             self.pending.split(region, node.taken, node.falls, taken, self.body.live())
             self.ir.do(f"br label %dispatch{region}")
@@ -144,7 +176,13 @@ class _Kernel:
         elif last is not None and last.op == "trap" and not last.guard:
             self.ir.do("unreachable")
             return
-        elif last is not None and last.op == "bra" and last.guard and node.taken is not None and node.falls is not None:
+        elif (
+            last is not None
+            and last.op == "bra"
+            and last.guard
+            and node.taken is not None
+            and node.falls is not None
+        ):
             self.pending.split(region, node.taken, node.falls, self.cx.guard_bits(last.guard), mask)
         elif not node.successors:
             self.body.kill(mask)

@@ -1,4 +1,6 @@
-"""Where variables lie: offsets in the shared window, in a thread's local frame, in the module's memory."""
+"""Where variables lie: offsets in the shared window, in a thread's local frame, in the module's
+memory.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from evoengine.emulator.errors import Unsupported
-from evoengine.emulator.ptx.program import Address, Function, Instruction, Module, Operand, Parameter, Symbol, Variable, Vector
+from evoengine.emulator.ptx.program import (
+    Address,
+    Function,
+    Instruction,
+    Module,
+    Operand,
+    Parameter,
+    Symbol,
+    Variable,
+    Vector,
+)
 
 SHARED_ALIGN = 16  # where dynamic shared memory begins at least behind the static one
 FRAME_ALIGN = 16
@@ -29,7 +41,11 @@ class Layout:
 
     def place(self, name: str, instruction: Instruction) -> tuple[str, int]:
         """The space and offset of a variable."""
-        for space, places in (("shared", self.shared), ("local", self.local), ("global", self.globals)):
+        for space, places in (
+            ("shared", self.shared),
+            ("local", self.local),
+            ("global", self.globals),
+        ):
             if name in places:
                 return space, places[name]
         if name in self.parameters:
@@ -38,12 +54,20 @@ class Layout:
 
 
 def lay_out(module: Module, kernel: Function) -> Layout:
-    """The layout of `kernel`, whose calls are inlined; of shared and local variables only those that it uses get a place."""
+    """The layout of `kernel`, whose calls are inlined; of shared and local variables only those
+    that it uses get a place.
+    """
     used = _used(kernel)
-    everything = {name: item for name, item in {**module.variables, **kernel.variables}.items() if name in used}
+    everything = {
+        name: item
+        for name, item in {**module.variables, **kernel.variables}.items()
+        if name in used
+    }
     shared, static = _shared(everything.values(), module)
     local, frame = _stack([item for item in everything.values() if item.space == "local"])
-    globals_, _ = _stack([item for item in module.variables.values() if item.space in ("global", "const")])
+    globals_, _ = _stack(
+        [item for item in module.variables.values() if item.space in ("global", "const")]
+    )
     size = max((item.offset + item.size for item in kernel.parameters), default=0)
     return Layout(
         parameters={item.name: item for item in kernel.parameters},
@@ -57,16 +81,22 @@ def lay_out(module: Module, kernel: Function) -> Layout:
 
 
 def _shared(used: Iterable[Variable], module: Module) -> tuple[dict[str, int], int]:
-    """Offsets of the shared variables that a kernel uses, and the static bytes of a block, as ptxas lays them out.
+    """Offsets of the shared variables that a kernel uses, and the static bytes of a block, as ptxas
+    lays them out.
 
-    ptxas 13.0 and an H100 were asked: each extern array begins behind the static variables at the next multiple of its own
-    alignment, two of them perhaps at different places. The static bytes are rounded up to the largest alignment that an
-    extern array of the module has, whether this kernel uses it or not.
+    ptxas 13.0 and an H100 were asked: each extern array begins behind the static variables at the
+    next multiple of its own alignment, two of them perhaps at different places. The static bytes
+    are rounded up to the largest alignment that an extern array of the module has, whether this
+    kernel uses it or not.
     """
     mine = [item for item in used if item.space == "shared"]
     places, end = _stack([item for item in mine if not _is_dynamic(item)])
     dynamic = {item.name: _rounded(end, _start(item)) for item in mine if _is_dynamic(item)}
-    aligns = [_start(item) for item in module.variables.values() if item.space == "shared" and _is_dynamic(item)]
+    aligns = [
+        _start(item)
+        for item in module.variables.values()
+        if item.space == "shared" and _is_dynamic(item)
+    ]
     return {**places, **dynamic}, _rounded(end, max(aligns, default=SHARED_ALIGN))
 
 
@@ -83,7 +113,12 @@ def _rounded(size: int, align: int) -> int:
 
 
 def _used(kernel: Function) -> set[str]:
-    operands = [operand for block in kernel.blocks for instruction in block.instructions for operand in instruction.operands]
+    operands = [
+        operand
+        for block in kernel.blocks
+        for instruction in block.instructions
+        for operand in instruction.operands
+    ]
     return {symbol.name for operand in operands for symbol in _symbols(operand)}
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from evoengine.emulator.analyse.uniform import UNIFORM, VARYING, Ramp
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import integer
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Pair, Register, Sink, Symbol, Vector
+from evoengine.emulator.ptx.program import (
+    TYPE_BITS,
+    Instruction,
+    Operand,
+    Pair,
+    Register,
+    Sink,
+    Symbol,
+    Vector,
+)
 
 
 def bitwise(cx: Context, instruction: Instruction) -> None:
@@ -17,14 +26,24 @@ def bitwise(cx: Context, instruction: Instruction) -> None:
         ones = "true" if bits == 1 else "-1"
 
         def invert(vector: bool, a: str) -> str:
-            return cx.ir.get(f"xor {integer(bits, vector)} {a}, {f'splat (i{bits} {ones})' if vector else ones}")
+            return cx.ir.get(
+                f"xor {integer(bits, vector)} {a}, {f'splat (i{bits} {ones})' if vector else ones}"
+            )
 
         cx.apply(instruction.operands[1:2], bits, bits, invert)
         return
     values = [cx.read(operand, bits) for operand in instruction.operands[1:3]]
     masked = instruction.op == "and" and isinstance(values[0].shape, Ramp) and shape is not VARYING
-    if masked or isinstance(shape, Ramp):  # of a base that is even: threadIdx.x & 31 is the lane, & ~31 is the same for the warp
-        cx.write(target, Value(shape, cx.ir.get(f"{instruction.op} i{bits} {values[0].text}, {values[1].text}"), bits))
+    # of a base that is even: threadIdx.x & 31 is the lane, & ~31 is the same for the warp
+    if masked or isinstance(shape, Ramp):
+        cx.write(
+            target,
+            Value(
+                shape,
+                cx.ir.get(f"{instruction.op} i{bits} {values[0].text}, {values[1].text}"),
+                bits,
+            ),
+        )
     else:
 
         def build(vector: bool, a: str, b: str) -> str:
@@ -85,7 +104,9 @@ def funnel_shift(cx: Context, instruction: Instruction) -> None:
         amount = ir.intrinsic("umin", kind, by, limit)
         shifted = ir.intrinsic("fshl" if left else "fshr", kind, high, low, amount)
         whole = ir.get(f"icmp eq {kind} {amount}, {limit}")
-        return ir.get(f"select {integer(1, vector)} {whole}, {kind} {low if left else high}, {kind} {shifted}")
+        return ir.get(
+            f"select {integer(1, vector)} {whole}, {kind} {low if left else high}, {kind} {shifted}"
+        )
 
     cx.apply(instruction.operands[1:4], 32, 32, build)
 
@@ -113,7 +134,11 @@ def _unpack(cx: Context, targets: tuple[Operand, ...], source: Operand) -> None:
 
         def part(vector: bool, whole: str, place: int = place) -> str:
             kind, by = integer(total, vector), place * widths[0]
-            low = cx.ir.get(f"lshr {kind} {whole}, {f'splat (i{total} {by})' if vector else by}") if by else whole
+            low = (
+                cx.ir.get(f"lshr {kind} {whole}, {f'splat (i{total} {by})' if vector else by}")
+                if by
+                else whole
+            )
             return cx.ir.get(f"trunc {kind} {low} to {integer(widths[0], vector)}")
 
         cx.write(target, cx.compute([value], widths[0], part))
@@ -142,7 +167,9 @@ def count_bits(cx: Context, instruction: Instruction) -> None:
     def build(vector: bool, value: str) -> str:
         kind = integer(bits, vector)
         also = "i1 false" if instruction.op == "clz" else ""
-        text = cx.ir.intrinsic("ctlz" if instruction.op == "clz" else "ctpop", kind, value, also=also)
+        text = cx.ir.intrinsic(
+            "ctlz" if instruction.op == "clz" else "ctpop", kind, value, also=also
+        )
         return cx.ir.get(f"trunc {kind} {text} to {integer(32, vector)}") if bits == 64 else text
 
     cx.apply(instruction.operands[1:2], bits, 32, build)
@@ -151,7 +178,12 @@ def count_bits(cx: Context, instruction: Instruction) -> None:
 def reverse_bits(cx: Context, instruction: Instruction) -> None:
     """brev."""
     bits = TYPE_BITS[instruction.type]
-    cx.apply(instruction.operands[1:2], bits, bits, lambda vector, value: cx.ir.intrinsic("bitreverse", integer(bits, vector), value))
+    cx.apply(
+        instruction.operands[1:2],
+        bits,
+        bits,
+        lambda vector, value: cx.ir.intrinsic("bitreverse", integer(bits, vector), value),
+    )
 
 
 def lookup_three(cx: Context, instruction: Instruction) -> None:
@@ -172,7 +204,9 @@ def lookup_three(cx: Context, instruction: Instruction) -> None:
                 continue
             term = ones
             for place, value in enumerate(values):
-                term = ir.get(f"and {kind} {term}, {value if row >> (2 - place) & 1 else inverse[place]}")
+                term = ir.get(
+                    f"and {kind} {term}, {value if row >> (2 - place) & 1 else inverse[place]}"
+                )
             whole = ir.get(f"or {kind} {whole}, {term}")
         return whole
 

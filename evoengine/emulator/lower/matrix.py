@@ -1,8 +1,8 @@
 """Products of matrices spread over a warp: mma, wmma.mma.
 
-The arithmetic and the layout of fragments are C (run/native/matrix.c, wmma.c), which reads and writes registers where
-they lie if they lie side by side, else copies in the warp's scratch, 128 bytes each. `.sync` lets the lanes wait
-for one another before the instruction.
+The arithmetic and the layout of fragments are C (run/native/matrix.c, wmma.c), which reads and
+writes registers where they lie if they lie side by side, else copies in the warp's scratch, 128
+bytes each. `.sync` lets the lanes wait for one another before the instruction.
 """
 
 from __future__ import annotations
@@ -63,12 +63,23 @@ def multiply(cx: Context, instruction: Instruction) -> None:
     """mma.sync.aligned.SHAPE.row.col[.satfinite].D.A.B.C d, a, b, c."""
     shape, saturates = shape_of(cx), instruction.has("satfinite")
     d, a, b, c = instruction.modifiers[-4:]
-    known = (shape, a) in _MMA_OPERANDS and d == c and a in _MMA_TYPES.get(d, ()) and b in _MMA_TYPES[d]
+    known = (
+        (shape, a) in _MMA_OPERANDS and d == c and a in _MMA_TYPES.get(d, ()) and b in _MMA_TYPES[d]
+    )
     same = a == b or (a in _NAMED_BY_BOTH and b in _NAMED_BY_BOTH)
-    if not known or not same or (shape, d, a in ("e4m3", "e5m2")) == ("m16n8k16", "f16", True) or (saturates and d != "s32"):
+    if (
+        not known
+        or not same
+        or (shape, d, a in ("e4m3", "e5m2")) == ("m16n8k16", "f16", True)
+        or (saturates and d != "s32")
+    ):
         raise cx.unsupported()
     by_both = f"{a}_{b}" if a in _NAMED_BY_BOTH else a
-    name = "ev_mma_m8n8k4_f64" if d == "f64" else f"ev_mma_{shape}_{'satfinite_' if saturates else ''}{d}_{by_both}"
+    name = (
+        "ev_mma_m8n8k4_f64"
+        if d == "f64"
+        else f"ev_mma_{shape}_{'satfinite_' if saturates else ''}{d}_{by_both}"
+    )
     _product(cx, name, (*_MMA_OPERANDS[shape, a], _ACCUMULATORS[d]))
 
 
@@ -77,14 +88,17 @@ def _product(cx: Context, name: str, counts: tuple[int, int, int]) -> None:
     sync(cx)
     operands = cx.instruction.operands
     pointers = [
-        taken(cx, operand, count, place * FRAGMENT_BYTES) for place, (operand, count) in enumerate(zip(operands[1:4], counts, strict=True))
+        taken(cx, operand, count, place * FRAGMENT_BYTES)
+        for place, (operand, count) in enumerate(zip(operands[1:4], counts, strict=True))
     ]
     with given(cx, counts[2], sources=operands[1:4]) as out:
         cx.ir.call("void", name, *(("ptr", pointer) for pointer in [*pointers, out]))
 
 
 def taken(cx: Context, operand: Operand, count: int, offset: int) -> str:
-    """A pointer to the vectors of an operand of `count` registers: to their slots, or else to copies at `offset` of the scratch."""
+    """A pointer to the vectors of an operand of `count` registers: to their slots, or else to
+    copies at `offset` of the scratch.
+    """
     names = names_of(operand)
     slots = cx.strip(names) if len(names) == count else None
     return slots or cx.rows(offset, _bits(cx), registers_of(cx, operand, count))
@@ -92,9 +106,11 @@ def taken(cx: Context, operand: Operand, count: int, offset: int) -> str:
 
 @contextmanager
 def given(cx: Context, count: int, sources: Sequence[Operand] = ()) -> Iterator[str]:
-    """A pointer to where C code puts the `count` registers of the result: their slots, or else room from which they are written.
+    """A pointer to where C code puts the `count` registers of the result: their slots, or else room
+    from which they are written.
 
-    The result may lie on the last of `sources` as a whole, but shares no register with others: they are read while it is written.
+    The result may lie on the last of `sources` as a whole, but shares no register with others: they
+    are read while it is written.
     """
     names = names_of(cx.instruction.operands[0])
     others = [register.name for operand in sources for register in registers_in(operand)]
@@ -135,16 +151,36 @@ def registers_of(cx: Context, operand: Operand, count: int) -> list[str]:
 
 def shape_of(cx: Context) -> str:
     """m16n16k16 and the like; empty where the instruction names none."""
-    return next((item for item in cx.instruction.modifiers if re.fullmatch(r"m\d+n\d+(k\d+)?", item)), "")
+    return next(
+        (item for item in cx.instruction.modifiers if re.fullmatch(r"m\d+n\d+(k\d+)?", item)), ""
+    )
 
 
 def wmma_multiply(cx: Context, instruction: Instruction) -> None:
-    """wmma.mma.sync.aligned.ALAYOUT.BLAYOUT.SHAPE.D[.A.B].C[.satfinite]: fragments are alike for both layouts."""
+    """wmma.mma.sync.aligned.ALAYOUT.BLAYOUT.SHAPE.D[.A.B].C[.satfinite]: fragments are alike for
+    both layouts.
+    """
     shape, saturates = shape_of(cx), instruction.has("satfinite")
-    types = [item for item in instruction.modifiers[instruction.modifiers.index(shape) + 1 :] if item != "satfinite"]
+    types = [
+        item
+        for item in instruction.modifiers[instruction.modifiers.index(shape) + 1 :]
+        if item != "satfinite"
+    ]
     d, a, b, c = types if len(types) == 4 else (types[0], "f16", "f16", types[-1])
-    accumulators = {"f16": ("f32", "f16"), "bf16": ("f32",), "tf32": ("f32",), "s8": ("s32",), "u8": ("s32",)}.get(a, ())
-    if (shape, a) not in WMMA_OPERANDS or a != b or d not in accumulators or c not in accumulators or (saturates and d != "s32"):
+    accumulators = {
+        "f16": ("f32", "f16"),
+        "bf16": ("f32",),
+        "tf32": ("f32",),
+        "s8": ("s32",),
+        "u8": ("s32",),
+    }.get(a, ())
+    if (
+        (shape, a) not in WMMA_OPERANDS
+        or a != b
+        or d not in accumulators
+        or c not in accumulators
+        or (saturates and d != "s32")
+    ):
         raise cx.unsupported()
     counts = (*WMMA_OPERANDS[shape, a], WMMA_ACCUMULATORS[c])
     if d == c:
@@ -153,19 +189,31 @@ def wmma_multiply(cx: Context, instruction: Instruction) -> None:
         _wmma_mixed(cx, shape, counts, narrow_result=d == "f16")
 
 
-def _wmma_mixed(cx: Context, shape: str, counts: tuple[int, int, int], *, narrow_result: bool) -> None:
+def _wmma_mixed(
+    cx: Context, shape: str, counts: tuple[int, int, int], *, narrow_result: bool
+) -> None:
     """d and c of different types: summed in f32."""
-    a, b, c = (registers_of(cx, operand, count) for operand, count in zip(cx.instruction.operands[1:4], counts, strict=True))
+    a, b, c = (
+        registers_of(cx, operand, count)
+        for operand, count in zip(cx.instruction.operands[1:4], counts, strict=True)
+    )
     if not narrow_result:
         c = [half for pair in c for half in _widened(cx, pair)]
     sync(cx)
-    pointers = [cx.rows(place * FRAGMENT_BYTES, 32, registers) for place, registers in enumerate((a, b, c))]
+    pointers = [
+        cx.rows(place * FRAGMENT_BYTES, 32, registers) for place, registers in enumerate((a, b, c))
+    ]
     out = cx.rows(3 * FRAGMENT_BYTES, 32, ())
-    cx.ir.call("void", f"ev_wmma_mma_{shape}_f32_f16", *(("ptr", pointer) for pointer in [*pointers, out]))
+    cx.ir.call(
+        "void", f"ev_wmma_mma_{shape}_f32_f16", *(("ptr", pointer) for pointer in [*pointers, out])
+    )
     found = cx.from_rows(out, 32, WMMA_ACCUMULATORS["f32"])
     if narrow_result:
         pairs = zip(found[::2], found[1::2], strict=True)
-        found = [cx.call_lanes("ev_cvt_rn_f16x2_f32", [(32, high), (32, low)], [32])[0] for low, high in pairs]
+        found = [
+            cx.call_lanes("ev_cvt_rn_f16x2_f32", [(32, high), (32, low)], [32])[0]
+            for low, high in pairs
+        ]
     write_all(cx, [Value(VARYING, text, 32) for text in found])
 
 

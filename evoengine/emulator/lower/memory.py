@@ -1,4 +1,6 @@
-"""ld and st, parameters, and hints about memory. In checked mode the checker is asked first and says which lanes may go on."""
+"""ld and st, parameters, and hints about memory. In checked mode the checker is asked first and
+says which lanes may go on.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from evoengine.emulator.lower.value import Value
 from evoengine.emulator.ptx.program import TYPE_BITS, Address, Instruction, Operand, Symbol, Vector
 
 __all__ = [
-    "ATOMIC", "READ", "WRITE", "Place", "ask", "check", "confine", "fenced", "gather", "is_block_wide", "items_of", "locate", "minus",
+    "ATOMIC", "READ", "WRITE", "Place", "ask", "check", "confine", "fenced", "gather",
+    "is_block_wide", "items_of", "locate", "minus",
     "plus", "restored", "scatter", "space_of",
 ]  # fmt: skip
 
@@ -39,12 +42,21 @@ def load(cx: Context, instruction: Instruction) -> None:
     """ld, ldu: one to eight values a lane."""
     bits, targets = _form(cx, instruction, instruction.operands[0])
     address = instruction.operands[1]
-    if space_of(instruction) == "param" and isinstance(address, Address) and isinstance(address.base, Symbol):
+    if (
+        space_of(instruction) == "param"
+        and isinstance(address, Address)
+        and isinstance(address.base, Symbol)
+    ):
         values = _parameters(cx, address.base, address.offset, bits, len(targets))
     else:
         place = locate(cx, address, space_of(instruction))
         before = restored(cx)
-        check(cx, place, kind_of(instruction, READ, STRONG_READ) | _purpose(cx, instruction, targets), bits // 8 * len(targets))
+        check(
+            cx,
+            place,
+            kind_of(instruction, READ, STRONG_READ) | _purpose(cx, instruction, targets),
+            bits // 8 * len(targets),
+        )
         values = loaded(cx, place, bits, len(targets))
         cx.mask, cx.mask_bits = before
     for target, value in zip(targets, values, strict=True):
@@ -58,7 +70,9 @@ def _purpose(cx: Context, instruction: Instruction, targets: tuple[Operand, ...]
     return LOOK if id(instruction) in cx.looks else 0
 
 
-def _form(cx: Context, instruction: Instruction, operand: Operand) -> tuple[int, tuple[Operand, ...]]:
+def _form(
+    cx: Context, instruction: Instruction, operand: Operand
+) -> tuple[int, tuple[Operand, ...]]:
     """The bits of an item and the items of an access."""
     bits, items = TYPE_BITS.get(instruction.type, 0), items_of(operand)
     if bits not in WIDTHS or len(items) not in COUNTS or bits // 8 * len(items) > MAX_ACCESS_BYTES:
@@ -77,7 +91,10 @@ def _parameters(cx: Context, symbol: Symbol, offset: int, bits: int, count: int)
         raise cx.unsupported("a parameter that is not the kernel's")
     start = cx.layout.parameters[symbol.name].offset + symbol.offset + offset
     if start < 0 or start + count * bits // 8 > cx.layout.parameter_bytes:
-        raise PtxError(f"`{cx.instruction.text}` reads byte {start} of {cx.layout.parameter_bytes} bytes of parameters")
+        raise PtxError(
+            f"`{cx.instruction.text}` reads byte {start} of {cx.layout.parameter_bytes} bytes of"
+            " parameters"
+        )
     found = []
     for item in range(count):
         at = cx.ir.get(f"getelementptr i8, ptr %params, i64 {start + item * bits // 8}")
@@ -106,5 +123,8 @@ HANDLERS = {
     "ld": load,
     "ldu": load,
     "st": store,
-    **dict.fromkeys(("prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "yield", "pmevent"), nothing),
+    **dict.fromkeys(
+        ("prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "yield", "pmevent"),
+        nothing,
+    ),
 }

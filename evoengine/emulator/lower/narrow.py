@@ -40,7 +40,13 @@ def convert_narrow(cx: Context, instruction: Instruction, to: str, source: str) 
     elif source in SINGLE and to[0] in "us":
         _refuse(cx, given - {*_TO_INTEGRAL, "sat", "ftz"})
         rounding = next((item for item in _TO_INTEGRAL if item in given), "rzi")
-        cx.apply_lanes(f"ev_cvt_{rounding}_{to}_{source}", instruction.operands[1:2], 16, TYPE_BITS[to], signed=to[0] == "s")
+        cx.apply_lanes(
+            f"ev_cvt_{rounding}_{to}_{source}",
+            instruction.operands[1:2],
+            16,
+            TYPE_BITS[to],
+            signed=to[0] == "s",
+        )
     else:
         raise cx.unsupported()
 
@@ -59,7 +65,9 @@ def _limit(given: set[str]) -> str:
 
 
 def _fp8(cx: Context, instruction: Instruction, to: str, source: str, given: set[str]) -> None:
-    """cvt.rn.satfinite.{relu}.e4m3x2.f32 d, a, b (a into the upper byte), from f16x2, and back to f16x2."""
+    """cvt.rn.satfinite.{relu}.e4m3x2.f32 d, a, b (a into the upper byte), from f16x2, and back to
+    f16x2.
+    """
     _refuse(cx, given - {"rn", "satfinite", "relu"})
     relu = "_relu" if "relu" in given else ""
     if to in _FP8 and source in ("f32", "f16x2") and "satfinite" in given:
@@ -76,19 +84,28 @@ def _pair(cx: Context, instruction: Instruction, to: str, given: set[str]) -> No
     if given <= {"rn"}:
 
         def build(vector: bool, upper: str, lower: str) -> str:
-            high, low = (narrow_to_half(cx, vector, item, to.removesuffix("x2")) for item in (upper, lower))
+            high, low = (
+                narrow_to_half(cx, vector, item, to.removesuffix("x2")) for item in (upper, lower)
+            )
             return joined(cx, vector, low, high)
 
         cx.apply(instruction.operands[1:3], 32, 32, build)
         return
-    cx.apply_lanes(f"ev_cvt_{_mode(given)}{_limit(given)}_{to}_f32", instruction.operands[1:3], 32, 32)
+    cx.apply_lanes(
+        f"ev_cvt_{_mode(given)}{_limit(given)}_{to}_f32", instruction.operands[1:3], 32, 32
+    )
 
 
 def _narrow(cx: Context, instruction: Instruction, to: str, source: str, given: set[str]) -> None:
     """f32 or f64 to 16 bits."""
     bits = TYPE_BITS[source]
     if source == "f32" and given <= {"rn"}:
-        cx.apply(instruction.operands[1:2], bits, 16, lambda vector, value: narrow_to_half(cx, vector, value, to))
+        cx.apply(
+            instruction.operands[1:2],
+            bits,
+            16,
+            lambda vector, value: narrow_to_half(cx, vector, value, to),
+        )
         return
     text = cx.vector(instruction.operands[1], bits)
     if "ftz" in given and source == "f32":
@@ -96,12 +113,24 @@ def _narrow(cx: Context, instruction: Instruction, to: str, source: str, given: 
     _by_runtime(cx, instruction, to, source, given, bits, text)
 
 
-def _by_runtime(cx: Context, instruction: Instruction, to: str, source: str, given: set[str], bits: int, text: str) -> None:
-    (found,) = cx.call_lanes(f"ev_cvt_{_mode(given)}{_limit(given)}_{to}_{source}", [(bits, text)], [16])
+def _by_runtime(
+    cx: Context,
+    instruction: Instruction,
+    to: str,
+    source: str,
+    given: set[str],
+    bits: int,
+    text: str,
+) -> None:
+    (found,) = cx.call_lanes(
+        f"ev_cvt_{_mode(given)}{_limit(given)}_{to}_{source}", [(bits, text)], [16]
+    )
     cx.write(instruction.operands[0], Value(VARYING, found, 16))
 
 
-def _between_halves(cx: Context, instruction: Instruction, to: str, source: str, given: set[str]) -> None:
+def _between_halves(
+    cx: Context, instruction: Instruction, to: str, source: str, given: set[str]
+) -> None:
     """By way of f32, which holds both; also to an integral number, or into [0, 1], of one type."""
     _refuse(cx, given - {"rn", "ftz", *DIRECTED, *_LIMITS, *_TO_INTEGRAL})
     rounding = next((item for item in _TO_INTEGRAL if item in given), None)
@@ -111,11 +140,17 @@ def _between_halves(cx: Context, instruction: Instruction, to: str, source: str,
     text = widen_half(cx, True, value, source)
     if rounding:
         kind = floating("f32", True)
-        text = cx.as_integer(cx.ir.intrinsic(_TO_INTEGRAL[rounding], kind, cx.as_float(text, "f32", True, 32)), "f32", True)
+        text = cx.as_integer(
+            cx.ir.intrinsic(_TO_INTEGRAL[rounding], kind, cx.as_float(text, "f32", True, 32)),
+            "f32",
+            True,
+        )
     _by_runtime(cx, instruction, to, "f32", given, 32, text)
 
 
-def _from_integer(cx: Context, instruction: Instruction, to: str, source: str, given: set[str]) -> None:
+def _from_integer(
+    cx: Context, instruction: Instruction, to: str, source: str, given: set[str]
+) -> None:
     _refuse(cx, given - {"rn", "sat", *DIRECTED})
     text, type_ = as_64_bits(cx, read_integer(cx, instruction, source), source)
     _by_runtime(cx, instruction, to, type_, given - {"sat"}, 64, text)
@@ -133,7 +168,9 @@ def _widen(cx: Context, instruction: Instruction, to: str, source: str, given: s
         if "ftz" in given and to == "f32":
             number = flush(cx, vector, number)
         if to == "f64":
-            number = cx.ir.get(f"fpext {floating('f32', vector)} {number} to {floating('f64', vector)}")
+            number = cx.ir.get(
+                f"fpext {floating('f32', vector)} {number} to {floating('f64', vector)}"
+            )
         if "sat" in given:
             number = saturate(cx, to, vector, number)
         return cx.as_integer(number, to, vector)
@@ -154,7 +191,11 @@ def narrow_to_half(cx: Context, vector: bool, value: str, to: str) -> str:
         rounded = ir.get(f"add {wide} {ir.get(f'add {wide} {value}, {fixed(0x7FFF)}')}, {odd}")
         narrow = ir.get(f"trunc {wide} {ir.get(f'lshr {wide} {rounded}, {fixed(16)}')} to {kind}")
     else:
-        narrow = cx.as_integer(ir.get(f"fptrunc {floating('f32', vector)} {number} to {floating('f16', vector)}"), "f16", vector)
+        narrow = cx.as_integer(
+            ir.get(f"fptrunc {floating('f32', vector)} {number} to {floating('f16', vector)}"),
+            "f16",
+            vector,
+        )
     wrong = ir.get(f"fcmp uno {floating('f32', vector)} {number}, {number}")
     nan = "splat (i16 32767)" if vector else "32767"
     return ir.get(f"select {integer(1, vector)} {wrong}, {kind} {nan}, {kind} {narrow}")

@@ -1,4 +1,5 @@
-"""How many operands an instruction has, where too few or too many would have a C function take the wrong pointers.
+"""How many operands an instruction has, where too few or too many would have a C function take the
+wrong pointers.
 
 clang passes inline PTX on as it stands, so nobody has looked at it before.
 """
@@ -8,7 +9,9 @@ from __future__ import annotations
 from evoengine.emulator.ptx.program import Instruction
 
 _COUNTS: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(("neg", "abs", "bfind", "ex2", "lg2", "sin", "cos", "tanh", "rcp", "rsqrt", "sqrt"), (2,)),
+    **dict.fromkeys(
+        ("neg", "abs", "bfind", "ex2", "lg2", "sin", "cos", "tanh", "rcp", "rsqrt", "sqrt"), (2,)
+    ),
     **dict.fromkeys(("add", "sub", "mul", "div"), (3,)),
     **dict.fromkeys(("min", "max"), (3, 4)),
     **dict.fromkeys(("fma", "mad", "sad", "prmt", "fns", "dp4a", "dp2a"), (4,)),
@@ -16,7 +19,9 @@ _COUNTS: dict[str, tuple[int, ...]] = {
 
 
 def has_its_operands(instruction: Instruction) -> bool:
-    """Whether the destination and the sources are as many as PTX has them; true for instructions that no C function does."""
+    """Whether the destination and the sources are as many as PTX has them; true for instructions
+    that no C function does.
+    """
     counts = _conversion(instruction) if instruction.op == "cvt" else _COUNTS.get(instruction.op)
     return counts is None or len(instruction.operands) in counts
 

@@ -1,9 +1,10 @@
 """Regions of divergence: which lanes are still to run which block.
 
-Every block of a region has a mask of lanes that wait to run it, and the region a bit for each block whose mask is not
-empty. A dispatcher runs the first such block in reverse post-order, until none is left. That order makes
-lanes meet early: a block that several ways lead to runs after all of them, once for all of their lanes.
-Lanes that go to the join are noted nowhere: there all that live run again.
+Every block of a region has a mask of lanes that wait to run it, and the region a bit for each block
+whose mask is not empty. A dispatcher runs the first such block in reverse post-order, until none is
+left. That order makes lanes meet early: a block that several ways lead to runs after all of them,
+once for all of their lanes. Lanes that go to the join are noted nowhere: there all that live run
+again.
 """
 
 from __future__ import annotations
@@ -43,9 +44,12 @@ class Pending:
         self._ir.do(f"br label %dispatch{region}")
 
     def split(self, region: int, taken: int, falls: int, condition: str, mask: str) -> None:
-        """Sends the lanes of `mask` two ways: where the i32 `condition` has a bit to `taken`, else to `falls`."""
+        """Sends the lanes of `mask` two ways: where the i32 `condition` has a bit to `taken`, else
+        to `falls`.
+        """
         ir = self._ir
-        if self._shapes.region_of.get(taken) == region:  # else it is the join, where lanes need nothing to wait
+        # else it is the join, where lanes need nothing to wait
+        if self._shapes.region_of.get(taken) == region:
             self.add(region, taken, ir.get(f"and i32 {mask}, {condition}"))
         if self._shapes.region_of.get(falls) == region:
             rest = ir.get(f"xor i32 {condition}, -1")
@@ -60,7 +64,9 @@ class Pending:
         flag = ir.get(f"zext i1 {some} to i{bits}")
         flag = ir.get(f"shl i{bits} {flag}, {self._shapes.regions[region].blocks.index(number)}")
         pending = ir.get(f"load i{bits}, ptr %region{region}.pending")
-        ir.do(f"store i{bits} {ir.get(f'or i{bits} {pending}, {flag}')}, ptr %region{region}.pending")
+        ir.do(
+            f"store i{bits} {ir.get(f'or i{bits} {pending}, {flag}')}, ptr %region{region}.pending"
+        )
 
     def take(self, region: int, number: int) -> str:
         """The lanes that are to run block `number`; none is any more."""
@@ -68,16 +74,23 @@ class Pending:
         mask = ir.get(f"load i32, ptr %mask{number}")
         ir.do(f"store i32 0, ptr %mask{number}")
         pending = ir.get(f"load i{bits}, ptr %region{region}.pending")
-        kept = ir.get(f"and i{bits} {pending}, {~(1 << self._shapes.regions[region].blocks.index(number))}")
+        kept = ir.get(
+            f"and i{bits} {pending}, {~(1 << self._shapes.regions[region].blocks.index(number))}"
+        )
         ir.do(f"store i{bits} {kept}, ptr %region{region}.pending")
         return mask
 
     def dispatch(self, region: int) -> None:
-        """The dispatcher of a region; what is emitted next is for when no block has lanes to run it."""
+        """The dispatcher of a region; what is emitted next is for when no block has lanes to run
+        it.
+        """
         ir, bits = self._ir, self._bits(region)
         ir.place(f"dispatch{region}")
         pending = ir.get(f"load i{bits}, ptr %region{region}.pending")
         first = ir.intrinsic("cttz", f"i{bits}", pending, also="i1 false")
-        targets = " ".join(f"i{bits} {place}, label %block{number}" for place, number in enumerate(self._shapes.regions[region].blocks))
+        targets = " ".join(
+            f"i{bits} {place}, label %block{number}"
+            for place, number in enumerate(self._shapes.regions[region].blocks)
+        )
         ir.do(f"switch i{bits} {first}, label %idle{region} [ {targets} ]")
         ir.place(f"idle{region}")

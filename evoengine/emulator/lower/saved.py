@@ -1,7 +1,9 @@
-"""What a warp keeps while others run: registers that are alive where it goes on, behind the fields of run/abi.py's Warp.
+"""What a warp keeps while others run: registers that are alive where it goes on, behind the fields
+of run/abi.py's Warp.
 
-A register has one place however many barriers there are, because a warp waits at one of them at a time. Strips of
-registers that are kept in memory anyway live there all the time, where one of theirs is alive while the warp waits.
+A register has one place however many barriers there are, because a warp waits at one of them at a
+time. Strips of registers that are kept in memory anyway live there all the time, where one of
+theirs is alive while the warp waits.
 """
 
 from __future__ import annotations
@@ -53,9 +55,15 @@ class Saved:
     def restore(self, registers: Iterable[str]) -> None:
         """Memory to registers."""
         for name in self._moving(registers):
-            loaded = self._ir.get(f"load {self._type(name)}, ptr {self._at(name)}, align {self._align(name)}")
+            loaded = self._ir.get(
+                f"load {self._type(name)}, ptr {self._at(name)}, align {self._align(name)}"
+            )
             if self._is_predicate(name):
-                loaded = self._ir.get(f"bitcast i32 {loaded} to <{LANES} x i1>" if self._is_vector(name) else f"trunc i32 {loaded} to i1")
+                loaded = self._ir.get(
+                    f"bitcast i32 {loaded} to <{LANES} x i1>"
+                    if self._is_vector(name)
+                    else f"trunc i32 {loaded} to i1"
+                )
             self._ir.do(f"store {self._cx.slot_type(name)} {loaded}, {self._cx.slot_access(name)}")
 
     def _moving(self, registers: Iterable[str]) -> Iterator[str]:
@@ -84,13 +92,21 @@ class Saved:
         value = self._ir.get(f"load {self._cx.slot_type(name)}, {self._cx.slot_access(name)}")
         if not self._is_predicate(name):
             return value
-        return self._ir.get(f"bitcast <{LANES} x i1> {value} to i32" if self._is_vector(name) else f"zext i1 {value} to i32")
+        return self._ir.get(
+            f"bitcast <{LANES} x i1> {value} to i32"
+            if self._is_vector(name)
+            else f"zext i1 {value} to i32"
+        )
 
     def _at(self, name: str) -> str:
         if name not in self._offsets:
             wide = self._is_vector(name) and not self._is_predicate(name)
             size = TYPE_BITS[self._cx.registers[name]] // 8
-            self._offsets[name] = self._room(LANES * size, VECTOR_ALIGN) if wide else self._room(max(SCALAR_BYTES, size), SCALAR_BYTES)
+            self._offsets[name] = (
+                self._room(LANES * size, VECTOR_ALIGN)
+                if wide
+                else self._room(max(SCALAR_BYTES, size), SCALAR_BYTES)
+            )
         return self._ir.get(f"getelementptr i8, ptr %warp, i64 {self._offsets[name]}")
 
     def _room(self, size: int, align: int) -> int:

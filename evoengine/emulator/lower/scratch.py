@@ -1,4 +1,6 @@
-"""Vectors handed to C code and back: through room on the stack, because C functions take pointers to lanes."""
+"""Vectors handed to C code and back: through room on the stack, because C functions take pointers
+to lanes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ from collections.abc import Sequence
 
 from evoengine.emulator.lower.emitter import LANES, Emitter, integer
 
-SCRATCH_BYTES = 16384  # the most that an instruction needs: the fragments of a matrix product, with room for addresses
+# the most that an instruction needs: the fragments of a matrix product, with room for addresses
+SCRATCH_BYTES = 16384
 SLOT_BYTES = LANES * 8  # lanes of up to 64 bits
 
 
@@ -17,7 +20,9 @@ class Scratch:
         self.ir = ir
 
     def lanes(self, slot: int, bits: int, text: str | None = None) -> str:
-        """A pointer to room `slot` of the warp's scratch (256 bytes each: 32 lanes of up to 64 bits); `text` is stored there first."""
+        """A pointer to room `slot` of the warp's scratch (256 bytes each: 32 lanes of up to 64
+        bits); `text` is stored there first.
+        """
         _within(slot * SLOT_BYTES, SLOT_BYTES)
         pointer = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {slot * SLOT_BYTES}")
         if text is not None:
@@ -29,22 +34,42 @@ class Scratch:
         return self.ir.get(f"load {integer(bits, True)}, ptr {pointer}, align 64")
 
     def rows(self, offset: int, bits: int, vectors: Sequence[str]) -> str:
-        """A pointer to byte `offset` of the warp's scratch, where `vectors` are stored one right behind the other."""
+        """A pointer to byte `offset` of the warp's scratch, where `vectors` are stored one right
+        behind the other.
+        """
         _within(offset, len(vectors) * LANES * bits // 8)
         pointer = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {offset}")
         for place, text in enumerate(vectors):
-            at = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {offset + place * LANES * bits // 8}") if place else pointer
+            at = (
+                self.ir.get(
+                    f"getelementptr i8, ptr %scratch, i64 {offset + place * LANES * bits // 8}"
+                )
+                if place
+                else pointer
+            )
             self.ir.do(f"store {integer(bits, True)} {text}, ptr {at}, align 64")
         return pointer
 
     def from_rows(self, pointer: str, bits: int, count: int) -> list[str]:
         """The vectors that C code left at `pointer`, one right behind the other."""
         step = LANES * bits // 8
-        places = [self.ir.get(f"getelementptr i8, ptr {pointer}, i64 {step * place}") if place else pointer for place in range(count)]
+        places = [
+            self.ir.get(f"getelementptr i8, ptr {pointer}, i64 {step * place}")
+            if place
+            else pointer
+            for place in range(count)
+        ]
         return [self.from_lanes(place, bits) for place in places]
 
-    def call_lanes(self, name: str, arguments: Sequence[tuple[int, str]], results: Sequence[int], *also: tuple[str, str]) -> list[str]:
-        """C function `name`(lanes of each argument..., lanes of each result..., also...): the results as vectors.
+    def call_lanes(
+        self,
+        name: str,
+        arguments: Sequence[tuple[int, str]],
+        results: Sequence[int],
+        *also: tuple[str, str],
+    ) -> list[str]:
+        """C function `name`(lanes of each argument..., lanes of each result..., also...): the
+        results as vectors.
 
         Arguments are (bits, vector), results are bits.
         """
@@ -55,6 +80,10 @@ class Scratch:
 
 
 def _within(offset: int, size: int) -> None:
-    """Raises ValueError, which the lowering of an instruction makes `unsupported`, for what does not lie in the room."""
+    """Raises ValueError, which the lowering of an instruction makes `unsupported`, for what does
+    not lie in the room.
+    """
     if not 0 <= offset <= SCRATCH_BYTES - size:
-        raise ValueError(f"{size} bytes at {offset} of {SCRATCH_BYTES}: more operands than an instruction has")
+        raise ValueError(
+            f"{size} bytes at {offset} of {SCRATCH_BYTES}: more operands than an instruction has"
+        )

@@ -12,12 +12,19 @@ CLOCKS = ("%clock", "%clock64", "%globaltimer", "%globaltimer_lo", "%clock_hi")
 
 
 def special(ir: Emitter, layout: Layout, block: tuple[int, int, int], name: str) -> Value | None:
-    """The value of special register `name` for thread blocks of `block` threads; None for one that is not known."""
+    """The value of special register `name` for thread blocks of `block` threads; None for one that
+    is not known.
+    """
     family, _, axis = name.partition(".")
     if axis in AXES:
         return _of_an_axis(block, family, axis)
     threads = block[0] * block[1] * block[2]
-    constants = {"%nwarpid": -(-threads // LANES), "%nsmid": layout.sm_count, "%gridid": 1, "WARP_SZ": LANES}
+    constants = {
+        "%nwarpid": -(-threads // LANES),
+        "%nsmid": layout.sm_count,
+        "%gridid": 1,
+        "WARP_SZ": LANES,
+    }
     if name in constants:
         return Value(UNIFORM, str(constants[name]), 32)
     if name == "%laneid":

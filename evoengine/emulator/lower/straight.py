@@ -12,7 +12,8 @@ from evoengine.emulator.lower.operand_counts import has_its_operands
 from evoengine.emulator.ptx.program import Guard, Instruction
 from evoengine.emulator.run.abi import End
 
-# Handlers take operands and types as the ISA lays them down. What else a text may hold fails at their first look at it.
+# Handlers take operands and types as the ISA lays them down. What else a text may hold fails at
+# their first look at it.
 ODD_FORM = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
 
 
@@ -32,20 +33,25 @@ class Straight:
             self._cx.instruction = instruction
             if instruction.op in ("ret", "exit") and instruction.guard is not None:
                 self._exit(instruction.guard, region)
-            elif suspends(instruction) or (instruction.op in ("bra", "ret", "exit") and place == len(node.instructions) - 1):
+            elif suspends(instruction) or (
+                instruction.op in ("bra", "ret", "exit") and place == len(node.instructions) - 1
+            ):
                 return
             else:
                 self._one(instruction)
 
     def _exit(self, guard: Guard, region: int | None) -> None:
-        """Lanes end here while others go on; where none do, the rest of the block is left out, so that a block never runs for nobody."""
+        """Lanes end here while others go on; where none do, the rest of the block is left out, so
+        that a block never runs for nobody.
+        """
         ir, mask = self._ir, self._cx.mask_bits
         condition = self._cx.guard_bits(guard)
         self._body.kill(ir.get(f"and i32 {condition}, {mask}"))
         rest = ir.get(f"and i32 {mask}, {ir.get(f'xor i32 {condition}, -1')}")
         if region is None:
             self._body.leave_if_none(rest)
-            if self._cx.guard(guard).shape is UNIFORM:  # whoever goes on does so with all that were there
+            # whoever goes on does so with all that were there
+            if self._cx.guard(guard).shape is UNIFORM:
                 return
         else:
             on = ir.label()
@@ -65,13 +71,20 @@ class Straight:
                 raise ValueError(f"{len(instruction.operands)} operands")
             handler(self._cx, instruction)
         except ODD_FORM as error:
-            raise Unsupported(f"{instruction.text}: not the operands or types of {instruction.op}", instruction.line) from error
+            raise Unsupported(
+                f"{instruction.text}: not the operands or types of {instruction.op}",
+                instruction.line,
+            ) from error
         self._cx.mask, self._cx.mask_bits = before
 
     def _guard(self, guard: Guard) -> None:
         """Of the lanes that run, only those whose guard holds run the instruction."""
         condition = self._cx.spread(self._cx.guard(guard))
-        mask = condition if self._cx.mask is None else self._ir.get(f"and <{LANES} x i1> {condition}, {self._cx.mask}")
+        mask = (
+            condition
+            if self._cx.mask is None
+            else self._ir.get(f"and <{LANES} x i1> {condition}, {self._cx.mask}")
+        )
         self._cx.mask = mask
         self._cx.mask_bits = self._ir.get(f"bitcast <{LANES} x i1> {mask} to i32")
 

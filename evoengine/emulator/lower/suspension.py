@@ -1,9 +1,9 @@
 """Where a warp waits for others: at barriers, and in loops that wait.
 
-Where all lanes run, the warp stores what is alive and returns; the driver calls it again with the number of the
-place to go on from. In a region lanes park: the others go on until none can, because they may reach the
-barrier by another way, or end, and only then the warp returns. It is called again when some of its parked lanes are
-released, and the rest stays parked.
+Where all lanes run, the warp stores what is alive and returns; the driver calls it again with the
+number of the place to go on from. In a region lanes park: the others go on until none can, because
+they may reach the barrier by another way, or end, and only then the warp returns. It is called
+again when some of its parked lanes are released, and the rest stays parked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from evoengine.emulator.run.abi import End, Warp
 
 @dataclass(frozen=True)
 class _Point:
-    """A place to go on from: behind the barrier at the end of a block, or with the parked lanes of a region."""
+    """A place to go on from: behind the barrier at the end of a block, or with the parked lanes of
+    a region.
+    """
 
     block: int | None
     region: int | None
@@ -49,7 +51,11 @@ class Suspensions:
 
     def _waiting(self, region: int) -> list[int]:
         """The blocks of a region that end with lanes waiting."""
-        return [number for number in self._body.shapes.regions[region].blocks if self._body.flow.nodes[number].waits]
+        return [
+            number
+            for number in self._body.shapes.regions[region].blocks
+            if self._body.flow.nodes[number].waits
+        ]
 
     # ------------------------------------------------------------ waiting
 
@@ -72,25 +78,40 @@ class Suspensions:
             return
         every = "0"
         for number in waiting:
-            every = ir.get(f"or i32 {every}, {ir.get(f'load i32, ptr %parked{self._body.falls(number)}')}")
+            every = ir.get(
+                f"or i32 {every}, {ir.get(f'load i32, ptr %parked{self._body.falls(number)}')}"
+            )
         some, wait, on = ir.get(f"icmp ne i32 {every}, 0"), ir.label(), ir.label()
         ir.do(f"br i1 {some}, label %{wait}, label %{on}")
         ir.place(wait)
         self._check_divergence(waiting)
         blocks = self._body.shapes.regions[region]
-        self._suspend(None, region, frozenset().union(*(self._alive(number) for number in (*blocks.blocks, blocks.join))))
+        self._suspend(
+            None,
+            region,
+            frozenset().union(*(self._alive(number) for number in (*blocks.blocks, blocks.join))),
+        )
         ir.place(on)
 
     def _alive(self, number: int) -> frozenset[str]:
-        return self._body.flow.nodes[number].live_in if number < self._body.flow.exit else frozenset()
+        return (
+            self._body.flow.nodes[number].live_in if number < self._body.flow.exit else frozenset()
+        )
 
     def _check_divergence(self, waiting: list[int]) -> None:
-        """Tells the checker which lanes wait at each barrier of a region, out of those that have not ended.
+        """Tells the checker which lanes wait at each barrier of a region, out of those that have
+        not ended.
 
         Lanes that only yield may still come to it: then there is nothing to tell.
         """
-        last = {number: instruction for number in waiting if (instruction := self._body.flow.nodes[number].waits)}
-        if not self._body.cx.checked or any(instruction.op == "yield" for instruction in last.values()):
+        last = {
+            number: instruction
+            for number in waiting
+            if (instruction := self._body.flow.nodes[number].waits)
+        }
+        if not self._body.cx.checked or any(
+            instruction.op == "yield" for instruction in last.values()
+        ):
             return
         live = self._body.live()
         for number, instruction in last.items():
@@ -114,11 +135,15 @@ class Suspensions:
     # ------------------------------------------------------------ going on
 
     def resume(self) -> None:
-        """The start of the function: to the first block, or to where the warp returned last, by the i32 %resume."""
+        """The start of the function: to the first block, or to where the warp returned last, by the
+        i32 %resume.
+        """
         if not self._points:
             self._pending.enter(0)
             return
-        targets = " ".join(f"i32 {number}, label %resume{number}" for number in range(1, len(self._points) + 1))
+        targets = " ".join(
+            f"i32 {number}, label %resume{number}" for number in range(1, len(self._points) + 1)
+        )
         self._ir.do(f"switch i32 %resume, label %begin [ {targets} ]")
         self._ir.place("begin")
         self._pending.enter(0)

@@ -1,7 +1,9 @@
-"""Matrices between memory and the registers of a warp: wmma.load and store, ldmatrix, stmatrix, movmatrix.
+"""Matrices between memory and the registers of a warp: wmma.load and store, ldmatrix, stmatrix,
+movmatrix.
 
-No tile leaves the reservation: its pitch is limited, so that a tile is smaller than the reservation,
-and a tile that would reach beyond the end is moved to end there. Real tiles are never changed by it.
+No tile leaves the reservation: its pitch is limited, so that a tile is smaller than the
+reservation, and a tile that would reach beyond the end is moved to end there. Real tiles are never
+changed by it.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ def wmma(cx: Context, instruction: Instruction) -> None:
 
 @dataclass(frozen=True)
 class _Tile:
-    """A matrix in memory: `lines` contiguous rows or columns of `length` bytes, `pitch` bytes apart."""
+    """A matrix in memory: `lines` contiguous rows or columns of `length` bytes, `pitch` bytes
+    apart.
+    """
 
     lines: int
     length: int
@@ -60,7 +64,9 @@ class _Tile:
     space: str
 
 
-def _tile(cx: Context, which: str, type_: str, address: Operand, stride: tuple[Operand, ...]) -> _Tile:
+def _tile(
+    cx: Context, which: str, type_: str, address: Operand, stride: tuple[Operand, ...]
+) -> _Tile:
     ir, instruction = cx.ir, cx.instruction
     lines, across = _extent(shape_of(cx), which, instruction.has("row"))
     size = TYPE_BITS[type_] // 8
@@ -72,7 +78,15 @@ def _tile(cx: Context, which: str, type_: str, address: Operand, stride: tuple[O
     begin = confine(cx, Value(UNIFORM, _one(cx, place.value), 64)).text
     reach = ir.get(f"add i64 {ir.get(f'mul i64 {pitch}, {lines - 1}')}, {across * size}")
     last = ir.get(f"sub i64 {cx.layout.arena_base + (1 << cx.layout.arena_bits)}, {reach}")
-    return _Tile(lines, across * size, pitch, elements, ir.intrinsic("umin", "i64", begin, last), _one(cx, place.own), place.space)
+    return _Tile(
+        lines,
+        across * size,
+        pitch,
+        elements,
+        ir.intrinsic("umin", "i64", begin, last),
+        _one(cx, place.own),
+        place.space,
+    )
 
 
 def _extent(shape: str, which: str, by_rows: bool) -> tuple[int, int]:
@@ -103,7 +117,11 @@ def _allowed(cx: Context, tile: _Tile, kind: int) -> str:
         down = ir.get(f"mul {kind64} {lines}, {ir.splat(tile.pitch, 'i64')}")
         start = ir.get(f"add {kind64} {ir.splat(tile.own, 'i64')}, {columns}")
         addresses = ir.get(f"add {kind64} {start}, {down}")
-        asked = ir.get(f"and i32 {cx.mask_bits}, {(1 << min(LANES, pieces - first)) - 1}") if pieces - first < LANES else cx.mask_bits
+        asked = (
+            ir.get(f"and i32 {cx.mask_bits}, {(1 << min(LANES, pieces - first)) - 1}")
+            if pieces - first < LANES
+            else cx.mask_bits
+        )
         found = ask(cx, tile.space, kind, piece, addresses, asked)
         good = ir.get(f"and i1 {good}, {ir.get(f'icmp eq i32 {found}, {asked}')}")
     return good
@@ -127,7 +145,10 @@ def _wmma_load(cx: Context, instruction: Instruction) -> None:
     if which == "c":
         count, name = _accumulator(cx, type_, "load_c")
     elif (shape, type_) in WMMA_OPERANDS:
-        count, name = WMMA_OPERANDS[shape, type_]["ab".index(which)], f"ev_wmma_load_{which}_{shape}_{'s8' if type_ == 'u8' else type_}"
+        count, name = (
+            WMMA_OPERANDS[shape, type_]["ab".index(which)],
+            f"ev_wmma_load_{which}_{shape}_{'s8' if type_ == 'u8' else type_}",
+        )
     else:
         raise cx.unsupported()
     sync(cx)
@@ -148,7 +169,9 @@ def _wmma_store(cx: Context, instruction: Instruction) -> None:
 
 
 def _accumulator(cx: Context, type_: str, how: str) -> tuple[int, str]:
-    """Registers of c or d, and the C function: m16n16k8 has the layout of m16n16k16, s32 that of f32."""
+    """Registers of c or d, and the C function: m16n16k8 has the layout of m16n16k16, s32 that of
+    f32.
+    """
     if type_ not in WMMA_ACCUMULATORS:
         raise cx.unsupported()
     shape = shape_of(cx).replace("m16n16k8", "m16n16k16")
@@ -168,17 +191,28 @@ def _count(cx: Context) -> int:
 
 
 def _rows(cx: Context, operand: Operand, count: int, kind: int) -> str:
-    """A pointer to the addresses of the rows; those of lanes that do not run, or may not, point to spare room in the scratch."""
+    """A pointer to the addresses of the rows; those of lanes that do not run, or may not, point to
+    spare room in the scratch.
+    """
     ir, kind64 = cx.ir, integer(64, True)
     place = locate(cx, operand, space_of(cx.instruction))
     addresses = cx.spread(confine(cx, place.value))
     mask = cx.mask
     if cx.checked:
-        asked = ir.get(f"and i32 {cx.mask_bits}, {(1 << 8 * count) - 1}") if count < 4 else cx.mask_bits
-        mask = ir.get(f"bitcast i32 {ask(cx, place.space, kind, ROW_BYTES, cx.spread(place.own), asked)} to <{LANES} x i1>")
+        asked = (
+            ir.get(f"and i32 {cx.mask_bits}, {(1 << 8 * count) - 1}") if count < 4 else cx.mask_bits
+        )
+        mask = ir.get(
+            f"bitcast i32 {ask(cx, place.space, kind, ROW_BYTES, cx.spread(place.own), asked)} to"
+            f" <{LANES} x i1>"
+        )
     if mask is not None:
-        spare = ir.get(f"ptrtoint ptr {cx.rows(2 * FRAGMENT_BYTES, 32, ['zeroinitializer'])} to i64")
-        addresses = ir.get(f"select <{LANES} x i1> {mask}, {kind64} {addresses}, {kind64} {ir.splat(spare, 'i64')}")
+        spare = ir.get(
+            f"ptrtoint ptr {cx.rows(2 * FRAGMENT_BYTES, 32, ['zeroinitializer'])} to i64"
+        )
+        addresses = ir.get(
+            f"select <{LANES} x i1> {mask}, {kind64} {addresses}, {kind64} {ir.splat(spare, 'i64')}"
+        )
     return cx.rows(0, 64, [addresses])
 
 
@@ -188,7 +222,14 @@ def load_matrix(cx: Context, instruction: Instruction) -> None:
     sync(cx)
     rows = _rows(cx, instruction.operands[1], count, READ)
     with given(cx, count) as out:
-        cx.ir.call("void", "ev_ldmatrix", ("ptr", rows), ("i32", str(count)), ("i32", str(int(instruction.has("trans")))), ("ptr", out))
+        cx.ir.call(
+            "void",
+            "ev_ldmatrix",
+            ("ptr", rows),
+            ("i32", str(count)),
+            ("i32", str(int(instruction.has("trans")))),
+            ("ptr", out),
+        )
 
 
 def store_matrix(cx: Context, instruction: Instruction) -> None:
@@ -197,11 +238,20 @@ def store_matrix(cx: Context, instruction: Instruction) -> None:
     sync(cx)
     rows = _rows(cx, instruction.operands[0], count, WRITE)
     registers = taken(cx, instruction.operands[1], count, 3 * FRAGMENT_BYTES)
-    cx.ir.call("void", "ev_stmatrix", ("ptr", rows), ("i32", str(count)), ("i32", str(int(instruction.has("trans")))), ("ptr", registers))
+    cx.ir.call(
+        "void",
+        "ev_stmatrix",
+        ("ptr", rows),
+        ("i32", str(count)),
+        ("i32", str(int(instruction.has("trans")))),
+        ("ptr", registers),
+    )
 
 
 def move_matrix(cx: Context, instruction: Instruction) -> None:
-    """movmatrix.sync.aligned.m8n8.trans.b16 d, a: a register of all lanes, stored, is the matrix row by row."""
+    """movmatrix.sync.aligned.m8n8.trans.b16 d, a: a register of all lanes, stored, is the matrix
+    row by row.
+    """
     sync(cx)
     matrix = cx.rows(2 * FRAGMENT_BYTES, 32, [cx.vector(instruction.operands[1], 32)])
     start = cx.ir.splat(cx.ir.get(f"ptrtoint ptr {matrix} to i64"), "i64")
@@ -212,4 +262,9 @@ def move_matrix(cx: Context, instruction: Instruction) -> None:
     write_all(cx, [Value(VARYING, cx.from_rows(out, 32, 1)[0], 32)])
 
 
-HANDLERS = {"wmma": wmma, "ldmatrix": load_matrix, "stmatrix": store_matrix, "movmatrix": move_matrix}
+HANDLERS = {
+    "wmma": wmma,
+    "ldmatrix": load_matrix,
+    "stmatrix": store_matrix,
+    "movmatrix": move_matrix,
+}

@@ -28,7 +28,9 @@ class Value:
 
     @property
     def number(self) -> int | None:
-        """The signed number that a scalar literal stands for; None for what only the machine knows."""
+        """The signed number that a scalar literal stands for; None for what only the machine
+        knows.
+        """
         if self.is_vector or self.text.startswith("%"):
             return None
         return _WORDS[self.text] if self.text in _WORDS else int(self.text)
@@ -48,9 +50,15 @@ def steps(stride: int, bits: int) -> str:
 
 
 def float_pattern(pattern: int, width: int, bits: int) -> int:
-    """The bits of a float literal that is written in `width` bits and used in `bits` (0f for f64 and the other way round)."""
+    """The bits of a float literal that is written in `width` bits and used in `bits` (0f for f64
+    and the other way round).
+    """
     if (width, bits) == (32, 64):
-        return int(struct.unpack("<Q", struct.pack("<d", struct.unpack("<f", struct.pack("<I", pattern))[0]))[0])
+        return int(
+            struct.unpack(
+                "<Q", struct.pack("<d", struct.unpack("<f", struct.pack("<I", pattern))[0])
+            )[0]
+        )
     if (width, bits) == (64, 32):
         value = struct.unpack("<d", struct.pack("<Q", pattern))[0]
         try:

@@ -10,14 +10,22 @@ from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Pair
 from evoengine.emulator.run.abi import BARRIERS, Warp
 
-FULL_SEGMENT = {"up": 0, "down": 31, "bfly": 31, "idx": 31}  # the third operand of a shuffle over the whole warp
+# the third operand of a shuffle over the whole warp
+FULL_SEGMENT = {
+    "up": 0,
+    "down": 31,
+    "bfly": 31,
+    "idx": 31,
+}
 
 
 def sync(cx: Context, mask: str | None = None) -> None:
     """Tells the checker that these lanes waited for one another."""
     if cx.checked:
         bits = mask or cx.mask_bits
-        cx.ir.call("void", "ev_check_warp_sync", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", bits))
+        cx.ir.call(
+            "void", "ev_check_warp_sync", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", bits)
+        )
 
 
 def shuffle(cx: Context, instruction: Instruction) -> None:
@@ -28,7 +36,12 @@ def shuffle(cx: Context, instruction: Instruction) -> None:
     if mode == "idx" and by.shape is UNIFORM and _is_literal(segment) and segment.text == "31":
         _broadcast(cx, value, by)
         return
-    if _is_literal(by) and _is_literal(segment) and int(segment.text) & 31 == FULL_SEGMENT[mode] and not int(segment.text) >> 8:
+    if (
+        _is_literal(by)
+        and _is_literal(segment)
+        and int(segment.text) & 31 == FULL_SEGMENT[mode]
+        and not int(segment.text) >> 8
+    ):
         moved, inside = _fixed(cx, mode, value, int(by.text) & 31)
     else:
         moved, inside = _general(cx, mode, value, cx.spread(by), cx.spread(segment))
@@ -64,7 +77,10 @@ def _fixed(cx: Context, mode: str, value: str, by: int) -> tuple[str, str]:
     }
     sources = [rules[mode](lane) for lane in range(LANES)]
     inside = [0 <= source < LANES for source in sources]
-    picks = ", ".join(f"i32 {source if ok else lane}" for lane, (source, ok) in enumerate(zip(sources, inside, strict=True)))
+    picks = ", ".join(
+        f"i32 {source if ok else lane}"
+        for lane, (source, ok) in enumerate(zip(sources, inside, strict=True))
+    )
     kind = integer(32, True)
     moved = cx.ir.get(f"shufflevector {kind} {value}, {kind} poison, <{LANES} x i32> <{picks}>")
     return moved, "<" + ", ".join(f"i1 {'true' if ok else 'false'}" for ok in inside) + ">"
@@ -75,7 +91,14 @@ def _general(cx: Context, mode: str, value: str, by: str, segment: str) -> tuple
     inputs = [cx.lanes(slot, 32, text) for slot, text in enumerate((value, by, segment))]
     out, inside = cx.lanes(3, 32), cx.lanes(4, 32)
     pointers = [("ptr", item) for item in inputs]
-    cx.ir.call("void", f"ev_shfl_{mode}_b32", *pointers, ("i32", cx.mask_bits), ("ptr", out), ("ptr", inside))
+    cx.ir.call(
+        "void",
+        f"ev_shfl_{mode}_b32",
+        *pointers,
+        ("i32", cx.mask_bits),
+        ("ptr", out),
+        ("ptr", inside),
+    )
     loaded = cx.ir.get(f"load i32, ptr {inside}")
     return cx.from_lanes(out, 32), cx.ir.get(f"bitcast i32 {loaded} to <{LANES} x i1>")
 
@@ -149,18 +172,30 @@ def _arrive(cx: Context, instruction: Instruction) -> None:
     with cx.only_if(ir.get(f"icmp ne i32 {cx.mask_bits}, 0")):
         for field, value in ((Warp.passed, cx.mask_bits), (Warp.expected, threads)):
             fields = ir.get(f"getelementptr i8, ptr %warp, i64 {field.offset}")
-            ir.do(f"store i32 {value}, ptr {ir.get(f'getelementptr i32, ptr {fields}, i64 {place}')}")
+            ir.do(
+                f"store i32 {value}, ptr {ir.get(f'getelementptr i32, ptr {fields}, i64 {place}')}"
+            )
         if cx.checked:
-            ir.call("void", "ev_check_arrive", ("ptr", "%checker"), ("i32", ir.get(f"trunc i64 {place} to i32")), ("i32", "%warp_index"))
+            ir.call(
+                "void",
+                "ev_check_arrive",
+                ("ptr", "%checker"),
+                ("i32", ir.get(f"trunc i64 {place} to i32")),
+                ("i32", "%warp_index"),
+            )
 
 
 def match(cx: Context, instruction: Instruction) -> None:
-    """match.{any,all}.sync.{b32,b64} d[|p], a, membermask: the lanes of the own member mask that have the same value."""
+    """match.{any,all}.sync.{b32,b64} d[|p], a, membermask: the lanes of the own member mask that
+    have the same value.
+    """
     target, bits = instruction.operands[0], TYPE_BITS[instruction.type]
     value, members = cx.vector(instruction.operands[1], bits), cx.read(instruction.operands[2], 32)
     if instruction.has("any"):
         pointer, out = cx.lanes(0, bits, value), cx.lanes(1, 32, "zeroinitializer")
-        cx.ir.call("void", f"ev_match_any_b{bits}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", out))
+        cx.ir.call(
+            "void", f"ev_match_any_b{bits}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", out)
+        )
         found = cx.ir.get(f"and {integer(32, True)} {cx.from_lanes(out, 32)}, {cx.spread(members)}")
     else:
         found = cx.spread(_by_group(cx, members, f"ev_match_all_b{bits}", bits, value))
@@ -178,7 +213,10 @@ def reduce(cx: Context, instruction: Instruction) -> None:
         raise cx.unsupported()
     name = f"ev_redux_{operation}_{'u32' if operation == 'add' else type_}"
     value, members = cx.vector(instruction.operands[1], 32), cx.read(instruction.operands[2], 32)
-    cx.write(instruction.operands[0], _by_group(cx, members, name, 32, value, "float" if type_ == "f32" else "i32"))
+    cx.write(
+        instruction.operands[0],
+        _by_group(cx, members, name, 32, value, "float" if type_ == "f32" else "i32"),
+    )
     sync(cx)
 
 
@@ -189,12 +227,18 @@ _REDUCTIONS = {
 }
 
 
-def _by_group(cx: Context, members: Value, name: str, bits: int, value: str, result: str = "i32") -> Value:
-    """C function `name`(lanes of `value`, mask) for every group of running lanes that share a member mask."""
+def _by_group(
+    cx: Context, members: Value, name: str, bits: int, value: str, result: str = "i32"
+) -> Value:
+    """C function `name`(lanes of `value`, mask) for every group of running lanes that share a
+    member mask.
+    """
     pointer = cx.lanes(0, bits, value)
 
     def called(mask: str) -> str:
-        return cx.ir.bitcast(cx.ir.call(result, name, ("ptr", pointer), ("i32", mask)), result, "i32")
+        return cx.ir.bitcast(
+            cx.ir.call(result, name, ("ptr", pointer), ("i32", mask)), result, "i32"
+        )
 
     if members.shape is UNIFORM:
         return Value(UNIFORM, called(cx.mask_bits), 32)
@@ -202,7 +246,9 @@ def _by_group(cx: Context, members: Value, name: str, bits: int, value: str, res
 
 
 def _group_loop(cx: Context, members: str, called: Callable[[str], str]) -> Value:
-    """A loop over the groups: their lanes left, first one's member mask, its result into its lanes."""
+    """A loop over the groups: their lanes left, first one's member mask, its result into its
+    lanes.
+    """
     ir, kind = cx.ir, integer(32, True)
     left, out = cx.rows(512, 32, ()), cx.lanes(1, 32, "zeroinitializer")
     ir.do(f"store i32 {cx.mask_bits}, ptr {left}")
@@ -213,11 +259,16 @@ def _group_loop(cx: Context, members: str, called: Callable[[str], str]) -> Valu
     ir.do(f"br i1 {ir.get(f'icmp ne i32 {rest}, 0')}, label %{body}, label %{done}")
     ir.place(body)
     first = ir.intrinsic("cttz", "i32", rest, also="i1 true")
-    own = ir.get(f"or i32 {ir.get(f'extractelement {kind} {members}, i32 {first}')}, {ir.get(f'shl i32 1, {first}')}")
+    own = ir.get(
+        f"or i32 {ir.get(f'extractelement {kind} {members}, i32 {first}')},"
+        f" {ir.get(f'shl i32 1, {first}')}"
+    )
     group = ir.get(f"and i32 {own}, {rest}")
     one = ir.splat(called(group), "i32")
     lanes = ir.get(f"bitcast i32 {group} to <{LANES} x i1>")
-    ir.do(f"store {kind} {ir.get(f'select <{LANES} x i1> {lanes}, {kind} {one}, {kind} {cx.from_lanes(out, 32)}')}, ptr {out}, align 64")
+    other = cx.from_lanes(out, 32)
+    merged = ir.get(f"select <{LANES} x i1> {lanes}, {kind} {one}, {kind} {other}")
+    ir.do(f"store {kind} {merged}, ptr {out}, align 64")
     ir.do(f"store i32 {ir.get(f'xor i32 {rest}, {group}')}, ptr {left}")
     ir.do(f"br label %{head}")
     ir.place(done)

@@ -1,4 +1,6 @@
-"""Vectors of words of 32 bits, and of the narrower and wider items that lie in them, the first in the lowest bits."""
+"""Vectors of words of 32 bits, and of the narrower and wider items that lie in them, the first in
+the lowest bits.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,28 @@ WORD_BITS = 32
 def items_of_words(ir: Emitter, words: Sequence[str], bits: int) -> list[str]:
     """All items of `bits` in the words of a row."""
     if bits > WORD_BITS:
-        return [_joined(ir, [low, high], WORD_BITS, bits) for low, high in zip(words[::2], words[1::2], strict=True)]
-    return [_cut(ir, word, WORD_BITS, offset, bits) for word in words for offset in range(0, WORD_BITS, bits)]
+        return [
+            _joined(ir, [low, high], WORD_BITS, bits)
+            for low, high in zip(words[::2], words[1::2], strict=True)
+        ]
+    return [
+        _cut(ir, word, WORD_BITS, offset, bits)
+        for word in words
+        for offset in range(0, WORD_BITS, bits)
+    ]
 
 
 def words_of_items(ir: Emitter, items: Sequence[str], bits: int) -> list[str]:
     """The words of a row of items."""
     if bits > WORD_BITS:
-        return [_cut(ir, item, bits, offset, WORD_BITS) for item in items for offset in (0, WORD_BITS)]
+        return [
+            _cut(ir, item, bits, offset, WORD_BITS) for item in items for offset in (0, WORD_BITS)
+        ]
     each = WORD_BITS // bits
-    return [_joined(ir, items[first : first + each], bits, WORD_BITS) for first in range(0, len(items), each)]
+    return [
+        _joined(ir, items[first : first + each], bits, WORD_BITS)
+        for first in range(0, len(items), each)
+    ]
 
 
 def _cut(ir: Emitter, text: str, bits: int, offset: int, result: int) -> str:

@@ -13,7 +13,9 @@ def _nothing() -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Piece:
-    """Straight-line code: how many warps in all went through it, and what one of them spends there."""
+    """Straight-line code: how many warps in all went through it, and what one of them spends
+    there.
+    """
 
     times: float
     instructions: Mapping[str, float] = field(default_factory=_nothing)
@@ -25,44 +27,72 @@ class Piece:
 
 @dataclass(frozen=True)
 class Counts:
-    """Sums over every warp of every block that was counted, as floats, so that samples can be scaled.
+    """Sums over every warp of every block that was counted, as floats, so that samples can be
+    scaled.
 
-    A `wavefront` is one pass of the 32 banks, 128 bytes at most; a `sector` is 32 aligned bytes
-    of global memory; a `request` is one warp instruction that reaches memory.
+    A `wavefront` is one pass of the 32 banks, 128 bytes at most; a `sector` is 32 aligned bytes of
+    global memory; a `request` is one warp instruction that reaches memory.
     """
 
     blocks: float = 0.0
     warps: float = 0.0  # of these blocks
-    instructions: Mapping[str, float] = field(default_factory=_nothing)  # warp instructions of machine code by pipe: `pipes.PIPES`
-    flops: Mapping[str, float] = field(default_factory=_nothing)  # of tensor instructions, by kind: f16, bf16, tf32, fp8, int8, fp64
+    # warp instructions of machine code by pipe: `pipes.PIPES`
+    instructions: Mapping[str, float] = field(default_factory=_nothing)
+    # of tensor instructions, by kind: f16, bf16, tf32, fp8, int8, fp64
+    flops: Mapping[str, float] = field(default_factory=_nothing)
     # on the longest chain of each basic block, summed over its executions: `pipes.DELAYS`
     delays: Mapping[str, float] = field(default_factory=_nothing)
-    shared_wavefronts: float = 0.0  # loads, stores, atomics, fragments and the shared side of copies; a shuffle is none
-    load_requests: float = 0.0  # global, generic loads that meet global memory included; not asynchronous copies
+    shared_wavefronts: float = (
+        0.0  # loads, stores, atomics, fragments and the shared side of copies; a shuffle is none
+    )
+    load_requests: float = (
+        0.0  # global, generic loads that meet global memory included; not asynchronous copies
+    )
     store_requests: float = 0.0
     load_sectors: float = 0.0  # distinct sectors of each request, summed over requests
     store_sectors: float = 0.0
     copy_sectors: float = 0.0  # of asynchronous copies, which pass by L1
-    block_sectors: float = 0.0  # distinct sectors that a block loads other than by copies, summed over blocks: what L1 cannot keep away
+    # distinct sectors that a block loads other than by copies, summed over blocks: what L1 cannot
+    # keep away
+    block_sectors: float = 0.0
     common_sectors: float = 0.0  # how many of a block's are the same for all blocks
     local_sectors: float = 0.0  # of local memory: stacks and spills
     atomics: float = 0.0  # lanes that did an atomic operation on global memory
     unique_bytes: float = 0.0  # of global memory that the whole launch touches
-    most_issued: float = 0.0  # warp instructions of the block that had most of them; 0 where unknown
-    pieces: tuple[Piece, ...] = ()  # the code by piece; instructions, flops and delays are their sums
+    most_issued: float = (
+        0.0  # warp instructions of the block that had most of them; 0 where unknown
+    )
+    pieces: tuple[
+        Piece, ...
+    ] = ()  # the code by piece; instructions, flops and delays are their sums
 
     def __add__(self, other: Counts) -> Counts:
         """Both together; the bytes touched are added, as if they were different ones."""
-        sums: dict[str, Any] = {name: _sum(getattr(self, name), getattr(other, name)) for name in _NAMES if name != "pieces"}
-        most = {name: max(getattr(self, name), getattr(other, name)) for name in ("most_issued", "common_sectors")}
+        sums: dict[str, Any] = {
+            name: _sum(getattr(self, name), getattr(other, name))
+            for name in _NAMES
+            if name != "pieces"
+        }
+        most = {
+            name: max(getattr(self, name), getattr(other, name))
+            for name in ("most_issued", "common_sectors")
+        }
         return Counts(**(sums | most), pieces=self.pieces + other.pieces)
 
     def scaled(self, factor: float) -> Counts:
-        """As if there had been `factor` times as many blocks like these; what is no sum over blocks stays."""
+        """As if there had been `factor` times as many blocks like these; what is no sum over blocks
+        stays.
+        """
         if factor < 0:
             raise ValueError(f"expected a factor >= 0, got {factor}")
-        scaled: dict[str, Any] = {name: _times(getattr(self, name), factor) for name in _NAMES if name not in _OF_LAUNCH}
-        return replace(self, **scaled, pieces=tuple(replace(piece, times=piece.times * factor) for piece in self.pieces))
+        scaled: dict[str, Any] = {
+            name: _times(getattr(self, name), factor) for name in _NAMES if name not in _OF_LAUNCH
+        }
+        return replace(
+            self,
+            **scaled,
+            pieces=tuple(replace(piece, times=piece.times * factor) for piece in self.pieces),
+        )
 
     @classmethod
     def restored(cls, values: Mapping[str, Any]) -> Counts:
@@ -75,9 +105,19 @@ class Counts:
         if self.pieces or not self.warps:
             return self.pieces
         instructions, flops, delays = (
-            {name: count / self.warps for name, count in values.items()} for values in (self.instructions, self.flops, self.delays)
+            {name: count / self.warps for name, count in values.items()}
+            for values in (self.instructions, self.flops, self.delays)
         )
-        return (Piece(self.warps, instructions, flops, delays, self.shared_wavefronts / self.warps, self.l2_sectors / self.warps),)
+        return (
+            Piece(
+                self.warps,
+                instructions,
+                flops,
+                delays,
+                self.shared_wavefronts / self.warps,
+                self.l2_sectors / self.warps,
+            ),
+        )
 
     @property
     def issued(self) -> float:
@@ -87,7 +127,9 @@ class Counts:
     @property
     def l2_sectors(self) -> float:
         """Sectors that must come from or go to L2."""
-        loads = min(self.load_sectors, self.block_sectors) if self.block_sectors else self.load_sectors
+        loads = (
+            min(self.load_sectors, self.block_sectors) if self.block_sectors else self.load_sectors
+        )
         return loads + self.store_sectors + self.copy_sectors
 
 
@@ -103,9 +145,19 @@ class Tally:
     flops: dict[str, float] = field(default_factory=dict)
     delays: dict[str, float] = field(default_factory=dict)
 
-    def add(self, instructions: Mapping[str, float], flops: Mapping[str, float], delays: Mapping[str, float], times: float) -> None:
+    def add(
+        self,
+        instructions: Mapping[str, float],
+        flops: Mapping[str, float],
+        delays: Mapping[str, float],
+        times: float,
+    ) -> None:
         """`times` executions of a piece of code by one warp."""
-        for mine, more in ((self.instructions, instructions), (self.flops, flops), (self.delays, delays)):
+        for mine, more in (
+            (self.instructions, instructions),
+            (self.flops, flops),
+            (self.delays, delays),
+        ):
             for name, value in more.items():
                 mine[name] = mine.get(name, 0.0) + times * value
 

@@ -1,8 +1,9 @@
-"""What one execution of a basic block costs a warp: its instructions by pipe, and its longest chain.
+"""What one execution of a basic block costs a warp: its instructions by pipe, and its longest
+chain.
 
-The chain is that of the data: an instruction waits for the registers that it reads, for its
-guard, and for barriers and waits before it. The order in the block does not count beyond that,
-because ptxas orders machine code anew. Nothing is carried over from one block to the next.
+The chain is that of the data: an instruction waits for the registers that it reads, for its guard,
+and for barriers and waits before it. The order in the block does not count beyond that, because
+ptxas orders machine code anew. Nothing is carried over from one block to the next.
 """
 
 from __future__ import annotations
@@ -12,12 +13,46 @@ from dataclasses import dataclass
 
 from evoengine.emulator.model.counts import Tally
 from evoengine.emulator.model.pipes import Cost, classify
-from evoengine.emulator.ptx.program import Address, Instruction, Not, Operand, Pair, Register, Vector
+from evoengine.emulator.ptx.program import (
+    Address,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Vector,
+)
 
-# Only ranks one chain against another; the model charges the target's own. Those of an A100 and H100, `targets`.
-_CLOCKS = {"fixed": 4, "mufu": 18, "fp64": 16, "shuffle": 23, "shared": 29, "global": 300, "tensor": 30, "barrier": 22, "wait": 100}
+# Only ranks one chain against another; the model charges the target's own. Those of an A100 and
+# H100, `targets`.
+_CLOCKS = {
+    "fixed": 4,
+    "mufu": 18,
+    "fp64": 16,
+    "shuffle": 23,
+    "shared": 29,
+    "global": 300,
+    "tensor": 30,
+    "barrier": 22,
+    "wait": 100,
+}
 _NO_RESULT = frozenset(
-    ("st", "red", "bra", "brx", "bar", "barrier", "cp", "ret", "exit", "membar", "fence", "trap", "prefetch", "stmatrix")
+    (
+        "st",
+        "red",
+        "bra",
+        "brx",
+        "bar",
+        "barrier",
+        "cp",
+        "ret",
+        "exit",
+        "membar",
+        "fence",
+        "trap",
+        "prefetch",
+        "stmatrix",
+    )
 )
 UNROLLED = 4  # rounds of a loop without a known number of them: LLVM's and NVCC's usual factor
 _LOADS = ("global", "shared")
@@ -26,7 +61,9 @@ _ORDERS = frozenset(("bar", "barrier", "membar", "fence"))  # what comes after w
 
 @dataclass(frozen=True)
 class BlockMix:
-    """Warp instructions by pipe, tensor operations by kind and delays of the longest chain, of one execution by one warp."""
+    """Warp instructions by pipe, tensor operations by kind and delays of the longest chain, of one
+    execution by one warp.
+    """
 
     instructions: Mapping[str, float]
     flops: Mapping[str, float]
@@ -60,10 +97,12 @@ _NOT_YET = _Chain()
 
 
 def mix(code: Sequence[Instruction], *, repeats: bool = False) -> BlockMix:
-    """The mix of straight-line code: a basic block, or the part of one between two places where the warp may stop.
+    """The mix of straight-line code: a basic block, or the part of one between two places where the
+    warp may stop.
 
-    `repeats`: it is the whole body of a loop. Compilers for GPUs unroll such loops, so that loads of some rounds are waited for
-    together, unless what one round loads is the address of another load.
+    `repeats`: it is the whole body of a loop. Compilers for GPUs unroll such loops, so that loads
+    of some rounds are waited for together, unless what one round loads is the address of another
+    load.
     """
     tally = Tally()
     ready: dict[str, _Chain] = {}
@@ -86,7 +125,9 @@ def mix(code: Sequence[Instruction], *, repeats: bool = False) -> BlockMix:
         longest = max(longest, chain, key=lambda link: link.clocks)
     delays = longest.delays()
     if repeats and not _chases(code):
-        delays = {name: steps / UNROLLED if name in _LOADS else steps for name, steps in delays.items()}
+        delays = {
+            name: steps / UNROLLED if name in _LOADS else steps for name, steps in delays.items()
+        }
     return BlockMix(tally.instructions, tally.flops, delays, wavefronts, sectors)
 
 
@@ -99,7 +140,12 @@ def _chases(code: Sequence[Instruction]) -> bool:
         for instruction in code:
             if instruction.op in ("ld", "ldmatrix", "atom") or _reads(instruction) & loaded:
                 loaded |= _writes(instruction)
-    return any(_registers(operand) & loaded for instruction in code for operand in instruction.operands if isinstance(operand, Address))
+    return any(
+        _registers(operand) & loaded
+        for instruction in code
+        for operand in instruction.operands
+        if isinstance(operand, Address)
+    )
 
 
 def _by_pipe(cost: Cost) -> dict[str, float]:
@@ -117,7 +163,11 @@ def _reads(instruction: Instruction) -> set[str]:
     if start and isinstance(instruction.operands[0] if instruction.operands else None, Address):
         names |= _registers(instruction.operands[0])
     if instruction.guard is not None:
-        names |= {instruction.guard.register.name, *_writes(instruction)}  # what a false guard leaves is read, so to speak
+        # what a false guard leaves is read, so to speak
+        names |= {
+            instruction.guard.register.name,
+            *_writes(instruction),
+        }
     return names
 
 

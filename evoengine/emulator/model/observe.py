@@ -1,4 +1,6 @@
-"""From what the emulator noted during a launch to counts: executions of code by warps, accesses of checked mode."""
+"""From what the emulator noted during a launch to counts: executions of code by warps, accesses of
+checked mode.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ SECTOR_BYTES = 32
 
 
 def counts_of(fast: LaunchReport, checked: LaunchReport, *, unique_bytes: float = 0.0) -> Counts:
-    """What a launch did: `fast` is its report for the whole grid, `checked` one in checked mode of some of its blocks.
+    """What a launch did: `fast` is its report for the whole grid, `checked` one in checked mode of
+    some of its blocks.
 
-    `unique_bytes` of global memory that the whole grid touches. Raises ValueError where `checked` counted no accesses.
+    `unique_bytes` of global memory that the whole grid touches. Raises ValueError where `checked`
+    counted no accesses.
     """
     if checked.accesses is None:
         raise ValueError("expected a report of checked mode, got one without counts of accesses")
@@ -29,27 +33,49 @@ def counts_of(fast: LaunchReport, checked: LaunchReport, *, unique_bytes: float 
         (mix(node.instructions, repeats=position in node.successors), times[position])
         for position, node in enumerate(fast.lowered.flow.nodes)
     ]
-    counts = tallied(code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes)
-    return with_accesses(with_works(counts, fast.works.tolist()), checked.accesses, checked.blocks_run)
+    counts = tallied(
+        code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes
+    )
+    return with_accesses(
+        with_works(counts, fast.works.tolist()), checked.accesses, checked.blocks_run
+    )
 
 
-def executed(code: Iterable[tuple[Sequence[Instruction], float]], *, blocks: float, warps: float, unique_bytes: float = 0.0) -> Counts:
-    """Counts of instructions and chains, from (straight-line code, how many warps in all went through it).
+def executed(
+    code: Iterable[tuple[Sequence[Instruction], float]],
+    *,
+    blocks: float,
+    warps: float,
+    unique_bytes: float = 0.0,
+) -> Counts:
+    """Counts of instructions and chains, from (straight-line code, how many warps in all went
+    through it).
 
-    `blocks` that were run, and `warps` in all of them; `unique_bytes` of global memory that the whole grid touches.
+    `blocks` that were run, and `warps` in all of them; `unique_bytes` of global memory that the
+    whole grid touches.
     """
     mixes = ((mix(instructions), times) for instructions, times in code)
     return tallied(mixes, blocks=blocks, warps=warps, unique_bytes=unique_bytes)
 
 
-def tallied(code: Iterable[tuple[BlockMix, float]], *, blocks: float, warps: float, unique_bytes: float = 0.0) -> Counts:
+def tallied(
+    code: Iterable[tuple[BlockMix, float]],
+    *,
+    blocks: float,
+    warps: float,
+    unique_bytes: float = 0.0,
+) -> Counts:
     """As `executed`, from the mix of each piece of code."""
     tally = Tally()
     pieces = []
     for item, times in code:
         if times:
             tally.add(item.instructions, item.flops, item.delays, times)
-            pieces.append(Piece(times, item.instructions, item.flops, item.delays, item.wavefronts, item.sectors))
+            pieces.append(
+                Piece(
+                    times, item.instructions, item.flops, item.delays, item.wavefronts, item.sectors
+                )
+            )
     return Counts(
         blocks=blocks,
         warps=warps,
@@ -62,15 +88,27 @@ def tallied(code: Iterable[tuple[BlockMix, float]], *, blocks: float, warps: flo
 
 
 def with_works(counts: Counts, works: Sequence[float]) -> Counts:
-    """`counts` with the instructions of the block that had most; `works` of each block in any unit, such as instructions of PTX."""
+    """`counts` with the instructions of the block that had most; `works` of each block in any unit,
+    such as instructions of PTX.
+    """
     whole = sum(works)
-    return replace(counts, most_issued=counts.issued / counts.blocks * max(works) * len(works) / whole) if whole else counts
+    return (
+        replace(counts, most_issued=counts.issued / counts.blocks * max(works) * len(works) / whole)
+        if whole
+        else counts
+    )
 
 
 def with_accesses(counts: Counts, accesses: AccessCounts, blocks: float) -> Counts:
-    """`counts` with the traffic of `blocks` blocks that ran in checked mode, scaled to as many as were counted."""
+    """`counts` with the traffic of `blocks` blocks that ran in checked mode, scaled to as many as
+    were counted.
+    """
     factor = counts.blocks / blocks
-    shared = accesses.shared_load_wavefronts + accesses.shared_store_wavefronts + accesses.async_wavefronts
+    shared = (
+        accesses.shared_load_wavefronts
+        + accesses.shared_store_wavefronts
+        + accesses.async_wavefronts
+    )
     return replace(
         counts,
         shared_wavefronts=factor * shared,
@@ -80,7 +118,9 @@ def with_accesses(counts: Counts, accesses: AccessCounts, blocks: float) -> Coun
         store_sectors=factor * (accesses.global_store_sectors + accesses.global_atomic_sectors),
         copy_sectors=factor * accesses.async_sectors,
         block_sectors=factor * accesses.block_sectors,
-        common_sectors=max(0.0, (accesses.block_sectors - accesses.launch_sectors) / (blocks - 1)) if blocks > 1 else 0.0,
+        common_sectors=max(0.0, (accesses.block_sectors - accesses.launch_sectors) / (blocks - 1))
+        if blocks > 1
+        else 0.0,
         local_sectors=factor * accesses.local_bytes / SECTOR_BYTES,
         atomics=factor * accesses.global_atomics,
     )

@@ -1,4 +1,6 @@
-"""How many blocks of a kernel an SM holds at once, by the rules of NVIDIA's occupancy calculator (cuda_occupancy.h)."""
+"""How many blocks of a kernel an SM holds at once, by the rules of NVIDIA's occupancy calculator
+(cuda_occupancy.h).
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,16 @@ from dataclasses import dataclass
 from evoengine.emulator.errors import LaunchRefused
 from evoengine.emulator.targets import REGISTER_UNIT, REGISTERS_PER_SM, SCHEDULERS, WARP, Target
 
-SHARED_UNIT = 128  # bytes that shared memory is given in from 8.0 on: cuda_occupancy.h, shared memory allocation size
+# bytes that shared memory is given in from 8.0 on: cuda_occupancy.h, shared memory allocation size
+SHARED_UNIT = 128
 SHARED_UNIT_TURING = 256
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks that fit on one SM, their warps, and what stops one more: warps, blocks, registers or shared memory."""
+    """Blocks that fit on one SM, their warps, and what stops one more: warps, blocks, registers or
+    shared memory.
+    """
 
     blocks: int
     warps: int
@@ -22,12 +27,16 @@ class Occupancy:
 
 
 def occupancy(target: Target, *, threads: int, registers: int, shared_bytes: int) -> Occupancy:
-    """The occupancy of blocks of `threads`, with `registers` a thread and `shared_bytes` a block, static and dynamic.
+    """The occupancy of blocks of `threads`, with `registers` a thread and `shared_bytes` a block,
+    static and dynamic.
 
     Raises LaunchRefused where not one block fits.
     """
     if threads < 1 or registers < 0 or shared_bytes < 0:
-        raise ValueError(f"expected threads >= 1, registers and shared_bytes >= 0, got {threads}, {registers}, {shared_bytes}")
+        raise ValueError(
+            f"expected threads >= 1, registers and shared_bytes >= 0, got {threads}, {registers},"
+            f" {shared_bytes}"
+        )
     warps = -(-threads // WARP)
     limits = {
         "blocks": target.blocks_per_sm,
@@ -38,15 +47,17 @@ def occupancy(target: Target, *, threads: int, registers: int, shared_bytes: int
     limiter = min(limits, key=lambda name: limits[name])
     if limits[limiter] < 1:
         raise LaunchRefused(
-            f"no block of {threads} threads, {registers} registers a thread and {shared_bytes} bytes of shared memory fits on "
-            f"{target.title}: {limiter}"
+            f"no block of {threads} threads, {registers} registers a thread and {shared_bytes}"
+            f" bytes of shared memory fits on {target.title}: {limiter}"
         )
     blocks = limits[limiter]
     return Occupancy(blocks, blocks * warps, limiter, blocks * warps / target.warps_per_sm)
 
 
 def _by_registers(warps: int, registers: int) -> int:
-    """Each quarter of an SM has a quarter of the registers, and a warp has all of its own in one."""
+    """Each quarter of an SM has a quarter of the registers, and a warp has all of its own in
+    one.
+    """
     of_warp = -(-max(registers, 1) * WARP // REGISTER_UNIT) * REGISTER_UNIT
     return REGISTERS_PER_SM // SCHEDULERS // of_warp * SCHEDULERS // warps
 

@@ -14,8 +14,21 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 
-# The pipes of `targets.Rates`, then those with a unit of their own and instructions that only need an issue slot.
-PIPES = ("fma", "imad", "alu", "half", "mufu", "fp64", "shuffle", "lsu", "tensor", "control", "barrier")
+# The pipes of `targets.Rates`, then those with a unit of their own and instructions that only need
+# an issue slot.
+PIPES = (
+    "fma",
+    "imad",
+    "alu",
+    "half",
+    "mufu",
+    "fp64",
+    "shuffle",
+    "lsu",
+    "tensor",
+    "control",
+    "barrier",
+)
 # What a dependent instruction waits for; `wait` is a wait for asynchronous copies.
 DELAYS = ("fixed", "mufu", "fp64", "shuffle", "shared", "global", "tensor", "barrier", "wait")
 
@@ -27,12 +40,23 @@ _HALVES = frozenset(("f16", "f16x2", "bf16", "bf16x2"))
 _WIDE = frozenset(("b64", "u64", "s64"))
 _EIGHT_BIT_FLOATS = frozenset(("e4m3", "e5m2", "e4m3x2", "e5m2x2"))
 _MATRICES = frozenset(("x1", "x2", "x4"))  # of ldmatrix: a wavefront each
-_KINDS = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "e4m3": "fp8", "e5m2": "fp8", "s8": "int8", "u8": "int8", "f64": "fp64"}
+_KINDS = {
+    "f16": "f16",
+    "bf16": "bf16",
+    "tf32": "tf32",
+    "e4m3": "fp8",
+    "e5m2": "fp8",
+    "s8": "int8",
+    "u8": "int8",
+    "f64": "fp64",
+}
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one warp instruction of PTX costs: warp instructions of machine code by pipe, and how its result is waited for."""
+    """What one warp instruction of PTX costs: warp instructions of machine code by pipe, and how
+    its result is waited for.
+    """
 
     pipes: tuple[tuple[str, float], ...] = ()
     delay: str | None = "fixed"  # None: nothing waits for it, or it is no instruction at all
@@ -51,7 +75,9 @@ class Cost:
 _FREE = Cost(delay=None)
 
 
-def _cost(pipe: str, count: float = 1.0, *, delay: str | None = "fixed", steps: float = 1.0) -> Cost:
+def _cost(
+    pipe: str, count: float = 1.0, *, delay: str | None = "fixed", steps: float = 1.0
+) -> Cost:
     return Cost(((pipe, count),), delay, steps)
 
 
@@ -72,7 +98,9 @@ _SIMPLE: dict[str, Cost] = {
     "prefetch": _cost("lsu", delay=None),
 }
 
-# Fast paths of what has no instruction of its own: (fma, alu, mufu) and the delays in a row besides one of mufu.
+# Fast paths of what has no instruction of its own: (fma, alu, mufu) and the delays in a row besides
+# one of mufu.
+# the same with a scaling before and after, that denormal numbers come out right
 _SEQUENCES: dict[str, tuple[float, float, float]] = {
     "div.rn.f32": (8, 2, 1),
     "div.f32": (2, 0, 1),
@@ -80,7 +108,11 @@ _SEQUENCES: dict[str, tuple[float, float, float]] = {
     "sqrt.rn.f32": (6, 2, 1),
     "sqrt.f32": (1, 1, 1),
     "ftz.f32": (0, 0, 1),  # ex2, lg2, rcp, rsqrt, sin, cos, tanh
-    "f32": (2, 1, 1),  # the same with a scaling before and after, that denormal numbers come out right
+    "f32": (
+        2,
+        1,
+        1,
+    ),
     "int.32": (5, 8, 3),  # by reciprocal of a float
     "int.64": (40, 40, 4),
 }
@@ -96,7 +128,10 @@ def classify(op: str, modifiers: tuple[str, ...]) -> Cost:
     if op == "cp":
         return _copy(modifiers)
     if op in ("ldmatrix", "stmatrix"):
-        return replace(_cost("lsu", delay="shared"), wavefronts=next((float(word[1:]) for word in modifiers if word in _MATRICES), 1.0))
+        return replace(
+            _cost("lsu", delay="shared"),
+            wavefronts=next((float(word[1:]) for word in modifiers if word in _MATRICES), 1.0),
+        )
     if op in ("mma", "wmma"):
         return _matrix(op, modifiers)
     if op == "cvt":
@@ -113,12 +148,16 @@ def _memory(op: str, modifiers: tuple[str, ...]) -> Cost:
     cost = _cost("lsu", delay=None if op in ("st", "red") else "shared" if shared else "global")
     if shared:
         return replace(cost, wavefronts=max(1.0, _bytes(modifiers) / 4))
-    return cost if "local" in modifiers else replace(cost, sectors=float(_bytes(modifiers)))  # 32 lanes, 32 bytes a sector
+    # 32 lanes, 32 bytes a sector
+    return cost if "local" in modifiers else replace(cost, sectors=float(_bytes(modifiers)))
 
 
 def _bytes(modifiers: tuple[str, ...]) -> int:
     """Bytes that one lane moves, from the type and the vector among the modifiers."""
-    bits = next((int(word[1:]) for word in reversed(modifiers) if word[0] in "busf" and word[1:].isdigit()), 32)
+    bits = next(
+        (int(word[1:]) for word in reversed(modifiers) if word[0] in "busf" and word[1:].isdigit()),
+        32,
+    )
     return bits // 8 * next((int(word[1:]) for word in modifiers if word in ("v2", "v4", "v8")), 1)
 
 
@@ -126,7 +165,11 @@ def _copy(modifiers: tuple[str, ...]) -> Cost:
     """cp.async: the copy is a memory instruction, what waits for it is its wait."""
     if "wait_group" in modifiers or "wait_all" in modifiers:
         return _cost("control", delay="wait")
-    return _cost("control", delay=None) if "commit_group" in modifiers else Cost((("lsu", 1.0),), None, wavefronts=4.0, sectors=16.0)
+    return (
+        _cost("control", delay=None)
+        if "commit_group" in modifiers
+        else Cost((("lsu", 1.0),), None, wavefronts=4.0, sectors=16.0)
+    )
 
 
 def _matrix(op: str, modifiers: tuple[str, ...]) -> Cost:
@@ -137,18 +180,24 @@ def _matrix(op: str, modifiers: tuple[str, ...]) -> Cost:
         return Cost((("tensor", 1.0),), "tensor")
     flops = 2.0 * int(found[1]) * int(found[2]) * int(found[3])
     kind = next((_KINDS[word] for word in _input_types(op, modifiers) if word in _KINDS), "f16")
-    instructions = max(1.0, flops / HMMA_FLOPS * (2.0 if kind == "tf32" else 0.5 if kind in ("fp8", "int8") else 1.0))
+    instructions = max(
+        1.0,
+        flops / HMMA_FLOPS * (2.0 if kind == "tf32" else 0.5 if kind in ("fp8", "int8") else 1.0),
+    )
     return Cost((("tensor", instructions),), "tensor", 1.0, kind, flops)
 
 
 def _input_types(op: str, modifiers: tuple[str, ...]) -> tuple[str, ...]:
-    """The types of A and B: mma names D.A.B.C, wmma D.C for half precision and D.A.B.C otherwise."""
+    """The types of A and B: mma names D.A.B.C, wmma D.C for half precision and D.A.B.C
+    otherwise.
+    """
     types = tuple(word for word in modifiers if word in _KINDS or word in ("f32", "s32"))
     return types[1:3] if len(types) == 4 else ("f16",)
 
 
 def _fragment(modifiers: tuple[str, ...]) -> Cost:
-    """wmma.load and wmma.store: a and b are one ldmatrix, an accumulator of 16x16 float32 is four 8-byte accesses a thread.
+    """wmma.load and wmma.store: a and b are one ldmatrix, an accumulator of 16x16 float32 is four
+    8-byte accesses a thread.
 
     Compilers leave their addresses generic; fragments are nearly always loaded from shared memory.
     """
@@ -159,7 +208,9 @@ def _fragment(modifiers: tuple[str, ...]) -> Cost:
 
 
 def _convert(modifiers: tuple[str, ...]) -> Cost:
-    types = [word for word in modifiers if word in _FLOATS | _EIGHT_BIT_FLOATS or word[1:].isdigit()]
+    types = [
+        word for word in modifiers if word in _FLOATS | _EIGHT_BIT_FLOATS or word[1:].isdigit()
+    ]
     if len(types) < 2:
         return _ALU
     to, source = types[0], types[-1]
@@ -168,13 +219,15 @@ def _convert(modifiers: tuple[str, ...]) -> Cost:
     if "f64" in (to, source):
         return _cost("fp64", delay="fp64")
     if to in _FLOATS and source in _FLOATS:
-        return _cost("half") if source in _HALVES and to == "f32" else _ALU  # a multiply-add by one unpacks, a pack instruction rounds
+        # a multiply-add by one unpacks, a pack instruction rounds
+        return _cost("half") if source in _HALVES and to == "f32" else _ALU
     if to == "f32" and source in ("s32", "u32", "s16", "u16", "s8", "u8"):
         return _ALU
     if to in _FLOATS or source in _FLOATS:
         return _cost("mufu", delay="mufu")
     widened = to in _WIDE and source not in _WIDE
-    return _ALU if widened and to == "s64" else _FREE  # the sign is spread; else a register is used as it is
+    # the sign is spread; else a register is used as it is
+    return _ALU if widened and to == "s64" else _FREE
 
 
 def _special(op: str, modifiers: tuple[str, ...]) -> Cost:
@@ -195,14 +248,18 @@ def _special(op: str, modifiers: tuple[str, ...]) -> Cost:
 
 def _sequence(name: str) -> Cost:
     fma, alu, mufu = _SEQUENCES[name]
-    pipes = tuple((pipe, count) for pipe, count in (("fma", fma), ("alu", alu), ("mufu", mufu)) if count)
+    pipes = tuple(
+        (pipe, count) for pipe, count in (("fma", fma), ("alu", alu), ("mufu", mufu)) if count
+    )
     return Cost(pipes, "mufu", 1.0 + (fma + alu) / 4.0)  # a mufu delay is about four fixed ones
 
 
 def _arithmetic(op: str, modifiers: tuple[str, ...]) -> Cost:
     kind = modifiers[-1] if modifiers else ""
     if op in ("setp", "set"):
-        kind = next((word for word in reversed(modifiers) if word in _FLOATS or word in _WIDE), kind)
+        kind = next(
+            (word for word in reversed(modifiers) if word in _FLOATS or word in _WIDE), kind
+        )
     if kind == "f64":
         return _cost("fp64", delay="fp64")
     if op in ("neg", "abs") and kind in _FLOATS:
@@ -219,4 +276,8 @@ def _arithmetic(op: str, modifiers: tuple[str, ...]) -> Cost:
 def _multiply(kind: str, modifiers: tuple[str, ...]) -> Cost:
     if "wide" in modifiers:
         return _cost("imad", 2.0 if kind in ("u32", "s32") else 1.0)
-    return _cost("imad", 4.0, steps=3.0) if kind in _WIDE else _cost("imad", 2.0 if "hi" in modifiers else 1.0)
+    return (
+        _cost("imad", 4.0, steps=3.0)
+        if kind in _WIDE
+        else _cost("imad", 2.0 if "hi" in modifiers else 1.0)
+    )

@@ -1,8 +1,8 @@
 """The .param variables of call sequences as registers.
 
-Clang passes everything through them: `st.param.b64 [param0+8], %rd1`, and `ld.param` on the other side. Each part that is
-written or read becomes a register of its own, named `param0.o8`. A variable whose parts overlap, or whose address is taken,
-becomes a .local variable.
+Clang passes everything through them: `st.param.b64 [param0+8], %rd1`, and `ld.param` on the other
+side. Each part that is written or read becomes a register of its own, named `param0.o8`. A variable
+whose parts overlap, or whose address is taken, becomes a .local variable.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ class _Use:
     """How a .param variable is used in a function."""
 
     variable: Variable
-    parts: dict[int, int] = field(default_factory=dict)  # offset -> bytes, the most that are used at once
-    written: dict[int, int] = field(default_factory=dict)  # offset -> bytes, the least that are written at once
+    # offset -> bytes, the most that are used at once
+    parts: dict[int, int] = field(default_factory=dict)
+    # offset -> bytes, the least that are written at once
+    written: dict[int, int] = field(default_factory=dict)
     in_memory: bool = False
 
     def add(self, offset: int, size: int, write: bool, text: str) -> None:
@@ -47,11 +49,15 @@ class _Use:
             self.written[offset] = min(size, self.written.get(offset, size))
 
     def settle(self) -> None:
-        """Decides between registers and memory, when all uses are known. Of a register the low part may be read alone."""
+        """Decides between registers and memory, when all uses are known. Of a register the low part
+        may be read alone.
+        """
         end = 0
         for offset in sorted(self.parts):
             size = self.parts[offset]
-            self.in_memory |= offset < end or self.written.get(offset, size) < size or size * 8 > _WIDEST
+            self.in_memory |= (
+                offset < end or self.written.get(offset, size) < size or size * 8 > _WIDEST
+            )
             end = offset + size
 
     def part(self, offset: int) -> Register:
@@ -61,7 +67,11 @@ class _Use:
 
 def as_registers(function: Function) -> Function:
     """A copy of `function` without .param variables; its own parameters stay as they are."""
-    uses = {name: _Use(variable) for name, variable in function.variables.items() if variable.space == "param"}
+    uses = {
+        name: _Use(variable)
+        for name, variable in function.variables.items()
+        if variable.space == "param"
+    }
     for block in function.blocks:
         for instruction in block.instructions:
             _note(instruction, uses)
@@ -70,10 +80,20 @@ def as_registers(function: Function) -> Function:
     registers = dict(function.registers)
     for use in uses.values():
         if not use.in_memory:
-            registers.update({use.part(offset).name: f"b{max(16, 8 * size)}" for offset, size in use.parts.items()})
+            registers.update(
+                {
+                    use.part(offset).name: f"b{max(16, 8 * size)}"
+                    for offset, size in use.parts.items()
+                }
+            )
     moves = _Moves(uses, registers)
-    blocks = [Block(block.label, [new for old in block.instructions for new in moves.of(old)]) for block in function.blocks]
-    variables = {name: variable for name, variable in function.variables.items() if name not in uses}
+    blocks = [
+        Block(block.label, [new for old in block.instructions for new in moves.of(old)])
+        for block in function.blocks
+    ]
+    variables = {
+        name: variable for name, variable in function.variables.items() if name not in uses
+    }
     for name, use in uses.items():
         if use.in_memory:
             variables[name] = replace(use.variable, space="local")
@@ -82,7 +102,11 @@ def as_registers(function: Function) -> Function:
 
 def _accessed(instruction: Instruction) -> Address | None:
     """The address of `ld.param` or `st.param` if it is a variable's."""
-    if instruction.op not in ("ld", "st") or not instruction.has("param") or len(instruction.operands) != 2:
+    if (
+        instruction.op not in ("ld", "st")
+        or not instruction.has("param")
+        or len(instruction.operands) != 2
+    ):
         return None
     address = instruction.operands[1 if instruction.op == "ld" else 0]
     return address if isinstance(address, Address) and isinstance(address.base, Symbol) else None
@@ -143,15 +167,34 @@ class _Moves:
     def of(self, old: Instruction) -> list[Instruction]:
         """What stands in the place of `old`."""
         if old.op == "call":
-            return [replace(old, operands=tuple(self._passed(old, operand) for operand in old.operands[:3]))]
+            return [
+                replace(
+                    old, operands=tuple(self._passed(old, operand) for operand in old.operands[:3])
+                )
+            ]
         address = _accessed(old)
-        if address is None or not isinstance(address.base, Symbol) or address.base.name not in self.uses:
+        if (
+            address is None
+            or not isinstance(address.base, Symbol)
+            or address.base.name not in self.uses
+        ):
             return [old]
         use = self.uses[address.base.name]
         if use.in_memory:
-            return [replace(old, modifiers=tuple("local" if part == "param" else part for part in old.modifiers))]
-        one: Callable[[Instruction, Register, Operand], Instruction] = self._read if old.op == "ld" else self._write
-        return [one(old, use.part(offset), item) for offset, _, item in _elements(old, address) if not isinstance(item, Sink)]
+            return [
+                replace(
+                    old,
+                    modifiers=tuple("local" if part == "param" else part for part in old.modifiers),
+                )
+            ]
+        one: Callable[[Instruction, Register, Operand], Instruction] = (
+            self._read if old.op == "ld" else self._write
+        )
+        return [
+            one(old, use.part(offset), item)
+            for offset, _, item in _elements(old, address)
+            if not isinstance(item, Sink)
+        ]
 
     def _passed(self, call: Instruction, operand: Operand) -> Operand:
         if not isinstance(operand, Vector):
@@ -171,7 +214,9 @@ class _Moves:
         return TYPE_BITS.get(kind, otherwise)
 
     def _read(self, old: Instruction, part: Register, target: Operand) -> Instruction:
-        """ld.param: the register may be wider than the type, then it is extended; so may the part, then its low bits count."""
+        """ld.param: the register may be wider than the type, then it is extended; so may the part,
+        then its low bits count.
+        """
         bits = TYPE_BITS[old.type]
         wide = self._bits(target, bits)
         if wide < bits:
@@ -179,14 +224,20 @@ class _Moves:
         plain = wide == bits == TYPE_BITS[self.registers[part.name]]
         sign = "s" if old.type.startswith("s") else "u"
         modifiers = (f"b{bits}",) if plain else (f"{sign}{wide}", f"{sign}{bits}")
-        return replace(old, op="mov" if plain else "cvt", modifiers=modifiers, operands=(target, part))
+        return replace(
+            old, op="mov" if plain else "cvt", modifiers=modifiers, operands=(target, part)
+        )
 
     def _write(self, old: Instruction, part: Register, value: Operand) -> Instruction:
-        """st.param: the low bits of the register; a single byte travels in 16 bits, of which the upper are never read."""
+        """st.param: the low bits of the register; a single byte travels in 16 bits, of which the
+        upper are never read.
+        """
         bits = max(16, TYPE_BITS[old.type])
         wide = self._bits(value, bits)
         if wide < bits:
             raise PtxError(f"`{old.text}` stores more than the register has")
         letter = "f" if isinstance(value, Float) else "b"
         modifiers = (f"{letter}{bits}",) if wide == bits else (f"u{bits}", f"u{wide}")
-        return replace(old, op="mov" if wide == bits else "cvt", modifiers=modifiers, operands=(part, value))
+        return replace(
+            old, op="mov" if wide == bits else "cvt", modifiers=modifiers, operands=(part, value)
+        )

@@ -10,11 +10,22 @@ from evoengine.emulator.ptx.declare import variables
 from evoengine.emulator.ptx.lexer import Cursor
 from evoengine.emulator.ptx.operands import call_operands, operands, simple
 from evoengine.emulator.ptx.places import Places
-from evoengine.emulator.ptx.program import TYPE_BITS, Block, Guard, Instruction, Operand, Register, Symbol, Variable, Vector
+from evoengine.emulator.ptx.program import (
+    TYPE_BITS,
+    Block,
+    Guard,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
 from evoengine.emulator.ptx.scope import Scope
 
 MAX_DEPTH = 64  # of braces in braces; clang and inline assembly need three
-MAX_TARGETS = 1 << 16  # of all brx of a function together, because every one is looked at for every brx
+# of all brx of a function together, because every one is looked at for every brx
+MAX_TARGETS = 1 << 16
 BRANCHES = ("bra", "brx")
 ENDS = frozenset(("bra", "brx", "ret", "exit"))  # a block ends behind these, guarded or not
 _SPACES = (".local", ".shared", ".param", ".global", ".const")
@@ -23,10 +34,13 @@ _SPACES = (".local", ".shared", ".param", ".global", ".const")
 class Body:
     """Reads from behind the opening brace of a function to behind its closing one.
 
-    `hoist` takes the .global and .const variables that it declares, and gives the name that they got in the module.
+    `hoist` takes the .global and .const variables that it declares, and gives the name that they
+    got in the module.
     """
 
-    def __init__(self, cursor: Cursor, outer: Scope, places: Places, hoist: Callable[[Variable], str]) -> None:
+    def __init__(
+        self, cursor: Cursor, outer: Scope, places: Places, hoist: Callable[[Variable], str]
+    ) -> None:
         self.cursor = cursor
         self.places = places
         self.hoist = hoist
@@ -97,7 +111,8 @@ class Body:
 
     def _check(self, jump: Instruction, scope: Scope) -> None:
         for name in _targets(jump):
-            if name not in scope.labels and "." not in name:  # those with a dot were renamed by an inner scope
+            # those with a dot were renamed by an inner scope
+            if name not in scope.labels and "." not in name:
                 self.cursor.fail(f"label {name} is not in this function")
 
     def _label(self) -> None:

@@ -28,7 +28,9 @@ class Declared:
 
 
 def declarator(cursor: Cursor) -> Declared:
-    """What stands behind .param, .global, .shared...; the cursor ends behind the name and its dimensions."""
+    """What stands behind .param, .global, .shared...; the cursor ends behind the name and its
+    dimensions.
+    """
     align = _alignment(cursor)
     width = _VECTORS.get(cursor.texts[cursor.at], 1)
     cursor.at += width > 1
@@ -91,7 +93,9 @@ def _dimensions(cursor: Cursor) -> int:
     return math.prod(lengths)
 
 
-def _initialiser(cursor: Cursor, declared: Declared) -> tuple[bytes, tuple[tuple[int, Symbol], ...]]:
+def _initialiser(
+    cursor: Cursor, declared: Declared
+) -> tuple[bytes, tuple[tuple[int, Symbol], ...]]:
     data = bytearray()
     addresses: dict[int, Symbol] = {}
     start = cursor.at
@@ -103,11 +107,15 @@ def _initialiser(cursor: Cursor, declared: Declared) -> tuple[bytes, tuple[tuple
         elif not braces:
             break
     if declared.size and len(data) > declared.size:
-        cursor.fail(f"{declared.name} has {declared.size} bytes, its initial contents {len(data)}", start)
+        cursor.fail(
+            f"{declared.name} has {declared.size} bytes, its initial contents {len(data)}", start
+        )
     return bytes(data), tuple(sorted(addresses.items(), key=lambda entry: entry[0]))
 
 
-def _element(cursor: Cursor, declared: Declared, data: bytearray, addresses: dict[int, Symbol]) -> None:
+def _element(
+    cursor: Cursor, declared: Declared, data: bytearray, addresses: dict[int, Symbol]
+) -> None:
     if cursor.texts[cursor.at] == "{":
         raise Unsupported("an initialiser with braces in braces")
     minus = cursor.take("-")
@@ -127,8 +135,12 @@ def _element(cursor: Cursor, declared: Declared, data: bytearray, addresses: dic
         cursor.fail(f"expected an initial value, got {cursor.shown()}")
 
 
-def _masked(cursor: Cursor, mask: Integer | Float, data: bytearray, addresses: dict[int, Symbol]) -> None:
-    """`0xFF00(sym)`: one byte of an address; the first (0xFF) records it, the others must follow it in order."""
+def _masked(
+    cursor: Cursor, mask: Integer | Float, data: bytearray, addresses: dict[int, Symbol]
+) -> None:
+    """`0xFF00(sym)`: one byte of an address; the first (0xFF) records it, the others must follow it
+    in order.
+    """
     cursor.expect("(")
     symbol = _address(cursor, 8)
     cursor.expect(")")
@@ -143,7 +155,9 @@ def _masked(cursor: Cursor, mask: Integer | Float, data: bytearray, addresses: d
 
 
 def _address(cursor: Cursor, width: int) -> Symbol:
-    """`sym`, `sym+4`, `generic(sym)`, `generic(sym)+4`: with and without generic() mean the same to us."""
+    """`sym`, `sym+4`, `generic(sym)`, `generic(sym)+4`: with and without generic() mean the same to
+    us.
+    """
     if width != 8:
         raise Unsupported("an address of other than 64 bits as initial contents")
     name = cursor.name()

@@ -1,9 +1,10 @@
 """A kernel without calls of device functions: their bodies stand where they were called.
 
-What is left are calls of functions without a body (vprintf, __assertfail, malloc, our math functions), as
-`call` with operands (Vector(results), Symbol(name), Vector(arguments)): every result and argument a Register (or what inline
-assembly wrote there instead). They are typed by their width alone (b16 for one byte, b32, b64): the function's name says the
-rest. No `.param` variable is left but the kernel's own parameters.
+What is left are calls of functions without a body (vprintf, __assertfail, malloc, our math
+functions), as `call` with operands (Vector(results), Symbol(name), Vector(arguments)): every result
+and argument a Register (or what inline assembly wrote there instead). They are typed by their width
+alone (b16 for one byte, b32, b64): the function's name says the rest. No `.param` variable is left
+but the kernel's own parameters.
 """
 
 from __future__ import annotations
@@ -31,18 +32,24 @@ from evoengine.emulator.ptx.program import (
 from evoengine.emulator.ptx.rename import Renamer, with_variables_renamed
 from evoengine.emulator.ptx.simplify import simplify
 
-MAX_COPIED = 1 << 19  # instructions, registers, variables and blocks copied for one kernel; LLVM would take hours for more
+# instructions, registers, variables and blocks copied for one kernel; LLVM would take hours for
+# more
+MAX_COPIED = 1 << 19
 
 
 def inline_calls(module: Module, kernel_name: str) -> Function:
-    """The kernel with every call of a function that has a body expanded in place, and its flow simplified.
+    """The kernel with every call of a function that has a body expanded in place, and its flow
+    simplified.
 
-    `module` stays as it is. Raises PtxError if it has no such kernel or a call does not fit its function; Unsupported for
-    recursion, calls through a pointer, and kernels for which more than MAX_COPIED things are copied.
+    `module` stays as it is. Raises PtxError if it has no such kernel or a call does not fit its
+    function; Unsupported for recursion, calls through a pointer, and kernels for which more than
+    MAX_COPIED things are copied.
     """
     kernel = module.functions.get(kernel_name)
     if kernel is None or not kernel.is_kernel:
-        raise PtxError(f"no kernel {kernel_name!r}; there are: {', '.join(_kernels(module)) or 'none'}")
+        raise PtxError(
+            f"no kernel {kernel_name!r}; there are: {', '.join(_kernels(module)) or 'none'}"
+        )
     expander = _Expander(module, _order(module, kernel_name))
     return simplify(as_registers(expander.expanded()))
 
@@ -117,24 +124,39 @@ class _Expander:
     def _call(self, caller: Function, block: Block, call: Instruction, callee: Function) -> Block:
         """Puts the callee's blocks behind `block`; the block in which the caller goes on."""
         self.copies += 1
-        self.copied += len(callee.registers) + len(callee.variables) + sum(len(inner.instructions) + 1 for inner in callee.blocks)
+        self.copied += (
+            len(callee.registers)
+            + len(callee.variables)
+            + sum(len(inner.instructions) + 1 for inner in callee.blocks)
+        )
         if self.copied > MAX_COPIED:
-            raise Unsupported(f"calls of {callee.name}: the kernel becomes too long with the bodies in place", call.line)
+            raise Unsupported(
+                f"calls of {callee.name}: the kernel becomes too long with the bodies in place",
+                call.line,
+            )
         suffix = f".i{self.copies}"
         behind = Block(f"{callee.name}.behind{suffix}")
         if call.guard:
             skip = Guard(call.guard.register, not call.guard.negated)
-            block.instructions.append(Instruction("bra", (), (Symbol(behind.label),), skip, call.line, call.text))
+            block.instructions.append(
+                Instruction("bra", (), (Symbol(behind.label),), skip, call.line, call.text)
+            )
             block = Block(f"{callee.name}.guarded{suffix}")
             caller.blocks.append(block)
         passing = _Passing(caller, call, callee, suffix)
         block.instructions += passing.before
-        symbols = {name: name + suffix for name, variable in callee.variables.items() if variable.space != "shared"}
+        symbols = {
+            name: name + suffix
+            for name, variable in callee.variables.items()
+            if variable.space != "shared"
+        }
         labels = {inner.label: inner.label + suffix for inner in callee.blocks}
         renamer = Renamer(suffix, symbols | passing.names, labels)
         _declare(caller, callee, symbols, suffix)
         for inner in callee.blocks:
-            copied = [_returning(renamer.instruction(old), behind.label) for old in inner.instructions]
+            copied = [
+                _returning(renamer.instruction(old), behind.label) for old in inner.instructions
+            ]
             caller.blocks.append(Block(labels[inner.label], copied))
         behind.instructions += [replace(move, guard=call.guard) for move in passing.after]
         caller.blocks.append(behind)
@@ -147,7 +169,9 @@ def _callee(instruction: Instruction) -> str:
 
 
 def _with_own_shared(function: Function, taken: set[str]) -> Function:
-    """The function, its .shared variables renamed if others have the name; all copies of a function share them."""
+    """The function, its .shared variables renamed if others have the name; all copies of a function
+    share them.
+    """
     names: dict[str, str] = {}
     for name, variable in function.variables.items():
         if variable.space == "shared":
@@ -166,22 +190,34 @@ def _declare(caller: Function, callee: Function, symbols: dict[str, str], suffix
 
 
 def _returning(instruction: Instruction, behind: str) -> Instruction:
-    """An instruction of a callee as it stands in the caller; a parameter whose address is taken becomes a local variable."""
+    """An instruction of a callee as it stands in the caller; a parameter whose address is taken
+    becomes a local variable.
+    """
     if instruction.op == "ret":
         return replace(instruction, op="bra", modifiers=(), operands=(Symbol(behind),))
     if instruction.op == "cvta" and instruction.has("param"):
-        return replace(instruction, modifiers=tuple("local" if part == "param" else part for part in instruction.modifiers))
+        return replace(
+            instruction,
+            modifiers=tuple("local" if part == "param" else part for part in instruction.modifiers),
+        )
     if instruction.op == "ld" and instruction.has("param"):
         address = instruction.operands[1] if len(instruction.operands) == 2 else None
         if isinstance(address, Address) and isinstance(address.base, Register):
-            return replace(instruction, modifiers=tuple("local" if part == "param" else part for part in instruction.modifiers))
+            return replace(
+                instruction,
+                modifiers=tuple(
+                    "local" if part == "param" else part for part in instruction.modifiers
+                ),
+            )
     return instruction
 
 
 class _Passing:
-    """What a callee's parameters and results are in its caller: the .param variables that the call names.
+    """What a callee's parameters and results are in its caller: the .param variables that the call
+    names.
 
-    Where it names registers or numbers instead, a new variable that is written before or read behind.
+    Where it names registers or numbers instead, a new variable that is written before or read
+    behind.
     """
 
     def __init__(self, caller: Function, call: Instruction, callee: Function, suffix: str) -> None:
@@ -190,9 +226,17 @@ class _Passing:
         self.before: list[Instruction] = []
         self.after: list[Instruction] = []
         results, _, arguments = call.operands[:3]
-        assert isinstance(results, Vector) and isinstance(arguments, Vector), "the parser makes calls so"
-        if len(arguments.items) != len(callee.parameters) or len(results.items) not in (0, len(callee.results)):
-            raise PtxError(f"`{call.text}` does not fit {callee.name}: {len(callee.parameters)} parameters, {len(callee.results)} results")
+        assert isinstance(results, Vector) and isinstance(arguments, Vector), (
+            "the parser makes calls so"
+        )
+        if len(arguments.items) != len(callee.parameters) or len(results.items) not in (
+            0,
+            len(callee.results),
+        ):
+            raise PtxError(
+                f"`{call.text}` does not fit {callee.name}: {len(callee.parameters)} parameters,"
+                f" {len(callee.results)} results"
+            )
         for formal, actual in zip(callee.parameters, arguments.items, strict=True):
             self._pass(formal, actual, self.before)
         for index, formal in enumerate(callee.results):
@@ -210,10 +254,14 @@ class _Passing:
         if actual is None:
             return
         if isinstance(actual, Symbol) or TYPE_BITS[formal.type] != 8 * formal.size:
-            raise PtxError(f"`{self.call.text}` does not fit {formal.name} with its {formal.size} bytes")
+            raise PtxError(
+                f"`{self.call.text}` does not fit {formal.name} with its {formal.size} bytes"
+            )
         operands = (place, actual) if moves is self.before else (actual, place)
         op = "st" if moves is self.before else "ld"
-        moves.append(Instruction(op, ("param", formal.type), operands, None, self.call.line, self.call.text))
+        moves.append(
+            Instruction(op, ("param", formal.type), operands, None, self.call.line, self.call.text)
+        )
 
     def _is_param(self, name: str) -> bool:
         variable = self.caller.variables.get(name)

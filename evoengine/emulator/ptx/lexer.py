@@ -10,9 +10,13 @@ from typing import NoReturn
 from evoengine.emulator.errors import PtxError
 from evoengine.emulator.ptx.program import Float, Integer
 
-MAX_CHARACTERS = 1 << 22  # above the largest unrolled kernels (1-2 MiB); a bound on time and memory, not a format limit
+# above the largest unrolled kernels (1-2 MiB); a bound on time and memory, not a format limit
+MAX_CHARACTERS = 1 << 22
 
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*(?:[\s\S]*?\*/|[\s\S]*)|(?P<loc>\.loc\s+\d+ \d+ \d+)[ \t]*//(?P<said>[^\n]*)')
+_COMMENT = re.compile(
+    r'"[^"\n]*"|//[^\n]*|/\*(?:[\s\S]*?\*/|[\s\S]*)|(?P<loc>\.loc\s+\d+ \d+ \d+)['
+    r" \t]*//(?P<said>[^\n]*)"
+)
 _TOKEN = re.compile(
     r'"[^"\n]*"'
     r"|[.%$_A-Za-z](?:[\w$.%]|::)*"  # a name, or an opcode or directive with its modifiers
@@ -20,7 +24,8 @@ _TOKEN = re.compile(
     r"|\S",
     re.ASCII,
 )
-IDENTIFIER = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)  # the ISA's 4.4; no dots, so names with a dot are ours to invent
+# the ISA's 4.4; no dots, so names with a dot are ours to invent
+IDENTIFIER = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)
 _LITERAL = re.compile(
     r"0[fF](?P<single>[0-9a-fA-F]{8})|0[dD](?P<double>[0-9a-fA-F]{16})"
     r"|0[xX](?P<hex>[0-9a-fA-F]{1,16})U?|0[bB](?P<binary>[01]{1,64})U?|0(?P<octal>[0-7]{1,22})U?"
@@ -31,7 +36,9 @@ _BASES = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
 
 
 class Cursor:
-    """A place in the tokens of a text; `texts` ends with empty ones, so that looking two ahead is always allowed."""
+    """A place in the tokens of a text; `texts` ends with empty ones, so that looking two ahead is
+    always allowed.
+    """
 
     __slots__ = ("at", "source", "starts", "texts")
 

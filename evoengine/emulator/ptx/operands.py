@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.ptx.lexer import Cursor, literal, negative
-from evoengine.emulator.ptx.program import Address, Float, Integer, Not, Operand, Pair, Register, Sink, Special, Symbol, Vector
+from evoengine.emulator.ptx.program import (
+    Address,
+    Float,
+    Integer,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+)
 from evoengine.emulator.ptx.scope import Scope
 
 MAX_ITEMS = 256  # of a vector or an argument list; the ISA's widest vector has 128 (wgmma)
@@ -68,7 +80,11 @@ def _operated(cursor: Cursor, scope: Scope, text: str) -> Operand:
     if text in ("-", "~", "+"):
         cursor.at += 1
         return _signed(cursor, text)
-    raise cursor.error(f"register {text[:60]} is not declared" if text[:1] == "%" else f"expected an operand, got {cursor.shown()}")
+    raise cursor.error(
+        f"register {text[:60]} is not declared"
+        if text[:1] == "%"
+        else f"expected an operand, got {cursor.shown()}"
+    )
 
 
 def vector(cursor: Cursor, scope: Scope, opening: str, closing: str) -> Vector:
@@ -85,7 +101,8 @@ def vector(cursor: Cursor, scope: Scope, opening: str, closing: str) -> Vector:
 
 
 def call_operands(cursor: Cursor, scope: Scope, opcode: str) -> tuple[Operand, ...]:
-    """(Vector(results), Symbol(function) or Register, Vector(arguments)[, Symbol(prototype or list)]) up to the semicolon.
+    """(Vector(results), Symbol(function) or Register, Vector(arguments)[, Symbol(prototype or
+    list)]) up to the semicolon.
 
     Results and arguments are Symbols of .param variables (what clang writes), registers or numbers.
     """
@@ -122,7 +139,9 @@ def _signed(cursor: Cursor, sign: str) -> Integer | Float:
 def _address(cursor: Cursor, scope: Scope, opcode: str) -> Address:
     cursor.expect("[")
     base = simple(cursor, scope)
-    if isinstance(base, (Not, Float, Special, Sink)) or not isinstance(base, (Register, Symbol, Integer)):
+    if isinstance(base, (Not, Float, Special, Sink)) or not isinstance(
+        base, (Register, Symbol, Integer)
+    ):
         cursor.fail("expected a register, a variable or a number as address", cursor.at - 1)
     offset = _offset(cursor) if cursor.texts[cursor.at] in ("+", "-") else 0
     if cursor.texts[cursor.at] == ",":  # coordinates of textures and tensor maps

@@ -1,15 +1,17 @@
 """PTX text to a Module.
 
-Reads what clang's NVPTX back end writes and what people write in inline assembly (PTX ISA 8.3, chapters 4, 5 and 11).
+Reads what clang's NVPTX back end writes and what people write in inline assembly (PTX ISA 8.3,
+chapters 4, 5 and 11).
 
 How things that the text leaves open are said:
 
-* names of inner scopes get a suffix with a dot (`p` becomes `p.3`), which no PTX identifier has; so do invented labels;
+* names of inner scopes get a suffix with a dot (`p` becomes `p.3`), which no PTX identifier has; so
+  do invented labels;
 * `registers` holds those that are used, not all of `%r<12>`;
 * `bra`: operands (Symbol(label),); `brx.idx`: (index, Vector of the labels' Symbols);
 * `call`: (Vector(results), Symbol(function) or Register, Vector(arguments)[, Symbol(prototype)]);
-* .global and .const variables declared in a function stand in `Module.variables`; .local, .shared and .param ones in the
-  function's `variables`.
+* .global and .const variables declared in a function stand in `Module.variables`; .local, .shared
+  and .param ones in the function's `variables`.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ _SPACES = (".global", ".const", ".shared")
 def parse(text: str) -> Module:
     """The module that `text` says.
 
-    Raises PtxError, with the line of the PTX, for text that is not PTX as we know it; Unsupported for PTX that the data model
-    cannot say (textures, vector registers).
+    Raises PtxError, with the line of the PTX, for text that is not PTX as we know it; Unsupported
+    for PTX that the data model cannot say (textures, vector registers).
     """
     return _Reader(text).read()
 
@@ -54,7 +56,13 @@ class _Reader:
             cursor.at += 1
             self._statement(text)
         self._check()
-        return Module(self.version, self.target, self.variables, self.functions, frozenset(self.declared - self.functions.keys()))
+        return Module(
+            self.version,
+            self.target,
+            self.variables,
+            self.functions,
+            frozenset(self.declared - self.functions.keys()),
+        )
 
     def _statement(self, text: str) -> None:
         cursor = self.cursor
@@ -105,7 +113,10 @@ class _Reader:
     def _variable(self, space: str, extern: bool) -> None:
         start = self.cursor.at
         for variable in variables(self.cursor, space, extern):
-            if self.variables.get(variable.name, variable).extern is False and variable.name in self.variables:
+            if (
+                self.variables.get(variable.name, variable).extern is False
+                and variable.name in self.variables
+            ):
                 self.cursor.fail(f"{variable.name} is declared twice", start)
             self.scope.declare_symbol(variable.name)
             self.variables[variable.name] = variable
@@ -135,7 +146,16 @@ class _Reader:
         body = Body(cursor, self._outer(results + parameters), self.places, self._hoist)
         blocks = body.read()
         self.calls += body.calls
-        self.functions[name] = Function(name, kind == ".entry", parameters, results, body.registers, body.variables, blocks, directives)
+        self.functions[name] = Function(
+            name,
+            kind == ".entry",
+            parameters,
+            results,
+            body.registers,
+            body.variables,
+            blocks,
+            directives,
+        )
 
     def _outer(self, parameters: tuple[Parameter, ...]) -> Scope:
         scope = Scope(self.scope, "", {})
@@ -145,7 +165,9 @@ class _Reader:
         return scope
 
     def _parameters(self) -> tuple[Parameter, ...]:
-        """(.param .u64 a, .param .align 8 .b8 b[24]), each at the next multiple of its alignment."""
+        """(.param .u64 a, .param .align 8 .b8 b[24]), each at the next multiple of its
+        alignment.
+        """
         cursor = self.cursor
         cursor.expect("(")
         found: list[Parameter] = []
@@ -158,7 +180,9 @@ class _Reader:
             cursor.expect(".param")
             declared = declarator(cursor)
             offset = -(-end // declared.align) * declared.align
-            found.append(Parameter(declared.name, declared.type, declared.size, declared.align, offset))
+            found.append(
+                Parameter(declared.name, declared.type, declared.size, declared.align, offset)
+            )
             end = offset + declared.size
         return tuple(found)
 
@@ -181,7 +205,9 @@ class _Reader:
         return found
 
     def _check(self) -> None:
-        """Every function that is called, and every variable whose address stands in another, must be there."""
+        """Every function that is called, and every variable whose address stands in another, must
+        be there.
+        """
         for name, token in self.calls:
             if name not in self.functions and name not in self.declared:
                 self.cursor.fail(f"function {name} is called but not declared", token)
@@ -190,5 +216,9 @@ class _Reader:
                 self._known(symbol, variable.name)
 
     def _known(self, symbol: Symbol, holder: str) -> None:
-        if symbol.name not in self.variables and symbol.name not in self.functions and symbol.name not in self.declared:
+        if (
+            symbol.name not in self.variables
+            and symbol.name not in self.functions
+            and symbol.name not in self.declared
+        ):
             self.cursor.fail(f"{holder} holds the address of {symbol.name}, which is not declared")

@@ -13,9 +13,10 @@ Location = tuple[int, int, int]  # file, line, column
 class Places:
     """Reads .loc: the innermost place in the main file that an instruction belongs to.
 
-    The main file is where the first kernel is defined, because our headers define none. How code was inlined stands in
-    `inlined_at` (one step per .loc, the outer ones before) or, without full debug information, only in clang's comment
-    behind the .loc: `in.h:1:82 @[ in.h:3:14 @[ in.cu:5:10 ] ]`, which the lexer hands on as a string.
+    The main file is where the first kernel is defined, because our headers define none. How code
+    was inlined stands in `inlined_at` (one step per .loc, the outer ones before) or, without full
+    debug information, only in clang's comment behind the .loc: `in.h:1:82 @[ in.h:3:14 @[
+    in.cu:5:10 ] ]`, which the lexer hands on as a string.
     """
 
     def __init__(self, main: int, name: str) -> None:
@@ -42,7 +43,9 @@ class Places:
         self._callers.clear()
 
     def file(self, cursor: Cursor) -> None:
-        """Steps over what stands behind `.file`: number, names of folder and file, time stamp and size."""
+        """Steps over what stands behind `.file`: number, names of folder and file, time stamp and
+        size.
+        """
         cursor.integer()
         if not cursor.comment():
             cursor.fail(f"expected the file's name, got {cursor.shown()}")
@@ -84,7 +87,8 @@ class Places:
         if comment not in self._chains:
             self._chains[comment] = 0
             for part in comment.split(" @[ "):
-                number = part.removeprefix(f"{self.name}:").partition(":")[0]  # a header keeps its name: no number
+                # a header keeps its name: no number
+                number = part.removeprefix(f"{self.name}:").partition(":")[0]
                 if number.isascii() and number.isdecimal() and len(number) < 10 and int(number):
                     self._chains[comment] = int(number)
                     break

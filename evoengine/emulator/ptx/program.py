@@ -19,7 +19,9 @@ TYPE_BITS = {
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A virtual register. Names are unique in a function: one declared in an inner scope has a suffix."""
+    """A virtual register. Names are unique in a function: one declared in an inner scope has a
+    suffix.
+    """
 
     name: str  # "%r12"
 
@@ -48,7 +50,9 @@ class Float:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """The address of a variable, or the name of a function, label or parameter; `offset` in bytes."""
+    """The address of a variable, or the name of a function, label or parameter; `offset` in
+    bytes.
+    """
 
     name: str
     offset: int = 0
@@ -108,7 +112,8 @@ class Instruction:
     modifiers: tuple[str, ...]
     operands: tuple[Operand, ...]
     guard: Guard | None
-    line: int  # of the candidate's source, counted from 1; 0 where .loc says nothing or means another file
+    # of the candidate's source, counted from 1; 0 where .loc says nothing or means another file
+    line: int
     text: str  # as it stands in the PTX, without the semicolon
 
     @property
@@ -123,9 +128,11 @@ class Instruction:
 
 @dataclass(slots=True)
 class Block:
-    """Instructions up to the next label or after a branch, ret or exit; one that ends without falls through to the next.
+    """Instructions up to the next label or after a branch, ret or exit; one that ends without falls
+    through to the next.
 
-    In a kernel from `inline_calls` a guarded exit (there is no guarded ret) ends no block: the other lanes go on behind it.
+    In a kernel from `inline_calls` a guarded exit (there is no guarded ret) ends no block: the
+    other lanes go on behind it.
     """
 
     label: str
@@ -134,7 +141,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a kernel or function; `offset` is its place in a kernel's parameter buffer, as CUDA lays it out."""
+    """A parameter of a kernel or function; `offset` is its place in a kernel's parameter buffer, as
+    CUDA lays it out.
+    """
 
     name: str
     type: str
@@ -152,7 +161,9 @@ class Variable:
     size: int  # bytes; 0 for an extern array without a size
     align: int
     data: bytes = b""  # initial contents, shorter than size means zeros behind
-    addresses: tuple[tuple[int, Symbol], ...] = ()  # (offset in data, symbol whose address stands there)
+    addresses: tuple[
+        tuple[int, Symbol], ...
+    ] = ()  # (offset in data, symbol whose address stands there)
     extern: bool = False
 
 

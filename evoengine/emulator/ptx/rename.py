@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from evoengine.emulator.ptx.program import Address, Function, Guard, Instruction, Not, Operand, Pair, Register, Symbol, Variable, Vector
+from evoengine.emulator.ptx.program import (
+    Address,
+    Function,
+    Guard,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
 
 _JUMPS = ("bra", "brx")
 
@@ -67,5 +79,8 @@ def with_variables_renamed(function: Function, names: Mapping[str, str]) -> Func
     for variable in function.variables.values():
         name = names.get(variable.name, variable.name)
         variables[name] = replace(variable, name=name)
-    blocks = [replace(block, instructions=[renamer.instruction(old) for old in block.instructions]) for block in function.blocks]
+    blocks = [
+        replace(block, instructions=[renamer.instruction(old) for old in block.instructions])
+        for block in function.blocks
+    ]
     return replace(function, variables=variables, blocks=blocks)

@@ -3,18 +3,54 @@
 from __future__ import annotations
 
 from evoengine.emulator.ptx.lexer import literal
-from evoengine.emulator.ptx.program import TYPE_BITS, Block, Integer, Operand, Register, Sink, Special, Symbol, Vector
+from evoengine.emulator.ptx.program import (
+    TYPE_BITS,
+    Block,
+    Integer,
+    Operand,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+)
 
 _DIGITS = 9  # of a register's number; nothing declares more
-_AXES = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
+_AXES = (
+    "tid",
+    "ntid",
+    "ctaid",
+    "nctaid",
+    "clusterid",
+    "nclusterid",
+    "cluster_ctaid",
+    "cluster_nctaid",
+)
 SPECIALS = frozenset(  # ISA, chapter 10
     [f"%{name}.{axis}" for name in _AXES for axis in "xyz"]
     + [f"%lanemask_{order}" for order in ("eq", "le", "lt", "ge", "gt")]
     + [f"%pm{number}" for number in range(8)]
     + [f"%pm{number}_64" for number in range(8)]
     + [f"%envreg{number}" for number in range(32)]
-    + ["%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%clock", "%clock_hi", "%clock64"]
-    + ["%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"]
+    + [
+        "%laneid",
+        "%warpid",
+        "%nwarpid",
+        "%smid",
+        "%nsmid",
+        "%gridid",
+        "%clock",
+        "%clock_hi",
+        "%clock64",
+    ]
+    + [
+        "%globaltimer",
+        "%globaltimer_lo",
+        "%globaltimer_hi",
+        "%dynamic_smem_size",
+        "%total_smem_size",
+        "%aggr_smem_size",
+    ]
     + ["%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster", "%current_graph_exec"]
     + ["%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap"]
     + [f"%reserved_smem_offset_{number}" for number in range(2)]
@@ -22,9 +58,21 @@ SPECIALS = frozenset(  # ISA, chapter 10
 
 
 class Scope:
-    """The names declared between two braces; `suffix` makes those of inner scopes unique in the function ("" outside)."""
+    """The names declared between two braces; `suffix` makes those of inner scopes unique in the
+    function ("" outside).
+    """
 
-    __slots__ = ("cache", "jumps", "labels", "lists", "names", "parent", "ranges", "registers", "suffix")
+    __slots__ = (
+        "cache",
+        "jumps",
+        "labels",
+        "lists",
+        "names",
+        "parent",
+        "ranges",
+        "registers",
+        "suffix",
+    )
 
     def __init__(self, parent: Scope | None, suffix: str, registers: dict[str, str]) -> None:
         self.parent = parent
@@ -34,7 +82,9 @@ class Scope:
         self.ranges: dict[str, tuple[int, str]] = {}  # "%r" -> (12, "b32") for %r<12>
         self.labels: dict[str, str] = {}  # as written -> unique
         self.lists: dict[str, Vector] = {}  # .branchtargets: Symbols of labels
-        self.jumps: list[tuple[Block, int]] = []  # branches whose labels this scope may still declare
+        self.jumps: list[
+            tuple[Block, int]
+        ] = []  # branches whose labels this scope may still declare
         self.cache: dict[str, Operand] = {}
 
     def declare_register(self, name: str, kind: str) -> bool:
@@ -48,7 +98,9 @@ class Scope:
         return True
 
     def declare_range(self, prefix: str, count: int, kind: str) -> bool:
-        """%r<12>: its registers come to be when they are used. False if the scope already has the prefix."""
+        """%r<12>: its registers come to be when they are used. False if the scope already has the
+        prefix.
+        """
         if prefix in self.ranges or kind not in TYPE_BITS:
             return False
         self.ranges[prefix] = (count, kind)
@@ -64,7 +116,9 @@ class Scope:
         return name + self.suffix
 
     def find(self, text: str) -> Operand | None:
-        """What a token means as an operand: a declared name, a special register, a number, `_`; None for anything else."""
+        """What a token means as an operand: a declared name, a special register, a number, `_`;
+        None for anything else.
+        """
         found = self.cache.get(text)
         if found is None:
             found = self._declared(text) or _fixed(text)

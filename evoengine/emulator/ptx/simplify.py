@@ -1,10 +1,20 @@
-"""A function's flow without what compilers and inlining leave: empty blocks, jumps to jumps, blocks that nobody reaches."""
+"""A function's flow without what compilers and inlining leave: empty blocks, jumps to jumps, blocks
+that nobody reaches.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from evoengine.emulator.ptx.program import Block, Function, Guard, Instruction, Operand, Symbol, Vector
+from evoengine.emulator.ptx.program import (
+    Block,
+    Function,
+    Guard,
+    Instruction,
+    Operand,
+    Symbol,
+    Vector,
+)
 
 _PASSES = 8  # two or three are enough for what clang writes; more would only tidy further
 _LEAVES = ("ret", "exit")
@@ -13,10 +23,13 @@ _LEAVES = ("ret", "exit")
 def simplify(kernel: Function) -> Function:
     """A copy of `kernel` that does the same.
 
-    Jumps go where they end up; a guarded jump to a block that only returns is a guarded `exit` in its place, behind which
-    the block goes on; a block follows its only predecessor's instructions where that goes nowhere else.
+    Jumps go where they end up; a guarded jump to a block that only returns is a guarded `exit` in
+    its place, behind which the block goes on; a block follows its only predecessor's instructions
+    where that goes nowhere else.
     """
-    blocks = [Block(block.label, [_leaving(old) for old in block.instructions]) for block in kernel.blocks]
+    blocks = [
+        Block(block.label, [_leaving(old) for old in block.instructions]) for block in kernel.blocks
+    ]
     for _ in range(_PASSES):
         before = [(block.label, len(block.instructions)) for block in blocks]
         _thread(blocks)
@@ -29,7 +42,11 @@ def simplify(kernel: Function) -> Function:
 
 def _leaving(instruction: Instruction) -> Instruction:
     """A kernel's guarded ret is an exit."""
-    return replace(instruction, op="exit", modifiers=()) if instruction.op == "ret" and instruction.guard else instruction
+    return (
+        replace(instruction, op="exit", modifiers=())
+        if instruction.op == "ret" and instruction.guard
+        else instruction
+    )
 
 
 def targets(block: Block) -> list[str]:
@@ -38,7 +55,11 @@ def targets(block: Block) -> list[str]:
     if last is None or last.op not in ("bra", "brx"):
         return []
     where = last.operands[-1]
-    return [item.name for item in (where.items if isinstance(where, Vector) else (where,)) if isinstance(item, Symbol)]
+    return [
+        item.name
+        for item in (where.items if isinstance(where, Vector) else (where,))
+        if isinstance(item, Symbol)
+    ]
 
 
 def falls_through(block: Block) -> bool:
@@ -53,13 +74,18 @@ def _ends_at(blocks: list[Block]) -> dict[str, str]:
     for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
         if not block.instructions and behind is not None:
             steps[block.label] = behind.label
-        elif len(block.instructions) == 1 and block.instructions[0].op == "bra" and not block.instructions[0].guard:
+        elif (
+            len(block.instructions) == 1
+            and block.instructions[0].op == "bra"
+            and not block.instructions[0].guard
+        ):
             steps[block.label] = targets(block)[0]
     ends: dict[str, str] = {}
     for label in steps:
         path: dict[str, None] = {}
         place = label
-        while place in steps and place not in ends and place not in path:  # an endless loop of jumps ends anywhere in it
+        # an endless loop of jumps ends anywhere in it
+        while place in steps and place not in ends and place not in path:
             path[place] = None
             place = steps[place]
         ends.update(dict.fromkeys(path, ends.get(place, place)))
@@ -74,16 +100,26 @@ def _thread(blocks: list[Block]) -> None:
         jump = block.instructions[-1]
         new = [Symbol(ends.get(name, name)) for name in targets(block)]
         last: Operand = Vector(tuple(new)) if isinstance(jump.operands[-1], Vector) else new[0]
-        if jump.op == "bra" and behind is not None and new[0].name == ends.get(behind.label, behind.label):
+        if (
+            jump.op == "bra"
+            and behind is not None
+            and new[0].name == ends.get(behind.label, behind.label)
+        ):
             block.instructions.pop()  # it goes there anyway
         elif last != jump.operands[-1]:
             block.instructions[-1] = replace(jump, operands=(*jump.operands[:-1], last))
 
 
 def _leave_early(blocks: list[Block]) -> None:
-    """`@p bra L`, where L only returns: `@p exit`; where the other way only returns: `@!p exit` and `bra L`."""
+    """`@p bra L`, where L only returns: `@p exit`; where the other way only returns: `@!p exit` and
+    `bra L`.
+    """
     ends = _ends_at(blocks)
-    returning = {block.label for block in blocks if len(block.instructions) == 1 and _returns(block.instructions[0])}
+    returning = {
+        block.label
+        for block in blocks
+        if len(block.instructions) == 1 and _returns(block.instructions[0])
+    }
     for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
         last = block.instructions[-1] if block.instructions else None
         if last is None or last.op != "bra" or last.guard is None:
@@ -118,7 +154,8 @@ def _reached(blocks: list[Block]) -> list[Block]:
 def _merged(blocks: list[Block]) -> list[Block]:
     """Blocks put behind their only predecessor if that goes nowhere else.
 
-    One that falls through can only move when it stands right behind, because it needs its own successor behind it.
+    One that falls through can only move when it stands right behind, because it needs its own
+    successor behind it.
     """
     index = {block.label: number for number, block in enumerate(blocks)}
     arrivals = _arrivals(blocks, index)
@@ -126,8 +163,13 @@ def _merged(blocks: list[Block]) -> list[Block]:
     for number, block in enumerate(blocks):
         if number in gone:
             continue
-        end = number  # the last block of those right behind that are in this one; -2 when one came from elsewhere
-        while (way := _only_way(block, end, index)) is not None and arrivals[way] == 1 and way not in (0, number):
+        # the last block of those right behind that are in this one; -2 when one came from elsewhere
+        end = number
+        while (
+            (way := _only_way(block, end, index)) is not None
+            and arrivals[way] == 1
+            and way not in (0, number)
+        ):
             if way != end + 1 and falls_through(blocks[way]):
                 break
             if targets(block):
@@ -149,7 +191,9 @@ def _arrivals(blocks: list[Block], index: dict[str, int]) -> list[int]:
 
 
 def _only_way(block: Block, end: int, index: dict[str, int]) -> int | None:
-    """Where the block goes if there is one way only; `end` is where it stands for falling through."""
+    """Where the block goes if there is one way only; `end` is where it stands for falling
+    through.
+    """
     last = block.instructions[-1] if block.instructions else None
     if last is None or last.op not in ("bra", "brx"):
         return end + 1 if falls_through(block) and end + 1 < len(index) else None

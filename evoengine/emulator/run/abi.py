@@ -1,4 +1,6 @@
-"""The structures that lowered kernels, the C driver and Python share; run/native/runtime.h has the same."""
+"""The structures that lowered kernels, the C driver and Python share; run/native/runtime.h has the
+same.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Warp(ctypes.Structure):
     ]
 
 
-PRINT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
+PRINT = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32
+)
 
 
 class Block(ctypes.Structure):

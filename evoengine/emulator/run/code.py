@@ -1,8 +1,8 @@
 """LLVM IR to an object file, and the process that does it: `python -m evoengine.emulator.run.code`.
 
-LLVM takes one module at a time in a process, and ends the process where it meets a fault of its own. So modules are made
-into code in children (run/makers.py), as many at once as there are cores. A request is a line of JSON and the IR, the
-answer a line of JSON and the object file.
+LLVM takes one module at a time in a process, and ends the process where it meets a fault of its
+own. So modules are made into code in children (run/makers.py), as many at once as there are cores.
+A request is a line of JSON and the IR, the answer a line of JSON and the object file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-FUNCTIONS = re.compile(r"^declare [^@\n]*@(?!llvm\.)([\w.$]+)\(", re.MULTILINE)  # that IR calls and does not contain
+# that IR calls and does not contain
+FUNCTIONS = re.compile(r"^declare [^@\n]*@(?!llvm\.)([\w.$]+)\(", re.MULTILINE)
 
 
 class Refused(Exception):  # noqa: N818 - as its siblings of errors.py
@@ -31,7 +32,9 @@ def initialise() -> None:
 
 def machine(cpu: str, features: str, level: int) -> llvm.TargetMachine:
     """A code generator for a CPU; `level` is how much it tries, 0 to 3."""
-    return llvm.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=level, jit=True)
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=cpu, features=features, opt=level, jit=True
+    )
 
 
 def parsed(ir: str) -> llvm.ModuleRef:
@@ -58,7 +61,8 @@ def object_of(ir: str, cpu: str, features: str, level: int) -> bytes:
 def _simplify(module: llvm.ModuleRef, target: llvm.TargetMachine) -> None:
     """Registers out of memory, and no code that does nothing.
 
-    clang has optimised the kernel already: the whole of -O2 takes five times as long as this and its code runs no faster.
+    clang has optimised the kernel already: the whole of -O2 takes five times as long as this and
+    its code runs no faster.
     """
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
@@ -79,7 +83,9 @@ def main() -> None:
             made = object_of(ir, request["cpu"], request["features"], request["level"])
         except Refused as error:
             problem = str(error)
-        sys.stdout.buffer.write(json.dumps({"bytes": len(made), "problem": problem}).encode() + b"\n" + made)
+        sys.stdout.buffer.write(
+            json.dumps({"bytes": len(made), "problem": problem}).encode() + b"\n" + made
+        )
         sys.stdout.buffer.flush()
 
 

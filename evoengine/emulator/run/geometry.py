@@ -9,7 +9,8 @@ from evoengine.emulator.errors import LaunchRefused
 Dimensions = tuple[int, int, int]
 
 WARP = 32
-# CUDA C++ Programming Guide 13.0, technical specifications per compute capability; the same from 7.5 to 12.0.
+# CUDA C++ Programming Guide 13.0, technical specifications per compute capability; the same from
+# 7.5 to 12.0.
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
 MAX_THREADS = 1024
@@ -58,7 +59,9 @@ class Geometry:
 
 
 def check_dimensions(grid: Dimensions, block: Dimensions, most_threads: int) -> None:
-    """Raises LaunchRefused unless CUDA launches so many; `most_threads`: what the kernel's launch bounds allow, 0 for any."""
+    """Raises LaunchRefused unless CUDA launches so many; `most_threads`: what the kernel's launch
+    bounds allow, 0 for any.
+    """
     for name, given, most in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
         if len(given) != 3:
             raise LaunchRefused(f"{name} must have 3 dimensions, got {given}")
@@ -68,22 +71,43 @@ def check_dimensions(grid: Dimensions, block: Dimensions, most_threads: int) -> 
     threads = block[0] * block[1] * block[2]
     allowed = min(MAX_THREADS, most_threads or MAX_THREADS)
     if threads > allowed:
-        why = "a block has" if allowed == MAX_THREADS else "by its launch bounds a block of this kernel has"
-        raise LaunchRefused(f"{why} at most {allowed} threads, got {threads} = {block[0]} x {block[1]} x {block[2]}")
+        why = (
+            "a block has"
+            if allowed == MAX_THREADS
+            else "by its launch bounds a block of this kernel has"
+        )
+        raise LaunchRefused(
+            f"{why} at most {allowed} threads, got {threads} = {block[0]} x {block[1]} x {block[2]}"
+        )
 
 
 def check_memory(geometry: Geometry, allowed_shared: int, device: str) -> None:
-    """Raises LaunchRefused unless a block's memory fits; `allowed_shared` bytes are a block's on `device`."""
+    """Raises LaunchRefused unless a block's memory fits; `allowed_shared` bytes are a block's on
+    `device`.
+    """
     if geometry.dynamic_shared < 0:
-        raise LaunchRefused(f"dynamic shared memory must be at least 0 bytes, got {geometry.dynamic_shared}")
+        raise LaunchRefused(
+            f"dynamic shared memory must be at least 0 bytes, got {geometry.dynamic_shared}"
+        )
     if geometry.static_shared > MAX_STATIC_SHARED:
-        raise LaunchRefused(f"{geometry.static_shared} bytes of static shared memory, CUDA allows {MAX_STATIC_SHARED}; make it dynamic")
+        raise LaunchRefused(
+            f"{geometry.static_shared} bytes of static shared memory, CUDA allows"
+            f" {MAX_STATIC_SHARED}; make it dynamic"
+        )
     if geometry.shared > allowed_shared:
-        raise LaunchRefused(f"{geometry.shared} bytes of shared memory, {device} allows a block {allowed_shared}")
+        raise LaunchRefused(
+            f"{geometry.shared} bytes of shared memory, {device} allows a block {allowed_shared}"
+        )
     if geometry.frame_bytes > MAX_LOCAL_BYTES:
-        raise LaunchRefused(f"{geometry.frame_bytes} bytes of local memory for a thread, CUDA allows {MAX_LOCAL_BYTES}")
+        raise LaunchRefused(
+            f"{geometry.frame_bytes} bytes of local memory for a thread, CUDA allows"
+            f" {MAX_LOCAL_BYTES}"
+        )
     if geometry.warp_bytes * geometry.warps > MAX_SAVED_BYTES:
-        raise LaunchRefused(f"{geometry.warp_bytes} bytes of registers to save for each of {geometry.warps} warps; it has too many")
+        raise LaunchRefused(
+            f"{geometry.warp_bytes} bytes of registers to save for each of {geometry.warps} warps;"
+            " it has too many"
+        )
 
 
 def check_chosen(chosen: tuple[int, ...] | None, blocks: int) -> None:

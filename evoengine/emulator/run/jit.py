@@ -17,15 +17,18 @@ from evoengine.emulator.run.code import FUNCTIONS, initialise, machine
 from evoengine.emulator.run.makers import makers
 from evoengine.emulator.run.native import Native, load_native
 
-# Of LLVM's code generator (benchmarks.levels; docs/measurements/emulator-speed.md): 2 takes 5 to 9 % longer than 1, and its code
-# is no faster. 0 takes three fifths of 1, and its code runs more slowly: for what runs shortly.
+# Of LLVM's code generator (benchmarks.levels; docs/measurements/emulator-speed.md): 2 takes 5 to 9
+# % longer than 1, and its code is no faster. 0 takes three fifths of 1, and its code runs more
+# slowly: for what runs shortly.
 CODE_LEVEL = 1
 HASTY_CODE_LEVEL = 0
 
 
 @cache
 def _runtime(cpu: str, features: str, folder: Path) -> Native:
-    """The C runtime, kept as long as the process: LLVM's own calls find functions of it by name, and no device takes them back."""
+    """The C runtime, kept as long as the process: LLVM's own calls find functions of it by name,
+    and no device takes them back.
+    """
     native = load_native(cpu, features, folder)
     for name, address in native.symbols.items():
         llvm.add_symbol(name, address)
@@ -33,7 +36,9 @@ def _runtime(cpu: str, features: str, folder: Path) -> Native:
 
 
 class Jit:
-    """Compiles lowered kernels for this machine; `without` masks CPU features, as a machine without them."""
+    """Compiles lowered kernels for this machine; `without` masks CPU features, as a machine without
+    them.
+    """
 
     def __init__(self, cache_folder: Path | None = None, without: tuple[str, ...] = ()) -> None:
         initialise()
@@ -42,7 +47,9 @@ class Jit:
         for name in list(found):
             if any(name.startswith(prefix) for prefix in without):
                 found[name] = False
-        self.has_avx512 = bool(found.get("avx512f") and found.get("avx512bw") and found.get("avx512vl"))
+        self.has_avx512 = bool(
+            found.get("avx512f") and found.get("avx512bw") and found.get("avx512vl")
+        )
         self.features = found.flatten()
         self.native = _runtime(self.cpu, self.features, cache_folder or cache_home())
         self._lock = threading.Lock()
@@ -50,10 +57,12 @@ class Jit:
         self._making: dict[tuple[str, str, bool], Future[Compiled]] = {}
 
     def compile(self, ir: str, function: str, hasty: bool = False) -> Compiled:
-        """Machine code of the module `ir`, entered at `function`; raises Unsupported for IR that is none.
+        """Machine code of the module `ir`, entered at `function`; raises Unsupported for IR that is
+        none.
 
-        `hasty`: made in three fifths of the time, for code that runs too shortly to be worth more. IR of which code is alive gets that one:
-        the cases of a task share kernels that do not depend on what sets them apart. Any number of threads may call this.
+        `hasty`: made in three fifths of the time, for code that runs too shortly to be worth more.
+        IR of which code is alive gets that one: the cases of a task share kernels that do not
+        depend on what sets them apart. Any number of threads may call this.
         """
         key = ir, function, hasty
         with self._lock:
@@ -78,12 +87,17 @@ class Jit:
         return found
 
     def _compile(self, ir: str, function: str, level: int) -> Compiled:
-        # A warp is two 512-bit vectors; without this LLVM splits them on CPUs that once ran slower so.
+        # A warp is two 512-bit vectors; without this LLVM splits them on CPUs that once ran slower
+        # so.
         features = self.features + (",-prefer-256-bit" if self.has_avx512 else "")
-        return self._linked(makers().make(ir, self.cpu, features, level), FUNCTIONS.findall(ir), function)
+        return self._linked(
+            makers().make(ir, self.cpu, features, level), FUNCTIONS.findall(ir), function
+        )
 
     def _linked(self, made: bytes, names: list[str], function: str) -> Compiled:
-        """The code in this process. Calls are tied to this device's own runtime; LLVM ends the process where it finds one nowhere."""
+        """The code in this process. Calls are tied to this device's own runtime; LLVM ends the
+        process where it finds one nowhere.
+        """
         module = llvm.parse_assembly("".join(f"declare void @{name}()\n" for name in names))
         engine = llvm.create_mcjit_compiler(module, machine(self.cpu, self.features, CODE_LEVEL))
         for item in module.functions:

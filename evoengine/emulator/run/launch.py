@@ -18,7 +18,8 @@ from evoengine.emulator.run.share import Fault, Share
 
 WORKS = 1 << 16  # blocks whose work is kept apart: half a megabyte
 
-Print = Callable[[int, int, int, int], bool]  # mask of lanes, addresses of formats and of arguments, kind; whether more may come
+# mask of lanes, addresses of formats and of arguments, kind; whether more may come
+Print = Callable[[int, int, int, int], bool]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Outcome:
     blocks_run: int
     findings: tuple[Finding, ...]
     accesses: AccessCounts | None
-    works: numpy.ndarray  # [blocks run, WORKS at most]: the sum of the weights of what a block executed
+    # [blocks run, WORKS at most]: the sum of the weights of what a block executed
+    works: numpy.ndarray
 
 
 def run_blocks(
@@ -56,7 +58,9 @@ def run_blocks(
     printed: Print,
     checking: Checking | None,
 ) -> Outcome:
-    """Runs the blocks of the grid, or the `chosen` ones (linear indices), on up to `threads` host threads of `fuel` each."""
+    """Runs the blocks of the grid, or the `chosen` ones (linear indices), on up to `threads` host
+    threads of `fuel` each.
+    """
     count = len(chosen) if chosen is not None else geometry.blocks
     order = (ctypes.c_uint64 * count)(*chosen) if chosen is not None else None
     turn, stop = ctypes.c_uint64(0), ctypes.c_uint32(0)
@@ -67,14 +71,21 @@ def run_blocks(
     try:
         for _ in range(max(1, min(threads, count))):
             launch = _launch(code, geometry, turn, count, order, stop, weights, works)
-            shares.append(Share(memory, geometry, launch, _block(code, geometry, fuel, callback), checking))
+            shares.append(
+                Share(memory, geometry, launch, _block(code, geometry, fuel, callback), checking)
+            )
         _in_parallel(shares, code.driver, stop)
         return Outcome(
-            counters=sum((share.counters for share in shares), numpy.zeros((len(weights), 2), dtype=numpy.int64)),
+            counters=sum(
+                (share.counters for share in shares),
+                numpy.zeros((len(weights), 2), dtype=numpy.int64),
+            ),
             fault=next((fault for share in shares if (fault := share.fault())), None),
             blocks_run=min(turn.value, count),
             findings=checking.findings() if checking else (),
-            accesses=sum((share.accesses() for share in shares), AccessCounts()) if checking else None,
+            accesses=sum((share.accesses() for share in shares), AccessCounts())
+            if checking
+            else None,
             works=works,
         )
     finally:
@@ -83,9 +94,13 @@ def run_blocks(
 
 
 def _callback(printed: Print, silence: int) -> ctypes._CFunctionType:
-    """`printed` for the blocks of a launch; where no more may come, a block goes on with the C function at `silence`."""
+    """`printed` for the blocks of a launch; where no more may come, a block goes on with the C
+    function at `silence`.
+    """
 
-    def print_(block: int, mask: int, formats: int | None, arguments: int | None, kind: int) -> None:
+    def print_(
+        block: int, mask: int, formats: int | None, arguments: int | None, kind: int
+    ) -> None:
         if not printed(mask, formats or 0, arguments or 0, kind):
             ctypes.c_void_p.from_address(block + Block.print.offset).value = silence
 
@@ -136,7 +151,9 @@ def _block(code: Code, geometry: Geometry, fuel: int, callback: object) -> Block
 
 
 def _in_parallel(shares: Sequence[Share], driver: int, stop: ctypes.c_uint32) -> None:
-    """Runs all of them at once, the first in this thread; whatever happens, none runs any more afterwards."""
+    """Runs all of them at once, the first in this thread; whatever happens, none runs any more
+    afterwards.
+    """
     others = [threading.Thread(target=share.run, args=(driver,)) for share in shares[1:]]
     started: list[threading.Thread] = []
     try:
@@ -144,7 +161,9 @@ def _in_parallel(shares: Sequence[Share], driver: int, stop: ctypes.c_uint32) ->
             thread.start()
             started.append(thread)
         shares[0].run(driver)
-    except BaseException:  # a signal, or no more threads: blocks that have begun still end, no further ones begin
+    except (
+        BaseException
+    ):  # a signal, or no more threads: blocks that have begun still end, no further ones begin
         stop.value = 1
         raise
     finally:

@@ -15,8 +15,20 @@ from functools import cache
 from evoengine.emulator.errors import Unsupported
 
 MOST = 8  # children, of some 80 MB each; a kernel has no more modules that are wanted at once
-# All that Python and LLVM need of the environment. What they read was made of a kernel that anybody may have written, so keys stay here.
-_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONUTF8")
+# All that Python and LLVM need of the environment. What they read was made of a kernel that anybody
+# may have written, so keys stay here.
+_ENVIRONMENT = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "HOME",
+    "TMPDIR",
+    "LANG",
+    "LC_ALL",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONUTF8",
+)
 
 
 class Makers:
@@ -28,7 +40,9 @@ class Makers:
         self._lock = threading.Lock()
 
     def make(self, ir: str, cpu: str, features: str, level: int) -> bytes:
-        """The object file of a module; raises Unsupported where LLVM refuses it, or ends over it."""
+        """The object file of a module; raises Unsupported where LLVM refuses it, or ends over
+        it.
+        """
         with self._free:
             with self._lock:
                 child = self._idle.pop() if self._idle else _Child()
@@ -55,7 +69,8 @@ class Makers:
 def makers() -> Makers:
     """Those of this process, one for each of its cores."""
     found = Makers(min(MOST, len(os.sched_getaffinity(0))))
-    atexit.register(found.close)  # a process that ends otherwise closes their input, which ends them as well
+    # a process that ends otherwise closes their input, which ends them as well
+    atexit.register(found.close)
     return found
 
 
@@ -63,7 +78,9 @@ class _Child:
     def __init__(self) -> None:
         command = [sys.executable, "-m", "evoengine.emulator.run.code"]
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)  # noqa: S603 - our own module
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
 
     def ask(self, ir: str, how: dict[str, str | int]) -> tuple[bytes, str]:
         """The object file, or what is wrong with the IR."""
@@ -82,7 +99,11 @@ class _Child:
     def _end(self) -> str:
         """How it ended."""
         code = self._process.wait()
-        return f"it ended with {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
+        return (
+            f"it ended with {signal.Signals(-code).name}"
+            if code < 0
+            else f"it ended with exit code {code}"
+        )
 
     def close(self) -> None:
         """Ends it, whatever it does."""

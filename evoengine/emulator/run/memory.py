@@ -1,9 +1,10 @@
-"""Device memory: one reservation of address space that no access can leave, with buffers between red zones.
+"""Device memory: one reservation of address space that no access can leave, with buffers between
+red zones.
 
 Addresses of the device are addresses of this process. The reservation's size is a power of two and
 it lies at a multiple of its size, so an `and` and an `or` confine any address to it. Only what is
-allocated is backed by memory; a touch anywhere else ends the process with a signal, which is what
-a worker process is for.
+allocated is backed by memory; a touch anywhere else ends the process with a signal, which is what a
+worker process is for.
 """
 
 from __future__ import annotations
@@ -22,13 +23,21 @@ ALIGN_BYTES = 512  # what cudaMalloc gives
 RED_ZONE_BYTES = 4096
 # A vector access of 32 lanes, up to 16 bytes each, may begin at the reservation's last byte.
 GUARD_BYTES = 1 << 16
-# From 16 TiB on, 1 TiB apart: below programs (85 TiB on x86-64 Linux, 170 on Arm) and libraries (128, 256), above 32-bit addresses.
+# From 16 TiB on, 1 TiB apart: below programs (85 TiB on x86-64 Linux, 170 on Arm) and libraries
+# (128, 256), above 32-bit addresses.
 FAR_STARTS = range(16 << 40, 80 << 40, 1 << 40)
 RED = 0xA5
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.mmap.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_long,
+]
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -48,11 +57,13 @@ class Buffer:
 def _reserved(size: int) -> int:
     """The start of `size` bytes of addresses that nothing backs yet.
 
-    Far from where the system puts everything else: machine code and its constants must lie within 2 GiB of one another,
-    which they would not on either side of this.
+    Far from where the system puts everything else: machine code and its constants must lie within 2
+    GiB of one another, which they would not on either side of this.
     """
     for hint in (*FAR_STARTS, None):
-        found = _libc.mmap(hint, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE, -1, 0)
+        found = _libc.mmap(
+            hint, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE, -1, 0
+        )
         if found in (None, ctypes.c_void_p(-1).value):
             continue
         if hint in (found, None):
@@ -71,7 +82,8 @@ class DeviceMemory:
         self._whole = 2 * size + GUARD_BYTES
         self._start = _reserved(self._whole)
         self.base = -(-self._start // size) * size
-        self._free: list[tuple[int, int]] = [(self.base + mmap.PAGESIZE, size - mmap.PAGESIZE)]  # (address, bytes), by address
+        # (address, bytes), by address
+        self._free: list[tuple[int, int]] = [(self.base + mmap.PAGESIZE, size - mmap.PAGESIZE)]
         self._spans: dict[int, tuple[int, int]] = {}
         self.buffers: dict[int, Buffer] = {}
 
@@ -81,17 +93,24 @@ class DeviceMemory:
         return sum(buffer.bytes for buffer in self.buffers.values())
 
     def allocate(self, size: int, name: str = "") -> int:
-        """The address of `size` new bytes, all zero; raises LaunchRefused when the device has no room."""
+        """The address of `size` new bytes, all zero; raises LaunchRefused when the device has no
+        room.
+        """
         if not self._start:
             raise LaunchRefused(f"the device is closed: {name or 'a buffer'} of {size} bytes")
         if size < 0 or self.used_bytes + size > self.limit_bytes:
-            raise LaunchRefused(f"out of memory: {name or 'a buffer'} of {size} bytes, {self.limit_bytes - self.used_bytes} are free")
+            raise LaunchRefused(
+                f"out of memory: {name or 'a buffer'} of {size} bytes,"
+                f" {self.limit_bytes - self.used_bytes} are free"
+            )
         span = RED_ZONE_BYTES + size + RED_ZONE_BYTES
         span = -(-span // mmap.PAGESIZE) * mmap.PAGESIZE
         start = self._take(span, name)
         if _libc.mprotect(start, span, mmap.PROT_READ | mmap.PROT_WRITE):
             self._give_back(start, span)
-            raise LaunchRefused(f"out of memory: the system gives no {span} bytes for {name or 'a buffer'}")
+            raise LaunchRefused(
+                f"out of memory: the system gives no {span} bytes for {name or 'a buffer'}"
+            )
         address = start + RED_ZONE_BYTES  # a page: aligned to more than ALIGN_BYTES
         ctypes.memset(start, RED, RED_ZONE_BYTES)
         ctypes.memset(address + size, RED, start + span - address - size)
@@ -107,7 +126,9 @@ class DeviceMemory:
         raise LaunchRefused(f"out of memory: no {span} bytes in one piece for {name or 'a buffer'}")
 
     def free(self, address: int) -> None:
-        """Gives a buffer back; its memory is the system's again. Nothing where the device is closed: that gave back all."""
+        """Gives a buffer back; its memory is the system's again. Nothing where the device is
+        closed: that gave back all.
+        """
         if not self._start:
             return
         start, span = self._spans.pop(address)
@@ -137,7 +158,10 @@ class DeviceMemory:
         """Whether a byte around a buffer changed."""
         start, span = self._spans[address]
         end = address + self.buffers[address].bytes
-        return bool((self.view(start, address - start) != RED).any() or (self.view(end, start + span - end) != RED).any())
+        return bool(
+            (self.view(start, address - start) != RED).any()
+            or (self.view(end, start + span - end) != RED).any()
+        )
 
     def close(self) -> None:
         """Gives everything back; views must not be used any more."""

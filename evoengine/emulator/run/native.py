@@ -1,7 +1,8 @@
-"""The C runtime of run/native/*.c and check/*.c: built for this host, kept on disk, loaded into this process.
+"""The C runtime of run/native/*.c and check/*.c: built for this host, kept on disk, loaded into
+this process.
 
-Each C file becomes one object file. A cache entry is named by a digest of everything that decides its content, and holds
-its own checksum: one that is damaged is built again.
+Each C file becomes one object file. A cache entry is named by a digest of everything that decides
+its content, and holds its own checksum: one that is damaged is built again.
 """
 
 from __future__ import annotations
@@ -26,19 +27,23 @@ from evoengine.emulator.front.clang import find_clang
 EMULATOR = Path(__file__).resolve().parent.parent
 FOLDERS = (EMULATOR / "run" / "native", EMULATOR / "check")
 
-# Freestanding: a host needs no libc headers. 512-bit vectors are asked for because a warp is two of them, and some
-# CPUs' tuning would split them. A product and a sum are joined only where the C code says fma: results then are the same
-# on every host. -fno-strict-aliasing: registers are read as whatever type the instruction names.
+# Freestanding: a host needs no libc headers. 512-bit vectors are asked for because a warp is two of
+# them, and some CPUs' tuning would split them. A product and a sum are joined only where the C code
+# says fma: results then are the same on every host. -fno-strict-aliasing: registers are read as
+# whatever type the instruction names.
 FLAGS = (
     *("-O2", "-std=c17", "-ffreestanding", "-nostdsysteminc", "-nobuiltininc", "-w"),
     *("-mrelocation-model", "pic", "-pic-level", "2", "-ffp-contract=off", "-relaxed-aliasing"),
     *("-mprefer-vector-width=512", "-vectorize-loops", "-vectorize-slp", "-x", "c"),
 )
-EXPORTED = re.compile(r"\b(ev_\w+|__(?:trunc|extend)\w+)\s*\(")  # the latter: LLVM's own calls, compiler.c
+# the latter: LLVM's own calls, compiler.c
+EXPORTED = re.compile(r"\b(ev_\w+|__(?:trunc|extend)\w+)\s*\(")
 
 
 class NativeBuildFailed(EmulatorError):  # noqa: N818 - as its siblings
-    """The C runtime does not compile on this host: a fault of this package or of the compiler, never of a kernel."""
+    """The C runtime does not compile on this host: a fault of this package or of the compiler,
+    never of a kernel.
+    """
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,9 @@ class Host:
     features: str
 
     def flags(self) -> list[str]:
-        chosen = [flag for name in self.features.split(",") if name for flag in ("-target-feature", name)]
+        chosen = [
+            flag for name in self.features.split(",") if name for flag in ("-target-feature", name)
+        ]
         return ["-triple", self.triple, "-target-cpu", self.cpu, *chosen]
 
 
@@ -59,25 +66,37 @@ class Native:
 
     def __init__(self, objects: Sequence[bytes], names: Sequence[str], host: Host) -> None:
         _load_libm()
-        target = llvm.Target.from_triple(host.triple).create_target_machine(cpu=host.cpu, features=host.features, opt=2, jit=True)
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)  # owns the code: lives as long as we do
+        target = llvm.Target.from_triple(host.triple).create_target_machine(
+            cpu=host.cpu, features=host.features, opt=2, jit=True
+        )
+        # owns the code: lives as long as we do
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
         for data in objects:
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         self._engine.finalize_object()
-        self.symbols: Mapping[str, int] = {name: self._engine.get_function_address(name) for name in names}
+        self.symbols: Mapping[str, int] = {
+            name: self._engine.get_function_address(name) for name in names
+        }
         missing = [name for name, address in self.symbols.items() if not address]
-        if missing:  # checked here because MCJIT says nothing, and leaves every call out of that object at address 0
-            raise NativeBuildFailed(f"declared in a header of the runtime, but in no C file: {', '.join(missing)}")
+        # checked here because MCJIT says nothing, and leaves every call out of that object at
+        # address 0
+        if missing:
+            raise NativeBuildFailed(
+                f"declared in a header of the runtime, but in no C file: {', '.join(missing)}"
+            )
 
     def address(self, name: str) -> int:
         """Where the function `name` lies; raises KeyError for one that the runtime has not."""
         if name not in self.symbols:
-            raise KeyError(f"the C runtime has no function {name}; run/native/lanes.h lists what it has")
+            raise KeyError(
+                f"the C runtime has no function {name}; run/native/lanes.h lists what it has"
+            )
         return self.symbols[name]
 
 
 def load_native(cpu: str, features: str, cache: Path, triple: str | None = None) -> Native:
-    """The runtime for `cpu` with `features` (LLVM's names, "+avx2,-avx512f"), built where `cache` has it not.
+    """The runtime for `cpu` with `features` (LLVM's names, "+avx2,-avx512f"), built where `cache`
+    has it not.
 
     Raises CompilerMissing where there is no clang, NativeBuildFailed where it refuses the sources.
     """
@@ -103,17 +122,25 @@ class _Build:
     def compiled(self, source: Path) -> bytes:
         """The object file of one C file."""
         content = [str(source.relative_to(EMULATOR)).encode(), source.read_bytes(), *self._headers]
-        return self._kept("o", content, lambda: self._run(["-emit-obj", *self._host.flags(), *FLAGS, str(source)]))
+        return self._kept(
+            "o", content, lambda: self._run(["-emit-obj", *self._host.flags(), *FLAGS, str(source)])
+        )
 
     def names(self) -> list[str]:
-        """Every ev_ function that the headers declare; by the preprocessor, since macros declare most of them."""
+        """Every ev_ function that the headers declare; by the preprocessor, since macros declare
+        most of them.
+        """
         text = self._kept("names", self._headers, self._declared)
         return text.decode().split()
 
     def _declared(self) -> bytes:
         headers = [str(path) for path in _files("*.h")]
-        texts = [self._run(["-E", *self._host.flags(), *FLAGS, header]).decode() for header in headers]
-        return "\n".join(sorted({name for text in texts for name in EXPORTED.findall(text)})).encode()
+        texts = [
+            self._run(["-E", *self._host.flags(), *FLAGS, header]).decode() for header in headers
+        ]
+        return "\n".join(
+            sorted({name for text in texts for name in EXPORTED.findall(text)})
+        ).encode()
 
     def _kept(self, suffix: str, content: Sequence[bytes], make: Callable[[], bytes]) -> bytes:
         flags = "\0".join([*self._host.flags(), *FLAGS, *self._clang.command, self._clang.version])
@@ -131,11 +158,18 @@ class _Build:
             command = [*self._clang.command, "-cc1", *arguments, "-o", str(output)]
             try:
                 alone = child.environment(Path(folder))
-                done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)  # noqa: S603 - our own sources, no shell
+                done = subprocess.run(  # noqa: S603 - our own sources, no shell
+                    command, capture_output=True, text=True, check=False, env=alone
+                )
             except OSError as error:
-                raise CompilerMissing(f"{self._clang.command[0]} does not start: {error}") from error
+                raise CompilerMissing(
+                    f"{self._clang.command[0]} does not start: {error}"
+                ) from error
             if done.returncode or not output.is_file():
-                raise NativeBuildFailed(f"{arguments[-1]}: clang ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+                raise NativeBuildFailed(
+                    f"{arguments[-1]}: clang ended with {done.returncode}:"
+                    f" {done.stderr.strip()[-2000:]}"
+                )
             return output.read_bytes()
 
 
@@ -169,6 +203,8 @@ def _write_checked(path: Path, content: bytes) -> None:
 
 
 def _load_libm() -> None:
-    """Makes expf and its family findable for the JIT; often the interpreter has libm loaded already."""
+    """Makes expf and its family findable for the JIT; often the interpreter has libm loaded
+    already.
+    """
     if not llvm.address_of_symbol("expf"):
         llvm.load_library_permanently(ctypes.util.find_library("m") or "libm.so.6")

@@ -1,7 +1,7 @@
 """Device printf: formats in C's way, arguments from the buffer that the compiler lays out.
 
-On a GPU a launch prints into a buffer of fixed size, and what does not fit is lost at no cost to the host. Here, too: the first
-prints stay, and after them printf prints nothing.
+On a GPU a launch prints into a buffer of fixed size, and what does not fit is lost at no cost to
+the host. Here, too: the first prints stay, and after them printf prints nothing.
 """
 
 from __future__ import annotations
@@ -14,15 +14,29 @@ from collections.abc import Callable
 from evoengine.emulator.run.memory import DeviceMemory
 
 LIMIT_CHARACTERS = 64 * 1024  # what a launch may print: more than a verdict tells
-RECORD_CHARACTERS, ARGUMENT_CHARACTERS = 16, 8  # that a lane's printf, and each of its arguments, count as at least
+# that a lane's printf, and each of its arguments, count as at least
+RECORD_CHARACTERS, ARGUMENT_CHARACTERS = (
+    16,
+    8,
+)
 LIMIT_STRING = 4096
 LIMIT_WIDTH = 4096  # of one conversion, and of its precision
 PRINTF = 0  # kinds of what is printed; lower/call.py has the same
 _CONVERSION = re.compile(
-    r"%(?P<flags>[-+ #0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d+|\*)?(?P<point>))?(?P<size>hh|h|ll|l|z|j|t|L)?"
+    r"%(?P<flags>[-+"
+    r" #0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d+|\*)?(?P<point>))?(?P<size>hh|h|ll|l|z|j|t|L)?"
     r"(?P<kind>[diouxXcsfFeEgGaAp%])"
 )
-_INTEGERS = {"hh": "b", "h": "h", "l": "q", "ll": "q", "z": "q", "j": "q", "t": "q"}  # struct's letters; others are "i"
+# struct's letters; others are "i"
+_INTEGERS = {
+    "hh": "b",
+    "h": "h",
+    "l": "q",
+    "ll": "q",
+    "z": "q",
+    "j": "q",
+    "t": "q",
+}
 
 Take = Callable[[int], bytes]  # bytes of the next argument
 
@@ -41,10 +55,12 @@ class Printer:
         return "".join(self._parts)
 
     def print(self, mask: int, formats: int, arguments: int, kind: int) -> bool:
-        """One vprintf of a warp (kind 0): addresses of 32 formats and 32 argument buffers; kind 1 is a failed assertion's text.
+        """One vprintf of a warp (kind 0): addresses of 32 formats and 32 argument buffers; kind 1
+        is a failed assertion's text.
 
-        How many arguments a lane's format took replaces the address of its buffer: CUDA's printf gives that, and -1 where
-        nothing more can be printed. Gives back whether anything more can be.
+        How many arguments a lane's format took replaces the address of its buffer: CUDA's printf
+        gives that, and -1 where nothing more can be printed. Gives back whether anything more can
+        be.
         """
         if kind != PRINTF:
             self._fail(_word(formats + 8 * ((mask & -mask).bit_length() - 1)))
@@ -52,7 +68,9 @@ class Printer:
         for lane in range(32):
             if mask >> lane & 1:
                 place = arguments + 8 * lane
-                ctypes.c_int64.from_address(place).value = self._print(_word(formats + 8 * lane), _word(place))
+                ctypes.c_int64.from_address(place).value = self._print(
+                    _word(formats + 8 * lane), _word(place)
+                )
         return self._left > 0
 
     def _print(self, format_: int, buffer: int) -> int:
@@ -69,8 +87,14 @@ class Printer:
         self._parts.append(f"assertion `{self._string(message)}` failed\n")
 
     def _room(self, address: int) -> int:
-        """How many bytes of a buffer lie from `address` on; 0 outside: an address of a kernel is no reason to believe it."""
-        ends = (item.address + item.bytes for item in self._memory.buffers.values() if item.address <= address)
+        """How many bytes of a buffer lie from `address` on; 0 outside: an address of a kernel is no
+        reason to believe it.
+        """
+        ends = (
+            item.address + item.bytes
+            for item in self._memory.buffers.values()
+            if item.address <= address
+        )
         return next((end - address for end in ends if address < end), 0)
 
     def _string(self, address: int) -> str:
@@ -100,7 +124,9 @@ class Printer:
         flags, width = match["flags"], _number(match["width"], take)
         if width is not None and width < 0:  # C: a minus of * is the flag
             flags, width = flags + "-", -width
-        precision = _number(match["precision"], take) if match["point"] is None or match["precision"] else 0
+        precision = (
+            _number(match["precision"], take) if match["point"] is None or match["precision"] else 0
+        )
         spec = "%" + flags + _limited(width)
         if precision is not None and precision >= 0:
             spec += "." + _limited(precision)

@@ -29,7 +29,9 @@ class Fault:
 
 
 class Room:
-    """Memory of one host thread: shared memory of a block, frames of its threads, state of its warps."""
+    """Memory of one host thread: shared memory of a block, frames of its threads, state of its
+    warps.
+    """
 
     def __init__(self, memory: DeviceMemory, geometry: Geometry) -> None:
         self._memory = memory
@@ -52,11 +54,24 @@ class Room:
 class Share:
     """What one host thread does of a launch."""
 
-    def __init__(self, memory: DeviceMemory, geometry: Geometry, launch: Launch, block: Block, checking: Checking | None) -> None:
+    def __init__(
+        self,
+        memory: DeviceMemory,
+        geometry: Geometry,
+        launch: Launch,
+        block: Block,
+        checking: Checking | None,
+    ) -> None:
         """`launch` and `block` are filled in but for what is this thread's own."""
         self.end = End.done
-        self.counters = numpy.zeros((launch.nodes, 2), dtype=numpy.int64)  # of each block of the flow: warps, lanes
-        self._geometry, self._launch, self._block, self._checking = geometry, launch, block, checking
+        # of each block of the flow: warps, lanes
+        self.counters = numpy.zeros((launch.nodes, 2), dtype=numpy.int64)
+        self._geometry, self._launch, self._block, self._checking = (
+            geometry,
+            launch,
+            block,
+            checking,
+        )
         self._room = Room(memory, geometry)
         self._checker = 0
         if checking is not None:
@@ -70,8 +85,14 @@ class Share:
 
     def run(self, driver: int) -> None:
         """Runs blocks until there are none left; the interpreter's lock is not held."""
-        function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(driver)
-        self.end = End(function(ctypes.addressof(self._launch), ctypes.addressof(self._block), self._room.warps))
+        function = ctypes.CFUNCTYPE(
+            ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+        )(driver)
+        self.end = End(
+            function(
+                ctypes.addressof(self._launch), ctypes.addressof(self._block), self._room.warps
+            )
+        )
 
     def fault(self) -> Fault | None:
         """Why it stopped before the end."""
@@ -80,11 +101,19 @@ class Share:
         x, y, _ = self._geometry.grid
         index = self._block.index
         number = index[0] + x * (index[1] + y * index[2])
-        return Fault(self.end, self._block.fault_site, number, self._block.fault_warp, self._block.fault_lanes)
+        return Fault(
+            self.end,
+            self._block.fault_site,
+            number,
+            self._block.fault_warp,
+            self._block.fault_lanes,
+        )
 
     def accesses(self) -> AccessCounts:
         """What the checker counted; nothing outside checked mode."""
-        return self._checking.counts(self._checker) if self._checking is not None else AccessCounts()
+        return (
+            self._checking.counts(self._checker) if self._checking is not None else AccessCounts()
+        )
 
     def close(self) -> None:
         """Gives everything back."""

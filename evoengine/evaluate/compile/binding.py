@@ -1,4 +1,7 @@
-"""NVRTC's C interface, as far as kernels are compiled here: NVIDIA's library alone, without CuPy and without a driver."""
+"""NVRTC's C interface, as far as kernels are compiled here: NVIDIA's library alone, without CuPy
+and without a driver.
+"""
+
 # ruff: noqa: N802 - the functions have NVRTC's own names, without their prefix
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ class NVRTCError(RuntimeError):
 
 
 class Binding:
-    """The functions of one libnvrtc. A program is what `createProgram` gives, until it is destroyed."""
+    """The functions of one libnvrtc. A program is what `createProgram` gives, until it is
+    destroyed.
+    """
 
     NVRTCError = NVRTCError
 
@@ -27,7 +32,8 @@ class Binding:
         """Raises OSError where the library cannot be loaded."""
         beside = Path(path).parent.glob("libnvrtc-builtins.so.*") if "/" in path else ()
         for builtins in sorted(beside):
-            ctypes.CDLL(str(builtins))  # NVRTC asks the linker for it by name, and the linker does not look into wheels
+            # NVRTC asks the linker for it by name, and the linker does not look into wheels
+            ctypes.CDLL(str(builtins))
         self._library = ctypes.CDLL(path)
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
 
@@ -48,7 +54,15 @@ class Binding:
     def createProgram(self, source: str, name: str) -> int:
         """A program that holds `source`."""
         program = ctypes.c_void_p()
-        self._call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
+        self._call(
+            "nvrtcCreateProgram",
+            ctypes.byref(program),
+            source.encode(),
+            name.encode(),
+            0,
+            None,
+            None,
+        )
         assert program.value is not None
         return program.value
 
@@ -68,7 +82,9 @@ class Binding:
     def getLoweredName(self, program: int, expression: str) -> str:
         """The name of `expression` in the machine code."""
         name = ctypes.c_char_p()
-        self._call("nvrtcGetLoweredName", ctypes.c_void_p(program), expression.encode(), ctypes.byref(name))
+        self._call(
+            "nvrtcGetLoweredName", ctypes.c_void_p(program), expression.encode(), ctypes.byref(name)
+        )
         return (name.value or b"").decode("utf-8", "replace")
 
     def getProgramLog(self, program: int) -> str:
@@ -96,8 +112,11 @@ class Binding:
             raise NVRTCError(f"{self._library.nvrtcGetErrorString(status).decode()} ({status})")
 
 
-def load_nvrtc(path: Sequence[str] = tuple(sys.path), environ: Mapping[str, str] = os.environ) -> Binding:
-    """The NVRTC of this environment: of NVIDIA's wheels, of a toolkit, or what the linker finds, in this order; the newer before the older.
+def load_nvrtc(
+    path: Sequence[str] = tuple(sys.path), environ: Mapping[str, str] = os.environ
+) -> Binding:
+    """The NVRTC of this environment: of NVIDIA's wheels, of a toolkit, or what the linker finds, in
+    this order; the newer before the older.
 
     The first that is there is the one, whether it can be loaded or not; raises OSError.
     """
@@ -109,7 +128,10 @@ def load_nvrtc(path: Sequence[str] = tuple(sys.path), environ: Mapping[str, str]
             return Binding(name)
         except OSError:
             continue
-    raise OSError(f"no {' or '.join(names)} in NVIDIA's wheels, in a toolkit (CUDA_HOME), or where the linker looks")
+    raise OSError(
+        f"no {' or '.join(names)} in NVIDIA's wheels, in a toolkit (CUDA_HOME), or where the linker"
+        " looks"
+    )
 
 
 def _files(path: Sequence[str], environ: Mapping[str, str]) -> Iterator[Path]:
@@ -117,11 +139,15 @@ def _files(path: Sequence[str], environ: Mapping[str, str]) -> Iterator[Path]:
     for major in _majors():
         folders = [Path(entry, _WHEELS[major]) for entry in path if entry]
         folders += [Path(root, folder) for root in toolkits if root for folder in _TOOLKIT_FOLDERS]
-        yield from (file for folder in folders if (file := folder / f"libnvrtc.so.{major}").is_file())
+        yield from (
+            file for folder in folders if (file := folder / f"libnvrtc.so.{major}").is_file()
+        )
 
 
 def _majors() -> tuple[int, ...]:
-    """The newer one first, except beside a CuPy for CUDA 12: its driver may not take the code of a newer one."""
+    """The newer one first, except beside a CuPy for CUDA 12: its driver may not take the code of a
+    newer one.
+    """
     try:
         importlib.metadata.version("cupy-cuda12x")
     except importlib.metadata.PackageNotFoundError:

@@ -30,7 +30,9 @@ class _Entry(Frozen):
 def key_of(unit: CompileUnit, fingerprint: str) -> str:
     """The name of what `unit` compiles to with a toolchain; limits do not count."""
     content = unit.model_dump(mode="json", exclude={"timeout_s", "memory_bytes"})
-    return digest(str(FORMAT), fingerprint, digest_json(content), digest_json(list(unit.macros.items())))
+    return digest(
+        str(FORMAT), fingerprint, digest_json(content), digest_json(list(unit.macros.items()))
+    )
 
 
 class CompileCache:
@@ -43,23 +45,35 @@ class CompileCache:
         self._writable = True
 
     def find(self, key: str) -> CompileResult | None:
-        """The stored result with the path of its code; None where there is none or it was changed."""
+        """The stored result with the path of its code; None where there is none or it was
+        changed.
+        """
         entry_path, code_path = self._paths(key)
         try:
             entry = _Entry.model_validate_json(entry_path.read_bytes())
             code = code_path.read_bytes() if entry.built.status == "ok" else b""
         except (OSError, ValidationError):
             return None
-        if entry.key != key or entry.code_digest != digest(code) or entry.digest != _seal(key, entry.built, code):
+        if (
+            entry.key != key
+            or entry.code_digest != digest(code)
+            or entry.digest != _seal(key, entry.built, code)
+        ):
             return None
-        return CompileResult(**dict(entry.built), code_path=str(code_path) if code else "", cached=True)
+        return CompileResult(
+            **dict(entry.built), code_path=str(code_path) if code else "", cached=True
+        )
 
     def keep(self, key: str, built: Built, code: bytes) -> str | None:
-        """The path of the code, once the entry is whole on the disk; None where nothing was kept."""
+        """The path of the code, once the entry is whole on the disk; None where nothing was
+        kept.
+        """
         if not self._writable or built.status not in _KEPT:
             return None
         entry_path, code_path = self._paths(key)
-        entry = _Entry(key=key, built=built, code_digest=digest(code), digest=_seal(key, built, code))
+        entry = _Entry(
+            key=key, built=built, code_digest=digest(code), digest=_seal(key, built, code)
+        )
         try:
             if code:
                 atomic.write_bytes(code_path, code)
@@ -67,8 +81,8 @@ class CompileCache:
         except OSError as error:
             self._writable = False
             self.warn(
-                f"the compile cache {self.folder} cannot be written ({error}); everything is compiled anew, "
-                "set EVOENGINE_CACHE_DIR to a writable folder"
+                f"the compile cache {self.folder} cannot be written ({error}); everything is"
+                " compiled anew, set EVOENGINE_CACHE_DIR to a writable folder"
             )
             return None
         return str(code_path) if code else ""

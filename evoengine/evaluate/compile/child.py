@@ -19,13 +19,27 @@ from evoengine.evaluate.compile.wire import MAX_LINE_BYTES, Answer, Hello, Reque
 
 START_TIMEOUT_S = 60.0  # 0.5 s on an idle machine; unpacking headers on a slow disk takes longer
 _WATCH_EVERY_S = 0.05
-_NEAR_LIMIT = 0.8  # a process that dies with so much of its memory in use is taken to have died of it
-NVRTC, CLANG = "evoengine.evaluate.compile.worker", "evoengine.evaluate.compile.clang_worker"  # what a process serves
+_NEAR_LIMIT = (
+    0.8  # a process that dies with so much of its memory in use is taken to have died of it
+)
+# what a process serves
+NVRTC, CLANG = (
+    "evoengine.evaluate.compile.worker",
+    "evoengine.evaluate.compile.clang_worker",
+)
 _LAST_WORDS = 20  # lines of the compiler's own output that are kept
 
-# numpy comes with CuPy; its threads would take address space by the number of cores, and nothing here computes with it.
+# numpy comes with CuPy; its threads would take address space by the number of cores, and nothing
+# here computes with it.
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-_CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
+_CRASHES = {
+    signal.SIGSEGV,
+    signal.SIGABRT,
+    signal.SIGBUS,
+    signal.SIGILL,
+    signal.SIGFPE,
+    signal.SIGTRAP,
+}
 
 
 T = TypeVar("T")
@@ -42,7 +56,9 @@ def _piped(stream: T | None) -> T:
 
 
 def _children(pid: int) -> list[int]:
-    """Those that a process has started in groups of their own, as clang is; none when it is gone."""
+    """Those that a process has started in groups of their own, as clang is; none when it is
+    gone.
+    """
     try:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -54,7 +70,11 @@ class CompilerProcess:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
-        self._stdin, self._stdout, self._stderr = _piped(process.stdin), _piped(process.stdout), _piped(process.stderr)
+        self._stdin, self._stdout, self._stderr = (
+            _piped(process.stdin),
+            _piped(process.stdout),
+            _piped(process.stderr),
+        )
         self.toolchain = Toolchain()
         self._first_bytes = 0  # its address space before the first unit
         self.grown_bytes = 0  # what units have left behind in it
@@ -65,7 +85,9 @@ class CompilerProcess:
 
     @classmethod
     async def start(cls, module: str = NVRTC) -> CompilerProcess:
-        """A process of `module` that answers; its toolchain says whether it can. Raises WorkerError where it says nothing."""
+        """A process of `module` that answers; its toolchain says whether it can. Raises WorkerError
+        where it says nothing.
+        """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -84,12 +106,16 @@ class CompilerProcess:
                 line = await child._line()
             if not line:
                 child.kill()
-                raise WorkerError(f"a compiler process ended at its start{await child._post_mortem()}")
+                raise WorkerError(
+                    f"a compiler process ended at its start{await child._post_mortem()}"
+                )
             child.toolchain = Hello.model_validate_json(line).toolchain
             child._first_bytes = child._bytes("VmSize")
             ready = True
         except TimeoutError:
-            raise WorkerError(f"a compiler process was not ready after {START_TIMEOUT_S:.0f} s{child._said()}") from None
+            raise WorkerError(
+                f"a compiler process was not ready after {START_TIMEOUT_S:.0f} s{child._said()}"
+            ) from None
         finally:
             if not ready:
                 await child.end()
@@ -101,7 +127,9 @@ class CompilerProcess:
         return self.process.returncode is None and not self._killed
 
     async def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
-        """What became of `unit`, and its code. Over its limits, or cancelled, the process is killed and gone."""
+        """What became of `unit`, and its code. Over its limits, or cancelled, the process is killed
+        and gone.
+        """
         request = Request(id=self._next_id, unit=unit)
         self._next_id += 1
         answered = False
@@ -111,13 +139,20 @@ class CompilerProcess:
                     line, peak_bytes = await self._ask(request)
             except TimeoutError:
                 await self.end()
-                return Built(status="timeout", log=f"{unit.name}: compiling took longer than {unit.timeout_s:g} s"), b""
+                return (
+                    Built(
+                        status="timeout",
+                        log=f"{unit.name}: compiling took longer than {unit.timeout_s:g} s",
+                    ),
+                    b"",
+                )
             if not line:
                 return await self._died(unit, peak_bytes), b""
             answer = Answer.model_validate_json(line)
             if answer.id != request.id or answer.built is None:
                 raise WorkerError(
-                    f"a compiler process failed on {unit.name}: expected an answer to {request.id}, got one to {answer.id}\n{answer.fault}"
+                    f"a compiler process failed on {unit.name}: expected an answer to {request.id},"
+                    f" got one to {answer.id}\n{answer.fault}"
                 )
             answered = True
             self.grown_bytes = self._bytes("VmSize") - self._first_bytes
@@ -131,7 +166,8 @@ class CompilerProcess:
         reading = asyncio.create_task(self._line())
         peak_bytes = 0
         try:
-            with contextlib.suppress(ConnectionError):  # it died before it read: the empty line below says so
+            # it died before it read: the empty line below says so
+            with contextlib.suppress(ConnectionError):
                 self._stdin.write(request.model_dump_json().encode() + b"\n")
                 await self._stdin.drain()
             while not (await asyncio.wait({reading}, timeout=_WATCH_EVERY_S))[0]:
@@ -154,20 +190,43 @@ class CompilerProcess:
             status = Path(f"/proc/{self.process.pid}/status").read_text()
         except OSError:
             return 0
-        return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(f"{field}:")), 0)
+        return next(
+            (
+                int(line.split()[1]) * 1024
+                for line in status.splitlines()
+                if line.startswith(f"{field}:")
+            ),
+            0,
+        )
 
     async def _died(self, unit: CompileUnit, peak_bytes: int) -> Built:
         self.kill()
         words = await self._post_mortem()
         code = self.process.returncode or 0
-        if "out of memory" in words or "bad_alloc" in words or peak_bytes > _NEAR_LIMIT * unit.memory_bytes:
-            return Built(status="out_of_memory", log=f"{unit.name}: compiling took more than {unit.memory_bytes} bytes of memory")
+        if (
+            "out of memory" in words
+            or "bad_alloc" in words
+            or peak_bytes > _NEAR_LIMIT * unit.memory_bytes
+        ):
+            return Built(
+                status="out_of_memory",
+                log=f"{unit.name}: compiling took more than {unit.memory_bytes} bytes of memory",
+            )
         if code < 0 and -code not in _CRASHES:
             raise Killed(f"a compiler process ended while it compiled {unit.name}{words}")
         if code < 0:
             how = f"crashed on this source ({signal.Signals(-code).name})"
-            return Built(status="compile_error", log=f"{unit.name}: error: the compiler itself {how}; write it differently")
-        return Built(status="failed", log=f"{unit.name}: error: the compiler itself gave up on this source{words}; write it differently")
+            return Built(
+                status="compile_error",
+                log=f"{unit.name}: error: the compiler itself {how}; write it differently",
+            )
+        return Built(
+            status="failed",
+            log=(
+                f"{unit.name}: error: the compiler itself gave up on this source{words}; write it"
+                " differently"
+            ),
+        )
 
     async def _post_mortem(self) -> str:
         await self.process.wait()

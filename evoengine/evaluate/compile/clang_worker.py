@@ -25,7 +25,8 @@ from evoengine.evaluate.compile.serve import serve
 from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
 
 _FRONT = Path(front.__file__).parent
-# Where a clang of the system and the loader keep their libraries; the wheel's clang needs none of them.
+# Where a clang of the system and the loader keep their libraries; the wheel's clang needs none of
+# them.
 _SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/proc")
 _PATIENCE = 2.0  # the pool's limit comes first: it knows what it means
 _PLACES = re.compile(r"^\s*(?:\.loc|\.file|//).*\n?", re.MULTILINE)
@@ -38,12 +39,22 @@ class ClangCompiler:
         """What became of `unit`, and its PTX; `unsupported` where our headers lack what it uses."""
         try:
             compiled = clang.compile_cuda(
-                unit.code, name=unit.name, macros=unit.macros, arch=unit.arch, kernels=unit.kernels, timeout_s=_PATIENCE * unit.timeout_s
+                unit.code,
+                name=unit.name,
+                macros=unit.macros,
+                arch=unit.arch,
+                kernels=unit.kernels,
+                timeout_s=_PATIENCE * unit.timeout_s,
             )
         except CompileFailed as error:
-            return Built(status="unsupported" if error.lacking else "compile_error", log=messages.cleaned(error.log, [])), b""
+            return Built(
+                status="unsupported" if error.lacking else "compile_error",
+                log=messages.cleaned(error.log, []),
+            ), b""
         return Built(
-            status="ok", functions=dict(compiled.functions), code_digest=digest(_PLACES.sub("", compiled.ptx))
+            status="ok",
+            functions=dict(compiled.functions),
+            code_digest=digest(_PLACES.sub("", compiled.ptx)),
         ), compiled.ptx.encode()
 
 
@@ -52,7 +63,9 @@ def _start() -> tuple[Toolchain, ClangCompiler | None]:
         found = clang.find_clang()
     except CompilerMissing as error:
         return Toolchain(problem=str(error)), None
-    return Toolchain(clang=found.version, confined=_leave_the_machine(found), fingerprint=_fingerprint(found)), ClangCompiler()
+    return Toolchain(
+        clang=found.version, confined=_leave_the_machine(found), fingerprint=_fingerprint(found)
+    ), ClangCompiler()
 
 
 def _leave_the_machine(found: clang.Clang) -> bool:
@@ -75,7 +88,14 @@ def _existing(places: set[str]) -> list[str]:
 def _fingerprint(found: clang.Clang) -> str:
     """Changes with the compiler, its options and our headers."""
     files = sorted(path for path in _FRONT.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    return digest(found.version, *(part for path in files for part in (path.relative_to(_FRONT).as_posix(), path.read_bytes())))
+    return digest(
+        found.version,
+        *(
+            part
+            for path in files
+            for part in (path.relative_to(_FRONT).as_posix(), path.read_bytes())
+        ),
+    )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ _ALL_RIGHTS_OF_ABI_1 = (1 << 13) - 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REFER, _ABI_WITH_REFER = 1 << 13, 2  # to move a file to another folder; Linux 5.19
 _VERSION = 1 << 0  # a flag that asks for the ABI
-_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE  # the rights that a rule on a file, not a folder, may have
+# the rights that a rule on a file, not a folder, may have
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE
 _PR_SET_NO_NEW_PRIVS = 38
 _MACHINES = {"x86_64", "aarch64"}
 
@@ -34,11 +35,14 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
-def confine(readable: Iterable[str], runnable: Iterable[str] = (), writable: Iterable[str] = ()) -> bool:
-    """Whether this thread and those it starts can from now on open only what lies under these folders.
+def confine(
+    readable: Iterable[str], runnable: Iterable[str] = (), writable: Iterable[str] = ()
+) -> bool:
+    """Whether this thread and those it starts can from now on open only what lies under these
+    folders.
 
-    What lies under `runnable` may also be read, and run; under `writable`, all but run.
-    False where the kernel has no Landlock. Files that are open stay open.
+    What lies under `runnable` may also be read, and run; under `writable`, all but run. False where
+    the kernel has no Landlock. Files that are open stay open.
     """
     rules = (
         (readable, _READ_FILE | _READ_DIR),
@@ -49,11 +53,13 @@ def confine(readable: Iterable[str], runnable: Iterable[str] = (), writable: Ite
 
 
 def own_domain() -> bool:
-    """Whether this thread and those it starts can from now on look only into processes that they start; files stay as they were.
+    """Whether this thread and those it starts can from now on look only into processes that they
+    start; files stay as they were.
 
-    The kernel lets no process of a domain trace, or read the memory or environment of, one outside of it. A domain must
-    rule over something: moving files between folders, which is allowed everywhere. Before the ABI that can allow it every domain
-    forbids it, and torch's caches need it; so False there, and where the kernel has no Landlock.
+    The kernel lets no process of a domain trace, or read the memory or environment of, one outside
+    of it. A domain must rule over something: moving files between folders, which is allowed
+    everywhere. Before the ABI that can allow it every domain forbids it, and torch's caches need
+    it; so False there, and where the kernel has no Landlock.
     """
     return has_domains() and _enter(_REFER, ((("/",), _REFER),))
 
@@ -81,7 +87,10 @@ def _enter(handled: int, rules: Iterable[tuple[Iterable[str], int]]) -> bool:
         for folders, rights in rules:
             for folder in folders:
                 _allow(libc, ruleset, folder, rights)
-        return bool(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
+        return bool(
+            libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            and libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0
+        )
     finally:
         os.close(ruleset)
 

@@ -17,11 +17,18 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NOBITS = 8
 _INFO = ".nv.info"
-FOREIGN = "backslashreplace"  # names are the candidate's: what is not UTF-8 in them is shown, and stays different
+# names are the candidate's: what is not UTF-8 in them is shown, and stays different
+FOREIGN = "backslashreplace"
 
 # Attributes (EIATTR_*), numbers from the output of `cuobjdump -elf` beside the bytes.
 _SIZED = 4  # EIFMT_SVAL: a length and as many bytes follow; every other format is four bytes in all
-_FRAME_SIZE, _MIN_STACK_SIZE, _KPARAM_INFO, _REGCOUNT, _MAX_STACK_SIZE = 0x11, 0x12, 0x17, 0x2F, 0x23
+_FRAME_SIZE, _MIN_STACK_SIZE, _KPARAM_INFO, _REGCOUNT, _MAX_STACK_SIZE = (
+    0x11,
+    0x12,
+    0x17,
+    0x2F,
+    0x23,
+)
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,9 @@ class KernelFacts:
     """One kernel of a cubin, lengths in bytes."""
 
     registers: int
-    static_shared_bytes: int  # as the file has it: from sm_90 on with the 1024 that the system reserves
+    static_shared_bytes: (
+        int  # as the file has it: from sm_90 on with the 1024 that the system reserves
+    )
     local_bytes: int  # stack of a thread, callees included
     params: tuple[int, ...]
 
@@ -42,19 +51,27 @@ class _Section:
 
 
 def reserved_shared_bytes(arch: str) -> int:
-    """What the system keeps of static_shared_bytes on `arch`; it does not count against MAX_SHARED_BYTES.
+    """What the system keeps of static_shared_bytes on `arch`; it does not count against
+    MAX_SHARED_BYTES.
 
-    CUDA C++ Programming Guide 13.0, "Compute Capability 9.0": 1 KiB of shared memory is reserved per block.
+    CUDA C++ Programming Guide 13.0, "Compute Capability 9.0": 1 KiB of shared memory is reserved
+    per block.
     """
     return 1024 if int(arch.removeprefix("sm_").rstrip("af")) >= 90 else 0
 
 
 def kernels(cubin: bytes) -> dict[str, KernelFacts]:
-    """The kernels of a cubin by their name in it; raises ValueError for anything that is not a whole cubin."""
+    """The kernels of a cubin by their name in it; raises ValueError for anything that is not a
+    whole cubin.
+    """
     with _as_value_error(cubin):
         sections = _sections(cubin)
         table = _by_symbol(sections)
-        return {name.removeprefix(f"{_INFO}."): _facts(sections, table, name) for name in sections if name.startswith(f"{_INFO}.")}
+        return {
+            name.removeprefix(f"{_INFO}."): _facts(sections, table, name)
+            for name in sections
+            if name.startswith(f"{_INFO}.")
+        }
 
 
 def code_digest(cubin: bytes) -> str:
@@ -71,7 +88,11 @@ def code_digest(cubin: bytes) -> str:
 def global_bytes(cubin: bytes) -> int:
     """What outlives a launch: global variables, and the texts that printf writes."""
     with _as_value_error(cubin):
-        return sum(section.size for name, section in _sections(cubin).items() if name.startswith(".nv.global"))
+        return sum(
+            section.size
+            for name, section in _sections(cubin).items()
+            if name.startswith(".nv.global")
+        )
 
 
 def allocates(cubin: bytes) -> bool:
@@ -89,7 +110,10 @@ def completed(cubin: bytes) -> bytes:
     """
     if len(cubin) < 64 or cubin[:4] != b"\x7fELF":
         return cubin
-    offset, size, count = struct.unpack_from("<Q", cubin, 0x20)[0], *struct.unpack_from("<HH", cubin, 0x36)
+    offset, size, count = (
+        struct.unpack_from("<Q", cubin, 0x20)[0],
+        *struct.unpack_from("<HH", cubin, 0x36),
+    )
     return cubin + b"\0" if len(cubin) + 1 == offset + size * count else cubin
 
 
@@ -99,12 +123,17 @@ def _as_value_error(cubin: bytes) -> Iterator[None]:
     try:
         yield
     except (struct.error, LookupError, OverflowError) as error:
-        raise ValueError(f"expected a cubin, got {len(cubin)} bytes that break off or do not fit together ({error})") from None
+        raise ValueError(
+            f"expected a cubin, got {len(cubin)} bytes that break off or do not fit together"
+            f" ({error})"
+        ) from None
 
 
 def _sections(data: bytes) -> dict[str, _Section]:
     if data[:6] != b"\x7fELF\x02\x01":
-        raise ValueError(f"expected a cubin (ELF-64, little endian), got bytes that begin with {data[:6]!r}")
+        raise ValueError(
+            f"expected a cubin (ELF-64, little endian), got bytes that begin with {data[:6]!r}"
+        )
     (offset,) = struct.unpack_from("<Q", data, 0x28)
     entry, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
     if entry != _SECTION.size:
@@ -114,13 +143,17 @@ def _sections(data: bytes) -> dict[str, _Section]:
     result = {}
     for header in headers:
         kind, start, size = header[1], header[4], header[5]
-        result[_text(names, header[0])] = _Section(kind, b"" if kind == _NOBITS else _cut(data, start, size), size)
+        result[_text(names, header[0])] = _Section(
+            kind, b"" if kind == _NOBITS else _cut(data, start, size), size
+        )
     return result
 
 
 def _cut(data: bytes, start: int, size: int) -> bytes:
     if start + size > len(data):
-        raise ValueError(f"expected a cubin, got {len(data)} bytes of which {start + size} are needed")
+        raise ValueError(
+            f"expected a cubin, got {len(data)} bytes of which {start + size} are needed"
+        )
     return data[start : start + size]
 
 
@@ -155,7 +188,9 @@ def _by_symbol(sections: dict[str, _Section]) -> dict[tuple[str, int], int]:
     return result
 
 
-def _facts(sections: dict[str, _Section], table: dict[tuple[str, int], int], name: str) -> KernelFacts:
+def _facts(
+    sections: dict[str, _Section], table: dict[tuple[str, int], int], name: str
+) -> KernelFacts:
     kernel = name.removeprefix(f"{_INFO}.")
     if (kernel, _REGCOUNT) not in table:
         raise ValueError(f"expected a register count of kernel {kernel!r}, found none")
@@ -165,9 +200,14 @@ def _facts(sections: dict[str, _Section], table: dict[tuple[str, int], int], nam
             _, ordinal, _, packed = struct.unpack_from("<IHHI", value)
             sizes[ordinal] = packed >> 18  # below: alignment, address space and constant bank
     if sorted(sizes) != list(range(len(sizes))):
-        raise ValueError(f"expected the parameters of kernel {kernel!r} to count from 0, got {sorted(sizes)}")
+        raise ValueError(
+            f"expected the parameters of kernel {kernel!r} to count from 0, got {sorted(sizes)}"
+        )
     shared = sections.get(f".nv.shared.{kernel}")
-    stack = max(table.get((kernel, attribute), 0) for attribute in (_FRAME_SIZE, _MIN_STACK_SIZE, _MAX_STACK_SIZE))
+    stack = max(
+        table.get((kernel, attribute), 0)
+        for attribute in (_FRAME_SIZE, _MIN_STACK_SIZE, _MAX_STACK_SIZE)
+    )
     return KernelFacts(
         registers=table[kernel, _REGCOUNT],
         static_shared_bytes=shared.size if shared else 0,

@@ -51,9 +51,14 @@ class HeaderSet:
 
 
 def find_headers(
-    nvrtc: Version, bundle: Callable[[], Path | None] = lambda: None, path: list[str] = sys.path, environ: Mapping[str, str] = os.environ
+    nvrtc: Version,
+    bundle: Callable[[], Path | None] = lambda: None,
+    path: list[str] = sys.path,
+    environ: Mapping[str, str] = os.environ,
 ) -> HeaderSet:
-    """The headers for a compiler of version `nvrtc`; `bundle` unpacks those that the compiler carries."""
+    """The headers for a compiler of version `nvrtc`; `bundle` unpacks those that the compiler
+    carries.
+    """
     sets = [*_wheels(path), *_toolkits(environ)]
     exact = [item for item in sets if item.is_complete and item.version == nvrtc]
     if exact:
@@ -68,16 +73,31 @@ def find_headers(
 
 
 def _nearest(nvrtc: Version, sets: list[HeaderSet]) -> HeaderSet:
-    """The best of what does not fit: of the same major version, complete before exact, combined where nothing is complete."""
-    fitting = [item for item in sets if item.found and (item.version is None or item.version[0] == nvrtc[0])]
-    ranked = sorted(fitting, key=lambda item: (not item.is_complete, item.version != nvrtc, abs((item.version or (0, 0))[1] - nvrtc[1])))
+    """The best of what does not fit: of the same major version, complete before exact, combined
+    where nothing is complete.
+    """
+    fitting = [
+        item
+        for item in sets
+        if item.found and (item.version is None or item.version[0] == nvrtc[0])
+    ]
+    ranked = sorted(
+        fitting,
+        key=lambda item: (
+            not item.is_complete,
+            item.version != nvrtc,
+            abs((item.version or (0, 0))[1] - nvrtc[1]),
+        ),
+    )
     if not ranked:
         return HeaderSet((), {}, REQUIRED, None, "none found")
     first = ranked[0]
     if first.is_complete:
         return first
     for other in ranked[1:]:
-        combined = _set(f"{first.source}, completed from {other.source}", [*first.folders, *other.folders])
+        combined = _set(
+            f"{first.source}, completed from {other.source}", [*first.folders, *other.folders]
+        )
         if len(combined.missing) < len(first.missing):
             first = combined
     return first
@@ -92,7 +112,9 @@ def _wheels(path: list[str]) -> list[HeaderSet]:
             continue
         sets.append(_set(f"wheels in {root / 'cu13'}", _with_cccl(root / "cu13" / "include")))
         parts = [root / part / "include" for part in ("cuda_runtime", "cuda_nvcc", "cuda_cccl")]
-        sets.append(_set(f"wheels in {root}", [folder for part in parts for folder in _with_cccl(part)]))
+        sets.append(
+            _set(f"wheels in {root}", [folder for part in parts for folder in _with_cccl(part)])
+        )
     return [item for item in sets if item.folders]
 
 
@@ -118,7 +140,13 @@ def _set(source: str, folders: list[Path]) -> HeaderSet:
         place = next((folder / header for folder in folders if (folder / header).is_file()), None)
         if place:
             found[header] = place
-    return HeaderSet(tuple(folders), found, tuple(header for header in REQUIRED if header not in found), _version(folders), source)
+    return HeaderSet(
+        tuple(folders),
+        found,
+        tuple(header for header in REQUIRED if header not in found),
+        _version(folders),
+        source,
+    )
 
 
 def _version(folders: list[Path]) -> Version | None:
@@ -133,7 +161,9 @@ def _version(folders: list[Path]) -> Version | None:
 
 
 def unpack_bundled(library: str, folder: Path) -> Path | None:
-    """The folder with the headers that NVRTC >= 13.3 carries, unpacked once; None where it has none or cannot write."""
+    """The folder with the headers that NVRTC >= 13.3 carries, unpacked once; None where it has none
+    or cannot write.
+    """
     install = getattr(ctypes.CDLL(library), "nvrtcInstallBundledHeaders", None)
     if install is None:
         return None
@@ -145,4 +175,6 @@ def unpack_bundled(library: str, folder: Path) -> Path | None:
     status = install(str(folder).encode(), 0, None)
     if status != 0:
         return None
-    return next((item for item in (folder / "include", folder) if (item / "cuda_fp16.h").is_file()), None)
+    return next(
+        (item for item in (folder / "include", folder) if (item / "cuda_fp16.h").is_file()), None
+    )

@@ -23,32 +23,46 @@ PRELUDE = "evoengine_prelude.h"
 # CUDA headers that work in device code without a host; every one was compiled with NVRTC 13.5.
 # fmt: off
 _CUDA = [
-    "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_fp6.h", "cuda_fp4.h", "mma.h", "cuda_pipeline.h", "cuda_pipeline_primitives.h",
-    "cuda_awbarrier.h", "cuda_awbarrier_primitives.h", "cooperative_groups.h", "cooperative_groups/memcpy_async.h",
-    "cooperative_groups/reduce.h", "cooperative_groups/scan.h", "cuda_runtime.h", "cuda_runtime_api.h",
-    "device_launch_parameters.h", "cuda.h", "math_constants.h", "vector_types.h", "vector_functions.h", "cuComplex.h",
+    "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_fp6.h", "cuda_fp4.h", "mma.h",
+    "cuda_pipeline.h", "cuda_pipeline_primitives.h",
+    "cuda_awbarrier.h", "cuda_awbarrier_primitives.h", "cooperative_groups.h",
+    "cooperative_groups/memcpy_async.h",
+    "cooperative_groups/reduce.h", "cooperative_groups/scan.h", "cuda_runtime.h",
+    "cuda_runtime_api.h",
+    "device_launch_parameters.h", "cuda.h", "math_constants.h", "vector_types.h",
+    "vector_functions.h", "cuComplex.h",
     "library_types.h", "nv/target",
 ]
 # fmt: on
 
-# Public libcu++ headers. CUB and Thrust stay out: they include through macros that a candidate could define.
+# Public libcu++ headers. CUB and Thrust stay out: they include through macros that a candidate
+# could define.
 # fmt: off
 _LIBCUDACXX = [
-    "access_property", "algorithm", "annotated_ptr", "atomic", "barrier", "bit", "cmath", "discard_memory", "functional", "iterator",
-    "latch", "mdspan", "memory", "numeric", "pipeline", "ptx", "semaphore", "tma", "type_traits", "utility", "version", "warp",
-    "work_stealing", "std/algorithm", "std/array", "std/atomic", "std/barrier", "std/bit", "std/bitset", "std/cassert", "std/cfloat",
-    "std/chrono", "std/climits", "std/cmath", "std/complex", "std/concepts", "std/cstddef", "std/cstdint", "std/cstdlib", "std/cstring",
-    "std/ctime", "std/expected", "std/functional", "std/initializer_list", "std/inplace_vector", "std/iterator", "std/latch",
-    "std/limits", "std/linalg", "std/mdspan", "std/memory", "std/numbers", "std/numeric", "std/optional", "std/random", "std/ranges",
-    "std/ratio", "std/semaphore", "std/source_location", "std/span", "std/string_view", "std/tuple", "std/type_traits", "std/utility",
+    "access_property", "algorithm", "annotated_ptr", "atomic", "barrier", "bit", "cmath",
+    "discard_memory", "functional", "iterator",
+    "latch", "mdspan", "memory", "numeric", "pipeline", "ptx", "semaphore", "tma", "type_traits",
+    "utility", "version", "warp",
+    "work_stealing", "std/algorithm", "std/array", "std/atomic", "std/barrier", "std/bit",
+    "std/bitset", "std/cassert", "std/cfloat",
+    "std/chrono", "std/climits", "std/cmath", "std/complex", "std/concepts", "std/cstddef",
+    "std/cstdint", "std/cstdlib", "std/cstring",
+    "std/ctime", "std/expected", "std/functional", "std/initializer_list", "std/inplace_vector",
+    "std/iterator", "std/latch",
+    "std/limits", "std/linalg", "std/mdspan", "std/memory", "std/numbers", "std/numeric",
+    "std/optional", "std/random", "std/ranges",
+    "std/ratio", "std/semaphore", "std/source_location", "std/span", "std/string_view", "std/tuple",
+    "std/type_traits", "std/utility",
     "std/variant", "std/version",
 ]
 # fmt: on
 
 # Headers that are refused though models ask for them: what to use instead.
 _INSTEAD = {
-    "cuda_tf32.h": "CUDA has it from 13.3 on and for tile code alone; tf32 of tensor cores is in <mma.h> "
-    "(nvcuda::wmma::precision::tf32, __float_to_tf32)"
+    "cuda_tf32.h": (
+        "CUDA has it from 13.3 on and for tile code alone; tf32 of tensor cores is in <mma.h> "
+        "(nvcuda::wmma::precision::tf32, __float_to_tf32)"
+    )
 }
 
 _MARK = re.compile(r"\#|%:|\?\?=")
@@ -57,7 +71,17 @@ _WORD = re.compile(r"[A-Za-z_]\w*+")
 _INCLUDE = re.compile(r"""[ \t]*+(?:<([^<>"\n]*+)>|"([^<>"\n]*+)")""")
 _QUESTION = re.compile(r"\b(__has_include(?:_next)?|__has_embed)\b")
 _REFUSED = {"include_next", "import", "embed", "using", "line"}
-_TRIGRAPHS = {"??=": "#", "??/": "\\", "??'": "^", "??(": "[", "??)": "]", "??!": "|", "??<": "{", "??>": "}", "??-": "~"}
+_TRIGRAPHS = {
+    "??=": "#",
+    "??/": "\\",
+    "??'": "^",
+    "??(": "[",
+    "??)": "]",
+    "??!": "|",
+    "??<": "{",
+    "??>": "}",
+    "??-": "~",
+}
 
 
 class IncludeRefused(CandidateError):  # noqa: N818 - says what happened to it
@@ -77,10 +101,14 @@ def check_includes(code: str, name: str = "kernel.cu") -> None:
         code.encode()
     except UnicodeEncodeError as error:
         raise IncludeRefused(
-            f"{name}:{code.count(chr(10), 0, error.start) + 1}: expected text, got {code[error.start : error.end]!r}"
+            f"{name}:{code.count(chr(10), 0, error.start) + 1}: expected text, got"
+            f" {code[error.start : error.end]!r}"
         ) from None
     if "\0" in code:
-        raise IncludeRefused(f"{name}:{code.count(chr(10), 0, code.index(chr(0))) + 1}: holds a NUL character; remove it")
+        raise IncludeRefused(
+            f"{name}:{code.count(chr(10), 0, code.index(chr(0))) + 1}: holds a NUL character;"
+            " remove it"
+        )
     for text, lines in _readings(code):
         for position, reason in _offences(text):
             raise IncludeRefused(f"{name}:{lines(position)}: {reason}")
@@ -93,22 +121,38 @@ def _offences(text: str) -> Iterator[tuple[int, str]]:
         word = _WORD.match(text, position)
         if word is None:
             if text[position : position + 1].isdigit() and gaps.begins_line(mark.start()):
-                yield mark.start(), "a line marker (# 12) is not allowed; messages must name the candidate's own lines"
+                yield (
+                    mark.start(),
+                    (
+                        "a line marker (# 12) is not allowed; messages must name the candidate's"
+                        " own lines"
+                    ),
+                )
         elif word[0] == "include":
             header = _INCLUDE.match(text, word.end())
             reason = (
-                _refusal(header[1] or header[2] or "") if header else "expected a literal #include <header> on one line, got another form"
+                _refusal(header[1] or header[2] or "")
+                if header
+                else "expected a literal #include <header> on one line, got another form"
             )
             if reason:
                 yield mark.start(), reason
         elif word[0] in _REFUSED:
-            yield mark.start(), f"#{word[0]} is not allowed; #include <header> is the only way to use another file"
+            yield (
+                mark.start(),
+                f"#{word[0]} is not allowed; #include <header> is the only way to use another file",
+            )
     for match in _QUESTION.finditer(text):
-        yield match.start(), f"{match[1]} is not allowed: what a kernel does must not depend on the machine's files"
+        yield (
+            match.start(),
+            f"{match[1]} is not allowed: what a kernel does must not depend on the machine's files",
+        )
 
 
 class _Gaps:
-    """Blanks and comments around a `#`, found in linear time whatever the text is: it was written by others."""
+    """Blanks and comments around a `#`, found in linear time whatever the text is: it was written
+    by others.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -131,10 +175,18 @@ class _Gaps:
         return end
 
     def begins_line(self, position: int) -> bool:
-        """Whether nothing but blanks, or the end of a comment, stands before `position` on its line."""
-        while position > 0 and self.text[position - 1] != "\n" and self.text[position - 1].isspace():
+        """Whether nothing but blanks, or the end of a comment, stands before `position` on its
+        line.
+        """
+        while (
+            position > 0 and self.text[position - 1] != "\n" and self.text[position - 1].isspace()
+        ):
             position -= 1
-        return position == 0 or self.text[position - 1] == "\n" or self.text.startswith("*/", position - 2)
+        return (
+            position == 0
+            or self.text[position - 1] == "\n"
+            or self.text.startswith("*/", position - 2)
+        )
 
 
 def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
@@ -161,17 +213,28 @@ class _Lines:
         self.text = text
 
     def __call__(self, position: int) -> int:
-        return 1 + self.text.count("\n", 0, position) + sum(lines for place, lines in self.cuts if place <= position)
+        return (
+            1
+            + self.text.count("\n", 0, position)
+            + sum(lines for place, lines in self.cuts if place <= position)
+        )
 
 
 def _readings(code: str) -> Iterator[tuple[str, _Lines]]:
-    """The code as different compilers would join its lines: none, strict, with blanks after the backslash, with trigraphs."""
+    """The code as different compilers would join its lines: none, strict, with blanks after the
+    backslash, with trigraphs.
+    """
     untangled = code
     for three, one in _TRIGRAPHS.items():
         untangled = untangled.replace(three, one)
     yield code, _Lines([], code)
     seen = {code}
-    for text, splice in ((code, r"\\\r?\n"), (code, r"\\[^\S\n]*+\n"), (code, r"\\[^\S\r\n]*+(?:\r\n?|\n)"), (untangled, r"\\[^\S\n]*+\n")):
+    for text, splice in (
+        (code, r"\\\r?\n"),
+        (code, r"\\[^\S\n]*+\n"),
+        (code, r"\\[^\S\r\n]*+(?:\r\n?|\n)"),
+        (untangled, r"\\[^\S\n]*+\n"),
+    ):
         spliced, cuts = _splice(text, splice)
         if spliced not in seen:
             seen.add(spliced)

@@ -8,7 +8,10 @@ from collections.abc import Iterable
 MAX_LOG_BYTES = 8 * 1024  # what a prompt can carry; the first errors say the most
 MAX_LINE_CHARACTERS = 400  # quoted source lines may be a whole file long
 
-_SUPPRESS_HINT = re.compile(r'^Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"\n\n?', re.MULTILINE)
+_SUPPRESS_HINT = re.compile(
+    r'^Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"\n\n?',
+    re.MULTILINE,
+)
 _ASSEMBLER_NOISE = re.compile(r"^ptxas\s+(?:info\s*:|\.).*\n?", re.MULTILINE)
 _NAME_MAP = re.compile(r"^__nv_name_map\(\d+\): ", re.MULTILINE)
 _NAME_PRAGMA = re.compile(r"^  #pragma nv_mangled_name (.*)\n\s*\^$", re.MULTILINE)
@@ -25,7 +28,10 @@ def cleaned(log: str, folders: Iterable[str]) -> str:
     text = _NAME_PRAGMA.sub(r"  kernel: \1", text)
     for folder in sorted(folders, key=len, reverse=True):
         text = text.replace(folder.rstrip("/") + "/", "")
-    lines = [line if len(line) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]} ..." for line in text.strip().splitlines()]
+    lines = [
+        line if len(line) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]} ..."
+        for line in text.strip().splitlines()
+    ]
     return _cut("\n".join(lines))
 
 
@@ -43,7 +49,9 @@ def assembler_errors(log: str) -> bool:
 
 
 def traced(log: str, ptx: str, name: str) -> str:
-    """The log with the candidate's lines in place of lines of `ptx`, found through its line table."""
+    """The log with the candidate's lines in place of lines of `ptx`, found through its line
+    table.
+    """
     lines = ptx.splitlines()
     files = {number: path.rsplit("/", 1)[-1] for number, path in _FILE.findall(ptx)}
 

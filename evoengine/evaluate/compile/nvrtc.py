@@ -15,7 +15,8 @@ from evoengine.records import KernelResources
 
 OPTIONS = (
     "--std=c++17",
-    # There is no host code, so what has no annotation is meant for the device; nvcc accepts unannotated constexpr helpers too.
+    # There is no host code, so what has no annotation is meant for the device; nvcc accepts
+    # unannotated constexpr helpers too.
     "--device-as-default-execution-space",
     # Profilers and memory checkers can then name the candidate's lines; it costs no speed.
     "-lineinfo",
@@ -27,7 +28,9 @@ OPTIONS = (
     f"--pre-include={SHIM / PRELUDE}",
 )
 
-_OUT_OF_MEMORY = re.compile(r"catastrophic error: out of memory$|NVRTC_ERROR_OUT_OF_MEMORY", re.MULTILINE)
+_OUT_OF_MEMORY = re.compile(
+    r"catastrophic error: out of memory$|NVRTC_ERROR_OUT_OF_MEMORY", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,9 @@ class Loaded:
 
 
 def load() -> Loaded:
-    """The NVRTC of this environment; raises OSError or NVRTCError where there is none that works."""
+    """The NVRTC of this environment; raises OSError or NVRTCError where there is none that
+    works.
+    """
     binding = load_nvrtc()
     return Loaded(binding, binding.getVersion(), _loaded_library())
 
@@ -61,7 +66,9 @@ class Compiler:
         self.folders = folders
 
     def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
-        """What became of `unit`, and its cubin: a real one, because PTX may hold instructions that no assembler takes."""
+        """What became of `unit`, and its cubin: a real one, because PTX may hold instructions that
+        no assembler takes.
+        """
         program = self.nvrtc.createProgram(unit.code, unit.name)
         try:
             for kernel in unit.kernels:
@@ -74,20 +81,29 @@ class Compiler:
             functions = {kernel: self._lowered_name(program, kernel) for kernel in unit.kernels}
             absent = [kernel for kernel, function in functions.items() if not function]
             if absent:
-                return Built(status="compile_error", log=_absent(unit, absent, self._cleaned(log))), b""
+                return (
+                    Built(status="compile_error", log=_absent(unit, absent, self._cleaned(log))),
+                    b"",
+                )
             machine_code = cubin.completed(self.nvrtc.getCUBIN(program))
             return self._built(unit, functions, machine_code, log), machine_code
         finally:
             self.nvrtc.destroyProgram(program)
 
     def _log(self, program: int) -> str:
-        """What the compiler said. It quotes the source's own texts, which need not be UTF-8; the binding would raise."""
+        """What the compiler said. It quotes the source's own texts, which need not be UTF-8; the
+        binding would raise.
+        """
         size = ctypes.c_size_t()
-        if self.library.nvrtcGetProgramLogSize(ctypes.c_void_p(program), ctypes.byref(size)) != 0 or size.value < 1:
+        if (
+            self.library.nvrtcGetProgramLogSize(ctypes.c_void_p(program), ctypes.byref(size)) != 0
+            or size.value < 1
+        ):
             return ""
         text = ctypes.create_string_buffer(size.value)
         status = self.library.nvrtcGetProgramLog(ctypes.c_void_p(program), text)
-        return text.raw[:-1].decode("utf-8", "replace") if status == 0 else ""  # it can hold NUL characters
+        # it can hold NUL characters
+        return text.raw[:-1].decode("utf-8", "replace") if status == 0 else ""
 
     def _lowered_name(self, program: int, kernel: str) -> str:
         """The kernel's name in the cubin; empty when the compiler never came to look for it.
@@ -96,21 +112,34 @@ class Compiler:
         for names. The binding would then read the name at address zero.
         """
         name = ctypes.c_char_p()
-        status = self.library.nvrtcGetLoweredName(ctypes.c_void_p(program), kernel.encode(), ctypes.byref(name))
+        status = self.library.nvrtcGetLoweredName(
+            ctypes.c_void_p(program), kernel.encode(), ctypes.byref(name)
+        )
         return name.value.decode("utf-8", cubin.FOREIGN) if status == 0 and name.value else ""
 
     def options(self, unit: CompileUnit, arch: str) -> list[str]:
         """NVRTC's options for a unit."""
         macros = [f"-D{name}={value}" for name, value in unit.macros.items()]
-        return [f"--gpu-architecture={arch}", *OPTIONS, *(f"-I{folder}" for folder in self.folders), *macros]
+        return [
+            f"--gpu-architecture={arch}",
+            *OPTIONS,
+            *(f"-I{folder}" for folder in self.folders),
+            *macros,
+        ]
 
-    def _built(self, unit: CompileUnit, functions: dict[str, str], machine_code: bytes, log: str) -> Built:
+    def _built(
+        self, unit: CompileUnit, functions: dict[str, str], machine_code: bytes, log: str
+    ) -> Built:
         facts, spills = cubin.kernels(machine_code), ptxas_log.reports(log)
         resources, params = [], {}
         for kernel, function in functions.items():
             if function not in facts:
                 return Built(
-                    status="compile_error", log=f"launch plan: error: {kernel} is not a __global__ function; the plan launches kernels only"
+                    status="compile_error",
+                    log=(
+                        f"launch plan: error: {kernel} is not a __global__ function; the plan"
+                        " launches kernels only"
+                    ),
                 )
             fact, report = facts[function], spills.get(function)
             params[kernel] = fact.params
@@ -119,7 +148,9 @@ class Compiler:
                     kernel=kernel,
                     arch=unit.arch,
                     registers=fact.registers,
-                    static_shared_bytes=max(0, fact.static_shared_bytes - cubin.reserved_shared_bytes(unit.arch)),
+                    static_shared_bytes=max(
+                        0, fact.static_shared_bytes - cubin.reserved_shared_bytes(unit.arch)
+                    ),
                     dynamic_shared_bytes=0,
                     local_bytes=fact.local_bytes,
                     spill_store_bytes=report.spill_store_bytes if report else 0,
@@ -149,7 +180,9 @@ class Compiler:
         try:
             for kernel in unit.kernels:
                 self.nvrtc.addNameExpression(program, kernel)
-            self.nvrtc.compileProgram(program, self.options(unit, unit.arch.replace("sm_", "compute_")))
+            self.nvrtc.compileProgram(
+                program, self.options(unit, unit.arch.replace("sm_", "compute_"))
+            )
             return self.nvrtc.getPTX(program)
         except self.nvrtc.NVRTCError:
             return ""
@@ -162,4 +195,7 @@ class Compiler:
 
 def _absent(unit: CompileUnit, kernels: list[str], log: str) -> str:
     where = f"{unit.name}({unit.code.count(chr(10)) + 1})"
-    return f"{where}: error: found no {', '.join(kernels)} up to here; is a comment, a text or an #if left open?\n{log}".strip()
+    return (
+        f"{where}: error: found no {', '.join(kernels)} up to here; is a comment, a text or an #if"
+        f" left open?\n{log}".strip()
+    )

@@ -24,7 +24,8 @@ from evoengine.paths import cache_dir
 
 __all__ = ["CLANG", "NVRTC", "CompilePool", "CompileResult", "CompileUnit", "toolchain"]
 
-# NVRTC gives back most of what a compilation took (0.3 GiB remain after libcu++); far more than that is a leak.
+# NVRTC gives back most of what a compilation took (0.3 GiB remain after libcu++); far more than
+# that is a leak.
 _RETIRE_AFTER_BYTES = 1024 * 1024 * 1024
 
 
@@ -35,7 +36,13 @@ def _say_nothing(_: str) -> None:
 class CompilePool:
     """At most `workers` compilations at once; each process serves until it has to be killed."""
 
-    def __init__(self, workers: int, folder: Path | None = None, warn: Callable[[str], None] = _say_nothing, module: str = NVRTC) -> None:
+    def __init__(
+        self,
+        workers: int,
+        folder: Path | None = None,
+        warn: Callable[[str], None] = _say_nothing,
+        module: str = NVRTC,
+    ) -> None:
         """`module` is NVRTC, which makes cubins, or CLANG, which makes PTX for the emulator."""
         if workers < 1:
             raise ValueError(f"workers must be >= 1, got {workers}")
@@ -43,7 +50,11 @@ class CompilePool:
         self._module = module
         self._suffix = ".ptx" if module == CLANG else ".cubin"
         self.cache = CompileCache(
-            folder if folder is not None else cache_dir() / ("ptx" if module == CLANG else "cubins"), warn, self._suffix
+            folder
+            if folder is not None
+            else cache_dir() / ("ptx" if module == CLANG else "cubins"),
+            warn,
+            self._suffix,
         )
         self._shared_folder = cache_dir() if folder is None else None
         self._cache_lock: CacheLock | None = None
@@ -57,7 +68,9 @@ class CompilePool:
         self._closed = False
 
     async def start(self) -> str:
-        """The version of the compiler, with the first process ready; raises ToolchainError where there is no usable compiler."""
+        """The version of the compiler, with the first process ready; raises ToolchainError where
+        there is no usable compiler.
+        """
         async with self._starting:
             if self._shared_folder is not None and self._cache_lock is None:
                 self._cache_lock = await asyncio.to_thread(CacheLock.shared, self._shared_folder)
@@ -67,15 +80,21 @@ class CompilePool:
         return self.toolchain.version
 
     async def warm(self) -> None:
-        """Has a process idle for every worker, so that no candidate waits for one; raises ToolchainError."""
+        """Has a process idle for every worker, so that no candidate waits for one; raises
+        ToolchainError.
+        """
         await self.start()
         missing = self._workers - len(self._all)
-        for process in await asyncio.gather(*(CompilerProcess.start(self._module) for _ in range(missing))):
+        for process in await asyncio.gather(
+            *(CompilerProcess.start(self._module) for _ in range(missing))
+        ):
             self._all.add(process)
             self._idle.append(process)
 
     async def compile(self, unit: CompileUnit) -> CompileResult:
-        """What became of `unit`; only faults of the machine are exceptions. Cancelled, it leaves no work behind."""
+        """What became of `unit`; only faults of the machine are exceptions. Cancelled, it leaves no
+        work behind.
+        """
         started = time.monotonic()
         try:
             check_includes(unit.code, unit.name)
@@ -89,7 +108,9 @@ class CompilePool:
         path = self.cache.keep(key_of(unit, fingerprint), built, code)
         if code and path is None:
             path = self._keep_for_now(code)
-        return CompileResult(**dict(built), code_path=path or "", seconds=time.monotonic() - started)
+        return CompileResult(
+            **dict(built), code_path=path or "", seconds=time.monotonic() - started
+        )
 
     async def close(self) -> None:
         """Ends every process and forgets what was not kept; safe at any time and more than once."""
@@ -112,7 +133,9 @@ class CompilePool:
         try:
             return await self._build_once(unit)
         except Killed as killed:
-            raise WorkerError(f"{killed}; this happened twice, see whether the machine is short of memory") from None
+            raise WorkerError(
+                f"{killed}; this happened twice, see whether the machine is short of memory"
+            ) from None
 
     async def _build_once(self, unit: CompileUnit) -> tuple[Built, bytes, str]:
         async with self._process() as process:

@@ -37,5 +37,7 @@ def reports(log: str) -> dict[str, AssemblerReport]:
             frames[subject] = (int(match[1]), int(match[2]), int(match[3]))
         elif (match := _USED.search(line)) and entry:
             shared = _SHARED.search(line)
-            result[entry] = AssemblerReport(int(match[1]), int(shared[1]) if shared else 0, *frames.get(entry, (0, 0, 0)))
+            result[entry] = AssemblerReport(
+                int(match[1]), int(shared[1]) if shared else 0, *frames.get(entry, (0, 0, 0))
+            )
     return result

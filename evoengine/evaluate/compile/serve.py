@@ -34,7 +34,8 @@ def serve(start: Callable[[], tuple[Toolchain, Compiler | None]]) -> None:
     die_with_parent()
     seclude()
     requests, answers = _own_pipes()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of the compiler should not fill the disk
+    # a crash of the compiler should not fill the disk
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         toolchain, compiler = start()
     except Exception:  # noqa: BLE001 - top of a worker: the parent tells the user
@@ -72,17 +73,29 @@ def _answer(compiler: Compiler, request: Request) -> Answer:
     except MemoryError:
         built, code = Built(status="out_of_memory"), b""
     except UnicodeEncodeError as error:
-        built, code = Built(status="compile_error", log=f"{request.unit.name}: error: the source is not text: {error}"), b""
+        built, code = (
+            Built(
+                status="compile_error",
+                log=f"{request.unit.name}: error: the source is not text: {error}",
+            ),
+            b"",
+        )
     except OSError:  # a full disk, no more processes: the next source would fare no better
         return Answer(id=request.id, fault=traceback.format_exc())
     except Exception as error:  # noqa: BLE001 - top of a worker: it has compiled others since it started, so this source brings it about
         built, code = Built(status="failed", log=_failed(request.unit, error)), b""
     if len(code) > MAX_CODE_BYTES:
-        log = f"{request.unit.name}: error: it becomes {len(code)} bytes of machine code, allowed are {MAX_CODE_BYTES}"
+        log = (
+            f"{request.unit.name}: error: it becomes {len(code)} bytes of machine code, allowed are"
+            f" {MAX_CODE_BYTES}"
+        )
         built, code = Built(status="compile_error", log=log), b""
     return Answer(id=request.id, built=built, code=base64.b64encode(code).decode())
 
 
 def _failed(unit: CompileUnit, error: Exception) -> str:
     what = messages.cleaned(f"{type(error).__name__}: {error}", [])
-    return f"{unit.name}: error: the compiler's process could not finish with this source ({what}); write it differently"
+    return (
+        f"{unit.name}: error: the compiler's process could not finish with this source ({what});"
+        " write it differently"
+    )

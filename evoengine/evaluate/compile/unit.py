@@ -12,7 +12,9 @@ from evoengine.records import Frozen, KernelResources
 MacroValue = Annotated[str, Field(pattern=r"^[^\r\n\x00]*$", max_length=1000)]
 
 # failed: the compiler's process could not finish with this source, although it can with others
-CompileStatus = Literal["ok", "refused", "compile_error", "unsupported", "timeout", "out_of_memory", "failed"]
+CompileStatus = Literal[
+    "ok", "refused", "compile_error", "unsupported", "timeout", "out_of_memory", "failed"
+]
 
 
 class CompileUnit(Frozen):
@@ -29,7 +31,8 @@ class CompileUnit(Frozen):
     name: FileName = "kernel.cu"
     # The largest kernel met so far took 26 s; a loop that never ends should not take much longer.
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    # Address space of the process: 0.5 GiB before the first line is read, 0.8 GiB with libcu++, the rest is the source's.
+    # Address space of the process: 0.5 GiB before the first line is read, 0.8 GiB with libcu++, the
+    # rest is the source's.
     memory_bytes: Annotated[int, Field(gt=0)] = 4 << 30
 
 
@@ -38,10 +41,16 @@ class Built(Frozen):
 
     status: CompileStatus
     log: str = ""  # cleaned and cut; the candidate's file name only
-    functions: dict[str, str] = Field(default_factory=dict)  # name expression -> name in the machine code
-    resources: tuple[KernelResources, ...] = ()  # in the order of the unit's kernels; dynamic_shared_bytes is 0
-    params: dict[str, tuple[int, ...]] = Field(default_factory=dict)  # name expression -> bytes of each parameter, in order
-    code_digest: str = ""  # of the instructions and constants alone: comments and line numbers do not count
+    # name expression -> name in the machine code
+    functions: dict[str, str] = Field(default_factory=dict)
+    resources: tuple[
+        KernelResources, ...
+    ] = ()  # in the order of the unit's kernels; dynamic_shared_bytes is 0
+    # name expression -> bytes of each parameter, in order
+    params: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    code_digest: str = (
+        ""  # of the instructions and constants alone: comments and line numbers do not count
+    )
 
 
 class CompileResult(Built):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
 from evoengine.records import Frozen
 
-MAX_CODE_BYTES = 64 * 1024 * 1024  # the largest met has a few megabytes; an initialised array can make it as large as it likes
+# the largest met has a few megabytes; an initialised array can make it as large as it likes
+MAX_CODE_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 2 * MAX_CODE_BYTES  # in base64, with everything that is said about it
 
 

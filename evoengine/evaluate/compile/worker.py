@@ -20,8 +20,8 @@ from evoengine.evaluate.compile.unit import CompileUnit, Toolchain
 from evoengine.paths import cache_dir
 
 _INSTALL = (
-    "install the compiler and its headers: pip install 'evoengine[cuda13]' (driver 580 or later), 'evoengine[cuda12]', "
-    "or without a GPU 'evoengine[emulator]'"
+    "install the compiler and its headers: pip install 'evoengine[cuda13]' (driver 580 or later),"
+    " 'evoengine[cuda12]', or without a GPU 'evoengine[emulator]'"
 )
 _WARM_UP = CompileUnit(code="__global__ void warm_up() {}", arch="sm_80", kernels=("warm_up",))
 
@@ -32,13 +32,22 @@ def _start() -> tuple[Toolchain, Compiler | None]:
     except (OSError, NVRTCError) as error:
         return Toolchain(problem=f"no NVRTC: {error}; {_INSTALL}"), None
     version = f"{loaded.version[0]}.{loaded.version[1]}"
-    headers = find_headers(loaded.version, lambda: unpack_bundled(loaded.library, cache_dir() / "headers" / version))
-    problem = f"NVRTC {version} has no {', '.join(headers.missing)}; {_INSTALL}" if headers.missing else ""
+    headers = find_headers(
+        loaded.version, lambda: unpack_bundled(loaded.library, cache_dir() / "headers" / version)
+    )
+    problem = (
+        f"NVRTC {version} has no {', '.join(headers.missing)}; {_INSTALL}"
+        if headers.missing
+        else ""
+    )
     compiler = Compiler(loaded, headers.folders)
     confined = _leave_the_machine(loaded, headers)
-    warm = compiler.compile(_WARM_UP)[0]  # loads the compiler's other half, 0.2 s that no candidate pays
+    # loads the compiler's other half, 0.2 s that no candidate pays
+    warm = compiler.compile(_WARM_UP)[0]
     if warm.status != "ok":
-        problem = problem or f"NVRTC {version} cannot compile an empty kernel: {warm.log}; {_INSTALL}"
+        problem = (
+            problem or f"NVRTC {version} cannot compile an empty kernel: {warm.log}; {_INSTALL}"
+        )
     toolchain = Toolchain(
         nvrtc=version,
         library=loaded.library,
@@ -55,7 +64,9 @@ def _start() -> tuple[Toolchain, Compiler | None]:
 
 
 def _leave_the_machine(loaded: Loaded, headers: HeaderSet) -> bool:
-    """Nothing but headers and the compiler can be opened from now on; file names in machine code begin with /."""
+    """Nothing but headers and the compiler can be opened from now on; file names in machine code
+    begin with /.
+    """
     confined = confine([str(SHIM), *map(str, headers.folders), str(Path(loaded.library).parent)])
     os.chdir("/")
     return confined
@@ -63,10 +74,16 @@ def _leave_the_machine(loaded: Loaded, headers: HeaderSet) -> bool:
 
 def _fingerprint(loaded: Loaded, headers: HeaderSet) -> str:
     """Changes with compiler, options and headers, wherever these lie."""
-    files = [*sorted(path for path in SHIM.iterdir() if path.is_file()), *(path for _, path in sorted(headers.found.items()))]
+    files = [
+        *sorted(path for path in SHIM.iterdir() if path.is_file()),
+        *(path for _, path in sorted(headers.found.items())),
+    ]
     size = Path(loaded.library).stat().st_size
     options = [option.replace(str(SHIM), "") for option in OPTIONS]
-    return digest(digest_json([loaded.version, size, options, headers.version]), *(path.read_bytes() for path in files))
+    return digest(
+        digest_json([loaded.version, size, options, headers.version]),
+        *(path.read_bytes() for path in files),
+    )
 
 
 if __name__ == "__main__":

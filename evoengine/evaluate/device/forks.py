@@ -25,7 +25,9 @@ SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM
 
 @dataclass(frozen=True)
 class Fork:
-    """A running worker: its process, our end of its connection, and where to read what it prints."""
+    """A running worker: its process, our end of its connection, and where to read what it
+    prints.
+    """
 
     pid: int
     connection: socket.socket
@@ -51,7 +53,8 @@ class Nursery:
             try:
                 pid = await self._ask(FORK, 0, [theirs.fileno(), written])
             except BaseException:
-                ours.close()  # a worker that was forked all the same ends when it finds nobody at the other end
+                # a worker that was forked all the same ends when it finds nobody at the other end
+                ours.close()
                 os.close(log)
                 raise
             finally:
@@ -88,7 +91,15 @@ class Nursery:
 
     async def _launch(self) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "evoengine.evaluate.nursery", "--fd", str(theirs.fileno()), self._module, *self._arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "evoengine.evaluate.nursery",
+            "--fd",
+            str(theirs.fileno()),
+            self._module,
+            *self._arguments,
+        ]
         ours.setblocking(False)
         self._connection = ours
         with theirs:
@@ -102,10 +113,14 @@ class Nursery:
                 env={**child_environment(), **SINGLE_THREADED},
             )
         if not (await self._receive(1, START_S, until=b"\n")).endswith(b"\n"):
-            raise WorkerError(f"{self._module} cannot be imported by a worker: {await self._last_words()}")
+            raise WorkerError(
+                f"{self._module} cannot be imported by a worker: {await self._last_words()}"
+            )
 
     async def _ask(self, what: bytes, number: int, descriptors: list[int]) -> int:
-        """The answer to one request; a cancelled one is waited for, because whoever asks next would take it for his."""
+        """The answer to one request; a cancelled one is waited for, because whoever asks next would
+        take it for his.
+        """
         exchange = asyncio.create_task(self._exchange(what, number, descriptors))
         try:
             return await asyncio.shield(exchange)
@@ -118,10 +133,15 @@ class Nursery:
         try:
             socket.send_fds(self._connection, [what + NUMBER.pack(number)], descriptors)
         except OSError:
-            raise WorkerError(f"the process that device workers are forked from is gone: {await self._last_words()}") from None
+            raise WorkerError(
+                "the process that device workers are forked from is gone:"
+                f" {await self._last_words()}"
+            ) from None
         answer = await self._receive(NUMBER.size, ANSWER_S)
         if len(answer) < NUMBER.size:
-            raise WorkerError(f"the process that device workers are forked from died: {await self._last_words()}")
+            raise WorkerError(
+                f"the process that device workers are forked from died: {await self._last_words()}"
+            )
         return int(NUMBER.unpack(answer)[0])
 
     async def _receive(self, size: int, limit_s: float, until: bytes = b"") -> bytes:
@@ -131,7 +151,9 @@ class Nursery:
         with contextlib.suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(limit_s):
                 while not (data.endswith(until) and until) and (until or len(data) < size):
-                    chunk = await loop.sock_recv(self._connection, size - len(data) if not until else 1)
+                    chunk = await loop.sock_recv(
+                        self._connection, size - len(data) if not until else 1
+                    )
                     if not chunk:
                         break
                     data += chunk
@@ -140,7 +162,8 @@ class Nursery:
     async def _last_words(self) -> str:
         """The last line that the nursery wrote to its standard error."""
         assert self._process is not None and self._process.stderr is not None
-        with contextlib.suppress(TimeoutError):  # its connection closes a moment before it has said why
+        # its connection closes a moment before it has said why
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), ENDING_S)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -20,7 +20,9 @@ _FAULTS = {"task": TaskError, "device": DeviceError, "worker": WorkerError}
 
 
 class Silent(Exception):  # noqa: N818 - becomes a status
-    """The worker said nothing for too long, or the whole job took too long; `now` tells whose time it was."""
+    """The worker said nothing for too long, or the whole job took too long; `now` tells whose time
+    it was.
+    """
 
     def __init__(self, now: Doing, seconds: float) -> None:
         super().__init__(f"nothing after {seconds:.3g} s while {now.what}")
@@ -66,10 +68,14 @@ class WorkerProcess:
     async def spawn(self) -> None:
         """Forks the process; it answers requests from now on."""
         self._fork = await self._nursery.fork()
-        self._reader, self._writer = await asyncio.open_connection(sock=self._fork.connection, limit=MAX_LINE_BYTES)
+        self._reader, self._writer = await asyncio.open_connection(
+            sock=self._fork.connection, limit=MAX_LINE_BYTES
+        )
         self._printed = asyncio.StreamReader()
         loop, printed = asyncio.get_running_loop(), self._printed
-        self._pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(printed), os.fdopen(self._fork.log, "rb"))
+        self._pipe, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(printed), os.fdopen(self._fork.log, "rb")
+        )
         self._drain = asyncio.create_task(self._keep_log())
 
     async def ask(
@@ -82,9 +88,9 @@ class WorkerProcess:
     ) -> Ready | Done:
         """Sends one request and waits for its answer.
 
-        `total_s` is how long candidate code may run in all; our own steps do not count. `function_s` is how long
-        one call of the task's functions may take.
-        Raises Silent or Died, or TaskError, DeviceError, WorkerError as the worker reports.
+        `total_s` is how long candidate code may run in all; our own steps do not count.
+        `function_s` is how long one call of the task's functions may take. Raises Silent or Died,
+        or TaskError, DeviceError, WorkerError as the worker reports.
         """
         assert self._writer is not None
         self._last_id += 1
@@ -96,7 +102,13 @@ class WorkerProcess:
             await self._writer.drain()
         while True:
             since = time.monotonic()
-            allowed_s = min(candidate_silence_s, max(0.0, left_s)) if now.candidate else function_s if now.function else OURS_SILENCE_S
+            allowed_s = (
+                min(candidate_silence_s, max(0.0, left_s))
+                if now.candidate
+                else function_s
+                if now.function
+                else OURS_SILENCE_S
+            )
             line = await self._line(now, allowed_s)
             left_s -= (time.monotonic() - since) * now.candidate
             answer = ANSWER.validate_json(line)
@@ -117,7 +129,8 @@ class WorkerProcess:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(fork.pid, signal.SIGKILL)
-        with contextlib.suppress(WorkerError):  # a nursery that is gone has taken its workers with it
+        # a nursery that is gone has taken its workers with it
+        with contextlib.suppress(WorkerError):
             await self._nursery.wait(fork.pid)
         if self._drain:
             self._drain.cancel()
@@ -148,7 +161,9 @@ class WorkerProcess:
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     async def _keep_log(self) -> None:
-        """Reads on whatever is printed, so that a flood never blocks the worker nor fills memory."""
+        """Reads on whatever is printed, so that a flood never blocks the worker nor fills
+        memory.
+        """
         assert self._printed is not None
         while chunk := await self._printed.read(LOG_BYTES):
             self._log += chunk

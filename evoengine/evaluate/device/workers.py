@@ -23,7 +23,8 @@ from evoengine.task import Limits, Task
 DETAIL_BYTES = 4096
 REASON_CHARACTERS = 1000  # one line; an instruction that it quotes may be as long as its file
 START_S = 600.0
-KILLED = "signal SIGKILL"  # no device code sends it: this is the system's, short of memory, or a person's
+# no device code sends it: this is the system's, short of memory, or a person's
+KILLED = "signal SIGKILL"
 
 
 def cuda_device(ordinal: int) -> WorkerDevice:
@@ -31,14 +32,23 @@ def cuda_device(ordinal: int) -> WorkerDevice:
     return WorkerDevice(Nursery("evoengine.evaluate.worker.cuda.main", [str(ordinal)]))
 
 
-def emulator_device(target: str, checks: Sequence[str], answers: Path, threads: int | None = None) -> WorkerDevice:
-    """The emulator of a target's GPU on `threads` cores of this machine (None: all that this process may use).
+def emulator_device(
+    target: str, checks: Sequence[str], answers: Path, threads: int | None = None
+) -> WorkerDevice:
+    """The emulator of a target's GPU on `threads` cores of this machine (None: all that this
+    process may use).
 
-    `checks` is what checked mode looks for; `answers` a folder where references are kept, so that a worker that takes
-    over need not compute them again.
+    `checks` is what checked mode looks for; `answers` a folder where references are kept, so that a
+    worker that takes over need not compute them again.
     """
     cores = threads or len(os.sched_getaffinity(0))
-    return WorkerDevice(Nursery("evoengine.evaluate.worker.emulated.main", [target, str(cores), ",".join(checks), str(answers)]), _emulated)
+    return WorkerDevice(
+        Nursery(
+            "evoengine.evaluate.worker.emulated.main",
+            [target, str(cores), ",".join(checks), str(answers)],
+        ),
+        _emulated,
+    )
 
 
 @dataclass(frozen=True)
@@ -112,7 +122,9 @@ class WorkerDevice:
         await self._nursery.close()
 
     async def _judge_again_if_killed(self, job: Job, progress: Progress) -> Report:
-        """A candidate whose process is killed twice is taken to bring it about; two such candidates in a row are the machine's fault."""
+        """A candidate whose process is killed twice is taken to bring it about; two such candidates
+        in a row are the machine's fault.
+        """
         try:
             report = await self._judge(job, progress)
         except _Killed:
@@ -124,44 +136,68 @@ class WorkerDevice:
                 if self._condemned:
                     raise
                 self._condemned = True
-                reason = "its process was killed twice (SIGKILL) while it ran: it may take more memory than the system has"
+                reason = (
+                    "its process was killed twice (SIGKILL) while it ran: it may take more memory"
+                    " than the system has"
+                )
                 return Report(status=Status.crash, reason=reason)
         self._condemned = False
         return report
 
     async def _judge(self, job: Job, progress: Progress) -> Report:
         assert self._task is not None and self._worker is not None
-        worker, allowed, function_s = self._worker, self._allow(self._task.limits), self._task.limits.reference_s
+        worker, allowed, function_s = (
+            self._worker,
+            self._allow(self._task.limits),
+            self._task.limits.reference_s,
+        )
         worker.jobs += bool(job.cases)
         try:
-            answer = await worker.ask(lambda number: Run(id=number, job=job), progress, allowed.silence_s, allowed.total_s, function_s)
+            answer = await worker.ask(
+                lambda number: Run(id=number, job=job),
+                progress,
+                allowed.silence_s,
+                allowed.total_s,
+                function_s,
+            )
         except Silent as error:
             await self._drop()
             if error.now.function:
                 raise TaskError(
-                    f"{error.now.function} has not ended after {error.seconds:g} s, which is all that the task's limits.reference_s "
-                    f"allows: make the function faster, or raise limits.reference_s in {self._task_path}"
+                    f"{error.now.function} has not ended after {error.seconds:g} s, which is all"
+                    " that the task's limits.reference_s allows: make the function faster, or"
+                    f" raise limits.reference_s in {self._task_path}"
                 ) from error
             if not error.now.candidate:
                 raise WorkerError(f"the device worker is stuck: {error}") from error
-            return Report(status=Status.timeout, reason=f"{error.now.what} took longer than {error.seconds:.3g} s")
+            return Report(
+                status=Status.timeout,
+                reason=f"{error.now.what} took longer than {error.seconds:.3g} s",
+            )
         except Died as error:
             await self._drop()
             if error.how == KILLED:
                 kind = _Killed if error.now.candidate else WorkerError
-                raise kind(f"{error}, sent from outside: see whether the machine is short of memory") from error
+                raise kind(
+                    f"{error}, sent from outside: see whether the machine is short of memory"
+                ) from error
             if error.now.function:
                 last = next(iter(error.log.strip().splitlines()[-1:]), "it printed nothing")
-                raise TaskError(f"{error.now.function} ended its process with {error.how}: {last[:500]}") from error
+                raise TaskError(
+                    f"{error.now.function} ended its process with {error.how}: {last[:500]}"
+                ) from error
             if not error.now.candidate:
                 raise WorkerError(f"the device worker died: {error}: {error.log[-500:]}") from error
             return Report(status=Status.crash, reason=str(error), detail=error.log[-DETAIL_BYTES:])
         assert isinstance(answer, Done)
         report, words = answer.report, answer.report.detail[:DETAIL_BYTES]
         if report.status is not Status.correct and worker.log.strip():
-            said = "\n".join(filter(None, (report.detail, worker.log)))  # findings come before what the candidate printed
+            # findings come before what the candidate printed
+            said = "\n".join(filter(None, (report.detail, worker.log)))
             words = said[:DETAIL_BYTES] if report.detail else said[-DETAIL_BYTES:]
-        report = report.model_copy(update={"reason": report.reason[:REASON_CHARACTERS], "detail": words})
+        report = report.model_copy(
+            update={"reason": report.reason[:REASON_CHARACTERS], "detail": words}
+        )
         if not answer.healthy:
             await self._drop()
         return report
@@ -188,10 +224,17 @@ class WorkerDevice:
         worker = WorkerProcess(self._nursery)
         try:
             await worker.spawn()
-            answer = await worker.ask(lambda number: Start(id=number, task=task, task_path=path), lambda _: None, START_S, START_S)
+            answer = await worker.ask(
+                lambda number: Start(id=number, task=task, task_path=path),
+                lambda _: None,
+                START_S,
+                START_S,
+            )
         except (Silent, Died) as error:
             await worker.kill()
-            raise WorkerError(f"the device worker did not start: {error}: {worker.log[-500:]}") from error
+            raise WorkerError(
+                f"the device worker did not start: {error}: {worker.log[-500:]}"
+            ) from error
         except BaseException:
             await worker.kill()
             raise

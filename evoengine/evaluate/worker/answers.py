@@ -42,7 +42,8 @@ class Answers:
         keep: Keep | None = None,
         keep_inputs: KeepInputs = lambda _, make: make(),
     ) -> None:
-        """`keep` gives the answer of a key, made where it is not kept; left out, this process's memory keeps them.
+        """`keep` gives the answer of a key, made where it is not kept; left out, this process's
+        memory keeps them.
 
         `keep_inputs` does so for inputs; left out, they are made anew every time.
         """
@@ -55,10 +56,15 @@ class Answers:
 
     def inputs(self, case: str, distribution: str, seed: int) -> Tensors:
         """The tensors of one input set, on the device."""
-        return self._keep_inputs((case, distribution, seed), lambda: make_inputs(self.task, case, distribution, seed, self.device))
+        return self._keep_inputs(
+            (case, distribution, seed),
+            lambda: make_inputs(self.task, case, distribution, seed, self.device),
+        )
 
     def get(self, case: str, distribution: str, seed: int) -> Answer:
-        """The answer for one input set; raises TaskError where a function of the task gives none that can be used."""
+        """The answer for one input set; raises TaskError where a function of the task gives none
+        that can be used.
+        """
 
         def make() -> Answer:
             return self._compute(case, distribution, seed, self.inputs(case, distribution, seed))
@@ -67,7 +73,9 @@ class Answers:
 
     def one_off(self, case: str, distribution: str, seed: int) -> Answer:
         """The same for an input set that will not be asked for again."""
-        return self._compute(case, distribution, seed, make_inputs(self.task, case, distribution, seed, self.device))
+        return self._compute(
+            case, distribution, seed, make_inputs(self.task, case, distribution, seed, self.device)
+        )
 
     def _compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Answer:
         self._refuse_chance()
@@ -76,7 +84,10 @@ class Answers:
         for tier_name, tier in self.task.tiers.items():
             if tier.trusted is not None:
                 raw = self.functions.call(tier.trusted, tensors, case)
-                outputs = {name: value.to(getattr(torch, self.task.outputs[name].dtype)) for name, value in raw.items()}
+                outputs = {
+                    name: value.to(getattr(torch, self.task.outputs[name].dtype))
+                    for name, value in raw.items()
+                }
                 on_device += [*raw.values(), *outputs.values()]
                 trusted[tier_name] = compare(outputs, reference, tier.atol, tier.rtol)
         gates = {name: gate_of(tier, trusted.get(name)) for name, tier in self.task.tiers.items()}
@@ -89,11 +100,15 @@ class Answers:
         reference = self.functions.reference(tensors, case)
         for name, value in reference.items():
             where = f"case {case}, distribution {distribution}, seed {seed}"
-            refuse_values(f"{self.task.reference}: {name}", value, self.task.outputs[name].dtype, where)
+            refuse_values(
+                f"{self.task.reference}: {name}", value, self.task.outputs[name].dtype, where
+            )
         return reference
 
     def _refuse_chance(self) -> None:
-        """Raises TaskError where the reference answers one question in two ways; asked once, on the smallest case."""
+        """Raises TaskError where the reference answers one question in two ways; asked once, on the
+        smallest case.
+        """
         if self._probed:
             return
         self._probed = True
@@ -102,20 +117,28 @@ class Answers:
         tensors = make_inputs(self.task, case, distribution, seed, self.device)
         first, second = (self._reference(case, distribution, seed, tensors) for _ in range(2))
         if any(first[name].data_ptr() == second[name].data_ptr() for name in first):
-            raise TaskError(f"{self.task.reference} returns the same memory twice for case {case}; expected a new tensor from every call")
-        for tier in self.task.tiers.values():  # sums may be taken in another order every time; what the gates let pass is one answer
+            raise TaskError(
+                f"{self.task.reference} returns the same memory twice for case {case}; expected a"
+                " new tensor from every call"
+            )
+        # sums may be taken in another order every time; what the gates let pass is one answer
+        for tier in self.task.tiers.values():
             found = compare(second, first, tier.atol, tier.rtol)
             if not gate_of(tier, None).passes(found):
                 raise TaskError(
-                    f"{self.task.reference} answers the same inputs in two ways: {found.worst_output} differs by up to {found.max_abs:.3g} "
-                    f"between two calls for case {case}; expected one answer: take out what is random, or what it keeps from call to call"
+                    f"{self.task.reference} answers the same inputs in two ways:"
+                    f" {found.worst_output} differs by up to {found.max_abs:.3g} between two calls"
+                    f" for case {case}; expected one answer: take out what is random, or what it"
+                    " keeps from call to call"
                 )
         wipe([*first.values(), *second.values()])
 
     def _elements(self, case: str) -> int:
         scope = self.task.scope(case)
         tensors: list[Input | Output] = [*self.task.inputs.values(), *self.task.outputs.values()]
-        return sum(math.prod(shape_of(spec.shape, scope)) for spec in tensors if spec.shape is not None)
+        return sum(
+            math.prod(shape_of(spec.shape, scope)) for spec in tensors if spec.shape is not None
+        )
 
 
 def _to_host(value: torch.Tensor) -> torch.Tensor:

@@ -29,7 +29,10 @@ class Arena:
             self._spans[name] = (offset, size)
             offset += -(-size // ALIGN_BYTES) * ALIGN_BYTES + GUARD_BYTES
         self._bytes = torch.full((offset,), GUARD, dtype=torch.uint8, device=device)
-        self.tensors: Tensors = {name: self._span(name).view(dtype).view(shape) for name, (dtype, shape) in layout.items()}
+        self.tensors: Tensors = {
+            name: self._span(name).view(dtype).view(shape)
+            for name, (dtype, shape) in layout.items()
+        }
 
     def poison(self, names: list[str]) -> None:
         """Fills whole buffers with NaN patterns, so that an element left out is seen."""
@@ -64,13 +67,26 @@ class Arena:
 
 
 def storages(values: Iterable[object]) -> list[torch.Tensor]:
-    """The memory of every tensor among `values`, as bytes and each piece once: a tensor may see a part of it only, or see it twice."""
-    pieces = {value.untyped_storage().data_ptr(): value for value in values if isinstance(value, torch.Tensor) and value.numel()}
-    empty = {value.device: torch.empty(0, dtype=torch.uint8, device=value.device) for value in pieces.values()}
-    return [empty[value.device].new_empty(0).set_(value.untyped_storage()) for value in pieces.values()]
+    """The memory of every tensor among `values`, as bytes and each piece once: a tensor may see a
+    part of it only, or see it twice.
+    """
+    pieces = {
+        value.untyped_storage().data_ptr(): value
+        for value in values
+        if isinstance(value, torch.Tensor) and value.numel()
+    }
+    empty = {
+        value.device: torch.empty(0, dtype=torch.uint8, device=value.device)
+        for value in pieces.values()
+    }
+    return [
+        empty[value.device].new_empty(0).set_(value.untyped_storage()) for value in pieces.values()
+    ]
 
 
 def wipe(values: Iterable[object]) -> None:
-    """Overwrites the memory of every tensor among `values`, so that no candidate finds an answer in what was freed."""
+    """Overwrites the memory of every tensor among `values`, so that no candidate finds an answer in
+    what was freed.
+    """
     for piece in storages(values):
         piece.fill_(POISON)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mounted:
-    """A candidate's code for one case with buffers of its own: `launch` runs the whole plan and waits; it raises Finding."""
+    """A candidate's code for one case with buffers of its own: `launch` runs the whole plan and
+    waits; it raises Finding.
+    """
 
     arena: Arena
     launch: Callable[[], None]
@@ -34,7 +36,9 @@ class Bench(Protocol):
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What it raises beside a launch, e.g. when a candidate's buffers leave no memory for the comparison."""
+        """What it raises beside a launch, e.g. when a candidate's buffers leave no memory for the
+        comparison.
+        """
         ...
 
     def finding(self, error: Exception) -> Finding:
@@ -50,7 +54,9 @@ class Bench(Protocol):
         ...
 
     def clock(self, trial: Trial) -> None:
-        """Adds the times of a candidate that is right on every case, measured or modelled; raises Finding."""
+        """Adds the times of a candidate that is right on every case, measured or modelled; raises
+        Finding.
+        """
         ...
 
     def baselines(self, case: str) -> BaselineTimes:

@@ -20,8 +20,16 @@ def layout_of(task: Task, plan: CasePlan, scratch: bool = True) -> Layout:
     """Every buffer of a plan: inputs, outputs, and scratch where it is asked for."""
     scope = task.scope(plan.case)
     tensors: dict[str, Input | Output] = {**task.inputs, **task.outputs}
-    layout = {name: (getattr(torch, spec.dtype), shape_of(spec.shape, scope)) for name, spec in tensors.items() if spec.shape is not None}
-    return layout | {name: (getattr(torch, spec.dtype), spec.shape) for name, spec in plan.scratch.items() if scratch}
+    layout = {
+        name: (getattr(torch, spec.dtype), shape_of(spec.shape, scope))
+        for name, spec in tensors.items()
+        if spec.shape is not None
+    }
+    return layout | {
+        name: (getattr(torch, spec.dtype), spec.shape)
+        for name, spec in plan.scratch.items()
+        if scratch
+    }
 
 
 def written_by(task: Task, plan: CasePlan) -> list[str]:
@@ -29,19 +37,25 @@ def written_by(task: Task, plan: CasePlan) -> list[str]:
     return [*task.outputs, *plan.scratch]
 
 
-def check_case(task: Task, answers: Answers, bench: Bench, compiled: CompiledCase, tier: str) -> CaseCheck:
+def check_case(
+    task: Task, answers: Answers, bench: Bench, compiled: CompiledCase, tier: str
+) -> CaseCheck:
     """The verdict on one case, all its input sets; raises Finding as soon as one shows."""
     plan = compiled.plan
     with bench.mount(compiled) as mounted:
         checker = _Checker(task, answers, mounted, plan, tier)
         sets = [checker.check(distribution, seed) for distribution, seed in bench.input_sets]
-    return CaseCheck(case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets))
+    return CaseCheck(
+        case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets)
+    )
 
 
 class _Checker:
     """One candidate on one case."""
 
-    def __init__(self, task: Task, answers: Answers, mounted: Mounted, plan: CasePlan, tier: str) -> None:
+    def __init__(
+        self, task: Task, answers: Answers, mounted: Mounted, plan: CasePlan, tier: str
+    ) -> None:
         self.task = task
         self.answers = answers
         self.tier = tier
@@ -71,10 +85,13 @@ class _Checker:
             raise Cheated("memory outside the buffers was written")
 
 
-def judge(outputs: Tensors, answer: Answer, tier: str, distribution: str, seed: int) -> InputSetCheck:
+def judge(
+    outputs: Tensors, answer: Answer, tier: str, distribution: str, seed: int
+) -> InputSetCheck:
     """The comparison of `outputs` with `answer` under the gate of `tier`.
 
-    Where outputs lie on a GPU, the reference visits it for the comparison only and is wiped afterwards.
+    Where outputs lie on a GPU, the reference visits it for the comparison only and is wiped
+    afterwards.
     """
     gate = answer.gates[tier]
     device = next(iter(outputs.values())).device

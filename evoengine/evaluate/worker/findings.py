@@ -6,7 +6,9 @@ from evoengine.records import Status
 
 
 class Finding(Exception):  # noqa: N818 - about a candidate, not a fault of ours
-    """Something about a candidate that ends its job; `healthy` tells whether this process may judge the next one."""
+    """Something about a candidate that ends its job; `healthy` tells whether this process may judge
+    the next one.
+    """
 
     status: Status
     healthy = True
@@ -48,7 +50,9 @@ class Lacking(Finding):
 
 
 class Stumbled(Lacking):
-    """The emulator itself failed on the candidate's code; nobody knows what state that left it in."""
+    """The emulator itself failed on the candidate's code; nobody knows what state that left it
+    in.
+    """
 
     healthy = False
 

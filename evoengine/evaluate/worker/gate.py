@@ -10,8 +10,9 @@ import torch
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.task import Tier
 
-# Elements that a CPU compares at once: their float64 stay in its cache, and torch begins to use threads above it, which takes
-# longer than the work. On an AMD EPYC 30 ms of a core for 4 million elements, 260 ms in one piece.
+# Elements that a CPU compares at once: their float64 stay in its cache, and torch begins to use
+# threads above it, which takes longer than the work. On an AMD EPYC 30 ms of a core for 4 million
+# elements, 260 ms in one piece.
 PIECE = 1 << 15
 
 
@@ -42,11 +43,16 @@ class Gate:
 
 
 def gate_of(tier: Tier, trusted: Errors | None) -> Gate:
-    """The tier's gate, widened to a multiple of what a trusted implementation reaches on the same inputs.
+    """The tier's gate, widened to a multiple of what a trusted implementation reaches on the same
+    inputs.
 
     One that overflows there has no error to go by; infinite limits would let everything pass.
     """
-    if trusted is None or trusted.nan_count or not math.isfinite(trusted.max_abs + trusted.rel_rmse):
+    if (
+        trusted is None
+        or trusted.nan_count
+        or not math.isfinite(trusted.max_abs + trusted.rel_rmse)
+    ):
         return Gate(tier.atol, tier.rtol, tier.rel_rmse)
     return Gate(
         atol=max(tier.atol, tier.trusted_factor * trusted.max_abs),
@@ -57,7 +63,10 @@ def gate_of(tier: Tier, trusted: Errors | None) -> Gate:
 
 def compare(outputs: Tensors, reference: Tensors, atol: float, rtol: float) -> Errors:
     """The errors of `outputs` against float64 `reference`, over every element of every output."""
-    parts = {name: _compare_one(outputs[name].flatten(), reference[name].flatten(), atol, rtol) for name in reference}
+    parts = {
+        name: _compare_one(outputs[name].flatten(), reference[name].flatten(), atol, rtol)
+        for name in reference
+    }
     worst_name = max(parts, key=lambda name: parts[name].max_abs)
     worst = parts[worst_name]
     elements = sum(reference[name].numel() for name in reference)
@@ -76,7 +85,9 @@ def compare(outputs: Tensors, reference: Tensors, atol: float, rtol: float) -> E
 
 @dataclass(frozen=True)
 class _Sums:
-    """What is known of some elements of one output; `worst` is the flat index of the first of the largest errors."""
+    """What is known of some elements of one output; `worst` is the flat index of the first of the
+    largest errors.
+    """
 
     max_abs: float
     squared_error: float
@@ -105,16 +116,29 @@ def _compare_one(output: torch.Tensor, reference: torch.Tensor, atol: float, rto
     return sum(rest, first)
 
 
-def _sums(output: torch.Tensor, reference: torch.Tensor, atol: float, rtol: float, start: int) -> _Sums:
+def _sums(
+    output: torch.Tensor, reference: torch.Tensor, atol: float, rtol: float, start: int
+) -> _Sums:
     error = (output.double() - reference).abs_()
     passing = (error <= reference.abs().mul_(rtol).add_(atol)).sum()
     nan = error.isnan().sum()
     error = error.nan_to_num_(nan=torch.inf, posinf=torch.inf)
     worst = error.argmax()
-    figures = [error[worst], error.square().sum(), reference.square().sum(), passing.double(), nan.double(), worst.double()]
-    max_abs, squared_error, squared_reference, *counts = torch.stack(figures).tolist()  # one synchronisation for all six
+    figures = [
+        error[worst],
+        error.square().sum(),
+        reference.square().sum(),
+        passing.double(),
+        nan.double(),
+        worst.double(),
+    ]
+    max_abs, squared_error, squared_reference, *counts = torch.stack(
+        figures
+    ).tolist()  # one synchronisation for all six
     passed, nans, place = (int(count) for count in counts)
-    return _Sums(max_abs, squared_error, squared_reference, reference.numel() - passed, nans, start + place)
+    return _Sums(
+        max_abs, squared_error, squared_reference, reference.numel() - passed, nans, start + place
+    )
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:

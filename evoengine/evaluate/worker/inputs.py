@@ -13,7 +13,8 @@ Tensors = dict[str, torch.Tensor]
 InputSet = tuple[str, int]  # distribution, seed
 
 OUTLIER_SHARE = 1e-3
-OUTLIER_FACTOR = 20.0  # outlier features of language models reach 20 times the typical value (LLM.int8, arXiv 2208.07339)
+# outlier features of language models reach 20 times the typical value (LLM.int8, arXiv 2208.07339)
+OUTLIER_FACTOR = 20.0
 WIDE_EXPONENTS = (-4, 2)  # slices differ in scale by up to 2**6
 SHIFT = 8.0  # means far larger than the spread, where E[x^2] - mean^2 cancels
 
@@ -24,13 +25,20 @@ def all_sets(task: Task) -> tuple[InputSet, ...]:
 
 
 def paired_sets(task: Task) -> tuple[InputSet, ...]:
-    """Seeds and distributions in turn, until every one of both was used: for devices on which all pairs would take too long."""
+    """Seeds and distributions in turn, until every one of both was used: for devices on which all
+    pairs would take too long.
+    """
     distributions, seeds = task.distributions, task.seeds
     count = max(len(distributions), len(seeds))
-    return tuple((distributions[number % len(distributions)], seeds[number % len(seeds)]) for number in range(count))
+    return tuple(
+        (distributions[number % len(distributions)], seeds[number % len(seeds)])
+        for number in range(count)
+    )
 
 
-def make_inputs(task: Task, case: str, distribution: str, seed: int, device: torch.device) -> Tensors:
+def make_inputs(
+    task: Task, case: str, distribution: str, seed: int, device: torch.device
+) -> Tensors:
     """Every tensor input of `case`, contiguous, on `device`."""
     tensors = {}
     for name, spec in task.inputs.items():
@@ -47,11 +55,17 @@ def make_inputs(task: Task, case: str, distribution: str, seed: int, device: tor
 def scalar_inputs(task: Task, case: str) -> dict[str, Value]:
     """The scalar inputs, dimensions and flags of `case`."""
     scope = task.scope(case)
-    scalars = {name: expression.parse(spec.value).evaluate(scope) for name, spec in task.inputs.items() if spec.value is not None}
+    scalars = {
+        name: expression.parse(spec.value).evaluate(scope)
+        for name, spec in task.inputs.items()
+        if spec.value is not None
+    }
     return {**scope, **scalars}
 
 
-def _draw(distribution: str, shape: tuple[int, ...], generator: torch.Generator, device: torch.device) -> torch.Tensor:
+def _draw(
+    distribution: str, shape: tuple[int, ...], generator: torch.Generator, device: torch.device
+) -> torch.Tensor:
     single = torch.float32  # said each time: the task's own file may set another default
     values = torch.randn(shape, generator=generator, device=device, dtype=single)
     if distribution == "outliers":
@@ -64,8 +78,12 @@ def _draw(distribution: str, shape: tuple[int, ...], generator: torch.Generator,
     return values
 
 
-def _slice_scales(shape: tuple[int, ...], generator: torch.Generator, device: torch.device) -> torch.Tensor:
-    """A power of two for every matrix of a stack (for every row of a matrix), and 0 for the last one of several."""
+def _slice_scales(
+    shape: tuple[int, ...], generator: torch.Generator, device: torch.device
+) -> torch.Tensor:
+    """A power of two for every matrix of a stack (for every row of a matrix), and 0 for the last
+    one of several.
+    """
     leading = shape[:-2] if len(shape) > 2 else shape[:1] if len(shape) == 2 else ()
     low, high = WIDE_EXPONENTS
     exponents = torch.randint(low, high + 1, leading or (1,), generator=generator, device=device)

@@ -39,7 +39,9 @@ class Judge:
                 self.bench.clock(trial)
         except Finding as finding:
             self._end(trial, finding)
-        except self.bench.errors as error:  # beside a launch: buffers that leave no memory for the comparison
+        except (
+            self.bench.errors
+        ) as error:  # beside a launch: buffers that leave no memory for the comparison
             if not trial.candidate:
                 raise
             self._end(trial, self.bench.finding(error))
@@ -80,8 +82,12 @@ class Trial:
             for compiled in self.job.cases:
                 self._prepare(compiled)
                 self.enter("checking", compiled)
-                found = check_case(self.judge.task, self.judge.answers, self.judge.bench, compiled, self.job.tier)
-                self.checks.append(found.model_copy(update={"checked": self.checked.get(found.case)}))
+                found = check_case(
+                    self.judge.task, self.judge.answers, self.judge.bench, compiled, self.job.tier
+                )
+                self.checks.append(
+                    found.model_copy(update={"checked": self.checked.get(found.case)})
+                )
                 if not found.ok:
                     self.end(Status.wrong_result, explain(found))
                     break
@@ -89,7 +95,9 @@ class Trial:
     def end(self, status: Status, reason: str, detail: str = "") -> None:
         """Ends the job early; what happened is said together with where."""
         self.status, self.detail = status, detail
-        self.reason = reason if status is Status.wrong_result or not self.now else f"{reason} ({self.now})"
+        self.reason = (
+            reason if status is Status.wrong_result or not self.now else f"{reason} ({self.now})"
+        )
 
     def report(self) -> Report:
         """What was found, with times only where everything is right."""
@@ -145,8 +153,8 @@ def explain(check: CaseCheck) -> str:
     nan = f", {worst.nan_count} NaN" if worst.nan_count else ""
     index = "" if check.hidden else f", worst at {worst.worst_output}{list(worst.worst_index)}"
     return (
-        f"{where}: {failing} of {len(check.sets)} input sets fail; {worst.distribution} seed {worst.seed}: "
-        f"max abs error {worst.max_abs:.3g} (allowed {worst.limit_abs:.3g}), "
-        f"relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}), "
-        f"{worst.failing_share:.2%} of elements fail{nan}{index}"
+        f"{where}: {failing} of {len(check.sets)} input sets fail; {worst.distribution} seed"
+        f" {worst.seed}: max abs error {worst.max_abs:.3g} (allowed {worst.limit_abs:.3g}),"
+        f" relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}),"
+        f" {worst.failing_share:.2%} of elements fail{nan}{index}"
     )

@@ -25,7 +25,8 @@ HOST_CACHE_BYTES = 4 * 1024**3  # the shipped attention tasks need 0.7 GiB
 MOST_WORDS = 500  # characters of an exception that are told
 
 
-AtWork = Callable[[str, str], AbstractContextManager[None]]  # what is done, and whose time it is inside: a function's, in words
+# what is done, and whose time it is inside: a function's, in words
+AtWork = Callable[[str, str], AbstractContextManager[None]]
 
 
 def _untold(_what: str, _function: str) -> AbstractContextManager[None]:
@@ -36,23 +37,39 @@ class TaskFunctions:
     """The Python functions that a task file names, called by argument name."""
 
     def __init__(self, task: Task, task_path: Path, at_work: AtWork = _untold) -> None:
-        """`at_work` is told of every function that begins, so that one without an end is told by its name."""
+        """`at_work` is told of every function that begins, so that one without an end is told by
+        its name.
+        """
         self.task = task
         self.folder = task_path.parent
         self._at_work = at_work
         self._modules: dict[str, Any] = {}
 
     def reference(self, tensors: Tensors, case: str) -> Tensors:
-        """The outputs in float64, computed from float64 copies of `tensors`; raises TaskError as `call` does."""
-        wide = {name: value.to(torch.float64, copy=True) if value.is_floating_point() else value.clone() for name, value in tensors.items()}
-        return {name: value.double() for name, value in self._once(self.task.reference, wide, tensors, case, exact=True).items()}
+        """The outputs in float64, computed from float64 copies of `tensors`; raises TaskError as
+        `call` does.
+        """
+        wide = {
+            name: value.to(torch.float64, copy=True) if value.is_floating_point() else value.clone()
+            for name, value in tensors.items()
+        }
+        return {
+            name: value.double()
+            for name, value in self._once(
+                self.task.reference, wide, tensors, case, exact=True
+            ).items()
+        }
 
     def call(self, name: str, tensors: Tensors, case: str) -> Tensors:
-        """The outputs of function `name` ("file.py:function") for copies of `tensors`, by output name.
+        """The outputs of function `name` ("file.py:function") for copies of `tensors`, by output
+        name.
 
-        Raises TaskError when it raises, returns something else than the task's outputs, or writes into its inputs.
+        Raises TaskError when it raises, returns something else than the task's outputs, or writes
+        into its inputs.
         """
-        return self._once(name, {key: value.clone() for key, value in tensors.items()}, tensors, case, exact=False)
+        return self._once(
+            name, {key: value.clone() for key, value in tensors.items()}, tensors, case, exact=False
+        )
 
     def _once(self, name: str, given: Tensors, tensors: Tensors, case: str, exact: bool) -> Tensors:
         with self.at_work(name, case):
@@ -60,18 +77,27 @@ class TaskFunctions:
             with _told(name, case):
                 for value in outputs.values():
                     if value.is_cuda:
-                        torch.cuda.synchronize(value.device)  # what it has begun is its own time, and its own fault
+                        # what it has begun is its own time, and its own fault
+                        torch.cuda.synchronize(value.device)
             refuse_written(name, given, tensors, case)
         return outputs
 
     def at_work(self, name: str, case: str) -> AbstractContextManager[None]:
         """Inside, the time is that of function `name`."""
         hidden = case in self.task.hidden_cases
-        shown = "a hidden case" if hidden else f"case {case}"  # what is done may be shown to a model, an error never is
-        return self._at_work(f"computing {name} for {shown}", f"{name} for case {case}{' (hidden)' if hidden else ''}")
+        # what is done may be shown to a model, an error never is
+        shown = "a hidden case" if hidden else f"case {case}"
+        return self._at_work(
+            f"computing {name} for {shown}",
+            f"{name} for case {case}{' (hidden)' if hidden else ''}",
+        )
 
-    def bind(self, name: str, tensors: Tensors, case: str, exact: bool = False) -> Callable[[], Tensors]:
-        """A call of function `name` with all arguments looked up; `exact` where it is the reference."""
+    def bind(
+        self, name: str, tensors: Tensors, case: str, exact: bool = False
+    ) -> Callable[[], Tensors]:
+        """A call of function `name` with all arguments looked up; `exact` where it is the
+        reference.
+        """
         function = self._function(name)
         arguments = self._arguments(name, function, {**scalar_inputs(self.task, case), **tensors})
         device = next((value.device for value in tensors.values()), None)
@@ -89,14 +115,21 @@ class TaskFunctions:
             self._modules[file] = _import(self.folder / file)
         found = getattr(self._modules[file], function, None)
         if not callable(found):
-            raise TaskError(f"{self.folder / file}: expected a function {function!r}, there is none")
+            raise TaskError(
+                f"{self.folder / file}: expected a function {function!r}, there is none"
+            )
         return found  # type: ignore[no-any-return]  # checked to be callable
 
-    def _arguments(self, name: str, function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    def _arguments(
+        self, name: str, function: Callable[..., Any], known: Mapping[str, Any]
+    ) -> dict[str, Any]:
         wanted = list(inspect.signature(function).parameters)
         unknown = [parameter for parameter in wanted if parameter not in known]
         if unknown:
-            raise TaskError(f"{name} takes {', '.join(unknown)}, which is no input, dimension or flag; known: {', '.join(known)}")
+            raise TaskError(
+                f"{name} takes {', '.join(unknown)}, which is no input, dimension or flag; known:"
+                f" {', '.join(known)}"
+            )
         return {parameter: known[parameter] for parameter in wanted}
 
 
@@ -105,12 +138,18 @@ def _told(name: str, case: str) -> Iterator[None]:
     """Whatever the user's function raises is told as a fault of that function."""
     try:
         yield
-    except BaseException as error:  # the top of the user's code: sys.exit() there must not end this process
-        raise TaskError(_words(f"{name} raised {type(error).__name__} for case {case}", error)) from error
+    except (
+        BaseException
+    ) as error:  # the top of the user's code: sys.exit() there must not end this process
+        raise TaskError(
+            _words(f"{name} raised {type(error).__name__} for case {case}", error)
+        ) from error
 
 
 def _words(what: str, error: BaseException) -> str:
-    """`what`, and the first line of what `error` says; raises TaskError where its text is at fault, too."""
+    """`what`, and the first line of what `error` says; raises TaskError where its text is at fault,
+    too.
+    """
     try:
         lines = str(error).strip().splitlines()
     except BaseException as another:
@@ -125,7 +164,9 @@ def _import(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except BaseException as error:  # whatever the user's file raises is told as a fault of that file
+    except (
+        BaseException
+    ) as error:  # whatever the user's file raises is told as a fault of that file
         raise TaskError(_words(f"{path}: {type(error).__name__} on import", error)) from error
     return module
 

@@ -31,7 +31,8 @@ class Session(Protocol):
         ...
 
 
-Open = Callable[[Start, judge.Doing, AtWork], Session]  # brings the device up; raises DeviceError, TaskError
+# brings the device up; raises DeviceError, TaskError
+Open = Callable[[Start, judge.Doing, AtWork], Session]
 
 
 class Worker:
@@ -74,7 +75,9 @@ class Worker:
 
     @contextmanager
     def _at_work(self, what: str, function: str) -> Iterator[None]:
-        """Inside, the time is that of one of the task's functions; afterwards it is whose it was before."""
+        """Inside, the time is that of one of the task's functions; afterwards it is whose it was
+        before.
+        """
         before = self.now
         self._tell(Doing(id=self.current, what=what, candidate=False, function=function))
         try:
@@ -87,14 +90,29 @@ class Worker:
         self._send(doing)
 
     def _fail(self, error: Exception) -> None:
-        kind: FaultKind = "task" if isinstance(error, TaskError) else "device" if isinstance(error, DeviceError) else "worker"
+        kind: FaultKind = (
+            "task"
+            if isinstance(error, TaskError)
+            else "device"
+            if isinstance(error, DeviceError)
+            else "worker"
+        )
         message = str(error) if kind != "worker" else f"{type(error).__name__}: {error}"
-        self._send(Failed(id=self.current, error=kind, message=_text(message), traceback=_text(traceback.format_exc())))
+        self._send(
+            Failed(
+                id=self.current,
+                error=kind,
+                message=_text(message),
+                traceback=_text(traceback.format_exc()),
+            )
+        )
 
     def _send(self, message: Ready | Doing | Done | Failed) -> None:
         self.connection.sendall(message.model_dump_json().encode() + b"\n")
 
 
 def _text(words: str) -> str:
-    """`words` as JSON can carry them: an exception of the task's functions may hold half a character."""
+    """`words` as JSON can carry them: an exception of the task's functions may hold half a
+    character.
+    """
     return words.encode("utf-8", "replace").decode()

@@ -13,7 +13,9 @@ REGISTERS = ".reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %d<9>; .shared .b8 ti
 
 def function(body: str) -> Function:
     """A kernel of one pointer parameter with `body`; registers %p0-8, %r0-19, %d0-8."""
-    return parse(f".version 8.3\n.target sm_89\n.entry k(.param .u64 a) {{ {REGISTERS}\n{body}\n}}").functions["k"]
+    return parse(
+        f".version 8.3\n.target sm_89\n.entry k(.param .u64 a) {{ {REGISTERS}\n{body}\n}}"
+    ).functions["k"]
 
 
 def flow(body: str) -> Flow:
@@ -29,4 +31,8 @@ def shapes(body: str, block: tuple[int, int, int] = (128, 1, 1)) -> Shapes:
 
 def number(found: Flow, label: str) -> int:
     """The number of the block that begins at `label`."""
-    return next(place for place, node in enumerate(found.nodes) if node.label.split(".")[0].lstrip("$") == label)
+    return next(
+        place
+        for place, node in enumerate(found.nodes)
+        if node.label.split(".")[0].lstrip("$") == label
+    )

@@ -17,14 +17,22 @@ LOOP = "again: add.u32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, 9; @%p3 bra again;"
     ("body", "labels"),
     [
         (f"{PARTS} {LOOP} tail: add.u32 %r3, %r2, 1; ret;", set()),
-        (f"{PARTS} {LOOP} @%p1 ret; st.shared.u32 [tile], %r2; ret;", set()),  # nothing comes behind but the rest of the block
+        (
+            f"{PARTS} {LOOP} @%p1 ret; st.shared.u32 [tile], %r2; ret;",
+            set(),
+        ),  # nothing comes behind but the rest of the block
         (f"{PARTS} @%p1 ret; {LOOP} ret;", {"again"}),
         (f"{PARTS} @%p2 ret; {LOOP} ret;", set()),  # all of them, or none
-        (f"{PARTS} @%p1 bra tail; @%p2 ret; tail: add.u32 %r3, %r2, 1; {LOOP} ret;", {"tail", "again"}),  # only some lanes come to it
+        (
+            f"{PARTS} @%p1 bra tail; @%p2 ret; tail: add.u32 %r3, %r2, 1; {LOOP} ret;",
+            {"tail", "again"},
+        ),  # only some lanes come to it
     ],
 )
 def test_blocks_behind_an_end_that_parts_lanes(body: str, labels: set[str]) -> None:
     kernel = function(body)
     flow = flow_of(kernel)
     found = after_ends(flow, shapes_of(kernel, flow, (128, 1, 1)))
-    assert {label for label in ("again", "tail") if label in body and number(flow, label) in found} == labels
+    assert {
+        label for label in ("again", "tail") if label in body and number(flow, label) in found
+    } == labels

@@ -15,7 +15,10 @@ from evoengine.emulator.errors import PtxError
 from evoengine.emulator.ptx.program import Block, Instruction, Operand, Register, Symbol
 from tests.emulator.analyse.bodies import flow, function, number
 
-DIAMOND = "@%p1 bra B; A: add.u32 %r2, %r1, 1; bra J; B: add.u32 %r2, %r1, 2; J: st.global.u32 [%d1], %r2; ret;"
+DIAMOND = (
+    "@%p1 bra B; A: add.u32 %r2, %r1, 1; bra J; B: add.u32 %r2, %r1, 2; J: st.global.u32 [%d1],"
+    " %r2; ret;"
+)
 SPIN = "L: {load} %r1, [%d1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L; ret;"
 
 
@@ -47,7 +50,10 @@ def test_every_loop_has_a_header() -> None:
     for body in ("L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra L; ret;", "L: bra L;"):
         assert flow(body).loop_headers == {number(flow(body), "L")}
     # Two entries: whatever the order, one of the two blocks is a header.
-    assert flow("@%p1 bra B; A: add.u32 %r1, %r1, 1; B: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 9; @%p2 bra A; ret;").loop_headers
+    assert flow(
+        "@%p1 bra B; A: add.u32 %r1, %r1, 1; B: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 9; @%p2"
+        " bra A; ret;"
+    ).loop_headers
 
 
 def test_a_barrier_ends_its_block_and_a_guarded_one_is_branched_around() -> None:
@@ -62,7 +68,9 @@ def _yields(found: Flow) -> int:
     return [item.op for node in found.nodes for item in node.instructions].count("yield")
 
 
-@pytest.mark.parametrize("load", ["ld.volatile.global.u32", "ld.acquire.gpu.global.u32", "ld.relaxed.sys.global.u32"])
+@pytest.mark.parametrize(
+    "load", ["ld.volatile.global.u32", "ld.acquire.gpu.global.u32", "ld.relaxed.sys.global.u32"]
+)
 def test_a_loop_whose_end_depends_on_what_others_write_yields(load: str) -> None:
     assert _yields(flow(SPIN.format(load=load))) == 1
 
@@ -76,8 +84,14 @@ def test_a_loop_that_waits_for_an_atomic_operation_yields() -> None:
     "body",
     [
         SPIN.format(load="ld.global.u32"),
-        "L: ld.volatile.global.u32 %r1, [%d1]; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 9; @%p1 bra L; ret;",
-        "L: bar.sync 0; ld.volatile.global.u32 %r1, [%d1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L; ret;",
+        (
+            "L: ld.volatile.global.u32 %r1, [%d1]; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 9;"
+            " @%p1 bra L; ret;"
+        ),
+        (
+            "L: bar.sync 0; ld.volatile.global.u32 %r1, [%d1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"
+            " ret;"
+        ),
     ],
     ids=["plain load", "counted loop", "has a barrier"],
 )
@@ -86,7 +100,10 @@ def test_other_loops_keep_their_turn(body: str) -> None:
 
 
 def test_what_is_read_later_is_alive_and_a_guarded_write_keeps_what_was_there() -> None:
-    found = flow("mov.u32 %r1, 1; mov.u32 %r2, 2; bar.sync 0; @%p1 mov.u32 %r2, 3; st.global.u32 [%d1], %r2; ret;")
+    found = flow(
+        "mov.u32 %r1, 1; mov.u32 %r2, 2; bar.sync 0; @%p1 mov.u32 %r2, 3; st.global.u32 [%d1], %r2;"
+        " ret;"
+    )
     assert found.nodes[1].live_in == {"%r2", "%p1", "%d1"}
 
 
@@ -114,9 +131,15 @@ def _by_definition(after: list[tuple[int, ...]]) -> list[int]:
 
     found = []
     for block in range(exit_):
-        strict = [other for other in range(exit_) if other != block and not reaches_exit(block, other)]
+        strict = [
+            other for other in range(exit_) if other != block and not reaches_exit(block, other)
+        ]
         # The nearest one is post-dominated by all others.
-        nearest = [one for one in strict if all(one == other or not reaches_exit(one, other) for other in strict)]
+        nearest = [
+            one
+            for one in strict
+            if all(one == other or not reaches_exit(one, other) for other in strict)
+        ]
         found.append(nearest[0] if nearest else exit_)
     return found
 

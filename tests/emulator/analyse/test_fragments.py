@@ -21,25 +21,39 @@ def strips(body: str, without: str = "") -> set[str]:
     ("body", "expected"),
     [
         (
-            f"{MMA} {{%r0,%r1,%r2,%r3}}, {{%r4,%r5,%r6,%r7}}, {{%r8,%r9}}, {{%r10,%r11,%r12,%r13}};",
+            (
+                f"{MMA} {{%r0,%r1,%r2,%r3}}, {{%r4,%r5,%r6,%r7}}, {{%r8,%r9}},"
+                " {%r10,%r11,%r12,%r13};"
+            ),
             {"r0 r1 r2 r3", "r4 r5 r6 r7", "r8 r9", "r10 r11 r12 r13"},
         ),
         (  # a part of what a load gives, in its order
-            f"{LOAD}.x4.shared.b16 {{%r4,%r5,%r6,%r7}}, [%r19];"
-            f"{MMA} {{%r0,%r1,%r2,%r3}}, {{%r8,%r9,%r10,%r11}}, {{%r6,%r7}}, {{%r0,%r1,%r2,%r3}};",
+            (
+                f"{LOAD}.x4.shared.b16 {{%r4,%r5,%r6,%r7}}, [%r19];{MMA} {{%r0,%r1,%r2,%r3}},"
+                " {%r8,%r9,%r10,%r11}, {%r6,%r7}, {%r0,%r1,%r2,%r3};"
+            ),
             {"r0 r1 r2 r3", "r4 r5 r6 r7", "r8 r9 r10 r11"},
         ),
         (  # two loads for one fragment
-            f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; {LOAD}.x2.shared.b16 {{%r6,%r7}}, [%r19];"
-            f"{MMA} {{%r0,%r1,%r2,%r3}}, {{%r4,%r5,%r6,%r7}}, {{%r8,%r9}}, {{%r0,%r1,%r2,%r3}};",
+            (
+                f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; {LOAD}.x2.shared.b16 {{%r6,%r7}},"
+                f" [%r19];{MMA} {{%r0,%r1,%r2,%r3}}, {{%r4,%r5,%r6,%r7}}, {{%r8,%r9}},"
+                " {%r0,%r1,%r2,%r3};"
+            ),
             {"r0 r1 r2 r3", "r4 r5 r6 r7", "r8 r9"},
         ),
         (  # the first order stays
-            f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r19], {{%r5,%r4}};",
+            (
+                f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19];"
+                " stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r19], {%r5,%r4};"
+            ),
             {"r4 r5"},
         ),
         (  # one register cannot follow itself
-            f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r19], {{%r4,%r5,%r4,%r5}};",
+            (
+                f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19];"
+                " stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r19], {%r4,%r5,%r4,%r5};"
+            ),
             {"r4 r5"},
         ),
         ("add.s32 %r1, %r2, %r3;", set()),

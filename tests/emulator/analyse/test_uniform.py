@@ -28,20 +28,35 @@ def shape(body: str, register: str = "%r2", block: tuple[int, int, int] = (128, 
         ("%tid.z", (16, 1, 4), VARYING),
     ],
 )
-def test_the_shape_of_a_thread_index_follows_from_the_block(name: str, block: tuple[int, int, int], expected: Shape) -> None:
+def test_the_shape_of_a_thread_index_follows_from_the_block(
+    name: str, block: tuple[int, int, int], expected: Shape
+) -> None:
     assert thread_shape(name, block) == expected
 
 
 def test_thread_shapes_are_what_counting_says() -> None:
-    for block in [(x, y, z) for x in (1, 8, 16, 32, 33, 64, 96) for y in (1, 2, 4) for z in (1, 2, 3) if x * y * z <= 1024]:
-        lanes = [(t % block[0], t // block[0] % block[1], t // (block[0] * block[1])) for t in range(block[0] * block[1] * block[2])]
+    for block in [
+        (x, y, z)
+        for x in (1, 8, 16, 32, 33, 64, 96)
+        for y in (1, 2, 4)
+        for z in (1, 2, 3)
+        if x * y * z <= 1024
+    ]:
+        lanes = [
+            (t % block[0], t // block[0] % block[1], t // (block[0] * block[1]))
+            for t in range(block[0] * block[1] * block[2])
+        ]
         warps = [lanes[start : start + 32] for start in range(0, len(lanes), 32)]
         for axis, name in enumerate(("%tid.x", "%tid.y", "%tid.z")):
             found = thread_shape(name, block)
             if found is UNIFORM:
                 assert all(len({lane[axis] for lane in warp}) == 1 for warp in warps), (block, name)
             elif isinstance(found, Ramp):
-                assert all(lane[axis] == warp[0][axis] + place for warp in warps for place, lane in enumerate(warp)), (block, name)
+                assert all(
+                    lane[axis] == warp[0][axis] + place
+                    for warp in warps
+                    for place, lane in enumerate(warp)
+                ), (block, name)
                 assert all(warp[0][axis] % 32 == 0 for warp in warps)
 
 
@@ -82,29 +97,49 @@ def test_the_shape_of_a_result(body: str, expected: Shape) -> None:
 
 @pytest.mark.parametrize(
     ("test", "expected"),
-    [("lt.u32 %p1, %r1, 64", UNIFORM), ("lt.u32 %p1, %r1, 60", VARYING), ("gt.s32 %p1, %r1, 63", UNIFORM), ("eq.u32 %p1, %r1, 0", VARYING)],
+    [
+        ("lt.u32 %p1, %r1, 64", UNIFORM),
+        ("lt.u32 %p1, %r1, 60", VARYING),
+        ("gt.s32 %p1, %r1, 63", UNIFORM),
+        ("eq.u32 %p1, %r1, 0", VARYING),
+    ],
 )
-def test_comparing_the_thread_with_a_multiple_of_32_is_the_same_for_the_warp(test: str, expected: Shape) -> None:
+def test_comparing_the_thread_with_a_multiple_of_32_is_the_same_for_the_warp(
+    test: str, expected: Shape
+) -> None:
     assert shape(f"setp.{test};", "%p1") is expected
 
 
 def test_values_that_meet_have_the_best_shape_that_holds_for_both() -> None:
     assert meet(Ramp(4, even=True), Ramp(4)) == Ramp(4)
-    assert meet(Ramp(4), Ramp(8)) is VARYING and meet(Ramp(4), UNIFORM) is VARYING and meet(UNIFORM, UNIFORM) is UNIFORM
+    assert (
+        meet(Ramp(4), Ramp(8)) is VARYING
+        and meet(Ramp(4), UNIFORM) is VARYING
+        and meet(UNIFORM, UNIFORM) is UNIFORM
+    )
 
 
 def test_a_pointer_that_runs_through_an_array_stays_a_ramp() -> None:
-    body = "mul.wide.u32 %d1, %r1, 4; L: add.s64 %d1, %d1, 512; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L;"
+    body = (
+        "mul.wide.u32 %d1, %r1, 4; L: add.s64 %d1, %d1, 512; add.u32 %r3, %r3, 1; setp.lt.u32 %p1,"
+        " %r3, 9; @%p1 bra L;"
+    )
     assert shape(body, "%d1") == Ramp(4) and shape(body, "%r3") is UNIFORM
 
 
 def test_what_is_computed_from_a_register_that_nobody_writes_still_counts() -> None:
     assert shape("mov.b64 %d1, {%r1, %r9};", "%d1") is VARYING
-    assert shape("xor.b32 %r5, %r1, 1; L: add.u32 %r2, %r2, %r5; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;") is VARYING
+    assert (
+        shape("xor.b32 %r5, %r1, 1; L: add.u32 %r2, %r2, %r5; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;")
+        is VARYING
+    )
 
 
 def test_what_only_some_lanes_write_is_not_the_same_in_all_unless_nobody_else_reads_it() -> None:
-    body = "setp.lt.u32 %p1, %r1, 7; @%p1 bra J; mov.u32 %r2, 1; add.u32 %r3, %r9, 1; add.u32 %r2, %r2, %r3; J: st.global.u32 [%d1], %r2;"
+    body = (
+        "setp.lt.u32 %p1, %r1, 7; @%p1 bra J; mov.u32 %r2, 1; add.u32 %r3, %r9, 1; add.u32 %r2,"
+        " %r2, %r3; J: st.global.u32 [%d1], %r2;"
+    )
     assert shape(body) is VARYING and shape(body, "%r3") is UNIFORM
 
 
@@ -126,20 +161,33 @@ def test_a_region_reaches_from_a_branch_to_where_its_ways_meet() -> None:
     body = PART + "@%p1 bra B; A: add.u32 %r2, %r1, 1; bra J; B: add.u32 %r2, %r1, 2; J: ret;"
     found, graph = shapes(body), flow(body)
     (region,) = found.regions
-    assert set(region.blocks) == {number(graph, "A"), number(graph, "B")} and region.join == number(graph, "J")
+    assert set(region.blocks) == {number(graph, "A"), number(graph, "B")} and region.join == number(
+        graph, "J"
+    )
     assert number(graph, "J") not in found.region_of
 
 
 def test_a_branch_within_a_region_belongs_to_it() -> None:
-    body = PART + "@%p1 bra J; A: setp.eq.u32 %p2, %r1, 9; @%p2 bra K; B: add.u32 %r2, %r1, 2; K: add.u32 %r3, %r1, 3; J: ret;"
+    body = (
+        PART
+        + "@%p1 bra J; A: setp.eq.u32 %p2, %r1, 9; @%p2 bra K; B: add.u32 %r2, %r1, 2; K: add.u32"
+        " %r3, %r1, 3; J: ret;"
+    )
     found = shapes(body)
     (region,) = found.regions
     assert len(region.blocks) == 3 and region.join == number(flow(body), "J")
 
 
 def test_two_branches_one_after_the_other_are_two_regions() -> None:
-    body = PART + "@%p1 bra J; add.u32 %r2, %r1, 2; J: add.u32 %r3, %r9, 1; @%p1 bra K; add.u32 %r4, %r1, 2; K: ret;"
-    assert [region.join for region in shapes(body).regions] == [number(flow(body), "J"), number(flow(body), "K")]
+    body = (
+        PART
+        + "@%p1 bra J; add.u32 %r2, %r1, 2; J: add.u32 %r3, %r9, 1; @%p1 bra K; add.u32 %r4, %r1,"
+        " 2; K: ret;"
+    )
+    assert [region.join for region in shapes(body).regions] == [
+        number(flow(body), "J"),
+        number(flow(body), "K"),
+    ]
 
 
 def test_a_loop_that_lanes_leave_at_different_times_is_a_region_with_its_header() -> None:
@@ -149,7 +197,10 @@ def test_a_loop_that_lanes_leave_at_different_times_is_a_region_with_its_header(
 
 
 def test_a_loop_that_only_guarded_exits_leave_has_its_end_as_join() -> None:
-    body = PART + "@%p1 bra L; ret; L: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 99; @!%p2 exit; bra L;"
+    body = (
+        PART
+        + "@%p1 bra L; ret; L: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 99; @!%p2 exit; bra L;"
+    )
     found, graph = shapes(body), flow(body)
     assert [region.join for region in found.regions] == [graph.exit]
 

@@ -13,7 +13,15 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from evoengine.emulator.check import findings
-from evoengine.emulator.check.findings import ALL_CHECKS, Access, AccessCounts, Check, Finding, SiteCounts, Space
+from evoengine.emulator.check.findings import (
+    ALL_CHECKS,
+    Access,
+    AccessCounts,
+    Check,
+    Finding,
+    SiteCounts,
+    Space,
+)
 from evoengine.emulator.run.native import Native, load_native
 
 FULL = 0xFFFFFFFF
@@ -64,11 +72,15 @@ class Library:
 @cache
 def library() -> Library:
     folder = Path(tempfile.gettempdir()) / f"evoengine-native-{Path.home().name}"
-    return Library(load_native(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), folder))
+    return Library(
+        load_native(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), folder)
+    )
 
 
 class Launch:
-    """What checkers share; buffers are numbered in the order they were added and have 4 KiB of nothing between them."""
+    """What checkers share; buffers are numbered in the order they were added and have 4 KiB of
+    nothing between them.
+    """
 
     def __init__(self, blocks: int = 1) -> None:
         self.c = library()
@@ -95,15 +107,28 @@ class Launch:
     def __enter__(self) -> Launch:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.c.launch_free(self.handle)
 
 
 class Machine:
-    """One checker. Addresses of an access: one number for all lanes, or one for each lane of the mask."""
+    """One checker. Addresses of an access: one number for all lanes, or one for each lane of the
+    mask.
+    """
 
     def __init__(
-        self, launch: Launch, threads: int = 64, shared: int = 1024, local: int = 0, checks: Check = ALL_CHECKS, sites: int = 64
+        self,
+        launch: Launch,
+        threads: int = 64,
+        shared: int = 1024,
+        local: int = 0,
+        checks: Check = ALL_CHECKS,
+        sites: int = 64,
     ) -> None:
         self.c = launch.c
         self.launch = launch
@@ -113,9 +138,21 @@ class Machine:
         assert self.handle
 
     def access(
-        self, space: Space, kind: Access, warp: int, address: int | Sequence[int], *, bytes: int = 4, mask: int = FULL, site: int = 0
+        self,
+        space: Space,
+        kind: Access,
+        warp: int,
+        address: int | Sequence[int],
+        *,
+        bytes: int = 4,
+        mask: int = FULL,
+        site: int = 0,
     ) -> int:
-        return int(self.c.access(self.handle, warp, mask, space, kind, bytes, _lanes(u64, mask, address), site))
+        return int(
+            self.c.access(
+                self.handle, warp, mask, space, kind, bytes, _lanes(u64, mask, address), site
+            )
+        )
 
     def read(self, warp: int, address: int | Sequence[int], **more: Any) -> int:
         return self.access(Space.SHARED, Access.READ, warp, address, **more)
@@ -163,7 +200,18 @@ class Machine:
         site: int = 0,
     ) -> int:
         sizes = None if source is None else _lanes(u32, mask, source)
-        return int(self.c.async_(self.handle, warp, mask, bytes, _lanes(u32, mask, offset), _lanes(u64, mask, address), sizes, site))
+        return int(
+            self.c.async_(
+                self.handle,
+                warp,
+                mask,
+                bytes,
+                _lanes(u32, mask, offset),
+                _lanes(u64, mask, address),
+                sizes,
+                site,
+            )
+        )
 
     def commit(self, warp: int, mask: int = FULL) -> None:
         self.c.async_commit(self.handle, warp, mask)
@@ -175,19 +223,29 @@ class Machine:
         return findings.read_counts(self.c.counts(self.handle))
 
     def site_counts(self) -> dict[int, SiteCounts]:
-        return {found.site: found for found in findings.read_site_counts(self.c.site_counts(self.handle), self.sites)}
+        return {
+            found.site: found
+            for found in findings.read_site_counts(self.c.site_counts(self.handle), self.sites)
+        }
 
     def __enter__(self) -> Machine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.c.free(self.handle)
 
 
 def _lanes(element: Any, mask: int, values: int | Sequence[int]) -> Any:
     lanes = [lane for lane in range(32) if mask >> lane & 1]
     array = (element * 32)()
-    for lane, value in zip(lanes, [values] * len(lanes) if isinstance(values, int) else values, strict=True):
+    for lane, value in zip(
+        lanes, [values] * len(lanes) if isinstance(values, int) else values, strict=True
+    ):
         array[lane] = value & 0xFFFFFFFFFFFFFFFF
     return array
 

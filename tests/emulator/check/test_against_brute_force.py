@@ -1,4 +1,6 @@
-"""The checker against a model that remembers everything: every access to every byte, and a vector clock for every thread."""
+"""The checker against a model that remembers everything: every access to every byte, and a vector
+clock for every thread.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ THREADS = 32 * WARPS
 
 @dataclass(frozen=True)
 class Touch:
-    """One instruction of a warp: lane l of `mask` touches start + stride * l, wrapped into shared memory."""
+    """One instruction of a warp: lane l of `mask` touches start + stride * l, wrapped into shared
+    memory.
+    """
 
     warp: int
     kind: Access
@@ -80,14 +84,20 @@ class Model:
             if step.mask >> lane & 1:
                 thread = 32 * step.warp + lane
                 for byte in range(step.address(lane), step.address(lane) + step.nbytes):
-                    self.races += sum(self.conflict(thread, step.kind, entry) for entry in self.past.get(byte, ()))
+                    self.races += sum(
+                        self.conflict(thread, step.kind, entry) for entry in self.past.get(byte, ())
+                    )
                     fresh.append((byte, (thread, int(self.clock[thread, thread]), step.kind)))
         for byte, entry in fresh:
             self.past.setdefault(byte, []).append(entry)
 
     def conflict(self, thread: int, kind: Access, entry: tuple[int, int, Access]) -> bool:
         other, time, before = entry
-        if other == thread or (kind is Access.READ and before is Access.READ) or (kind is Access.ATOMIC and before is Access.ATOMIC):
+        if (
+            other == thread
+            or (kind is Access.READ and before is Access.READ)
+            or (kind is Access.ATOMIC and before is Access.ATOMIC)
+        ):
             return False
         return bool(time > self.clock[thread, other])
 
@@ -115,7 +125,10 @@ def threads_of(warps: Sequence[int]) -> list[int]:
 
 
 def races_found(steps: Sequence[Step]) -> int:
-    with Launch() as launch, Machine(launch, threads=THREADS, shared=SHARED, checks=Check.RACES) as machine:
+    with (
+        Launch() as launch,
+        Machine(launch, threads=THREADS, shared=SHARED, checks=Check.RACES) as machine,
+    ):
         machine.write(0, range(0, SHARED, 4), mask=(1 << SHARED // 4) - 1)
         machine.barrier()
         for step in steps:
@@ -136,17 +149,33 @@ def races_found(steps: Sequence[Step]) -> int:
 
 
 warps = st.integers(0, WARPS - 1)
-masks = st.one_of(st.just(FULL), st.sampled_from([0xFFFF, 0xFFFF0000, 1, 2, 0x80000000]), st.integers(1, FULL))
+masks = st.one_of(
+    st.just(FULL), st.sampled_from([0xFFFF, 0xFFFF0000, 1, 2, 0x80000000]), st.integers(1, FULL)
+)
 groups = st.lists(warps, min_size=1, unique=True).map(lambda chosen: tuple(sorted(chosen)))
 
 
 def touches(kinds: Sequence[Access]) -> st.SearchStrategy[Step]:
-    return st.builds(Touch, warps, st.sampled_from(kinds), masks, st.sampled_from([1, 2, 4, 8]), st.integers(0, 40), st.integers(-2, 2))
+    return st.builds(
+        Touch,
+        warps,
+        st.sampled_from(kinds),
+        masks,
+        st.sampled_from([1, 2, 4, 8]),
+        st.integers(0, 40),
+        st.integers(-2, 2),
+    )
 
 
-def programs(kinds: Sequence[Access], lane_masks: st.SearchStrategy[int]) -> st.SearchStrategy[list[Step]]:
+def programs(
+    kinds: Sequence[Access], lane_masks: st.SearchStrategy[int]
+) -> st.SearchStrategy[list[Step]]:
     syncs = st.builds(LaneSync, warps, lane_masks)
-    meetings = [st.builds(Barrier, groups), st.builds(Arrive, warps, st.integers(1, 3)), st.builds(Meet, st.integers(1, 3), groups)]
+    meetings = [
+        st.builds(Barrier, groups),
+        st.builds(Arrive, warps, st.integers(1, 3)),
+        st.builds(Meet, st.integers(1, 3), groups),
+    ]
     return st.lists(st.one_of(touches(kinds), touches(kinds), syncs, *meetings), max_size=14)
 
 
@@ -175,7 +204,9 @@ def well_synchronised(steps: list[Step]) -> list[Step]:
 
 @settings(max_examples=150, deadline=None)
 @given(programs([Access.READ, Access.WRITE], st.just(FULL)), st.integers(0, 20))
-def test_a_program_with_all_its_barriers_is_clean_and_one_that_lacks_a_needed_one_is_not(steps: list[Step], chosen: int) -> None:
+def test_a_program_with_all_its_barriers_is_clean_and_one_that_lacks_a_needed_one_is_not(
+    steps: list[Step], chosen: int
+) -> None:
     program = well_synchronised(steps)
     assert races_found(program) == 0
     places = [at for at, step in enumerate(program) if isinstance(step, Barrier)]

@@ -1,4 +1,6 @@
-"""cp.async: bytes are not there before the thread has waited, and not there for others before a barrier after that."""
+"""cp.async: bytes are not there before the thread has waited, and not there for others before a
+barrier after that.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ X = 1 << 40
 
 def copy_tile(machine: Machine, offset: int, site: int = 1) -> None:
     for warp in range(2):
-        machine.copy(warp, row(offset + 512 * warp, 16), row(X + offset + 512 * warp, 16), site=site)
+        machine.copy(
+            warp, row(offset + 512 * warp, 16), row(X + offset + 512 * warp, 16), site=site
+        )
         machine.commit(warp)
 
 
@@ -49,7 +53,13 @@ def test_reading_before_waiting_is_found_even_by_the_thread_itself(machine: Mach
     copy_tile(machine, 0)
     machine.read(0, row(0, 16), bytes=16, site=2)
     (found,) = machine.launch.findings()
-    assert (found.kind, found.thread, found.other_thread, found.site, found.other_site) == (Kind.ASYNC_READ, 0, 0, 2, 1)
+    assert (found.kind, found.thread, found.other_thread, found.site, found.other_site) == (
+        Kind.ASYNC_READ,
+        0,
+        0,
+        2,
+        1,
+    )
 
 
 def test_a_barrier_does_not_replace_waiting(machine: Machine) -> None:
@@ -142,10 +152,14 @@ def test_what_is_not_copied_is_zero_and_its_source_is_not_touched(machine: Machi
 
 def test_a_copy_beyond_shared_memory_is_stopped(machine: Machine) -> None:
     assert machine.copy(0, row(4096 - 256, 16), row(X, 16)) == 0xFFFF
-    assert [(f.kind.name, f.space.name) for f in machine.launch.findings()] == [("OUT_OF_BOUNDS", "SHARED")]
+    assert [(f.kind.name, f.space.name) for f in machine.launch.findings()] == [
+        ("OUT_OF_BOUNDS", "SHARED")
+    ]
 
 
-def test_copies_under_way_at_the_end_are_no_finding_and_do_not_reach_the_next_block(machine: Machine) -> None:
+def test_copies_under_way_at_the_end_are_no_finding_and_do_not_reach_the_next_block(
+    machine: Machine,
+) -> None:
     copy_tile(machine, 0)
     machine.block(1)
     for warp in range(2):
@@ -158,10 +172,19 @@ def test_copies_under_way_at_the_end_are_no_finding_and_do_not_reach_the_next_bl
 def test_copies_are_counted(machine: Machine) -> None:
     copy_tile(machine, 0)
     counts = machine.counts()
-    assert (counts.async_copies, counts.async_bytes, counts.global_load_bytes, counts.global_load_sectors) == (2, 1024, 1024, 32)
+    assert (
+        counts.async_copies,
+        counts.async_bytes,
+        counts.global_load_bytes,
+        counts.global_load_sectors,
+    ) == (2, 1024, 1024, 32)
 
 
 @pytest.mark.parametrize("source", [3, 5, 11, 16])
-def test_a_part_of_a_source_that_lies_across_pages_of_the_shadow_is_no_trouble(machine: Machine, source: int) -> None:
-    machine.copy(0, row(0, 16), [X + 4096 * (1 + lane % 8) - 2 for lane in range(32)], source=source)
+def test_a_part_of_a_source_that_lies_across_pages_of_the_shadow_is_no_trouble(
+    machine: Machine, source: int
+) -> None:
+    machine.copy(
+        0, row(0, 16), [X + 4096 * (1 + lane % 8) - 2 for lane in range(32)], source=source
+    )
     assert machine.counts().async_copies == 1

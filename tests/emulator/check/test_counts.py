@@ -38,7 +38,11 @@ def test_wavefronts_are_the_most_words_that_one_bank_must_give(
 ) -> None:
     machine.read(0, addresses, bytes=nbytes, site=7)
     counts = machine.counts()
-    assert (counts.shared_loads, counts.shared_load_wavefronts, counts.shared_bytes) == (1, wavefronts, 32 * nbytes)
+    assert (counts.shared_loads, counts.shared_load_wavefronts, counts.shared_bytes) == (
+        1,
+        wavefronts,
+        32 * nbytes,
+    )
     site = machine.site_counts()[7]
     assert (site.requests, site.units, site.bytes) == (1, wavefronts, 32 * nbytes)
 
@@ -55,13 +59,19 @@ def test_wavefronts_are_the_most_words_that_one_bank_must_give(
         ([128 * (lane % 3) for lane in range(32)], 4, 3),
     ],
 )
-def test_sectors_are_counted_once_for_a_request(machine: Machine, addresses: list[int], nbytes: int, sectors: int) -> None:
+def test_sectors_are_counted_once_for_a_request(
+    machine: Machine, addresses: list[int], nbytes: int, sectors: int
+) -> None:
     x = machine.launch.buffer(8192)
     machine.load(0, [x + address for address in addresses], bytes=nbytes)
     machine.store(0, [x + address for address in addresses], bytes=nbytes)
     machine.global_atomic(0, [x + address for address in addresses], bytes=nbytes)
     counts = machine.counts()
-    assert (counts.global_load_sectors, counts.global_store_sectors, counts.global_atomic_sectors) == (sectors,) * 3
+    assert (
+        counts.global_load_sectors,
+        counts.global_store_sectors,
+        counts.global_atomic_sectors,
+    ) == (sectors,) * 3
     assert (counts.global_loads, counts.global_stores, counts.global_atomics) == (1, 1, 1)
     assert counts.global_load_bytes == 32 * nbytes
 
@@ -84,19 +94,27 @@ def test_sectors_are_counted_once_for_a_request(machine: Machine, addresses: lis
 def test_wide_loads_of_neighbours_that_want_the_same_are_joined(
     machine: Machine, addresses: list[int], nbytes: int, wavefronts: int
 ) -> None:
-    """As measured on an NVIDIA H200: docs/measurements/h200-rates.json, shared_load8 and shared_load16."""
+    """As measured on an NVIDIA H200: docs/measurements/h200-rates.json, shared_load8 and
+    shared_load16.
+    """
     machine.read(0, addresses, bytes=nbytes)
     assert machine.counts().shared_load_wavefronts == wavefronts
 
 
-def test_sectors_that_a_block_loads_again_count_once_for_it_and_copies_do_not_count(machine: Machine) -> None:
+def test_sectors_that_a_block_loads_again_count_once_for_it_and_copies_do_not_count(
+    machine: Machine,
+) -> None:
     x = machine.launch.buffer(1 << 20)
     for start in (0, 0, 4096, 128):
         machine.load(0, row(x + start))
     machine.copy(0, row(0, 16), row(x + 65536, 16))
     counts = machine.counts()
     assert (counts.block_sectors, counts.launch_sectors) == (12, 12)
-    assert (counts.global_load_sectors, counts.async_sectors, counts.async_wavefronts) == (16 + 16, 16, 4)
+    assert (counts.global_load_sectors, counts.async_sectors, counts.async_wavefronts) == (
+        16 + 16,
+        16,
+        4,
+    )
     machine.block(1)
     machine.load(0, row(x))
     machine.load(0, row(x + 8192))
@@ -113,5 +131,8 @@ def test_many_sectors_are_all_remembered(machine: Machine) -> None:
 
 
 def test_counts_of_two_checkers_add_up() -> None:
-    one, two = AccessCounts(shared_loads=1, barriers=2), AccessCounts(shared_loads=3, global_loads=1)
+    one, two = (
+        AccessCounts(shared_loads=1, barriers=2),
+        AccessCounts(shared_loads=3, global_loads=1),
+    )
     assert one + two == AccessCounts(shared_loads=4, barriers=2, global_loads=1)

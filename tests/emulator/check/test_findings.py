@@ -16,26 +16,61 @@ LINES = {1: "line 40", 2: "line 42"}
 @pytest.mark.parametrize(
     ("finding", "expected"),
     [
-        (RACE, "race: thread 37 reads shared+512 at line 42 that thread 5 wrote at line 40, no barrier between (block 0, 1024 times)"),
+        (
+            RACE,
+            (
+                "race: thread 37 reads shared+512 at line 42 that thread 5 wrote at line 40, no"
+                " barrier between (block 0, 1024 times)"
+            ),
+        ),
         (
             replace(RACE, kind=Kind.WRITE_AFTER_READ, times=1),
-            "race: thread 37 writes shared+512 at line 42 that thread 5 read at line 40, no barrier between (block 0)",
+            (
+                "race: thread 37 writes shared+512 at line 42 that thread 5 read at line 40, no"
+                " barrier between (block 0)"
+            ),
         ),
         (
-            replace(RACE, kind=Kind.WRITE_AFTER_WRITE, space=Space.GLOBAL, buffer=1, block=3, times=1),
-            "race: thread 37 writes out+512 at line 42 that thread 5 of block 0 wrote at line 40, nothing orders the blocks (block 3)",
+            replace(
+                RACE, kind=Kind.WRITE_AFTER_WRITE, space=Space.GLOBAL, buffer=1, block=3, times=1
+            ),
+            (
+                "race: thread 37 writes out+512 at line 42 that thread 5 of block 0 wrote at line"
+                " 40, nothing orders the blocks (block 3)"
+            ),
         ),
         (
-            replace(RACE, kind=Kind.OUT_OF_BOUNDS, space=Space.GLOBAL, buffer=0, distance=4, times=2),
-            "out of bounds: thread 37 touches 4 bytes at x+512 at line 42, 4 bytes beyond its end (block 0, 2 times)",
+            replace(
+                RACE, kind=Kind.OUT_OF_BOUNDS, space=Space.GLOBAL, buffer=0, distance=4, times=2
+            ),
+            (
+                "out of bounds: thread 37 touches 4 bytes at x+512 at line 42, 4 bytes beyond its"
+                " end (block 0, 2 times)"
+            ),
         ),
         (
-            replace(RACE, kind=Kind.OUT_OF_BOUNDS, space=Space.GLOBAL, buffer=7, offset=-8, distance=-8, times=1),
-            "out of bounds: thread 37 touches 4 bytes at buffer 7-8 at line 42, 8 bytes before its start (block 0)",
+            replace(
+                RACE,
+                kind=Kind.OUT_OF_BOUNDS,
+                space=Space.GLOBAL,
+                buffer=7,
+                offset=-8,
+                distance=-8,
+                times=1,
+            ),
+            (
+                "out of bounds: thread 37 touches 4 bytes at buffer 7-8 at line 42, 8 bytes before"
+                " its start (block 0)"
+            ),
         ),
         (
-            replace(RACE, kind=Kind.OUT_OF_BOUNDS, space=Space.GLOBAL, buffer=-1, offset=-16, times=1),
-            "out of bounds: thread 37 touches 4 bytes at address 0xfffffffffffffff0 at line 42, far from any buffer (block 0)",
+            replace(
+                RACE, kind=Kind.OUT_OF_BOUNDS, space=Space.GLOBAL, buffer=-1, offset=-16, times=1
+            ),
+            (
+                "out of bounds: thread 37 touches 4 bytes at address 0xfffffffffffffff0 at line 42,"
+                " far from any buffer (block 0)"
+            ),
         ),
         (
             replace(RACE, kind=Kind.UNINITIALISED, space=Space.LOCAL, times=1),

@@ -25,7 +25,9 @@ def machine(launch: Launch) -> Iterator[Machine]:
         yield machine
 
 
-def test_warps_of_a_block_race_without_a_barrier_and_not_with_one(launch: Launch, machine: Machine) -> None:
+def test_warps_of_a_block_race_without_a_barrier_and_not_with_one(
+    launch: Launch, machine: Machine
+) -> None:
     x = launch.buffer(4096)
     machine.store(0, row(x), site=1)
     machine.barrier()
@@ -33,17 +35,24 @@ def test_warps_of_a_block_race_without_a_barrier_and_not_with_one(launch: Launch
     assert launch.kinds() == []
     machine.store(0, row(x), site=3)
     machine.load(1, row(x), site=4)
-    assert [(f.kind.name, f.site, f.other_site) for f in launch.findings()] == [("WRITE_AFTER_READ", 3, 2), ("READ_AFTER_WRITE", 4, 3)]
+    assert [(f.kind.name, f.site, f.other_site) for f in launch.findings()] == [
+        ("WRITE_AFTER_READ", 3, 2),
+        ("READ_AFTER_WRITE", 4, 3),
+    ]
 
 
-def test_in_place_shift_without_a_barrier_is_found_between_lanes_and_between_warps(launch: Launch, machine: Machine) -> None:
+def test_in_place_shift_without_a_barrier_is_found_between_lanes_and_between_warps(
+    launch: Launch, machine: Machine
+) -> None:
     x = launch.buffer(4096)
     for warp in range(2):
         machine.load(warp, row(x + 128 * warp), site=1)
         machine.load(warp, row(x + 128 * warp + 4), site=2)
         machine.warp_sync(warp)
         machine.store(warp, row(x + 128 * warp), site=3)
-    assert [(f.kind.name, f.thread, f.other_thread, f.offset) for f in launch.findings()] == [("WRITE_AFTER_READ", 32, 31, 128)]
+    assert [(f.kind.name, f.thread, f.other_thread, f.offset) for f in launch.findings()] == [
+        ("WRITE_AFTER_READ", 32, 31, 128)
+    ]
 
 
 def test_two_blocks_that_write_the_same_bytes_race(launch: Launch, machine: Machine) -> None:
@@ -52,11 +61,19 @@ def test_two_blocks_that_write_the_same_bytes_race(launch: Launch, machine: Mach
     machine.block(3)
     machine.store(0, row(x + 64), site=1)
     (found,) = launch.findings()
-    assert (found.kind, found.block, found.other_block, found.offset, found.times) == (Kind.WRITE_AFTER_WRITE, 3, 0, 64, 16)
+    assert (found.kind, found.block, found.other_block, found.offset, found.times) == (
+        Kind.WRITE_AFTER_WRITE,
+        3,
+        0,
+        64,
+        16,
+    )
 
 
 @pytest.mark.parametrize("first", ["load", "store"])
-def test_a_block_that_reads_what_another_writes_races_in_either_order(launch: Launch, machine: Machine, first: str) -> None:
+def test_a_block_that_reads_what_another_writes_races_in_either_order(
+    launch: Launch, machine: Machine, first: str
+) -> None:
     x = launch.buffer(4096)
     steps = [machine.load, machine.store] if first == "load" else [machine.store, machine.load]
     for block, step in enumerate(steps):
@@ -75,7 +92,9 @@ def test_blocks_may_read_the_same_and_write_apart(launch: Launch, machine: Machi
 
 
 @pytest.mark.parametrize("nbytes", [1, 2])
-def test_neighbouring_bytes_may_be_written_by_different_blocks(launch: Launch, machine: Machine, nbytes: int) -> None:
+def test_neighbouring_bytes_may_be_written_by_different_blocks(
+    launch: Launch, machine: Machine, nbytes: int
+) -> None:
     x = launch.buffer(4096)
     for block in range(4 // nbytes):
         machine.block(block)
@@ -104,7 +123,9 @@ def test_a_plain_store_races_with_another_blocks_atomic(launch: Launch, machine:
 
 
 def last_block_pattern(launch: Launch, machine: Machine, *, fence: bool) -> list[str]:
-    """Every block leaves a partial sum and counts itself; the last one reads all of them and resets the counter."""
+    """Every block leaves a partial sum and counts itself; the last one reads all of them and resets
+    the counter.
+    """
     partial, counter = launch.buffer(4096), launch.buffer(4)
     for block in range(8):
         machine.block(block)
@@ -118,7 +139,9 @@ def last_block_pattern(launch: Launch, machine: Machine, *, fence: bool) -> list
     return launch.kinds()
 
 
-def test_the_last_block_may_read_what_the_others_published(launch: Launch, machine: Machine) -> None:
+def test_the_last_block_may_read_what_the_others_published(
+    launch: Launch, machine: Machine
+) -> None:
     assert last_block_pattern(launch, machine, fence=True) == []
 
 
@@ -126,7 +149,9 @@ def test_the_last_block_may_not_without_the_threadfence(launch: Launch, machine:
     assert last_block_pattern(launch, machine, fence=False) == ["READ_AFTER_WRITE"]
 
 
-def test_what_is_written_after_the_publication_is_not_published(launch: Launch, machine: Machine) -> None:
+def test_what_is_written_after_the_publication_is_not_published(
+    launch: Launch, machine: Machine
+) -> None:
     x, flag = launch.buffer(4096), launch.buffer(4)
     machine.fence(0)
     machine.global_atomic(0, [flag], mask=1)
@@ -148,7 +173,9 @@ def test_a_volatile_flag_publishes_like_an_atomic(launch: Launch, machine: Machi
     assert launch.kinds() == []
 
 
-def test_a_plain_look_at_another_blocks_atomic_is_let_pass(launch: Launch, machine: Machine) -> None:
+def test_a_plain_look_at_another_blocks_atomic_is_let_pass(
+    launch: Launch, machine: Machine
+) -> None:
     x = launch.buffer(4096)
     for block in range(3):
         machine.block(block)
@@ -157,7 +184,9 @@ def test_a_plain_look_at_another_blocks_atomic_is_let_pass(launch: Launch, machi
     assert launch.kinds() == []
 
 
-def test_the_next_launch_is_ordered_after_this_one_and_keeps_what_was_written(launch: Launch, machine: Machine) -> None:
+def test_the_next_launch_is_ordered_after_this_one_and_keeps_what_was_written(
+    launch: Launch, machine: Machine
+) -> None:
     x = launch.buffer(4096, initialised=False)
     machine.store(0, row(x))
     launch.c.launch_next(launch.handle, 8)
@@ -181,7 +210,13 @@ def test_two_checkers_of_a_launch_see_each_others_blocks(launch: Launch) -> None
 
 @pytest.mark.parametrize(
     ("place", "buffer", "offset", "distance"),
-    [(1000, 0, 1000, 4), (-4, 0, -4, -4), (998, 0, 998, 2), (4096 * 2 - 8, 1, -8, -8), (4096 * 2 + 64, 1, 64, 4)],
+    [
+        (1000, 0, 1000, 4),
+        (-4, 0, -4, -4),
+        (998, 0, 998, 2),
+        (4096 * 2 - 8, 1, -8, -8),
+        (4096 * 2 + 64, 1, 64, 4),
+    ],
 )
 def test_a_stray_access_names_the_nearest_buffer_and_how_far_off_it_is(
     launch: Launch, machine: Machine, place: int, buffer: int, offset: int, distance: int
@@ -190,7 +225,12 @@ def test_a_stray_access_names_the_nearest_buffer_and_how_far_off_it_is(
     assert launch.buffer(64) - first == 8192
     assert machine.load(0, [first + place], mask=1) == 0
     (found,) = launch.findings()
-    assert (found.kind, found.buffer, found.offset, found.distance) == (Kind.OUT_OF_BOUNDS, buffer, offset, distance)
+    assert (found.kind, found.buffer, found.offset, found.distance) == (
+        Kind.OUT_OF_BOUNDS,
+        buffer,
+        offset,
+        distance,
+    )
 
 
 def test_only_the_stray_lanes_are_stopped(launch: Launch, machine: Machine) -> None:
@@ -209,7 +249,9 @@ def test_a_vector_must_lie_at_a_multiple_of_its_size(launch: Launch, machine: Ma
     assert [(f.kind.name, f.offset, f.times) for f in launch.findings()] == [("MISALIGNED", 4, 32)]
 
 
-def test_scratch_is_uninitialised_until_written_byte_by_byte(launch: Launch, machine: Machine) -> None:
+def test_scratch_is_uninitialised_until_written_byte_by_byte(
+    launch: Launch, machine: Machine
+) -> None:
     x = launch.buffer(4096, initialised=False)
     machine.store(0, row(x, 2), bytes=2)
     machine.load(0, row(x, 2), bytes=2)
@@ -241,8 +283,14 @@ def test_memory_that_no_shadow_is_left_for_is_counted(launch: Launch, machine: M
 def test_checkers_on_several_host_threads_agree_on_one_shadow() -> None:
     blocks, mine, threads = 64, 128, 4
     with Launch(blocks) as launch, ExitStack() as open_machines:
-        x, y, counter = launch.buffer(blocks * mine, initialised=False), launch.buffer(mine), launch.buffer(4)
-        machines = [open_machines.enter_context(Machine(launch, threads=32)) for _ in range(threads)]
+        x, y, counter = (
+            launch.buffer(blocks * mine, initialised=False),
+            launch.buffer(mine),
+            launch.buffer(4),
+        )
+        machines = [
+            open_machines.enter_context(Machine(launch, threads=32)) for _ in range(threads)
+        ]
 
         def run(index: int) -> None:
             for block in range(index, blocks, threads):
@@ -259,7 +307,9 @@ def test_checkers_on_several_host_threads_agree_on_one_shadow() -> None:
         assert {found.buffer for found in launch.findings()} == {1}
 
 
-def test_what_was_published_is_read_safely_only_by_a_block_that_looked_at_a_flag(launch: Launch, machine: Machine) -> None:
+def test_what_was_published_is_read_safely_only_by_a_block_that_looked_at_a_flag(
+    launch: Launch, machine: Machine
+) -> None:
     x, flag = launch.buffer(4096), launch.buffer(4)
     machine.store(0, row(x))
     machine.fence(0)
@@ -269,7 +319,9 @@ def test_what_was_published_is_read_safely_only_by_a_block_that_looked_at_a_flag
     assert launch.kinds() == ["READ_AFTER_WRITE"]
 
 
-def test_lanes_that_store_to_the_same_word_in_one_instruction_do_not_race(launch: Launch, machine: Machine) -> None:
+def test_lanes_that_store_to_the_same_word_in_one_instruction_do_not_race(
+    launch: Launch, machine: Machine
+) -> None:
     machine.store(0, launch.buffer(4096))
     assert launch.kinds() == []
 
@@ -284,8 +336,18 @@ def test_words_that_were_written_can_be_read_byte_by_byte(launch: Launch, machin
     assert launch.kinds() == ["UNINITIALISED"]
 
 
-def read_back(launch: Launch, machine: Machine, writing: Access, reading: int, *, fence: bool, mine: bool = False) -> list[str]:
-    """A block writes a word strongly and counts itself; another counts itself, perhaps after writing as well, and reads the word."""
+def read_back(
+    launch: Launch,
+    machine: Machine,
+    writing: Access,
+    reading: int,
+    *,
+    fence: bool,
+    mine: bool = False,
+) -> list[str]:
+    """A block writes a word strongly and counts itself; another counts itself, perhaps after
+    writing as well, and reads the word.
+    """
     x, counter = launch.buffer(4096), launch.buffer(4)
     for block in range(2):
         machine.block(block)
@@ -306,21 +368,29 @@ def read_back(launch: Launch, machine: Machine, writing: Access, reading: int, *
 def test_data_that_was_written_strongly_needs_a_fence_too(
     launch: Launch, machine: Machine, writing: Access, reading: Access, mine: bool
 ) -> None:
-    assert read_back(launch, machine, writing, reading | DATUM, fence=False, mine=mine) == ["READ_AFTER_WRITE"]
+    assert read_back(launch, machine, writing, reading | DATUM, fence=False, mine=mine) == [
+        "READ_AFTER_WRITE"
+    ]
 
 
 @pytest.mark.parametrize("reading", [Access.READ | DATUM, Access.STRONG_READ | DATUM])
 @pytest.mark.parametrize("writing", [Access.ATOMIC, Access.STRONG_WRITE])
-def test_with_the_fence_it_is_ordered(launch: Launch, machine: Machine, writing: Access, reading: int) -> None:
+def test_with_the_fence_it_is_ordered(
+    launch: Launch, machine: Machine, writing: Access, reading: int
+) -> None:
     assert read_back(launch, machine, writing, reading, fence=True, mine=True) == []
 
 
 @pytest.mark.parametrize("reading", [Access.READ, Access.STRONG_READ])
-def test_a_value_that_decides_something_may_be_read_without(launch: Launch, machine: Machine, reading: Access) -> None:
+def test_a_value_that_decides_something_may_be_read_without(
+    launch: Launch, machine: Machine, reading: Access
+) -> None:
     assert read_back(launch, machine, Access.ATOMIC, reading, fence=False) == []
 
 
-def test_what_other_blocks_added_in_an_earlier_launch_is_ordered(launch: Launch, machine: Machine) -> None:
+def test_what_other_blocks_added_in_an_earlier_launch_is_ordered(
+    launch: Launch, machine: Machine
+) -> None:
     x = launch.buffer(4096)
     for block in range(2):
         machine.block(block)
@@ -329,14 +399,27 @@ def test_what_other_blocks_added_in_an_earlier_launch_is_ordered(launch: Launch,
     machine.c.launch_next(launch.handle, 2)
     machine.block(0)
     machine.global_atomic(0, [x], mask=1)
-    machine.c.access(machine.handle, 0, 1, Space.GLOBAL, Access.READ | DATUM, 4, (ctypes.c_uint64 * 32)(x), 2)
+    machine.c.access(
+        machine.handle, 0, 1, Space.GLOBAL, Access.READ | DATUM, 4, (ctypes.c_uint64 * 32)(x), 2
+    )
     assert launch.kinds() == []
 
 
-def test_a_look_before_an_atomic_does_not_race_within_a_block(launch: Launch, machine: Machine) -> None:
+def test_a_look_before_an_atomic_does_not_race_within_a_block(
+    launch: Launch, machine: Machine
+) -> None:
     x = launch.buffer(4096)
     for warp in range(2):
-        machine.c.access(machine.handle, warp, 1, Space.GLOBAL, Access.READ | LOOK, 4, (ctypes.c_uint64 * 32)(x), 2)
+        machine.c.access(
+            machine.handle,
+            warp,
+            1,
+            Space.GLOBAL,
+            Access.READ | LOOK,
+            4,
+            (ctypes.c_uint64 * 32)(x),
+            2,
+        )
         machine.global_atomic(warp, [x], mask=1)
     assert launch.kinds() == []
     machine.load(0, [x], mask=1)

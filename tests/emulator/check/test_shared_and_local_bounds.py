@@ -1,4 +1,6 @@
-"""Shared and local memory: accesses outside of it, misaligned, or of what nobody wrote; generic addresses; barriers under divergence."""
+"""Shared and local memory: accesses outside of it, misaligned, or of what nobody wrote; generic
+addresses; barriers under divergence.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ def kinds(machine: Machine) -> list[str]:
 def test_shared_memory_ends_where_the_launch_said(machine: Machine) -> None:
     assert machine.write(0, row(900)) == (1 << 25) - 1
     (found,) = machine.launch.findings()
-    assert (found.kind, found.space, found.offset, found.distance, found.thread) == (Kind.OUT_OF_BOUNDS, Space.SHARED, 1000, 4, 25)
+    assert (found.kind, found.space, found.offset, found.distance, found.thread) == (
+        Kind.OUT_OF_BOUNDS,
+        Space.SHARED,
+        1000,
+        4,
+        25,
+    )
 
 
 def test_a_negative_offset_is_before_the_start(machine: Machine) -> None:
@@ -42,7 +50,12 @@ def test_shared_memory_starts_uninitialised_in_every_block(machine: Machine) -> 
     machine.block(1)
     machine.read(0, row(0), site=3)
     (found,) = machine.launch.findings()
-    assert (found.kind, found.offset, found.times, found.other_thread) == (Kind.UNINITIALISED, 0, 32, -1)
+    assert (found.kind, found.offset, found.times, found.other_thread) == (
+        Kind.UNINITIALISED,
+        0,
+        32,
+        -1,
+    )
 
 
 def test_the_first_byte_that_nobody_wrote_is_named(machine: Machine) -> None:
@@ -56,7 +69,15 @@ def test_an_atomic_reads_what_it_changes(machine: Machine) -> None:
     assert kinds(machine) == ["UNINITIALISED"]
 
 
-def access(machine: Machine, space: Space, kind: Access, address: list[int], mask: int = FULL, bytes: int = 4, warp: int = 0) -> int:
+def access(
+    machine: Machine,
+    space: Space,
+    kind: Access,
+    address: list[int],
+    mask: int = FULL,
+    bytes: int = 4,
+    warp: int = 0,
+) -> int:
     return machine.access(space, kind, warp, address, mask=mask, bytes=bytes)
 
 
@@ -65,7 +86,9 @@ def test_local_memory_is_the_threads_own(machine: Machine) -> None:
     access(machine, Space.LOCAL, Access.READ, [8] * 32)
     assert kinds(machine) == []
     access(machine, Space.LOCAL, Access.READ, [8] * 32, warp=1)
-    assert [(f.kind.name, f.space.name, f.thread) for f in machine.launch.findings()] == [("UNINITIALISED", "LOCAL", 32)]
+    assert [(f.kind.name, f.space.name, f.thread) for f in machine.launch.findings()] == [
+        ("UNINITIALISED", "LOCAL", 32)
+    ]
 
 
 def test_local_memory_ends_with_the_frame(machine: Machine) -> None:
@@ -93,13 +116,20 @@ def test_generic_addresses_go_to_the_memory_they_mean(machine: Machine) -> None:
 def test_another_threads_frame_is_out_of_bounds(machine: Machine) -> None:
     machine.c.windows(machine.handle, SHARED, LOCAL)
     assert access(machine, Space.GENERIC, Access.WRITE, [LOCAL + 64], mask=1) == 0
-    assert [(f.space.name, f.kind.name) for f in machine.launch.findings()] == [("LOCAL", "OUT_OF_BOUNDS")]
+    assert [(f.space.name, f.kind.name) for f in machine.launch.findings()] == [
+        ("LOCAL", "OUT_OF_BOUNDS")
+    ]
 
 
 def test_a_barrier_that_part_of_a_warp_reaches_names_both_parts(machine: Machine) -> None:
     machine.c.divergent_barrier(machine.handle, 1, 0x0000FFFE, 0x0001FFFF, 9)
     (found,) = machine.launch.findings()
-    assert (found.kind, found.thread, found.other_thread, found.site) == (Kind.DIVERGENT_BARRIER, 33, 32, 9)
+    assert (found.kind, found.thread, found.other_thread, found.site) == (
+        Kind.DIVERGENT_BARRIER,
+        33,
+        32,
+        9,
+    )
 
 
 def test_a_barrier_that_all_living_lanes_reach_is_no_finding(machine: Machine) -> None:

@@ -21,11 +21,18 @@ def kinds(machine: Machine) -> list[str]:
     return machine.launch.kinds()
 
 
-def test_reading_what_another_warp_wrote_without_a_barrier_is_a_race_and_says_who_and_where(machine: Machine) -> None:
+def test_reading_what_another_warp_wrote_without_a_barrier_is_a_race_and_says_who_and_where(
+    machine: Machine,
+) -> None:
     machine.write(0, row(512), site=40)
     machine.read(1, row(512), site=42)
     (found,) = machine.launch.findings()
-    assert (found.kind, found.offset, found.thread, found.other_thread) == (Kind.READ_AFTER_WRITE, 512, 32, 0)
+    assert (found.kind, found.offset, found.thread, found.other_thread) == (
+        Kind.READ_AFTER_WRITE,
+        512,
+        32,
+        0,
+    )
     assert (found.site, found.other_site, found.block, found.times) == (42, 40, 0, 32)
 
 
@@ -42,7 +49,10 @@ def test_writing_over_what_another_warp_still_reads_is_a_race(machine: Machine) 
     machine.read(1, row(0), site=3)
     machine.read(0, row(0), site=4)
     machine.write(0, row(0), site=5)
-    assert [(found.kind.name, found.other_thread, found.other_site) for found in machine.launch.findings()] == [("WRITE_AFTER_READ", 32, 3)]
+    assert [
+        (found.kind.name, found.other_thread, found.other_site)
+        for found in machine.launch.findings()
+    ] == [("WRITE_AFTER_READ", 32, 3)]
 
 
 @pytest.mark.parametrize("reader", [1, 2, 3])
@@ -81,12 +91,16 @@ def test_a_thread_may_do_what_it_likes_with_its_own_bytes(machine: Machine) -> N
     assert kinds(machine) == []
 
 
-def test_lanes_that_read_a_word_together_race_with_the_lane_that_writes_it(machine: Machine) -> None:
+def test_lanes_that_read_a_word_together_race_with_the_lane_that_writes_it(
+    machine: Machine,
+) -> None:
     machine.write(0, 0, mask=1)
     machine.barrier()
     machine.read(0, 0, site=7)
     machine.write(0, 0, mask=1, site=8)
-    assert [(found.kind.name, found.other_thread) for found in machine.launch.findings()] == [("WRITE_AFTER_READ", 1)]
+    assert [(found.kind.name, found.other_thread) for found in machine.launch.findings()] == [
+        ("WRITE_AFTER_READ", 1)
+    ]
 
 
 def test_synchronising_half_a_warp_orders_that_half_only(machine: Machine) -> None:
@@ -98,7 +112,9 @@ def test_synchronising_half_a_warp_orders_that_half_only(machine: Machine) -> No
     assert [found.site for found in machine.launch.findings()] == [3]
 
 
-def test_two_halves_that_were_synchronised_apart_are_not_ordered_to_one_another(machine: Machine) -> None:
+def test_two_halves_that_were_synchronised_apart_are_not_ordered_to_one_another(
+    machine: Machine,
+) -> None:
     machine.write(0, row(0), site=1)
     machine.warp_sync(0, LOW)
     machine.warp_sync(0, HIGH)
@@ -196,7 +212,9 @@ def test_a_warp_synchronous_reduction_needs_every_syncwarp(machine: Machine) -> 
 
 
 @pytest.mark.parametrize("nbytes", [1, 2])
-def test_neighbouring_bytes_of_a_word_belong_to_different_threads(machine: Machine, nbytes: int) -> None:
+def test_neighbouring_bytes_of_a_word_belong_to_different_threads(
+    machine: Machine, nbytes: int
+) -> None:
     machine.write(0, row(0, 4), site=1)
     machine.barrier()
     for warp in range(4):
@@ -238,7 +256,10 @@ def test_volatile_does_not_order_the_lanes_of_a_warp(machine: Machine) -> None:
 
 
 def test_lanes_that_write_the_same_word_are_counted_and_reported_only_on_demand() -> None:
-    for checks, expected in ((ALL_CHECKS, []), (ALL_CHECKS | Check.SAME_ADDRESS, ["SAME_ADDRESS_WRITE"])):
+    for checks, expected in (
+        (ALL_CHECKS, []),
+        (ALL_CHECKS | Check.SAME_ADDRESS, ["SAME_ADDRESS_WRITE"]),
+    ):
         with Launch() as launch, Machine(launch, checks=checks) as machine:
             machine.write(0, 0)
             assert launch.kinds() == expected
@@ -307,7 +328,9 @@ def test_the_last_warp_that_is_left_still_races_with_itself(machine: Machine) ->
     assert kinds(machine) == ["READ_AFTER_WRITE"]
 
 
-def test_what_a_warp_did_in_the_block_before_is_past_also_for_those_who_never_meet_it(machine: Machine) -> None:
+def test_what_a_warp_did_in_the_block_before_is_past_also_for_those_who_never_meet_it(
+    machine: Machine,
+) -> None:
     machine.write(2, row(0))
     machine.block(1)
     machine.barrier([0, 1])

@@ -12,7 +12,13 @@ from tests.emulator.faults.table import Fault
 
 def checked(emulator: Emulator, fault: Fault, case: Case) -> LaunchReport:
     """The report of a checked launch, outputs uninitialised."""
-    compiled = compile_cuda(fault.source, name=f"{fault.name}.cu", macros=case.macros, arch=case.arch, kernels=[case.kernel])
+    compiled = compile_cuda(
+        fault.source,
+        name=f"{fault.name}.cu",
+        macros=case.macros,
+        arch=case.arch,
+        kernels=[case.kernel],
+    )
     program, args, addresses, unset = emulator.load(compiled.ptx), [], [], set()
     try:
         for index, argument in enumerate(case.args):
@@ -27,7 +33,14 @@ def checked(emulator: Emulator, fault: Fault, case: Case) -> LaunchReport:
             unset |= {address} if isinstance(argument, Out) else set()
         checks = Checks(uninitialised=frozenset(unset))
         symbol = compiled.functions[case.kernel]
-        return program.launch(symbol, grid=case.grid, block=case.block, args=args, shared_bytes=case.shared_bytes, checks=checks)
+        return program.launch(
+            symbol,
+            grid=case.grid,
+            block=case.block,
+            args=args,
+            shared_bytes=case.shared_bytes,
+            checks=checks,
+        )
     finally:
         for address in addresses:
             emulator.memory.free(address)
@@ -35,7 +48,13 @@ def checked(emulator: Emulator, fault: Fault, case: Case) -> LaunchReport:
 
 
 def at_the_fault(report: LaunchReport, fault: Fault) -> bool:
-    """Whether a finding of the kind that was planted has a marked line as its own or the other one."""
-    meant = [found for found in report.findings if found.kind in fault.kinds and found.space is fault.space]
+    """Whether a finding of the kind that was planted has a marked line as its own or the other
+    one.
+    """
+    meant = [
+        found
+        for found in report.findings
+        if found.kind in fault.kinds and found.space is fault.space
+    ]
     sites = {site for found in meant for site in (found.site, found.other_site) if site >= 0}
     return bool({report.lowered.sites[site].line for site in sites} & fault.lines)

@@ -1,6 +1,7 @@
 """Kernels with one planted fault each, and what checked mode must say about it.
 
-Lines with `// FAULT` are where it shows: a finding of one of the kinds must have one of them as its own or the other line. With
+Lines with `// FAULT` are where it shows: a finding of one of the kinds must have one of them as its
+own or the other line. With
 -DFIXED the same kernel is right, and nothing at all may be found.
 """
 
@@ -38,7 +39,9 @@ class Fault:
     @property
     def lines(self) -> frozenset[int]:
         """The marked lines, counted from 1."""
-        return frozenset(number for number, line in enumerate(self.source.splitlines(), 1) if MARK in line)
+        return frozenset(
+            number for number, line in enumerate(self.source.splitlines(), 1) if MARK in line
+        )
 
     @property
     def fixed(self) -> Case:
@@ -62,11 +65,26 @@ def changed(count: int) -> InOut:
     return InOut(np.zeros(count, np.float32))
 
 
-def _fault(name: str, kinds: frozenset[Kind], space: Space, blocks: int, threads: int, *args: Argument, shared_bytes: int = 0) -> Fault:
-    return Fault(Case("faulty", name, (blocks, 1, 1), (threads, 1, 1), args, {}, shared_bytes=shared_bytes), kinds, space)
+def _fault(
+    name: str,
+    kinds: frozenset[Kind],
+    space: Space,
+    blocks: int,
+    threads: int,
+    *args: Argument,
+    shared_bytes: int = 0,
+) -> Fault:
+    return Fault(
+        Case("faulty", name, (blocks, 1, 1), (threads, 1, 1), args, {}, shared_bytes=shared_bytes),
+        kinds,
+        space,
+    )
 
 
-BOUNDS, SKEWED, UNSET, EARLY = (frozenset({kind}) for kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.UNINITIALISED, Kind.ASYNC_READ))
+BOUNDS, SKEWED, UNSET, EARLY = (
+    frozenset({kind})
+    for kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.UNINITIALISED, Kind.ASYNC_READ)
+)
 AFTER_WRITE = frozenset({Kind.READ_AFTER_WRITE})
 AFTER_READ = frozenset({Kind.WRITE_AFTER_READ})
 TWO_WRITES = frozenset({Kind.WRITE_AFTER_WRITE})
@@ -84,7 +102,17 @@ FAULTS = (
     _fault("double_buffer_of_one", AFTER_READ, SHARED, 1, 64, numbers(192), floats(64), i32(3)),
     _fault("reduction_without_barrier", RACES, SHARED, 2, 128, numbers(256), floats(2)),
     _fault("reduction_without_syncwarp", RACES, SHARED, 2, 32, numbers(64), floats(2)),
-    _fault("scores_not_shared_yet", AFTER_WRITE, SHARED, 2, 64, numbers(32), numbers(1024), numbers(1024), floats(32)),
+    _fault(
+        "scores_not_shared_yet",
+        AFTER_WRITE,
+        SHARED,
+        2,
+        64,
+        numbers(32),
+        numbers(1024),
+        numbers(1024),
+        floats(32),
+    ),
     _fault("barrier_for_half_the_threads", AFTER_WRITE, SHARED, 1, 64, numbers(64), floats(64)),
     _fault("producer_does_not_wait", RACES, SHARED, 1, 64, numbers(128), floats(32), i32(4)),
     _fault("tile_partly_loaded", UNSET, SHARED, 1, 64, numbers(100), floats(64)),
@@ -93,8 +121,12 @@ FAULTS = (
     _fault("write_without_guard", BOUNDS, GLOBAL, 2, 64, numbers(100), floats(100), i32(100)),
     _fault("neighbour_before_the_first", BOUNDS, GLOBAL, 2, 64, numbers(128), floats(128)),
     _fault("one_row_too_many", BOUNDS, GLOBAL, 1, 32, numbers(320), floats(32), i32(10)),
-    _fault("rows_for_columns", BOUNDS, GLOBAL, 20, 64, numbers(1000), floats(1000), i32(20), i32(50)),
-    _fault("dynamic_shared_too_small", BOUNDS, SHARED, 1, 32, numbers(96), floats(32), shared_bytes=256),
+    _fault(
+        "rows_for_columns", BOUNDS, GLOBAL, 20, 64, numbers(1000), floats(1000), i32(20), i32(50)
+    ),
+    _fault(
+        "dynamic_shared_too_small", BOUNDS, SHARED, 1, 32, numbers(96), floats(32), shared_bytes=256
+    ),
     _fault("shared_array_overrun", TWO_WRITES, SHARED, 1, 64, numbers(128), floats(64)),
     _fault("shared_index_too_large", BOUNDS, SHARED, 1, 64, numbers(64), floats(64), i32(1)),
     _fault("wait_group_off_by_one", EARLY, SHARED, 1, 64, numbers(1024), floats(64), i32(4)),
@@ -113,16 +145,65 @@ FAULTS = (
     _fault("sum_without_atomic", AFTER_WRITE | TWO_WRITES, GLOBAL, 4, 32, numbers(128), changed(1)),
     _fault("histogram_without_atomic", RACES, SHARED, 2, 128, BINS, COUNTS),
     _fault("counter_not_cleared", UNSET, SHARED, 2, 64, BINS, Out(2, "int32")),
-    _fault("barrier_in_a_branch", frozenset({Kind.DIVERGENT_BARRIER}), SHARED, 1, 64, numbers(64), floats(128), i32(48)),
+    _fault(
+        "barrier_in_a_branch",
+        frozenset({Kind.DIVERGENT_BARRIER}),
+        SHARED,
+        1,
+        64,
+        numbers(64),
+        floats(128),
+        i32(48),
+    ),
     _fault("ldmatrix_before_barrier", AFTER_WRITE, SHARED, 1, 64, halves(256), Out(256, "uint32")),
     _fault("wmma_before_barrier", AFTER_WRITE, SHARED, 1, 64, halves(256), floats(512)),
     _fault("shared_memory_reused", AFTER_READ, SHARED, 2, 64, numbers(128), floats(128)),
     _fault("vector_store_over_the_end", BOUNDS, GLOBAL, 1, 8, numbers(30), floats(30), i32(30)),
     _fault("bytes_written_twice", TWO_WRITES, SHARED, 1, 64, BYTES, Out(64, "uint8")),
-    _fault("partial_sums_without_fence", AFTER_WRITE, GLOBAL, 4, 32, numbers(128), floats(4), COUNTER, floats(1)),
-    _fault("volatile_sums_without_fence", AFTER_WRITE, GLOBAL, 4, 64, numbers(256), floats(4), COUNTER, floats(1)),
-    _fault("histogram_copied_without_fence", AFTER_WRITE, GLOBAL, 4, 64, BINS, COUNTS, COUNTER, Out(16, "int32")),
-    _fault("scale_exchanged_without_fence", AFTER_WRITE, GLOBAL, 2, 32, numbers(32), changed(1), COUNTER, floats(32)),
+    _fault(
+        "partial_sums_without_fence",
+        AFTER_WRITE,
+        GLOBAL,
+        4,
+        32,
+        numbers(128),
+        floats(4),
+        COUNTER,
+        floats(1),
+    ),
+    _fault(
+        "volatile_sums_without_fence",
+        AFTER_WRITE,
+        GLOBAL,
+        4,
+        64,
+        numbers(256),
+        floats(4),
+        COUNTER,
+        floats(1),
+    ),
+    _fault(
+        "histogram_copied_without_fence",
+        AFTER_WRITE,
+        GLOBAL,
+        4,
+        64,
+        BINS,
+        COUNTS,
+        COUNTER,
+        Out(16, "int32"),
+    ),
+    _fault(
+        "scale_exchanged_without_fence",
+        AFTER_WRITE,
+        GLOBAL,
+        2,
+        32,
+        numbers(32),
+        changed(1),
+        COUNTER,
+        floats(32),
+    ),
     _fault("scalar_not_shared_yet", AFTER_WRITE, SHARED, 1, 64, numbers(64), floats(64)),
     _fault("stencil_in_place", AFTER_READ, GLOBAL, 1, 128, changed(128)),
     _fault("halo_in_place", AFTER_READ, GLOBAL, 3, 64, changed(192), floats(192), i32(192)),

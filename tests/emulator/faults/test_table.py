@@ -10,7 +10,9 @@ every_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.n
 
 
 def test_every_file_is_in_the_table_once() -> None:
-    assert sorted(fault.name for fault in FAULTS) == sorted(path.stem for path in FOLDER.glob("*.cu"))
+    assert sorted(fault.name for fault in FAULTS) == sorted(
+        path.stem for path in FOLDER.glob("*.cu")
+    )
 
 
 @every_fault

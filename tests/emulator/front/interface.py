@@ -12,12 +12,15 @@ _FUNCTION = re.compile(
     r"((?:(?:unsigned|signed|long|const)\s+)*[A-Za-z_]\w*[\s*&]+)(operator\s*[^\s\w(]+|\w+)\(([^()]*)\)\s*\{"
 )
 
-_GROUP = re.compile(r"\b(thread_block|thread_group|grid_group|coalesced_group)\b")  # types that are written without their namespace in it
+# types that are written without their namespace in it
+_GROUP = re.compile(r"\b(thread_block|thread_group|grid_group|coalesced_group)\b")
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function of the headers as it is declared: namespace, result, name, types of its parameters."""
+    """A function of the headers as it is declared: namespace, result, name, types of its
+    parameters.
+    """
 
     scope: str
     result: str
@@ -35,17 +38,30 @@ def functions(text: str) -> list[Function]:
     scopes = _Scopes(text)
     found = []
     for match in _FUNCTION.finditer(text):
-        template = re.search(r"template\s*<[^{};]*>\s*\Z", text[max(0, match.start() - 300) : match.start()])
+        template = re.search(
+            r"template\s*<[^{};]*>\s*\Z", text[max(0, match.start() - 300) : match.start()]
+        )
         if "device" in match[1] and not template:
             parts = [part.partition("=")[0].strip() for part in match[4].split(",") if part.strip()]
-            found.append(Function(scopes.at(match.start()), match[2].strip(), match[3].replace(" ", ""), tuple(map(_type, parts))))
+            found.append(
+                Function(
+                    scopes.at(match.start()),
+                    match[2].strip(),
+                    match[3].replace(" ", ""),
+                    tuple(map(_type, parts)),
+                )
+            )
     return found
 
 
 def _type(parameter: str) -> str:
     """The type in "unsigned int x"; a name that is a type's is no parameter's."""
     words = re.match(r"(.*[\s*&])(\w+)\Z", parameter)
-    return words[1].strip() if words and words[2] not in ("int", "long", "char", "short", "double", "float") else parameter
+    return (
+        words[1].strip()
+        if words and words[2] not in ("int", "long", "char", "short", "double", "float")
+        else parameter
+    )
 
 
 class _Scopes:
@@ -67,7 +83,9 @@ class _Scopes:
 
 
 def calls(found: list[Function]) -> str:
-    """A kernel for each of `found` that calls it with the kernel's parameters and stores what it returns."""
+    """A kernel for each of `found` that calls it with the kernel's parameters and stores what it
+    returns.
+    """
     return "\n".join(_kernel(index, function) for index, function in enumerate(found))
 
 
@@ -76,11 +94,17 @@ def _kernel(index: int, function: Function) -> str:
     for place, kind in enumerate(function.parameters):
         reference = kind.endswith("&")
         kind = _GROUP.sub(rf"{function.scope}\1", kind)
-        kind = re.sub(r"^const (.*)&$", r"\1", kind).removesuffix("&").strip() if reference else kind
+        kind = (
+            re.sub(r"^const (.*)&$", r"\1", kind).removesuffix("&").strip() if reference else kind
+        )
         declared.append(f"{kind}* p{place}" if reference else f"{kind} p{place}")
         arguments.append(f"*p{place}" if reference else f"p{place}")
     call = f"{function.scope}{function.name}({', '.join(arguments)})"
-    if function.name.startswith("operator") and function.name[8:] in ("++", "--") and len(arguments) == 2:
+    if (
+        function.name.startswith("operator")
+        and function.name[8:] in ("++", "--")
+        and len(arguments) == 2
+    ):
         call = f"({arguments[0]}){function.name[8:]}"
     result = _GROUP.sub(rf"{function.scope}\1", function.result.removesuffix("&").strip())
     stored = f"{call};" if result == "void" else f"*({result}*)out = {call};"

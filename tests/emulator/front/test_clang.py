@@ -29,7 +29,10 @@ def log_of(source: str, *kernels: str, **macros: str | int) -> str:
 def test_a_template_is_instantiated_by_its_expression_and_found_by_its_symbol() -> None:
     source = "template <int N, bool C> __global__ void f(int* p) { *p = C ? N : -N; }"
     compiled = built(source, "f<D, causal>", "f<2 * D, 0>", D=64, causal=1)
-    assert dict(compiled.functions) == {"f<D, causal>": "_Z1fILi64ELb1EEvPi", "f<2 * D, 0>": "_Z1fILi128ELb0EEvPi"}
+    assert dict(compiled.functions) == {
+        "f<D, causal>": "_Z1fILi64ELb1EEvPi",
+        "f<2 * D, 0>": "_Z1fILi128ELb0EEvPi",
+    }
     assert "__ev_kernel" not in compiled.ptx
 
 
@@ -37,12 +40,23 @@ def test_a_template_is_instantiated_by_its_expression_and_found_by_its_symbol() 
     ("source", "kernel", "symbol"),
     [
         ('extern "C" __global__ void f(int* p) { *p = 1; }', "f", "f"),
-        ("namespace n { template <class T> __global__ void f(T* p) { *p = 1; } }", "n::f<float>", "_ZN1n1fIfEEvPT_"),
+        (
+            "namespace n { template <class T> __global__ void f(T* p) { *p = 1; } }",
+            "n::f<float>",
+            "_ZN1n1fIfEEvPT_",
+        ),
         ("static __global__ void f(int* p) { *p = 1; }", "f", "_ZL1fPi"),
         ("namespace { __global__ void f(int* p) { *p = 1; } }", "f", "_ZN12_GLOBAL__N_11fEPi"),
         ("__global__ void f(int* p) { *p = 1; } // a comment that goes on \\", "f", "_Z1fPi"),
         ("__global__ void f(int* p) { *p = 1; }\r\n", "f", "_Z1fPi"),
-        ("float twice(float x) { return 2 * x; } __global__ void f(float* p) { *p = twice(*p); }", "f", "_Z1fPf"),
+        (
+            (
+                "float twice(float x) { return 2 * x; } __global__ void f(float* p) { *p ="
+                " twice(*p); }"
+            ),
+            "f",
+            "_Z1fPf",
+        ),
     ],
 )
 def test_kernels_of_every_linkage_are_found(source: str, kernel: str, symbol: str) -> None:
@@ -50,11 +64,20 @@ def test_kernels_of_every_linkage_are_found(source: str, kernel: str, symbol: st
 
 
 def test_kernels_that_nobody_asked_for_are_compiled_as_well() -> None:
-    assert ".entry _Z1gPi(" in built("__global__ void f(int* p) { *p = 1; }\n__global__ void g(int* p) { *p = 2; }", "f").ptx
+    assert (
+        ".entry _Z1gPi("
+        in built(
+            "__global__ void f(int* p) { *p = 1; }\n__global__ void g(int* p) { *p = 2; }", "f"
+        ).ptx
+    )
 
 
 def test_loc_gives_the_candidates_lines_and_inlined_intrinsics_count_for_their_caller() -> None:
-    ptx = built("\n\n__global__ void f(float* p) {\n    float x = p[1];\n    p[0] =\n        __expf(x);\n}\n", "f").ptx
+    ptx = built(
+        "\n\n__global__ void f(float* p) {\n    float x = p[1];\n    p[0] =\n       "
+        " __expf(x);\n}\n",
+        "f",
+    ).ptx
     number = re.search(r'\.file\s+(\d+) "[^"]*" "kernel\.cu"', ptx)
     assert number
     lines = {int(line) for line in re.findall(rf"\.loc\s+{number[1]} (\d+) ", ptx)}
@@ -64,13 +87,23 @@ def test_loc_gives_the_candidates_lines_and_inlined_intrinsics_count_for_their_c
 
 
 def test_no_path_of_this_machine_is_in_the_ptx() -> None:
-    ptx = built("#include <cuda_fp16.h>\n__global__ void f(half* p) { assert(p); *p = p[1] + p[2]; }", "f").ptx
+    ptx = built(
+        "#include <cuda_fp16.h>\n__global__ void f(half* p) { assert(p); *p = p[1] + p[2]; }", "f"
+    ).ptx
     assert str(Path(clang.__file__).parent) not in ptx
     assert not re.search(r'"/(?!cuda/)', ptx)
 
 
 @pytest.mark.parametrize(
-    ("arch", "number"), [("sm_75", 750), ("sm_80", 800), ("sm_86", 860), ("sm_89", 890), ("sm_90a", 900), ("sm_100", 1000)]
+    ("arch", "number"),
+    [
+        ("sm_75", 750),
+        ("sm_80", 800),
+        ("sm_86", 860),
+        ("sm_89", 890),
+        ("sm_90a", 900),
+        ("sm_100", 1000),
+    ],
 )
 def test_cuda_arch_is_that_of_the_target(arch: str, number: int) -> None:
     ptx = built("__global__ void f(int* p) { *p = __CUDA_ARCH__; }", "f", arch=arch).ptx
@@ -79,7 +112,10 @@ def test_cuda_arch_is_that_of_the_target(arch: str, number: int) -> None:
 
 
 def test_the_same_source_gives_the_same_ptx() -> None:
-    source = "#include <mma.h>\n__global__ void f(half* p) { __shared__ half s[9]; s[threadIdx.x] = *p; __syncthreads(); p[1] = s[2]; }"
+    source = (
+        "#include <mma.h>\n__global__ void f(half* p) { __shared__ half s[9]; s[threadIdx.x] = *p;"
+        " __syncthreads(); p[1] = s[2]; }"
+    )
     assert built(source, "f") == built(source, "f")
 
 
@@ -89,17 +125,26 @@ def test_an_error_gives_the_candidates_line() -> None:
 
 
 def test_an_error_in_a_template_names_the_lines_that_lead_to_it() -> None:
-    log = log_of("template <int N> __global__ void f(int* p) {\n    static_assert(N % 8 == 0);\n}", "f<D>", D=3)
+    log = log_of(
+        "template <int N> __global__ void f(int* p) {\n    static_assert(N % 8 == 0);\n}",
+        "f<D>",
+        D=3,
+    )
     assert "kernel.cu:2:" in log
     assert "kernel expressions:1:" in log
 
 
 def test_a_misspelt_intrinsic_is_the_candidates_error() -> None:
-    assert "did you mean '__shfl_xor_sync'?" in log_of("__global__ void f(int* p) { *p = __shfl_xor_snc(~0u, 1, 2); }")
+    assert "did you mean '__shfl_xor_sync'?" in log_of(
+        "__global__ void f(int* p) { *p = __shfl_xor_snc(~0u, 1, 2); }"
+    )
 
 
 def test_an_absent_kernel_is_named_with_those_there_are() -> None:
-    source = "template <int N> __global__ void __launch_bounds__(N * (2 + 2)) scan(int*) {}\n__global__ void sum(int*) {}"
+    source = (
+        "template <int N> __global__ void __launch_bounds__(N * (2 + 2)) scan(int*) {}\n__global__"
+        " void sum(int*) {}"
+    )
     assert log_of(source, "scam<3>").startswith("kernel.cu: error: found no kernel scam<3> (")
     assert log_of(source, "scam<3>").endswith("; kernels here: scan, sum")
 
@@ -110,7 +155,9 @@ def test_a_device_function_is_no_kernel() -> None:
 
 
 def test_an_overloaded_kernel_is_refused_with_advice() -> None:
-    assert "give the kernel a name of its own" in log_of("__global__ void f(int*) {}\n__global__ void f(float*) {}", "f")
+    assert "give the kernel a name of its own" in log_of(
+        "__global__ void f(int*) {}\n__global__ void f(float*) {}", "f"
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,29 +175,41 @@ def test_a_source_that_does_not_end_is_refused_where_it_begins(source: str, erro
     assert error in log_of(source, "f")
 
 
-@pytest.mark.parametrize("kernel", ["", "f; int x", "f<1>\n#include <a>", "f /*", "f // x", "f{}", "f\\"])
+@pytest.mark.parametrize(
+    "kernel", ["", "f; int x", "f<1>\n#include <a>", "f /*", "f // x", "f{}", "f\\"]
+)
 def test_an_expression_that_could_be_more_than_a_kernel_is_refused(kernel: str) -> None:
     with pytest.raises(ValueError, match=r"kernels: expected a kernel's name.*got"):
         built("__global__ void f() {}", kernel)
 
 
-@pytest.mark.parametrize("macro", [("1N", 1), ("N M", 1), ("N(x)", 1), ("N", "1\n#include <a>"), ("N", "1 \\"), ("", 1)])
+@pytest.mark.parametrize(
+    "macro", [("1N", 1), ("N M", 1), ("N(x)", 1), ("N", "1\n#include <a>"), ("N", "1 \\"), ("", 1)]
+)
 def test_a_macro_that_is_none_is_refused(macro: tuple[str, str | int]) -> None:
-    with pytest.raises(ValueError, match=r"macros: expected an identifier and a value on one line, got"):
+    with pytest.raises(
+        ValueError, match=r"macros: expected an identifier and a value on one line, got"
+    ):
         compile_cuda("", name="kernel.cu", macros=dict([macro]), arch="sm_80", kernels=[])
 
 
 def test_names_and_architectures_are_checked() -> None:
     with pytest.raises(ValueError, match=r"arch: expected sm_NN, got 'sm_89 -o x'"):
         built("", arch="sm_89 -o x")
-    with pytest.raises(ValueError, match=r"name: expected a file's name without quotes.*got 'a\"b'"):
+    with pytest.raises(
+        ValueError, match=r"name: expected a file's name without quotes.*got 'a\"b'"
+    ):
         compile_cuda("", name='a"b', macros={}, arch="sm_80", kernels=[])
 
 
 def test_a_compilation_that_does_not_end_is_ended() -> None:
-    source = "template <int N> struct A { static constexpr long v = A<N - 1>::v + A<N - 2>::v; };" + "".join(
-        f"constexpr long f{i}(long n) {{ long s = 0; for (long i = 0; i < 900000; ++i) s += i % 7; return s; }} static_assert(f{i}(1) > 0);"
-        for i in range(60)
+    source = (
+        "template <int N> struct A { static constexpr long v = A<N - 1>::v + A<N - 2>::v; };"
+        + "".join(
+            f"constexpr long f{i}(long n) {{ long s = 0; for (long i = 0; i < 900000; ++i) s += i %"
+            f" 7; return s; }} static_assert(f{i}(1) > 0);"
+            for i in range(60)
+        )
     )
     begin = time.monotonic()
     with pytest.raises(CompileFailed, match=r"the compiler was ended: no result within 0\.3 s"):
@@ -158,15 +217,24 @@ def test_a_compilation_that_does_not_end_is_ended() -> None:
     assert time.monotonic() - begin < 5
 
 
-def test_a_child_that_writes_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_writes_without_end_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(child, "OUTPUT_BYTES", 1 << 20)
-    assert child.run(["/bin/sh", "-c", "while :; do echo 0123456789; done"], tmp_path, 30).ended == "more than 1 MB of output"
+    assert (
+        child.run(["/bin/sh", "-c", "while :; do echo 0123456789; done"], tmp_path, 30).ended
+        == "more than 1 MB of output"
+    )
     assert (tmp_path / "stdout").stat().st_size == 1 << 20
 
 
-def test_a_child_gets_no_more_memory_than_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_gets_no_more_memory_than_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(child, "MEMORY_BYTES", 512 << 20)
-    result = child.run([sys.executable, "-c", "import time; time.sleep(0.2); bytearray(1 << 30)"], tmp_path, 30)
+    result = child.run(
+        [sys.executable, "-c", "import time; time.sleep(0.2); bytearray(1 << 30)"], tmp_path, 30
+    )
     assert result.code == 1
     assert "MemoryError" in result.stderr
 
@@ -180,7 +248,12 @@ def test_a_child_leaves_no_process_behind(tmp_path: Path) -> None:
 
 def test_compilations_run_side_by_side_in_threads() -> None:
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda n: built(f"__global__ void f{n}() {{}}", f"f{n}").functions[f"f{n}"], range(4)))
+        results = list(
+            pool.map(
+                lambda n: built(f"__global__ void f{n}() {{}}", f"f{n}").functions[f"f{n}"],
+                range(4),
+            )
+        )
     assert results == [f"_Z2f{n}v" for n in range(4)]
 
 
@@ -191,18 +264,29 @@ def test_the_clang_found_says_its_version() -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "why"), [("clang version 11.0.1", "clang version 11.0.1, but 18 is needed"), ("gcc", "does not say that it is clang")]
+    ("says", "why"),
+    [
+        ("clang version 11.0.1", "clang version 11.0.1, but 18 is needed"),
+        ("gcc", "does not say that it is clang"),
+    ],
 )
-def test_a_named_clang_that_cannot_be_used_is_not_replaced(says: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_clang_that_cannot_be_used_is_not_replaced(
+    says: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "clang"
     program.write_text(f"#!/bin/sh\necho '{says}'\n")
     program.chmod(0o700)
     monkeypatch.setenv(clang.VARIABLE, str(program))
-    with pytest.raises(CompilerMissing, match=re.escape(f"looked for EVOENGINE_CLANG={program}: {why}. To get one: pip install")):
+    with pytest.raises(
+        CompilerMissing,
+        match=re.escape(f"looked for EVOENGINE_CLANG={program}: {why}. To get one: pip install"),
+    ):
         find_clang()
 
 
-def test_a_named_clang_that_is_absent_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_clang_that_is_absent_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(clang.VARIABLE, str(tmp_path / "nothing"))
     with pytest.raises(CompilerMissing, match=r"EVOENGINE_CLANG=.*nothing: not there"):
         find_clang()
@@ -217,7 +301,14 @@ def test_a_named_clang_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert built("__global__ void f() {}", "f").functions == {"f": "_Z1fv"}
 
 
-def test_a_machine_without_any_clang_is_told_what_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_any_clang_is_told_what_was_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(clang, "_wheel", lambda: ())
-    with pytest.raises(CompilerMissing, match=r"ziglang: not there; clang or clang-18\.\. on PATH: not there.*evoengine\[emulator\]"):
+    with pytest.raises(
+        CompilerMissing,
+        match=(
+            r"ziglang: not there; clang or clang-18\.\. on PATH: not there.*evoengine\[emulator\]"
+        ),
+    ):
         clang._find.__wrapped__("", "/nowhere")

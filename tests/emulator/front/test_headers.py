@@ -19,7 +19,9 @@ ASSETS = Path(__file__).parent / "assets"
 EMPTY = "__global__ void kernel(int* p) { *p = 1; }"
 
 
-def ptx_of(source: str, arch: str = "sm_89", kernels: tuple[str, ...] = ("kernel",), **macros: int) -> str:
+def ptx_of(
+    source: str, arch: str = "sm_89", kernels: tuple[str, ...] = ("kernel",), **macros: int
+) -> str:
     return compile_cuda(source, name="kernel.cu", macros=macros, arch=arch, kernels=kernels).ptx
 
 
@@ -36,16 +38,25 @@ def test_all_headers_compile_together_and_leave_nothing_in_an_empty_kernel(arch:
 
 
 def test_macros_of_a_candidate_do_not_reach_into_headers() -> None:
-    source = "".join(f"#include <{header}>\n" for header in HEADERS) + "__global__ void kernel(int* p) { *p = M + N + K + D + a + x; }"
+    source = (
+        "".join(f"#include <{header}>\n" for header in HEADERS)
+        + "__global__ void kernel(int* p) { *p = M + N + K + D + a + x; }"
+    )
     macros = dict.fromkeys("abcdefghijklmnoqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", 7)
-    ptx = compile_cuda(source, name="kernel.cu", macros=macros, arch="sm_89", kernels=["kernel"]).ptx
+    ptx = compile_cuda(
+        source, name="kernel.cu", macros=macros, arch="sm_89", kernels=["kernel"]
+    ).ptx
     assert "42;" in ptx
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_function_of_the_interface_becomes_ptx(arch: str) -> None:
     headers = tuple(HEADERS)
-    found = [function for function in interface.functions(interface.preprocessed(arch, headers)) if "wmma" not in function.scope]
+    found = [
+        function
+        for function in interface.functions(interface.preprocessed(arch, headers))
+        if "wmma" not in function.scope
+    ]
     assert len(found) > 1100
     source = "".join(f"#include <{header}>\n" for header in headers) + interface.calls(found)
     assert ptx_of(source, arch, kernels=()).count("\n.visible .entry") >= len(found)
@@ -54,13 +65,30 @@ def test_every_function_of_the_interface_becomes_ptx(arch: str) -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_wmma_has_every_shape_type_and_layout(arch: str) -> None:
     shapes = ("16, 16, 16", "32, 8, 16", "8, 32, 16")
-    types = ("__half, float", "__half, __half", "__nv_bfloat16, float", "signed char, int", "unsigned char, int")
+    types = (
+        "__half, float",
+        "__half, __half",
+        "__nv_bfloat16, float",
+        "signed char, int",
+        "unsigned char, int",
+    )
     layouts = ("wmma::row_major", "wmma::col_major")
-    kernels = [f"product<{', '.join(parts)}>" for parts in itertools.product(shapes, types, layouts, layouts)]
-    ptx = ptx_of((ASSETS / "wmma_and_groups.cu").read_text(), arch, (*kernels, "product_tf32", "groups"))
+    kernels = [
+        f"product<{', '.join(parts)}>"
+        for parts in itertools.product(shapes, types, layouts, layouts)
+    ]
+    ptx = ptx_of(
+        (ASSETS / "wmma_and_groups.cu").read_text(), arch, (*kernels, "product_tf32", "groups")
+    )
     for a, b in itertools.product(("row", "col"), repeat=2):
         for shape in ("m16n16k16", "m32n8k16", "m8n32k16"):
-            for types_of in ("f32.f32", "f16.f16", "f32.bf16.bf16.f32", "s32.s8.s8.s32", "s32.u8.u8.s32"):
+            for types_of in (
+                "f32.f32",
+                "f16.f16",
+                "f32.bf16.bf16.f32",
+                "s32.s8.s8.s32",
+                "s32.u8.u8.s32",
+            ):
                 assert f"wmma.mma.sync.aligned.{a}.{b}.{shape}.{types_of}" in ptx
     assert "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32" in ptx
 
@@ -97,14 +125,15 @@ def test_wmma_has_every_shape_type_and_layout(arch: str) -> None:
     ],
 )
 def test_a_function_becomes_its_instruction(statement: str, instruction: str) -> None:
-    parameters = "float* f, half* h, half2* h2, __nv_bfloat16* b, __nv_bfloat162* b2, __nv_fp8_e4m3* e"
+    parameters = (
+        "float* f, half* h, half2* h2, __nv_bfloat16* b, __nv_bfloat162* b2, __nv_fp8_e4m3* e"
+    )
     ptx = ptx_of(f"#include <cuda_fp8.h>\n__global__ void kernel({parameters}) {{ {statement} }}")
     assert re.search(instruction, ptx), ptx
 
 
 def test_overloads_that_kernels_rely_on_are_not_ambiguous() -> None:
-    ptx_of(
-        """
+    ptx_of("""
         #include <cuda_fp16.h>
         #include <algorithm>
         #include <cmath>
@@ -117,27 +146,33 @@ def test_overloads_that_kernels_rely_on_are_not_ambiguous() -> None:
             __half x = 1.0f, y = 2; x += y; x = x * y - __half(3); if (x > y) p[3] = x; p[4] = expf(x); p[5] = (float)x + 1.0f;
             half2 z = {x, y}; z *= z; p[6] = __low2half(z) + __shfl_xor_sync(~0u, x, 1); int i = (int)x; p[7] = i;
             __shared__ half tile[4]; tile[0] = __float2half(p[8]); union { uint4 q; half h[8]; } u; u.q = *(uint4*)p; p[9] = u.h[3];
-        }"""
-    )
+        }""")
 
 
 def test_a_copy_of_a_known_size_is_loads_and_stores() -> None:
-    copied = "float4 v; memcpy(&v, f + threadIdx.x, 16); v.x += v.w; memcpy(g + 4 * threadIdx.x, &v, 16);"
+    copied = (
+        "float4 v; memcpy(&v, f + threadIdx.x, 16); v.x += v.w; memcpy(g + 4 * threadIdx.x, &v,"
+        " 16);"
+    )
     ptx = ptx_of(f"__global__ void kernel(const float* f, float* g) {{ {copied} }}")
     assert (ptx.count("ld.global.b8"), ptx.count("st.global.b8")) == (16, 16)
     assert not re.search(r"\.local|\bcall\b|\bbra\b", ptx)
-    packed = "int4 b = f[threadIdx.x]; float v[4]; memcpy(v, &b, 16); v[0] += v[3]; memcpy(&b, v, 16); g[threadIdx.x] = b;"
+    packed = (
+        "int4 b = f[threadIdx.x]; float v[4]; memcpy(v, &b, 16); v[0] += v[3]; memcpy(&b, v, 16);"
+        " g[threadIdx.x] = b;"
+    )
     ptx = ptx_of(f"__global__ void kernel(const int4* f, int4* g) {{ {packed} }}")
     assert ("ld.global.v4" in ptx, "st.global.v4" in ptx, ".local" in ptx) == (True, True, False)
 
 
 def test_names_of_the_c_library_are_those_that_nvcc_has() -> None:
     ptx_of("__global__ void kernel(clock_t* a) { clock_t begin = clock(); *a = clock() - begin; }")
-    ptx_of("__global__ void kernel(uint* a, ushort* b, ulong* c, u_char* d, u_int32_t* e, ssize_t f) { *a = *b + *c + *d + *e + f; }")
     ptx_of(
-        """typedef unsigned int uint; typedef unsigned char uchar;
-        __device__ void* memmove(void* to, const void* from, size_t bytes) { return to; }
-        __global__ void kernel(uint* a, uchar* b) { *a = memmove(b, a, 4) == b; }"""
+        "__global__ void kernel(uint* a, ushort* b, ulong* c, u_char* d, u_int32_t* e, ssize_t f) {"
+        " *a = *b + *c + *d + *e + f; }"
     )
+    ptx_of("""typedef unsigned int uint; typedef unsigned char uchar;
+        __device__ void* memmove(void* to, const void* from, size_t bytes) { return to; }
+        __global__ void kernel(uint* a, uchar* b) { *a = memmove(b, a, 4) == b; }""")
     with pytest.raises(CompileFailed, match="'uchar'"):
         ptx_of("__global__ void kernel(uchar* a) {}")

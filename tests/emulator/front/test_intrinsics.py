@@ -26,7 +26,8 @@ def average(x: int, y: int) -> int:
     return (x + y) >> 1 if x + y < 0 else (x + y + 1) >> 1
 
 
-# name -> whether the parts are signed, and what becomes of two of them; `low` and `high` are the ends of a part's type
+# name -> whether the parts are signed, and what becomes of two of them; `low` and `high` are the
+# ends of a part's type
 VIDEO: dict[str, tuple[bool, Callable[[int, int, int, int], int]]] = {
     "vadd": (False, lambda x, y, low, high: x + y),
     "vaddss": (True, lambda x, y, low, high: min(max(x + y, low), high)),
@@ -53,7 +54,9 @@ VIDEO: dict[str, tuple[bool, Callable[[int, int, int, int], int]]] = {
 }
 
 
-def by_parts(a: int, b: int, count: int, signed: bool, what: Callable[[int, int, int, int], int]) -> int:
+def by_parts(
+    a: int, b: int, count: int, signed: bool, what: Callable[[int, int, int, int], int]
+) -> int:
     bits, result = 32 // count, 0
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     for shift in range(0, 32, bits):
@@ -67,21 +70,38 @@ def by_parts(a: int, b: int, count: int, signed: bool, what: Callable[[int, int,
 def test_video_instructions_work_on_every_part(count: int) -> None:
     random = np.random.default_rng(count)
     pieces = random.choice(np.array([0, 1, 0x7F, 0x80, 0x81, 0xFE, 0xFF, 0x20], np.uint8), (64, 8))
-    a, b = (np.ascontiguousarray(half).view(np.uint32).reshape(-1) for half in (pieces[:, :4], pieces[:, 4:]))
-    calls = "".join(f"out[i * {len(VIDEO)} + {k}] = __{name}{count}(a[i], b[i]);" for k, name in enumerate(VIDEO))
-    source = f"__global__ void video(const unsigned* a, const unsigned* b, unsigned* out) {{ int i = threadIdx.x; {calls} }}"
+    a, b = (
+        np.ascontiguousarray(half).view(np.uint32).reshape(-1)
+        for half in (pieces[:, :4], pieces[:, 4:])
+    )
+    calls = "".join(
+        f"out[i * {len(VIDEO)} + {k}] = __{name}{count}(a[i], b[i]);"
+        for k, name in enumerate(VIDEO)
+    )
+    source = (
+        "__global__ void video(const unsigned* a, const unsigned* b, unsigned* out) { int i ="
+        f" threadIdx.x; {calls} }}"
+    )
     got = launched("video", source, In(a), In(b), Out((64, len(VIDEO)), "uint32"))
     for k, (name, (signed, what)) in enumerate(VIDEO.items()):
-        assert got[:, k].tolist() == [by_parts(int(x), int(y), count, signed, what) for x, y in zip(a, b, strict=True)], name
+        assert got[:, k].tolist() == [
+            by_parts(int(x), int(y), count, signed, what) for x, y in zip(a, b, strict=True)
+        ], name
 
 
 def test_an_integer_becomes_bfloat16_in_one_rounding() -> None:
-    # The first eight lie so near the middle of two bfloat16 numbers that float, on the way, makes them the middle.
-    near = [(257 << k) + by for k in (20, 21, 22) for by in (-1, 1)] + [-(257 << 22) - 1, (259 << 22) - 1]
+    # The first eight lie so near the middle of two bfloat16 numbers that float, on the way, makes
+    # them the middle.
+    near = [(257 << k) + by for k in (20, 21, 22) for by in (-1, 1)] + [
+        -(257 << 22) - 1,
+        (259 << 22) - 1,
+    ]
     random = np.random.default_rng(3).integers(-(2**31), 2**31, 50).tolist()
     x = np.array([*near, *random, 0, 1, -1, 300, -(2**31), 2**31 - 1], np.int32)
     modes = ("rn", "rz", "rd", "ru")
-    calls = "".join(f"out[i * 5 + {k}] = __int2bfloat16_{mode}(x[i]);" for k, mode in enumerate(modes))
+    calls = "".join(
+        f"out[i * 5 + {k}] = __int2bfloat16_{mode}(x[i]);" for k, mode in enumerate(modes)
+    )
     source = f"""#include <cuda_bf16.h>
         __global__ void convert(const int* x, __nv_bfloat16* out) {{
             int i = threadIdx.x;
@@ -93,7 +113,27 @@ def test_an_integer_becomes_bfloat16_in_one_rounding() -> None:
 
 
 def test_what_does_not_fit_a_small_integer_becomes_the_nearest_that_does() -> None:
-    x = np.array([0, 1.5, -1.5, 127.5, 130, -130, 300, 32767, 40000, -40000, 65504, np.inf, -np.inf, np.nan, -0.5, 255.5], np.float16)
+    x = np.array(
+        [
+            0,
+            1.5,
+            -1.5,
+            127.5,
+            130,
+            -130,
+            300,
+            32767,
+            40000,
+            -40000,
+            65504,
+            np.inf,
+            -np.inf,
+            np.nan,
+            -0.5,
+            255.5,
+        ],
+        np.float16,
+    )
     source = """#include <cuda_fp16.h>
         #include <cuda_bf16.h>
         __global__ void narrow(const __half* x, int* out) {
@@ -105,10 +145,20 @@ def test_what_does_not_fit_a_small_integer_becomes_the_nearest_that_does() -> No
         }"""
     got = launched("narrow", source, In(x), Out((16, 8), "int32"), threads=16)
     half = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0))
-    cut = (x.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32)  # a half has three bits more than a bfloat16
+    # a half has three bits more than a bfloat16
+    cut = (x.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32)
     bfloat = np.trunc(np.nan_to_num(cut.astype(np.float64), nan=0.0))
     char, uchar, short, ushort = (-128, 127), (0, 255), (-(2**15), 2**15 - 1), (0, 2**16 - 1)
-    wanted = [(half, char), (half, uchar), (half, short), (half, ushort), (half, short), (half, uchar), (bfloat, short), (bfloat, char)]
+    wanted = [
+        (half, char),
+        (half, uchar),
+        (half, short),
+        (half, ushort),
+        (half, short),
+        (half, uchar),
+        (bfloat, short),
+        (bfloat, char),
+    ]
     for k, (value, ends) in enumerate(wanted):
         assert got[:, k].tolist() == np.clip(value, *ends).tolist(), k
 
@@ -116,24 +166,38 @@ def test_what_does_not_fit_a_small_integer_becomes_the_nearest_that_does() -> No
 def find_nth_set(mask: int, base: int, offset: int) -> int:
     if offset == 0:
         return base if mask >> base & 1 else 2**32 - 1
-    places = [place for place in (range(base, 32) if offset > 0 else range(base, -1, -1)) if mask >> place & 1]
+    places = [
+        place
+        for place in (range(base, 32) if offset > 0 else range(base, -1, -1))
+        if mask >> place & 1
+    ]
     return places[abs(offset) - 1] if len(places) >= abs(offset) else 2**32 - 1
 
 
 @pytest.mark.parametrize("mask", [0, 0xF0F0, 0x80000001, 0xFFFFFFFF])
 def test_fns_finds_the_nth_set_bit_either_way(mask: int) -> None:
     offsets = [0, 1, 2, 3, 7, 32, 33, -1, -2, -5, -32, -40]
-    calls = "".join(f"out[i * {len(offsets)} + {k}] = __fns({mask}u, i, {offset});" for k, offset in enumerate(offsets))
-    got = launched(
-        "find", f"__global__ void find(unsigned* out) {{ int i = threadIdx.x; {calls} }}", Out((32, len(offsets)), "uint32"), threads=32
+    calls = "".join(
+        f"out[i * {len(offsets)} + {k}] = __fns({mask}u, i, {offset});"
+        for k, offset in enumerate(offsets)
     )
-    assert got.tolist() == [[find_nth_set(mask, base, offset) for offset in offsets] for base in range(32)]
+    got = launched(
+        "find",
+        f"__global__ void find(unsigned* out) {{ int i = threadIdx.x; {calls} }}",
+        Out((32, len(offsets)), "uint32"),
+        threads=32,
+    )
+    assert got.tolist() == [
+        [find_nth_set(mask, base, offset) for offset in offsets] for base in range(32)
+    ]
 
 
 def test_groups_are_split_by_size_label_and_predicate() -> None:
     r = np.arange(64)
     lane, odd = r % 32, r % 2 == 1
-    got = launched("groups", (ASSETS / "groups.cu").read_text(), Out((64, 12), "int32")).astype(np.int64)
+    got = launched("groups", (ASSETS / "groups.cu").read_text(), Out((64, 12), "int32")).astype(
+        np.int64
+    )
     alike = (r[:, None] % 3 == r % 3) & (r[:, None] // 32 == r // 32)
     expected = {
         "labelled: size": (0, slice(None), alike.sum(1)),

@@ -26,10 +26,19 @@ def failure(source: str) -> CompileFailed:
         ("__global__ void f(float* p) { *p = tex2D<float>(0, 1, 2); }", "tex2D"),
         ("__global__ void f(int* p) { __cluster_barrier_wait(); }", "__cluster_barrier_wait"),
         (
-            "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n__global__ void f() { auto g = cg::this_cluster(); }",
+            (
+                "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n__global__"
+                " void f() { auto g = cg::this_cluster(); }"
+            ),
             "this_cluster",
         ),
-        ("#include <cooperative_groups.h>\n__global__ void f() { cooperative_groups::this_grid().sync(); }", "sync"),
+        (
+            (
+                "#include <cooperative_groups.h>\n__global__ void f() {"
+                " cooperative_groups::this_grid().sync(); }"
+            ),
+            "sync",
+        ),
         ("#include <utility>\n__global__ void f() { std::vector<int> v; }", "vector"),
         (
             "int state;\n__global__ void f(int* p) { *p = state; }",
@@ -45,8 +54,13 @@ def test_what_cuda_has_and_we_have_not_is_lacking(source: str, lacked: str) -> N
 
 
 def test_two_lacking_names_are_told_once_each() -> None:
-    source = "__global__ void f(float* p) { __nv_fp4_e2m1 a; __nv_fp4_e2m1 b; surf2Dread(p, 0, 0, 0); }"
-    assert failure(source).log.splitlines()[0] == "the emulator's headers lack __nv_fp4_e2m1, surf2Dread"
+    source = (
+        "__global__ void f(float* p) { __nv_fp4_e2m1 a; __nv_fp4_e2m1 b; surf2Dread(p, 0, 0, 0); }"
+    )
+    assert (
+        failure(source).log.splitlines()[0]
+        == "the emulator's headers lack __nv_fp4_e2m1, surf2Dread"
+    )
 
 
 @pytest.mark.parametrize(

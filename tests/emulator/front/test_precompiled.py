@@ -1,4 +1,6 @@
-"""Headers that were read once make the same PTX and the same messages as headers that are read anew."""
+"""Headers that were read once make the same PTX and the same messages as headers that are read
+anew.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ WMMA = Path(__file__).parent / "assets" / "styles" / "wmma_epilogue.cu"
 def ready(source: str, arch: str = "sm_89") -> precompiled.Headers:
     """The precompiled headers for a source that includes these; asked for until they are there."""
     command = [*clang.find_clang().command, *clang.options(arch)]
-    found = precompiled.found(command, unit.headers(source)) or precompiled.found(command, unit.headers(source))
+    found = precompiled.found(command, unit.headers(source)) or precompiled.found(
+        command, unit.headers(source)
+    )
     assert found is not None
     return found
 
@@ -29,9 +33,14 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ptx_is_the_same_with_and_without(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source = WMMA.read_text()
     ready(source, arch)
-    fast = compile_cuda(source, name="a.cu", macros={"EXTRA": 7}, arch=arch, kernels=["wmma_epilogue"])
+    fast = compile_cuda(
+        source, name="a.cu", macros={"EXTRA": 7}, arch=arch, kernels=["wmma_epilogue"]
+    )
     without(monkeypatch)
-    assert compile_cuda(source, name="a.cu", macros={"EXTRA": 7}, arch=arch, kernels=["wmma_epilogue"]) == fast
+    assert (
+        compile_cuda(source, name="a.cu", macros={"EXTRA": 7}, arch=arch, kernels=["wmma_epilogue"])
+        == fast
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,7 +53,9 @@ def test_ptx_is_the_same_with_and_without(arch: str, monkeypatch: pytest.MonkeyP
         '#include "stdx.h"',
     ],
 )
-def test_messages_are_the_same_with_and_without(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_are_the_same_with_and_without(
+    mistake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = f"#include <cuda_fp16.h>\n{mistake}\n"
     ready(source)
     logs = []
@@ -60,7 +71,13 @@ def test_a_header_that_is_not_included_stays_unknown() -> None:
     ready("#include <cuda_fp16.h>\n")
     ready("")
     with pytest.raises(CompileFailed, match="half"):
-        compile_cuda("__global__ void f(half* p) { *p = 1; }", name="a.cu", macros={}, arch="sm_89", kernels=[])
+        compile_cuda(
+            "__global__ void f(half* p) { *p = 1; }",
+            name="a.cu",
+            macros={},
+            arch="sm_89",
+            kernels=[],
+        )
 
 
 def test_they_are_made_for_the_second_source_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,17 @@ def test_a_file_outside_our_headers_does_not_exist(directive: str, secret: Path)
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "/proc/self/environ", "/dev/stdin", "/dev/zero", "stdout", "file0", "overlay.json", "../file0"]
+    "path",
+    [
+        "/etc/passwd",
+        "/proc/self/environ",
+        "/dev/stdin",
+        "/dev/zero",
+        "stdout",
+        "file0",
+        "overlay.json",
+        "../file0",
+    ],
 )
 def test_well_known_files_and_our_own_working_files_do_not_exist(path: str) -> None:
     assert "file not found" in log_of(f'#include "{path}"')
@@ -68,7 +78,10 @@ def test_what_files_there_are_cannot_be_asked(secret: Path) -> None:
 
 
 def test_pragmas_open_no_file(secret: Path) -> None:
-    source = f'#pragma clang module load {secret.stem}\n#pragma GCC dependency "{secret}"\n#pragma include_alias("a", "{secret}")\n'
+    source = (
+        f'#pragma clang module load {secret.stem}\n#pragma GCC dependency "{secret}"\n#pragma'
+        f' include_alias("a", "{secret}")\n'
+    )
     assert CONTENTS not in log_of(source + "#error end")
 
 
@@ -79,14 +92,18 @@ def test_incbin_is_text_in_ptx_and_reads_nothing(secret: Path) -> None:
     assert CONTENTS not in compiled.ptx
 
 
-def test_environment_variables_of_compilers_are_not_passed_on(secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_of_compilers_are_not_passed_on(
+    secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"):
         monkeypatch.setenv(variable, str(secret.parent))
     assert "file not found" in log_of("#include <secret.h>")
 
 
 def test_messages_about_our_headers_name_them_without_a_path() -> None:
-    log = log_of("#define float flat\n#include <cuda_fp16.h>\n__global__ void f(half* p) { *p = __hadd(1); }")
+    log = log_of(
+        "#define float flat\n#include <cuda_fp16.h>\n__global__ void f(half* p) { *p = __hadd(1); }"
+    )
     assert str(overlay.HEADERS) not in log
     assert "/cuda/" not in log
 

@@ -10,13 +10,24 @@ from evoengine import candidate
 from evoengine.emulator.front.clang import compile_cuda
 
 SEEDS = sorted((Path(__file__).parents[3] / "seeds").glob("*.cu"))
-KNOWN = {"D": 64, "M": 64, "N": 64, "V": 4, "SPLITS": 4, "causal": 1}  # what the plans give for (1, 8, 512, 64)
+# what the plans give for (1, 8, 512, 64)
+KNOWN = {
+    "D": 64,
+    "M": 64,
+    "N": 64,
+    "V": 4,
+    "SPLITS": 4,
+    "causal": 1,
+}
 
 
 def kernels_of(seed: candidate.Candidate) -> list[str]:
     names = []
     for launch in seed.plan.launches:
-        arguments = [str(seed.tunables.get(argument, KNOWN.get(argument, 0))) for argument in launch.template_arguments]
+        arguments = [
+            str(seed.tunables.get(argument, KNOWN.get(argument, 0)))
+            for argument in launch.template_arguments
+        ]
         names.append(f"{launch.function}<{', '.join(arguments)}>" if arguments else launch.function)
     return names
 
@@ -26,7 +37,9 @@ def kernels_of(seed: candidate.Candidate) -> list[str]:
 def test_a_seed_compiles_and_its_kernels_are_found(path: Path, arch: str) -> None:
     seed = candidate.parse(path.read_text(), path.name)
     kernels = kernels_of(seed)
-    compiled = compile_cuda(seed.code, name=path.name, macros=seed.tunables, arch=arch, kernels=kernels)
+    compiled = compile_cuda(
+        seed.code, name=path.name, macros=seed.tunables, arch=arch, kernels=kernels
+    )
     assert list(compiled.functions) == kernels
     for symbol in compiled.functions.values():
         assert f".entry {symbol}(" in compiled.ptx

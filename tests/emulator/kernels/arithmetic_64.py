@@ -10,13 +10,17 @@ def cases() -> list[Case]:
 
 
 def _case(name: str, n: int, block: int) -> Case:
-    a, b = (np.random.default_rng(seed).integers(0, 1 << 64, n, dtype=np.uint64) for seed in (n, n + 1))
+    a, b = (
+        np.random.default_rng(seed).integers(0, 1 << 64, n, dtype=np.uint64) for seed in (n, n + 1)
+    )
     b[::5] >>= np.uint64(45)
     a[:3], b[:3] = [0, 2**64 - 1, 2**63], [0, 2**64 - 1, 1]
     out = np.array([_unsigned(int(x), int(y)) for x, y in zip(a, b, strict=True)], np.uint64)
     sout = np.array([_signed(int(x), int(y)) for x, y in zip(a, b, strict=True)], np.int64)
     args = (In(a), In(b), Out(out.shape, "uint64"), Out(sout.shape, "int64"), np.int32(n))
-    return Case(name, "arithmetic_64", (-(-n // block), 1, 1), (block, 1, 1), args, {2: out, 3: sout})
+    return Case(
+        name, "arithmetic_64", (-(-n // block), 1, 1), (block, 1, 1), args, {2: out, 3: sout}
+    )
 
 
 def _unsigned(x: int, y: int) -> list[int]:
@@ -24,7 +28,13 @@ def _unsigned(x: int, y: int) -> list[int]:
     rotated = (x << k | x >> (64 - k)) & mask if k else x
     quotients = [x // (y | 1), x % (y >> 40 | 1)]
     low = [(x + y) & mask, x * y & mask, x * y >> 64, _mix(x), rotated]
-    return [*low, *quotients, x + y >> 64, x ^ y, (x & 0xFFFFFFFF) * (y & 0xFFFFFFFF) + (y >> 32) & mask]
+    return [
+        *low,
+        *quotients,
+        x + y >> 64,
+        x ^ y,
+        (x & 0xFFFFFFFF) * (y & 0xFFFFFFFF) + (y >> 32) & mask,
+    ]
 
 
 def _mix(h: int) -> int:
@@ -39,7 +49,14 @@ def _signed(x: int, y: int) -> list[int]:
     divisors = sy | 1, sy >> 30 | 1
     quotient = abs(sx) // abs(divisors[0]) * (1 if (sx < 0) == (divisors[0] < 0) else -1)
     remainder = abs(sx) % abs(divisors[1]) * (-1 if sx < 0 else 1)
-    return [sx * sy >> 64, sx >> k, _as(quotient, 64), remainder, _as(x, 32) * _as(y, 32), abs(sx >> 3) - (1 if sx < sy else 2)]
+    return [
+        sx * sy >> 64,
+        sx >> k,
+        _as(quotient, 64),
+        remainder,
+        _as(x, 32) * _as(y, 32),
+        abs(sx >> 3) - (1 if sx < sy else 2),
+    ]
 
 
 def _as(value: int, bits: int) -> int:

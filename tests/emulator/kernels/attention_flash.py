@@ -11,9 +11,22 @@ from tests.emulator.reference import attention, halves
 def _case(heads: int, length: int, causal: bool) -> Case:
     q, k, v = halves(length, 3, heads, length, 64)
     args = (In(q), In(k), In(v), Out(q.shape, "float16"), np.int32(length), np.float32(0.125))
-    kernel, name = f"attention_flash<{str(causal).lower()}>", f"s{length}_{'causal' if causal else 'full'}"
+    kernel, name = (
+        f"attention_flash<{str(causal).lower()}>",
+        f"s{length}_{'causal' if causal else 'full'}",
+    )
     expected = {3: attention(q, k, v, causal)}
-    return Case(name, kernel, (-(-length // 64), heads, 1), (128, 1, 1), args, expected, 2e-3, 4e-3, Close(2e-3, 4e-3))
+    return Case(
+        name,
+        kernel,
+        (-(-length // 64), heads, 1),
+        (128, 1, 1),
+        args,
+        expected,
+        2e-3,
+        4e-3,
+        Close(2e-3, 4e-3),
+    )
 
 
 def cases() -> list[Case]:

@@ -14,7 +14,17 @@ def _case(heads: int, kv_heads: int, length: int) -> Case:
     sizes = (np.int32(heads), np.int32(kv_heads), np.int32(length), np.float32(0.125))
     args = (In(q), In(k), In(v), Out(q.shape, "float16"), *sizes)
     grid, expected = (-(-length // 4), heads, 1), {3: attention(q, k, v)}
-    return Case(f"h{heads}_g{kv_heads}", "attention_grouped", grid, (128, 1, 1), args, expected, 1e-3, 2e-3, Close(1e-3, 2e-3))
+    return Case(
+        f"h{heads}_g{kv_heads}",
+        "attention_grouped",
+        grid,
+        (128, 1, 1),
+        args,
+        expected,
+        1e-3,
+        2e-3,
+        Close(1e-3, 2e-3),
+    )
 
 
 def cases() -> list[Case]:

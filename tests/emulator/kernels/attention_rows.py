@@ -14,7 +14,18 @@ def _case(heads: int, length: int) -> Case:
     grid, shared = (-(-length // 4), heads, 1), 4 * 4 * length
     tolerance = Close(1e-3, 2e-3)
     expected = {3: attention(q, k, v)}
-    return Case(f"s{length}", "attention_rows", grid, (32, 4, 1), args, expected, 1e-3, 2e-3, tolerance, shared)
+    return Case(
+        f"s{length}",
+        "attention_rows",
+        grid,
+        (32, 4, 1),
+        args,
+        expected,
+        1e-3,
+        2e-3,
+        tolerance,
+        shared,
+    )
 
 
 def cases() -> list[Case]:

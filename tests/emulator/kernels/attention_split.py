@@ -18,9 +18,24 @@ def _case(heads: int, length: int, splits: int) -> Case:
     keys = -(-length // splits)
     buffers = (InOut(numerator), InOut(denominator), InOut(arrived), Out(q.shape, "float32"))
     args = (In(q), In(k), In(v), *buffers, np.int32(length), np.int32(keys), np.float32(0.125))
-    expected = {3: result * sums[:, :, None], 4: sums, 5: np.full((heads, length), splits, np.int32), 6: result}
+    expected = {
+        3: result * sums[:, :, None],
+        4: sums,
+        5: np.full((heads, length), splits, np.int32),
+        6: result,
+    }
     grid = (length, heads, splits)
-    return Case(f"s{length}", "attention_split", grid, (64, 1, 1), args, expected, 1e-3, 1e-4, Close(1e-3, 1e-4))
+    return Case(
+        f"s{length}",
+        "attention_split",
+        grid,
+        (64, 1, 1),
+        args,
+        expected,
+        1e-3,
+        1e-4,
+        Close(1e-3, 1e-4),
+    )
 
 
 def cases() -> list[Case]:

@@ -17,7 +17,17 @@ def _case(dimensions: int, length: int, window: int) -> Case:
     wide = (BFLOAT16.decode(item) for item in (q, k, v))
     expected = {3: attention(*wide, causal=True, window=window)}
     kernel, grid = f"attention_window<{dimensions}>", (length, 2, 1)
-    return Case(f"window_{window}", kernel, grid, (dimensions, 1, 1), args, expected, 1e-4, 1e-4, Close(1e-4, 1e-4))
+    return Case(
+        f"window_{window}",
+        kernel,
+        grid,
+        (dimensions, 1, 1),
+        args,
+        expected,
+        1e-4,
+        1e-4,
+        Close(1e-4, 1e-4),
+    )
 
 
 def cases() -> list[Case]:

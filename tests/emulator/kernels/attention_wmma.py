@@ -14,7 +14,18 @@ def _case(heads: int, length: int) -> Case:
     padded = -(-length // 16) * 16
     shared = 2 * 64 * (16 + padded) + 4 * 16 * padded + 4 * 16
     grid, expected = (-(-length // 16), heads, 1), {3: attention(q, k, v)}
-    return Case(f"s{length}", "attention_wmma", grid, (128, 1, 1), args, expected, 1e-3, 2e-3, Close(1e-3, 2e-3), shared)
+    return Case(
+        f"s{length}",
+        "attention_wmma",
+        grid,
+        (128, 1, 1),
+        args,
+        expected,
+        1e-3,
+        2e-3,
+        Close(1e-3, 2e-3),
+        shared,
+    )
 
 
 def cases() -> list[Case]:

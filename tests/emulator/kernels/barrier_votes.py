@@ -18,5 +18,9 @@ def _case(name: str, n: int, block: int) -> Case:
     rounds = -(-np.maximum(padded, 0) // (1 + (np.arange(block) & 7)))
     flags = (padded >= 0).all(1).astype(np.int32) | (padded == 77).any(1).astype(np.int32) << 1
     args = (In(x), Out(blocks, "int32"), Out(blocks, "int32"), Out(blocks, "int32"), np.int32(n))
-    expected = {1: (padded > 50).sum(1).astype(np.int32), 2: rounds.max(1).astype(np.int32), 3: flags}
+    expected = {
+        1: (padded > 50).sum(1).astype(np.int32),
+        2: rounds.max(1).astype(np.int32),
+        3: flags,
+    }
     return Case(name, "barrier_votes", (blocks, 1, 1), (block, 1, 1), args, expected)

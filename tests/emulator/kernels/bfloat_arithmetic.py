@@ -28,7 +28,14 @@ def _case(name: str, n: int) -> Case:
     )
     inputs = (In(np.ascontiguousarray(row), "bfloat16") for row in bits)
     args = (*inputs, Out((12, n), "bfloat16"), np.int32(n))
-    return Case(name, "bfloat_arithmetic", (-(-n // 128), 1, 1), (128, 1, 1), args, {3: BFLOAT16.rounded(np.stack(rows))})
+    return Case(
+        name,
+        "bfloat_arithmetic",
+        (-(-n // 128), 1, 1),
+        (128, 1, 1),
+        args,
+        {3: BFLOAT16.rounded(np.stack(rows))},
+    )
 
 
 def cases() -> list[Case]:

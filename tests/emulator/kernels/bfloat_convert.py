@@ -14,9 +14,14 @@ def _case(name: str, x: Array) -> Case:
     with np.errstate(over="ignore"):
         doubled = (x * np.float32(2)).astype(np.float64)  # as float32, so that it may overflow
     modes = [BFLOAT16.encode(wide, mode) for mode in ("rn", "rn", "rz", "ru", "rd")]
-    codes, back = np.stack([*modes, BFLOAT16.encode(doubled)]), np.stack([BFLOAT16.rounded(wide)] * 2)
+    codes, back = (
+        np.stack([*modes, BFLOAT16.encode(doubled)]),
+        np.stack([BFLOAT16.rounded(wide)] * 2),
+    )
     args = (In(x), Out(codes.shape, "uint16"), Out(back.shape, "float32"), np.int32(x.size))
-    return Case(name, "bfloat_convert", (-(-x.size // 96), 1, 1), (96, 1, 1), args, {1: codes, 2: back})
+    return Case(
+        name, "bfloat_convert", (-(-x.size // 96), 1, 1), (96, 1, 1), args, {1: codes, 2: back}
+    )
 
 
 def cases() -> list[Case]:

@@ -16,7 +16,17 @@ def _case(name: str, rows: int, columns: int) -> Case:
     expected = gelu + residual.astype(np.float64)
     args = (In(x), In(bias), In(residual), Out(x.shape, "float16"), np.int32(columns))
     grid = (-(-columns // (32 * 8)), rows, 1)
-    return Case(name, "bias_gelu_half", grid, (32, 1, 1), args, {3: expected}, atol=2e-3, rtol=2e-3, gpu=Close(2e-3, 2e-3))
+    return Case(
+        name,
+        "bias_gelu_half",
+        grid,
+        (32, 1, 1),
+        args,
+        {3: expected},
+        atol=2e-3,
+        rtol=2e-3,
+        gpu=Close(2e-3, 2e-3),
+    )
 
 
 def cases() -> list[Case]:

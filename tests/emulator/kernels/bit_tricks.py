@@ -13,22 +13,55 @@ def cases() -> list[Case]:
 
 def _case(name: str, n: int, block: int) -> Case:
     rng = np.random.default_rng(n)
-    a, b = (rng.integers(0, 1 << 32, n, dtype=np.uint32) >> rng.integers(0, 32, n, dtype=np.uint32) for _ in range(2))
+    a, b = (
+        rng.integers(0, 1 << 32, n, dtype=np.uint32) >> rng.integers(0, 32, n, dtype=np.uint32)
+        for _ in range(2)
+    )
     a[:3], b[:3] = [0, MASK, 1 << 31], [0, MASK, 0]
-    out = np.array([_row(int(x), int(y), i) for i, (x, y) in enumerate(zip(a, b, strict=True))], np.uint32)
-    wide = np.array([_reversed(int(x) << 32 | int(y), 64) for x, y in zip(a, b, strict=True)], np.uint64)
+    out = np.array(
+        [_row(int(x), int(y), i) for i, (x, y) in enumerate(zip(a, b, strict=True))], np.uint32
+    )
+    wide = np.array(
+        [_reversed(int(x) << 32 | int(y), 64) for x, y in zip(a, b, strict=True)], np.uint64
+    )
     args = (In(a), In(b), Out(out.shape, "uint32"), Out(n, "uint64"), np.int32(n))
     return Case(name, "bit_tricks", (-(-n // block), 1, 1), (block, 1, 1), args, {2: out, 3: wide})
 
 
 def _row(x: int, y: int, i: int) -> list[int]:
     w, k = x << 32 | y, i & 31
-    counts = [_reversed(x, 32), 32 - x.bit_length(), _first(x), x.bit_count(), 64 - w.bit_length(), _first(w), w.bit_count()]
+    counts = [
+        _reversed(x, 32),
+        32 - x.bit_length(),
+        _first(x),
+        x.bit_count(),
+        64 - w.bit_length(),
+        _first(w),
+        w.bit_count(),
+    ]
     both = y << 32 | x  # funnel shifts: the second argument is the high word
     shifts = [both << k >> 32 & MASK, both >> k & MASK, both << min(i, 32) >> 32 & MASK]
-    fields = [_field(x, k, y & 31), _signed_field(x, k, y & 31) & MASK, _insert(x, y, k, x >> 5 & 31)]
-    signed = abs(_signed(x) - _signed(y)) + 5 + abs(x - y) + 9 + (x + y >> 1) + (_signed(x) + _signed(y) + 1 >> 1)
-    return [*counts, *shifts, _permuted(x, y, 0x5140), _permuted(x, y, y & 0x7777), *fields, _reversed(x & -x, 32) + signed & MASK]
+    fields = [
+        _field(x, k, y & 31),
+        _signed_field(x, k, y & 31) & MASK,
+        _insert(x, y, k, x >> 5 & 31),
+    ]
+    signed = (
+        abs(_signed(x) - _signed(y))
+        + 5
+        + abs(x - y)
+        + 9
+        + (x + y >> 1)
+        + (_signed(x) + _signed(y) + 1 >> 1)
+    )
+    return [
+        *counts,
+        *shifts,
+        _permuted(x, y, 0x5140),
+        _permuted(x, y, y & 0x7777),
+        *fields,
+        _reversed(x & -x, 32) + signed & MASK,
+    ]
 
 
 def _reversed(x: int, bits: int) -> int:
@@ -55,7 +88,9 @@ def _field(x: int, start: int, length: int) -> int:
 def _signed_field(x: int, start: int, length: int) -> int:
     if length == 0:
         return 0
-    value = _signed(x) >> start & (1 << length) - 1 if start + length > 32 else _field(x, start, length)
+    value = (
+        _signed(x) >> start & (1 << length) - 1 if start + length > 32 else _field(x, start, length)
+    )
     top = x >> min(start + length - 1, 31) & 1
     return value & (1 << length) - 1 | (-1 << length if top else 0)
 

@@ -6,11 +6,21 @@ from tests.emulator.corpus import Case, InOut
 
 
 def cases() -> list[Case]:
-    return [_case("rising", 256, False, 2), _case("falling", 64, True, 3), _case("below_a_warp", 8, False, 5)]
+    return [
+        _case("rising", 256, False, 2),
+        _case("falling", 64, True, 3),
+        _case("below_a_warp", 8, False, 5),
+    ]
 
 
 def _case(name: str, threads: int, descending: bool, blocks: int) -> Case:
-    keys = np.random.default_rng(threads).permutation(blocks * 2 * threads).astype(np.float32).reshape(blocks, -1) - 100
+    keys = (
+        np.random.default_rng(threads)
+        .permutation(blocks * 2 * threads)
+        .astype(np.float32)
+        .reshape(blocks, -1)
+        - 100
+    )
     payload = np.arange(keys.size, dtype=np.int32).reshape(keys.shape)
     order = np.argsort(-keys if descending else keys, axis=1)
     return Case(

@@ -13,6 +13,8 @@ def _case(name: str, block: tuple[int, int, int], blocks: int, steps: int) -> Ca
     x = np.random.default_rng(steps).integers(0, 1 << 32, (blocks, 1024), dtype=np.uint32)
     ring = x.copy()
     for _ in range(steps):
-        ring = np.roll(ring, -32, 1) * np.uint32(1664525) + np.roll(ring, 1, 1) + np.uint32(1013904223)
+        ring = (
+            np.roll(ring, -32, 1) * np.uint32(1664525) + np.roll(ring, 1, 1) + np.uint32(1013904223)
+        )
     args = (In(x), Out(x.shape, "uint32"), np.int32(steps))
     return Case(name, "block_1024", (blocks, 1, 1), block, args, {1: ring})

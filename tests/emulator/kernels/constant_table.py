@@ -16,5 +16,19 @@ def _case(name: str, n: int, length: int) -> Case:
     crc = np.array([zlib.crc32(row.tobytes()) for row in data], np.uint32)
     scaled = (0.5 * np.array([-1, 2, -30000])[i % 3] + ord("q")).astype(np.float32)
     points = np.array([[0.0, 0.5, 1.0], [-1.0, 1e-300, 3.0]])[i & 1, i % 3]
-    args = (In(data), Out(n, "uint32"), Out(n, "float32"), Out(n, "float64"), np.int32(length), np.int32(n))
-    return Case(name, "constant_table", (-(-n // 64), 1, 1), (64, 1, 1), args, {1: crc, 2: scaled, 3: points})
+    args = (
+        In(data),
+        Out(n, "uint32"),
+        Out(n, "float32"),
+        Out(n, "float64"),
+        np.int32(length),
+        np.int32(n),
+    )
+    return Case(
+        name,
+        "constant_table",
+        (-(-n // 64), 1, 1),
+        (64, 1, 1),
+        args,
+        {1: crc, 2: scaled, 3: points},
+    )

@@ -17,7 +17,16 @@ def _case(name: str, images: int, channels: int, h: int, w: int) -> Case:
     expected = np.zeros((images, h, w))
     for dy in range(3):
         for dx in range(3):
-            expected += np.einsum("bchw,c->bhw", padded[:, :, dy : dy + h, dx : dx + w], weights[:, dy, dx])
-    args = (In(image), In(weights), Out((images, h, w), "float32"), np.int32(channels), np.int32(h), np.int32(w))
+            expected += np.einsum(
+                "bchw,c->bhw", padded[:, :, dy : dy + h, dx : dx + w], weights[:, dy, dx]
+            )
+    args = (
+        In(image),
+        In(weights),
+        Out((images, h, w), "float32"),
+        np.int32(channels),
+        np.int32(h),
+        np.int32(w),
+    )
     grid = (-(-w // 16), -(-h // 8), images)
     return Case(name, "conv3x3", grid, (16, 8, 1), args, {2: expected}, atol=1e-5, rtol=1e-5)

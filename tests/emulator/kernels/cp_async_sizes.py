@@ -11,13 +11,20 @@ from tests.emulator.narrow import Array
 def _blocks(source: Array, blocks: int) -> Array:
     padded = np.zeros(blocks * 512, np.uint8)
     padded[: source.size] = source
-    return np.stack([np.concatenate([padded[b * size : (b + 1) * size] for size in (128, 256, 512)]) for b in range(blocks)])
+    return np.stack(
+        [
+            np.concatenate([padded[b * size : (b + 1) * size] for size in (128, 256, 512)])
+            for b in range(blocks)
+        ]
+    )
 
 
 def _case(name: str, count: int, blocks: int) -> Case:
     source = np.random.default_rng(count).integers(1, 256, count).astype(np.uint8)
     args = (In(source), Out((blocks, 896), "uint8"), np.int32(count))
-    return Case(name, "cp_async_sizes", (blocks, 1, 1), (32, 1, 1), args, {1: _blocks(source, blocks)})
+    return Case(
+        name, "cp_async_sizes", (blocks, 1, 1), (32, 1, 1), args, {1: _blocks(source, blocks)}
+    )
 
 
 def cases() -> list[Case]:

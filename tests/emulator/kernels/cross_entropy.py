@@ -19,4 +19,16 @@ def cases() -> list[Case]:
     buffers = (Out(rows, "float32"), InOut(np.zeros(1, np.float32)), InOut(np.zeros(1, np.int32)))
     args = (In(logits), In(labels), *buffers, np.int32(classes))
     expected = {2: losses, 3: losses.sum(keepdims=True), 4: np.array([used.sum()], np.int32)}
-    return [Case("rows", "cross_entropy", (rows, 1, 1), (128, 1, 1), args, expected, atol=1e-5, rtol=1e-5, gpu=Close(1e-5, 1e-5))]
+    return [
+        Case(
+            "rows",
+            "cross_entropy",
+            (rows, 1, 1),
+            (128, 1, 1),
+            args,
+            expected,
+            atol=1e-5,
+            rtol=1e-5,
+            gpu=Close(1e-5, 1e-5),
+        )
+    ]

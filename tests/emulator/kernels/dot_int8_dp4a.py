@@ -11,7 +11,10 @@ def cases() -> list[Case]:
 
 def _case(name: str, rows: int, words: int) -> Case:
     rng = np.random.default_rng(words)
-    a, b = rng.integers(-128, 128, (rows, words * 4), dtype=np.int8), rng.integers(-128, 128, words * 4, dtype=np.int8)
+    a, b = (
+        rng.integers(-128, 128, (rows, words * 4), dtype=np.int8),
+        rng.integers(-128, 128, words * 4, dtype=np.int8),
+    )
     ua, ub = a.view(np.uint8), b.view(np.uint8)
     args = (In(a), In(b), Out(rows, "int32"), In(ua), In(ub), Out(rows, "uint32"), np.int32(words))
     signed = a.astype(np.int64) @ b.astype(np.int64)

@@ -14,5 +14,12 @@ def cases() -> list[Case]:
     indices = np.random.default_rng(2).integers(-3, 55, 21)
     known = (indices >= 0) & (indices < 50)
     expected = np.where(known[:, None], table[np.where(known, indices, 0)], np.float16(0))
-    args = (In(table), In(indices), Out(expected.shape, "float16"), np.int32(21), np.int32(5), np.int64(50))
+    args = (
+        In(table),
+        In(indices),
+        Out(expected.shape, "float16"),
+        np.int32(21),
+        np.int32(5),
+        np.int64(50),
+    )
     return [Case("rows", "embedding_gather", (6, 1, 1), (8, 4, 1), args, {2: expected})]

@@ -16,5 +16,11 @@ def cases() -> list[Case]:
     scales = np.random.default_rng(9).uniform(0.01, 3, rows).astype(np.float32)
     wide = HALF.rounded(E4M3.decode(codes) * HALF.rounded(scales.astype(np.float64))[:, None])
     pieces = rows * columns // 16
-    args = (In(codes), In(scales), Out(codes.shape, "float16"), np.int32(columns // 16), np.int32(pieces))
+    args = (
+        In(codes),
+        In(scales),
+        Out(codes.shape, "float16"),
+        np.int32(columns // 16),
+        np.int32(pieces),
+    )
     return [Case("rows", "fp8_dequantise", (2, 1, 1), (32, 1, 1), args, {2: wide}, arch="sm_89")]

@@ -15,6 +15,26 @@ def cases() -> list[Case]:
     wide = HALF.decode(codes)
     fours, fives = E4M3.encode(wide, saturate=True), E5M2.encode(wide, saturate=True)
     pairs = codes.size // 2
-    args = (In(codes.view(np.float16)), Out(pairs, "uint16"), Out(pairs, "uint16"), Out((pairs, 2), "float16"), np.int32(pairs))
-    expected = {1: fours.view(np.uint16), 2: fives.view(np.uint16), 3: E5M2.decode(fives).reshape(pairs, 2)}
-    return [Case("every_seventh", "fp8_from_half", (-(-pairs // 256), 1, 1), (256, 1, 1), args, expected, arch="sm_89")]
+    args = (
+        In(codes.view(np.float16)),
+        Out(pairs, "uint16"),
+        Out(pairs, "uint16"),
+        Out((pairs, 2), "float16"),
+        np.int32(pairs),
+    )
+    expected = {
+        1: fours.view(np.uint16),
+        2: fives.view(np.uint16),
+        3: E5M2.decode(fives).reshape(pairs, 2),
+    }
+    return [
+        Case(
+            "every_seventh",
+            "fp8_from_half",
+            (-(-pairs // 256), 1, 1),
+            (256, 1, 1),
+            args,
+            expected,
+            arch="sm_89",
+        )
+    ]

@@ -16,7 +16,15 @@ def _case(name: str, rows: int, columns: int, threads: int) -> Case:
     scale = np.where(top > 0, top / np.float32(448), np.float32(1)).astype(np.float32)
     codes = E4M3.encode((x / scale[:, None]).astype(np.float64), saturate=True)
     args = (In(x), Out(x.shape, "uint8"), Out(rows, "float32"), np.int32(columns))
-    return Case(name, "fp8_quantise_rows", (rows, 1, 1), (threads, 1, 1), args, {1: codes, 2: scale}, arch="sm_89")
+    return Case(
+        name,
+        "fp8_quantise_rows",
+        (rows, 1, 1),
+        (threads, 1, 1),
+        args,
+        {1: codes, 2: scale},
+        arch="sm_89",
+    )
 
 
 def cases() -> list[Case]:

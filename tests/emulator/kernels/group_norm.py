@@ -19,7 +19,9 @@ def _case(name: str, images: int, channels: int, groups: int, pixels: int, threa
     args = (In(x), In(weight), In(bias), Out(x.shape, "float16"), *sizes)
     expected = {3: y / (1 + np.exp(-y))}
     grid, block = (groups, images, 1), (threads, 1, 1)
-    return Case(name, "group_norm", grid, block, args, expected, atol=1e-3, rtol=2e-3, gpu=Close(1e-3, 2e-3))
+    return Case(
+        name, "group_norm", grid, block, args, expected, atol=1e-3, rtol=2e-3, gpu=Close(1e-3, 2e-3)
+    )
 
 
 def cases() -> list[Case]:

@@ -15,7 +15,9 @@ def _case(name: str, grid: tuple[int, int, int], block: tuple[int, int, int]) ->
     z = (rank + 1) % size // (block[0] * block[1])
     facts = (rank * 1000 + z * 100 + row * 10 + block[1]).astype(np.uint32)
     args = (In(x), Out(x.shape, "float32"), Out(x.shape, "uint32"))
-    return Case(name, "groups_block", grid, block, args, {1: x[:, ::-1], 2: facts}, shared_bytes=4 * size)
+    return Case(
+        name, "groups_block", grid, block, args, {1: x[:, ::-1], 2: facts}, shared_bytes=4 * size
+    )
 
 
 def cases() -> list[Case]:

@@ -22,7 +22,9 @@ def _case(name: str, x: np.ndarray, block: int) -> Case:
 
 
 def cases() -> list[Case]:
-    """One warp keeps the order of its lanes; between warps it is open, so there all that is kept is alike."""
+    """One warp keeps the order of its lanes; between warps it is open, so there all that is kept is
+    alike.
+    """
     rng = np.random.default_rng(3)
     return [
         _case("one_warp", rng.integers(0, 1000, 29).astype(np.int32), 32),

@@ -12,7 +12,15 @@ def _case(name: str, rows: int, columns: int) -> Case:
     x = floats(rows, rows, columns)
     args = (In(x), Out(x.shape, "float32"), np.int32(columns))
     expected = {1: x[:, ::-1] - x}
-    return Case(name, "groups_memcpy_async", (rows, 1, 1), (64, 1, 1), args, expected, shared_bytes=4 * columns)
+    return Case(
+        name,
+        "groups_memcpy_async",
+        (rows, 1, 1),
+        (64, 1, 1),
+        args,
+        expected,
+        shared_bytes=4 * columns,
+    )
 
 
 def cases() -> list[Case]:

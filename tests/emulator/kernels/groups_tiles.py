@@ -17,10 +17,16 @@ def cases() -> list[Case]:
     n = 192
     x = np.random.default_rng(1).integers(-100, 101, n).astype(np.int32)
     warps, eights, thread = x.reshape(-1, 32), x.reshape(-1, 8), np.arange(n)
-    sums = [_per_thread(warps.sum(1), 32), _per_thread(eights.max(1), 8), _per_thread(eights.sum(1), 8)]
+    sums = [
+        _per_thread(warps.sum(1), 32),
+        _per_thread(eights.max(1), 8),
+        _per_thread(eights.sum(1), 8),
+    ]
     up = np.concatenate([warps[:, :5], warps[:, :-5]], axis=1).reshape(-1)
     moved = [x[thread ^ 3], up, thread % 32 // 8 * 100 + thread % 8]
-    ballots = [_per_thread(((g > 0) << np.arange(g.shape[1])).sum(1), g.shape[1]) for g in (eights, warps)]
+    ballots = [
+        _per_thread(((g > 0) << np.arange(g.shape[1])).sum(1), g.shape[1]) for g in (eights, warps)
+    ]
     asked = (eights > 80).any(1) | (eights > -80).all(1).astype(int) << 1
     expected = {
         1: np.stack(sums, 1).astype(np.int32),

@@ -6,7 +6,11 @@ from tests.emulator.corpus import Case, In, Out
 
 
 def cases() -> list[Case]:
-    return [_case("normal", 300, 1.0), _case("overflowing", 65, 300.0), _case("subnormal", 40, 0.002)]
+    return [
+        _case("normal", 300, 1.0),
+        _case("overflowing", 65, 300.0),
+        _case("subnormal", 40, 0.002),
+    ]
 
 
 def _case(name: str, n: int, scale: float) -> Case:

@@ -1,4 +1,6 @@
-"""Saturating and clamping operations on two halves, and the moves between their low and high parts."""
+"""Saturating and clamping operations on two halves, and the moves between their low and high
+parts.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def _expected(a: Array, b: Array, c: Array) -> Array:
     crossed = np.stack([x[:, 1], y[:, 0]], 1)
     moved = (x[:, ::-1], lows, highs, x[:, [0, 0]], crossed)
     clamped = (np.clip(x + y, 0, 1), np.clip(x * y, 0, 1))
-    return HALF.rounded(np.stack([x - y, np.maximum(fma, 0), np.clip(fma, 0, 1), -x, *moved, x / y, *clamped]))
+    return HALF.rounded(
+        np.stack([x - y, np.maximum(fma, 0), np.clip(fma, 0, 1), -x, *moved, x / y, *clamped])
+    )
 
 
 def _case(name: str, pairs: int, grid: int) -> Case:

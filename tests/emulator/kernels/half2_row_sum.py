@@ -13,7 +13,16 @@ def _case(name: str, rows: int, pairs: int) -> Case:
     sums = x.astype(np.float64).sum(axis=1)
     args = (In(x), Out(rows, "float32"), Out((rows, 2), "float16"), np.int32(rows), np.int32(pairs))
     expected = {1: sums.sum(axis=1), 2: sums}
-    return Case(name, "half2_row_sum", (-(-rows // 4), 1, 1), (32, 4, 1), args, expected, atol=0.02, rtol=5e-3)
+    return Case(
+        name,
+        "half2_row_sum",
+        (-(-rows // 4), 1, 1),
+        (32, 4, 1),
+        args,
+        expected,
+        atol=0.02,
+        rtol=5e-3,
+    )
 
 
 def cases() -> list[Case]:

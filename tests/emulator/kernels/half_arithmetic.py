@@ -8,7 +8,25 @@ from tests.emulator.corpus import Case, In, Out
 from tests.emulator.narrow import HALF, Array
 from tests.emulator.reference import halves
 
-SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 6e-8, -6e-8, 6.1e-5, 65504.0, -65504.0, 1.001, np.inf, -np.inf, np.nan], np.float16)
+SPECIAL = np.array(
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        6e-8,
+        -6e-8,
+        6.1e-5,
+        65504.0,
+        -65504.0,
+        1.001,
+        np.inf,
+        -np.inf,
+        np.nan,
+    ],
+    np.float16,
+)
 
 
 def _expected(a: Array, b: Array, c: Array) -> Array:
@@ -31,4 +49,7 @@ def _case(name: str, a: Array, b: Array, c: Array) -> Case:
 def cases() -> list[Case]:
     """Random values of an odd count, and all triples of special values."""
     triples = np.stack(np.meshgrid(SPECIAL, SPECIAL, SPECIAL)).reshape(3, -1)
-    return [_case("random", *halves(1, 3, 1001)), _case("special", *(np.ascontiguousarray(x) for x in triples))]
+    return [
+        _case("random", *halves(1, 3, 1001)),
+        _case("special", *(np.ascontiguousarray(x) for x in triples)),
+    ]

@@ -13,7 +13,10 @@ def cases() -> list[Case]:
     n, bins = 1000, 13
     bin_of = rng.integers(0, bins, n).astype(np.int32)
     weight = rng.integers(-3, 4, n).astype(np.float16)
-    sums, counts = np.bincount(bin_of, weight.astype(np.float64), bins), np.bincount(bin_of, minlength=bins)
+    sums, counts = (
+        np.bincount(bin_of, weight.astype(np.float64), bins),
+        np.bincount(bin_of, minlength=bins),
+    )
     start, pairs = np.ones(bins, np.float16), np.zeros((bins, 2), np.float16)
     args = (In(bin_of), In(weight), InOut(start), InOut(pairs), np.int32(n))
     expected = {2: sums + 1, 3: np.stack([sums, counts], axis=1)}

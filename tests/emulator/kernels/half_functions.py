@@ -14,9 +14,30 @@ def cases() -> list[Case]:
     x = halves(3, 700, scale=1.5)
     x = x[np.abs(x) > 0.01]
     wide, size = x.astype(np.float64), np.abs(x.astype(np.float64))
-    rows = [np.exp(wide), np.exp2(wide), 10.0**wide, np.log(size), np.log2(size), np.log10(size), np.sqrt(size), 1 / np.sqrt(size)]
+    rows = [
+        np.exp(wide),
+        np.exp2(wide),
+        10.0**wide,
+        np.log(size),
+        np.log2(size),
+        np.log10(size),
+        np.sqrt(size),
+        1 / np.sqrt(size),
+    ]
     rows += [1 / wide, np.sin(wide), np.cos(wide), np.exp2(wide), 1 / np.sqrt(size)]
     args = (In(x), Out((13, x.size), "float16"), np.int32(x.size))
     grid = (-(-x.size // 128), 1, 1)
     expected = {1: HALF.rounded(np.stack(rows))}
-    return [Case("moderate", "half_functions", grid, (128, 1, 1), args, expected, atol=1e-3, rtol=2e-3, gpu=Ulp(2, "float16"))]
+    return [
+        Case(
+            "moderate",
+            "half_functions",
+            grid,
+            (128, 1, 1),
+            args,
+            expected,
+            atol=1e-3,
+            rtol=2e-3,
+            gpu=Ulp(2, "float16"),
+        )
+    ]

@@ -1,4 +1,6 @@
-"""Inline PTX: lop3, prmt, shf, add.cc, mul.wide, setp and selp, ex2.approx, fma, ld.global.nc and st.global.cg."""
+"""Inline PTX: lop3, prmt, shf, add.cc, mul.wide, setp and selp, ex2.approx, fma, ld.global.nc and
+st.global.cg.
+"""
 
 import numpy as np
 
@@ -21,11 +23,29 @@ def _case(name: str, n: int, block: int) -> Case:
     permuted = sum(octets[:, source] << np.uint64(8 * k) for k, source in enumerate((5, 1, 7, 3)))
     clamped = np.clip(a.view(np.int32), -1_000_000_000, 1_000_000_000).view(np.uint32)
     majority = (x & y) | (x & low_product) | (y & low_product)
-    out = np.stack([total & mask, (product >> np.uint64(32)) + (total >> np.uint64(32)), majority, shifted & mask, permuted, clamped], 1)
+    out = np.stack(
+        [
+            total & mask,
+            (product >> np.uint64(32)) + (total >> np.uint64(32)),
+            majority,
+            shifted & mask,
+            permuted,
+            clamped,
+        ],
+        1,
+    )
     wide = f.astype(np.float64)
     fout = np.stack([wide * wide + 1, np.minimum(wide, 1), np.exp2(wide)], 1)
     packed = ((x & np.uint64(0xFFFF)) | ((y & np.uint64(0xFFFF)) << np.uint64(16))) << np.uint64(20)
-    args = (In(a), In(b), In(f), Out((n, 6), "uint32"), Out((n, 3), "float32"), Out(n, "uint64"), np.int32(n))
+    args = (
+        In(a),
+        In(b),
+        In(f),
+        Out((n, 6), "uint32"),
+        Out((n, 3), "float32"),
+        Out(n, "uint64"),
+        np.int32(n),
+    )
     return Case(
         name,
         "inline_ptx",

@@ -6,7 +6,11 @@ from tests.emulator.corpus import Case, Close, In, Out
 
 
 def cases() -> list[Case]:
-    return [_case("odd_size", 4, 1023, 128), _case("fewer_columns_than_threads", 3, 20, 64), _case("far_from_zero", 2, 256, 64, 100.0)]
+    return [
+        _case("odd_size", 4, 1023, 128),
+        _case("fewer_columns_than_threads", 3, 20, 64),
+        _case("far_from_zero", 2, 256, 64, 100.0),
+    ]
 
 
 def _case(name: str, rows: int, cols: int, block: int, shift: float = 0.0) -> Case:
@@ -21,7 +25,14 @@ def _case(name: str, rows: int, cols: int, block: int, shift: float = 0.0) -> Ca
         "layernorm",
         (rows, 1, 1),
         (block, 1, 1),
-        (In(x), In(gamma), In(beta), Out((rows, cols), "float32"), np.int32(cols), np.float32(1e-5)),
+        (
+            In(x),
+            In(gamma),
+            In(beta),
+            Out((rows, cols), "float32"),
+            np.int32(cols),
+            np.float32(1e-5),
+        ),
         {3: expected},
         atol=1e-4 if shift else 1e-5,
         rtol=1e-5,

@@ -13,8 +13,25 @@ def _case(name: str, rows: int, columns: int) -> Case:
     wide = x.astype(np.float64)
     centred = wide - wide.mean(axis=1, keepdims=True)
     expected = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5) * gamma + beta
-    args = (In(x), In(gamma), In(beta), Out(x.shape, "float16"), np.int32(columns), np.float32(1e-5))
-    return Case(name, "layernorm_welford", (rows, 1, 1), (128, 1, 1), args, {3: expected}, atol=1e-3, rtol=1e-3, gpu=Close(1e-3, 1e-3))
+    args = (
+        In(x),
+        In(gamma),
+        In(beta),
+        Out(x.shape, "float16"),
+        np.int32(columns),
+        np.float32(1e-5),
+    )
+    return Case(
+        name,
+        "layernorm_welford",
+        (rows, 1, 1),
+        (128, 1, 1),
+        args,
+        {3: expected},
+        atol=1e-3,
+        rtol=1e-3,
+        gpu=Close(1e-3, 1e-3),
+    )
 
 
 def cases() -> list[Case]:

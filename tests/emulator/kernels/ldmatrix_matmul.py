@@ -12,7 +12,17 @@ def _case(name: str, m: int, n: int, k: int) -> Case:
     a, b = halves(m, m, k), halves(n, k, n)
     args = (In(a), In(b), Out((m, n), "float16"), np.int32(m), np.int32(n), np.int32(k))
     grid, expected = (-(-n // 32), -(-m // 32), 1), {2: product(a, b)}
-    return Case(name, "ldmatrix_matmul", grid, (128, 1, 1), args, expected, atol=4e-3, rtol=2e-3, gpu=Close(2e-3, 2e-3))
+    return Case(
+        name,
+        "ldmatrix_matmul",
+        grid,
+        (128, 1, 1),
+        args,
+        expected,
+        atol=4e-3,
+        rtol=2e-3,
+        gpu=Close(2e-3, 2e-3),
+    )
 
 
 def cases() -> list[Case]:

@@ -1,4 +1,6 @@
-"""A scan whose blocks look back at one another's words; the words, whose sums are rounded somehow, are not compared."""
+"""A scan whose blocks look back at one another's words; the words, whose sums are rounded somehow,
+are not compared.
+"""
 
 import numpy as np
 
@@ -14,4 +16,15 @@ def _case(name: str, n: int) -> Case:
     tiles = -(-n // 64)
     args = (In(x), Out(n, "float32"), np.int32(n), In(np.zeros(tiles, np.uint64)))
     expected = {1: np.cumsum(x, dtype=np.float64)}
-    return Case(name, "look_back_scan", (tiles, 1, 1), (64, 1, 1), args, expected, 1e-4, 1e-5, Close(1e-4, 1e-5), ordered_by="words")
+    return Case(
+        name,
+        "look_back_scan",
+        (tiles, 1, 1),
+        (64, 1, 1),
+        args,
+        expected,
+        1e-4,
+        1e-5,
+        Close(1e-4, 1e-5),
+        ordered_by="words",
+    )

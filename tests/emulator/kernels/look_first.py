@@ -1,4 +1,6 @@
-"""A maximum, the last positive element and whether a value is there, by atomics that are looked at first."""
+"""A maximum, the last positive element and whether a value is there, by atomics that are looked at
+first.
+"""
 
 import numpy as np
 
@@ -30,4 +32,6 @@ def _case(name: str, n: int, blocks: int, block: int) -> Case:
         6: np.array([blocks], np.uint32),
         7: np.array([best + np.float32(1), top, found], np.float32),
     }
-    return Case(name, "look_first", (blocks, 1, 1), (block, 1, 1), args, expected, ordered_by="fence")
+    return Case(
+        name, "look_first", (blocks, 1, 1), (block, 1, 1), args, expected, ordered_by="fence"
+    )

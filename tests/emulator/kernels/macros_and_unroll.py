@@ -6,7 +6,11 @@ from tests.emulator.corpus import Case, In, Out
 
 
 def cases() -> list[Case]:
-    return [_case("tile_4_plus", 501, 4, "+"), _case("tile_1_minus", 70, 1, "-"), _case("tile_7_xor", 100, 7, "^")]
+    return [
+        _case("tile_4_plus", 501, 4, "+"),
+        _case("tile_1_minus", 70, 1, "-"),
+        _case("tile_7_xor", 100, 7, "^"),
+    ]
 
 
 def _case(name: str, n: int, tile: int, operation: str) -> Case:
@@ -19,4 +23,12 @@ def _case(name: str, n: int, tile: int, operation: str) -> Case:
     y = {"+": r + first, "-": r - first, "^": r ^ first}[operation].astype(np.int32).reshape(-1)[:n]
     grid = (-(-n // (32 * tile)), 1, 1)
     args = (In(x), Out(n, "int32"), np.int32(n))
-    return Case(name, "macros_and_unroll", grid, (32, 1, 1), args, {1: y}, macros={"TILE": tile, "OPERATION": operation})
+    return Case(
+        name,
+        "macros_and_unroll",
+        grid,
+        (32, 1, 1),
+        args,
+        {1: y},
+        macros={"TILE": tile, "OPERATION": operation},
+    )

@@ -12,7 +12,9 @@ def cases() -> list[Case]:
 def _case(name: str, width: int, height: int, step: float, iterations: int) -> Case:
     left, top, step = np.float32(-2.0), np.float32(-0.7), np.float32(step)
     cx = np.broadcast_to(left + np.arange(width, dtype=np.float32) * step, (height, width))
-    cy = np.broadcast_to((top + np.arange(height, dtype=np.float32) * step)[:, None], (height, width))
+    cy = np.broadcast_to(
+        (top + np.arange(height, dtype=np.float32) * step)[:, None], (height, width)
+    )
     zx, zy, counts = np.zeros_like(cx), np.zeros_like(cy), np.zeros(cx.shape, np.uint16)
     alive = np.ones(cx.shape, bool)
     for _ in range(iterations):
@@ -21,5 +23,15 @@ def _case(name: str, width: int, height: int, step: float, iterations: int) -> C
         zy = np.where(alive, np.float32(2) * zx * zy + cy, zy)
         zx = np.where(alive, xx - yy + cx, zx)
         counts += alive
-    args = (Out(counts.shape, "uint16"), np.int32(width), np.int32(height), left, top, step, np.int32(iterations))
-    return Case(name, "mandelbrot", (-(-width // 16), -(-height // 4), 1), (16, 4, 1), args, {0: counts})
+    args = (
+        Out(counts.shape, "uint16"),
+        np.int32(width),
+        np.int32(height),
+        left,
+        top,
+        step,
+        np.int32(iterations),
+    )
+    return Case(
+        name, "mandelbrot", (-(-width // 16), -(-height // 4), 1), (16, 4, 1), args, {0: counts}
+    )

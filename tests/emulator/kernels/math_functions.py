@@ -22,8 +22,24 @@ def _case(name: str, n: int, scale: float) -> Case:
     rows = [
         *(np.sin(a), np.cos(a), np.tan(b), np.tanh(a), np.exp(a), np.exp2(a), np.expm1(b)),
         *(np.log(positive), np.log2(positive), np.log10(positive), np.log1p(positive), positive**b),
-        *(np.sqrt(positive), 1 / np.sqrt(positive), np.cbrt(a), erf, np.arctan(a), np.arctan2(a, b), np.arcsin(b * 0.5), np.sinh(b)),
-        *(np.hypot(a, b), np.fmod(a, third), np.floor(a) + np.ceil(b), np.trunc(a) + np.rint(b), rounded, np.copysign(a, b)),
+        *(
+            np.sqrt(positive),
+            1 / np.sqrt(positive),
+            np.cbrt(a),
+            erf,
+            np.arctan(a),
+            np.arctan2(a, b),
+            np.arcsin(b * 0.5),
+            np.sinh(b),
+        ),
+        *(
+            np.hypot(a, b),
+            np.fmod(a, third),
+            np.floor(a) + np.ceil(b),
+            np.trunc(a) + np.rint(b),
+            rounded,
+            np.copysign(a, b),
+        ),
         *(np.minimum(a, b) - np.maximum(a, b), np.maximum(a - b, 0), a * 32, 1 / positive),
     ]
     expected = np.stack(rows)

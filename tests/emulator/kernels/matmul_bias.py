@@ -11,9 +11,27 @@ from tests.emulator.reference import halves, product
 def _case(name: str, m: int, n: int, k: int) -> Case:
     a, weights, bias = halves(m, m, k), halves(n, n, k), halves(k, n)
     expected = np.maximum(product(a, weights.T) + bias.astype(np.float64), 0)
-    args = (In(a), In(weights), In(bias), Out((m, n), "float16"), np.int32(m), np.int32(n), np.int32(k))
+    args = (
+        In(a),
+        In(weights),
+        In(bias),
+        Out((m, n), "float16"),
+        np.int32(m),
+        np.int32(n),
+        np.int32(k),
+    )
     grid = (-(-n // 32), -(-m // 8), 1)
-    return Case(name, "matmul_bias", grid, (16, 8, 1), args, {3: expected}, atol=2e-3, rtol=2e-3, gpu=Close(1e-3, 2e-3))
+    return Case(
+        name,
+        "matmul_bias",
+        grid,
+        (16, 8, 1),
+        args,
+        {3: expected},
+        atol=2e-3,
+        rtol=2e-3,
+        gpu=Close(1e-3, 2e-3),
+    )
 
 
 def cases() -> list[Case]:

@@ -19,4 +19,7 @@ def _case(name: str, tiles: tuple[int, int, int, int, int], m: int, n: int, k: i
 
 def cases() -> list[Case]:
     """Two tile shapes over odd sides."""
-    return [_case("square", (64, 64, 8, 4, 4), 70, 90, 33), _case("wide", (32, 64, 16, 2, 8), 50, 65, 40)]
+    return [
+        _case("square", (64, 64, 8, 4, 4), 70, 90, 33),
+        _case("wide", (32, 64, 16, 2, 8), 50, 65, 40),
+    ]

@@ -18,4 +18,14 @@ def _case(name: str, blocks: int, block: int, per_block: int) -> Case:
     expected -= (t & 63) * 0.25 - ((t & 63) // 4 + (t & 3) * 0.25)
     args = (In(x), Out((blocks, block), "float64"), np.int32(per_block))
     size = 8 * block + 5 * per_block
-    return Case(name, "mixed_shared", (blocks, 1, 1), (block, 1, 1), args, {1: expected}, atol=1e-12, rtol=1e-12, shared_bytes=size)
+    return Case(
+        name,
+        "mixed_shared",
+        (blocks, 1, 1),
+        (block, 1, 1),
+        args,
+        {1: expected},
+        atol=1e-12,
+        rtol=1e-12,
+        shared_bytes=size,
+    )

@@ -14,7 +14,17 @@ def _case(name: str, k: int) -> Case:
     a, b = BFLOAT16.encode(floats(k, m, k)), BFLOAT16.encode(floats(k + 1, n, k))
     args = (In(a, "bfloat16"), In(b, "bfloat16"), Out((m, n), "float32"), np.int32(n), np.int32(k))
     expected = {2: BFLOAT16.decode(a) @ BFLOAT16.decode(b).T}
-    return Case(name, "mma_bfloat", (3, 2, 1), (32, 1, 1), args, expected, atol=1e-4, rtol=1e-5, gpu=Close(1e-4, 1e-5))
+    return Case(
+        name,
+        "mma_bfloat",
+        (3, 2, 1),
+        (32, 1, 1),
+        args,
+        expected,
+        atol=1e-4,
+        rtol=1e-5,
+        gpu=Close(1e-4, 1e-5),
+    )
 
 
 def cases() -> list[Case]:

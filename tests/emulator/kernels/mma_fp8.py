@@ -16,8 +16,20 @@ def _case(name: str, fives: bool) -> Case:
     args = (In(a), In(b), Out((m, n), "float32"), np.int32(n), np.int32(k))
     expected = {2: left.decode(a) @ E4M3.decode(b).T}
     kernel = f"mma_fp8<{str(fives).lower()}>"
-    # Tensor cores may keep as few as 14 bits of an fp8 sum: DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.5.2.
-    return Case(name, kernel, (3, 2, 1), (32, 1, 1), args, expected, atol=0.02, rtol=2e-3, gpu=Close(0.02, 2e-3), arch="sm_89")
+    # Tensor cores may keep as few as 14 bits of an fp8 sum: DeepSeek-V3 Technical Report,
+    # arXiv:2412.19437, section 3.5.2.
+    return Case(
+        name,
+        kernel,
+        (3, 2, 1),
+        (32, 1, 1),
+        args,
+        expected,
+        atol=0.02,
+        rtol=2e-3,
+        gpu=Close(0.02, 2e-3),
+        arch="sm_89",
+    )
 
 
 def cases() -> list[Case]:

@@ -14,7 +14,17 @@ def _case(name: str, k: int) -> Case:
     a, b = floats(k, m, k), floats(k + 1, k, n)
     args = (In(a), In(b), Out((m, n), "float32"), np.int32(n), np.int32(k))
     expected = {2: product(tf32(a), tf32(b))}
-    return Case(name, "mma_tf32", (3, 2, 1), (32, 1, 1), args, expected, atol=1e-4, rtol=1e-5, gpu=Close(1e-4, 1e-5))
+    return Case(
+        name,
+        "mma_tf32",
+        (3, 2, 1),
+        (32, 1, 1),
+        args,
+        expected,
+        atol=1e-4,
+        rtol=1e-5,
+        gpu=Close(1e-4, 1e-5),
+    )
 
 
 def cases() -> list[Case]:

@@ -12,4 +12,12 @@ def cases() -> list[Case]:
 def _case(name: str, blocks: int, tiles: int) -> Case:
     x = np.random.default_rng(tiles).integers(-100, 100, (blocks, tiles, 64)).astype(np.float32)
     args = (In(x), Out(x.shape, "float32"), np.int32(tiles))
-    return Case(name, "named_barriers", (blocks, 1, 1), (128, 1, 1), args, {1: x[:, :, ::-1] * 2 + 1}, ordered_by="arrive")
+    return Case(
+        name,
+        "named_barriers",
+        (blocks, 1, 1),
+        (128, 1, 1),
+        args,
+        {1: x[:, :, ::-1] * 2 + 1},
+        ordered_by="arrive",
+    )

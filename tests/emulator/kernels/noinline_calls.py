@@ -13,7 +13,16 @@ def _case(name: str, n: int, block: int) -> Case:
     x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
     out = np.array([_thread(float(v), i) for i, v in enumerate(x)])
     args = (In(x), Out((n, 2), "float32"), np.int32(n))
-    return Case(name, "noinline_calls", (-(-n // block), 1, 1), (block, 1, 1), args, {1: out}, atol=1e-5, rtol=1e-5)
+    return Case(
+        name,
+        "noinline_calls",
+        (-(-n // block), 1, 1),
+        (block, 1, 1),
+        args,
+        {1: out},
+        atol=1e-5,
+        rtol=1e-5,
+    )
 
 
 def _thread(v: float, i: int) -> list[float]:

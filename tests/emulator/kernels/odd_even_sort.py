@@ -1,4 +1,6 @@
-"""Odd-even sort until __syncthreads_or says that nothing changed; neighbouring 16-bit elements belong to different threads."""
+"""Odd-even sort until __syncthreads_or says that nothing changed; neighbouring 16-bit elements
+belong to different threads.
+"""
 
 import numpy as np
 
@@ -14,7 +16,9 @@ def _case(name: str, n: int, blocks: int, block: int) -> Case:
     args = (InOut(data), np.int32(n), Out(blocks, "int32"))
     rounds = np.array([_rounds(row.copy()) for row in data], np.int32)
     expected = {0: np.sort(data, axis=1), 2: rounds}
-    return Case(name, "odd_even_sort", (blocks, 1, 1), (block, 1, 1), args, expected, shared_bytes=2 * n)
+    return Case(
+        name, "odd_even_sort", (blocks, 1, 1), (block, 1, 1), args, expected, shared_bytes=2 * n
+    )
 
 
 def _rounds(row: np.ndarray) -> int:

@@ -14,4 +14,14 @@ def _case(name: str, packs: int) -> Case:
     total = a.astype(np.float32) + b.astype(np.float32)
     expected = {2: total.astype(np.float16), 3: (total.astype(np.float64) ** 2).sum(1)}
     args = (In(a), In(b), Out((packs, 8), "float16"), Out(packs, "float32"), np.uint32(packs))
-    return Case(name, "packed_residual", (-(-packs // 64), 1, 1), (64, 1, 1), args, expected, atol=1e-4, rtol=1e-5, gpu=Ulp(4))
+    return Case(
+        name,
+        "packed_residual",
+        (-(-packs // 64), 1, 1),
+        (64, 1, 1),
+        args,
+        expected,
+        atol=1e-4,
+        rtol=1e-5,
+        gpu=Ulp(4),
+    )

@@ -13,7 +13,9 @@ def _case(name: str, n: int) -> Case:
     padded = np.pad(x.astype(np.float64), 3)
     sums = np.lib.stride_tricks.sliding_window_view(padded, 7).sum(axis=1)
     args = (In(x), Out(n, "float32"), np.int32(n))
-    return Case(name, "pipeline_memcpy", (-(-n // 128), 1, 1), (128, 1, 1), args, {1: sums - x}, atol=1e-5)
+    return Case(
+        name, "pipeline_memcpy", (-(-n // 128), 1, 1), (128, 1, 1), args, {1: sums - x}, atol=1e-5
+    )
 
 
 def cases() -> list[Case]:

@@ -11,9 +11,15 @@ def cases() -> list[Case]:
 
 def _case(name: str, n: int, block: int) -> Case:
     x = (np.arange(n) * 0.37 - 3).astype(np.float32)
-    lines = [f"i={i} x={x[i]:.3f} hex={i * 0x01010101:08x} c={chr(97 + i % 26)} s={'odd' if i & 1 else 'even'}%" for i in range(3, n, 20)]
+    lines = [
+        f"i={i} x={x[i]:.3f} hex={i * 0x01010101:08x} c={chr(97 + i % 26)}"
+        f" s={'odd' if i & 1 else 'even'}%"
+        for i in range(3, n, 20)
+    ]
     if n > 5:
-        lines.append(f"wide -5000000000 18446744073709551615 {42:5d}|{42:<5d}|{float(x[5]) * 1e10:e}")
+        lines.append(
+            f"wide -5000000000 18446744073709551615 {42:5d}|{42:<5d}|{float(x[5]) * 1e10:e}"
+        )
     args = (In(x), Out(n, "int32"), np.int32(n))
     return Case(
         name,

@@ -1,4 +1,6 @@
-"""Sums and extremes by atomics on shared and global memory; the order of floating additions is open."""
+"""Sums and extremes by atomics on shared and global memory; the order of floating additions is
+open.
+"""
 
 import numpy as np
 
@@ -22,7 +24,14 @@ def _case(name: str, n: int, block: int) -> Case:
         "reduce_atomics",
         (-(-n // block), 1, 1),
         (block, 1, 1),
-        (In(x), In(k), InOut(np.zeros(1, np.float32)), InOut(start), InOut(np.zeros(1)), np.int32(n)),
+        (
+            In(x),
+            In(k),
+            InOut(np.zeros(1, np.float32)),
+            InOut(start),
+            InOut(np.zeros(1)),
+            np.int32(n),
+        ),
         {2: np.array([total]), 3: integers, 4: np.array([total])},
         atol=5e-5,
         rtol=1e-5,

@@ -1,4 +1,6 @@
-"""A whole sum in one launch: the last block, told by an atomic counter after a fence, adds the partial sums."""
+"""A whole sum in one launch: the last block, told by an atomic counter after a fence, adds the
+partial sums.
+"""
 
 import numpy as np
 
@@ -6,7 +8,11 @@ from tests.emulator.corpus import Case, In, Out
 
 
 def cases() -> list[Case]:
-    return [_case("odd_size", 20_003, 7, 128), _case("one_block", 1023, 1, 64), _case("more_blocks_than_threads", 9_999, 70, 64)]
+    return [
+        _case("odd_size", 20_003, 7, 128),
+        _case("one_block", 1023, 1, 64),
+        _case("more_blocks_than_threads", 9_999, 70, 64),
+    ]
 
 
 def _case(name: str, n: int, blocks: int, block: int) -> Case:

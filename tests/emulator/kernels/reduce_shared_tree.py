@@ -6,7 +6,12 @@ from tests.emulator.corpus import Case, In, Out
 
 
 def cases() -> list[Case]:
-    return [_case("exact_fit", 2048, 256), _case("odd_size", 1777, 128), _case("one_warp", 50, 32), _case("below_a_warp", 71, 16)]
+    return [
+        _case("exact_fit", 2048, 256),
+        _case("odd_size", 1777, 128),
+        _case("one_warp", 50, 32),
+        _case("below_a_warp", 71, 16),
+    ]
 
 
 def _case(name: str, n: int, block: int) -> Case:

@@ -11,7 +11,10 @@ def cases() -> list[Case]:
 
 def _case(name: str, rows: int, hidden: int, threads: int) -> Case:
     rng = np.random.default_rng(hidden)
-    x, weight = rng.standard_normal((rows, hidden)).astype(np.float16), rng.standard_normal(hidden).astype(np.float16)
+    x, weight = (
+        rng.standard_normal((rows, hidden)).astype(np.float16),
+        rng.standard_normal(hidden).astype(np.float16),
+    )
     wide = x.astype(np.float64)
     expected = wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-6) * weight
     return Case(

@@ -11,9 +11,21 @@ from tests.emulator.reference import halves
 def _case(name: str, rows: int, columns: int, threads: int) -> Case:
     x, weight = halves(rows, rows, columns), halves(columns, columns)
     wide = x.astype(np.float64)
-    expected = wide / np.sqrt((wide**2).mean(axis=1, keepdims=True) + 1e-5) * weight.astype(np.float64)
+    expected = (
+        wide / np.sqrt((wide**2).mean(axis=1, keepdims=True) + 1e-5) * weight.astype(np.float64)
+    )
     args = (In(x), In(weight), Out(x.shape, "float32"), np.int32(columns // 2), np.float32(1e-5))
-    return Case(name, "rmsnorm_half", (rows, 1, 1), (threads, 1, 1), args, {2: expected}, atol=1e-5, rtol=1e-5, gpu=Close(1e-5, 1e-5))
+    return Case(
+        name,
+        "rmsnorm_half",
+        (rows, 1, 1),
+        (threads, 1, 1),
+        args,
+        {2: expected},
+        atol=1e-5,
+        rtol=1e-5,
+        gpu=Close(1e-5, 1e-5),
+    )
 
 
 def cases() -> list[Case]:

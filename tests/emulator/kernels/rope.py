@@ -1,4 +1,6 @@
-"""Rotary position embedding in place; integer division and remainder by values known at run time."""
+"""Rotary position embedding in place; integer division and remainder by values known at run
+time.
+"""
 
 import numpy as np
 
@@ -14,7 +16,11 @@ def _case(name: str, interleaved: bool, tokens: int, heads: int, dim: int) -> Ca
     q = rng.standard_normal((tokens, heads, dim)).astype(np.float32)
     positions = rng.integers(0, 200, tokens, dtype=np.int32)
     angle = positions[:, None, None] * 10000.0 ** (-2 * np.arange(dim // 2) / dim)
-    first, second = (slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(0, dim // 2), slice(dim // 2, None))
+    first, second = (
+        (slice(0, None, 2), slice(1, None, 2))
+        if interleaved
+        else (slice(0, dim // 2), slice(dim // 2, None))
+    )
     x, y = q[..., first].astype(np.float64), q[..., second].astype(np.float64)
     expected = np.empty(q.shape)
     expected[..., first] = x * np.cos(angle) - y * np.sin(angle)

@@ -18,7 +18,17 @@ def _case(name: str, length: int, heads: int, dimensions: int) -> Case:
     turned = np.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(x.shape)
     total = length * heads * pairs
     args = (InOut(x), In(table), np.int32(heads), np.int32(pairs), np.int32(total))
-    return Case(name, "rotary_half2", (3, 1, 1), (96, 1, 1), args, {0: turned}, atol=1e-4, rtol=1e-3, gpu=Close(1e-4, 1e-3))
+    return Case(
+        name,
+        "rotary_half2",
+        (3, 1, 1),
+        (96, 1, 1),
+        args,
+        {0: turned},
+        atol=1e-4,
+        rtol=1e-3,
+        gpu=Close(1e-4, 1e-3),
+    )
 
 
 def cases() -> list[Case]:

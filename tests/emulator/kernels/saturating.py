@@ -21,7 +21,9 @@ def _case(name: str, n: int, block: int) -> Case:
     out = np.clip(np.stack([x + y, x - y], 1), -(1 << 31), (1 << 31) - 1).astype(np.int32)
     signed = np.trunc(np.clip(large, -(2.0**31), 2.0**31 - 1)).astype(np.int64) & 0xFFFFFFFF
     unsigned = np.rint(np.clip(large, 0, 2.0**32 - 1)).astype(np.int64)
-    whole = np.stack([signed, unsigned, np.clip(a >> 8, -32768, 32767).astype(np.int64) & 0xFFFFFFFF], 1).astype(np.uint32)
+    whole = np.stack(
+        [signed, unsigned, np.clip(a >> 8, -32768, 32767).astype(np.int64) & 0xFFFFFFFF], 1
+    ).astype(np.uint32)
     unit = np.nan_to_num(np.clip(number * 0.5 + 0.5, 0, 1))
     unit[np.isnan(f)] = 0.0
     expected = {
@@ -32,7 +34,16 @@ def _case(name: str, n: int, block: int) -> Case:
         7: unit.astype(np.float32),
     }
     args = (
-        *(In(a), In(b), In(f), Out((n, 2), "int32"), Out(n, "int8"), Out(n, "uint8"), Out((n, 3), "uint32"), Out(n, "float32")),
+        *(
+            In(a),
+            In(b),
+            In(f),
+            Out((n, 2), "int32"),
+            Out(n, "int8"),
+            Out(n, "uint8"),
+            Out((n, 3), "uint32"),
+            Out(n, "float32"),
+        ),
         np.int32(n),
     )
     return Case(name, "saturating", (-(-n // block), 1, 1), (block, 1, 1), args, expected)

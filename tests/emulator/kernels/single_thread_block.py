@@ -6,7 +6,11 @@ from tests.emulator.corpus import Case, In, Out
 
 
 def cases() -> list[Case]:
-    return [_case("many_blocks", 101, 7), _case("one_block", 5, 1), _case("a_block_an_element", 40, 40)]
+    return [
+        _case("many_blocks", 101, 7),
+        _case("one_block", 5, 1),
+        _case("a_block_an_element", 40, 40),
+    ]
 
 
 def _case(name: str, n: int, blocks: int) -> Case:

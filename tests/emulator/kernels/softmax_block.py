@@ -6,7 +6,11 @@ from tests.emulator.corpus import Case, In, Out, Ulp
 
 
 def cases() -> list[Case]:
-    return [_case("odd_size", 5, 777, 128), _case("fewer_columns_than_threads", 2, 19, 64), _case("one_column", 4, 1, 32)]
+    return [
+        _case("odd_size", 5, 777, 128),
+        _case("fewer_columns_than_threads", 2, 19, 64),
+        _case("one_column", 4, 1, 32),
+    ]
 
 
 def _case(name: str, rows: int, cols: int, block: int) -> Case:

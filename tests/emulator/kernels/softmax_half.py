@@ -14,7 +14,17 @@ def _case(items: int, rows: int, columns: int) -> Case:
     args = (In(x), Out(x.shape, "float16"), np.int32(rows), np.int32(columns))
     kernel, grid = f"softmax_half<{items}>", (-(-rows // 4), 1, 1)
     expected = {1: softmax(x)}
-    return Case(f"columns_{columns}", kernel, grid, (32, 4, 1), args, expected, atol=1e-5, rtol=1.5e-3, gpu=Close(1e-5, 1.5e-3))
+    return Case(
+        f"columns_{columns}",
+        kernel,
+        grid,
+        (32, 4, 1),
+        args,
+        expected,
+        atol=1e-5,
+        rtol=1.5e-3,
+        gpu=Close(1e-5, 1.5e-3),
+    )
 
 
 def cases() -> list[Case]:

@@ -6,7 +6,11 @@ from tests.emulator.corpus import Case, In, Out, Ulp
 
 
 def cases() -> list[Case]:
-    return [_case("whole", 8, 128, 4), _case("odd_sizes", 7, 45, 2), _case("shorter_than_a_warp", 3, 5, 1)]
+    return [
+        _case("whole", 8, 128, 4),
+        _case("odd_sizes", 7, 45, 2),
+        _case("shorter_than_a_warp", 3, 5, 1),
+    ]
 
 
 def _case(name: str, rows: int, cols: int, per_lane: int) -> Case:

@@ -13,4 +13,6 @@ def _case(name: str, blocks: int, warps: int) -> Case:
     count = blocks * warps
     args = (InOut(np.zeros(count, np.int32)), InOut(np.zeros(1, np.int32)))
     expected = {0: 100 + np.arange(count, dtype=np.int32), 1: np.array([count], np.int32)}
-    return Case(name, "spin_lock", (blocks, 1, 1), (32 * warps, 1, 1), args, expected, ordered_by="lock")
+    return Case(
+        name, "spin_lock", (blocks, 1, 1), (32 * warps, 1, 1), args, expected, ordered_by="lock"
+    )

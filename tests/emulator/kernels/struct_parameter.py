@@ -6,7 +6,15 @@ from tests.emulator.corpus import Case, Out
 
 INNER = np.dtype([("a", "i2"), ("b", "i1"), ("c", "f8")], align=True)
 PARAMS = np.dtype(
-    [("count", "i4"), ("weights", "f4", 5), ("inner", INNER), ("flags", "u1", 3), ("offset", "i8"), ("shift", "f4", 3)], align=True
+    [
+        ("count", "i4"),
+        ("weights", "f4", 5),
+        ("inner", INNER),
+        ("flags", "u1", 3),
+        ("offset", "i8"),
+        ("shift", "f4", 3),
+    ],
+    align=True,
 )
 
 
@@ -15,7 +23,10 @@ def cases() -> list[Case]:
 
 
 def _case(name: str, n: int) -> Case:
-    weights, shift = np.array([0.5, -1.25, 3.0, 8.5, 1e6], np.float32), np.array([0.25, 7.0, -3.0], np.float32)
+    weights, shift = (
+        np.array([0.5, -1.25, 3.0, 8.5, 1e6], np.float32),
+        np.array([0.25, 7.0, -3.0], np.float32),
+    )
     params = np.array((n, weights, (-300, -7, 0.125), (1, 0, 200), -(1 << 40), shift), PARAMS)[()]
     i = np.arange(n)
     expected = weights[i % 5].astype(np.float64) + (-300 - 7 * 0.125)

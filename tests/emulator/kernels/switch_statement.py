@@ -11,7 +11,10 @@ def cases() -> list[Case]:
 
 def _case(name: str, n: int, length: int, block: int) -> Case:
     rng = np.random.default_rng(n)
-    code, data = rng.integers(0, 12, (n, length), dtype=np.uint8), rng.integers(-300, 300, n, dtype=np.int32)
+    code, data = (
+        rng.integers(0, 12, (n, length), dtype=np.uint8),
+        rng.integers(-300, 300, n, dtype=np.int32),
+    )
     out = np.array([_run(code[i], int(data[i])) for i in range(n)], np.int64).astype(np.int32)
     args = (In(code), np.int32(length), In(data), Out(n, "int32"), np.int32(n))
     return Case(name, "switch_statement", (-(-n // block), 1, 1), (block, 1, 1), args, {3: out})
@@ -32,7 +35,15 @@ def _step(op: int, a: int, b: int) -> tuple[int, int, int]:
         return a, b, 1
     if op in (2, 6, 7):
         return a, (a if op == 2 else b + 7), 0
-    new = {0: a + b, 1: a - b, 3: _wrap(a * 3) ^ 0x55, 4: a ^ 0x55, 5: -a, 8: a if a > 0 else 1 - a, 9: max(a, b)}[op]
+    new = {
+        0: a + b,
+        1: a - b,
+        3: _wrap(a * 3) ^ 0x55,
+        4: a ^ 0x55,
+        5: -a,
+        8: a if a > 0 else 1 - a,
+        9: max(a, b),
+    }[op]
     return new, b, 0
 
 

@@ -13,7 +13,15 @@ def _case(k: int, rows: int, columns: int) -> Case:
     order = np.argsort(-x.astype(np.float64), axis=1, kind="stable")[:, :k]
     args = (In(x), Out((rows, k), "float16"), Out((rows, k), "int32"), np.int32(columns))
     expected = {1: np.take_along_axis(x, order, axis=1), 2: order.astype(np.int32)}
-    return Case(f"k{k}", f"top_k_rows<{k}>", (rows, 1, 1), (32, 1, 1), args, expected, shared_bytes=4 * columns)
+    return Case(
+        f"k{k}",
+        f"top_k_rows<{k}>",
+        (rows, 1, 1),
+        (32, 1, 1),
+        args,
+        expected,
+        shared_bytes=4 * columns,
+    )
 
 
 def cases() -> list[Case]:

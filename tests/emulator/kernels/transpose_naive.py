@@ -6,7 +6,11 @@ from tests.emulator.corpus import Case, In, Out
 
 
 def cases() -> list[Case]:
-    return [_case("square", 64, 64, (16, 16)), _case("odd_sizes", 37, 53, (16, 16)), _case("odd_block", 45, 20, (7, 5))]
+    return [
+        _case("square", 64, 64, (16, 16)),
+        _case("odd_sizes", 37, 53, (16, 16)),
+        _case("odd_block", 45, 20, (7, 5)),
+    ]
 
 
 def _case(name: str, rows: int, cols: int, block: tuple[int, int]) -> Case:

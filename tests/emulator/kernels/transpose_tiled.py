@@ -16,4 +16,6 @@ def _case(kind: str, rows: int, cols: int) -> Case:
     x = (np.random.default_rng(rows).random((rows, cols)) * 200).astype(TYPES[kind])
     args = (In(x), Out((cols, rows), TYPES[kind]), np.int32(rows), np.int32(cols))
     grid = (-(-cols // 32), -(-rows // 32), 1)
-    return Case(kind.replace(" ", "_"), f"transpose_tiled<{kind}>", grid, (32, 8, 1), args, {1: x.T})
+    return Case(
+        kind.replace(" ", "_"), f"transpose_tiled<{kind}>", grid, (32, 8, 1), args, {1: x.T}
+    )

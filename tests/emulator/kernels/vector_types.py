@@ -33,5 +33,11 @@ def _case(name: str, n: int, block: int) -> Case:
         Out((n, 2), "int64"),
         np.int32(n),
     )
-    expected = {1: colours, 2: grey, 4: centres, 6: (points**2).sum(1), 8: np.stack([long.prod(1), long.sum(1)], 1)}
+    expected = {
+        1: colours,
+        2: grey,
+        4: centres,
+        6: (points**2).sum(1),
+        8: np.stack([long.prod(1), long.sum(1)], 1),
+    }
     return Case(name, "vector_types", (-(-n // block), 1, 1), (block, 1, 1), args, expected)

@@ -1,4 +1,6 @@
-"""Spinning on a volatile flag between the warps of a block, in an order that lets every warp run."""
+"""Spinning on a volatile flag between the warps of a block, in an order that lets every warp
+run.
+"""
 
 import numpy as np
 
@@ -16,4 +18,6 @@ def _case(name: str, blocks: int, warps: int) -> Case:
         value = value * 3 + x[:, warp]
         out[:, warp] = value
     args = (In(x), Out(x.shape, "int32"))
-    return Case(name, "volatile_spin", (blocks, 1, 1), (32 * warps, 1, 1), args, {1: out}, ordered_by="flag")
+    return Case(
+        name, "volatile_spin", (blocks, 1, 1), (32 * warps, 1, 1), args, {1: out}, ordered_by="flag"
+    )

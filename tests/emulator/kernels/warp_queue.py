@@ -23,4 +23,11 @@ def _case(name: str, n: int, block: int, most: int = 30) -> Case:
         done += take * (turn + 1)
         turn += 1
     args = (In(work), Out(n, "int32"), Out(turns.shape, "int32"), np.int32(n))
-    return Case(name, "warp_queue", (-(-n // block), 1, 1), (block, 1, 1), args, {1: done.reshape(-1)[:n], 2: turns})
+    return Case(
+        name,
+        "warp_queue",
+        (-(-n // block), 1, 1),
+        (block, 1, 1),
+        args,
+        {1: done.reshape(-1)[:n], 2: turns},
+    )

@@ -15,13 +15,27 @@ def _case(name: str, n: int, block: int) -> Case:
     padded[:n] = x
     rows = [row for start in range(0, padded.size, 32) for row in _warp(padded[start : start + 32])]
     args = (In(x), Out((n, 8), "uint32"), np.int32(n))
-    return Case(name, "warp_votes", (-(-n // block), 1, 1), (block, 1, 1), args, {1: np.array(rows, np.uint32)[:n]})
+    return Case(
+        name,
+        "warp_votes",
+        (-(-n // block), 1, 1),
+        (block, 1, 1),
+        args,
+        {1: np.array(rows, np.uint32)[:n]},
+    )
 
 
 def _warp(v: np.ndarray) -> list[list[int]]:
     rows = []
     for lane in range(32):
-        whole = [int((v > 90).any()), int((v >= 0).all()), _mask(v & 1), _mask(v >> 4 == v[lane] >> 4), 0xFFFFFFFF, 1]
+        whole = [
+            int((v > 90).any()),
+            int((v >= 0).all()),
+            _mask(v & 1),
+            _mask(v >> 4 == v[lane] >> 4),
+            0xFFFFFFFF,
+            1,
+        ]
         if lane < 20:
             part = [_mask(v[:20] > 50), int((v[:20] < 99).all()) | int((v[:20] == 7).any()) << 1]
         else:

@@ -14,7 +14,17 @@ def _case(name: str, m: int, n: int, k: int) -> Case:
     expected = BFLOAT16.decode(a) @ BFLOAT16.decode(b)
     args = (In(a, "bfloat16"), In(b, "bfloat16"), Out((m, n), "float32"), np.int32(n), np.int32(k))
     grid = (n // 16, m // 16, 1)
-    return Case(name, "wmma_bfloat", grid, (32, 1, 1), args, {2: expected}, atol=1e-4, rtol=1e-5, gpu=Close(1e-4, 1e-5))
+    return Case(
+        name,
+        "wmma_bfloat",
+        grid,
+        (32, 1, 1),
+        args,
+        {2: expected},
+        atol=1e-4,
+        rtol=1e-5,
+        gpu=Close(1e-4, 1e-5),
+    )
 
 
 def cases() -> list[Case]:

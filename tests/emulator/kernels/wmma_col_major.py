@@ -15,4 +15,16 @@ def cases() -> list[Case]:
     expected = np.maximum(alpha * product(a.T, b.T) + beta * c.astype(np.float64), 0)
     sizes = (np.int32(m), np.int32(n), np.int32(k), np.float32(alpha), np.float32(beta))
     args = (In(a), In(b), In(c), Out((m, n), "float32"), *sizes)
-    return [Case("relu", "wmma_col_major", (2, 3, 1), (32, 1, 1), args, {3: expected}, atol=1e-4, rtol=1e-5, gpu=Close(1e-4, 1e-5))]
+    return [
+        Case(
+            "relu",
+            "wmma_col_major",
+            (2, 3, 1),
+            (32, 1, 1),
+            args,
+            {3: expected},
+            atol=1e-4,
+            rtol=1e-5,
+            gpu=Close(1e-4, 1e-5),
+        )
+    ]

@@ -16,7 +16,17 @@ def _case(name: str, m: int, n: int, k: int) -> Case:
     expected = 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
     args = (In(a), In(b), In(bias), Out((m, n), "float16"), np.int32(m), np.int32(n), np.int32(k))
     grid = (-(-n // 64), -(-m // 16), 1)
-    return Case(name, "wmma_epilogue", grid, (128, 1, 1), args, {3: expected}, atol=2e-3, rtol=2e-3, gpu=Close(1e-3, 2e-3))
+    return Case(
+        name,
+        "wmma_epilogue",
+        grid,
+        (128, 1, 1),
+        args,
+        {3: expected},
+        atol=2e-3,
+        rtol=2e-3,
+        gpu=Close(1e-3, 2e-3),
+    )
 
 
 def cases() -> list[Case]:

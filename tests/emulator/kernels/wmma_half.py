@@ -12,7 +12,17 @@ def _case(name: str, m: int, n: int, k: int, warps: int) -> Case:
     a, b = halves(m, m, k), halves(n, k, n)
     args = (In(a), In(b), Out((m, n), "float32"), np.int32(m), np.int32(n), np.int32(k))
     grid, block = (-(-n // (16 * warps)), m // 16, 1), (32 * warps, 1, 1)
-    return Case(name, "wmma_half", grid, block, args, {2: product(a, b)}, atol=1e-4, rtol=1e-5, gpu=Close(1e-4, 1e-5))
+    return Case(
+        name,
+        "wmma_half",
+        grid,
+        block,
+        args,
+        {2: product(a, b)},
+        atol=1e-4,
+        rtol=1e-5,
+        gpu=Close(1e-4, 1e-5),
+    )
 
 
 def cases() -> list[Case]:

@@ -13,7 +13,17 @@ def _case(name: str, m: int, n: int, k: int) -> Case:
     expected = product(b, a.T) + c.astype(np.float64)
     args = (In(a), In(b), In(c), Out((n, m), "float16"), np.int32(m), np.int32(n), np.int32(k))
     grid = (n // 16, m // 16, 1)
-    return Case(name, "wmma_half_accumulator", grid, (32, 1, 1), args, {3: expected}, atol=0.02, rtol=5e-3, gpu=Close(0.02, 5e-3))
+    return Case(
+        name,
+        "wmma_half_accumulator",
+        grid,
+        (32, 1, 1),
+        args,
+        {3: expected},
+        atol=0.02,
+        rtol=5e-3,
+        gpu=Close(0.02, 5e-3),
+    )
 
 
 def cases() -> list[Case]:

@@ -14,7 +14,17 @@ def _case(tile_m: int, tile_n: int) -> Case:
     args = (In(a), In(b), Out((m, n), "float32"), np.int32(n), np.int32(k))
     kernel, grid = f"wmma_shapes<{tile_m}, {tile_n}>", (n // tile_n, m // tile_m, 1)
     name = f"m{tile_m}n{tile_n}k16"
-    return Case(name, kernel, grid, (32, 1, 1), args, {2: product(a, b)}, atol=1e-4, rtol=1e-5, gpu=Close(1e-4, 1e-5))
+    return Case(
+        name,
+        kernel,
+        grid,
+        (32, 1, 1),
+        args,
+        {2: product(a, b)},
+        atol=1e-4,
+        rtol=1e-5,
+        gpu=Close(1e-4, 1e-5),
+    )
 
 
 def cases() -> list[Case]:

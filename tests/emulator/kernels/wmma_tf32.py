@@ -15,4 +15,16 @@ def cases() -> list[Case]:
     a, b = floats(1, m, k), floats(2, k, n)
     args = (In(a), In(b), Out((m, n), "float32"), np.int32(n), np.int32(k))
     expected = {2: product(tf32(a), tf32(b))}
-    return [Case("tiles", "wmma_tf32", (3, 2, 1), (32, 1, 1), args, expected, atol=1e-4, rtol=1e-5, gpu=Close(1e-4, 1e-5))]
+    return [
+        Case(
+            "tiles",
+            "wmma_tf32",
+            (3, 2, 1),
+            (32, 1, 1),
+            args,
+            expected,
+            atol=1e-4,
+            rtol=1e-5,
+            gpu=Close(1e-4, 1e-5),
+        )
+    ]

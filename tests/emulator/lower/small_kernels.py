@@ -1,7 +1,8 @@
 """Kernels of a few PTX instructions, launched on arrays.
 
-In a body %rd0, %rd1... hold the addresses of the arrays, %t is threadIdx.x and %lane the lane; %own0, %own1... are the
-addresses of a thread's 4-byte element of each array. Registers %p0-15, %h0-63 (b16), %r0-127, %f0-31, %d0-15, %q0-31 (b64) are free.
+In a body %rd0, %rd1... hold the addresses of the arrays, %t is threadIdx.x and %lane the lane;
+%own0, %own1... are the addresses of a thread's 4-byte element of each array. Registers %p0-15,
+%h0-63 (b16), %r0-127, %f0-31, %d0-15, %q0-31 (b64) are free.
 """
 
 from __future__ import annotations
@@ -36,16 +37,24 @@ class Ran:
 
 @cache
 def emulator() -> Emulator:
-    """One for all tests, since each reserves 512 GiB of addresses; one host thread, so that blocks run in their order."""
+    """One for all tests, since each reserves 512 GiB of addresses; one host thread, so that blocks
+    run in their order.
+    """
     return Emulator(target="l4", threads=1)
 
 
 def kernel(body: str, arrays: int, declared: str = "", shared: int = 0) -> str:
     """The PTX of a kernel `k` with so many pointers."""
     parameters = ", ".join(f".param .u64 p{index}" for index in range(arrays))
-    lines = [f"ld.param.u64 %rd{index}, [p{index}]; add.s64 %own{index}, %rd{index}, %wide;" for index in range(arrays)]
+    lines = [
+        f"ld.param.u64 %rd{index}, [p{index}]; add.s64 %own{index}, %rd{index}, %wide;"
+        for index in range(arrays)
+    ]
     memory = f".shared .align 16 .b8 tile[{shared}];\n" if shared else ""
-    return f"{_HEAD}{declared}\n.visible .entry k({parameters}) {{\n{memory}{_REGISTERS}{' '.join(lines)}\n{body}\n ret;\n}}\n"
+    return (
+        f"{_HEAD}{declared}\n.visible .entry k({parameters})"
+        f" {{\n{memory}{_REGISTERS}{' '.join(lines)}\n{body}\n ret;\n}}\n"
+    )
 
 
 def run(
@@ -62,17 +71,26 @@ def run(
     """Launches `body` with `shared` bytes as `tile`; the arrays after it."""
     device = emulator()
     program = device.load(kernel(body, len(arrays), declared, shared))
-    places = [device.memory.allocate(item.nbytes, name=f"array {index}") for index, item in enumerate(arrays)]
+    places = [
+        device.memory.allocate(item.nbytes, name=f"array {index}")
+        for index, item in enumerate(arrays)
+    ]
     try:
         for place, item in zip(places, arrays, strict=True):
-            device.memory.view(place, item.nbytes)[:] = np.ascontiguousarray(item).reshape(-1).view(np.uint8)
+            device.memory.view(place, item.nbytes)[:] = (
+                np.ascontiguousarray(item).reshape(-1).view(np.uint8)
+            )
         args = [place.to_bytes(8, "little") for place in places]
-        report = program.launch("k", grid=(blocks, 1, 1), block=(threads, 1, 1), args=args, checks=checks, fuel=fuel)
+        report = program.launch(
+            "k", grid=(blocks, 1, 1), block=(threads, 1, 1), args=args, checks=checks, fuel=fuel
+        )
         after = [
             device.memory.view(place, item.nbytes).copy().view(item.dtype).reshape(item.shape)
             for place, item in zip(places, arrays, strict=True)
         ]
-        broken = [index for index, place in enumerate(places) if device.memory.red_zones_broken(place)]
+        broken = [
+            index for index, place in enumerate(places) if device.memory.red_zones_broken(place)
+        ]
         assert not broken, f"written beside arrays {broken}"
         return Ran(after, report)
     finally:
@@ -88,9 +106,13 @@ def listed(letter: str, first: int, count: int) -> str:
 
 def load_registers(first: int, count: int, array: int) -> str:
     """Loads of %r registers from an array of [register, lane]."""
-    return " ".join(f"ld.global.b32 %r{first + index}, [%own{array}+{128 * index}];" for index in range(count))
+    return " ".join(
+        f"ld.global.b32 %r{first + index}, [%own{array}+{128 * index}];" for index in range(count)
+    )
 
 
 def store_registers(first: int, count: int, array: int) -> str:
     """Stores of %r registers into an array of [register, lane]."""
-    return " ".join(f"st.global.b32 [%own{array}+{128 * index}], %r{first + index};" for index in range(count))
+    return " ".join(
+        f"st.global.b32 [%own{array}+{128 * index}], %r{first + index};" for index in range(count)
+    )

@@ -1,4 +1,6 @@
-"""cp.async: what it copies, what it leaves alone, and what checked mode knows of copies under way."""
+"""cp.async: what it copies, what it leaves alone, and what checked mode knows of copies under
+way.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,29 @@ PLACES = """
     mul.wide.u32 %q0, %t, 16; mov.u64 %q1, tile; add.s64 %q1, %q1, %q0; add.s64 %q2, %rd0, %q0; add.s64 %q3, %rd1, %q0;
     mov.b32 %r1, 0; mov.b32 %r2, -1; st.shared.v4.b32 [%q1], {%r2, %r2, %r2, %r2};"""
 WAIT = "cp.async.commit_group; cp.async.wait_group 0;"
-OUT = "ld.shared.v4.b32 {%r10, %r11, %r12, %r13}, [%q1]; st.global.v4.b32 [%q3], {%r10, %r11, %r12, %r13};"
+OUT = (
+    "ld.shared.v4.b32 {%r10, %r11, %r12, %r13}, [%q1]; st.global.v4.b32 [%q3], {%r10, %r11, %r12,"
+    " %r13};"
+)
 
 
-def _copied(copy: str, wait: str = WAIT, threads: int = 32, checks: Checks | None = None) -> tuple[np.ndarray, list[str]]:
-    ran = run(f"{PLACES} {copy} {wait} {OUT}", [SOURCE, np.zeros_like(SOURCE)], shared=512, threads=threads, checks=checks)
+def _copied(
+    copy: str, wait: str = WAIT, threads: int = 32, checks: Checks | None = None
+) -> tuple[np.ndarray, list[str]]:
+    ran = run(
+        f"{PLACES} {copy} {wait} {OUT}",
+        [SOURCE, np.zeros_like(SOURCE)],
+        shared=512,
+        threads=threads,
+        checks=checks,
+    )
     return ran.arrays[1].reshape(32, 16), ran.kinds()
 
 
 def _expected(size: int, given: np.ndarray) -> np.ndarray:
-    """Pieces of 0xff of which each lane's first `size` bytes are copied, zero from its `given` on."""
+    """Pieces of 0xff of which each lane's first `size` bytes are copied, zero from its `given`
+    on.
+    """
     pieces = np.full((32, 16), 0xFF, np.uint8)
     for lane, piece in enumerate(SOURCE.reshape(32, 16)):
         pieces[lane, :size] = 0
@@ -43,7 +58,10 @@ def test_whole_pieces_are_copied(how: str, size: int, checks: Checks | None) -> 
 @pytest.mark.parametrize("checks", [None, Checks()], ids=["", "checked"])
 @pytest.mark.parametrize("size", [4, 8, 16])
 def test_what_is_beyond_the_source_is_zero(size: int, checks: Checks | None) -> None:
-    copy = f"and.b32 %r0, %lane, 3; mul.lo.u32 %r0, %r0, {size // 4}; cp.async.ca.shared.global [%q1], [%q2], {size}, %r0;"
+    copy = (
+        f"and.b32 %r0, %lane, 3; mul.lo.u32 %r0, %r0, {size // 4}; cp.async.ca.shared.global [%q1],"
+        f" [%q2], {size}, %r0;"
+    )
     got, kinds = _copied(copy, checks=checks)
     np.testing.assert_array_equal(got, _expected(size, np.arange(32) % 4 * (size // 4)))
     assert kinds == []
@@ -60,8 +78,13 @@ def test_a_source_of_no_bytes_is_not_touched(checks: Checks | None) -> None:
 
 
 def test_a_predicate_ignores_the_source() -> None:
-    copy = "setp.gt.u32 %p0, %lane, 20; @%p0 mov.u64 %q2, 0; cp.async.cg.shared.global [%q1], [%q2], 16, %p0;"
-    np.testing.assert_array_equal(_copied(copy)[0], _expected(16, np.where(np.arange(32) > 20, 0, 16)))
+    copy = (
+        "setp.gt.u32 %p0, %lane, 20; @%p0 mov.u64 %q2, 0; cp.async.cg.shared.global [%q1], [%q2],"
+        " 16, %p0;"
+    )
+    np.testing.assert_array_equal(
+        _copied(copy)[0], _expected(16, np.where(np.arange(32) > 20, 0, 16))
+    )
 
 
 @pytest.mark.parametrize("form", ["guard", "branch"])
@@ -100,7 +123,10 @@ def test_what_was_not_waited_for_is_found(wait: str, kinds: list[str]) -> None:
 
 def test_copies_outside_buffers_are_found_and_not_made() -> None:
     for move in ("add.s64 %q1, %q1, 512;", "add.s64 %q2, %q2, 512;"):
-        body = f"{PLACES} mov.u64 %q4, %q1; setp.eq.u32 %p0, %lane, 7; @%p0 {move} {COPY} {WAIT} {OUT.replace('%q1', '%q4')}"
+        body = (
+            f"{PLACES} mov.u64 %q4, %q1; setp.eq.u32 %p0, %lane, 7; @%p0 {move} {COPY} {WAIT}"
+            f" {OUT.replace('%q1', '%q4')}"
+        )
         ran = run(body, [SOURCE, np.zeros_like(SOURCE)], shared=512, checks=Checks())
         assert ran.kinds() == ["OUT_OF_BOUNDS"]
         got = ran.arrays[1].reshape(32, 16)
@@ -115,7 +141,12 @@ def test_a_target_beyond_shared_memory_does_not_leave_its_red_zone(offset: int) 
 
 
 @pytest.mark.parametrize(
-    "text", ["cp.async.ca.shared.global [%q1], [%q2], 12", "cp.async.mbarrier.arrive.shared.b64 [%q1]", "cp.async.bulk.commit_group"]
+    "text",
+    [
+        "cp.async.ca.shared.global [%q1], [%q2], 12",
+        "cp.async.mbarrier.arrive.shared.b64 [%q1]",
+        "cp.async.bulk.commit_group",
+    ],
 )
 def test_other_copies_are_refused(text: str) -> None:
     with pytest.raises(Unsupported, match=r"cp\.async"):

@@ -23,8 +23,37 @@ from tests.emulator.lower.small_kernels import kernel
 TEXTS = Path(__file__).resolve().parent.parent / "ptx" / "texts"
 REAL = {path.stem: path.read_text(encoding="utf-8") for path in sorted(TEXTS.glob("*.ptx"))}
 OPERANDS = (
-    *("%r1", "%r2", "%q1", "%q2", "%f1", "%d1", "%p1", "!%p1", "%h1", "7", "-1", "0f3F800000", "0d3FF0000000000000", "%tid.x", "%laneid"),
-    *("[%q1]", "[%q1+4]", "[%r1]", "{%r1, %r2}", "{%r1, %r2, %r3, %r4}", "{%f1, %f2}", "%r1|%p1", "_", "tile", "[tile]", "p0", "[p0]"),
+    *(
+        "%r1",
+        "%r2",
+        "%q1",
+        "%q2",
+        "%f1",
+        "%d1",
+        "%p1",
+        "!%p1",
+        "%h1",
+        "7",
+        "-1",
+        "0f3F800000",
+        "0d3FF0000000000000",
+        "%tid.x",
+        "%laneid",
+    ),
+    *(
+        "[%q1]",
+        "[%q1+4]",
+        "[%r1]",
+        "{%r1, %r2}",
+        "{%r1, %r2, %r3, %r4}",
+        "{%f1, %f2}",
+        "%r1|%p1",
+        "_",
+        "tile",
+        "[tile]",
+        "p0",
+        "[p0]",
+    ),
 )
 MODIFIERS = (
     *sorted(TYPE_BITS),
@@ -67,20 +96,46 @@ MODIFIERS = (
         "acquire",
         "release",
     ),
-    *("gpu", "m16n8k16", "m16n16k16", "row", "col", "load", "store", "a", "b", "c", "d", "m8n8", "x4", "trans", "async", "ca", "cg"),
+    *(
+        "gpu",
+        "m16n8k16",
+        "m16n16k16",
+        "row",
+        "col",
+        "load",
+        "store",
+        "a",
+        "b",
+        "c",
+        "d",
+        "m8n8",
+        "x4",
+        "trans",
+        "async",
+        "ca",
+        "cg",
+    ),
     *("wait_group", "approx"),
 )
 
 
-def survives(text: str, *, checked: bool = False, vector_memory: bool = True, threads: int = 96) -> bool:
-    """Whether every kernel of `text` becomes a function that LLVM takes; errors of the emulator's own are as good."""
+def survives(
+    text: str, *, checked: bool = False, vector_memory: bool = True, threads: int = 96
+) -> bool:
+    """Whether every kernel of `text` becomes a function that LLVM takes; errors of the emulator's
+    own are as good.
+    """
     try:
         module = parse(text)
         for name in [name for name, item in module.functions.items() if item.is_kernel]:
             function = inline_calls(module, name)
             layout = lay_out(module, function)
             layout.arena_base, layout.arena_bits = 1 << 40, 38
-            parsed(lower(function, layout, (threads, 1, 1), checked=checked, vector_memory=vector_memory).ir)
+            parsed(
+                lower(
+                    function, layout, (threads, 1, 1), checked=checked, vector_memory=vector_memory
+                ).ir
+            )
     except (EmulatorError, Refused) as error:
         assert isinstance(error, (PtxError, Unsupported, LaunchRefused, Refused)) and str(error)
         return False
@@ -88,7 +143,9 @@ def survives(text: str, *, checked: bool = False, vector_memory: bool = True, th
 
 
 def mutant(text: str, seed: int) -> str:
-    """A text in which a few tokens are gone, twice there, swapped or replaced by another of its own."""
+    """A text in which a few tokens are gone, twice there, swapped or replaced by another of its
+    own.
+    """
     chance = random.Random(seed)  # noqa: S311 - the same texts every time are wanted
     pieces = re.findall(r"\s+|[.%$\w]+|\S", text)
     for _ in range(chance.choice((1, 1, 2, 4))):
@@ -115,13 +172,17 @@ def test_what_a_compiler_wrote_lowers_to_what_llvm_takes(name: str) -> None:
 @pytest.mark.parametrize("name", REAL)
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(seed=st.integers(0, 1 << 32), checked=st.booleans(), vector_memory=st.booleans())
-def test_mutated_compiler_output_ends_in_an_error_of_the_emulators_own(name: str, seed: int, checked: bool, vector_memory: bool) -> None:
+def test_mutated_compiler_output_ends_in_an_error_of_the_emulators_own(
+    name: str, seed: int, checked: bool, vector_memory: bool
+) -> None:
     survives(mutant(REAL[name], seed), checked=checked, vector_memory=vector_memory)
 
 
 @settings(max_examples=1200, derandomize=True, deadline=None)
 @given(
-    op=st.sampled_from(sorted({*HANDLERS, "bra", "ret", "exit", "bar", "barrier", "trap", "yield"})),
+    op=st.sampled_from(
+        sorted({*HANDLERS, "bra", "ret", "exit", "bar", "barrier", "trap", "yield"})
+    ),
     modifiers=st.lists(st.sampled_from(MODIFIERS), max_size=6),
     operands=st.lists(st.sampled_from(OPERANDS), max_size=5),
     guard=st.sampled_from(("", "@%p1 ", "@!%p2 ", "@%r1 ")),

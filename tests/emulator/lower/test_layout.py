@@ -1,4 +1,6 @@
-"""Where shared variables lie: what ptxas 13.0 gave on an H100 for the same declarations, less the bytes that sm_90 reserves."""
+"""Where shared variables lie: what ptxas 13.0 gave on an H100 for the same declarations, less the
+bytes that sm_90 reserves.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,11 @@ from evoengine.emulator.lower.layout import Layout, lay_out
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
 
-INT, FIVE = "__shared__ volatile int s; s = n", "__shared__ volatile char c[5]; c[n] = n"  # volatile: clang keeps what nobody reads
+# volatile: clang keeps what nobody reads
+INT, FIVE = (
+    "__shared__ volatile int s; s = n",
+    "__shared__ volatile char c[5]; c[n] = n",
+)
 
 
 def kernel(name: str, variables: str, *arrays: str) -> str:
@@ -40,7 +46,9 @@ def layout(source: str, name: str = "a") -> Layout:
         ("", ["__align__(1024) char d[]"], [0], 0),
     ],
 )
-def test_extern_arrays_begin_where_ptxas_has_them(variables: str, arrays: list[str], places: list[int], static: int) -> None:
+def test_extern_arrays_begin_where_ptxas_has_them(
+    variables: str, arrays: list[str], places: list[int], static: int
+) -> None:
     found = layout(kernel("a", variables, *arrays))
     names = [array.partition("[")[0].split()[-1] for array in arrays]
     assert [found.shared[name] for name in names] == places
@@ -48,14 +56,21 @@ def test_extern_arrays_begin_where_ptxas_has_them(variables: str, arrays: list[s
 
 
 def test_static_bytes_are_rounded_for_an_array_that_only_another_kernel_uses() -> None:
-    source = kernel("a", INT, "float4 d[]") + kernel("b", INT, "__align__(128) char e[]") + kernel("none", "", "char g[]")
+    source = (
+        kernel("a", INT, "float4 d[]")
+        + kernel("b", INT, "__align__(128) char e[]")
+        + kernel("none", "", "char g[]")
+    )
     assert (layout(source).shared["d"], layout(source).static_shared) == (16, 128)
     assert (layout(source, "b").shared["e"], layout(source, "b").static_shared) == (128, 128)
     assert layout(source, "none").static_shared == 0
 
 
 def test_static_variables_keep_their_own_alignment() -> None:
-    variables = "__shared__ volatile char c[3]; __shared__ volatile double q; __shared__ __align__(64) volatile char z[2];"
+    variables = (
+        "__shared__ volatile char c[3]; __shared__ volatile double q; __shared__ __align__(64)"
+        " volatile char z[2];"
+    )
     found = layout(kernel("a", f"{variables} c[n] = n; q = n; z[n] = n", "float d[]"))
     places = {name[-1]: place for name, place in found.shared.items()}
     assert sorted(places) == ["c", "d", "q", "z"]

@@ -13,7 +13,18 @@ from tests.emulator.numbers import bfloat16
 LANES = 32
 RNG = np.random.default_rng(8)
 FP8 = {"e4m3": (0x00, 0x38, 0x40, 0x44, 0x48), "e5m2": (0x00, 0x3C, 0x40, 0x42, 0x44)}  # 0 to 4
-BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "f64": 64}
+BITS = {
+    "f16": 16,
+    "bf16": 16,
+    "tf32": 32,
+    "f32": 32,
+    "s32": 32,
+    "s8": 8,
+    "u8": 8,
+    "e4m3": 8,
+    "e5m2": 8,
+    "f64": 64,
+}
 UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
@@ -23,9 +34,15 @@ def _encoded(numbers: np.ndarray, type_: str) -> np.ndarray:
         return np.asarray(FP8[type_], np.uint8)[numbers.astype(int)]
     if type_ == "bf16":
         return bfloat16(numbers.astype(np.float32)).view(np.uint16)
-    dtype = {"f16": np.float16, "tf32": np.float32, "f32": np.float32, "f64": np.float64, "s32": np.int32, "s8": np.int8, "u8": np.uint8}[
-        type_
-    ]
+    dtype = {
+        "f16": np.float16,
+        "tf32": np.float32,
+        "f32": np.float32,
+        "f64": np.float64,
+        "s32": np.int32,
+        "s8": np.int8,
+        "u8": np.uint8,
+    }[type_]
     return numbers.astype(dtype).view(UNSIGNED[BITS[type_]])
 
 
@@ -39,7 +56,8 @@ def _numbers(shape: tuple[int, ...], type_: str) -> np.ndarray:
     return RNG.integers(-4 if signed else 0, 5, shape).astype(np.float64)
 
 
-# ---------------------------------------------------------------- mma.sync, layouts of PTX ISA 9.7.14.5
+# ---------------------------------------------------------------- mma.sync, layouts of PTX ISA
+# 9.7.14.5
 
 
 def _fragment(matrix: np.ndarray, type_: str, columns: bool) -> np.ndarray:
@@ -49,23 +67,44 @@ def _fragment(matrix: np.ndarray, type_: str, columns: bool) -> np.ndarray:
     bits, found = _encoded(lines, type_), []
     for part in range(matrix.shape[0 if columns else 1] // (4 * per)):
         for block in range(len(lines) // 8):
-            words = [bits[8 * block + lane // 4, per * (4 * part + lane % 4) :][:per] for lane in range(LANES)]
+            words = [
+                bits[8 * block + lane // 4, per * (4 * part + lane % 4) :][:per]
+                for lane in range(LANES)
+            ]
             found.append(np.stack(words).copy().view(np.uint32)[:, 0])
     return np.stack(found)
 
 
 def _accumulators(matrix: np.ndarray, type_: str) -> np.ndarray:
     bits = _encoded(matrix, type_)
-    pairs = [[bits[8 * block + lane // 4, lane % 4 * 2 :][:2] for lane in range(LANES)] for block in range(len(matrix) // 8)]
+    pairs = [
+        [bits[8 * block + lane // 4, lane % 4 * 2 :][:2] for lane in range(LANES)]
+        for block in range(len(matrix) // 8)
+    ]
     if type_ == "f16":
         return np.stack([np.stack(pair).copy().view(np.uint32)[:, 0] for pair in pairs])
     return np.stack([np.stack(pair)[:, odd] for pair in pairs for odd in range(2)])
 
 
 MMA = [
-    *[("m16n8k16", "f32", "f16"), ("m16n8k8", "f32", "f16"), ("m16n8k16", "f16", "f16"), ("m16n8k8", "f16", "f16")],
-    *[("m16n8k16", "f32", "bf16"), ("m16n8k8", "f32", "bf16"), ("m16n8k8", "f32", "tf32"), ("m16n8k4", "f32", "tf32")],
-    *[("m16n8k32", "s32", "s8"), ("m16n8k16", "s32", "u8"), ("m16n8k32", "f32", "e4m3"), ("m16n8k32", "f16", "e5m2")],
+    *[
+        ("m16n8k16", "f32", "f16"),
+        ("m16n8k8", "f32", "f16"),
+        ("m16n8k16", "f16", "f16"),
+        ("m16n8k8", "f16", "f16"),
+    ],
+    *[
+        ("m16n8k16", "f32", "bf16"),
+        ("m16n8k8", "f32", "bf16"),
+        ("m16n8k8", "f32", "tf32"),
+        ("m16n8k4", "f32", "tf32"),
+    ],
+    *[
+        ("m16n8k32", "s32", "s8"),
+        ("m16n8k16", "s32", "u8"),
+        ("m16n8k32", "f32", "e4m3"),
+        ("m16n8k32", "f16", "e5m2"),
+    ],
 ]
 
 
@@ -74,7 +113,11 @@ def _mma(
 ) -> tuple[str, list[np.ndarray], np.ndarray]:
     m, n, k = (int(item) for item in shape[1:].replace("n", " ").replace("k", " ").split())
     left, right, plus = _numbers((m, k), a), _numbers((k, n), b), _numbers((m, n), d)
-    sources = [_fragment(left, a, columns=False), _fragment(right, b, columns=True), _accumulators(plus, d)]
+    sources = [
+        _fragment(left, a, columns=False),
+        _fragment(right, b, columns=True),
+        _accumulators(plus, d),
+    ]
     ra, rb, rc = (len(item) for item in sources)
     body = f"""
     {load_registers(0, ra, 0)} {load_registers(10, rb, 1)} {load_registers(20, rc, 2)}
@@ -90,7 +133,9 @@ def test_mma_multiplies_fragments(shape: str, d: str, a: str) -> None:
     np.testing.assert_array_equal(run(body, arrays).arrays[3], _accumulators(product, d))
 
 
-@pytest.mark.parametrize(("a", "b"), [("s8", "u8"), ("u8", "s8"), ("e4m3", "e5m2"), ("e5m2", "e4m3")])
+@pytest.mark.parametrize(
+    ("a", "b"), [("s8", "u8"), ("u8", "s8"), ("e4m3", "e5m2"), ("e5m2", "e4m3")]
+)
 def test_mma_takes_two_types(a: str, b: str) -> None:
     d = "s32" if a.endswith("8") else "f32"
     body, arrays, product = _mma("m16n8k32", d, a, b)
@@ -99,7 +144,9 @@ def test_mma_takes_two_types(a: str, b: str) -> None:
 
 @pytest.mark.parametrize("into", [20, 0, 10, 22, 2, 9])
 def test_mma_may_write_over_its_sources(into: int) -> None:
-    """Over C, A and B, and over parts of them: A is in %r0 to %r3, B in %r10 and %r11, C in %r20 to %r23."""
+    """Over C, A and B, and over parts of them: A is in %r0 to %r3, B in %r10 and %r11, C in %r20 to
+    %r23.
+    """
     body, arrays, product = _mma("m16n8k16", "f32", "f16", "f16", into=into)
     np.testing.assert_array_equal(run(body, arrays).arrays[3], _accumulators(product, "f32"))
 
@@ -110,14 +157,21 @@ def test_accumulators_are_kept_while_a_warp_waits() -> None:
     arrays[2][:] = 0
     once = run(body, arrays).arrays[3].view(np.float32)
     mma = body[body.index("mma.sync") :].partition(";")[0] + ";"
-    loop = f"mov.u32 %r50, 0; again: {mma} bar.sync 0; add.u32 %r50, %r50, 1; setp.lt.u32 %p0, %r50, 3; @%p0 bra again;"
+    loop = (
+        f"mov.u32 %r50, 0; again: {mma} bar.sync 0; add.u32 %r50, %r50, 1; setp.lt.u32 %p0, %r50,"
+        " 3; @%p0 bra again;"
+    )
     by_lane = " ".join(f"add.s64 %own{index}, %rd{index}, %q0;" for index in range(4))
-    thrice = run(f"mul.wide.u32 %q0, %lane, 4; {by_lane} {body.replace(mma, loop)}", arrays, threads=64).arrays[3]
+    thrice = run(
+        f"mul.wide.u32 %q0, %lane, 4; {by_lane} {body.replace(mma, loop)}", arrays, threads=64
+    ).arrays[3]
     np.testing.assert_array_equal(thrice.view(np.float32), 3 * once)
 
 
 def test_mma_of_integers_saturates_when_it_is_told_to() -> None:
-    wraps, saturates = (_mma("m16n8k16", "s32", "s8", "s8", satfinite=item) for item in ("", "satfinite."))
+    wraps, saturates = (
+        _mma("m16n8k16", "s32", "s8", "s8", satfinite=item) for item in ("", "satfinite.")
+    )
     for body, arrays, _ in (wraps, saturates):
         arrays[0][:] = arrays[1][:] = 0x01010101
         arrays[2][:] = 0x7FFFFFFF
@@ -138,7 +192,9 @@ def test_mma_in_double_precision() -> None:
 
 
 def test_mma_leaves_registers_alone_where_its_guard_fails() -> None:
-    body, arrays, _ = _mma("m16n8k16", "f32", "f16", "f16", guard="setp.ge.u32 %p0, %lane, 32; mov.u32 %r30, 7; @%p0")
+    body, arrays, _ = _mma(
+        "m16n8k16", "f32", "f16", "f16", guard="setp.ge.u32 %p0, %lane, 32; mov.u32 %r30, 7; @%p0"
+    )
     got = run(body, arrays).arrays[3]
     assert got.tolist() == [[7] * LANES, *[[0] * LANES] * 3]
 
@@ -146,9 +202,18 @@ def test_mma_leaves_registers_alone_where_its_guard_fails() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r8, %r9}, {%r8, %r9}, {%r0, %r1, %r2, %r3}",
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r0, %r1, %r2, %r3}, {%r4, %r5, %r6, %r7}, {%r8, %r9}, {%r0, %r1, %r2, %r3}",
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%r8, %r9}, {%r0, %r1, %r2, %r3}",
+        (
+            "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r8, %r9},"
+            " {%r8, %r9}, {%r0, %r1, %r2, %r3}"
+        ),
+        (
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r0, %r1, %r2, %r3}, {%r4, %r5,"
+            " %r6, %r7}, {%r8, %r9}, {%r0, %r1, %r2, %r3}"
+        ),
+        (
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r4, %r5},"
+            " {%r8, %r9}, {%r0, %r1, %r2, %r3}"
+        ),
         "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%r0, %r1}, {%r4}, {%r8}, {%r0, %r1}",
         "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r0, %r1}, {%r4}, {%r8}, {%r0, %r1}",
         "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0, %r1}, [%r2]",
@@ -163,16 +228,27 @@ def test_unknown_shapes_and_types_are_refused(text: str) -> None:
 
 WMMA = [
     *[(shape, "f32", "f16", "f32") for shape in ("m16n16k16", "m32n8k16", "m8n32k16")],
-    *[("m16n16k16", "f16", "f16", "f16"), ("m32n8k16", "f32", "f16", "f16"), ("m16n16k16", "f16", "f16", "f32")],
+    *[
+        ("m16n16k16", "f16", "f16", "f16"),
+        ("m32n8k16", "f32", "f16", "f16"),
+        ("m16n16k16", "f16", "f16", "f32"),
+    ],
     *[(shape, "f32", "bf16", "f32") for shape in ("m16n16k16", "m32n8k16", "m8n32k16")],
     ("m16n16k8", "f32", "tf32", "f32"),
-    *[(shape, "s32", type_, "s32") for shape in ("m16n16k16", "m32n8k16", "m8n32k16") for type_ in ("s8", "u8")],
+    *[
+        (shape, "s32", type_, "s32")
+        for shape in ("m16n16k16", "m32n8k16", "m8n32k16")
+        for type_ in ("s8", "u8")
+    ],
 ]
 OPERANDS = {
     ("bf16", "m16n16k16"): (4, 4),
     ("bf16", "m32n8k16"): (8, 2),
     ("bf16", "m8n32k16"): (2, 8),
-    **{("8", shape): counts for shape, counts in (("m16n16k16", (2, 2)), ("m32n8k16", (4, 1)), ("m8n32k16", (1, 4)))},
+    **{
+        ("8", shape): counts
+        for shape, counts in (("m16n16k16", (2, 2)), ("m32n8k16", (4, 1)), ("m8n32k16", (1, 4)))
+    },
     ("tf32", "m16n16k8"): (4, 4),
 }
 
@@ -193,8 +269,13 @@ def _wmma(
     ra, rb = OPERANDS.get((a[1:] if a.endswith("8") else a, shape), (8, 8))
     rc, rd = (4 if type_ == "f16" else 8 for type_ in (c, d))
     types = f"{d}.{c}" if a == "f16" else f"{d}.{a}.{a}.{c}"
-    stored = [_padded(matrix, type_, layout) for matrix, type_, layout in zip(matrices, (a, a, c), layouts, strict=True)]
-    left, right, third = (f"wmma.load.{{}}.sync.aligned.{layout}.{shape}{space}" for layout in layouts)
+    stored = [
+        _padded(matrix, type_, layout)
+        for matrix, type_, layout in zip(matrices, (a, a, c), layouts, strict=True)
+    ]
+    left, right, third = (
+        f"wmma.load.{{}}.sync.aligned.{layout}.{shape}{space}" for layout in layouts
+    )
     body = f"""
     {left.format("a")}.{a} {listed("r", 0, ra)}, [%rd0], {stored[0][1]};
     {right.format("b")}.{a} {listed("r", 10, rb)}, [%rd1], {stored[1][1]};
@@ -203,13 +284,19 @@ def _wmma(
         {listed("r", 30, rd)}, {listed("r", 0, ra)}, {listed("r", 10, rb)}, {listed("r", 20, rc)};
     wmma.store.d.sync.aligned.{layouts[2]}.{shape}{space}.{d} [%rd3], {listed("r", 30, rd)}, {{stride}};"""
     result, stride = _padded(np.zeros((m, n)), d, layouts[2])
-    return body.replace("{stride}", str(stride)), [*(item for item, _ in stored), result], matrices[0] @ matrices[1] + matrices[2]
+    return (
+        body.replace("{stride}", str(stride)),
+        [*(item for item, _ in stored), result],
+        matrices[0] @ matrices[1] + matrices[2],
+    )
 
 
 @pytest.mark.parametrize(("shape", "d", "a", "c"), WMMA)
 @pytest.mark.parametrize("layouts", [("row", "col", "row"), ("col", "row", "col")])
 @pytest.mark.parametrize("checks", [None, Checks()], ids=["", "checked"])
-def test_wmma_loads_multiplies_and_stores(shape: str, d: str, a: str, c: str, layouts: tuple[str, str, str], checks: Checks | None) -> None:
+def test_wmma_loads_multiplies_and_stores(
+    shape: str, d: str, a: str, c: str, layouts: tuple[str, str, str], checks: Checks | None
+) -> None:
     body, arrays, product = _wmma(shape, d, a, c, layouts)
     ran = run(body, arrays, checks=checks)
     assert ran.kinds() == []

@@ -51,10 +51,15 @@ def code_of(emulator: Emulator, begin: str, source: str, count: int) -> None:
         program.close()
 
 
-@pytest.mark.parametrize(("begin", "source", "right"), FORMS, ids=[begin.partition(" ")[0] for begin, _, _ in FORMS])
-def test_an_instruction_has_as_many_operands_as_its_function_takes(emulator: Emulator, begin: str, source: str, right: int) -> None:
+@pytest.mark.parametrize(
+    ("begin", "source", "right"), FORMS, ids=[begin.partition(" ")[0] for begin, _, _ in FORMS]
+)
+def test_an_instruction_has_as_many_operands_as_its_function_takes(
+    emulator: Emulator, begin: str, source: str, right: int
+) -> None:
     code_of(emulator, begin, source, right)
-    more = set() if begin.startswith("atom") else {right + 100}  # atomics may have a cache policy behind, which is not read
+    # atomics may have a cache policy behind, which is not read
+    more = set() if begin.startswith("atom") else {right + 100}
     for wrong in {0, right - 1, *more} - {right}:
         with pytest.raises(EmulatorError):
             code_of(emulator, begin, source, wrong)

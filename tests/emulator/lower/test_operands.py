@@ -1,4 +1,6 @@
-"""Results that depend on other registers than the plain ones: carries, pairs of predicates, packed registers, parameters by address."""
+"""Results that depend on other registers than the plain ones: carries, pairs of predicates, packed
+registers, parameters by address.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ BOTH = "selp.u32 %r2, 1, 0, %p1; selp.u32 %r3, 2, 0, %p2; or.b32 %r9, %r2, %r3;"
 def one_word(body: str, *arrays: np.ndarray) -> np.ndarray:
     """%r9 of every thread behind `body`, in which %r0, %r1.. are the arrays' elements."""
     loads = " ".join(f"ld.global.u32 %r{place}, [%own{place}];" for place in range(len(arrays)))
-    ran = run(f"{loads} {body} st.global.u32 [%own{len(arrays)}], %r9;", [*arrays, np.zeros(32, np.uint32)])
+    ran = run(
+        f"{loads} {body} st.global.u32 [%own{len(arrays)}], %r9;",
+        [*arrays, np.zeros(32, np.uint32)],
+    )
     return ran.arrays[-1]
 
 
@@ -38,7 +43,10 @@ def test_a_carry_survives_a_branch_and_other_instructions() -> None:
 
 
 def test_a_carry_is_kept_by_lanes_whose_guard_is_false() -> None:
-    body = "setp.lt.u32 %p0, %lane, 16; add.cc.u32 %r2, %r0, %r0; @%p0 add.cc.u32 %r2, 1, 1; addc.u32 %r9, 0, 0;"
+    body = (
+        "setp.lt.u32 %p0, %lane, 16; add.cc.u32 %r2, %r0, %r0; @%p0 add.cc.u32 %r2, 1, 1; addc.u32"
+        " %r9, 0, 0;"
+    )
     assert (one_word(body, np.full(32, 0x80000000, np.uint32)) == (LANES >= 16)).all()
 
 
@@ -49,7 +57,10 @@ def test_a_comparison_may_replace_the_predicate_that_it_combines() -> None:
 
 
 def test_a_comparison_of_pairs_may_replace_the_predicate_that_it_combines() -> None:
-    body = "setp.lt.u32 %p1, %lane, 8; mov.b32 %r4, 0x3c003c00; setp.eq.and.f16x2 %p1|%p2, %r0, %r4, %p1;" + BOTH
+    body = (
+        "setp.lt.u32 %p1, %lane, 8; mov.b32 %r4, 0x3c003c00; setp.eq.and.f16x2 %p1|%p2, %r0, %r4,"
+        " %p1;" + BOTH
+    )
     given = np.where(LANES % 2 == 0, 0x3C000000, 0x3C003C00).astype(np.uint32)
     assert (one_word(body, given) == np.where(LANES < 8, np.where(LANES % 2 == 0, 2, 3), 0)).all()
 
@@ -105,7 +116,12 @@ def test_a_parameter_can_be_indexed_by_its_address(body: str, checks: Checks | N
 
 @pytest.mark.parametrize(
     "text",
-    ["add.rn.ftz.bf16 %h0, %h1, %h2;", "ex2.approx.bf16 %h0, %h1;", "cvt.rn.satfinite.f16.f32 %h0, %r0;", "tanh.approx.ftz.f32 %r0, %r1;"],
+    [
+        "add.rn.ftz.bf16 %h0, %h1, %h2;",
+        "ex2.approx.bf16 %h0, %h1;",
+        "cvt.rn.satfinite.f16.f32 %h0, %r0;",
+        "tanh.approx.ftz.f32 %r0, %r1;",
+    ],
 )
 def test_what_no_gpu_has_is_refused_by_name(text: str) -> None:
     with pytest.raises(Unsupported, match=text.split()[0]):

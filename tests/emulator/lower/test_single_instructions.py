@@ -1,4 +1,6 @@
-"""Every instruction alone, over special and random operands, against a model in Python's integers and fractions."""
+"""Every instruction alone, over special and random operands, against a model in Python's integers
+and fractions.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def name_of(case: Case) -> str:
 def agrees(case: Case, got: np.ndarray) -> None:
     want = expected(case)
     wrong = disagreements(case, got, want)
-    assert not wrong, f"{len(wrong)} of {len(want)} wrong: {[shown(case, place, got, want) for place in wrong[:3]]}"
+    assert not wrong, (
+        f"{len(wrong)} of {len(want)} wrong:"
+        f" {[shown(case, place, got, want) for place in wrong[:3]]}"
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
@@ -54,7 +59,15 @@ def test_every_case_has_its_own_name_and_operands_of_its_types() -> None:
 
 
 def test_a_wrong_result_does_not_pass_for_a_right_one() -> None:
-    for name in ("add.s32", "add.rn.f32", "setp.lt.s32", "cvt.rn.f16x2.f32", "fma.rn.f16x2", "ex2.approx.f32", "cvt.rna.tf32.f32"):
+    for name in (
+        "add.s32",
+        "add.rn.f32",
+        "setp.lt.s32",
+        "cvt.rn.f16x2.f32",
+        "fma.rn.f16x2",
+        "ex2.approx.f32",
+        "cvt.rna.tf32.f32",
+    ):
         case = next(case for case in CASES if case.name == name)
         right = expected(case)
         wrong = right.copy()

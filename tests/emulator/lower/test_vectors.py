@@ -1,4 +1,6 @@
-"""Vector loads and stores at scattered addresses: each lane's own row, of any width, under a guard."""
+"""Vector loads and stores at scattered addresses: each lane's own row, of any width, under a
+guard.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def _expected(rows: np.ndarray, guarded: bool) -> np.ndarray:
 @pytest.mark.parametrize("guard", ["", "@%p0"])
 @pytest.mark.parametrize(("bits", "count"), FORMS)
 def test_every_lane_moves_its_own_row(bits: int, count: int, guard: str) -> None:
-    rows = np.random.default_rng(bits + count).integers(0, 256, (LANES, bits * count // 8), dtype=np.uint8)
+    rows = np.random.default_rng(bits + count).integers(
+        0, 256, (LANES, bits * count // 8), dtype=np.uint8
+    )
     got = run(_body(bits, count, guard), [rows, np.zeros_like(rows)]).arrays[1]
     np.testing.assert_array_equal(got, _expected(rows, bool(guard)))
 
@@ -47,7 +51,9 @@ def test_without_vector_instructions_of_the_host_as_well(monkeypatch: pytest.Mon
     monkeypatch.setattr(small_kernels, "emulator", lambda: plain)
     try:
         for bits, count in FORMS:
-            rows = np.random.default_rng(bits).integers(0, 256, (LANES, bits * count // 8), dtype=np.uint8)
+            rows = np.random.default_rng(bits).integers(
+                0, 256, (LANES, bits * count // 8), dtype=np.uint8
+            )
             got = run(_body(bits, count, "@%p0"), [rows, np.zeros_like(rows)]).arrays[1]
             np.testing.assert_array_equal(got, _expected(rows, guarded=True))
     finally:

@@ -41,18 +41,28 @@ def test_redux_combines_the_lanes_that_run(operation: str, running: int) -> None
     assert got.tolist() == [all_ if running >> lane & 1 else 77 for lane in range(LANES)]
 
 
-@pytest.mark.parametrize(("operation", "model"), [("min.s32", min), ("max.s32", max), ("add.s32", lambda a, b: a + b)])
+@pytest.mark.parametrize(
+    ("operation", "model"), [("min.s32", min), ("max.s32", max), ("add.s32", lambda a, b: a + b)]
+)
 def test_redux_knows_signs_and_groups_of_lanes(operation: str, model) -> None:  # type: ignore[no-untyped-def]
-    values = np.where(np.arange(LANES) % 3 == 0, -1 - np.arange(LANES), np.arange(LANES)).astype(np.int32)
+    values = np.where(np.arange(LANES) % 3 == 0, -1 - np.arange(LANES), np.arange(LANES)).astype(
+        np.int32
+    )
     body = f"""
     and.b32 %r0, %lane, 24; mov.u32 %r1, 255; shl.b32 %r1, %r1, %r0;
     ld.global.u32 %r2, [%own0]; redux.sync.{operation} %r3, %r2, %r1; st.global.u32 [%own1], %r3;"""
     got = run(body, [values, np.zeros(LANES, np.int32)]).arrays[1]
-    assert got.tolist() == [reduce(model, values[lane & 24 : (lane & 24) + 8].tolist()) for lane in range(LANES)]
+    assert got.tolist() == [
+        reduce(model, values[lane & 24 : (lane & 24) + 8].tolist()) for lane in range(LANES)
+    ]
 
 
 def test_redux_of_a_warp_in_part_counts_only_its_threads() -> None:
-    got = run("mov.u32 %r0, 1; redux.sync.add.u32 %r1, %r0, -1; st.global.u32 [%own0], %r1;", [np.zeros(45, np.uint32)], threads=45)
+    got = run(
+        "mov.u32 %r0, 1; redux.sync.add.u32 %r1, %r0, -1; st.global.u32 [%own0], %r1;",
+        [np.zeros(45, np.uint32)],
+        threads=45,
+    )
     assert got.arrays[0].tolist() == [32] * 32 + [13] * 13
 
 
@@ -60,10 +70,14 @@ def test_redux_of_a_warp_in_part_counts_only_its_threads() -> None:
 def test_match_any_gives_the_lanes_with_the_same_value(bits: int) -> None:
     widen = "cvt.u64.u32 %q0, %r0; shl.b64 %q0, %q0, 33;" if bits == 64 else ""
     body = (
-        f"ld.global.u32 %r0, [%own0]; {widen} match.any.sync.b{bits} %r1, {'%q0' if bits == 64 else '%r0'}, -1; st.global.u32 [%own1], %r1;"
+        f"ld.global.u32 %r0, [%own0]; {widen} match.any.sync.b{bits} %r1,"
+        f" {'%q0' if bits == 64 else '%r0'}, -1; st.global.u32 [%own1], %r1;"
     )
     got = run(body, [VALUES, np.zeros(LANES, np.uint32)]).arrays[1]
-    assert got.tolist() == [sum(1 << other for other in range(LANES) if VALUES[other] == VALUES[lane]) for lane in range(LANES)]
+    assert got.tolist() == [
+        sum(1 << other for other in range(LANES) if VALUES[other] == VALUES[lane])
+        for lane in range(LANES)
+    ]
 
 
 def test_match_any_stays_within_the_lanes_that_run() -> None:
@@ -72,7 +86,10 @@ def test_match_any_stays_within_the_lanes_that_run() -> None:
     @%p0 match.any.sync.b32 %r1, %r0, 0x7ff;
     st.global.u32 [%own1], %r1;"""
     got = run(body, [VALUES, np.zeros(LANES, np.uint32)]).arrays[1]
-    want = [sum(1 << other for other in range(11) if VALUES[other] == VALUES[lane]) if lane < 11 else 5 for lane in range(LANES)]
+    want = [
+        sum(1 << other for other in range(11) if VALUES[other] == VALUES[lane]) if lane < 11 else 5
+        for lane in range(LANES)
+    ]
     assert got.tolist() == want
 
 
@@ -106,20 +123,31 @@ EXCHANGE = """
 
 @pytest.mark.parametrize(
     "between",
-    ["redux.sync.add.u32 %r9, %lane, -1;", "match.any.sync.b32 %r9, %lane, -1;", "elect.sync %r9|%p0, -1;", "bar.warp.sync -1;"],
+    [
+        "redux.sync.add.u32 %r9, %lane, -1;",
+        "match.any.sync.b32 %r9, %lane, -1;",
+        "elect.sync %r9|%p0, -1;",
+        "bar.warp.sync -1;",
+    ],
 )
 def test_lanes_that_met_are_in_order(between: str) -> None:
-    ran = run(EXCHANGE.format(between=between), [np.zeros(LANES, np.uint32)], shared=128, checks=Checks())
+    ran = run(
+        EXCHANGE.format(between=between), [np.zeros(LANES, np.uint32)], shared=128, checks=Checks()
+    )
     assert ran.kinds() == []
     assert ran.arrays[0].tolist() == [lane ^ 1 for lane in range(LANES)]
 
 
 def test_lanes_that_did_not_meet_race() -> None:
-    ran = run(EXCHANGE.format(between=""), [np.zeros(LANES, np.uint32)], shared=128, checks=Checks())
+    ran = run(
+        EXCHANGE.format(between=""), [np.zeros(LANES, np.uint32)], shared=128, checks=Checks()
+    )
     assert len(ran.report.findings) == 1
 
 
-@pytest.mark.parametrize("text", ["redux.sync.min.NaN.f32 %f0, %f1, -1", "redux.sync.mul.u32 %r0, %r1, -1"])
+@pytest.mark.parametrize(
+    "text", ["redux.sync.min.NaN.f32 %f0, %f1, -1", "redux.sync.mul.u32 %r0, %r1, -1"]
+)
 def test_what_is_not_known_is_refused(text: str) -> None:
     with pytest.raises(Unsupported, match="redux"):
         run(f"{text};", [np.zeros(LANES, np.uint32)])

@@ -26,7 +26,9 @@ SAMPLE = Counts(
 
 
 def test_counts_add_up() -> None:
-    found = SAMPLE + Counts(blocks=1, warps=4, instructions={"fma": 1.0, "alu": 2.0}, unique_bytes=10, most_issued=99)
+    found = SAMPLE + Counts(
+        blocks=1, warps=4, instructions={"fma": 1.0, "alu": 2.0}, unique_bytes=10, most_issued=99
+    )
     assert found.instructions == {"fma": 101, "lsu": 10, "alu": 2}
     assert (found.blocks, found.warps, found.unique_bytes, found.most_issued) == (3, 12, 1034, 99)
     assert found.flops == SAMPLE.flops

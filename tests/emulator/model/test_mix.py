@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from evoengine.emulator.model.mix import BlockMix, mix
-from evoengine.emulator.ptx.program import Address, Float, Guard, Instruction, Operand, Register, Symbol, Vector
+from evoengine.emulator.ptx.program import (
+    Address,
+    Float,
+    Guard,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Vector,
+)
 
 
 def _r(name: str) -> Register:
@@ -14,7 +23,9 @@ def _r(name: str) -> Register:
 
 def _do(text: str, *operands: Operand, guard: str = "") -> Instruction:
     op, *modifiers = text.split(".")
-    return Instruction(op, tuple(modifiers), operands, Guard(_r(guard), False) if guard else None, 0, text)
+    return Instruction(
+        op, tuple(modifiers), operands, Guard(_r(guard), False) if guard else None, 0, text
+    )
 
 
 def _mix(*instructions: Instruction) -> BlockMix:
@@ -51,20 +62,31 @@ def test_independent_loads_are_waited_for_once() -> None:
 
 
 def test_a_load_whose_address_was_loaded_waits_twice() -> None:
-    found = _mix(_do("ld.shared.u32", _r("a"), Address(_r("p"))), _do("ld.shared.u32", _r("b"), Address(_r("a"))))
+    found = _mix(
+        _do("ld.shared.u32", _r("a"), Address(_r("p"))),
+        _do("ld.shared.u32", _r("b"), Address(_r("a"))),
+    )
     assert found.delays == {"shared": 2}
 
 
 def test_a_store_waits_and_nothing_waits_for_it() -> None:
     found = _mix(
-        _do("add.f32", _r("a"), _r("b"), ONE), _do("st.shared.f32", Address(_r("p")), _r("a")), _do("add.f32", _r("a"), _r("b"), ONE)
+        _do("add.f32", _r("a"), _r("b"), ONE),
+        _do("st.shared.f32", Address(_r("p")), _r("a")),
+        _do("add.f32", _r("a"), _r("b"), ONE),
     )
     assert found.delays == {"fixed": 1}
 
 
 def test_accumulators_of_a_tensor_instruction_chain_it() -> None:
     accumulator = Vector(tuple(_r(f"c{i}") for i in range(4)))
-    multiply = _do("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", accumulator, Vector((_r("a"),)), Vector((_r("b"),)), accumulator)
+    multiply = _do(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+        accumulator,
+        Vector((_r("a"),)),
+        Vector((_r("b"),)),
+        accumulator,
+    )
     found = _mix(multiply, multiply, multiply)
     assert found.delays == {"tensor": 3}
     assert found.flops == {"f16": 3 * 4096}
@@ -72,7 +94,10 @@ def test_accumulators_of_a_tensor_instruction_chain_it() -> None:
 
 
 def test_a_barrier_parts_what_stands_before_it_from_what_stands_after() -> None:
-    before, after = _do("ld.shared.f32", _r("a"), Address(_r("p"))), _do("ld.shared.f32", _r("b"), Address(_r("p")))
+    before, after = (
+        _do("ld.shared.f32", _r("a"), Address(_r("p"))),
+        _do("ld.shared.f32", _r("b"), Address(_r("p"))),
+    )
     assert _mix(before, after).delays == {"shared": 1}
     assert _mix(before, _do("bar.sync", ONE), after).delays == {"shared": 2, "barrier": 1}
 
@@ -92,7 +117,10 @@ def test_an_empty_block_costs_nothing() -> None:
 
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_the_address_of_an_atomic_is_read(space: str) -> None:
-    found = _mix(_do("add.s32", _r("p"), _r("q"), ONE), _do(f"atom.{space}.add.u32", _r("a"), Address(_r("p")), _r("v")))
+    found = _mix(
+        _do("add.s32", _r("p"), _r("q"), ONE),
+        _do(f"atom.{space}.add.u32", _r("a"), Address(_r("p")), _r("v")),
+    )
     assert found.delays == {"fixed": 1, space: 1}
 
 
@@ -107,5 +135,8 @@ def test_loads_of_some_rounds_of_a_loop_are_waited_for_together() -> None:
 
 
 def test_a_loop_that_follows_pointers_waits_for_every_load() -> None:
-    loop = (_do("ld.global.u64", _r("q"), Address(_r("p"))), _do("add.s64", _r("p"), _r("q"), Float(0, 64)))
+    loop = (
+        _do("ld.global.u64", _r("q"), Address(_r("p"))),
+        _do("add.s64", _r("p"), _r("q"), Float(0, 64)),
+    )
     assert mix(loop, repeats=True).delays == mix(loop).delays

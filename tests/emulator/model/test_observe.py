@@ -10,7 +10,10 @@ from evoengine.emulator.model.observe import counts_of, executed, with_accesses,
 from evoengine.emulator.ptx.program import Instruction, Register
 
 A = Register("%a")
-LOOP = [Instruction("fma", ("rn", "f32"), (A, A, A, A), None, 0, ""), Instruction("bra", (), (), None, 0, "")]
+LOOP = [
+    Instruction("fma", ("rn", "f32"), (A, A, A, A), None, 0, ""),
+    Instruction("bra", (), (), None, 0, ""),
+]
 END = [Instruction("ret", (), (), None, 0, "")]
 
 
@@ -44,7 +47,12 @@ def test_a_checked_sample_stands_for_all_blocks() -> None:
     )
     found = with_accesses(executed([(END, 32.0)], blocks=8, warps=32), sample, blocks=2)
     assert found.shared_wavefronts == 4 * (15 + 2)
-    assert (found.load_requests, found.load_sectors, found.store_sectors, found.copy_sectors) == (12, 48, 24, 32)
+    assert (found.load_requests, found.load_sectors, found.store_sectors, found.copy_sectors) == (
+        12,
+        48,
+        24,
+        32,
+    )
     assert (found.local_sectors, found.atomics) == (8, 28)
     assert (found.block_sectors, found.common_sectors) == (40, 3)
     assert found.l2_sectors == pytest.approx(40 + 24 + 32)
@@ -93,18 +101,24 @@ def test_a_launch_is_counted_from_a_fast_run_and_a_checked_one() -> None:
         args = [address.to_bytes(8, "little") for address in (x, out)]
         program = emulator.load(SUM)
         fast = program.launch("sum", grid=(32, 1, 1), block=(32, 1, 1), args=args)
-        checked = program.launch("sum", grid=(32, 1, 1), block=(32, 1, 1), args=args, checks=Checks(Check(0)))
+        checked = program.launch(
+            "sum", grid=(32, 1, 1), block=(32, 1, 1), args=args, checks=Checks(Check(0))
+        )
     finally:
         emulator.close()
     found = counts_of(fast, checked, unique_bytes=256)
     rounds = 32 * 33 / 2  # block i goes round i + 1 times
     assert (found.blocks, found.warps, found.unique_bytes) == (32, 32, 256)
     assert found.load_sectors == rounds
-    assert found.block_sectors == sum(-(-count // 8) for count in range(1, 33))  # eight numbers a sector
+    # eight numbers a sector
+    assert found.block_sectors == sum(-(-count // 8) for count in range(1, 33))
     assert found.common_sectors == pytest.approx((found.block_sectors - 4) / 31)
     assert found.delays["global"] == pytest.approx(rounds / 4)  # the loop is unrolled
     assert max(fast.works) == fast.works[31] and sum(fast.works) > 0
     assert found.most_issued == pytest.approx(found.issued * max(fast.works) / sum(fast.works))
-    assert sum(piece.times * piece.instructions.get("lsu", 0) for piece in found.pieces) == found.instructions["lsu"]
+    assert (
+        sum(piece.times * piece.instructions.get("lsu", 0) for piece in found.pieces)
+        == found.instructions["lsu"]
+    )
     with pytest.raises(ValueError, match="checked mode"):
         counts_of(fast, fast)

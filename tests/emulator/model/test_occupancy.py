@@ -28,7 +28,9 @@ from evoengine.emulator.targets import find
         ("t4", 1024, 64, 0, 1, "warps"),
     ],
 )
-def test_blocks_that_fit_on_an_sm(name: str, threads: int, registers: int, shared: int, blocks: int, limiter: str) -> None:
+def test_blocks_that_fit_on_an_sm(
+    name: str, threads: int, registers: int, shared: int, blocks: int, limiter: str
+) -> None:
     found = occupancy(find(name), threads=threads, registers=registers, shared_bytes=shared)
     assert (found.blocks, found.limiter) == (blocks, limiter)
     assert found.warps == blocks * -(-threads // 32)
@@ -36,14 +38,17 @@ def test_blocks_that_fit_on_an_sm(name: str, threads: int, registers: int, share
 
 
 def test_a_warp_has_its_registers_in_one_quarter_of_an_sm() -> None:
-    assert occupancy(find("a100"), threads=32, registers=255, shared_bytes=0).blocks == 8  # 2 warps of 8160 in each quarter of 16384
+    # 2 warps of 8160 in each quarter of 16384
+    assert occupancy(find("a100"), threads=32, registers=255, shared_bytes=0).blocks == 8
 
 
 @pytest.mark.parametrize(
     ("threads", "registers", "shared", "match"),
     [(1024, 128, 0, "registers"), (64, 32, 228 * 1024, "shared"), (4096, 32, 0, "warps")],
 )
-def test_a_block_that_does_not_fit_is_refused_with_the_reason(threads: int, registers: int, shared: int, match: str) -> None:
+def test_a_block_that_does_not_fit_is_refused_with_the_reason(
+    threads: int, registers: int, shared: int, match: str
+) -> None:
     with pytest.raises(LaunchRefused, match=f"NVIDIA H200: {match}"):
         occupancy(find("h200"), threads=threads, registers=registers, shared_bytes=shared)
 

@@ -54,7 +54,16 @@ def test_an_instruction_is_that_of_one_pipe(instruction: str, pipe: str, count: 
 
 
 @pytest.mark.parametrize(
-    "instruction", ["mov.b32", "cvta.to.global.u64", "ld.param.u64", "ld.const.f32", "neg.f32", "cvt.u64.u32", "cvt.u32.u64"]
+    "instruction",
+    [
+        "mov.b32",
+        "cvta.to.global.u64",
+        "ld.param.u64",
+        "ld.const.f32",
+        "neg.f32",
+        "cvt.u64.u32",
+        "cvt.u32.u64",
+    ],
 )
 def test_what_machine_code_does_not_have_is_free(instruction: str) -> None:
     cost = classify(*_split(instruction))
@@ -75,12 +84,20 @@ def test_what_machine_code_does_not_have_is_free(instruction: str) -> None:
         ("wmma.mma.sync.aligned.row.col.m32n8k16.f16.f16", "f16", 8192, 2),
     ],
 )
-def test_tensor_instructions_tell_their_operations(instruction: str, kind: str, flops: float, instructions: float) -> None:
+def test_tensor_instructions_tell_their_operations(
+    instruction: str, kind: str, flops: float, instructions: float
+) -> None:
     cost = classify(*_split(instruction))
-    assert (cost.tensor_kind, cost.tensor_flops, cost.pipes) == (kind, flops, (("tensor", instructions),))
+    assert (cost.tensor_kind, cost.tensor_flops, cost.pipes) == (
+        kind,
+        flops,
+        (("tensor", instructions),),
+    )
 
 
-@pytest.mark.parametrize(("space", "delay"), [("", "shared"), (".shared", "shared"), (".global", "global")])
+@pytest.mark.parametrize(
+    ("space", "delay"), [("", "shared"), (".shared", "shared"), (".global", "global")]
+)
 def test_a_fragment_of_no_named_space_comes_from_shared_memory(space: str, delay: str) -> None:
     assert classify(*_split(f"wmma.load.a.sync.aligned.row.m16n16k16{space}.f16")).delay == delay
 
@@ -94,7 +111,16 @@ def test_exactness_costs_instructions() -> None:
 
 
 @pytest.mark.parametrize(
-    "instruction", ["frobnicate.b32", "lop3.b32", "mma.sync", "cvt.rn", "dp4a.s32.s32", "tanh.approx.f32", "rcp.rn.f64"]
+    "instruction",
+    [
+        "frobnicate.b32",
+        "lop3.b32",
+        "mma.sync",
+        "cvt.rn",
+        "dp4a.s32.s32",
+        "tanh.approx.f32",
+        "rcp.rn.f64",
+    ],
 )
 def test_every_instruction_has_a_known_pipe_and_delay(instruction: str) -> None:
     cost = classify(*_split(instruction))
@@ -117,6 +143,8 @@ def test_every_instruction_has_a_known_pipe_and_delay(instruction: str) -> None:
         ("fma.rn.f32", 0, 0),
     ],
 )
-def test_memory_instructions_tell_what_they_move_at_best(instruction: str, wavefronts: float, sectors: float) -> None:
+def test_memory_instructions_tell_what_they_move_at_best(
+    instruction: str, wavefronts: float, sectors: float
+) -> None:
     cost = classify(*_split(instruction))
     assert (cost.wavefronts, cost.sectors) == (wavefronts, sectors)

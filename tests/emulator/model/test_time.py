@@ -17,9 +17,22 @@ MIB = 1024 * 1024
 WORK = Counts(
     blocks=64,
     warps=512,
-    instructions={"fma": 400_000.0, "alu": 100_000.0, "lsu": 50_000.0, "shuffle": 10_000.0, "mufu": 10_000.0, "tensor": 1_000.0},
+    instructions={
+        "fma": 400_000.0,
+        "alu": 100_000.0,
+        "lsu": 50_000.0,
+        "shuffle": 10_000.0,
+        "mufu": 10_000.0,
+        "tensor": 1_000.0,
+    },
     flops={"f16": 4_096_000.0},
-    delays={"fixed": 500_000.0, "shared": 50_000.0, "global": 2_000.0, "barrier": 2_000.0, "wait": 2_000.0},
+    delays={
+        "fixed": 500_000.0,
+        "shared": 50_000.0,
+        "global": 2_000.0,
+        "barrier": 2_000.0,
+        "wait": 2_000.0,
+    },
     shared_wavefronts=120_000,
     load_requests=2_000,
     load_sectors=40_000,
@@ -33,21 +46,39 @@ WORK = Counts(
 
 
 def _model(
-    counts: Counts = WORK, *, target: str = "h200", blocks: int = 64, registers: int = 64, shared: int = 32768, cold: bool = False
+    counts: Counts = WORK,
+    *,
+    target: str = "h200",
+    blocks: int = 64,
+    registers: int = 64,
+    shared: int = 32768,
+    cold: bool = False,
 ) -> Modelled:
     return modelled(
-        counts, target=find(target), grid=(blocks, 1, 1), block=(256, 1, 1), registers=registers, shared_bytes=shared, cold=cold
+        counts,
+        target=find(target),
+        grid=(blocks, 1, 1),
+        block=(256, 1, 1),
+        registers=registers,
+        shared_bytes=shared,
+        cold=cold,
     )
 
 
-@pytest.mark.parametrize("name", ["fma", "alu", "imad", "half", "mufu", "fp64", "lsu", "shuffle", "control"])
+@pytest.mark.parametrize(
+    "name", ["fma", "alu", "imad", "half", "mufu", "fp64", "lsu", "shuffle", "control"]
+)
 @pytest.mark.parametrize("target", TARGETS)
 def test_more_instructions_never_make_it_faster(name: str, target: str) -> None:
-    more = replace(WORK, instructions={**WORK.instructions, name: WORK.instructions.get(name, 0.0) + 100_000})
+    more = replace(
+        WORK, instructions={**WORK.instructions, name: WORK.instructions.get(name, 0.0) + 100_000}
+    )
     assert _model(more, target=target).us > _model(target=target).us
 
 
-@pytest.mark.parametrize("field", ["shared_wavefronts", "store_sectors", "copy_sectors", "local_sectors", "atomics"])
+@pytest.mark.parametrize(
+    "field", ["shared_wavefronts", "store_sectors", "copy_sectors", "local_sectors", "atomics"]
+)
 def test_more_traffic_never_makes_it_faster(field: str) -> None:
     assert _model(replace(WORK, **{field: 10 * getattr(WORK, field)})).us > _model().us
 
@@ -61,7 +92,10 @@ def test_longer_chains_never_make_it_faster(factor: float, delay: str) -> None:
 @given(st.floats(0, 400), st.floats(0, 400), st.booleans())
 def test_more_bytes_never_make_it_faster(one: float, other: float, cold: bool) -> None:
     few, many = sorted((one, other))
-    assert _model(replace(WORK, unique_bytes=few * MIB), cold=cold).us <= _model(replace(WORK, unique_bytes=many * MIB), cold=cold).us
+    assert (
+        _model(replace(WORK, unique_bytes=few * MIB), cold=cold).us
+        <= _model(replace(WORK, unique_bytes=many * MIB), cold=cold).us
+    )
 
 
 def test_data_that_fit_the_l2_cache_come_from_memory_only_when_it_is_cold() -> None:
@@ -77,12 +111,17 @@ def test_a_sample_of_the_blocks_models_the_same_time() -> None:
 
 def test_blocks_that_find_a_free_sm_cost_nothing_and_one_more_costs_a_block() -> None:
     assert _model(blocks=132).bounds_us["fma"] == _model(blocks=64).bounds_us["fma"]
-    assert _model(blocks=133).bounds_us["fma"] == pytest.approx(2 * _model(blocks=132).bounds_us["fma"])
+    assert _model(blocks=133).bounds_us["fma"] == pytest.approx(
+        2 * _model(blocks=132).bounds_us["fma"]
+    )
     assert _model(blocks=133).us > _model(blocks=132).us
 
 
 def test_fewer_resident_blocks_are_more_rounds() -> None:
-    roomy, cramped = _model(blocks=132 * 8, shared=24 * 1024), _model(blocks=132 * 8, shared=220 * 1024)
+    roomy, cramped = (
+        _model(blocks=132 * 8, shared=24 * 1024),
+        _model(blocks=132 * 8, shared=220 * 1024),
+    )
     assert (roomy.occupancy.blocks, cramped.occupancy.blocks) == (4, 1)
     assert (roomy.waves, cramped.waves) == (2, 8)
     assert cramped.bounds_us["latency"] > 3.5 * roomy.bounds_us["latency"]
@@ -104,7 +143,9 @@ def test_the_limiter_is_the_largest_bound() -> None:
 
 def test_one_warp_is_bound_by_its_chain() -> None:
     lonely = Counts(blocks=1, warps=1, instructions={"fma": 1000.0}, delays={"fixed": 1000.0})
-    found = modelled(lonely, target=find("h200"), grid=(1,), block=(32,), registers=16, shared_bytes=0)
+    found = modelled(
+        lonely, target=find("h200"), grid=(1,), block=(32,), registers=16, shared_bytes=0
+    )
     assert found.limiter == "latency"
     assert 4 * 1000 / 1980 < found.bounds_us["latency"] < (4 * 1000 + 2 * 1000) / 1980
 

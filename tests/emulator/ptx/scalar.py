@@ -1,8 +1,18 @@
-"""Runs one thread of a kernel of integer instructions: enough to see whether inlining kept what a program does."""
+"""Runs one thread of a kernel of integer instructions: enough to see whether inlining kept what a
+program does.
+"""
 
 from __future__ import annotations
 
-from evoengine.emulator.ptx.program import TYPE_BITS, Function, Instruction, Integer, Operand, Register, Symbol
+from evoengine.emulator.ptx.program import (
+    TYPE_BITS,
+    Function,
+    Instruction,
+    Integer,
+    Operand,
+    Register,
+    Symbol,
+)
 
 
 def run(function: Function, steps: int = 10_000) -> dict[str, int]:
@@ -45,12 +55,20 @@ def _value(instruction: Instruction, registers: dict[str, int]) -> int:
         case "mul":
             return values[0] * values[1]
         case "setp":
-            return int({"eq": values[0] == values[1], "ne": values[0] != values[1], "ge": values[0] >= values[1]}[instruction.modifiers[0]])
+            return int(
+                {
+                    "eq": values[0] == values[1],
+                    "ne": values[0] != values[1],
+                    "ge": values[0] >= values[1],
+                }[instruction.modifiers[0]]
+            )
     raise AssertionError(f"no rule for {instruction.text}")
 
 
 def _read(operand: Operand, registers: dict[str, int], kind: str) -> int:
     assert isinstance(operand, (Register, Integer))
     bits = TYPE_BITS[kind]
-    value = (operand.value if isinstance(operand, Integer) else registers[operand.name]) & ((1 << bits) - 1)
+    value = (operand.value if isinstance(operand, Integer) else registers[operand.name]) & (
+        (1 << bits) - 1
+    )
     return value - (1 << bits) if kind.startswith("s") and value >> (bits - 1) else value

@@ -16,9 +16,18 @@ from evoengine.emulator.errors import PtxError, Unsupported
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
 
-REAL = [path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "texts").glob("*.ptx"))]
-HEAD = ".version 8.3\n.target sm_89\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b32 %r<9>;\n.reg .pred %p<9>;\n"
-TOKENS = sorted({token for text in REAL for token in re.findall(r"[.%$\w]+|\S", text)} | set("{}()[]<>@!|,;:+-~=\"'\\\0é"))
+REAL = [
+    path.read_text(encoding="utf-8")
+    for path in sorted((Path(__file__).parent / "texts").glob("*.ptx"))
+]
+HEAD = (
+    ".version 8.3\n.target sm_89\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b32"
+    " %r<9>;\n.reg .pred %p<9>;\n"
+)
+TOKENS = sorted(
+    {token for text in REAL for token in re.findall(r"[.%$\w]+|\S", text)}
+    | set("{}()[]<>@!|,;:+-~=\"'\\\0é")
+)
 
 
 def survives(text: str) -> None:
@@ -97,13 +106,17 @@ BOMBS = {
     "colons": HEAD + ":" * MANY,
     "minus": HEAD + "mov.u32 %r1, " + "-" * MANY + "1;}",
     "labels": HEAD + "".join(f"L{number}:" for number in range(MANY)) + "}",
-    "labels that jump in a ring": HEAD + "".join(f"L{n}: bra L{(n + 1) % 9999};" for n in range(9999)) + "}",
+    "labels that jump in a ring": (
+        HEAD + "".join(f"L{n}: bra L{(n + 1) % 9999};" for n in range(9999)) + "}"
+    ),
     "huge range": HEAD + ".reg .b32 %x<999999999>; mov.u32 %x77, 1; }",
     "huge array": ".global .b8 x[99999999999999999999];",
     "huge arrays": ".global .b8 x" + "[4294967295]" * 8 + ";",
     "initialiser": ".global .b8 x[8] = {" + "1," * MANY + "1};",
     "negative length": ".global .b8 x[-1];",
-    "targets": HEAD + "T: .branchtargets " + "L," * 9999 + "L; L: " + "brx.idx %r1, T;" * 9999 + "}",
+    "targets": (
+        HEAD + "T: .branchtargets " + "L," * 9999 + "L; L: " + "brx.idx %r1, T;" * 9999 + "}"
+    ),
     "null": "\0" * MANY,
     "surrogate": HEAD + "\ud800;}",
     "other digits": HEAD + "mov.u32 %r1, \u00b2\u0665;}",
@@ -124,8 +137,12 @@ def test_a_text_beyond_the_limit_is_refused_unread() -> None:
 
 def test_functions_that_double_at_every_level_are_refused_before_they_fill_the_memory() -> None:
     levels = [".func f0() { .reg .b32 %r; mov.u32 %r, %tid.x; ret; }"]
-    levels += [f".func f{n}() {{ call f{n - 1}, (); call f{n - 1}, (); ret; }}" for n in range(1, 60)]
-    text = ".version 8.3\n.target sm_89\n" + "\n".join(levels) + "\n.entry k() { call f59, (); ret; }"
+    levels += [
+        f".func f{n}() {{ call f{n - 1}, (); call f{n - 1}, (); ret; }}" for n in range(1, 60)
+    ]
+    text = (
+        ".version 8.3\n.target sm_89\n" + "\n".join(levels) + "\n.entry k() { call f59, (); ret; }"
+    )
     with pytest.raises(Unsupported, match="becomes too long"):
         inline_calls(parse(text), "k")
 

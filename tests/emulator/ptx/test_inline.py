@@ -9,7 +9,16 @@ import pytest
 from evoengine.emulator.errors import PtxError, Unsupported
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
-from evoengine.emulator.ptx.program import Address, Function, Guard, Instruction, Operand, Register, Symbol, Vector
+from evoengine.emulator.ptx.program import (
+    Address,
+    Function,
+    Guard,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Vector,
+)
 from evoengine.emulator.ptx.simplify import falls_through, targets
 from tests.emulator.ptx.scalar import run
 
@@ -44,7 +53,11 @@ CALL = """{{ .param .b32 x; .param .b32 y; .param .b32 z; st.param.b32 [x], {0};
 
 @pytest.mark.parametrize(("left", "right"), [(3, 10), (10, 3), (4, 4)])
 def test_values_go_in_and_out_and_both_rets_go_on_behind_the_call(left: int, right: int) -> None:
-    body = f"mov.b32 %r1, {left}; mov.b32 %r2, {right};" + CALL.format("%r1", "%r2", "%r3") + CALL.format("%r3", "%r2", "%r4")
+    body = (
+        f"mov.b32 %r1, {left}; mov.b32 %r2, {right};"
+        + CALL.format("%r1", "%r2", "%r3")
+        + CALL.format("%r3", "%r2", "%r4")
+    )
     function = inlined(ABS_DIFF, body)
     assert "call" not in ops(function)
     registers = run(function)
@@ -58,7 +71,10 @@ def test_registers_and_numbers_may_be_passed_without_variables() -> None:
 
 @pytest.mark.parametrize(("wanted", "result"), [(0, 77), (1, 6)])
 def test_a_guarded_call_happens_only_where_its_guard_holds(wanted: int, result: int) -> None:
-    body = f"mov.b32 %r1, {wanted}; setp.ne.s32 %p1, %r1, 0; mov.b32 %r2, 77; @%p1 call (%r2), diff, (3, 9);"
+    body = (
+        f"mov.b32 %r1, {wanted}; setp.ne.s32 %p1, %r1, 0; mov.b32 %r2, 77; @%p1 call (%r2), diff,"
+        " (3, 9);"
+    )
     assert run(inlined(ABS_DIFF, body))["%r2"] == result
 
 
@@ -98,14 +114,27 @@ def test_the_low_part_of_a_wider_parameter_may_be_read_alone() -> None:
 
 def test_a_structure_read_in_other_pieces_than_written_becomes_a_local_variable() -> None:
     whole = ".func f(.param .align 8 .b8 s[8]) { .reg .b64 %rd<3>; ld.param.b64 %rd1, [s]; ret; }"
-    function = inlined(whole, "{ .param .align 8 .b8 x[8]; st.param.v2.b32 [x], {%r1, %r2}; call f, (x); }")
-    assert {name: variable.space for name, variable in function.variables.items()} == {"x.1": "local"}
-    assert [old.modifiers[0] for old in listing(function) if old.op in ("ld", "st")] == ["local", "local"]
+    function = inlined(
+        whole, "{ .param .align 8 .b8 x[8]; st.param.v2.b32 [x], {%r1, %r2}; call f, (x); }"
+    )
+    assert {name: variable.space for name, variable in function.variables.items()} == {
+        "x.1": "local"
+    }
+    assert [old.modifiers[0] for old in listing(function) if old.op in ("ld", "st")] == [
+        "local",
+        "local",
+    ]
 
 
 def test_a_structure_whose_address_is_taken_becomes_a_local_variable() -> None:
-    function = inline_calls(parse((TEXTS / "structures.ptx").read_text(encoding="utf-8")), "_Z1kPf1Si")
-    locals_ = [variable for variable in function.variables.values() if variable.space == "local" and variable.name.startswith("param")]
+    function = inline_calls(
+        parse((TEXTS / "structures.ptx").read_text(encoding="utf-8")), "_Z1kPf1Si"
+    )
+    locals_ = [
+        variable
+        for variable in function.variables.values()
+        if variable.space == "local" and variable.name.startswith("param")
+    ]
     assert [variable.size for variable in locals_] == [24, 24]
     moved = {old.operands[1] for old in listing(function) if old.op == "mov"}
     assert {Symbol(variable.name) for variable in locals_} <= moved
@@ -113,29 +142,45 @@ def test_a_structure_whose_address_is_taken_becomes_a_local_variable() -> None:
 
 
 def test_calls_without_a_body_stay_with_registers_as_arguments() -> None:
-    function = inline_calls(parse((TEXTS / "structures.ptx").read_text(encoding="utf-8")), "_Z1kPf1Si")
+    function = inline_calls(
+        parse((TEXTS / "structures.ptx").read_text(encoding="utf-8")), "_Z1kPf1Si"
+    )
     calls = [old for old in listing(function) if old.op == "call"]
-    assert [old.operands[1] for old in calls] == [Symbol("__ev_sinf"), Symbol("vprintf"), Symbol("__ev_sinf")]
+    assert [old.operands[1] for old in calls] == [
+        Symbol("__ev_sinf"),
+        Symbol("vprintf"),
+        Symbol("__ev_sinf"),
+    ]
     for call in calls:
         results, _, arguments = call.operands
         assert isinstance(results, Vector) and isinstance(arguments, Vector)
-        assert all(isinstance(item, Register) and item.name in function.registers for item in results.items + arguments.items)
+        assert all(
+            isinstance(item, Register) and item.name in function.registers
+            for item in results.items + arguments.items
+        )
     assert [function.registers[item.name] for item in calls[1].operands[2].items] == ["b64", "b64"]  # type: ignore[union-attr]
 
 
 def test_shared_variables_of_a_device_function_are_one_for_all_its_copies() -> None:
     counter = (
-        ".func f() { .shared .align 4 .b8 tile[16]; .local .b8 own[4]; .reg .b64 %rd<2>; mov.u64 %rd1, tile; mov.u64 %rd1, own; ret; }"
+        ".func f() { .shared .align 4 .b8 tile[16]; .local .b8 own[4]; .reg .b64 %rd<2>; mov.u64"
+        " %rd1, tile; mov.u64 %rd1, own; ret; }"
     )
     function = inlined(counter, ".shared .b8 other[4]; call f, (); call f, ();")
     assert sorted(function.variables) == ["other", "own.i1", "own.i2", "tile"]
 
 
 def test_shared_variables_of_two_functions_with_one_name_stay_two() -> None:
-    two = "".join(f".func {f}() {{ .shared .b8 tile[{n}]; .reg .b64 %rd; mov.u64 %rd, tile; ret; }}" for f, n in (("f", 4), ("g", 8)))
+    two = "".join(
+        f".func {f}() {{ .shared .b8 tile[{n}]; .reg .b64 %rd; mov.u64 %rd, tile; ret; }}"
+        for f, n in (("f", 4), ("g", 8))
+    )
     function = inlined(two, "call f, (); call g, ();")
     assert {name: old.size for name, old in function.variables.items()} == {"tile": 4, "tile.g": 8}
-    assert [old.operands[1] for old in listing(function) if old.op == "mov"] == [Symbol("tile"), Symbol("tile.g")]
+    assert [old.operands[1] for old in listing(function) if old.op == "mov"] == [
+        Symbol("tile"),
+        Symbol("tile.g"),
+    ]
 
 
 def test_the_module_stays_as_it_was() -> None:
@@ -147,9 +192,14 @@ def test_the_module_stays_as_it_was() -> None:
 
 def test_recursion_is_unsupported_and_says_who() -> None:
     with pytest.raises(Unsupported, match=r"recursion: _Z3fibi calls itself` \(line 15\)"):
-        inline_calls(parse((TEXTS / "switch_and_recursion.ptx").read_text(encoding="utf-8")), "_Z1kPf1Sicd")
+        inline_calls(
+            parse((TEXTS / "switch_and_recursion.ptx").read_text(encoding="utf-8")), "_Z1kPf1Sicd"
+        )
     with pytest.raises(Unsupported, match="recursion: f calls itself through g"):
-        inlined(".func g(); .func f() { call g, (); ret; } .func g() { call f, (); ret; }", "call f, ();")
+        inlined(
+            ".func g(); .func f() { call g, (); ret; } .func g() { call f, (); ret; }",
+            "call f, ();",
+        )
 
 
 def test_calls_through_pointers_are_unsupported() -> None:
@@ -185,11 +235,18 @@ def test_an_early_return_is_a_guarded_exit_in_place() -> None:
 
 def test_a_branch_around_a_return_is_a_guarded_exit_with_the_guard_turned() -> None:
     function = inlined("", "@%p1 bra GO; ret; GO: mov.b32 %r1, 1; ret;")
-    assert [(old.op, old.guard) for old in listing(function)] == [("exit", Guard(Register("%p1"), True)), ("mov", None), ("ret", None)]
+    assert [(old.op, old.guard) for old in listing(function)] == [
+        ("exit", Guard(Register("%p1"), True)),
+        ("mov", None),
+        ("ret", None),
+    ]
 
 
 def test_jumps_to_jumps_empty_blocks_and_unreachable_ones_go() -> None:
-    body = "bra A; mov.b32 %r9, 9; A: B: bra C; D: mov.b32 %r8, 8; C: mov.b32 %r1, 1; bra.uni E; E: ret;"
+    body = (
+        "bra A; mov.b32 %r9, 9; A: B: bra C; D: mov.b32 %r8, 8; C: mov.b32 %r1, 1; bra.uni E; E:"
+        " ret;"
+    )
     assert [old.op for old in listing(inlined("", body))] == ["mov", "ret"]
 
 
@@ -203,7 +260,9 @@ def test_an_endless_loop_stays() -> None:
 def test_the_last_block_never_falls_off_the_end_and_every_target_is_there() -> None:
     for name in ("structures", "inlined_headers"):
         module = parse((TEXTS / f"{name}.ptx").read_text(encoding="utf-8"))
-        for kernel in (function.name for function in module.functions.values() if function.is_kernel):
+        for kernel in (
+            function.name for function in module.functions.values() if function.is_kernel
+        ):
             function = inline_calls(module, kernel)
             labels = [block.label for block in function.blocks]
             assert not falls_through(function.blocks[-1])

@@ -1,4 +1,6 @@
-"""Every piece of PTX syntax, hand-written and as clang writes it, becomes the values that it says."""
+"""Every piece of PTX syntax, hand-written and as clang writes it, becomes the values that it
+says.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,22 @@ from evoengine.emulator.ptx.program import (
 )
 
 TEXTS = Path(__file__).parent / "texts"
-REGISTERS = ".reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<5>; .reg .b16 %rs<5>; .reg .f32 %f<9>;"
-R1, R2, RD1, P1, P2 = Register("%r1"), Register("%r2"), Register("%rd1"), Register("%p1"), Register("%p2")
+REGISTERS = (
+    ".reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<5>; .reg .b16 %rs<5>; .reg .f32 %f<9>;"
+)
+R1, R2, RD1, P1, P2 = (
+    Register("%r1"),
+    Register("%r2"),
+    Register("%rd1"),
+    Register("%p1"),
+    Register("%p2"),
+)
 
 
 def kernel(body: str, before: str = "") -> Function:
-    return parse(f"{before}\n.visible .entry k(.param .u64 a)\n{{ {REGISTERS}\n{body}\n}}").functions["k"]
+    return parse(
+        f"{before}\n.visible .entry k(.param .u64 a)\n{{ {REGISTERS}\n{body}\n}}"
+    ).functions["k"]
 
 
 def first(body: str, before: str = "") -> Instruction:
@@ -66,7 +78,13 @@ OPERANDS: dict[str, tuple[Operand, ...]] = {
     "ld.param.u64 %rd1, [a];": (RD1, Address(Symbol("a"))),
     "ld.global.L1::no_allocate.v2.f32 {%r1, _}, [%rd1];": (Vector((R1, Sink())), Address(RD1)),
     "setp.lt.and.f32 %p1|%p2, %r1, %r2, !%p1;": (Pair(P1, P2), R1, R2, Not(P1)),
-    "shfl.sync.bfly.b32 %r1|%p1, %r2, 16, 31, -1;": (Pair(R1, P1), R2, Integer(16), Integer(31), Integer(-1)),
+    "shfl.sync.bfly.b32 %r1|%p1, %r2, 16, 31, -1;": (
+        Pair(R1, P1),
+        R2,
+        Integer(16),
+        Integer(31),
+        Integer(-1),
+    ),
     "atom.global.add.u32 _, [%rd1], 1;": (Sink(), Address(RD1), Integer(1)),
     "mov.b64 {%r1, %r2}, %rd1;": (Vector((R1, R2)), RD1),
     "membar.gl;": (),
@@ -74,7 +92,9 @@ OPERANDS: dict[str, tuple[Operand, ...]] = {
     "call f;": (Vector(()), Symbol("f"), Vector(())),
     "call.uni %rd1, (%r2), P;": (Vector(()), RD1, Vector((R2,)), Symbol("P")),
 }
-DECLARATIONS = ".global .align 4 .b8 x[16];\n.extern .func (.param .b32 r) f (.param .b32 a, .param .b32 b);"
+DECLARATIONS = (
+    ".global .align 4 .b8 x[16];\n.extern .func (.param .b32 r) f (.param .b32 a, .param .b32 b);"
+)
 
 
 @pytest.mark.parametrize("statement", OPERANDS)
@@ -84,7 +104,12 @@ def test_operands_become_values(statement: str) -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["cvt.rn.f16x2.e4m3x2", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "cp.async.cg.shared.global.L2::128B", "bar.sync"],
+    [
+        "cvt.rn.f16x2.e4m3x2",
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+        "cp.async.cg.shared.global.L2::128B",
+        "bar.sync",
+    ],
 )
 def test_an_opcode_is_split_into_name_and_modifiers(word: str) -> None:
     instruction = first(f"{word} %r1;")
@@ -98,11 +123,16 @@ def test_guards_are_kept_apart_from_the_operands() -> None:
 
 
 def test_the_text_of_an_instruction_has_no_comments_tabs_or_semicolon() -> None:
-    assert first("@%p1\tadd.s32 \t%r1, /* why */ %r2,\n  4 ; // end").text == "@%p1 add.s32 %r1, %r2, 4"
+    assert (
+        first("@%p1\tadd.s32 \t%r1, /* why */ %r2,\n  4 ; // end").text
+        == "@%p1 add.s32 %r1, %r2, 4"
+    )
 
 
 def test_blocks_end_at_labels_and_behind_every_branch() -> None:
-    function = kernel("mov.u32 %r1, 1; @%p1 bra L; mov.u32 %r1, 2; L: @%p1 exit; @%p2 ret; mov.u32 %r1, 3;")
+    function = kernel(
+        "mov.u32 %r1, 1; @%p1 bra L; mov.u32 %r1, 2; L: @%p1 exit; @%p2 ret; mov.u32 %r1, 3;"
+    )
     assert [[old.op for old in block.instructions] for block in function.blocks] == [
         ["mov", "bra"],
         ["mov"],
@@ -115,7 +145,10 @@ def test_blocks_end_at_labels_and_behind_every_branch() -> None:
 
 
 def test_names_of_inner_scopes_are_unique_and_do_not_leak() -> None:
-    body = "{ .reg .pred p; setp.eq.u32 p, %r1, 0; L: @p bra L; } { .reg .pred p; setp.eq.u32 p, %r1, 1; L: @p bra L; }"
+    body = (
+        "{ .reg .pred p; setp.eq.u32 p, %r1, 0; L: @p bra L; } { .reg .pred p; setp.eq.u32 p, %r1,"
+        " 1; L: @p bra L; }"
+    )
     function = kernel(body)
     jumps = [old for block in function.blocks for old in block.instructions if old.op == "bra"]
     assert [jump.operands for jump in jumps] == [(Symbol("L.1"),), (Symbol("L.2"),)]
@@ -126,7 +159,12 @@ def test_names_of_inner_scopes_are_unique_and_do_not_leak() -> None:
 
 
 def test_a_jump_out_of_a_scope_reaches_the_outer_label() -> None:
-    jumps = [old for block in kernel("{ bra L; } L: ret;").blocks for old in block.instructions if old.op == "bra"]
+    jumps = [
+        old
+        for block in kernel("{ bra L; } L: ret;").blocks
+        for old in block.instructions
+        if old.op == "bra"
+    ]
     assert jumps[0].operands == (Symbol("L"),)
 
 
@@ -141,11 +179,17 @@ def test_an_undeclared_register_is_refused(name: str) -> None:
 
 
 def test_a_range_may_start_with_the_name_of_another() -> None:
-    assert kernel(".reg .b64 %r1x<3>; .reg .b16 q<30>, q2<5>; mov.b16 q29, q24;").registers == {"q29": "b16", "q24": "b16"}
+    assert kernel(".reg .b64 %r1x<3>; .reg .b16 q<30>, q2<5>; mov.b16 q29, q24;").registers == {
+        "q29": "b16",
+        "q24": "b16",
+    }
 
 
 def test_parameters_of_a_kernel_lie_as_cuda_lays_them_out() -> None:
-    text = ".entry k(.param .u8 a, .param .u64 .ptr .global .align 16 b, .param .align 16 .b8 c[20], .param .f32 d, .param .b8 e[3]){ret;}"
+    text = (
+        ".entry k(.param .u8 a, .param .u64 .ptr .global .align 16 b, .param .align 16 .b8 c[20],"
+        " .param .f32 d, .param .b8 e[3]){ret;}"
+    )
     assert parse(text).functions["k"].parameters == (
         Parameter("a", "u8", 1, 1, 0),
         Parameter("b", "u64", 8, 8, 8),
@@ -157,16 +201,24 @@ def test_parameters_of_a_kernel_lie_as_cuda_lays_them_out() -> None:
 
 def test_directives_of_a_kernel_are_kept() -> None:
     text = '.entry k() .maxntid 128, 2, 1 .minnctapersm 2 .maxnreg 64 .pragma "nounroll"; { ret; }'
-    assert parse(text).functions["k"].directives == {"maxntid": (128, 2, 1), "minnctapersm": (2,), "maxnreg": (64,)}
+    assert parse(text).functions["k"].directives == {
+        "maxntid": (128, 2, 1),
+        "minnctapersm": (2,),
+        "maxnreg": (64,),
+    }
 
 
 def test_initial_contents_are_little_endian_bytes() -> None:
     variables = parse(
-        ".global .u32 a = 7; .global .align 4 .b16 b[3] = {1, -2}; .const .f32 c[2] = {0f3F800000, 2.0};"
-        ".global .f64 d = 0d3FF0000000000000;"
+        ".global .u32 a = 7; .global .align 4 .b16 b[3] = {1, -2}; .const .f32 c[2] = {0f3F800000,"
+        " 2.0};.global .f64 d = 0d3FF0000000000000;"
     ).variables
     assert variables["a"].data == b"\7\0\0\0"
-    assert (variables["b"].data, variables["b"].size, variables["b"].align) == (b"\1\0\xfe\xff", 6, 4)
+    assert (variables["b"].data, variables["b"].size, variables["b"].align) == (
+        b"\1\0\xfe\xff",
+        6,
+        4,
+    )
     assert (variables["c"].data, variables["c"].space) == (b"\0\0\x80\x3f\0\0\0\x40", "const")
     assert variables["d"].data == b"\0\0\0\0\0\0\xf0\x3f"
 
@@ -174,7 +226,8 @@ def test_initial_contents_are_little_endian_bytes() -> None:
 def test_initial_contents_may_hold_addresses() -> None:
     masks = ", ".join(f"0xFF{'00' * place}(generic(a)+4)" for place in range(8))
     variables = parse(
-        f".global .b8 a[8]; .global .u64 b[3] = {{a, 5, generic(a)+4}}; .global .align 8 .b8 c[16] = {{1,0,0,0,0,0,0,0, {masks}}};"
+        ".global .b8 a[8]; .global .u64 b[3] = {a, 5, generic(a)+4}; .global .align 8 .b8 c[16]"
+        f" = {{1,0,0,0,0,0,0,0, {masks}}};"
     ).variables
     assert variables["b"].addresses == ((0, Symbol("a")), (16, Symbol("a", 4)))
     assert variables["b"].data == bytes(8) + b"\5" + bytes(15)
@@ -183,18 +236,32 @@ def test_initial_contents_may_hold_addresses() -> None:
 
 def test_shared_memory_without_a_length_has_size_zero() -> None:
     variable = parse(".extern .shared .align 16 .b8 dynamic[];").variables["dynamic"]
-    assert (variable.size, variable.align, variable.extern, variable.space) == (0, 16, True, "shared")
+    assert (variable.size, variable.align, variable.extern, variable.space) == (
+        0,
+        16,
+        True,
+        "shared",
+    )
 
 
 def test_variables_of_a_body_stay_in_the_function_and_global_ones_go_to_the_module() -> None:
-    body = ".shared .align 4 .b8 tile[64]; .local .b8 stack[8]; .global .u32 count = 3; mov.u64 %rd1, count;"
+    body = (
+        ".shared .align 4 .b8 tile[64]; .local .b8 stack[8]; .global .u32 count = 3; mov.u64 %rd1,"
+        " count;"
+    )
     module = parse(f".entry k(){{ {REGISTERS} {body} }}")
-    assert {name: variable.space for name, variable in module.functions["k"].variables.items()} == {"tile": "shared", "stack": "local"}
+    assert {name: variable.space for name, variable in module.functions["k"].variables.items()} == {
+        "tile": "shared",
+        "stack": "local",
+    }
     assert module.variables["count"].data == b"\3\0\0\0"
 
 
 def test_declared_functions_are_those_without_a_body() -> None:
-    module = parse(".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b) ; .func f(); .func f() { ret; }")
+    module = parse(
+        ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b) ; .func f(); .func"
+        " f() { ret; }"
+    )
     assert (module.declared, list(module.functions)) == (frozenset({"vprintf"}), ["f"])
 
 
@@ -205,20 +272,31 @@ def test_brx_carries_the_labels_of_its_list() -> None:
 
 def test_sections_pragmas_prototypes_and_files_are_skipped() -> None:
     text = (
-        '.file 1 "a.cu"\n.section .debug_str { .b8 1, 2\n x: { .b8 3 } }\n'
-        '.entry k() { P: .callprototype (.param .b32 _) _ (.param .b64 _); .pragma "nounroll"; ret; }\n.file 2 "." "b.h", 1, 2'
+        '.file 1 "a.cu"\n.section .debug_str { .b8 1, 2\n x: { .b8 3 } }\n.entry k() { P:'
+        ' .callprototype (.param .b32 _) _ (.param .b64 _); .pragma "nounroll"; ret; }\n.file 2 "."'
+        ' "b.h", 1, 2'
     )
-    assert [old.op for block in parse(text).functions["k"].blocks for old in block.instructions] == ["ret"]
+    assert [
+        old.op for block in parse(text).functions["k"].blocks for old in block.instructions
+    ] == ["ret"]
 
 
 def test_lines_are_those_of_the_file_with_the_kernel() -> None:
     text = (
-        ".func f() {\n.loc 2 50 1\nmembar.gl;\nret; }\n.entry k() {\n.loc 1 10 0\nmembar.cta;\n.loc 1 11 3\nmembar.cta;\n"
-        ".loc 2 70 1, function_name $s, inlined_at 1 11 3\nmembar.cta;\n"
-        ".loc 2 80 1, function_name $s+4, inlined_at 2 70 1\nmembar.cta;\n.loc 2 90 1\nmembar.cta;\nret; }"
+        ".func f() {\n.loc 2 50 1\nmembar.gl;\nret; }\n.entry k() {\n.loc 1 10 0\nmembar.cta;\n.loc"
+        " 1 11 3\nmembar.cta;\n.loc 2 70 1, function_name $s, inlined_at 1 11 3\nmembar.cta;\n.loc"
+        " 2 80 1, function_name $s+4, inlined_at 2 70 1\nmembar.cta;\n.loc 2 90"
+        " 1\nmembar.cta;\nret; }"
     )
     module = parse(text)
-    assert [old.line for old in module.functions["k"].blocks[0].instructions] == [10, 11, 11, 11, 0, 0]
+    assert [old.line for old in module.functions["k"].blocks[0].instructions] == [
+        10,
+        11,
+        11,
+        11,
+        0,
+        0,
+    ]
     assert module.functions["f"].blocks[0].instructions[0].line == 0
 
 
@@ -287,7 +365,13 @@ def test_an_error_names_the_line_of_the_ptx() -> None:
     [
         (".entry k() { .reg .v4 .f32 v; }", ".reg .v2"),
         (".global .texref t;", ".texref"),
-        (f".entry k() {{ {REGISTERS} .global .b8 t[4]; tex.2d.v4.f32.f32 %r1, [t, {{%f1, %f2}}]; }}", "tex.2d.v4.f32.f32"),
+        (
+            (
+                f".entry k() {{ {REGISTERS} .global .b8 t[4]; tex.2d.v4.f32.f32 %r1, [t, {{%f1,"
+                " %f2}]; }"
+            ),
+            "tex.2d.v4.f32.f32",
+        ),
         (".func f(.reg .b32 a) { ret; }", ".reg parameters"),
         (".address_size 32", ".address_size 32"),
     ],
@@ -299,7 +383,11 @@ def test_what_the_model_cannot_say_is_unsupported(text: str, what: str) -> None:
 
 
 def test_five_thousand_instructions_take_less_than_a_quarter_of_a_second() -> None:
-    body = "\n".join(f"\t.loc\t1 {n % 90} 7   // a.cu:{n % 90}:7\n\tfma.rn.f32 \t%f{n % 9}, %f1, %f2, 0f3F80{n:04X};" for n in range(5000))
+    body = "\n".join(
+        f"\t.loc\t1 {n % 90} 7   // a.cu:{n % 90}:7\n\tfma.rn.f32 \t%f{n % 9}, %f1, %f2,"
+        f" 0f3F80{n:04X};"
+        for n in range(5000)
+    )
     times = []
     for _ in range(3):
         start = time.process_time()

@@ -1,4 +1,6 @@
-"""Calls of the C runtime with numpy arrays, on this host as it is and as hosts with fewer instructions."""
+"""Calls of the C runtime with numpy arrays, on this host as it is and as hosts with fewer
+instructions.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from evoengine.emulator.run.jit import cache_home
 from evoengine.emulator.run.native import Native, load_native
 
 LANES = 32
-VARIANTS = {"whole": (), "avx2": ("avx512", "avx10", "amx"), "no_f16c": ("avx512", "avx10", "amx", "f16c", "fma")}
+VARIANTS = {
+    "whole": (),
+    "avx2": ("avx512", "avx10", "amx"),
+    "no_f16c": ("avx512", "avx10", "amx", "f16c", "fma"),
+}
 
 
 def host_features(without: tuple[str, ...]) -> str:
@@ -47,13 +53,21 @@ class Runtime:
 
     @cached_property
     def native(self) -> Native:
-        """The built runtime; not before a test asks, so that tests are collected where there is no clang."""
+        """The built runtime; not before a test asks, so that tests are collected where there is no
+        clang.
+        """
         return native(self.variant)
 
     def call(self, name: str, *arguments: Any, returns: Any = None) -> Any:
         """Calls with pointers to arrays and with integers, which are passed as they are."""
-        types = [ctypes.c_void_p if isinstance(argument, np.ndarray) else ctypes.c_uint64 for argument in arguments]
-        values = [argument.ctypes.data if isinstance(argument, np.ndarray) else int(argument) for argument in arguments]
+        types = [
+            ctypes.c_void_p if isinstance(argument, np.ndarray) else ctypes.c_uint64
+            for argument in arguments
+        ]
+        values = [
+            argument.ctypes.data if isinstance(argument, np.ndarray) else int(argument)
+            for argument in arguments
+        ]
         return ctypes.CFUNCTYPE(returns, *types)(self.native.address(name))(*values)
 
     def lanes(self, name: str, result: Any, *arguments: Any) -> np.ndarray:
@@ -62,7 +76,9 @@ class Runtime:
         count = len(arrays[0])
         padded = [np.resize(array, -(-count // LANES) * LANES) for array in arrays]
         out = np.empty(len(padded[0]), result)
-        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(padded) + 1))(self.native.address(name))
+        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(padded) + 1))(
+            self.native.address(name)
+        )
         buffers = [aligned(array[:LANES]) for array in padded]
         y = aligned(np.zeros(LANES, result))
         pointers = [buffer.ctypes.data for buffer in (*buffers, y)]

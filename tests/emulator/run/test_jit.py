@@ -23,7 +23,9 @@ def test_a_function_of_the_runtime_is_called() -> None:
     jit = Jit()
     assert "ev_run" in jit.native.symbols
     text = "declare i32 @ev_run(ptr, ptr, ptr)\ndefine ptr @f() {\n ret ptr @ev_run\n}"
-    assert ctypes.CFUNCTYPE(ctypes.c_void_p)(jit.compile(text, "f").address)() == jit.native.address("ev_run")
+    assert ctypes.CFUNCTYPE(ctypes.c_void_p)(
+        jit.compile(text, "f").address
+    )() == jit.native.address("ev_run")
 
 
 def test_the_same_ir_becomes_code_once() -> None:
@@ -78,4 +80,8 @@ def test_what_llvm_refuses_is_unsupported(text: str) -> None:
 
 def test_a_function_that_nobody_has_is_unsupported() -> None:
     with pytest.raises(Unsupported, match="ev_missing: the C runtime has no such function"):
-        Jit().compile("declare void @ev_missing()\ndefine void @f() {\n call void @ev_missing()\n ret void\n}", "f")
+        Jit().compile(
+            "declare void @ev_missing()\ndefine void @f() {\n call void @ev_missing()\n ret"
+            " void\n}",
+            "f",
+        )

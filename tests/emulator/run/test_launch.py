@@ -12,7 +12,10 @@ from evoengine.emulator.errors import LaunchRefused, OutOfFuel, Trapped
 from tests.emulator.lower.small_kernels import emulator, kernel
 
 WORDS = 1 << 14
-NUMBERED = "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %t; mul.wide.u32 %q1, %r3, 4; add.s64 %q2, %rd0, %q1;"
+NUMBERED = (
+    "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %t; mul.wide.u32 %q1,"
+    " %r3, 4; add.s64 %q2, %rd0, %q1;"
+)
 
 
 @pytest.fixture
@@ -36,14 +39,25 @@ def launch(
     program = device.load(kernel(body, arrays=1, shared=1024))
     address = device.memory.allocate(4 * WORDS)
     try:
-        report = program.launch("k", grid=(grid, 1, 1), block=(block, 1, 1), args=[address.to_bytes(8, "little")], fuel=fuel, blocks=blocks)
+        report = program.launch(
+            "k",
+            grid=(grid, 1, 1),
+            block=(block, 1, 1),
+            args=[address.to_bytes(8, "little")],
+            fuel=fuel,
+            blocks=blocks,
+        )
         return device.memory.view(address, 4 * WORDS).view(np.uint32).copy(), report
     finally:
         device.memory.free(address)
         program.close()
 
 
-HASHED = NUMBERED + " mad.lo.u32 %r4, %r3, -1640531527, 12345; shr.u32 %r5, %r4, 15; xor.b32 %r4, %r4, %r5; st.global.u32 [%q2], %r4;"
+HASHED = (
+    NUMBERED
+    + " mad.lo.u32 %r4, %r3, -1640531527, 12345; shr.u32 %r5, %r4, 15; xor.b32 %r4, %r4, %r5;"
+    " st.global.u32 [%q2], %r4;"
+)
 
 
 def test_host_threads_give_what_one_gives(three: Emulator) -> None:
@@ -51,14 +65,19 @@ def test_host_threads_give_what_one_gives(three: Emulator) -> None:
     many, second = launch(HASHED, three, grid=200, block=64)
     assert np.array_equal(one, many) and len(np.unique(one[: 200 * 64])) > 12000
     assert first.blocks_run == second.blocks_run == 200
-    assert np.array_equal(first.counters, second.counters) and np.array_equal(first.works, second.works)
+    assert np.array_equal(first.counters, second.counters) and np.array_equal(
+        first.works, second.works
+    )
 
 
 def test_only_the_chosen_blocks_run(three: Emulator) -> None:
     body = NUMBERED + " st.global.u32 [%q2], 1;"
     for device in (emulator(), three):
         found, report = launch(body, device, grid=50, block=32, blocks=[3, 49, 7])
-        assert np.flatnonzero(found.reshape(-1, 32).all(axis=1)).tolist() == [3, 7, 49] and found.sum() == 96
+        assert (
+            np.flatnonzero(found.reshape(-1, 32).all(axis=1)).tolist() == [3, 7, 49]
+            and found.sum() == 96
+        )
         assert (report.blocks_run, report.blocks) == (3, 50)
     assert launch(body, grid=50, blocks=[])[1].blocks_run == 0
 
@@ -71,7 +90,9 @@ def test_a_block_that_the_grid_has_not_is_refused(wrong: int) -> None:
 
 @pytest.mark.parametrize("block", [1, 31, 32, 33, 63, 1000, 1024])
 def test_threads_that_are_not_there_do_nothing(block: int) -> None:
-    found, report = launch("st.global.u32 [%own0], 1; atom.global.add.u32 %r1, [%rd0+40000], 1;", block=block)
+    found, report = launch(
+        "st.global.u32 [%own0], 1; atom.global.add.u32 %r1, [%rd0+40000], 1;", block=block
+    )
     assert found[:2000].sum() == block and found[10000] == block
     assert report.warps == -(-block // 32)
 
@@ -109,7 +130,9 @@ def test_a_barrier_for_some_warps_waits_for_no_others() -> None:
 
 
 def test_lanes_that_wait_are_not_held_up_by_lanes_that_ended() -> None:
-    found, _ = launch("setp.ge.u32 %p1, %t, 40; @%p1 exit; bar.sync 0; st.global.u32 [%own0], 1;", block=96)
+    found, _ = launch(
+        "setp.ge.u32 %p1, %t, 40; @%p1 exit; bar.sync 0; st.global.u32 [%own0], 1;", block=96
+    )
     assert found.sum() == 40
 
 
@@ -124,7 +147,9 @@ def test_barriers_in_the_arms_of_a_branch_are_met_by_their_own_lanes() -> None:
 def test_a_barrier_that_others_never_reach_ends_the_launch_and_names_the_block() -> None:
     """One warp waits at 1, the other at 2."""
     body = "setp.lt.u32 %p1, %t, 32; @%p1 bra one; bar.sync 2; bra end; one: bar.sync 1; end:"
-    with pytest.raises(OutOfFuel, match="threads of block 4 wait at a barrier that the others never reach"):
+    with pytest.raises(
+        OutOfFuel, match="threads of block 4 wait at a barrier that the others never reach"
+    ):
         launch(body, grid=9, block=64, blocks=[4])
 
 
@@ -138,9 +163,14 @@ ENDLESS = {
     "counting": "loop: add.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, %r1; @!%p1 bra loop;",
     "divergent": "setp.lt.u32 %p1, %t, 7; @%p1 bra out; loop: add.u32 %r1, %r1, %t; bra loop; out:",
     "divergent at its end": "loop: add.u32 %r1, %r1, 1; setp.eq.u32 %p1, %t, 3; @%p1 bra loop;",
-    "waits for memory": "loop: ld.volatile.global.u32 %r1, [%rd0]; setp.eq.u32 %p1, %r1, 0; @%p1 bra loop;",
+    "waits for memory": (
+        "loop: ld.volatile.global.u32 %r1, [%rd0]; setp.eq.u32 %p1, %r1, 0; @%p1 bra loop;"
+    ),
     "barrier": "loop: bar.sync 0; bra loop;",
-    "two entries": "setp.eq.u32 %p1, %t, 0; @%p1 bra second; first: add.u32 %r1, %r1, 1; second: add.u32 %r2, %r2, 1; bra first;",
+    "two entries": (
+        "setp.eq.u32 %p1, %t, 0; @%p1 bra second; first: add.u32 %r1, %r1, 1; second: add.u32 %r2,"
+        " %r2, 1; bra first;"
+    ),
 }
 
 
@@ -159,7 +189,10 @@ def test_what_others_of_the_block_write_ends_a_wait() -> None:
 
 
 def test_a_grid_too_large_to_end_burns_fuel_too() -> None:
-    with pytest.raises(OutOfFuel, match="out of fuel at the start of block 1000: the blocks before it took all of it"):
+    with pytest.raises(
+        OutOfFuel,
+        match="out of fuel at the start of block 1000: the blocks before it took all of it",
+    ):
         launch("", grid=2**31 - 1, block=64, fuel=2000)
 
 
@@ -176,17 +209,22 @@ def test_no_fuel_at_all_runs_nothing() -> None:
 def test_a_trap_names_its_place_and_only_lanes_that_come_there_count() -> None:
     with pytest.raises(Trapped, match=r"`trap` \(block 2, warp 1\)"):
         launch(
-            "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 2; setp.eq.u32 %p2, %t, 40; and.pred %p1, %p1, %p2; @!%p1 bra on; trap; on:",
+            "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 2; setp.eq.u32 %p2, %t, 40; and.pred %p1,"
+            " %p1, %p2; @!%p1 bra on; trap; on:",
             grid=3,
             block=64,
         )
     launch(
-        "setp.gt.u32 %p1, %t, 99; @%p1 trap; setp.lt.u32 %p2, %t, 16; @%p2 bra on; setp.gt.u32 %p3, %t, 5; @%p3 exit; trap; on:", block=64
+        "setp.gt.u32 %p1, %t, 99; @%p1 trap; setp.lt.u32 %p2, %t, 16; @%p2 bra on; setp.gt.u32 %p3,"
+        " %t, 5; @%p3 exit; trap; on:",
+        block=64,
     )
 
 
 def test_a_block_in_a_region_does_not_run_for_nobody() -> None:
-    """Behind a guarded exit that all lanes of the arm take there is a read of an address that is nowhere."""
+    """Behind a guarded exit that all lanes of the arm take there is a read of an address that is
+    nowhere.
+    """
     body = """
     setp.lt.u32 %p1, %t, 16; @%p1 bra on; setp.gt.u32 %p2, %t, 5; @%p2 exit; ld.global.u32 %r1, [%q9];
     st.global.u32 [%rd0], %r1; on: st.global.u32 [%own0], 1;"""

@@ -15,14 +15,24 @@ from hypothesis import strategies as st
 from tests.emulator.run.native_lanes import LANES, Runtime
 
 # digits of mantissa, exponent bias, bits
-FORMATS = {"f16": (10, 15, 16), "bf16": (7, 127, 16), "e4m3": (3, 7, 8), "e5m2": (2, 15, 8), "f32": (23, 127, 32), "f64": (52, 1023, 64)}
+FORMATS = {
+    "f16": (10, 15, 16),
+    "bf16": (7, 127, 16),
+    "e4m3": (3, 7, 8),
+    "e5m2": (2, 15, 8),
+    "f32": (23, 127, 32),
+    "f64": (52, 1023, 64),
+}
 
 
 def decode(bits: int, form: str) -> Fraction | float:
     """The value; a float for what is not finite."""
     digits, bias, width = FORMATS[form]
     sign = -1 if bits >> (width - 1) else 1
-    field, mantissa = (bits >> digits) & ((1 << (width - 1 - digits)) - 1), bits & ((1 << digits) - 1)
+    field, mantissa = (
+        (bits >> digits) & ((1 << (width - 1 - digits)) - 1),
+        bits & ((1 << digits) - 1),
+    )
     if form == "e4m3":
         if bits & 0x7F == 0x7F:
             return math.nan
@@ -53,7 +63,9 @@ def encode(value: Fraction, form: str, mode: str, negative: bool, finite: bool =
     if mode != "rn":
         up = rest > 0 and ((mode == "rp" and not negative) or (mode == "rm" and negative))
     whole += up
-    bits = int(whole) if exponent <= 1 - bias else int(whole) + (exponent + bias - 1) * (1 << digits)
+    bits = (
+        int(whole) if exponent <= 1 - bias else int(whole) + (exponent + bias - 1) * (1 << digits)
+    )
     if size == 0:
         bits = 0
     if bits > largest:
@@ -88,14 +100,18 @@ def fma_exact(a: int, b: int, c: int, form: str) -> int:
 
 @pytest.mark.parametrize("form", ["f16", "bf16"])
 def test_fma_rounds_once(runtime: Runtime, form: str) -> None:
-    a, b, c = (np.random.default_rng(seed).permutation(interesting_bits(form, 6000)) for seed in range(3))
+    a, b, c = (
+        np.random.default_rng(seed).permutation(interesting_bits(form, 6000)) for seed in range(3)
+    )
     # products and addends of near sizes and of very different ones
     near = np.random.default_rng(9)
     exponent = FORMATS[form][1] << FORMATS[form][0]
     a[:3000] = (near.integers(0, 1 << FORMATS[form][0], 3000) + exponent).astype(np.uint16)
     b[:3000] = (near.integers(0, 1 << FORMATS[form][0], 3000) + exponent).astype(np.uint16)
     got = runtime.lanes(f"ev_fma_{form}", np.uint16, a, b, c)
-    wanted = [fma_exact(*values, form) for values in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)]
+    wanted = [
+        fma_exact(*values, form) for values in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
+    ]
     assert got.tolist() == wanted
     pairs = [array.view(np.uint32) for array in (a, b, c)]
     assert np.array_equal(runtime.lanes(f"ev_fma_{form}x2", np.uint32, *pairs).view(np.uint16), got)
@@ -115,7 +131,9 @@ OPERATORS = {"add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("form", ["f16", "bf16"])
 def test_sums_and_products_round_once(runtime: Runtime, form: str, operator: str) -> None:
-    a, b = (np.random.default_rng(seed).permutation(interesting_bits(form, 4000)) for seed in (5, 6))
+    a, b = (
+        np.random.default_rng(seed).permutation(interesting_bits(form, 4000)) for seed in (5, 6)
+    )
     close = np.random.default_rng(7).integers(0, 0x300, 2000).astype(np.uint16)
     b[:2000] = a[:2000] ^ 0x8000 ^ close
     got = runtime.lanes(f"ev_{operator}_{form}", np.uint16, a, b).tolist()
@@ -134,28 +152,66 @@ def test_limits_clamp_and_ftz_flushes(runtime: Runtime) -> None:
     zero = np.zeros(5, np.uint16)
     ones = np.full(5, one, np.uint16)
     assert runtime.lanes("ev_add_sat_f16", np.uint16, x, ones).tolist()[:3] == [one, 0, 0]
-    assert runtime.lanes("ev_fma_relu_f16", np.uint16, x, ones, zero).tolist() == [one, 0, 0x7FFF, tiny, 0]
-    assert runtime.lanes("ev_mul_ftz_f16", np.uint16, x, ones).tolist() == [one, minus, 0x7FFF, 0, 0x8000]
+    assert runtime.lanes("ev_fma_relu_f16", np.uint16, x, ones, zero).tolist() == [
+        one,
+        0,
+        0x7FFF,
+        tiny,
+        0,
+    ]
+    assert runtime.lanes("ev_mul_ftz_f16", np.uint16, x, ones).tolist() == [
+        one,
+        minus,
+        0x7FFF,
+        0,
+        0x8000,
+    ]
 
 
 def test_min_and_max_order_zeros_and_treat_nan_as_asked(runtime: Runtime) -> None:
     x = np.array([0x8000, 0x3C00, 0x7E00, 0x7E00, 0xBC00], np.uint16)
     y = np.array([0x0000, 0xBC00, 0x3C00, 0xFE01, 0xC000], np.uint16)
-    assert runtime.lanes("ev_min_f16", np.uint16, x, y).tolist() == [0x8000, 0xBC00, 0x3C00, 0x7FFF, 0xC000]
-    assert runtime.lanes("ev_max_f16", np.uint16, x, y).tolist() == [0x0000, 0x3C00, 0x3C00, 0x7FFF, 0xBC00]
+    assert runtime.lanes("ev_min_f16", np.uint16, x, y).tolist() == [
+        0x8000,
+        0xBC00,
+        0x3C00,
+        0x7FFF,
+        0xC000,
+    ]
+    assert runtime.lanes("ev_max_f16", np.uint16, x, y).tolist() == [
+        0x0000,
+        0x3C00,
+        0x3C00,
+        0x7FFF,
+        0xBC00,
+    ]
     assert runtime.lanes("ev_min_nan_f16", np.uint16, x, y).tolist()[2] == 0x7FFF
-    assert runtime.lanes("ev_max_bf16x2", np.uint32, np.array([0x3F80BF80], np.uint32), np.array([0xBF803F80], np.uint32)) == [0x3F803F80]
+    assert runtime.lanes(
+        "ev_max_bf16x2",
+        np.uint32,
+        np.array([0x3F80BF80], np.uint32),
+        np.array([0xBF803F80], np.uint32),
+    ) == [0x3F803F80]
 
 
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("form", ["f16", "bf16"])
 @pytest.mark.parametrize("source", ["f32", "f64"])
-def test_conversions_round_exactly_in_every_mode(runtime: Runtime, source: str, form: str, mode: str) -> None:
+def test_conversions_round_exactly_in_every_mode(
+    runtime: Runtime, source: str, form: str, mode: str
+) -> None:
     real, whole = (np.float32, np.uint32) if source == "f32" else (np.float64, np.uint64)
     narrow = interesting_bits(form, 1500)
-    values = np.array([float(v) for v in map(lambda b: decode(b, form), narrow.tolist())], np.float64).astype(real)
+    values = np.array(
+        [float(v) for v in map(lambda b: decode(b, form), narrow.tolist())], np.float64
+    ).astype(real)
     midpoint = 1 << (FORMATS[source][0] - FORMATS[form][0] - 1)
-    bits = np.concatenate([(values.view(whole) + whole(delta)) for delta in (0, 1, midpoint - 1, midpoint, midpoint + 1)])
+    bits = np.concatenate(
+        [
+            (values.view(whole) + whole(delta))
+            for delta in (0, 1, midpoint - 1, midpoint, midpoint + 1)
+        ]
+    )
     bits = np.concatenate([bits, interesting_bits(source, 500)])
     got = runtime.lanes(f"ev_cvt_{mode}_{form}_{source}", np.uint16, bits.view(real)).tolist()
     for pattern, y in zip(bits.tolist(), got, strict=True):
@@ -172,18 +228,43 @@ def test_conversions_round_exactly_in_every_mode(runtime: Runtime, source: str, 
 def test_integers_of_64_bits_convert_with_one_rounding(runtime: Runtime, form: str) -> None:
     rng = np.random.default_rng(4)
     x = rng.integers(-(2**63), 2**63 - 1, 400) >> rng.integers(0, 63, 400)
-    x = np.concatenate([x, [0, 1, -1, 65519, 65520, 2049, 2**63 - 1, -(2**63), (257 << 40) + 1, (257 << 40) - 1, 257 << 40]])
+    x = np.concatenate(
+        [
+            x,
+            [
+                0,
+                1,
+                -1,
+                65519,
+                65520,
+                2049,
+                2**63 - 1,
+                -(2**63),
+                (257 << 40) + 1,
+                (257 << 40) - 1,
+                257 << 40,
+            ],
+        ]
+    )
     for mode in ("rn", "rz", "rm", "rp"):
         got = runtime.lanes(f"ev_cvt_{mode}_{form}_s64", np.uint16, x)
         assert got.tolist() == [encode(Fraction(int(v)), form, mode, False) for v in x]
         got = runtime.lanes(f"ev_cvt_{mode}_{form}_u64", np.uint16, x.view(np.uint64))
-        assert got.tolist() == [encode(Fraction(int(v)), form, mode, False) for v in x.view(np.uint64)]
+        assert got.tolist() == [
+            encode(Fraction(int(v)), form, mode, False) for v in x.view(np.uint64)
+        ]
 
 
 def test_pairs_take_their_high_half_first(runtime: Runtime) -> None:
     high, low = np.array([1.0, -2.0], np.float32), np.array([0.5, np.nan], np.float32)
-    assert runtime.lanes("ev_cvt_rn_f16x2_f32", np.uint32, high, low).tolist() == [0x3C003800, 0xC0007FFF]
-    assert runtime.lanes("ev_cvt_rn_relu_bf16x2_f32", np.uint32, high, low).tolist() == [0x3F803F00, 0x00007FFF]
+    assert runtime.lanes("ev_cvt_rn_f16x2_f32", np.uint32, high, low).tolist() == [
+        0x3C003800,
+        0xC0007FFF,
+    ]
+    assert runtime.lanes("ev_cvt_rn_relu_bf16x2_f32", np.uint32, high, low).tolist() == [
+        0x3F803F00,
+        0x00007FFF,
+    ]
 
 
 def test_half_widens_exactly(runtime: Runtime) -> None:
@@ -195,18 +276,54 @@ def test_half_widens_exactly(runtime: Runtime) -> None:
 
 
 def test_tf32_keeps_ten_bits(runtime: Runtime) -> None:
-    bits = np.array([0x3F800FFF, 0x3F801000, 0x3F803000, 0x3F801001, 0xBF801000, 0x7F800000, 0x7FC00000, 0x7F7FFFFF], np.uint32)
+    bits = np.array(
+        [
+            0x3F800FFF,
+            0x3F801000,
+            0x3F803000,
+            0x3F801001,
+            0xBF801000,
+            0x7F800000,
+            0x7FC00000,
+            0x7F7FFFFF,
+        ],
+        np.uint32,
+    )
     x = bits.view(np.float32)
     away = runtime.lanes("ev_cvt_rna_tf32_f32", np.uint32, x).tolist()
     even = runtime.lanes("ev_cvt_rn_tf32_f32", np.uint32, x).tolist()
-    assert away == [0x3F800000, 0x3F802000, 0x3F804000, 0x3F802000, 0xBF802000, 0x7F800000, 0x7FFFFFFF, 0x7F800000]
-    assert even == [0x3F800000, 0x3F800000, 0x3F804000, 0x3F802000, 0xBF800000, 0x7F800000, 0x7FFFFFFF, 0x7F800000]
+    assert away == [
+        0x3F800000,
+        0x3F802000,
+        0x3F804000,
+        0x3F802000,
+        0xBF802000,
+        0x7F800000,
+        0x7FFFFFFF,
+        0x7F800000,
+    ]
+    assert even == [
+        0x3F800000,
+        0x3F800000,
+        0x3F804000,
+        0x3F802000,
+        0xBF800000,
+        0x7F800000,
+        0x7FFFFFFF,
+        0x7F800000,
+    ]
 
 
 @pytest.mark.parametrize("form", ["e4m3", "e5m2"])
 def test_fp8_is_rounded_to_even_and_saturates(runtime: Runtime, form: str) -> None:
-    ends = [float(v) for v in map(lambda b: decode(b, form), range(128)) if not isinstance(v, float)]
-    points = sorted(set(ends) | {(a + b) / 2 for a, b in itertools.pairwise(ends)} | {1e6, 448.0, 464.0, 465.0, 57344.0, 61440.0, 1e-9})
+    ends = [
+        float(v) for v in map(lambda b: decode(b, form), range(128)) if not isinstance(v, float)
+    ]
+    points = sorted(
+        set(ends)
+        | {(a + b) / 2 for a, b in itertools.pairwise(ends)}
+        | {1e6, 448.0, 464.0, 465.0, 57344.0, 61440.0, 1e-9}
+    )
     x = np.array(points, np.float32)
     x = np.concatenate([x, np.nextafter(x, np.float32(np.inf)), np.nextafter(x, np.float32(0))])
     x = np.concatenate([x, -x])
@@ -219,15 +336,25 @@ def test_fp8_is_rounded_to_even_and_saturates(runtime: Runtime, form: str) -> No
 def test_fp8_and_f16_convert_both_ways(runtime: Runtime, form: str) -> None:
     codes = np.arange(256, dtype=np.uint16)
     wide = runtime.lanes(f"ev_cvt_rn_f16x2_{form}x2", np.uint32, codes | codes[::-1] << 8)
-    low, high = (wide & 0xFFFF).astype(np.uint16).view(np.float16), (wide >> 16).astype(np.uint16).view(np.float16)
+    low, high = (
+        (wide & 0xFFFF).astype(np.uint16).view(np.float16),
+        (wide >> 16).astype(np.uint16).view(np.float16),
+    )
     exact = np.array([float(decode(code, form)) for code in range(256)])
-    assert np.array_equal(low.astype(np.float64), exact, equal_nan=True) and np.array_equal(high, low[::-1], equal_nan=True)
+    assert np.array_equal(low.astype(np.float64), exact, equal_nan=True) and np.array_equal(
+        high, low[::-1], equal_nan=True
+    )
     back = runtime.lanes(f"ev_cvt_rn_satfinite_{form}x2_f16x2", np.uint16, wide) & 0xFF
     finite = np.isfinite(exact)
-    assert np.array_equal(back[finite], codes[finite]) and set(back[np.isnan(exact)].tolist()) == {0x7F}
+    assert np.array_equal(back[finite], codes[finite]) and set(back[np.isnan(exact)].tolist()) == {
+        0x7F
+    }
     assert back[np.isinf(exact)].tolist() == ([] if form == "e4m3" else [0x7B, 0xFB])
     relu = runtime.lanes(
-        f"ev_cvt_rn_satfinite_relu_{form}x2_f32", np.uint16, np.array([-3.0, 2.0], np.float32), np.array([np.nan, -0.0], np.float32)
+        f"ev_cvt_rn_satfinite_relu_{form}x2_f32",
+        np.uint16,
+        np.array([-3.0, 2.0], np.float32),
+        np.array([np.nan, -0.0], np.float32),
     )
     assert (relu >> 8).tolist()[0] == 0 and (relu & 0xFF).tolist() == [0x7F, 0]
 
@@ -241,23 +368,62 @@ ROUNDINGS = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.cei
 
 @pytest.mark.parametrize("mode", ROUNDINGS)
 def test_floats_become_integers_rounded_and_saturated(runtime: Runtime, mode: str) -> None:
-    x = np.array([0.5, 1.5, -0.5, -1.5, 2.5, 127.5, 128.0, -128.5, 255.4, 65535.5, 3e9, -3e9, 1e19, -1e19, 2.0**31, 2.0**63, 2.0**64, 0.0])
+    x = np.array(
+        [
+            0.5,
+            1.5,
+            -0.5,
+            -1.5,
+            2.5,
+            127.5,
+            128.0,
+            -128.5,
+            255.4,
+            65535.5,
+            3e9,
+            -3e9,
+            1e19,
+            -1e19,
+            2.0**31,
+            2.0**63,
+            2.0**64,
+            0.0,
+        ]
+    )
     for kind, (low, high) in BOUNDS.items():
         name = f"{'u' if low == 0 else 's'}{np.iinfo(kind).bits}"
         for source, real in (("f32", np.float32), ("f64", np.float64)):
             y = x.astype(real)
             got = runtime.lanes(f"ev_cvt_{mode}_{name}_{source}", kind, y)
-            assert got.tolist() == [min(max(ROUNDINGS[mode](float(v)), int(low)), int(high)) for v in y], (name, source)
+            assert got.tolist() == [
+                min(max(ROUNDINGS[mode](float(v)), int(low)), int(high)) for v in y
+            ], (name, source)
 
 
 def test_what_is_not_finite_becomes_the_integer_that_ptx_names(runtime: Runtime) -> None:
     x = np.array([np.nan, np.inf, -np.inf])
-    assert runtime.lanes("ev_cvt_rzi_s32_f64", np.int32, x).tolist() == [-(2**31), 2**31 - 1, -(2**31)]
-    assert runtime.lanes("ev_cvt_rzi_s32_f32", np.int32, x.astype(np.float32)).tolist() == [0, 2**31 - 1, -(2**31)]
-    assert runtime.lanes("ev_cvt_rzi_s64_f32", np.int64, x.astype(np.float32)).tolist() == [-(2**63), 2**63 - 1, -(2**63)]
+    assert runtime.lanes("ev_cvt_rzi_s32_f64", np.int32, x).tolist() == [
+        -(2**31),
+        2**31 - 1,
+        -(2**31),
+    ]
+    assert runtime.lanes("ev_cvt_rzi_s32_f32", np.int32, x.astype(np.float32)).tolist() == [
+        0,
+        2**31 - 1,
+        -(2**31),
+    ]
+    assert runtime.lanes("ev_cvt_rzi_s64_f32", np.int64, x.astype(np.float32)).tolist() == [
+        -(2**63),
+        2**63 - 1,
+        -(2**63),
+    ]
     assert runtime.lanes("ev_cvt_rzi_u64_f64", np.uint64, x).tolist() == [2**63, 2**64 - 1, 0]
-    assert runtime.lanes("ev_cvt_rni_u8_f16", np.uint8, np.array([0x7E00, 0x4100, 0x5C00], np.uint16)).tolist() == [0, 2, 255]
-    assert runtime.lanes("ev_cvt_rni_s16_bf16", np.int16, np.array([0xC0A0], np.uint16)).tolist() == [-5]
+    assert runtime.lanes(
+        "ev_cvt_rni_u8_f16", np.uint8, np.array([0x7E00, 0x4100, 0x5C00], np.uint16)
+    ).tolist() == [0, 2, 255]
+    assert runtime.lanes(
+        "ev_cvt_rni_s16_bf16", np.int16, np.array([0xC0A0], np.uint16)
+    ).tolist() == [-5]
 
 
 @pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
@@ -280,19 +446,30 @@ def test_directed_arithmetic_is_exact(runtime: Runtime, form: str, mode: str) ->
     check("fma", [a * b + c for a, b, c in zip(*fractions, strict=True)], x, y, z)
     squares = runtime.lanes(f"ev_sqrt_{mode}_{form}", real, np.abs(x))
     for root, value in zip(squares, np.abs(x), strict=True):
-        below = Fraction(float(root)) if mode != "rp" else Fraction(float(np.nextafter(root, real(0))))
-        above = Fraction(float(np.nextafter(root, real(np.inf)))) if mode != "rp" else Fraction(float(root))
+        below = (
+            Fraction(float(root)) if mode != "rp" else Fraction(float(np.nextafter(root, real(0))))
+        )
+        above = (
+            Fraction(float(np.nextafter(root, real(np.inf))))
+            if mode != "rp"
+            else Fraction(float(root))
+        )
         assert below**2 <= Fraction(float(value)) <= above**2
 
 
 @pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
 def test_directed_conversions_are_exact(runtime: Runtime, mode: str) -> None:
     rng = np.random.default_rng(8)
-    x = np.concatenate([rng.integers(-(2**63), 2**63 - 1, 90) >> rng.integers(0, 60, 90), [0, 1, -1, 2**63 - 1]])
+    x = np.concatenate(
+        [rng.integers(-(2**63), 2**63 - 1, 90) >> rng.integers(0, 60, 90), [0, 1, -1, 2**63 - 1]]
+    )
     for form, real, whole in (("f32", np.float32, np.uint32), ("f64", np.float64, np.uint64)):
         for source, values in (("s64", x), ("u64", x.view(np.uint64))):
             got = runtime.lanes(f"ev_cvt_{mode}_{form}_{source}", real, values).view(whole)
-            assert got.tolist() == [encode(Fraction(int(v)), form, mode, False) for v in values], (form, source)
+            assert got.tolist() == [encode(Fraction(int(v)), form, mode, False) for v in values], (
+                form,
+                source,
+            )
     wide = rng.standard_normal(64)
     got = runtime.lanes(f"ev_cvt_{mode}_f32_f64", np.float32, wide).view(np.uint32)
     assert got.tolist() == [encode(Fraction(float(v)), "f32", mode, False) for v in wide]
@@ -311,7 +488,12 @@ def test_llvms_own_calls_round_to_the_nearest(value: float, kind: str) -> None:
     runtime = Runtime("whole")
     # a _Float16 comes back in the low 16 bits of the first vector register, as a float does
     address = runtime.native.address(f"__truncdf{kind}2")
-    got = np.float32(ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_double)(address)(value)).view(np.uint32) & 0xFFFF
+    got = (
+        np.float32(ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_double)(address)(value)).view(
+            np.uint32
+        )
+        & 0xFFFF
+    )
     if math.isnan(value):
         assert math.isnan(decode(int(got), form))
     elif math.isinf(value):
@@ -322,8 +504,12 @@ def test_llvms_own_calls_round_to_the_nearest(value: float, kind: str) -> None:
 
 def test_llvms_own_call_widens_every_half() -> None:
     runtime = Runtime("whole")
-    widen = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_float)(runtime.native.address("__extendhfsf2"))
+    widen = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_float)(
+        runtime.native.address("__extendhfsf2")
+    )
     for bits in [*range(0, 65536, 7), 0x7C00, 0xFC00, 0x7E01, 1, 0x8001]:
         with np.errstate(invalid="ignore"):
             got = widen(float(np.uint32(bits).view(np.float32)))
-        assert np.array_equal(np.float32(got), np.uint16(bits).view(np.float16).astype(np.float32), equal_nan=True)
+        assert np.array_equal(
+            np.float32(got), np.uint16(bits).view(np.float16).astype(np.float32), equal_nan=True
+        )

@@ -1,4 +1,6 @@
-"""math.c and call.c against float64, numpy's and Python's functions, and mpmath where there are none."""
+"""math.c and call.c against float64, numpy's and Python's functions, and mpmath where there are
+none.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,30 @@ from tests.emulator.run.native_lanes import Runtime
 
 mpmath = pytest.importorskip("mpmath")  # comes with torch
 
-EDGES = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, -1e-45, 1.1754944e-38, 3.4028235e38, -3.4028235e38], np.float32)
+EDGES = np.array(
+    [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1.0,
+        -1.0,
+        1e-45,
+        -1e-45,
+        1.1754944e-38,
+        3.4028235e38,
+        -3.4028235e38,
+    ],
+    np.float32,
+)
 
 
 def dense(low: float, high: float, count: int = 20000) -> np.ndarray:
     rng = np.random.default_rng(1)
-    return np.concatenate([np.linspace(low, high, count), rng.uniform(low, high, count)]).astype(np.float32)
+    return np.concatenate([np.linspace(low, high, count), rng.uniform(low, high, count)]).astype(
+        np.float32
+    )
 
 
 def magnitudes(signs: bool = True) -> np.ndarray:
@@ -31,7 +51,9 @@ def magnitudes(signs: bool = True) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, exact: np.ndarray) -> float:
-    """The largest error in places of the exact result, subnormal ones included; what is not finite must agree."""
+    """The largest error in places of the exact result, subnormal ones included; what is not finite
+    must agree.
+    """
     with np.errstate(over="ignore"):
         rounded = exact.astype(np.float32)
     finite = np.isfinite(rounded) & np.isfinite(got)
@@ -99,11 +121,16 @@ def test_approximations_of_double_ignore_and_clear_the_low_word(runtime: Runtime
             got = runtime.lanes(f"ev_{name}_approx_ftz_f64", np.float64, x)
             assert not np.any(got.view(np.uint64) & 0xFFFFFFFF)
             assert np.allclose(got[[0, 3, 6]], exact[[0, 3, 6]], rtol=2**-19)
-        assert runtime.lanes("ev_rcp_approx_ftz_f64", np.float64, x)[[2, 4]].tolist() == [np.inf, -np.inf]
+        assert runtime.lanes("ev_rcp_approx_ftz_f64", np.float64, x)[[2, 4]].tolist() == [
+            np.inf,
+            -np.inf,
+        ]
 
 
 @pytest.mark.parametrize("name", ["ex2_approx", "tanh_approx"])
-def test_half_forms_round_the_float_result_once_for_every_argument(runtime: Runtime, name: str) -> None:
+def test_half_forms_round_the_float_result_once_for_every_argument(
+    runtime: Runtime, name: str
+) -> None:
     bits = np.arange(65536, dtype=np.uint16)
     half = bits.view(np.float16).astype(np.float64)
     with np.errstate(all="ignore"):
@@ -141,11 +168,20 @@ RARE: dict[str, tuple[Callable[..., Any], list[float]]] = {
     "cospi": (mpmath.cospi, [0.1, 0.25, 0.3, 1.75, -2.4, 1e6 + 0.125]),
     "exp10": (lambda x: mpmath.power(10, x), [0.1, -3.7, 20.5, 300.0]),
     "rcbrt": (lambda x: 1 / mpmath.cbrt(x), [0.1, 8.0, 1e200, 1e-300]),
-    "erfcx": (lambda x: mpmath.exp(mpmath.mpf(x) ** 2) * mpmath.erfc(x), [-3.0, 0.0, 0.5, 5.0, 15.0, 19.9, 20.5, 1e3]),
+    "erfcx": (
+        lambda x: mpmath.exp(mpmath.mpf(x) ** 2) * mpmath.erfc(x),
+        [-3.0, 0.0, 0.5, 5.0, 15.0, 19.9, 20.5, 1e3],
+    ),
     "erfinv": (mpmath.erfinv, [1e-12, 1e-3, -0.3, 0.49999, 0.5, 0.9, -0.999999, 1 - 2**-50]),
-    "erfcinv": (lambda x: mpmath.erfinv(1 - mpmath.mpf(x)), [0.9, 1e-3, 1e-20, 0.5, 0.7, 1.3, 1.5, 1.9999]),
+    "erfcinv": (
+        lambda x: mpmath.erfinv(1 - mpmath.mpf(x)),
+        [0.9, 1e-3, 1e-20, 0.5, 0.7, 1.3, 1.5, 1.9999],
+    ),
     "normcdf": (phi, [-37.0, -20.5, -3.0, -0.1, 0.0, 0.7, 5.0]),
-    "normcdfinv": (lambda p: mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(p) - 1), [1e-20, 0.01, 0.3, 0.7, 0.99]),
+    "normcdfinv": (
+        lambda p: mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(p) - 1),
+        [1e-20, 0.01, 0.3, 0.7, 0.99],
+    ),
     "cyl_bessel_i0": (lambda x: mpmath.besseli(0, x), [0.0, 0.1, 5.0, 29.9, 30.1, -100.0, 700.0]),
     "cyl_bessel_i1": (lambda x: mpmath.besseli(1, x), [1e-5, 0.1, 5.0, 29.9, 30.1, -100.0, 700.0]),
     "j0": (lambda x: mpmath.besselj(0, x), [0.1, 1.0, 10.0]),
@@ -154,8 +190,14 @@ RARE: dict[str, tuple[Callable[..., Any], list[float]]] = {
     "y1": (lambda x: mpmath.bessely(1, x), [0.1, 1.0, 10.0]),
     "lgamma": (lambda x: mpmath.log(abs(mpmath.gamma(x))), [0.1, 3.5, -2.5, 50.0]),
     "tgamma": (mpmath.gamma, [0.1, 3.5, -2.5, 50.0]),
-    **{name: (getattr(mpmath, name), [0.1, 0.5, 0.9]) for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")},
-    **{name: (getattr(mpmath, name), [0.1, 0.5, 0.9]) for name in ("asinh", "atanh", "exp", "expm1", "log", "log10", "log1p", "cbrt")},
+    **{
+        name: (getattr(mpmath, name), [0.1, 0.5, 0.9])
+        for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
+    },
+    **{
+        name: (getattr(mpmath, name), [0.1, 0.5, 0.9])
+        for name in ("asinh", "atanh", "exp", "expm1", "log", "log10", "log1p", "cbrt")
+    },
     "erf": (mpmath.erf, [0.1, -2.0]),
     "erfc": (mpmath.erfc, [0.1, -2.0, 20.0]),
     "acosh": (mpmath.acosh, [1.5, 100.0]),
@@ -164,7 +206,9 @@ RARE: dict[str, tuple[Callable[..., Any], list[float]]] = {
 
 
 @pytest.mark.parametrize("name", RARE)
-def test_functions_of_double_and_their_float_forms_agree_with_mpmath(runtime: Runtime, name: str) -> None:
+def test_functions_of_double_and_their_float_forms_agree_with_mpmath(
+    runtime: Runtime, name: str
+) -> None:
     exact, points = RARE[name]
     with mpmath.workdps(60):
         wanted = np.array([float(exact(mpmath.mpf(x))) for x in points])
@@ -172,15 +216,28 @@ def test_functions_of_double_and_their_float_forms_agree_with_mpmath(runtime: Ru
         wanted_small = np.array([float(exact(mpmath.mpf(float(np.float32(x))))) for x in small])
     got = runtime.lanes(f"ev_call_{name}", np.float64, np.array(points))
     assert np.allclose(got, wanted, rtol=5e-15, atol=0), (got - wanted) / wanted
-    assert np.allclose(runtime.lanes(f"ev_call_{name}f", np.float32, np.array(small, np.float32)), wanted_small, rtol=4e-7, atol=1e-45)
+    assert np.allclose(
+        runtime.lanes(f"ev_call_{name}f", np.float32, np.array(small, np.float32)),
+        wanted_small,
+        rtol=4e-7,
+        atol=1e-45,
+    )
 
 
 def test_special_functions_keep_their_poles_and_signs(runtime: Runtime) -> None:
     def one(name: str, x: float) -> float:
         return float(runtime.lanes(f"ev_call_{name}", np.float64, np.array([x]))[0])
 
-    assert one("erfinv", 1.0) == math.inf and one("erfinv", -1.0) == -math.inf and math.isnan(one("erfinv", 1.5))
-    assert one("erfcinv", 0.0) == math.inf and one("erfcinv", 2.0) == -math.inf and math.isnan(one("erfcinv", -1.0))
+    assert (
+        one("erfinv", 1.0) == math.inf
+        and one("erfinv", -1.0) == -math.inf
+        and math.isnan(one("erfinv", 1.5))
+    )
+    assert (
+        one("erfcinv", 0.0) == math.inf
+        and one("erfcinv", 2.0) == -math.inf
+        and math.isnan(one("erfcinv", -1.0))
+    )
     assert one("normcdfinv", 0.0) == -math.inf and one("normcdfinv", 1.0) == math.inf
     assert one("normcdf", -math.inf) == 0.0 and one("normcdf", math.inf) == 1.0
     assert one("erfcx", -30.0) == math.inf and one("erfcx", math.inf) == 0.0
@@ -206,12 +263,22 @@ def test_functions_of_two_doubles_agree_with_pythons(runtime: Runtime, name: str
     x, y = rng.uniform(0.1, 9, 64), rng.uniform(0.1, 9, 64)
     wanted = [BINARY[name](a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     assert np.allclose(runtime.lanes(f"ev_call_{name}", np.float64, x, y), wanted, rtol=1e-15)
-    single = runtime.lanes(f"ev_call_{name}f", np.float32, x.astype(np.float32), y.astype(np.float32))
+    single = runtime.lanes(
+        f"ev_call_{name}f", np.float32, x.astype(np.float32), y.astype(np.float32)
+    )
     if name not in ("fmod", "remainder"):  # whose value jumps when an argument is rounded
         assert np.allclose(single, wanted, rtol=1e-5)
 
 
 def test_ldexp_scales_by_its_integer(runtime: Runtime) -> None:
     n = np.array([3, -200, 200], np.int32)
-    assert runtime.lanes("ev_call_ldexpf", np.float32, np.full(3, 1.5, np.float32), n).tolist() == [12.0, 0.0, np.inf]
-    assert runtime.lanes("ev_call_ldexp", np.float64, np.full(3, 1.5), n).tolist() == [12.0, 1.5 * 2.0**-200, 1.5 * 2.0**200]
+    assert runtime.lanes("ev_call_ldexpf", np.float32, np.full(3, 1.5, np.float32), n).tolist() == [
+        12.0,
+        0.0,
+        np.inf,
+    ]
+    assert runtime.lanes("ev_call_ldexp", np.float64, np.full(3, 1.5), n).tolist() == [
+        12.0,
+        1.5 * 2.0**-200,
+        1.5 * 2.0**200,
+    ]

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from evoengine.emulator.lower.call import ASSERTION
 from evoengine.emulator.run.memory import DeviceMemory
-from evoengine.emulator.run.printing import LIMIT_CHARACTERS, LIMIT_STRING, LIMIT_WIDTH, PRINTF, RECORD_CHARACTERS, Printer
+from evoengine.emulator.run.printing import (
+    LIMIT_CHARACTERS,
+    LIMIT_STRING,
+    LIMIT_WIDTH,
+    PRINTF,
+    RECORD_CHARACTERS,
+    Printer,
+)
 
 
 @pytest.fixture
@@ -29,7 +36,9 @@ def placed(memory: DeviceMemory, data: bytes) -> int:
     return address
 
 
-def printed(memory: DeviceMemory, format_: str | bytes, *arguments: bytes, times: int = 1) -> tuple[str, int]:
+def printed(
+    memory: DeviceMemory, format_: str | bytes, *arguments: bytes, times: int = 1
+) -> tuple[str, int]:
     """What lane 3 prints, and what its printf gives."""
     printer = Printer(memory)
     text, buffer = (
@@ -80,13 +89,23 @@ def test_printf_gives_how_many_arguments_it_took(memory: DeviceMemory) -> None:
     assert printed(memory, "%*.*f", struct.pack("<iid", 7, 2, 3.14159)) == ("   3.14", 3)
 
 
-def test_a_width_below_zero_is_to_the_left_and_a_precision_below_zero_is_none(memory: DeviceMemory) -> None:
+def test_a_width_below_zero_is_to_the_left_and_a_precision_below_zero_is_none(
+    memory: DeviceMemory,
+) -> None:
     assert printed(memory, "%*d|", struct.pack("<ii", -4, 7))[0] == "7   |"
     assert printed(memory, "%.*d|", struct.pack("<ii", -4, 7))[0] == "7|"
 
 
 @pytest.mark.parametrize(
-    "format_", ["%2147483647d", "%.2147483647f", "%99999999999999999999s", "%*.*g", "%.2147483647x", "%-0+ #2147483647.2147483647a"]
+    "format_",
+    [
+        "%2147483647d",
+        "%.2147483647f",
+        "%99999999999999999999s",
+        "%*.*g",
+        "%.2147483647x",
+        "%-0+ #2147483647.2147483647a",
+    ],
 )
 def test_widths_made_to_fill_the_memory_are_limited(memory: DeviceMemory, format_: str) -> None:
     text, _ = printed(memory, format_, struct.pack("<iiqqq", 2**31 - 1, 2**31 - 1, 1, 1, 1))
@@ -109,7 +128,9 @@ def test_prints_that_show_nothing_count_as_well(memory: DeviceMemory) -> None:
     assert printed(memory, "", times=most + 1) == ("", -1)
 
 
-def test_a_string_without_an_end_stops_at_the_limit_or_where_its_buffer_does(memory: DeviceMemory) -> None:
+def test_a_string_without_an_end_stops_at_the_limit_or_where_its_buffer_does(
+    memory: DeviceMemory,
+) -> None:
     long, short = placed(memory, b"a" * 2 * LIMIT_STRING), placed(memory, b"bcd")
     assert printed(memory, "%s", struct.pack("<Q", long))[0] == "a" * LIMIT_STRING
     assert printed(memory, "%s", struct.pack("<Q", short))[0] == "bcd"
@@ -117,7 +138,11 @@ def test_a_string_without_an_end_stops_at_the_limit_or_where_its_buffer_does(mem
 
 
 def test_a_failed_assertion_is_told_after_all_that_may_be_printed(memory: DeviceMemory) -> None:
-    printer, text, room = Printer(memory), placed(memory, b"x > 0\0"), placed(memory, b"a" * LIMIT_STRING + b"\0")
+    printer, text, room = (
+        Printer(memory),
+        placed(memory, b"x > 0\0"),
+        placed(memory, b"a" * LIMIT_STRING + b"\0"),
+    )
     lanes, places = (ctypes.c_uint64 * 32)(*[room] * 32), (ctypes.c_uint64 * 32)()
     assert not printer.print(~0, ctypes.addressof(lanes), ctypes.addressof(places), PRINTF)
     lanes[3] = text
@@ -126,7 +151,10 @@ def test_a_failed_assertion_is_told_after_all_that_may_be_printed(memory: Device
 
 
 @given(
-    format_=st.one_of(st.binary(max_size=40), st.text("%-+ #0123456789*.hlzjtLdiouxXcsfFeEgGaApn", max_size=40).map(str.encode)),
+    format_=st.one_of(
+        st.binary(max_size=40),
+        st.text("%-+ #0123456789*.hlzjtLdiouxXcsfFeEgGaApn", max_size=40).map(str.encode),
+    ),
     arguments=st.binary(max_size=80),
 )
 def test_no_format_and_no_arguments_raise_anything(format_: bytes, arguments: bytes) -> None:

@@ -34,6 +34,17 @@ __device__ __noinline__ float helper(float* a, int n) {
 }
 __global__ void calling(float* a, int n) { __shared__ double s[100]; s[n] = helper(a, n); __syncthreads(); a[0] = s[n + 1]; }
 """
-VARIED_KERNELS = ("mixed<64, false>", "mixed<32, true>", "plain", "empty", "inner::deep", "spilling", "calling")
+VARIED_KERNELS = (
+    "mixed<64, false>",
+    "mixed<32, true>",
+    "plain",
+    "empty",
+    "inner::deep",
+    "spilling",
+    "calling",
+)
 
-COPY = "__global__ void copy(const float* a, float* b, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) b[i] = a[i]; }\n"
+COPY = (
+    "__global__ void copy(const float* a, float* b, int n) { int i = blockIdx.x * blockDim.x +"
+    " threadIdx.x; if (i < n) b[i] = a[i]; }\n"
+)

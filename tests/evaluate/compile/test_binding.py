@@ -11,10 +11,14 @@ from evoengine.evaluate.compile import binding
 from evoengine.evaluate.compile.binding import load_nvrtc
 from evoengine.evaluate.compile.pool import CompilePool, CompileUnit
 
-UNIT = CompileUnit(code="__global__ void k(float* x) { x[threadIdx.x] = 1; }", arch="sm_80", kernels=("k",))
+UNIT = CompileUnit(
+    code="__global__ void k(float* x) { x[threadIdx.x] = 1; }", arch="sm_80", kernels=("k",)
+)
 
 
-def test_kernels_are_compiled_on_a_machine_without_cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_are_compiled_on_a_machine_without_cupy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for package in ("cupy", "cupy_backends", "torch"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("raise ImportError('not here')\n")
@@ -37,7 +41,9 @@ def library(root: Path, folder: str, major: int) -> str:
     return str(path)
 
 
-def test_wheels_come_before_a_toolkit_and_the_newest_before_an_older_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wheels_come_before_a_toolkit_and_the_newest_before_an_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(binding.importlib.metadata, "version", _not_installed)
     site, toolkit = tmp_path / "site", tmp_path / "toolkit"
     old = library(site, "nvidia/cuda_nvrtc/lib", 12)
@@ -46,7 +52,8 @@ def test_wheels_come_before_a_toolkit_and_the_newest_before_an_older_one(tmp_pat
     assert taken([str(site)], environ) == in_toolkit
     new = library(site, "nvidia/cu13/lib", 13)
     assert taken([str(site)], environ) == new
-    monkeypatch.setattr(binding.importlib.metadata, "version", lambda _: "14.0")  # CuPy for CUDA 12, for an older driver
+    # CuPy for CUDA 12, for an older driver
+    monkeypatch.setattr(binding.importlib.metadata, "version", lambda _: "14.0")
     assert taken([str(site)], environ) == old
 
 
@@ -55,7 +62,9 @@ def _not_installed(name: str) -> str:
 
 
 def taken(path: list[str], environ: dict[str, str]) -> str:
-    """The library that is chosen; none of them can be loaded, and then no other one is taken in silence."""
+    """The library that is chosen; none of them can be loaded, and then no other one is taken in
+    silence.
+    """
     with pytest.raises(OSError, match="libnvrtc") as found:
         load_nvrtc(path, environ)
     return str(found.value).split(":")[0]

@@ -39,11 +39,17 @@ def test_a_compile_error_is_kept_a_timeout_is_not(cache: CompileCache) -> None:
 
 @pytest.mark.parametrize("suffix", [".json", ".cubin"])
 @pytest.mark.parametrize("change", ["truncate", "flip", "empty", "remove"])
-def test_a_changed_entry_is_as_if_it_were_not_there(cache: CompileCache, suffix: str, change: str) -> None:
+def test_a_changed_entry_is_as_if_it_were_not_there(
+    cache: CompileCache, suffix: str, change: str
+) -> None:
     cache.keep("abc", BUILT, b"machine code")
     path = cache.folder / "ab" / f"abc{suffix}"
     data = path.read_bytes()
-    changed = {"truncate": data[:-3], "flip": data[:5] + bytes([data[5] ^ 1]) + data[6:], "empty": b""}
+    changed = {
+        "truncate": data[:-3],
+        "flip": data[:5] + bytes([data[5] ^ 1]) + data[6:],
+        "empty": b"",
+    }
     path.unlink() if change == "remove" else path.write_bytes(changed[change])
     assert cache.find("abc") is None
 
@@ -73,7 +79,9 @@ def test_everything_that_changes_machine_code_is_in_the_key() -> None:
     ]
     keys = {key_of(UNIT.model_copy(update=change), fingerprint) for change, fingerprint in changes}
     assert len(keys) == 8
-    assert key_of(UNIT, "13.0") == key_of(UNIT.model_copy(update={"timeout_s": 1.0, "memory_bytes": 5}), "13.0")
+    assert key_of(UNIT, "13.0") == key_of(
+        UNIT.model_copy(update={"timeout_s": 1.0, "memory_bytes": 5}), "13.0"
+    )
 
 
 def test_a_folder_that_cannot_be_written_is_said_once(tmp_path: Path) -> None:
@@ -90,4 +98,7 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path: Path) -> None:
 
 def test_writing_leaves_no_temporary_files(cache: CompileCache) -> None:
     cache.keep("abc", BUILT, b"x")
-    assert sorted(path.name for path in (cache.folder / "ab").iterdir()) == ["abc.cubin", "abc.json"]
+    assert sorted(path.name for path in (cache.folder / "ab").iterdir()) == [
+        "abc.cubin",
+        "abc.json",
+    ]

@@ -1,4 +1,6 @@
-"""clang behind the pool: PTX for the emulator, with the same limits and the same cache as cubins have."""
+"""clang behind the pool: PTX for the emulator, with the same limits and the same cache as cubins
+have.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,12 @@ from typing import Any
 from evoengine.evaluate.compile.pool import CLANG, CompilePool, CompileUnit
 
 TEMPLATE = "template <int N, bool B> __global__ void k(float* x) { x[threadIdx.x] = N; }"
-# Every level instantiates two of the next: far more than any compiler finishes, within any template depth.
+# Every level instantiates two of the next: far more than any compiler finishes, within any template
+# depth.
 ENDLESS = (
-    "template <int N, unsigned I> struct S { static constexpr unsigned v = S<N - 1, 2 * I>::v ^ S<N - 1, 2 * I + 1>::v; };"
-    "template <unsigned I> struct S<0, I> { static constexpr unsigned v = I; };"
-    "__global__ void k(float* x) { x[0] = S<26, 1>::v; }"
+    "template <int N, unsigned I> struct S { static constexpr unsigned v = S<N - 1, 2 * I>::v ^ S<N"
+    " - 1, 2 * I + 1>::v; };template <unsigned I> struct S<0, I> { static constexpr unsigned v = I;"
+    " };__global__ void k(float* x) { x[0] = S<26, 1>::v; }"
 )
 
 
@@ -47,7 +50,10 @@ def test_a_unit_becomes_ptx_once_and_is_found_in_the_cache_afterwards(tmp_path: 
 def test_a_comment_changes_no_digest_and_a_figure_does(tmp_path: Path) -> None:
     async def scene(pool: CompilePool) -> list[str]:
         codes = (TEMPLATE, f"// a word\n\n{TEMPLATE}", TEMPLATE.replace("= N", "= N + 1"))
-        found = [await pool.compile(CompileUnit(code=code, arch="sm_89", kernels=("k<64, true>",))) for code in codes]
+        found = [
+            await pool.compile(CompileUnit(code=code, arch="sm_89", kernels=("k<64, true>",)))
+            for code in codes
+        ]
         return [item.code_digest for item in found]
 
     plain, commented, changed = play(tmp_path, scene)
@@ -56,15 +62,23 @@ def test_a_comment_changes_no_digest_and_a_figure_does(tmp_path: Path) -> None:
 
 def test_what_our_headers_lack_is_unsupported_and_named(tmp_path: Path) -> None:
     code = "__global__ void k(float* x) { x[0] = __nv_no_such_function(x[1]); }"
-    found = play(tmp_path, lambda pool: pool.compile(CompileUnit(code=code, arch="sm_89", kernels=("k",))))
-    assert found.status == "unsupported" and found.log.startswith("the emulator's headers lack __nv_no_such_function")
+    found = play(
+        tmp_path, lambda pool: pool.compile(CompileUnit(code=code, arch="sm_89", kernels=("k",)))
+    )
+    assert found.status == "unsupported" and found.log.startswith(
+        "the emulator's headers lack __nv_no_such_function"
+    )
     assert "kernel.cu:1:" in found.log and "/" not in found.log.replace("kernel.cu", "")
 
 
 def test_an_endless_compilation_is_ended_with_the_clang_that_it_started(tmp_path: Path) -> None:
     async def scene(pool: CompilePool) -> Any:
-        endless = await pool.compile(CompileUnit(code=ENDLESS, arch="sm_89", kernels=("k",), timeout_s=1.0))
-        return endless, await pool.compile(CompileUnit(code=TEMPLATE, arch="sm_89", kernels=("k<1, false>",)))
+        endless = await pool.compile(
+            CompileUnit(code=ENDLESS, arch="sm_89", kernels=("k",), timeout_s=1.0)
+        )
+        return endless, await pool.compile(
+            CompileUnit(code=TEMPLATE, arch="sm_89", kernels=("k<1, false>",))
+        )
 
     endless, good = play(tmp_path, scene)
     assert endless.status == "timeout" and good.status == "ok"
@@ -81,7 +95,9 @@ def _clangs() -> list[str]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                words = (
+                    (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
                 ended = (folder / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
                 parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
             except OSError:

@@ -18,7 +18,9 @@ def compiler() -> Compiler:
     return Compiler(loaded, find_headers(loaded.version).folders)
 
 
-def raw(compiler: Compiler, code: str, kernels: tuple[str, ...], arch: str) -> tuple[bytes, str, dict[str, str]]:
+def raw(
+    compiler: Compiler, code: str, kernels: tuple[str, ...], arch: str
+) -> tuple[bytes, str, dict[str, str]]:
     """The cubin, the log as it came, and the kernels' names."""
     unit = CompileUnit(code=code, arch=arch, kernels=kernels)
     program = compiler.nvrtc.createProgram(code, unit.name)
@@ -43,7 +45,10 @@ def test_cubin_and_assembler_agree_on_every_kernel(arch: str, compiler: Compiler
         report = reports[name]
         assert fact.registers == report.registers
         assert fact.local_bytes >= report.stack_bytes
-        assert fact.static_shared_bytes in (report.static_shared_bytes, report.static_shared_bytes + cubin.reserved_shared_bytes(arch))
+        assert fact.static_shared_bytes in (
+            report.static_shared_bytes,
+            report.static_shared_bytes + cubin.reserved_shared_bytes(arch),
+        )
     spilling, calling = reports[names["spilling"]], facts[names["calling"]]
     assert spilling.spill_store_bytes > 0
     assert spilling.spill_load_bytes > 0
@@ -63,7 +68,10 @@ def test_parameter_sizes_are_those_of_the_source(whole: bytes) -> None:
 def test_the_byte_that_the_binding_drops_is_put_back(compiler: Compiler) -> None:
     data, _, _ = raw(compiler, COPY, ("copy",), "sm_89")
     completed = cubin.completed(data)
-    offset, size, count = struct.unpack_from("<Q", completed, 0x20)[0], *struct.unpack_from("<HH", completed, 0x36)
+    offset, size, count = (
+        struct.unpack_from("<Q", completed, 0x20)[0],
+        *struct.unpack_from("<HH", completed, 0x36),
+    )
     assert len(completed) == offset + size * count
     assert cubin.completed(completed) == completed
     assert cubin.completed(b"short") == b"short"
@@ -75,18 +83,24 @@ def test_the_code_digest_ignores_lines_and_sees_constants(compiler: Compiler) ->
 
     assert code_digest(COPY) == code_digest("\n// a comment\n" + COPY)
     assert code_digest(COPY) != code_digest(COPY.replace("a[i]", "a[i] * 2.5f"))
-    table = "__constant__ float table[4] = {1, 2, 3, 4};\n" + COPY.replace("a[i]", "a[i] * table[n & 3]")
+    table = "__constant__ float table[4] = {1, 2, 3, 4};\n" + COPY.replace(
+        "a[i]", "a[i] * table[n & 3]"
+    )
     assert code_digest(table) != code_digest(table.replace("3, 4}", "3, 5}"))
 
 
-@pytest.mark.parametrize("data", [b"", b"\x7fELF", b"not a cubin", bytes(4096), b"\x7fELF\x02\x01" + b"\xff" * 200])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x7fELF", b"not a cubin", bytes(4096), b"\x7fELF\x02\x01" + b"\xff" * 200]
+)
 def test_what_is_no_cubin_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"expected (a cubin|section headers)"):
         cubin.kernels(data)
 
 
 def test_every_truncation_is_refused(whole: bytes) -> None:
-    end_of_sections = struct.unpack_from("<Q", whole, 0x28)[0] + 64 * struct.unpack_from("<H", whole, 0x3C)[0]
+    end_of_sections = (
+        struct.unpack_from("<Q", whole, 0x28)[0] + 64 * struct.unpack_from("<H", whole, 0x3C)[0]
+    )
     for length in range(0, end_of_sections, 97):
         with pytest.raises(ValueError, match="expected"):
             cubin.kernels(whole[:length])
@@ -100,14 +114,24 @@ def whole_file(whole: bytes, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @settings(max_examples=300, deadline=None)
-@given(changes=st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 255)), min_size=1, max_size=8))
-def test_changed_bytes_end_in_a_value_error_or_in_facts(changes: list[tuple[int, int]], whole_file: Path) -> None:
+@given(
+    changes=st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 255)), min_size=1, max_size=8)
+)
+def test_changed_bytes_end_in_a_value_error_or_in_facts(
+    changes: list[tuple[int, int]], whole_file: Path
+) -> None:
     whole = whole_file.read_bytes()
     header_bytes = 64 * struct.unpack_from("<H", whole, 0x3C)[0]
     start = struct.unpack_from("<Q", whole, 0x28)[0]
     data = bytearray(whole)
     for place, value in changes:
-        target = place % 64 if place % 3 == 0 else start + place % header_bytes if place % 3 == 1 else place % len(data)
+        target = (
+            place % 64
+            if place % 3 == 0
+            else start + place % header_bytes
+            if place % 3 == 1
+            else place % len(data)
+        )
         data[target] = value
     try:
         cubin.kernels(bytes(data))

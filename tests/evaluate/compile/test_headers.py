@@ -9,7 +9,9 @@ def place(folder: Path, headers: tuple[str, ...], version: tuple[int, int] | Non
         (folder / header).parent.mkdir(parents=True, exist_ok=True)
         (folder / header).write_text("")
     if version:
-        (folder / "cuda_runtime_api.h").write_text(f"#define CUDART_VERSION  {version[0] * 1000 + version[1] * 10}\n")
+        (folder / "cuda_runtime_api.h").write_text(
+            f"#define CUDART_VERSION  {version[0] * 1000 + version[1] * 10}\n"
+        )
     return folder
 
 
@@ -21,7 +23,11 @@ def test_the_installed_headers_are_complete_and_of_the_compilers_version() -> No
 
 
 def test_wheels_of_cuda_13_are_found_below_one_folder(tmp_path: Path) -> None:
-    include = place(tmp_path / "nvidia" / "cu13" / "include", tuple(h for h in REQUIRED if not h.startswith("cuda/")), (13, 9))
+    include = place(
+        tmp_path / "nvidia" / "cu13" / "include",
+        tuple(h for h in REQUIRED if not h.startswith("cuda/")),
+        (13, 9),
+    )
     place(include / "cccl", ("cuda/std/cstdint",), None)
     headers = find_headers((13, 9), path=[str(tmp_path)], environ={})
     assert headers.is_complete
@@ -30,26 +36,44 @@ def test_wheels_of_cuda_13_are_found_below_one_folder(tmp_path: Path) -> None:
 
 
 def test_wheels_of_cuda_12_are_found_in_three_folders(tmp_path: Path) -> None:
-    runtime = place(tmp_path / "nvidia" / "cuda_runtime" / "include", tuple(h for h in REQUIRED if "/" not in h), (12, 4))
+    runtime = place(
+        tmp_path / "nvidia" / "cuda_runtime" / "include",
+        tuple(h for h in REQUIRED if "/" not in h),
+        (12, 4),
+    )
     crt = place(tmp_path / "nvidia" / "cuda_nvcc" / "include", ("crt/mma.h",), None)
-    cccl = place(tmp_path / "nvidia" / "cuda_cccl" / "include", ("cuda/std/cstdint", "nv/target"), None)
+    cccl = place(
+        tmp_path / "nvidia" / "cuda_cccl" / "include", ("cuda/std/cstdint", "nv/target"), None
+    )
     headers = find_headers((12, 4), path=[str(tmp_path)], environ={})
     assert headers.is_complete
     assert headers.folders == (runtime, crt, cccl)
 
 
-def test_a_toolkit_of_the_compilers_version_is_preferred_to_wheels_of_another(tmp_path: Path) -> None:
+def test_a_toolkit_of_the_compilers_version_is_preferred_to_wheels_of_another(
+    tmp_path: Path,
+) -> None:
     place(tmp_path / "site" / "nvidia" / "cu13" / "include", REQUIRED, (13, 9))
     toolkit = place(tmp_path / "toolkit" / "include", REQUIRED, (13, 8))
-    headers = find_headers((13, 8), path=[str(tmp_path / "site")], environ={"CUDA_HOME": str(tmp_path / "toolkit")})
+    headers = find_headers(
+        (13, 8), path=[str(tmp_path / "site")], environ={"CUDA_HOME": str(tmp_path / "toolkit")}
+    )
     assert headers.folders == (toolkit,)
     assert headers.source == f"toolkit in {tmp_path / 'toolkit'}"
 
 
-def test_wheels_without_crt_are_completed_from_a_toolkit_of_the_same_major_version(tmp_path: Path) -> None:
-    wheel = place(tmp_path / "site" / "nvidia" / "cu13" / "include", tuple(h for h in REQUIRED if h != "crt/mma.h"), (19, 0))
+def test_wheels_without_crt_are_completed_from_a_toolkit_of_the_same_major_version(
+    tmp_path: Path,
+) -> None:
+    wheel = place(
+        tmp_path / "site" / "nvidia" / "cu13" / "include",
+        tuple(h for h in REQUIRED if h != "crt/mma.h"),
+        (19, 0),
+    )
     toolkit = place(tmp_path / "toolkit" / "include", ("crt/mma.h",), (19, 1))
-    headers = find_headers((19, 0), path=[str(tmp_path / "site")], environ={"CUDA_PATH": str(tmp_path / "toolkit")})
+    headers = find_headers(
+        (19, 0), path=[str(tmp_path / "site")], environ={"CUDA_PATH": str(tmp_path / "toolkit")}
+    )
     assert headers.is_complete
     assert headers.folders == (wheel, toolkit)
     assert "completed from" in headers.source

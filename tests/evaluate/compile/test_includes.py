@@ -44,7 +44,9 @@ def passes(code: str) -> bool:
 
 
 @pytest.mark.parametrize("name", LEAKING)
-def test_every_include_that_leaks_a_file_is_refused(name: str, secret: Path, compiler: Compiler) -> None:
+def test_every_include_that_leaks_a_file_is_refused(
+    name: str, secret: Path, compiler: Compiler
+) -> None:
     code = LEAKING[name].format(path=secret) + KERNEL
     assert leaks(compiler, code)  # without the check: the trick is a real one
     with pytest.raises(IncludeRefused, match=r"^kernel\.cu:\d+: .*allowed|literal #include"):
@@ -63,7 +65,25 @@ def test_what_passes_the_check_reads_no_file(name: str, secret: Path, compiler: 
     assert not (passes(code) and leaks(compiler, code))
 
 
-PIECES = ["#", "%:", "??=", "include", "inc", "lude", "_next", " ", "\t", "\n", "\n", "\\\n", "\\ \n", "\\\r\n", "??/\n", "\r", "\f"]
+PIECES = [
+    "#",
+    "%:",
+    "??=",
+    "include",
+    "inc",
+    "lude",
+    "_next",
+    " ",
+    "\t",
+    "\n",
+    "\n",
+    "\\\n",
+    "\\ \n",
+    "\\\r\n",
+    "??/\n",
+    "\r",
+    "\f",
+]
 PIECES += [
     "/*",
     "*/",
@@ -87,7 +107,9 @@ PIECES += ["#define F", " F ", "x", "\\", "##", "<stdint.h>", "0", "..", ";"]
 
 @settings(max_examples=250, deadline=None)
 @given(pieces=st.lists(st.sampled_from(PIECES), min_size=2, max_size=14))
-def test_no_mixture_of_pieces_passes_the_check_and_reads_the_file(pieces: list[str], secret: Path, compiler: Compiler) -> None:
+def test_no_mixture_of_pieces_passes_the_check_and_reads_the_file(
+    pieces: list[str], secret: Path, compiler: Compiler
+) -> None:
     code = "".join(pieces).replace("{path}", str(secret)) + "\n" + KERNEL
     assert not (passes(code) and leaks(compiler, code))
 
@@ -109,22 +131,36 @@ def test_a_refusal_names_the_line(code: str, line: int) -> None:
 
 def test_a_refusal_says_what_is_allowed() -> None:
     with pytest.raises(
-        IncludeRefused, match=re.escape("#include of 'vector' is not allowed; allowed: ") + ".*cuda_fp16.h.*mma.h.*stdint.h"
+        IncludeRefused,
+        match=re.escape("#include of 'vector' is not allowed; allowed: ")
+        + ".*cuda_fp16.h.*mma.h.*stdint.h",
     ):
         check_includes("#include <vector>\n")
 
 
 def test_the_refusal_of_a_header_for_tile_code_says_where_tf32_is() -> None:
-    with pytest.raises(IncludeRefused, match=r"^kernel\.cu:1: .*'cuda_tf32\.h' is not allowed: .*<mma\.h>.*precision::tf32"):
+    with pytest.raises(
+        IncludeRefused,
+        match=r"^kernel\.cu:1: .*'cuda_tf32\.h' is not allowed: .*<mma\.h>.*precision::tf32",
+    ):
         check_includes("#include <cuda_tf32.h>\n")
 
 
 @pytest.mark.parametrize(
     "code",
     [
-        '#include <cuda_fp16.h>\n#include "mma.h"  // tensor cores\n#  include <cooperative_groups/reduce.h>\n',
-        "#include <cuda/std/limits>\n#include <cuda/barrier>\n#include <stdint.h>\n#include <cmath>\n",
-        "#define STR(x) #x\n#define CAT(a, b) a##b\n#pragma unroll 4\n#if defined(A) && A > 2\n#error no\n#endif\n",
+        (
+            '#include <cuda_fp16.h>\n#include "mma.h"  // tensor cores\n#  include'
+            " <cooperative_groups/reduce.h>\n"
+        ),
+        (
+            "#include <cuda/std/limits>\n#include <cuda/barrier>\n#include <stdint.h>\n#include"
+            " <cmath>\n"
+        ),
+        (
+            "#define STR(x) #x\n#define CAT(a, b) a##b\n#pragma unroll 4\n#if defined(A) && A >"
+            " 2\n#error no\n#endif\n"
+        ),
         "// fixes #12; see # 3\nint a = 5 %3; // 100%: of it\n",
         "/* the include of a # header */ int b;",
         'asm("// #");\nconst char* format = "#%d %%";\n',
@@ -137,8 +173,15 @@ def test_what_kernels_do_is_allowed(code: str) -> None:
 def test_every_allowed_header_exists(compiler: Compiler) -> None:
     if load().version < (13, 5):
         pytest.skip("older releases lack the newest of the allowed headers")
-    folders = [Path(__file__).parents[3] / "evoengine" / "evaluate" / "compile" / "shim", *compiler.folders]
-    missing = [name for name in allowed_headers() if not any((folder / name).is_file() for folder in folders)]
+    folders = [
+        Path(__file__).parents[3] / "evoengine" / "evaluate" / "compile" / "shim",
+        *compiler.folders,
+    ]
+    missing = [
+        name
+        for name in allowed_headers()
+        if not any((folder / name).is_file() for folder in folders)
+    ]
     assert missing == []
 
 
@@ -149,12 +192,31 @@ def test_nothing_that_is_allowed_includes_through_a_macro(compiler: Compiler) ->
     for folder in compiler.folders:
         for path in folder.rglob("*"):
             inside = path.relative_to(folder).as_posix()
-            if path.is_file() and not re.search(r"(^|/)(cub|thrust)/", inside) and computed.search(path.read_text(errors="replace")):
+            if (
+                path.is_file()
+                and not re.search(r"(^|/)(cub|thrust)/", inside)
+                and computed.search(path.read_text(errors="replace"))
+            ):
                 found.append(inside)
     assert found == []
 
 
-@pytest.mark.parametrize("text", ["#/*", "#/**/", "#/*#*/", "\n", "# ", "\\ ", "\\\n", "#/*" * 9 + "*/" * 9, "??/\n", "#include ", "#\t\r"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#/*",
+        "#/**/",
+        "#/*#*/",
+        "\n",
+        "# ",
+        "\\ ",
+        "\\\n",
+        "#/*" * 9 + "*/" * 9,
+        "??/\n",
+        "#include ",
+        "#\t\r",
+    ],
+)
 def test_the_largest_source_is_checked_in_linear_time(text: str) -> None:
     """The test's own time limit is what would end a quadratic one."""
     code = text * (MAX_SOURCE_BYTES // len(text))

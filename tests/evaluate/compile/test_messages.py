@@ -7,12 +7,21 @@ def test_paths_of_header_folders_are_cut_and_noise_is_gone() -> None:
         'Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"\n\n'
         "ptxas info    : 0 bytes gmem\nptxas         .     0 bytes stack frame\n\0"
     )
-    assert messages.cleaned(log, ["/opt/site/include"]) == "cuda_fp16.hpp(12): warning #1-D: odd\n  x\n  ^"
+    assert (
+        messages.cleaned(log, ["/opt/site/include"])
+        == "cuda_fp16.hpp(12): warning #1-D: odd\n  x\n  ^"
+    )
 
 
 def test_a_kernel_that_the_plan_names_wrongly_is_shown_as_the_plans() -> None:
-    log = '__nv_name_map(2): error: identifier "nope" is undefined\n  #pragma nv_mangled_name nope<3>\n                          ^\n'
-    assert messages.cleaned(log, []) == 'launch plan: error: identifier "nope" is undefined\n  kernel: nope<3>'
+    log = (
+        '__nv_name_map(2): error: identifier "nope" is undefined\n  #pragma nv_mangled_name'
+        " nope<3>\n                          ^\n"
+    )
+    assert (
+        messages.cleaned(log, [])
+        == 'launch plan: error: identifier "nope" is undefined\n  kernel: nope<3>'
+    )
 
 
 def test_long_logs_and_long_lines_are_cut_and_say_so() -> None:
@@ -23,8 +32,14 @@ def test_long_logs_and_long_lines_are_cut_and_say_so() -> None:
 
 
 def test_lines_of_ptx_become_lines_of_the_candidate() -> None:
-    ptx = '.version 9.0\n.loc 1 7 2\nbogus.op;\n.loc 2 3 1\nworse.op;\n.file 1 "/k.cu"\n.file 2 "/opt/other.h"\n'
-    log = "ptxas application ptx input, line 3; error   : Not an instruction\nptxas application ptx input, line 5; error   : Worse\n"
+    ptx = (
+        '.version 9.0\n.loc 1 7 2\nbogus.op;\n.loc 2 3 1\nworse.op;\n.file 1 "/k.cu"\n.file 2'
+        ' "/opt/other.h"\n'
+    )
+    log = (
+        "ptxas application ptx input, line 3; error   : Not an instruction\nptxas application ptx"
+        " input, line 5; error   : Worse\n"
+    )
     assert messages.traced(log, ptx, "k.cu").splitlines() == [
         "k.cu(7): error: Not an instruction (inline assembly: bogus.op;)",
         "other.h(3): error: Worse (inline assembly: worse.op;)",

@@ -19,12 +19,16 @@ from tests.evaluate.compile.kernels import COPY, VARIED, VARIED_KERNELS
 from tests.evaluate.compile.tricks import LEAKING, OTHERS
 
 UNIT = CompileUnit(code=COPY, arch="sm_89", kernels=("copy",))
-LARGE_LIMIT_BYTES = 640 << 20  # NVRTC takes 400 MiB of address space before the first line; the smallest of the bombs more than 800 MiB
+# NVRTC takes 400 MiB of address space before the first line; the smallest of the bombs more than
+# 800 MiB
+LARGE_LIMIT_BYTES = 640 << 20
 Body = Callable[[CompilePool], Coroutine[Any, Any, None]]
 
 
 @asynccontextmanager
-async def opened(folder: Path, workers: int = 1, warn: Callable[[str], None] = pytest.fail) -> AsyncIterator[CompilePool]:
+async def opened(
+    folder: Path, workers: int = 1, warn: Callable[[str], None] = pytest.fail
+) -> AsyncIterator[CompilePool]:
     pool = CompilePool(workers, folder, warn)
     try:
         yield pool
@@ -124,17 +128,24 @@ def test_a_kernel_becomes_a_cubin_with_its_resources_and_parameters(tmp_path: Pa
 
 
 def test_macros_reach_the_source(tmp_path: Path) -> None:
-    code = "__global__ void k(float* a) { __shared__ float s[BLOCK]; s[threadIdx.x] = a[0]; __syncthreads(); a[1] = s[FLAG ? 1 : 2]; }"
+    code = (
+        "__global__ void k(float* a) { __shared__ float s[BLOCK]; s[threadIdx.x] = a[0];"
+        " __syncthreads(); a[1] = s[FLAG ? 1 : 2]; }"
+    )
     result = compile_one(tmp_path, with_code(code, macros={"BLOCK": "96", "FLAG": "true"}))
     assert result.resources[0].static_shared_bytes == 384
 
 
-def test_the_second_time_comes_from_the_cache_and_a_damaged_entry_is_built_again(tmp_path: Path) -> None:
+def test_the_second_time_comes_from_the_cache_and_a_damaged_entry_is_built_again(
+    tmp_path: Path,
+) -> None:
     async def body(pool: CompilePool) -> None:
         first = await pool.compile(UNIT)
         second = await pool.compile(UNIT)
         assert (first.cached, second.cached) == (False, True)
-        assert second.model_copy(update={"seconds": 0.0, "cached": False}) == first.model_copy(update={"seconds": 0.0})
+        assert second.model_copy(update={"seconds": 0.0, "cached": False}) == first.model_copy(
+            update={"seconds": 0.0}
+        )
         damage(first)
         third = await pool.compile(UNIT)
         assert not third.cached
@@ -160,14 +171,26 @@ def test_a_cache_that_cannot_be_written_is_said_and_compiling_goes_on(tmp_path: 
 
 
 ERRORS = {
-    "name": ("\n\n__global__ void k() {\n  oops;\n}", r'^kernel\.cu\(4\): error: identifier "oops" is undefined'),
-    "inline assembly": ('\n__global__ void k() {\n\n  asm("bogus.op;");\n}', r"^kernel\.cu\(4\): error: .*bogus"),
-    "absent kernel": ("__global__ void other() {}", r'^launch plan: error: identifier "k" is undefined'),
+    "name": (
+        "\n\n__global__ void k() {\n  oops;\n}",
+        r'^kernel\.cu\(4\): error: identifier "oops" is undefined',
+    ),
+    "inline assembly": (
+        '\n__global__ void k() {\n\n  asm("bogus.op;");\n}',
+        r"^kernel\.cu\(4\): error: .*bogus",
+    ),
+    "absent kernel": (
+        "__global__ void other() {}",
+        r'^launch plan: error: identifier "k" is undefined',
+    ),
     "not a kernel": ("__device__ void k() {}", r"^launch plan: error: .*non-__global__"),
     "swallowed": ("__global__ void k() {}\n#if 0\n", r"^kernel\.cu\(\d+\): error: "),
     "open comment": ("__global__ void k() {}\n/* ", r"^kernel\.cu\(\d+\): "),
     "variable": ("__device__ int k;", r"^launch plan: error: "),
-    "shared memory": ("__global__ void k(int* p) { __shared__ int s[60000]; s[*p] = 1; *p = s[3]; }", r"(?s)shared data.*0x3a980 bytes"),
+    "shared memory": (
+        "__global__ void k(int* p) { __shared__ int s[60000]; s[*p] = 1; *p = s[3]; }",
+        r"(?s)shared data.*0x3a980 bytes",
+    ),
 }
 
 
@@ -182,8 +205,8 @@ def test_an_error_is_a_result_that_names_the_candidates_own_line(name: str, tmp_
 
 def test_messages_hold_no_path_of_the_machine(tmp_path: Path) -> None:
     code = (
-        "#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n"
-        '__global__ void k(half* a) { *a = __hadd(*a, "x"); cooperative_groups::nothing(); __half2 h = a; }'
+        "#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n__global__ void k(half* a) { *a ="
+        ' __hadd(*a, "x"); cooperative_groups::nothing(); __half2 h = a; }'
     )
     result = compile_one(tmp_path, with_code(code))
     assert result.status == "compile_error"
@@ -194,7 +217,9 @@ def test_messages_hold_no_path_of_the_machine(tmp_path: Path) -> None:
 def test_no_trick_shows_a_file_in_any_result(name: str, tmp_path: Path, shared: Shared) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("SECRET_TOKEN_4711 is here\n")
-    result = shared.compile(with_code({**LEAKING, **OTHERS}[name].format(path=secret) + "__global__ void k() {}\n"))
+    result = shared.compile(
+        with_code({**LEAKING, **OTHERS}[name].format(path=secret) + "__global__ void k() {}\n")
+    )
     assert result.status == "refused"
     assert "SECRET" not in result.model_dump_json()
 
@@ -208,7 +233,9 @@ def test_a_confined_compiler_reads_no_file_even_when_told_to(tmp_path: Path) -> 
         await pool.start()
         if not pool.toolchain.confined:
             pytest.skip("this kernel has no Landlock")
-        built, _ = await pool._idle[0].compile(with_code(f'#include "{secret}"\n__global__ void k() {{}}\n'))
+        built, _ = await pool._idle[0].compile(
+            with_code(f'#include "{secret}"\n__global__ void k() {{}}\n')
+        )
         assert built.status == "compile_error"
         assert "SECRET" not in built.log
 
@@ -216,7 +243,9 @@ def test_a_confined_compiler_reads_no_file_even_when_told_to(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", bombs.SLOW)
-def test_a_source_that_takes_forever_is_a_timeout_and_its_process_is_gone(name: str, tmp_path: Path) -> None:
+def test_a_source_that_takes_forever_is_a_timeout_and_its_process_is_gone(
+    name: str, tmp_path: Path
+) -> None:
     async def body(pool: CompilePool) -> None:
         await pool.start()
         before = children()
@@ -233,7 +262,9 @@ def test_a_source_that_takes_forever_is_a_timeout_and_its_process_is_gone(name: 
 @pytest.mark.parametrize("name", bombs.LARGE)
 def test_a_source_that_takes_all_memory_is_a_result(name: str, tmp_path: Path) -> None:
     async def body(pool: CompilePool) -> None:
-        result = await pool.compile(with_code(bombs.LARGE[name], memory_bytes=LARGE_LIMIT_BYTES, timeout_s=60.0))
+        result = await pool.compile(
+            with_code(bombs.LARGE[name], memory_bytes=LARGE_LIMIT_BYTES, timeout_s=60.0)
+        )
         assert result.status == "out_of_memory"
         assert (await pool.compile(UNIT)).status == "ok"
 
@@ -241,15 +272,24 @@ def test_a_source_that_takes_all_memory_is_a_result(name: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", bombs.REFUSED)
-def test_a_bomb_that_the_compiler_sees_through_is_a_compile_error(name: str, tmp_path: Path) -> None:
-    assert compile_one(tmp_path, with_code(bombs.REFUSED[name], timeout_s=30.0)).status == "compile_error"
+def test_a_bomb_that_the_compiler_sees_through_is_a_compile_error(
+    name: str, tmp_path: Path
+) -> None:
+    assert (
+        compile_one(tmp_path, with_code(bombs.REFUSED[name], timeout_s=30.0)).status
+        == "compile_error"
+    )
 
 
-def test_a_process_that_is_killed_from_outside_is_replaced_and_the_work_done(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_from_outside_is_replaced_and_the_work_done(
+    tmp_path: Path,
+) -> None:
     async def body(pool: CompilePool) -> None:
         await pool.start()
         (process,) = children()
-        work = asyncio.create_task(pool.compile(with_code("#include <cuda/barrier>\n__global__ void k() {}\n")))
+        work = asyncio.create_task(
+            pool.compile(with_code("#include <cuda/barrier>\n__global__ void k() {}\n"))
+        )
         await asyncio.sleep(0.3)
         os.kill(process, signal.SIGKILL)
         assert (await work).status == "ok"
@@ -270,7 +310,9 @@ def test_a_process_that_is_killed_while_idle_is_replaced(tmp_path: Path) -> None
 def test_a_compiler_that_crashes_is_a_compile_error(tmp_path: Path) -> None:
     async def body(pool: CompilePool) -> None:
         await pool.start()
-        work = asyncio.create_task(pool.compile(with_code(bombs.SLOW["constant expression"], timeout_s=30.0)))
+        work = asyncio.create_task(
+            pool.compile(with_code(bombs.SLOW["constant expression"], timeout_s=30.0))
+        )
         await asyncio.sleep(0.2)
         os.kill(children()[0], signal.SIGSEGV)
         result = await work
@@ -283,7 +325,9 @@ def test_a_compiler_that_crashes_is_a_compile_error(tmp_path: Path) -> None:
 def test_killed_twice_is_an_error_of_the_machine(tmp_path: Path) -> None:
     async def body(pool: CompilePool) -> None:
         await pool.start()
-        work = asyncio.create_task(pool.compile(with_code(bombs.SLOW["constant expression"], timeout_s=30.0)))
+        work = asyncio.create_task(
+            pool.compile(with_code(bombs.SLOW["constant expression"], timeout_s=30.0))
+        )
         for _ in range(2):
             await asyncio.sleep(1.0)
             os.kill(children()[0], signal.SIGKILL)
@@ -297,7 +341,9 @@ def test_cancelling_leaves_no_stale_work(tmp_path: Path) -> None:
     async def body(pool: CompilePool) -> None:
         await pool.start()
         (process,) = children()
-        work = asyncio.create_task(pool.compile(with_code(bombs.SLOW["constant expression"], timeout_s=60.0)))
+        work = asyncio.create_task(
+            pool.compile(with_code(bombs.SLOW["constant expression"], timeout_s=60.0))
+        )
         await asyncio.sleep(0.2)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -320,7 +366,9 @@ def test_many_units_over_few_processes_each_get_their_own_answer(tmp_path: Path)
         for index, result in enumerate(results):
             if index not in (3, 7):
                 assert isinstance(result, CompileResult)
-                assert result.functions == {f"copy{index}": f"_Z{4 + len(str(index))}copy{index}PKfPfi"}
+                assert result.functions == {
+                    f"copy{index}": f"_Z{4 + len(str(index))}copy{index}PKfPfi"
+                }
         assert len(children()) <= 2
 
     run(tmp_path, body, workers=2)
@@ -330,7 +378,10 @@ def test_closing_while_work_is_under_way_leaves_no_process(tmp_path: Path) -> No
     async def main() -> None:
         pool = CompilePool(2, tmp_path, pytest.fail)
         await pool.start()
-        work = [asyncio.create_task(pool.compile(with_code(code, timeout_s=60.0))) for code in bombs.SLOW.values()]
+        work = [
+            asyncio.create_task(pool.compile(with_code(code, timeout_s=60.0)))
+            for code in bombs.SLOW.values()
+        ]
         await asyncio.sleep(0.8)
         await pool.close()
         results = await asyncio.gather(*work, return_exceptions=True)
@@ -357,7 +408,9 @@ asyncio.run(main())
 def test_a_compilation_does_not_outlive_a_parent_that_was_killed(tmp_path: Path) -> None:
     source = tmp_path / "bomb.cu"
     source.write_text(bombs.SLOW["constant expression"])
-    with subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path / "cache"), str(source)], stdout=subprocess.PIPE) as parent:  # noqa: S603 - our own program
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path / "cache"), str(source)], stdout=subprocess.PIPE
+    ) as parent:
         assert parent.stdout
         assert parent.stdout.readline() == b"ready\n"
         time.sleep(0.3)
@@ -370,7 +423,9 @@ def test_a_compilation_does_not_outlive_a_parent_that_was_killed(tmp_path: Path)
     pytest.fail(f"process {child} outlived its parent")
 
 
-def test_keys_of_the_environment_do_not_reach_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_the_environment_do_not_reach_the_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
 
     async def body(pool: CompilePool) -> None:
@@ -391,7 +446,9 @@ def test_the_toolchain_says_what_it_found_and_where() -> None:
     assert children() == []
 
 
-def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_compiler_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hidden = tmp_path / "nvidia" / "cu13" / "lib" / "libnvrtc.so.13"
     hidden.parent.mkdir(parents=True)
     hidden.write_text("no library")
@@ -400,7 +457,11 @@ def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, mo
     async def body(pool: CompilePool) -> None:
         for _ in range(2):
             with pytest.raises(
-                ToolchainError, match=r"no NVRTC: .*libnvrtc.so.13: .*; install .*evoengine\[cuda13\].*evoengine\[emulator\]"
+                ToolchainError,
+                match=(
+                    r"no NVRTC: .*libnvrtc.so.13: .*; install"
+                    r" .*evoengine\[cuda13\].*evoengine\[emulator\]"
+                ),
             ):
                 await pool.compile(UNIT)
 
@@ -410,7 +471,12 @@ def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, mo
 
 @pytest.mark.parametrize(
     "change",
-    [{"kernels": ('k\n#include "/etc/passwd"',)}, {"macros": {"A": "1\n#include <x>"}}, {"name": "../x.cu"}, {"arch": "sm_80 -I/"}],
+    [
+        {"kernels": ('k\n#include "/etc/passwd"',)},
+        {"macros": {"A": "1\n#include <x>"}},
+        {"name": "../x.cu"},
+        {"arch": "sm_80 -I/"},
+    ],
 )
 def test_nothing_but_the_code_can_carry_a_line_into_the_compiler(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="String should match pattern"):

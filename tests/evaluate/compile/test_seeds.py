@@ -25,7 +25,9 @@ def plans(seed: str, arch: str) -> list[CasePlan]:
 
 @pytest.mark.parametrize("arch", ["sm_89", "sm_90"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_seed_compiles_and_its_launches_pass_what_its_kernels_take(seed: str, arch: str, tmp_path: Path) -> None:
+def test_every_seed_compiles_and_its_launches_pass_what_its_kernels_take(
+    seed: str, arch: str, tmp_path: Path
+) -> None:
     path = seeds_dir() / f"{seed}.cu"
     code = candidate.parse(path.read_text(), path.name).code
     bound = plans(seed, arch)
@@ -33,7 +35,9 @@ def test_every_seed_compiles_and_its_launches_pass_what_its_kernels_take(seed: s
     async def compile_all() -> list[CompileResult]:
         pool = CompilePool(2, tmp_path, pytest.fail)
         try:
-            return await asyncio.gather(*(pool.compile(unit_of(code, plan, arch)) for plan in bound))
+            return await asyncio.gather(
+                *(pool.compile(unit_of(code, plan, arch)) for plan in bound)
+            )
         finally:
             await pool.close()
 
@@ -44,12 +48,21 @@ def test_every_seed_compiles_and_its_launches_pass_what_its_kernels_take(seed: s
 
 
 def unit_of(code: str, plan: CasePlan, arch: str) -> CompileUnit:
-    return CompileUnit(code=code, arch=arch, macros=plan.macros, kernels=tuple(sorted({launch.kernel for launch in plan.launches})))
+    return CompileUnit(
+        code=code,
+        arch=arch,
+        macros=plan.macros,
+        kernels=tuple(sorted({launch.kernel for launch in plan.launches})),
+    )
 
 
 def test_an_error_in_a_seed_is_reported_at_the_line_of_the_file(tmp_path: Path) -> None:
     text = (seeds_dir() / "sdpa_v2c.cu").read_text()
-    line = next(number for number, content in enumerate(text.splitlines(), 1) if content.startswith("constexpr unsigned"))
+    line = next(
+        number
+        for number, content in enumerate(text.splitlines(), 1)
+        if content.startswith("constexpr unsigned")
+    )
     broken = candidate.parse(text.replace("constexpr unsigned", "constexpr unsignedd", 1))
     plan = plans("sdpa_v2c", "sm_89")[0]
 

@@ -1,4 +1,6 @@
-"""What models write without a thought must compile: the names that nvcc brings along, and the host's headers."""
+"""What models write without a thought must compile: the names that nvcc brings along, and the
+host's headers.
+"""
 
 import pytest
 
@@ -93,18 +95,25 @@ def build(compiler: Compiler, code: str, arch: str = "sm_89") -> Built:
 
 
 @pytest.mark.parametrize(
-    "code", [BARE, STANDARD, DRIVER_TYPES, C_LIBRARY, OWN_DEFINITIONS], ids=["bare", "standard", "driver", "library", "own"]
+    "code",
+    [BARE, STANDARD, DRIVER_TYPES, C_LIBRARY, OWN_DEFINITIONS],
+    ids=["bare", "standard", "driver", "library", "own"],
 )
 def test_what_models_write_compiles_without_a_word(code: str, compiler: Compiler) -> None:
     built = build(compiler, code, "sm_90")
-    assert (built.status, [line for line in built.log.splitlines() if "error" in line]) == ("ok", [])
+    assert (built.status, [line for line in built.log.splitlines() if "error" in line]) == (
+        "ok",
+        [],
+    )
 
 
 def test_what_the_c_library_does_not_have_is_not_defined(compiler: Compiler) -> None:
     assert "uchar" in build(compiler, "__global__ void k(uchar* p) {}").log
 
 
-@pytest.mark.parametrize("header", sorted(name for name in allowed_headers() if not name.startswith("cuda/")))
+@pytest.mark.parametrize(
+    "header", sorted(name for name in allowed_headers() if not name.startswith("cuda/"))
+)
 def test_every_plain_header_compiles_alone(header: str, compiler: Compiler) -> None:
     if not any((folder / header).is_file() for folder in (SHIM, *compiler.folders)):
         pytest.skip(f"this release has no {header}")
@@ -112,10 +121,13 @@ def test_every_plain_header_compiles_alone(header: str, compiler: Compiler) -> N
     assert (built.status, built.log) == ("ok", "")
 
 
-@pytest.mark.parametrize("header", ["cuda/std/cstdint", "cuda/std/limits", "cuda/barrier", "cuda/ptx"])
+@pytest.mark.parametrize(
+    "header", ["cuda/std/cstdint", "cuda/std/limits", "cuda/barrier", "cuda/ptx"]
+)
 def test_libcudacxx_gets_along_with_the_shim(header: str, compiler: Compiler) -> None:
     code = (
-        f"#include <stdint.h>\n#include <cmath>\n#include <{header}>\n#include <limits>\n__global__ void k(float* p) {{ *p = INFINITY; }}\n"
+        f"#include <stdint.h>\n#include <cmath>\n#include <{header}>\n#include <limits>\n__global__"
+        " void k(float* p) { *p = INFINITY; }\n"
     )
     assert build(compiler, code, "sm_90").status == "ok"
 

@@ -28,7 +28,9 @@ LEAKING = {
     "not in a character": "int a = 1'000; // '\n#include \"{path}\"\n",
     "after a skipped quote": '#if 0\n"\n#endif\n#include "{path}"\n',
     "keyword is a macro": '#define include error\n#include "{path}"\n',
-    "dots behind a folder": "#include <cooperative_groups/../../../../../../../../../../../../../..{path}>\n",
+    "dots behind a folder": (
+        "#include <cooperative_groups/../../../../../../../../../../../../../..{path}>\n"
+    ),
 }
 
 # Those that this compiler does not take, or that another might.
@@ -66,11 +68,16 @@ HARMLESS = {
     "universal character": '#\\u0069nclude "{path}"\n',
     "split keyword": '#in/**/clude "{path}"\n',
     "assembler include": '__global__ void q() {{ asm(".include \\"{path}\\""); }}\n',
-    "assembler file": '__global__ void q() {{ asm(".file 1 \\"{path}\\"\\n.loc 1 1 1\\nbad;"); }}\n',
+    "assembler file": (
+        '__global__ void q() {{ asm(".file 1 \\"{path}\\"\\n.loc 1 1 1\\nbad;"); }}\n'
+    ),
     "message": '#pragma message("{path}")\n',
     "ident": '#ident "{path}"\n',
     "continued after a header": '#include <stdio.h> \\\n "{path}"\n',
     "wide hash": '\uff03include "{path}"\n',
     "precompiled": '#pragma hdrstop("{path}")\n',
-    "thrust": '#define __THRUST_HOST_SYSTEM_ALGORITH_DETAIL_HEADER_INCLUDE(x) "{path}"\n#include <cuda/std/cstdint>\n',
+    "thrust": (
+        '#define __THRUST_HOST_SYSTEM_ALGORITH_DETAIL_HEADER_INCLUDE(x) "{path}"\n#include'
+        " <cuda/std/cstdint>\n"
+    ),
 }

@@ -1,4 +1,6 @@
-"""A compiler process that fails in the way that its source names: python -m tests.evaluate.compile.unwell_worker"""
+"""A compiler process that fails in the way that its source names: python -m
+tests.evaluate.compile.unwell_worker
+"""
 
 from __future__ import annotations
 

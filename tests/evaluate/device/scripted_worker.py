@@ -13,7 +13,14 @@ from evoengine.records import Environment, Status
 from evoengine.seams import Report
 
 ENVIRONMENT = Environment(
-    device="scripted:0 Scripted", kind="cuda", arch="sm_90", sm_count=1, max_shared_bytes=49152, l2_bytes=1, memory_bytes=1, versions={}
+    device="scripted:0 Scripted",
+    kind="cuda",
+    arch="sm_90",
+    sm_count=1,
+    max_shared_bytes=49152,
+    l2_bytes=1,
+    memory_bytes=1,
+    versions={},
 )
 
 
@@ -25,10 +32,24 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
         request = REQUEST.validate_json(line)
         if isinstance(request, Start):
             if "raising" in request.task_path:
-                send(Failed(id=request.id, error="task", message="reference raised ValueError", traceback=""))
+                send(
+                    Failed(
+                        id=request.id,
+                        error="task",
+                        message="reference raised ValueError",
+                        traceback="",
+                    )
+                )
                 os._exit(0)
             if "flaky" in request.task_path and _count(request.task_path) == 2:
-                send(Failed(id=request.id, error="device", message="the device takes one process only", traceback=""))
+                send(
+                    Failed(
+                        id=request.id,
+                        error="device",
+                        message="the device takes one process only",
+                        traceback="",
+                    )
+                )
                 os._exit(0)
             task_path = request.task_path
             send(Ready(id=request.id, environment=ENVIRONMENT))
@@ -37,9 +58,17 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
         if behaviour == "waits for us":
             send(Doing(id=request.id, what="preparing small", candidate=False))
             time.sleep(0.7)
-        send(Doing(id=request.id, what="checking small", candidate=not behaviour.startswith("ours")))
+        send(
+            Doing(id=request.id, what="checking small", candidate=not behaviour.startswith("ours"))
+        )
         report, healthy = behave(behaviour, task_path)
-        send(Done(id=request.id - 1, report=Report(status=Status.cheat, reason="an answer to an earlier request"), healthy=True))
+        send(
+            Done(
+                id=request.id - 1,
+                report=Report(status=Status.cheat, reason="an answer to an earlier request"),
+                healthy=True,
+            )
+        )
         send(Done(id=request.id, report=report, healthy=healthy))
         if not healthy:
             os._exit(0)
@@ -75,7 +104,9 @@ def behave(behaviour: str, task_path: str) -> tuple[Report, bool]:
             time.sleep(0.2)  # for the parent to read them
             return Report(status=Status.wrong_result, reason="max abs error 1"), True
         case "illegal access":
-            return Report(status=Status.crash, reason="an illegal memory access was encountered"), False
+            return Report(
+                status=Status.crash, reason="an illegal memory access was encountered"
+            ), False
         case "prints":
             for _ in range(200):
                 sys.stdout.write("x" * 65536)

@@ -68,13 +68,17 @@ class Bench:
     async def job(self, behaviour: str) -> Job:
         if self.kind == "scripted":
             plan = CasePlan(case="small", hidden=False, macros={}, scratch={}, launches=())
-            return Job(cases=(CompiledCase(plan=plan, code_path=behaviour, functions={}),), tier="fp32")
+            return Job(
+                cases=(CompiledCase(plan=plan, code_path=behaviour, functions={}),), tier="fp32"
+            )
         if self.pool is None:
             self.pool = CompilePool(1)
             await self.pool.start()
             self.front = CompilePool(1, module=CLANG) if self.kind == "emulator" else None
         candidate = candidates.parse(source(behaviour))
-        build = await Builder(self.task, self.pool, self.front).build(candidate, DeviceLimits("sm_90", 232448, 132), lambda _: None)
+        build = await Builder(self.task, self.pool, self.front).build(
+            candidate, DeviceLimits("sm_90", 232448, 132), lambda _: None
+        )
         return Job(cases=build.cases, tier="fp32", baselines={"small": "torch"})
 
     def play(self, scene: Callable[[Device], Awaitable[Any]]) -> Any:
@@ -103,7 +107,9 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
 
 def run_in_turn(bench: Bench, *behaviours: str) -> list[Any]:
     async def scene(device: Device) -> list[Any]:
-        return [await device.run(await bench.job(behaviour), lambda _: None) for behaviour in behaviours]
+        return [
+            await device.run(await bench.job(behaviour), lambda _: None) for behaviour in behaviours
+        ]
 
     return bench.play(scene)
 
@@ -114,11 +120,19 @@ def test_a_correct_candidate_is_correct(bench):
 
 @pytest.mark.parametrize(
     ("behaviour", "status"),
-    [("endless", Status.timeout), ("illegal access", Status.crash), ("wrong", Status.wrong_result), ("prints", Status.correct)],
+    [
+        ("endless", Status.timeout),
+        ("illegal access", Status.crash),
+        ("wrong", Status.wrong_result),
+        ("prints", Status.correct),
+    ],
 )
-def test_whatever_a_candidate_does_is_a_value_and_the_next_one_finds_a_healthy_device(bench, behaviour, status):
+def test_whatever_a_candidate_does_is_a_value_and_the_next_one_finds_a_healthy_device(
+    bench, behaviour, status
+):
     bad, good = run_in_turn(bench, behaviour, "correct")
-    seen = Status.fault if (bench.kind, behaviour) == ("emulator", "illegal access") else status  # before it can break anything
+    # before it can break anything
+    seen = Status.fault if (bench.kind, behaviour) == ("emulator", "illegal access") else status
     assert bad.status is seen, bad
     assert status is Status.correct or bad.reason
     assert good.status is Status.correct, good
@@ -188,15 +202,36 @@ ENDED = r"scale.py:forward for case small ended its process with "
     [
         (
             "import time\ndef forward(x): time.sleep(3600)",
-            r"^scale.py:forward for case small has not ended after 2 s, which is all that the task's limits.reference_s allows: .*yaml$",
+            (
+                r"^scale.py:forward for case small has not ended after 2 s, which is all that the"
+                r" task's limits.reference_s allows: .*yaml$"
+            ),
         ),
-        ("while True: pass\ndef forward(x): return x * 2", "^scale.py:forward for case small has not ended after 2 s"),
+        (
+            "while True: pass\ndef forward(x): return x * 2",
+            "^scale.py:forward for case small has not ended after 2 s",
+        ),
         ("import os\ndef forward(x): os._exit(3)", ENDED + "exit code 3: it printed nothing$"),
-        ("import os, signal\ndef forward(x): os.kill(os.getpid(), signal.SIGSEGV)", ENDED + "signal SIGSEGV"),
-        ("def forward(x): raise KeyboardInterrupt", "^scale.py:forward raised KeyboardInterrupt for case small$"),
-        ("def forward(x): return x.float() * 2", "^scale.py:forward: out must be torch.float64 for case small, .*, got torch.float32"),
-        ("def forward(x): return x.mul_(2)", "^scale.py:forward writes into its input x for case small"),
-        ("def forward(x): raise ValueError('\\udc80')", r"^scale.py:forward raised ValueError for case small: \?$"),
+        (
+            "import os, signal\ndef forward(x): os.kill(os.getpid(), signal.SIGSEGV)",
+            ENDED + "signal SIGSEGV",
+        ),
+        (
+            "def forward(x): raise KeyboardInterrupt",
+            "^scale.py:forward raised KeyboardInterrupt for case small$",
+        ),
+        (
+            "def forward(x): return x.float() * 2",
+            "^scale.py:forward: out must be torch.float64 for case small, .*, got torch.float32",
+        ),
+        (
+            "def forward(x): return x.mul_(2)",
+            "^scale.py:forward writes into its input x for case small",
+        ),
+        (
+            "def forward(x): raise ValueError('\\udc80')",
+            r"^scale.py:forward raised ValueError for case small: \?$",
+        ),
     ],
     ids=["endless", "endless import", "exit", "segfault", "interrupt", "type", "writes", "no text"],
 )
@@ -208,9 +243,15 @@ def test_a_fault_of_the_reference_is_told_as_one_and_is_no_verdict(judging, code
         run_in_turn(judging, "wrong")
 
 
-def test_a_slow_reference_has_the_time_that_its_task_gives_it_and_takes_none_of_a_candidates(judging):
-    (judging.folder / "scale.py").write_text("import time\ndef forward(x):\n    time.sleep(1.2)\n    return x * 2\n")
-    limits = judging.task.limits.model_copy(update={"reference_s": 60.0, "launch_s": 1.0, "emulator_launch_s": 1.0})
+def test_a_slow_reference_has_the_time_that_its_task_gives_it_and_takes_none_of_a_candidates(
+    judging,
+):
+    (judging.folder / "scale.py").write_text(
+        "import time\ndef forward(x):\n    time.sleep(1.2)\n    return x * 2\n"
+    )
+    limits = judging.task.limits.model_copy(
+        update={"reference_s": 60.0, "launch_s": 1.0, "emulator_launch_s": 1.0}
+    )
     judging.task = judging.task.model_copy(update={"limits": limits, "distributions": ("normal",)})
     assert run_in_turn(judging, "correct")[0].status is Status.correct
 
@@ -226,10 +267,14 @@ def emulator(tmp_path: Path) -> Bench:
 def test_the_emulator_models_a_time_and_says_how_much_it_followed(emulator):
     (report,) = run_in_turn(emulator, "correct")
     assert report.timings == () and [model.case for model in report.modelled] == ["small"]
-    assert report.modelled[0].us > 0 and report.modelled[0].limiter in report.modelled[0].launches[0].bounds_us
+    assert (
+        report.modelled[0].us > 0
+        and report.modelled[0].limiter in report.modelled[0].launches[0].bounds_us
+    )
     checked = report.checks[0].checked
     assert (checked.blocks, checked.total_blocks, checked.checks) == (32, 32, CHECKS)
-    assert 3 < checked.global_sectors / checked.global_requests <= 4  # lanes side by side, 4 bytes each
+    # lanes side by side, 4 bytes each
+    assert 3 < checked.global_sectors / checked.global_requests <= 4
 
 
 @pytest.mark.parametrize(
@@ -252,7 +297,12 @@ def test_the_emulator_says_what_and_where(emulator, behaviour, status, says):
 def test_a_second_verdict_follows_nothing_and_models_the_same_time(emulator):
     async def scene(device: Device) -> list[Any]:
         job = await emulator.job("correct")
-        return [await device.run(job.model_copy(update={"checked": first}), lambda _: None, fresh=not first) for first in (True, False)]
+        return [
+            await device.run(
+                job.model_copy(update={"checked": first}), lambda _: None, fresh=not first
+            )
+            for first in (True, False)
+        ]
 
     first, second = emulator.play(scene)
     assert first.checks[0].checked is not None and second.checks[0].checked is None
@@ -263,8 +313,13 @@ def test_buffers_that_no_machine_has_are_refused_before_they_are_made(emulator):
     async def scene(device: Device) -> Any:
         job = await emulator.job("correct")
         case = job.cases[0]
-        plan = case.plan.model_copy(update={"scratch": {"huge": ScratchBuffer(dtype="float32", shape=(25 * 10**9,))}})
-        return await device.run(job.model_copy(update={"cases": (case.model_copy(update={"plan": plan}),)}), lambda _: None)
+        plan = case.plan.model_copy(
+            update={"scratch": {"huge": ScratchBuffer(dtype="float32", shape=(25 * 10**9,))}}
+        )
+        return await device.run(
+            job.model_copy(update={"cases": (case.model_copy(update={"plan": plan}),)}),
+            lambda _: None,
+        )
 
     report = emulator.play(scene)
     assert report.status is Status.launch_error and "buffers of 1000000" in report.reason
@@ -285,7 +340,10 @@ def test_a_launch_that_does_not_fit_is_refused_with_the_figure(emulator, changes
         case = job.cases[0]
         launch = case.plan.launches[0].model_copy(update=changes)
         plan = case.plan.model_copy(update={"launches": (launch,)})
-        return await device.run(job.model_copy(update={"cases": (case.model_copy(update={"plan": plan}),)}), lambda _: None)
+        return await device.run(
+            job.model_copy(update={"cases": (case.model_copy(update={"plan": plan}),)}),
+            lambda _: None,
+        )
 
     report = emulator.play(scene)
     assert report.status is Status.launch_error and says in report.reason, report
@@ -298,7 +356,10 @@ def test_an_entry_that_the_code_lacks_is_refused_by_name(emulator):
         return await device.run(job.model_copy(update={"cases": (case,)}), lambda _: None)
 
     report = emulator.play(scene)
-    assert report.status is Status.launch_error and "no kernel '_Z4gone'; there are: scale" in report.reason
+    assert (
+        report.status is Status.launch_error
+        and "no kernel '_Z4gone'; there are: scale" in report.reason
+    )
 
 
 # ------------------------------------------------- faults that only a script can have
@@ -406,7 +467,9 @@ def test_no_worker_outlives_a_parent_that_is_killed(scripted, tmp_path):
         "    time.sleep(60)\n"
         "asyncio.run(main())\n"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:  # noqa: S603 - our own program
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as parent:
         worker, nursery = map(int, parent.stdout.readline().split())
         assert _members(worker) and _members(nursery)
         parent.kill()

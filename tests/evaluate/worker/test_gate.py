@@ -17,25 +17,35 @@ finite = st.floats(-1e4, 1e4)
 pairs = st.lists(st.tuples(halves, finite), min_size=1, max_size=12)
 
 
-def errors_of(outputs: list[float], reference: list[float], atol: float = 0.0, rtol: float = 0.0) -> Errors:
+def errors_of(
+    outputs: list[float], reference: list[float], atol: float = 0.0, rtol: float = 0.0
+) -> Errors:
     out = {"out": torch.tensor(outputs, dtype=torch.float16)}
     return compare(out, {"out": torch.tensor(reference, dtype=torch.float64)}, atol, rtol)
 
 
 @given(pairs, st.sampled_from([0.0, 1e-3, 1.0]), st.sampled_from([0.0, 1e-3, 0.5]))
-def test_comparison_agrees_with_arithmetic_element_by_element(items: list[tuple[float, float]], atol: float, rtol: float) -> None:
+def test_comparison_agrees_with_arithmetic_element_by_element(
+    items: list[tuple[float, float]], atol: float, rtol: float
+) -> None:
     found = errors_of([out for out, _ in items], [ref for _, ref in items], atol, rtol)
     errors = [math.inf if math.isnan(out) else abs(out - ref) for out, ref in items]
     limits = [atol + rtol * abs(ref) for _, ref in items]
     assert found.max_abs == max(errors)
     assert found.nan_count == sum(math.isnan(out) for out, _ in items)
     assert found.elements == len(items)
-    clear = [(error, limit) for error, limit in zip(errors, limits, strict=True) if not math.isclose(error, limit, rel_tol=1e-12)]
+    clear = [
+        (error, limit)
+        for error, limit in zip(errors, limits, strict=True)
+        if not math.isclose(error, limit, rel_tol=1e-12)
+    ]
     assert found.failing >= sum(error > limit for error, limit in clear)
     assert found.failing <= len(errors) - sum(error <= limit for error, limit in clear)
     assert errors[found.worst_index[0]] == max(errors)
     squares = sum(ref**2 for _, ref in items) or len(items)
-    assert found.rel_rmse == pytest.approx(math.sqrt(sum(error**2 for error in errors) / squares), nan_ok=True)
+    assert found.rel_rmse == pytest.approx(
+        math.sqrt(sum(error**2 for error in errors) / squares), nan_ok=True
+    )
 
 
 @pytest.mark.parametrize("limit", [1.0, 1e300, math.inf])
@@ -56,7 +66,10 @@ def test_infinity_never_passes_a_finite_gate() -> None:
 
 
 def test_the_worst_element_is_named_by_output_and_index() -> None:
-    reference = {"a": torch.zeros(2, 3, dtype=torch.float64), "b": torch.zeros(4, 5, 6, dtype=torch.float64)}
+    reference = {
+        "a": torch.zeros(2, 3, dtype=torch.float64),
+        "b": torch.zeros(4, 5, 6, dtype=torch.float64),
+    }
     outputs = {name: value.float() for name, value in reference.items()}
     outputs["b"][3, 0, 5] = -2.0
     outputs["a"][1, 1] = 1.0
@@ -81,7 +94,10 @@ def test_a_reference_of_zeros_is_judged_by_its_absolute_error() -> None:
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int8, torch.bool, torch.bfloat16])
 def test_outputs_of_any_type_are_compared(dtype: torch.dtype) -> None:
     out = torch.tensor([0, 1, 1]).to(dtype)
-    assert compare({"out": out}, {"out": torch.tensor([0.0, 1.0, 0.0]).double()}, 0.0, 0.0).failing == 1
+    assert (
+        compare({"out": out}, {"out": torch.tensor([0.0, 1.0, 0.0]).double()}, 0.0, 0.0).failing
+        == 1
+    )
 
 
 def test_a_gate_widens_to_a_multiple_of_the_trusted_error_and_never_narrows() -> None:
@@ -105,7 +121,9 @@ def test_a_trusted_implementation_that_overflows_does_not_open_the_gate(broken: 
     assert gate_of(tier, broken) == Gate(1e-3, 0.0, 1e-3)
 
 
-def test_outputs_larger_than_a_piece_are_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_larger_than_a_piece_are_compared_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reference = {"out": torch.linspace(-3, 3, 10 * 77, dtype=torch.float64).reshape(10, 77)}
     outputs = {"out": reference["out"].half()}
     outputs["out"][2, 5], outputs["out"][7, 70], outputs["out"][9, 76] = 100.0, -200.0, 50.0

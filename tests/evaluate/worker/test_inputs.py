@@ -32,12 +32,16 @@ def task_of(shape: list[str], dtype: str = "float32", **sizes: Any) -> Task:
 
 
 def same(first: Tensors, second: Tensors) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 @settings(max_examples=40)
 @given(st.sampled_from(DISTRIBUTIONS), st.sampled_from(DTYPES), st.integers(0, 2**31))
-def test_inputs_are_the_same_every_time_whatever_happened_in_between(distribution: str, dtype: str, seed: int) -> None:
+def test_inputs_are_the_same_every_time_whatever_happened_in_between(
+    distribution: str, dtype: str, seed: int
+) -> None:
     task = task_of(["N", "C"], dtype)
     first = make_inputs(task, "a", distribution, seed, CPU)
     torch.rand(17)
@@ -58,13 +62,22 @@ def test_inputs_differ_by_name_case_seed_and_distribution(distribution: str) -> 
 def test_an_input_does_not_depend_on_the_others() -> None:
     task = task_of(["N", "C"])
     alone = task.model_copy(update={"inputs": {"y": task.inputs["y"]}})
-    assert torch.equal(make_inputs(task, "a", "normal", 0, CPU)["y"], make_inputs(alone, "a", "normal", 0, CPU)["y"])
+    assert torch.equal(
+        make_inputs(task, "a", "normal", 0, CPU)["y"],
+        make_inputs(alone, "a", "normal", 0, CPU)["y"],
+    )
 
 
-@pytest.mark.parametrize("shape", [["C"], ["N", "C"], ["2", "N", "C"], ["2", "3", "N", "C"], ["1"], ["1", "1", "N", "C"]], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [["C"], ["N", "C"], ["2", "N", "C"], ["2", "3", "N", "C"], ["1"], ["1", "1", "N", "C"]],
+    ids=str,
+)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_inputs_have_the_declared_shape_and_type_and_are_finite(shape: list[str], distribution: str, dtype: str) -> None:
+def test_inputs_have_the_declared_shape_and_type_and_are_finite(
+    shape: list[str], distribution: str, dtype: str
+) -> None:
     task = task_of(shape, dtype)
     extents = tuple(int({"N": "64", "C": "96"}.get(extent, extent)) for extent in shape)
     for value in make_inputs(task, "a", distribution, 0, CPU).values():
@@ -79,7 +92,9 @@ def test_integers_use_their_range_and_booleans_both_values() -> None:
         value = make_inputs(task_of(["N", "C"], dtype), "a", "normal", 0, CPU)["x"]
         assert low <= int(value.min()) <= low // 4
         assert high // 4 <= int(value.max()) <= high
-    assert make_inputs(task_of(["N", "C"], "bool"), "a", "normal", 0, CPU)["x"].unique().tolist() == [False, True]
+    assert make_inputs(task_of(["N", "C"], "bool"), "a", "normal", 0, CPU)[
+        "x"
+    ].unique().tolist() == [False, True]
 
 
 def test_normal_values_are_normal() -> None:
@@ -100,7 +115,9 @@ def test_wide_scales_differ_by_slice_and_the_last_one_is_zero() -> None:
     assert float(spread[-1]) == 0
     powers = torch.log2(spread[:-1])
     assert bool(((powers - powers.round()).abs() < 0.1).all())
-    assert {int(power) for power in powers.round()} <= set(range(WIDE_EXPONENTS[0], WIDE_EXPONENTS[1] + 1))
+    assert {int(power) for power in powers.round()} <= set(
+        range(WIDE_EXPONENTS[0], WIDE_EXPONENTS[1] + 1)
+    )
     assert len({int(power) for power in powers.round()}) > 3
 
 
@@ -124,14 +141,23 @@ def test_every_packaged_task_has_inputs_on_every_case(name: str) -> None:
 
 
 def test_scalars_are_those_of_the_case() -> None:
-    assert scalar_inputs(shrunken("sdpa_l4"), "wide_head") == {**CASES["sdpa_l4"]["wide_head"], "scale": 1 / 128**0.5}
+    assert scalar_inputs(shrunken("sdpa_l4"), "wide_head") == {
+        **CASES["sdpa_l4"]["wide_head"],
+        "scale": 1 / 128**0.5,
+    }
 
 
 @pytest.mark.parametrize("seeds", [(0, 1, 2), (5, 3, 9, 8, 7)])
-@pytest.mark.parametrize("distributions", [("normal",), ("normal", "wide"), ("wide", "normal", "outliers", "shifted")])
-def test_paired_sets_leave_out_no_seed_and_no_distribution(distributions: tuple[str, ...], seeds: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "distributions", [("normal",), ("normal", "wide"), ("wide", "normal", "outliers", "shifted")]
+)
+def test_paired_sets_leave_out_no_seed_and_no_distribution(
+    distributions: tuple[str, ...], seeds: tuple[int, ...]
+) -> None:
     task = small_task(distributions=distributions, seeds=seeds)
     found = paired_sets(task)
     assert len(found) == len(set(found)) == max(len(seeds), len(distributions))
-    assert {distribution for distribution, _ in found} == set(distributions) and {seed for _, seed in found} == set(seeds)
+    assert {distribution for distribution, _ in found} == set(distributions) and {
+        seed for _, seed in found
+    } == set(seeds)
     assert set(found) <= set(all_sets(task)) and found[0] == all_sets(task)[0]

@@ -31,7 +31,9 @@ KEEPING = "kept = []\ndef forward(x):\n    kept.append(x * 2)\n    return kept[-
 
 def answers_of(folder: Path) -> Answers:
     (folder / "scale_rows.py").write_text(KEEPING)
-    task = small_task(tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}})
+    task = small_task(
+        tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}}
+    )
     return Answers(task, TaskFunctions(task, folder / "t.yaml"), CPU)
 
 
@@ -44,7 +46,9 @@ def judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Except
         monkeypatch.setattr(judge, "check_case", check_case)
         monkeypatch.setattr(bench, "Flusher", lambda _: None)
         answers = answers_of(tmp_path)
-        return judge.Judge(answers.task, answers, bench.CudaBench(answers.task, answers), lambda *_: None)
+        return judge.Judge(
+            answers.task, answers, bench.CudaBench(answers.task, answers), lambda *_: None
+        )
 
     return make
 
@@ -64,14 +68,18 @@ def job() -> Job:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_goes_wrong_in_a_candidates_time_is_its_status(judging: Any, fault: Exception, status: Status, healthy: bool) -> None:
+def test_what_goes_wrong_in_a_candidates_time_is_its_status(
+    judging: Any, fault: Exception, status: Status, healthy: bool
+) -> None:
     made = judging(fault)
     report = made.run(job())
     assert (report.status, made.healthy) == (status, healthy)
     assert report.reason == f"{fault} (checking plain)"
 
 
-def test_what_goes_wrong_in_our_time_is_our_fault(judging: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_wrong_in_our_time_is_our_fault(
+    judging: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = judging(TaskError("never raised"))
 
     def no_memory(*_: Any) -> None:
@@ -91,7 +99,9 @@ def test_what_goes_wrong_in_our_time_is_our_fault(judging: Any, monkeypatch: pyt
         (RuntimeError(""), Crashed),
     ],
 )
-def test_a_lack_of_memory_leaves_the_process_healthy_and_nothing_else_that_torch_reports_does(error: Exception, kind: type) -> None:
+def test_a_lack_of_memory_leaves_the_process_healthy_and_nothing_else_that_torch_reports_does(
+    error: Exception, kind: type
+) -> None:
     assert type(translate(error)) is kind
     assert "\n" not in str(translate(error))
 
@@ -101,7 +111,9 @@ def test_torch_without_a_type_for_device_errors_will_do() -> None:
         "import torch; vars(torch).pop('AcceleratorError', None);"
         "from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS as e; print(e)"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 - our own program
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert "<class 'RuntimeError'>" in found.stdout
 
 
@@ -118,7 +130,9 @@ def test_no_answer_stays_in_memory_that_is_freed(tmp_path: Path) -> None:
     answers = answers_of(tmp_path)
     answer = answers.get("plain", "normal", 0)
     left = answers.functions._modules["scale_rows.py"].kept
-    assert len(left) == 4, "the reference, twice more to see that it has one answer, and the trusted implementation"
+    assert len(left) == 4, (
+        "the reference, twice more to see that it has one answer, and the trusted implementation"
+    )
     assert all(bool(value.isnan().all()) for value in left)
     assert bool(answer.reference["out"].isfinite().all())
 

@@ -16,11 +16,22 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning
 
 Wrong = Callable[..., torch.Tensor]
 
-ALL = [(name, case) for name in CASES if name != "sdpa_h200" for case in CASES[name]]  # the attention tasks share their gates
-every_case = pytest.mark.parametrize(("name", "case"), ALL, ids=[f"{name}-{case}" for name, case in ALL])
+# the attention tasks share their gates
+ALL = [(name, case) for name in CASES if name != "sdpa_h200" for case in CASES[name]]
+every_case = pytest.mark.parametrize(
+    ("name", "case"), ALL, ids=[f"{name}-{case}" for name, case in ALL]
+)
 
 
-def passes(name: str, case: str, distribution: str, seed: int, out: torch.Tensor, tier: str, gate: Gate | None = None) -> bool:
+def passes(
+    name: str,
+    case: str,
+    distribution: str,
+    seed: int,
+    out: torch.Tensor,
+    tier: str,
+    gate: Gate | None = None,
+) -> bool:
     """Whether `out`, rounded to the task's type, is let through."""
     answer = answers(name).get(case, distribution, seed)
     gate = gate or answer.gates[tier]
@@ -33,12 +44,22 @@ def inputs_of(name: str, case: str, distribution: str, seed: int) -> Tensors:
 
 
 @every_case
-def test_the_right_answer_rounded_to_the_output_passes_every_gate_unwidened(name: str, case: str) -> None:
+def test_the_right_answer_rounded_to_the_output_passes_every_gate_unwidened(
+    name: str, case: str
+) -> None:
     task = shrunken(name)
     for distribution in task.distributions:
         for tier_name, tier in task.tiers.items():
             reference = answers(name).get(case, distribution, 0).reference["out"]
-            assert passes(name, case, distribution, 0, reference, tier_name, Gate(tier.atol, tier.rtol, tier.rel_rmse))
+            assert passes(
+                name,
+                case,
+                distribution,
+                0,
+                reference,
+                tier_name,
+                Gate(tier.atol, tier.rtol, tier.rel_rmse),
+            )
 
 
 @every_case
@@ -50,14 +71,17 @@ def test_the_trusted_implementation_passes_with_room(name: str, case: str) -> No
             for tier, trusted in answer.trusted.items():
                 assert trusted.nan_count == 0
                 assert (
-                    trusted.max_abs <= answer.gates[tier].atol / task.tiers[tier].trusted_factor or trusted.max_abs <= task.tiers[tier].atol
+                    trusted.max_abs <= answer.gates[tier].atol / task.tiers[tier].trusted_factor
+                    or trusted.max_abs <= task.tiers[tier].atol
                 )
                 assert trusted.rel_rmse <= answer.gates[tier].rel_rmse
 
 
 @pytest.mark.parametrize("case", CASES["sdpa_l4"])
 def test_attention_in_half_precision_keeps_the_gate_on_normal_inputs(case: str) -> None:
-    """|out - float64| <= 1e-3 for N(0,1), which the documents' kernels reached, is not widened beyond rounding."""
+    """|out - float64| <= 1e-3 for N(0,1), which the documents' kernels reached, is not widened
+    beyond rounding.
+    """
     answer = answers("sdpa_l4").get(case, "normal", 0)
     assert answer.trusted["fp16"].max_abs <= 2e-3
     assert answer.trusted["fp16"].rel_rmse <= 5e-4
@@ -65,25 +89,35 @@ def test_attention_in_half_precision_keeps_the_gate_on_normal_inputs(case: str) 
 
 
 def test_both_attention_tasks_have_the_same_answers() -> None:
-    first, second = (answers(name).get("causal", "outliers", 2) for name in ("sdpa_l4", "sdpa_h200"))
+    first, second = (
+        answers(name).get("causal", "outliers", 2) for name in ("sdpa_l4", "sdpa_h200")
+    )
     assert torch.equal(first.reference["out"], second.reference["out"])
     assert first.gates == second.gates
 
 
-def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool) -> torch.Tensor:
+def attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool
+) -> torch.Tensor:
     scores = q @ k.transpose(-2, -1) * scale
     if causal:
-        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+        scores = scores.masked_fill(
+            torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -torch.inf
+        )
     return torch.softmax(scores, -1) @ v
 
 
-def _left_out(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool) -> torch.Tensor:
+def _left_out(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool
+) -> torch.Tensor:
     out = attention(q, k, v, scale, causal)
     out[..., 56:64, :] = torch.nan
     return out
 
 
-def _last_row(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool) -> torch.Tensor:
+def _last_row(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool
+) -> torch.Tensor:
     out = attention(q, k, v, scale, causal)
     out[-1, 0, -1] = 0
     return out
@@ -102,7 +136,9 @@ ATTENTION: dict[str, Wrong] = {
     "32 times too small": lambda q, k, v, scale, causal: attention(q, k, v, scale, causal) / 32,
     "heads mixed up": lambda q, k, v, scale, causal: attention(q, k, v.roll(1, 1), scale, causal),
     "keys reversed": lambda q, k, v, scale, causal: attention(q, k.flip(-2), v, scale, causal),
-    "last 8 keys left out": lambda q, k, v, scale, causal: attention(q, k[..., :-8, :], v[..., :-8, :], scale, False),
+    "last 8 keys left out": lambda q, k, v, scale, causal: attention(
+        q, k[..., :-8, :], v[..., :-8, :], scale, False
+    ),
     "8 rows of a tile left out": _left_out,
     "one row of zeros": _last_row,
 }
@@ -112,7 +148,10 @@ ATTENTION: dict[str, Wrong] = {
 @pytest.mark.parametrize("wrong", ATTENTION)
 def test_no_trivial_or_mistaken_attention_passes(wrong: str, case: str) -> None:
     for tier in shrunken("sdpa_l4").tiers:
-        arguments = {**scalar_inputs(shrunken("sdpa_l4"), case), **inputs_of("sdpa_l4", case, "normal", 0)}
+        arguments = {
+            **scalar_inputs(shrunken("sdpa_l4"), case),
+            **inputs_of("sdpa_l4", case, "normal", 0),
+        }
         q, k, v = (arguments[name].double() for name in ("q", "k", "v"))
         out = ATTENTION[wrong](q, k, v, arguments["scale"], arguments["causal"])
         assert not passes("sdpa_l4", case, "normal", 0, out, tier)
@@ -129,7 +168,8 @@ def test_attention_in_8_bits_fails_the_half_precision_gate_and_passes_its_own(ca
 def test_a_softmax_without_its_maximum_fails_on_outliers() -> None:
     tensors = inputs_of("sdpa_l4", "full", "outliers", 0)
     q, k, v = (tensors[name].float() for name in ("q", "k", "v"))
-    weights = torch.exp((q * 4) @ k.transpose(-2, -1) * 64**-0.5)  # scores of several hundred, as in long cases
+    # scores of several hundred, as in long cases
+    weights = torch.exp((q * 4) @ k.transpose(-2, -1) * 64**-0.5)
     assert not bool(torch.isfinite(weights @ v / weights.sum(-1, keepdim=True)).all())
 
 
@@ -144,11 +184,21 @@ LAYERNORM: dict[str, Wrong] = {
     "copy of x": lambda x, weight, bias: x,
     "bias": lambda x, weight, bias: bias.expand_as(x),
     "no statistics": lambda x, weight, bias: x * weight + bias,
-    "mean left in": lambda x, weight, bias: x / x.std(-1, keepdim=True, correction=0) * weight + bias,
-    "unbiased variance": lambda x, weight, bias: (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) * weight + bias,
-    "weight forgotten": lambda x, weight, bias: torch.nn.functional.layer_norm(x, x.shape[-1:], None, bias),
-    "bias forgotten": lambda x, weight, bias: torch.nn.functional.layer_norm(x, x.shape[-1:], weight, None),
-    "in half precision": lambda x, weight, bias: torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias).half(),
+    "mean left in": lambda x, weight, bias: (
+        x / x.std(-1, keepdim=True, correction=0) * weight + bias
+    ),
+    "unbiased variance": lambda x, weight, bias: (
+        (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) * weight + bias
+    ),
+    "weight forgotten": lambda x, weight, bias: torch.nn.functional.layer_norm(
+        x, x.shape[-1:], None, bias
+    ),
+    "bias forgotten": lambda x, weight, bias: torch.nn.functional.layer_norm(
+        x, x.shape[-1:], weight, None
+    ),
+    "in half precision": lambda x, weight, bias: torch.nn.functional.layer_norm(
+        x, x.shape[-1:], weight, bias
+    ).half(),
 }
 
 
@@ -175,7 +225,9 @@ MATMUL: dict[str, Wrong] = {
     "columns mixed up": lambda a, b: (a @ b).roll(1, 1),
     "transposed": lambda a, b: (a @ b).T.reshape(a.shape[0], b.shape[1]),
     "absolute values": lambda a, b: a.abs() @ b.abs(),
-    "rounded to 8 bits": lambda a, b: a.to(torch.float8_e4m3fn).double() @ b.to(torch.float8_e4m3fn).double(),
+    "rounded to 8 bits": lambda a, b: (
+        a.to(torch.float8_e4m3fn).double() @ b.to(torch.float8_e4m3fn).double()
+    ),
 }
 
 

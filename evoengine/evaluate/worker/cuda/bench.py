@@ -56,7 +56,9 @@ class CudaBench:
         """Nothing: a GPU tells no faults but those that end the launch."""
 
     def clock(self, trial: Trial) -> None:
-        """Paired timing of the cases that have a baseline in the job, and a check of what the timed launches wrote."""
+        """Paired timing of the cases that have a baseline in the job, and a check of what the timed
+        launches wrote.
+        """
         with trial.phase("timing"):
             for compiled in trial.job.cases:
                 baseline = trial.job.baselines.get(compiled.plan.case)
@@ -84,6 +86,8 @@ def run_guarded(launch: Callable[[], None]) -> None:
 
 
 def _refuse_timed(trial: Trial, compiled: CompiledCase, wrong: list[InputSetCheck]) -> None:
-    check = CaseCheck(case=compiled.plan.case, hidden=compiled.plan.hidden, ok=False, sets=tuple(wrong))
+    check = CaseCheck(
+        case=compiled.plan.case, hidden=compiled.plan.hidden, ok=False, sets=tuple(wrong)
+    )
     trial.checks.append(check)
     trial.end(Status.wrong_result, f"right when checked, wrong when timed: {explain(check)}")

@@ -8,7 +8,14 @@ from evoengine.errors import TaskError
 from evoengine.evaluate.worker.answers import Answers
 from evoengine.evaluate.worker.check import judge
 from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS
-from evoengine.evaluate.worker.cuda.timing import Call, Flusher, Side, calls_per_sample, estimate_us, measure
+from evoengine.evaluate.worker.cuda.timing import (
+    Call,
+    Flusher,
+    Side,
+    calls_per_sample,
+    estimate_us,
+    measure,
+)
 from evoengine.evaluate.worker.inputs import InputSet, make_inputs
 from evoengine.evaluate.worker.returned import refuse_written
 from evoengine.seams import BaselineTimes
@@ -19,7 +26,9 @@ BUDGET_S = 0.05
 
 
 def time_baselines(task: Task, answers: Answers, case: str, flusher: Flusher) -> BaselineTimes:
-    """Every baseline of `task` on `case`, in microseconds a call, with the cache that the objective asks for."""
+    """Every baseline of `task` on `case`, in microseconds a call, with the cache that the objective
+    asks for.
+    """
     cold = flusher if task.objective.cache == "cold" else None
     answers.get(case, *_first_set(task))  # a fault of the reference is none of the baselines
     times, problems = {}, {}
@@ -40,12 +49,21 @@ def _time_one(task: Task, answers: Answers, case: str, name: str, flusher: Flush
     distribution, seed = _first_set(task)
     tensors = make_inputs(task, case, distribution, seed, answers.device)
     call = answers.functions.bind(task.baselines[name], tensors, case)
-    outputs = {key: value.to(getattr(torch, task.outputs[key].dtype)) for key, value in call().items()}
-    refuse_written(task.baselines[name], tensors, make_inputs(task, case, distribution, seed, answers.device), case)
+    outputs = {
+        key: value.to(getattr(torch, task.outputs[key].dtype)) for key, value in call().items()
+    }
+    refuse_written(
+        task.baselines[name],
+        tensors,
+        make_inputs(task, case, distribution, seed, answers.device),
+        case,
+    )
     loosest = max(task.tiers, key=lambda tier: task.tiers[tier].atol)
     check = judge(outputs, answers.get(case, distribution, seed), loosest, distribution, seed)
     if not check.ok:
-        raise TaskError(f"{name} is wrong: max abs error {check.max_abs:.3g}, allowed {check.limit_abs:.3g}")
+        raise TaskError(
+            f"{name} is wrong: max abs error {check.max_abs:.3g}, allowed {check.limit_abs:.3g}"
+        )
     calls: list[Call] = [call] * calls_per_sample(estimate_us(call))
     side = Side(calls, [])
     return median(measure(side, side, BUDGET_S, flusher).candidate_us)

@@ -30,11 +30,19 @@ _STICKY = (
 )
 
 
-_FLOATS: dict[str, type[numpy.floating[Any]]] = {"float16": numpy.float16, "float32": numpy.float32, "float64": numpy.float64}
+_FLOATS: dict[str, type[numpy.floating[Any]]] = {
+    "float16": numpy.float16,
+    "float32": numpy.float32,
+    "float64": numpy.float64,
+}
 
 _CUPY_ERRORS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
 # torch before 2.8 has no type of its own for what the device reports.
-CUDA_ERRORS = (*_CUPY_ERRORS, getattr(torch, "AcceleratorError", RuntimeError), torch.cuda.OutOfMemoryError)
+CUDA_ERRORS = (
+    *_CUPY_ERRORS,
+    getattr(torch, "AcceleratorError", RuntimeError),
+    torch.cuda.OutOfMemoryError,
+)
 
 
 def translate(error: Exception) -> Crashed | LaunchRefused:
@@ -42,9 +50,12 @@ def translate(error: Exception) -> Crashed | LaunchRefused:
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in text:
         return LaunchRefused(text)
-    if not isinstance(error, _CUPY_ERRORS):  # torch launches kernels that are known to load: what it reports is the context's end
+    # torch launches kernels that are known to load: what it reports is the context's end
+    if not isinstance(error, _CUPY_ERRORS):
         return Crashed(text)
-    sticky = any(name in str(error).upper().replace(" ", "_") for name in _STICKY) or "device-side assert" in str(error)
+    sticky = any(
+        name in str(error).upper().replace(" ", "_") for name in _STICKY
+    ) or "device-side assert" in str(error)
     return Crashed(text) if sticky else LaunchRefused(text)
 
 
@@ -60,9 +71,13 @@ class Program:
 
     def __init__(self, compiled: CompiledCase) -> None:
         self._plan: CasePlan = compiled.plan
-        cupy.clear_memo()  # CuPy keeps every module that it ever loaded, and with it what a candidate left in its globals
+        # CuPy keeps every module that it ever loaded, and with it what a candidate left in its
+        # globals
+        cupy.clear_memo()
         module = cupy.RawModule(path=compiled.code_path)
-        self._functions = {kernel: module.get_function(name) for kernel, name in compiled.functions.items()}
+        self._functions = {
+            kernel: module.get_function(name) for kernel, name in compiled.functions.items()
+        }
         most: dict[str, int] = {}
         for launch in compiled.plan.launches:
             most[launch.kernel] = max(most.get(launch.kernel, 0), launch.shared_bytes)
@@ -72,12 +87,20 @@ class Program:
     def prepare(self, pointers: Mapping[str, int], stream: torch.cuda.Stream) -> Callable[[], None]:
         """A call that launches the whole plan with these buffers; all Python work is done here."""
         external = _as_cupy(stream)
-        steps = [(self._functions[launch.kernel], launch, self._arguments(launch, pointers)) for launch in self._plan.launches]
+        steps = [
+            (self._functions[launch.kernel], launch, self._arguments(launch, pointers))
+            for launch in self._plan.launches
+        ]
 
         def run() -> None:
             with external:
                 for function, launch, arguments in steps:
-                    function(_three(launch.grid), _three(launch.block), arguments, shared_mem=launch.shared_bytes)
+                    function(
+                        _three(launch.grid),
+                        _three(launch.block),
+                        arguments,
+                        shared_mem=launch.shared_bytes,
+                    )
 
         return run
 
@@ -86,7 +109,9 @@ class Program:
 
 
 class _Handle:
-    """A stream's handle in the CUDA stream protocol, which torch's own streams do not speak in every version."""
+    """A stream's handle in the CUDA stream protocol, which torch's own streams do not speak in
+    every version.
+    """
 
     def __init__(self, stream: torch.cuda.Stream) -> None:
         self._stream = stream  # kept alive with the handle
@@ -106,10 +131,13 @@ def _argument(argument: Buffer | Scalar, pointers: Mapping[str, int]) -> numpy.g
     if isinstance(argument, Buffer):
         return numpy.uintp(pointers[argument.buffer])
     if argument.dtype == "bfloat16":  # numpy has no such type: its two bytes travel as an integer
-        return numpy.int16(torch.tensor(argument.scalar, dtype=torch.bfloat16).view(torch.int16).item())
+        return numpy.int16(
+            torch.tensor(argument.scalar, dtype=torch.bfloat16).view(torch.int16).item()
+        )
     if argument.dtype in _FLOATS:
         return _FLOATS[argument.dtype](argument.scalar)
-    # The driver copies as many bytes as the kernel's parameter has: 8 little-endian bytes serve int, int64 and bool alike.
+    # The driver copies as many bytes as the kernel's parameter has: 8 little-endian bytes serve
+    # int, int64 and bool alike.
     return numpy.int64(argument.scalar)
 
 

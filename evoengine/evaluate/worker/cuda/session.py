@@ -23,18 +23,23 @@ from evoengine.task import Task
 class Session:
     """A device with a context, the task's functions, and what was computed with them so far."""
 
-    def __init__(self, task: Task, task_path: Path, ordinal: int, doing: Doing, at_work: AtWork) -> None:
+    def __init__(
+        self, task: Task, task_path: Path, ordinal: int, doing: Doing, at_work: AtWork
+    ) -> None:
         doing("starting CUDA", False)
         try:
             device = torch.device("cuda", ordinal)
             torch.cuda.set_device(device)
             cupy.cuda.Device(ordinal).use()
             limit_device()
-            # A stream of our own: graphs cannot be captured on the default one. It stays current for the whole session.
+            # A stream of our own: graphs cannot be captured on the default one. It stays current
+            # for the whole session.
             self.stream = torch.cuda.Stream(device)
             torch.cuda.set_stream(self.stream)
         except (AssertionError, RuntimeError, *CUDA_ERRORS) as error:
-            raise DeviceError(f"cuda:{ordinal} cannot be used: {str(error).strip().splitlines()[0]}") from error
+            raise DeviceError(
+                f"cuda:{ordinal} cannot be used: {str(error).strip().splitlines()[0]}"
+            ) from error
         self.environment = describe(ordinal)
         answers = Answers(task, TaskFunctions(task, task_path, at_work), device)
         self._judge = Judge(task, answers, CudaBench(task, answers), doing)

@@ -31,13 +31,15 @@ WARM_UP_CALLS = 3
 MIN_ROUNDS = 5
 MAX_ROUNDS = 400
 ROUNDS_PER_LOOK = 10  # on average
-EVENT_RESOLUTION_MS = 0.0005  # CUDA Runtime API, cudaEventElapsedTime: around 0.5 microseconds; no time is shorter, none is 0
+# CUDA Runtime API, cudaEventElapsedTime: around 0.5 microseconds; no time is shorter, none is 0
+EVENT_RESOLUTION_MS = 0.0005
 NARROW = 0.004  # stop when the interval of the median ratio is within +-0.4 %
 
 
 @dataclass(frozen=True)
 class Side:
-    """One contender: `calls[i]` launches it once on buffers of its own, `resets[i]` poisons those it writes.
+    """One contender: `calls[i]` launches it once on buffers of its own, `resets[i]` poisons those
+    it writes.
 
     What the calls return is overwritten without a reset.
     """
@@ -83,7 +85,9 @@ class Graph:
         finally:
             self._graph.capture_end()
         self.replay = self._graph.replay
-        returned = [value for result in self._kept if isinstance(result, dict) for value in result.values()]
+        returned = [
+            value for result in self._kept if isinstance(result, dict) for value in result.values()
+        ]
         self._written = storages(returned)
 
     def wipe(self) -> None:
@@ -97,13 +101,17 @@ class Flusher:
 
     def __init__(self, device: torch.device) -> None:
         l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
-        self._buffer = torch.empty(max(2 * l2_bytes, 32 * 1024**2), dtype=torch.uint8, device=device)
+        self._buffer = torch.empty(
+            max(2 * l2_bytes, 32 * 1024**2), dtype=torch.uint8, device=device
+        )
 
     def flush(self) -> None:
         self._buffer.zero_()
 
 
-def measure(candidate: Side, baseline: Side, budget_s: float, flusher: Flusher | None = None) -> Samples:
+def measure(
+    candidate: Side, baseline: Side, budget_s: float, flusher: Flusher | None = None
+) -> Samples:
     """Paired samples of both sides in turn; cold ones, one call each, with a `flusher`.
 
     Sampling ends when the median ratio is known to +-0.4 %, or when the time is spent
@@ -121,16 +129,29 @@ def measure(candidate: Side, baseline: Side, budget_s: float, flusher: Flusher |
     deadline = time.monotonic() + budget_s
     while len(taken[0]) < MAX_ROUNDS:
         rounds = MIN_ROUNDS + secrets.randbelow(ROUNDS_PER_LOOK + 1)
-        for times, more in zip(taken, _rounds(graphs, resets, counts, rounds, flusher), strict=True):
+        for times, more in zip(
+            taken, _rounds(graphs, resets, counts, rounds, flusher), strict=True
+        ):
             times += more
         if time.monotonic() > deadline or _is_narrow(taken):
             break
     for graph in graphs:
         graph.wipe()
-    return Samples(candidate_calls=counts[0], baseline_calls=counts[1], candidate_us=tuple(taken[0]), baseline_us=tuple(taken[1]))
+    return Samples(
+        candidate_calls=counts[0],
+        baseline_calls=counts[1],
+        candidate_us=tuple(taken[0]),
+        baseline_us=tuple(taken[1]),
+    )
 
 
-def _rounds(graphs: list[Graph], resets: list[list[Call]], counts: list[int], rounds: int, flusher: Flusher | None) -> list[list[float]]:
+def _rounds(
+    graphs: list[Graph],
+    resets: list[list[Call]],
+    counts: list[int],
+    rounds: int,
+    flusher: Flusher | None,
+) -> list[list[float]]:
     """So many pairs of samples, in microseconds a call; one synchronisation at the end."""
     marks: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[], []]
     for _ in range(rounds):
@@ -147,7 +168,10 @@ def _rounds(graphs: list[Graph], resets: list[list[Call]], counts: list[int], ro
             end.record()
             events.append((start, end))
     torch.cuda.synchronize()
-    return [[_elapsed_us(*pair) / count for pair in events] for events, count in zip(marks, counts, strict=True)]
+    return [
+        [_elapsed_us(*pair) / count for pair in events]
+        for events, count in zip(marks, counts, strict=True)
+    ]
 
 
 def _elapsed_us(start: torch.cuda.Event, end: torch.cuda.Event) -> float:

@@ -1,6 +1,8 @@
-"""Named arrays kept on disk and mapped into memory, so that they cost a worker no memory of its own.
+"""Named arrays kept on disk and mapped into memory, so that they cost a worker no memory of its
+own.
 
-Candidates cannot reach them: on the emulator their code sees nothing but its own reservation of memory.
+Candidates cannot reach them: on the emulator their code sees nothing but its own reservation of
+memory.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from evoengine import atomic
 from evoengine.errors import DeviceError
 from evoengine.records import Frozen
 
-LIMIT_BYTES = 4 * 1024**3  # on disk, over all tasks; those of the largest packaged task take 0.4 GiB
+# on disk, over all tasks; those of the largest packaged task take 0.4 GiB
+LIMIT_BYTES = 4 * 1024**3
 
 Array = numpy.ndarray[Any, Any]
 
@@ -39,7 +42,9 @@ class Kept:
 
 
 class KeptArrays:
-    """A folder of arrays, shared by any number of processes; the oldest are forgotten when there are too many."""
+    """A folder of arrays, shared by any number of processes; the oldest are forgotten when there
+    are too many.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -50,7 +55,10 @@ class KeptArrays:
         try:
             entry = _Entry.model_validate_json((self.folder / f"{name}.json").read_bytes())
             # Copy on write: torch takes no read-only arrays, and nothing is ever written.
-            arrays = {key: numpy.load(self._array(name, key), mmap_mode="c", allow_pickle=False) for key in entry.checksums}
+            arrays = {
+                key: numpy.load(self._array(name, key), mmap_mode="c", allow_pickle=False)
+                for key in entry.checksums
+            }
         except (OSError, ValueError, ValidationError):
             return None
         if name not in self._sound:
@@ -60,25 +68,34 @@ class KeptArrays:
         return Kept(arrays, entry.facts)
 
     def write(self, name: str, kept: Kept) -> Kept:
-        """The same, as it is now mapped from the disk; raises DeviceError where the folder takes no more."""
+        """The same, as it is now mapped from the disk; raises DeviceError where the folder takes no
+        more.
+        """
         try:
             self._write(name, kept)
             self._forget_the_oldest()
         except OSError as error:
             raise DeviceError(
-                f"inputs and references cannot be kept in {self.folder}: {error}; set EVOENGINE_CACHE_DIR to a folder with room"
+                f"inputs and references cannot be kept in {self.folder}: {error}; set"
+                " EVOENGINE_CACHE_DIR to a folder with room"
             ) from error
         return self.read(name) or kept  # of another process that keeps more than there is room for
 
     def _write(self, name: str, kept: Kept) -> None:
-        """Whole or not at all for other processes; the machine's own end may leave rubbish, which the checksum tells."""
+        """Whole or not at all for other processes; the machine's own end may leave rubbish, which
+        the checksum tells.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         for key, array in kept.arrays.items():
             with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
                 numpy.save(file, array, allow_pickle=False)
             Path(file.name).replace(self._array(name, key))
-        entry = _Entry(checksums={key: _checksum(array) for key, array in kept.arrays.items()}, facts=kept.facts)
-        atomic.write_text(self.folder / f"{name}.json", entry.model_dump_json())  # last: whoever finds it finds the arrays
+        entry = _Entry(
+            checksums={key: _checksum(array) for key, array in kept.arrays.items()},
+            facts=kept.facts,
+        )
+        # last: whoever finds it finds the arrays
+        atomic.write_text(self.folder / f"{name}.json", entry.model_dump_json())
 
     def _forget_the_oldest(self) -> None:
         """A file that another process has mapped stays with it until it ends."""

@@ -24,24 +24,37 @@ from evoengine.seams import BaselineTimes, CompiledCase
 from evoengine.task import Task
 
 COUNTED = Checks(Check(0))  # checked mode that looks for nothing
-SETTLE_S = 3.0  # code of one kernel is made in half a second; what takes longer is left to a process that ends
+# code of one kernel is made in half a second; what takes longer is left to a process that ends
+SETTLE_S = 3.0
 
 
 class EmulatedBench:
     """Implements bench.Bench: PTX on this machine's cores."""
 
-    def __init__(self, task: Task, answers: Answers, emulator: Emulator, checks: Sequence[str], alive: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        answers: Answers,
+        emulator: Emulator,
+        checks: Sequence[str],
+        alive: Callable[[], None],
+    ) -> None:
         self.task = task
         self.answers = answers
         self.emulator = emulator
         self._checks = tuple(checks)
         self._loaded = Loaded(emulator, alive)
-        self._done: dict[str, list[LaunchReport]] = {}  # by case: what the launches of the first input set did
-        self._fast: set[str] = set()  # paths of the code that is made for launches which nothing follows, too
+        self._done: dict[
+            str, list[LaunchReport]
+        ] = {}  # by case: what the launches of the first input set did
+        # paths of the code that is made for launches which nothing follows, too
+        self._fast: set[str] = set()
 
     @property
     def input_sets(self) -> tuple[InputSet, ...]:
-        """A launch takes as long as everything else of a verdict together, so seeds and distributions go in pairs."""
+        """A launch takes as long as everything else of a verdict together, so seeds and
+        distributions go in pairs.
+        """
         return paired_sets(self.task)
 
     @property
@@ -68,7 +81,9 @@ class EmulatedBench:
             yield Mounted(arena, launch)
 
     def settled(self) -> bool:
-        """Whether the next candidate finds all cores: code of the last one that is still being made would take its time."""
+        """Whether the next candidate finds all cores: code of the last one that is still being made
+        would take its time.
+        """
         return self._loaded.settled(SETTLE_S)
 
     def screen(self, trial: Trial) -> None:
@@ -77,7 +92,8 @@ class EmulatedBench:
         self._loaded.forget()
         self._fast.clear()
         for compiled in trial.job.cases:
-            trial.enter("reading the code of", compiled)  # from here on it is the candidate's time: its text may take long to read
+            # from here on it is the candidate's time: its text may take long to read
+            trial.enter("reading the code of", compiled)
             self._refuse_huge_variables(compiled)
         if not (self._checks and trial.job.checked):
             for compiled in trial.job.cases:
@@ -88,10 +104,16 @@ class EmulatedBench:
             self._follow_all(trial)
 
     def _refuse_huge_variables(self, compiled: CompiledCase) -> None:
-        """Where NVRTC tells how much a candidate keeps, it has been refused before; here this machine's memory is the limit."""
+        """Where NVRTC tells how much a candidate keeps, it has been refused before; here this
+        machine's memory is the limit.
+        """
         size, free = self._loaded.variable_bytes(compiled), available_bytes()
-        if size > (free - SPARE_BYTES) // 2:  # they are kept as they were, beside, while a launch is repeated
-            raise LaunchRefused(f"global variables of {size} bytes do not fit into this machine's memory, of which {free} are free")
+        # they are kept as they were, beside, while a launch is repeated
+        if size > (free - SPARE_BYTES) // 2:
+            raise LaunchRefused(
+                f"global variables of {size} bytes do not fit into this machine's memory, of which"
+                f" {free} are free"
+            )
 
     def _follow_all(self, trial: Trial) -> None:
         with trial.phase("checked"):
@@ -103,14 +125,19 @@ class EmulatedBench:
                 trial.checked[compiled.plan.case] = found
                 if found.findings:
                     plan = compiled.plan
-                    trial.checks.append(CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=(), checked=found))
+                    trial.checks.append(
+                        CaseCheck(
+                            case=plan.case, hidden=plan.hidden, ok=False, sets=(), checked=found
+                        )
+                    )
                     raise Faulty(found.findings[0], "\n".join(found.findings))
 
     def _make_fast(self, compiled: CompiledCase) -> None:
-        """Begins to make the code without checks, while something else goes on: LLVM works on one core, launches on all.
+        """Begins to make the code without checks, while something else goes on: LLVM works on one
+        core, launches on all.
 
-        Cases that were followed whole, and share their code with no larger one, go on with what they have: to make more
-        would take longer than to run it.
+        Cases that were followed whole, and share their code with no larger one, go on with what
+        they have: to make more would take longer than to run it.
         """
         self._fast.add(compiled.code_path)
         self._loaded.prepare(compiled, checked=False)
@@ -128,8 +155,15 @@ class EmulatedBench:
                 if not compiled.plan.hidden:
                     trial.enter("modelling", compiled)
                     with self._first_set(compiled) as (program, arena):
-                        written, executions = written_by(self.task, compiled.plan), self._done[compiled.plan.case]
-                        trial.modelled.append(model_case(program, arena, written, executions, self.emulator.target, cold))
+                        written, executions = (
+                            written_by(self.task, compiled.plan),
+                            self._done[compiled.plan.case],
+                        )
+                        trial.modelled.append(
+                            model_case(
+                                program, arena, written, executions, self.emulator.target, cold
+                            )
+                        )
 
     @contextmanager
     def _first_set(self, compiled: CompiledCase) -> Iterator[tuple[Program, EmulatedArena]]:
@@ -142,10 +176,16 @@ class EmulatedBench:
             yield program, arena
 
     def _program(self, compiled: CompiledCase) -> Program:
-        elements = sum(math.prod(shape) for _, shape in layout_of(self.task, compiled.plan, scratch=False).values())
+        elements = sum(
+            math.prod(shape)
+            for _, shape in layout_of(self.task, compiled.plan, scratch=False).values()
+        )
         return self._loaded.program(compiled, self.task.limits.emulator_rounds * elements)
 
     def baselines(self, case: str) -> BaselineTimes:
         return BaselineTimes(
-            median_us={}, problems=dict.fromkeys(self.task.baselines, "times are modelled here: there is nothing to compare with")
+            median_us={},
+            problems=dict.fromkeys(
+                self.task.baselines, "times are modelled here: there is nothing to compare with"
+            ),
         )

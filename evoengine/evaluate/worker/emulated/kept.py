@@ -1,7 +1,7 @@
 """Inputs and answers kept on disk: computing them takes minutes of a CPU, and workers come and go.
 
-They are named after all that they follow from: the Python files beside the task, what the task says of tensors, tiers
-and the case, the release of torch, and our own code that makes them.
+They are named after all that they follow from: the Python files beside the task, what the task says
+of tensors, tiers and the case, the release of torch, and our own code that makes them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,14 @@ class KeptAnswers:
 
     def __init__(self, arrays: KeptArrays, task: Task, task_path: Path) -> None:
         self._arrays = arrays
-        told = task.model_dump(mode="json", include={"reference", "dims", "inputs", "outputs", "cases", "hidden_cases", "tiers"})
+        told = task.model_dump(
+            mode="json",
+            include={"reference", "dims", "inputs", "outputs", "cases", "hidden_cases", "tiers"},
+        )
         beside = [path.read_bytes() for path in sorted(task_path.parent.glob("*.py"))]
-        ours = [inspect.getsource(module) for module in (answers, gate, inputs, reference, returned)]
+        ours = [
+            inspect.getsource(module) for module in (answers, gate, inputs, reference, returned)
+        ]
         self._meaning = digest("answers", digest_json(told), torch.__version__, *ours, *beside)
 
     def __call__(self, key: Key, make: Callable[[], Answer]) -> Answer:
@@ -45,9 +50,16 @@ class KeptAnswers:
         if found is None:
             answer = make()
             facts = _Facts(trusted=answer.trusted, gates=answer.gates).model_dump_json()
-            found = self._arrays.write(name, Kept({output: value.numpy() for output, value in answer.reference.items()}, facts))
+            found = self._arrays.write(
+                name,
+                Kept({output: value.numpy() for output, value in answer.reference.items()}, facts),
+            )
         facts_found = _Facts.model_validate_json(found.facts)
-        return Answer({output: torch.from_numpy(array) for output, array in found.arrays.items()}, facts_found.trusted, facts_found.gates)
+        return Answer(
+            {output: torch.from_numpy(array) for output, array in found.arrays.items()},
+            facts_found.trusted,
+            facts_found.gates,
+        )
 
 
 class KeptInputs:
@@ -57,17 +69,26 @@ class KeptInputs:
         self._arrays = arrays
         self._task = task
         told = task.model_dump(mode="json", include={"dims", "inputs", "cases", "hidden_cases"})
-        self._meaning = digest("inputs", digest_json(told), torch.__version__, inspect.getsource(inputs))
+        self._meaning = digest(
+            "inputs", digest_json(told), torch.__version__, inspect.getsource(inputs)
+        )
 
     def __call__(self, key: Key, make: Callable[[], Tensors]) -> Tensors:
         name = digest(self._meaning, *map(str, key))
-        found = self._arrays.read(name) or self._arrays.write(name, Kept({of: _bytes(value) for of, value in make().items()}))
-        return {of: self._tensor(of, key[0], torch.from_numpy(array)) for of, array in found.arrays.items()}
+        found = self._arrays.read(name) or self._arrays.write(
+            name, Kept({of: _bytes(value) for of, value in make().items()})
+        )
+        return {
+            of: self._tensor(of, key[0], torch.from_numpy(array))
+            for of, array in found.arrays.items()
+        }
 
     def _tensor(self, name: str, case: str, flat: torch.Tensor) -> torch.Tensor:
         spec = self._task.inputs[name]
         assert spec.shape is not None  # scalars are not kept
-        return flat.view(getattr(torch, spec.dtype)).view(shape_of(spec.shape, self._task.scope(case)))
+        return flat.view(getattr(torch, spec.dtype)).view(
+            shape_of(spec.shape, self._task.scope(case))
+        )
 
 
 def _bytes(value: torch.Tensor) -> Array:

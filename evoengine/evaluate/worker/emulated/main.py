@@ -17,11 +17,22 @@ from evoengine.evaluate.worker.serving import Worker
 
 
 def serve(connection: socket.socket, arguments: list[str]) -> None:
-    """Answers one parent until it hangs up; `arguments`: target, threads, checks with commas, folder of answers."""
+    """Answers one parent until it hangs up; `arguments`: target, threads, checks with commas,
+    folder of answers.
+    """
     target, threads, checks, answers = arguments
     wanted = [name for name in checks.split(",") if name]
 
     def open_session(start: Start, doing: Doing, at_work: AtWork) -> EmulatedSession:
-        return EmulatedSession(start.task, Path(start.task_path), target, int(threads), wanted, Path(answers), doing, at_work)
+        return EmulatedSession(
+            start.task,
+            Path(start.task_path),
+            target,
+            int(threads),
+            wanted,
+            Path(answers),
+            doing,
+            at_work,
+        )
 
     Worker(connection, open_session).serve()

@@ -1,4 +1,6 @@
-"""Buffers in the emulator's memory as tensors, each between red zones of its own, freed together."""
+"""Buffers in the emulator's memory as tensors, each between red zones of its own, freed
+together.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ SPARE_BYTES = 1 << 30  # left to comparisons, the JIT and everything else on the
 
 
 class EmulatedArena(Arena):
-    """The buffers of one mounted candidate; leaving the block frees them, and their tensors must not be used any more."""
+    """The buffers of one mounted candidate; leaving the block frees them, and their tensors must
+    not be used any more.
+    """
 
     def __init__(self, layout: Layout, emulator: Emulator) -> None:
         """Raises LaunchRefused where the device, or this machine, has not as many bytes."""
@@ -29,14 +33,22 @@ class EmulatedArena(Arena):
         sizes = {name: math.prod(shape) * dtype.itemsize for name, (dtype, shape) in layout.items()}
         free = available_bytes()
         if sum(sizes.values()) > free - SPARE_BYTES:
-            raise LaunchRefused(f"buffers of {sum(sizes.values())} bytes do not fit into this machine's memory, of which {free} are free")
+            raise LaunchRefused(
+                f"buffers of {sum(sizes.values())} bytes do not fit into this machine's memory, of"
+                f" which {free} are free"
+            )
         try:
             for name, size in sizes.items():
-                self._flat[name] = torch.from_numpy(self._memory.view(self._memory.allocate(size, name=name), size))
+                self._flat[name] = torch.from_numpy(
+                    self._memory.view(self._memory.allocate(size, name=name), size)
+                )
         except EmulatorError as error:
             self.free()
             raise finding_of(error) from None
-        self.tensors = {name: self._flat[name].view(dtype).view(shape) for name, (dtype, shape) in layout.items()}
+        self.tensors = {
+            name: self._flat[name].view(dtype).view(shape)
+            for name, (dtype, shape) in layout.items()
+        }
 
     def differs(self, name: str, value: torch.Tensor) -> torch.Tensor:
         """As numpy compares: without threads and in words, four times as fast."""
@@ -44,7 +56,9 @@ class EmulatedArena(Arena):
 
     def guards_broken(self) -> torch.Tensor:
         """Whether any byte around a buffer changed."""
-        return torch.tensor(any(self._memory.red_zones_broken(flat.data_ptr()) for flat in self._flat.values()))
+        return torch.tensor(
+            any(self._memory.red_zones_broken(flat.data_ptr()) for flat in self._flat.values())
+        )
 
     def free(self) -> None:
         """Gives all buffers back."""
@@ -58,7 +72,12 @@ class EmulatedArena(Arena):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.free()
 
 

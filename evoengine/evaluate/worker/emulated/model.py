@@ -20,16 +20,27 @@ from evoengine.evaluate.worker.findings import Endless
 from evoengine.plan import Buffer, Launch
 from evoengine.records import CaseModel, LaunchModel
 
-UNKNOWN_REGISTERS = 0  # without NVRTC nobody says how many: the model then lets occupancy depend on the rest alone
-COUNTED_BLOCKS = 8  # whose bank conflicts and sectors are counted; what is executed is counted on the whole grid
+UNKNOWN_REGISTERS = (
+    0  # without NVRTC nobody says how many: the model then lets occupancy depend on the rest alone
+)
+COUNTED_BLOCKS = (
+    8  # whose bank conflicts and sectors are counted; what is executed is counted on the whole grid
+)
 
 
 def model_case(
-    program: Program, arena: EmulatedArena, written: Sequence[str], executions: Sequence[LaunchReport], target: Target, cold: bool
+    program: Program,
+    arena: EmulatedArena,
+    written: Sequence[str],
+    executions: Sequence[LaunchReport],
+    target: Target,
+    cold: bool,
 ) -> CaseModel:
-    """The modelled time of a whole plan, launch by launch, whose buffers are filled; raises Finding where no block fits on the target.
+    """The modelled time of a whole plan, launch by launch, whose buffers are filled; raises Finding
+    where no block fits on the target.
 
-    `written` are the buffers that are no inputs; `executions` the reports of whole grids on the same inputs.
+    `written` are the buffers that are no inputs; `executions` the reports of whole grids on the
+    same inputs.
     """
     pointers = {name: arena.pointer(name) for name in arena.tensors}
     launches = []
@@ -37,30 +48,47 @@ def model_case(
         before = State(program, arena, written)
         sampled = _sampled(program, launch, pointers, before)
         counts = counts_of(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
-        launches.append(_model_launch(program, launch, counts, whole.lowered.layout.static_shared, target, cold))
+        launches.append(
+            _model_launch(program, launch, counts, whole.lowered.layout.static_shared, target, cold)
+        )
         if len(launches) < len(executions) and sampled.blocks_run < sampled.blocks:
             before.restore()
             program.run(launch, pointers)  # the next launch reads what all blocks write
     return CaseModel(case=program.compiled.plan.case, target=target.name, launches=tuple(launches))
 
 
-def _sampled(program: Program, launch: Launch, pointers: Mapping[str, int], before: State) -> LaunchReport:
+def _sampled(
+    program: Program, launch: Launch, pointers: Mapping[str, int], before: State
+) -> LaunchReport:
     """The report of some blocks; of the whole grid where these have no end alone."""
     try:
-        return program.run(launch, pointers, Checks(Check(0)), sample(math.prod(launch.grid), COUNTED_BLOCKS))
+        return program.run(
+            launch, pointers, Checks(Check(0)), sample(math.prod(launch.grid), COUNTED_BLOCKS)
+        )
     except Endless:  # blocks that wait for blocks which are not in the sample
         before.restore()
         return program.run(launch, pointers, Checks(Check(0)))
 
 
 def _touched_bytes(launch: Launch, arena: EmulatedArena) -> int:
-    """The sizes of all buffers that a launch is given: what it touches at least once, as far as anybody knows."""
+    """The sizes of all buffers that a launch is given: what it touches at least once, as far as
+    anybody knows.
+    """
     touched = {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
     return sum(arena.tensors[name].numel() * arena.tensors[name].element_size() for name in touched)
 
 
-def _model_launch(program: Program, launch: Launch, counts: Counts, static_shared_bytes: int, target: Target, cold: bool) -> LaunchModel:
-    resources = next((item for item in program.compiled.resources if item.kernel == launch.kernel), None)
+def _model_launch(
+    program: Program,
+    launch: Launch,
+    counts: Counts,
+    static_shared_bytes: int,
+    target: Target,
+    cold: bool,
+) -> LaunchModel:
+    resources = next(
+        (item for item in program.compiled.resources if item.kernel == launch.kernel), None
+    )
     try:
         found = modelled(
             counts,
@@ -73,4 +101,6 @@ def _model_launch(program: Program, launch: Launch, counts: Counts, static_share
         )
     except EmulatorError as error:
         raise finding_of(error) from None
-    return LaunchModel(kernel=launch.kernel, us=found.us, limiter=found.limiter, bounds_us=dict(found.bounds_us))
+    return LaunchModel(
+        kernel=launch.kernel, us=found.us, limiter=found.limiter, bounds_us=dict(found.bounds_us)
+    )

@@ -15,23 +15,46 @@ import torch
 from evoengine.emulator import device as emulated
 from evoengine.emulator import errors
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
-from evoengine.evaluate.worker.findings import Endless, Finding, Lacking, LaunchRefused, Stumbled, Trapped
+from evoengine.evaluate.worker.findings import (
+    Endless,
+    Finding,
+    Lacking,
+    LaunchRefused,
+    Stumbled,
+    Trapped,
+)
 from evoengine.plan import Buffer, Launch, Scalar
 from evoengine.seams import CompiledCase
 
-# A sample of blocks gets its share of the rounds of the whole launch, but at least this one: blocks that take their work from a
-# queue do all of it, however few run.
+# A sample of blocks gets its share of the rounds of the whole launch, but at least this one: blocks
+# that take their work from a queue do all of it, however few run.
 LEAST_SHARE = 1 / 16
 LEAST_ROUNDS = 1 << 20  # of any launch
 
-# What Python raises where our own code meets what nobody foresaw. Not among it: MemoryError and OSError, which are the machine's.
-UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+# What Python raises where our own code meets what nobody foresaw. Not among it: MemoryError and
+# OSError, which are the machine's.
+UNFORESEEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
-_TORCH_FLOATS = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
+_TORCH_FLOATS = {
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+}
 
 
 class Loaded:
-    """The modules of one job: cases that share their code share what was compiled of it, for that takes longer than a launch."""
+    """The modules of one job: cases that share their code share what was compiled of it, for that
+    takes longer than a launch.
+    """
 
     def __init__(self, emulator: Emulator, alive: Callable[[], None]) -> None:
         """`alive` is called before every launch."""
@@ -67,7 +90,9 @@ class Loaded:
         return self._modules[path]
 
     def settled(self, timeout_s: float) -> bool:
-        """Whether no code is being made any more that nobody will run, after at most so long for each."""
+        """Whether no code is being made any more that nobody will run, after at most so long for
+        each.
+        """
         return all(module.settled(timeout_s) for module in self._modules.values())
 
     def forget(self) -> None:
@@ -80,7 +105,13 @@ class Loaded:
 class Program:
     """The code of one case."""
 
-    def __init__(self, module: emulated.Program, compiled: CompiledCase, rounds: float, alive: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        module: emulated.Program,
+        compiled: CompiledCase,
+        rounds: float,
+        alive: Callable[[], None],
+    ) -> None:
         self.compiled = compiled
         self._rounds = rounds
         self._module = module
@@ -103,7 +134,9 @@ class Program:
         blocks: Sequence[int] | None = None,
         most_rounds: int | None = None,
     ) -> LaunchReport:
-        """What one launch of the plan did; raises Finding, Endless after `most_rounds` of loops at the latest."""
+        """What one launch of the plan did; raises Finding, Endless after `most_rounds` of loops at
+        the latest.
+        """
         self._alive()
         symbol = self.compiled.functions[launch.kernel]
         with as_findings():
@@ -118,7 +151,8 @@ class Program:
                 fuel=min(self._fuel(launch, blocks), most_rounds or sys.maxsize),
             )
         if report.printed:
-            sys.stdout.buffer.write(report.printed.encode("utf-8", "replace"))  # the parent keeps the end of it, whatever the locale
+            # the parent keeps the end of it, whatever the locale
+            sys.stdout.buffer.write(report.printed.encode("utf-8", "replace"))
             sys.stdout.buffer.flush()
         return report
 
@@ -129,13 +163,18 @@ class Program:
 
 @contextmanager
 def as_findings() -> Iterator[None]:
-    """Turns what the emulator raises into what it says about the candidate, whose code alone brings it to fail."""
+    """Turns what the emulator raises into what it says about the candidate, whose code alone brings
+    it to fail.
+    """
     try:
         yield
     except errors.EmulatorError as error:
         raise finding_of(error) from None
     except UNFORESEEN as error:
-        raise Stumbled(f"the emulator fails on this kernel: {type(error).__name__}: {error}", traceback.format_exc()) from error
+        raise Stumbled(
+            f"the emulator fails on this kernel: {type(error).__name__}: {error}",
+            traceback.format_exc(),
+        ) from error
 
 
 def finding_of(error: errors.EmulatorError) -> Finding:
@@ -156,9 +195,16 @@ def three(extents: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def _bytes(argument: Buffer | Scalar, pointers: Mapping[str, int]) -> bytes:
-    """An argument as it lies in the parameter buffer; integers have 8 bytes, of which the kernel's parameter takes its own."""
+    """An argument as it lies in the parameter buffer; integers have 8 bytes, of which the kernel's
+    parameter takes its own.
+    """
     if isinstance(argument, Buffer):
         return struct.pack("<Q", pointers[argument.buffer])
     if argument.dtype in _TORCH_FLOATS:
-        return bytes(torch.tensor(argument.scalar, dtype=_TORCH_FLOATS[argument.dtype]).reshape(1).view(torch.uint8).tolist())
+        return bytes(
+            torch.tensor(argument.scalar, dtype=_TORCH_FLOATS[argument.dtype])
+            .reshape(1)
+            .view(torch.uint8)
+            .tolist()
+        )
     return struct.pack("<q", int(argument.scalar))

@@ -18,12 +18,14 @@ from evoengine.plan import Buffer, Launch
 from evoengine.records import CheckedRun
 from evoengine.task import Task
 
-# Bytes that the accesses which are followed in one launch may ask for, and as many for its other instructions: from 0.1 to
-# 0.4 seconds of one core over all seeds. Not a number of seconds: the same candidate is sampled the same way on every machine.
+# Bytes that the accesses which are followed in one launch may ask for, and as many for its other
+# instructions: from 0.1 to 0.4 seconds of one core over all seeds. Not a number of seconds: the
+# same candidate is sampled the same way on every machine.
 BUDGET = 100_000_000
 INSTRUCTION_BYTES = 8  # that an instruction of a warp counts as
-# Rounds of loops that are followed in one launch: 100 times what the blocks of the packaged seeds need that are followed.
-# Endless loops that break rules in every round take two millionths of a second for each.
+# Rounds of loops that are followed in one launch: 100 times what the blocks of the packaged seeds
+# need that are followed. Endless loops that break rules in every round take two millionths of a
+# second for each.
 MOST_ROUNDS = 1 << 22
 PROBES = 4  # blocks that tell what one costs
 MOST_FINDINGS = 20  # lines; the first says the most
@@ -32,9 +34,11 @@ FLAGS = {"races": Check.RACES, "bounds": Check.BOUNDS, "init": Check.INIT, "asyn
 
 
 def follow(task: Task, program: Program, arena: EmulatedArena, checks: Sequence[str]) -> CheckedRun:
-    """What checked mode finds on one case, whose buffers are filled; raises Finding as a launch does.
+    """What checked mode finds on one case, whose buffers are filled; raises Finding as a launch
+    does.
 
-    Outputs and scratch hold nothing before the first launch that is given them; afterwards they count as written whole.
+    Outputs and scratch hold nothing before the first launch that is given them; afterwards they
+    count as written whole.
     """
     plan = program.compiled.plan
     written = written_by(task, plan)
@@ -60,7 +64,9 @@ def follow(task: Task, program: Program, arena: EmulatedArena, checks: Sequence[
 class _Followed:
     """The launches of one plan, in turn."""
 
-    def __init__(self, program: Program, arena: EmulatedArena, written: Sequence[str], flags: Check) -> None:
+    def __init__(
+        self, program: Program, arena: EmulatedArena, written: Sequence[str], flags: Check
+    ) -> None:
         self.program = program
         self.arena = arena
         self.written = written
@@ -73,10 +79,11 @@ class _Followed:
         self._empty = set(written)  # buffers that no launch was given yet
 
     def launch(self, launch: Launch, last: bool) -> None:
-        """Follows some blocks, and more when they were cheap; afterwards all have run, where another launch comes.
+        """Follows some blocks, and more when they were cheap; afterwards all have run, where
+        another launch comes.
 
-        None are followed that go too many rounds, for blocks that wait for others never end in a sample; the whole grid
-        then runs unfollowed, and raises Endless where it has no end either.
+        None are followed that go too many rounds, for blocks that wait for others never end in a
+        sample; the whole grid then runs unfollowed, and raises Endless where it has no end either.
         """
         total = math.prod(launch.grid)
         self.total_blocks += total
@@ -106,7 +113,9 @@ class _Followed:
 
     def _run(self, launch: Launch, chosen: list[int]) -> LaunchReport:
         empty = frozenset(self.pointers[name] for name in self._empty)
-        report = self.program.run(launch, self.pointers, Checks(self.flags, empty), chosen, MOST_ROUNDS)
+        report = self.program.run(
+            launch, self.pointers, Checks(self.flags, empty), chosen, MOST_ROUNDS
+        )
         self.findings |= dict.fromkeys(report.describe(item) for item in report.findings)
         return report
 
@@ -116,12 +125,16 @@ def work_of(report: LaunchReport) -> float:
     assert report.accesses is not None
     lengths = numpy.array([len(node.instructions) for node in report.lowered.flow.nodes])
     found = report.accesses
-    touched = found.shared_bytes + found.global_load_bytes + found.global_store_bytes + found.local_bytes
+    touched = (
+        found.shared_bytes + found.global_load_bytes + found.global_store_bytes + found.local_bytes
+    )
     return touched + INSTRUCTION_BYTES * float((report.counters[:, 0] * lengths).sum())
 
 
 def sample(total: int, count: int) -> list[int]:
-    """About `count` of `total` blocks: pairs of neighbours, which may touch each other's memory, from the first to the last."""
+    """About `count` of `total` blocks: pairs of neighbours, which may touch each other's memory,
+    from the first to the last.
+    """
     if count >= total:
         return list(range(total))
     pairs = max(2, count // 2)

@@ -44,7 +44,8 @@ class EmulatedSession:
         at_work: AtWork,
     ) -> None:
         doing("starting the emulator", False)
-        torch.set_num_threads(1)  # beside references all that torch does is over before other threads have begun
+        # beside references all that torch does is over before other threads have begun
+        torch.set_num_threads(1)
         _keep_freed_memory()
         try:
             self._emulator = Emulator(target=target, threads=threads)
@@ -54,7 +55,13 @@ class EmulatedSession:
         cpu = torch.device("cpu")
         arrays = KeptArrays(answers)
         functions = TaskFunctions(task, task_path, at_work)
-        right = Answers(task, functions, cpu, _in_threads(threads, KeptAnswers(arrays, task, task_path)), KeptInputs(arrays, task))
+        right = Answers(
+            task,
+            functions,
+            cpu,
+            _in_threads(threads, KeptAnswers(arrays, task, task_path)),
+            KeptInputs(arrays, task),
+        )
         repeated = _Repeated(doing)
         self._bench = EmulatedBench(task, right, self._emulator, checks, repeated.again)
         self._judge = Judge(task, right, self._bench, repeated)
@@ -82,7 +89,9 @@ def _in_threads(count: int, keep: Keep) -> Keep:
 
 
 def _keep_freed_memory() -> None:
-    """Has the C library keep what large tensors leave behind: references in float64 take a quarter of the time."""
+    """Has the C library keep what large tensors leave behind: references in float64 take a quarter
+    of the time.
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc; elsewhere it stays as it is
     if mallopt is not None:
         mallopt(_M_MMAP_MAX, 0)
@@ -90,7 +99,9 @@ def _keep_freed_memory() -> None:
 
 
 class _Repeated:
-    """Says what is done, and says it again before every launch: each of them has the limit of silence for its own."""
+    """Says what is done, and says it again before every launch: each of them has the limit of
+    silence for its own.
+    """
 
     def __init__(self, doing: Doing) -> None:
         self._doing = doing

@@ -1,4 +1,6 @@
-"""The rules of a race, on a stage where Python functions play the candidates and nothing is timed."""
+"""The rules of a race, on a stage where Python functions play the candidates and nothing is
+timed.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,12 @@ class Stage:
     """What stands for the device: graphs that run their calls, and events that read one number."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (folder / "scale_rows.py").write_text("def forward(x):\n    return x * 2\ndef spoiling(x):\n    return x.mul_(2)\n")
-        self.task = small_task(baselines={"torch.mul": "scale_rows.py:forward", "spoiling": "scale_rows.py:spoiling"})
+        (folder / "scale_rows.py").write_text(
+            "def forward(x):\n    return x * 2\ndef spoiling(x):\n    return x.mul_(2)\n"
+        )
+        self.task = small_task(
+            baselines={"torch.mul": "scale_rows.py:forward", "spoiling": "scale_rows.py:spoiling"}
+        )
         self.answers = Answers(self.task, TaskFunctions(self.task, folder / "t.yaml"), CPU)
         self.elapsed_ms = 1.0
         self.baseline_outputs: list[torch.Tensor] = []
@@ -42,7 +48,12 @@ class Stage:
             def __init__(self, calls: list[timing.Call]) -> None:
                 self.calls = calls
                 self._kept = [call() for call in calls]
-                tensors = [value for result in self._kept if isinstance(result, dict) for value in result.values()]
+                tensors = [
+                    value
+                    for result in self._kept
+                    if isinstance(result, dict)
+                    for value in result.values()
+                ]
                 stage.baseline_outputs += tensors
                 self._written = timing.storages(tensors)
                 self.wipe()  # a capture runs nothing
@@ -76,16 +87,24 @@ class Stage:
 
     def flush(self) -> None: ...
 
-    def run(self, kernel: Kernel, baseline: str = "torch.mul") -> tuple[CaseTiming, list[InputSetCheck]]:
+    def run(
+        self, kernel: Kernel, baseline: str = "torch.mul"
+    ) -> tuple[CaseTiming, list[InputSetCheck]]:
         self.kernel = kernel
-        compiled = CompiledCase(plan=CasePlan(case="plain", hidden=False, macros={}, scratch={}, launches=()), code_path="", functions={})
+        compiled = CompiledCase(
+            plan=CasePlan(case="plain", hidden=False, macros={}, scratch={}, launches=()),
+            code_path="",
+            functions={},
+        )
         contest = race.Race(self.task, self.answers, self, compiled, baseline)  # type: ignore[arg-type]  # it flushes
         return contest.run(), contest.verify("fp32")
 
 
 def at(pointer: int) -> torch.Tensor:
     """The tensor at an address."""
-    return torch.frombuffer((ctypes.c_float * (N * C)).from_address(pointer), dtype=torch.float32).view(N, C)
+    return torch.frombuffer(
+        (ctypes.c_float * (N * C)).from_address(pointer), dtype=torch.float32
+    ).view(N, C)
 
 
 def honest(x: torch.Tensor, out: torch.Tensor) -> None:
@@ -136,10 +155,14 @@ def test_a_baseline_that_writes_into_its_inputs_condemns_no_candidate(stage: Sta
 def test_a_baseline_that_writes_into_its_inputs_is_left_out_by_name(stage: Stage) -> None:
     found = time_baselines(stage.task, stage.answers, "plain", stage)  # type: ignore[arg-type]  # it flushes
     assert list(found.median_us) == ["torch.mul"]
-    assert found.problems["spoiling"].startswith("scale_rows.py:spoiling writes into its input x for case plain: expected it to leave")
+    assert found.problems["spoiling"].startswith(
+        "scale_rows.py:spoiling writes into its input x for case plain: expected it to leave"
+    )
 
 
-def test_a_fault_of_the_reference_is_not_told_as_that_of_every_baseline(stage: Stage, tmp_path: Path) -> None:
+def test_a_fault_of_the_reference_is_not_told_as_that_of_every_baseline(
+    stage: Stage, tmp_path: Path
+) -> None:
     (tmp_path / "scale_rows.py").write_text("def forward(x):\n    return x.float() * 2\n")
     with pytest.raises(TaskError, match=r"^scale_rows.py:forward: out must be torch.float64"):
         time_baselines(stage.task, stage.answers, "plain", stage)  # type: ignore[arg-type]  # it flushes
@@ -156,16 +179,23 @@ def test_the_time_of_a_baseline_is_told_as_its_own(stage: Stage) -> None:
 
     stage.answers.functions._at_work = at_work
     stage.run(honest)
-    assert told[:2] == ["scale_rows.py:forward for case plain", ""], "what is compiled for a minute is no fault of a candidate"
+    assert told[:2] == [
+        "scale_rows.py:forward for case plain",
+        "",
+    ], "what is compiled for a minute is no fault of a candidate"
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_reference_without_memory_beside_a_candidates_buffers_ends_no_run(stage: Stage, begun: bool) -> None:
+def test_a_reference_without_memory_beside_a_candidates_buffers_ends_no_run(
+    stage: Stage, begun: bool
+) -> None:
     def no_memory(*_: object) -> object:
         try:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         except torch.cuda.OutOfMemoryError as error:
-            raise TaskError("scale_rows.py:forward raised OutOfMemoryError") from (error if begun else None)
+            raise TaskError("scale_rows.py:forward raised OutOfMemoryError") from (
+                error if begun else None
+            )
 
     stage.answers.one_off = no_memory  # type: ignore[assignment,method-assign]
     with pytest.raises(LaunchRefused if begun else TaskError, match="raised OutOfMemoryError"):

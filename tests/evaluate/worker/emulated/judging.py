@@ -49,10 +49,15 @@ def judged(folder: Path, task_name: str, *sources: str, fresh: bool = False) -> 
 
     async def run() -> list[Verdict]:
         device = emulator_device("l4", CHECKS, folder / "answers")
-        executor = LocalExecutor(tasks.load(path), str(path), CompilePool(1), device, front=CompilePool(1, module=CLANG))
+        executor = LocalExecutor(
+            tasks.load(path), str(path), CompilePool(1), device, front=CompilePool(1, module=CLANG)
+        )
         try:
             await executor.start()
-            return [await executor.evaluate(candidates.parse(source), lambda _: None, fresh) for source in sources]
+            return [
+                await executor.evaluate(candidates.parse(source), lambda _: None, fresh)
+                for source in sources
+            ]
         finally:
             await executor.close()
 

@@ -1,4 +1,6 @@
-"""Inputs and references on disk: computed once, for all workers, and only while they mean the same."""
+"""Inputs and references on disk: computed once, for all workers, and only while they mean the
+same.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,29 @@ from evoengine.task import Task
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
 
-FOUND_ANEW = 4  # the reference twice on the smallest case, to see that it has one answer; the reference; the trusted implementation
+# the reference twice on the smallest case, to see that it has one answer; the reference; the
+# trusted implementation
+FOUND_ANEW = 4
 COUNTING = "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * 2\n"
 
 
 def answers_of(folder: Path, task: Task | None = None) -> tuple[Answers, TaskFunctions]:
     """As a new worker would make them."""
-    task = task or small_task(tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}})
+    task = task or small_task(
+        tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}}
+    )
     functions = TaskFunctions(task, folder / "t.yaml")
     arrays = KeptArrays(folder / "answers")
-    return Answers(task, functions, CPU, KeptAnswers(arrays, task, folder / "t.yaml"), KeptInputs(arrays, task)), functions
+    return (
+        Answers(
+            task,
+            functions,
+            CPU,
+            KeptAnswers(arrays, task, folder / "t.yaml"),
+            KeptInputs(arrays, task),
+        ),
+        functions,
+    )
 
 
 @pytest.fixture
@@ -45,13 +60,18 @@ def test_a_new_worker_finds_the_same_answer_without_computing_it(folder: Path) -
     first, _ = answers_of(folder)
     second, functions = answers_of(folder)
     before, after = first.get("plain", "wide", 2), second.get("plain", "wide", 2)
-    assert torch.equal(before.reference["out"], after.reference["out"]) and after.reference["out"].dtype is torch.float64
+    assert (
+        torch.equal(before.reference["out"], after.reference["out"])
+        and after.reference["out"].dtype is torch.float64
+    )
     assert (before.gates, before.trusted) == (after.gates, after.trusted)
     assert calls(functions) == 0
 
 
 @pytest.mark.parametrize("change", ["scale_rows.py", "helper.py"])
-def test_a_change_of_any_python_file_beside_the_task_makes_all_answers_anew(folder: Path, change: str) -> None:
+def test_a_change_of_any_python_file_beside_the_task_makes_all_answers_anew(
+    folder: Path, change: str
+) -> None:
     answers_of(folder)[0].get("plain", "normal", 0)
     (folder / change).write_text(COUNTING + "# changed\n")
     again, functions = answers_of(folder)
@@ -61,25 +81,35 @@ def test_a_change_of_any_python_file_beside_the_task_makes_all_answers_anew(fold
 
 def test_another_gate_or_another_size_is_another_answer(folder: Path) -> None:
     answers_of(folder)[0].get("plain", "normal", 0)
-    for changes in ({"tiers": {"fp32": {"atol": 1e-5, "rel_rmse": 1e-6}}}, {"cases": {"plain": {"N": 8, "C": 96, "flip": False}}}):
+    for changes in (
+        {"tiers": {"fp32": {"atol": 1e-5, "rel_rmse": 1e-6}}},
+        {"cases": {"plain": {"N": 8, "C": 96, "flip": False}}},
+    ):
         again, functions = answers_of(folder, small_task(**changes))
         again.get("plain", "normal", 0)
         assert calls(functions) >= 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
-def test_kept_inputs_are_those_that_were_drawn(folder: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_inputs_are_those_that_were_drawn(
+    folder: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task = small_task(inputs={"x": {"shape": ["N", "C"], "dtype": dtype}})
     drawn = make_inputs(task, "plain", "wide", 1, CPU)
     for _ in range(2):
         found = answers_of(folder, task)[0].inputs("plain", "wide", 1)
-        assert list(found) == ["x"] and found["x"].dtype is drawn["x"].dtype and torch.equal(found["x"], drawn["x"])
+        assert (
+            list(found) == ["x"]
+            and found["x"].dtype is drawn["x"].dtype
+            and torch.equal(found["x"], drawn["x"])
+        )
         monkeypatch.setattr(answers_module, "make_inputs", None)  # the second time nothing is drawn
 
 
 @pytest.mark.parametrize("suffix", ["*.json", "*.npy"])
 def test_a_damaged_entry_is_as_if_it_were_not_there(folder: Path, suffix: str) -> None:
-    before = answers_of(folder)[0].get("plain", "normal", 0).reference["out"].clone()  # what is mapped must not be cut
+    # what is mapped must not be cut
+    before = answers_of(folder)[0].get("plain", "normal", 0).reference["out"].clone()
     for path in (folder / "answers").glob(suffix):
         path.write_bytes(path.read_bytes()[:50])
     again, functions = answers_of(folder)
@@ -87,15 +117,21 @@ def test_a_damaged_entry_is_as_if_it_were_not_there(folder: Path, suffix: str) -
     assert calls(functions) == FOUND_ANEW
 
 
-def test_the_oldest_are_forgotten_when_there_are_too_many(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_are_forgotten_when_there_are_too_many(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(arrays, "LIMIT_BYTES", 3 * 64 * 96 * 8)
     answers, _ = answers_of(folder)
     found = [answers.get("plain", "normal", seed) for seed in range(6)]
     assert len(list((folder / "answers").glob("*.npy"))) <= 3
-    assert all(bool(answer.reference["out"].isfinite().all()) for answer in found), "what is mapped stays"
+    assert all(bool(answer.reference["out"].isfinite().all()) for answer in found), (
+        "what is mapped stays"
+    )
 
 
 def test_a_folder_that_cannot_be_written_says_what_to_do(folder: Path) -> None:
     (folder / "answers").write_text("a file")
-    with pytest.raises(DeviceError, match=r"inputs and references cannot be kept in .*; set EVOENGINE_CACHE_DIR"):
+    with pytest.raises(
+        DeviceError, match=r"inputs and references cannot be kept in .*; set EVOENGINE_CACHE_DIR"
+    ):
         answers_of(folder)[0].get("plain", "normal", 0)

@@ -27,7 +27,9 @@ from tests.small import small_task
 SOURCE = 'extern "C" __global__ void k() { printf("%c\\n", 200); }'
 
 
-def test_what_a_kernel_prints_is_passed_on_whatever_the_locale_encodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_kernel_prints_is_passed_on_whatever_the_locale_encodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compiled = compile_cuda(SOURCE, name="k.cu", macros={}, arch="sm_89", kernels=["k"])
     (tmp_path / "k.ptx").write_text(compiled.ptx)
     launch = Launch(kernel="k", grid=(1,), block=(1,), shared_bytes=0, args=())
@@ -36,7 +38,9 @@ def test_what_a_kernel_prints_is_passed_on_whatever_the_locale_encodes(tmp_path:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
     emulator = Emulator("l4", threads=1)
     try:
-        case = CompiledCase(plan=plan, code_path=str(tmp_path / "k.ptx"), functions=dict(compiled.functions))
+        case = CompiledCase(
+            plan=plan, code_path=str(tmp_path / "k.ptx"), functions=dict(compiled.functions)
+        )
         Loaded(emulator, lambda: None).program(case, rounds=1.0).run(launch, {})
     finally:
         emulator.close()
@@ -47,17 +51,24 @@ def test_variables_that_this_machine_cannot_keep_twice_are_refused_before_they_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "k.ptx").write_text(
-        ".version 8.3\n.target sm_89\n.address_size 64\n.global .b8 huge[1073741824];\n.visible .entry k() { ret; }"
+        ".version 8.3\n.target sm_89\n.address_size 64\n.global .b8 huge[1073741824];\n.visible"
+        " .entry k() { ret; }"
     )
     monkeypatch.setattr(emulated_bench, "available_bytes", lambda: SPARE_BYTES + (2 << 30) - 2)
     task, emulator = small_task(), Emulator("l4", threads=1)
     plan = CasePlan(case="plain", hidden=False, macros={}, scratch={}, launches=())
-    job = Job(cases=(CompiledCase(plan=plan, code_path=str(tmp_path / "k.ptx"), functions={"k": "k"}),), tier="fp32")
+    job = Job(
+        cases=(CompiledCase(plan=plan, code_path=str(tmp_path / "k.ptx"), functions={"k": "k"}),),
+        tier="fp32",
+    )
     answers = Answers(task, TaskFunctions(task, tmp_path / "t.yaml"), CPU)
     bench = EmulatedBench(task, answers, emulator, (), lambda: None)
     before = resident_bytes()
     try:
-        with pytest.raises(LaunchRefused, match="global variables of 1073741824 bytes do not fit into this machine's memory"):
+        with pytest.raises(
+            LaunchRefused,
+            match="global variables of 1073741824 bytes do not fit into this machine's memory",
+        ):
             bench.screen(Trial(Judge(task, answers, bench, lambda what, candidate: None), job))
         assert resident_bytes() - before < 1 << 29
     finally:

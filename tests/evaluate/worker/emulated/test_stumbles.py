@@ -10,9 +10,25 @@ from evoengine.evaluate.worker.findings import Lacking, Stumbled, Trapped
 from evoengine.records import Status
 
 
-@pytest.mark.parametrize("error", [KeyError("%r7"), RecursionError("too deep"), AssertionError(), ZeroDivisionError(), ValueError("odd")])
-def test_a_stumble_over_a_kernel_is_unsupported_and_the_process_is_replaced(error: Exception) -> None:
-    with pytest.raises(Stumbled, match=f"the emulator fails on this kernel: {type(error).__name__}") as found, as_findings():
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("%r7"),
+        RecursionError("too deep"),
+        AssertionError(),
+        ZeroDivisionError(),
+        ValueError("odd"),
+    ],
+)
+def test_a_stumble_over_a_kernel_is_unsupported_and_the_process_is_replaced(
+    error: Exception,
+) -> None:
+    with (
+        pytest.raises(
+            Stumbled, match=f"the emulator fails on this kernel: {type(error).__name__}"
+        ) as found,
+        as_findings(),
+    ):
         raise error
     assert found.value.status is Status.unsupported and not found.value.healthy
     assert "Traceback" in found.value.detail
