@@ -1,6 +1,7 @@
 """The layernorm kernel judged as torch extensions are.
 
-Compiles it with torch.utils.cpp_extension.load_inline into the folder, checks it on the same input
+`python -m benchmarks.extension --folder EMPTY_FOLDER` compiles it with
+torch.utils.cpp_extension.load_inline into the folder, checks it on the same input
 sets and against the same answers as evoengine does, and times it and its baseline with events.
 Prints one JSON object: the seconds of start, compile, check and timing. The references are computed
 before the clock runs, as a warm worker has them. Needs nvcc, ninja and a C++ compiler. Started by
@@ -35,9 +36,8 @@ from evoengine.task import Task  # noqa: E402
 
 NAME = "layernorm"
 WARM_UP_CALLS = 3
-TIMED_CALLS = (
-    100  # the usual number of peers: KernelBench times 100 calls, each with its own pair of events
-)
+# the usual number of peers: KernelBench times 100 calls, each with its own pair of events
+TIMED_CALLS = 100
 
 DECLARATION = (
     "torch::Tensor layernorm_forward(torch::Tensor x, torch::Tensor weight, torch::Tensor bias,"
@@ -79,9 +79,8 @@ def build(candidate: Candidate, folder: Path) -> Forward:
     from torch.utils.cpp_extension import load_inline
 
     major, minor = torch.cuda.get_device_capability()
-    os.environ["TORCH_CUDA_ARCH_LIST"] = (
-        f"{major}.{minor}"  # this device only, which is the least work
-    )
+    # this device only, which is the least work
+    os.environ["TORCH_CUDA_ARCH_LIST"] = f"{major}.{minor}"
     module: Any = load_inline(
         name="evoengine_layernorm",
         cpp_sources=DECLARATION,

@@ -31,9 +31,8 @@ from evoengine.task import Task
 SAMPLES = 200  # of each side of a case, hot and cold alike
 CALLS = 32  # in one hot sample
 TICK_US = 0.032  # the step in which events of recent devices count
-TEMPLATES = (
-    16  # different sets of raw samples; each is compressed on its own, so more would change nothing
-)
+# different sets of raw samples; each is compressed on its own, so more would change nothing
+TEMPLATES = 16
 PROMPT_CHARACTERS, ANSWER_CHARACTERS = 16_000, 8_000
 
 ENVIRONMENT = Environment(

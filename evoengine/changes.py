@@ -35,9 +35,8 @@ class Wanted:
     generator: GeneratorName | None = None
     replay_from: str | None = None
     model: str | None = None
-    price_usd: tuple[float, float] | None = (
-        None  # for a million prompt and a million completion tokens
-    )
+    # for a million prompt and a million completion tokens
+    price_usd: tuple[float, float] | None = None
     cost_cap_usd: float | None = None
     temperature: float | None = None
     max_tokens: int | None = None

@@ -17,11 +17,9 @@ class ModelSettings(Frozen):
     """How the model endpoint is asked; the key itself is never stored."""
 
     model: str = "gpt-4.1"  # the model that EvoEngineer reports its best pass rate with
-    base_url: str | None = (
-        # that the run was begun with, without a user, a password or a query: for the record, the
-        # environment decides
-        None
-    )
+    # that the run was begun with, without a user, a password or a query: for the record, the
+    # environment decides
+    base_url: str | None = None
     temperature: float | None = None
     max_tokens: int = 16384
     timeout_s: float = 300.0
@@ -39,15 +37,13 @@ class RunConfig(Frozen):
     task: str  # absolute path of the task file
     seed: int = 0
     trials: Annotated[int, Field(gt=0)]
-    in_flight: Annotated[int, Field(gt=0)] = (
-        8  # trial n is proposed when trial n - in_flight is settled
-    )
+    # trial n is proposed when trial n - in_flight is settled
+    in_flight: Annotated[int, Field(gt=0)] = 8
     places: Annotated[int, Field(gt=0)] = 3  # elites per tier
     generator: GeneratorName
     model: ModelSettings = ModelSettings()
     replay_from: str | None = None
     device: str = "auto"
-    checks: tuple[CheckName, ...] = (
-        CHECKS  # what checked mode looks for on the emulator; none: it is left out
-    )
+    # what checked mode looks for on the emulator; none: it is left out
+    checks: tuple[CheckName, ...] = CHECKS
     kernels: tuple[str, ...] = ()  # absolute paths of the starting kernels

@@ -56,9 +56,8 @@ class KernelResources(Frozen):
     kernel: str  # as the plan names it, with its template arguments
     arch: str
     registers: int
-    static_shared_bytes: (
-        int  # what the kernel declares; what the system reserves from sm_90 on is not in it
-    )
+    # what the kernel declares; what the system reserves from sm_90 on is not in it
+    static_shared_bytes: int
     dynamic_shared_bytes: int  # the largest that the plan asks for over the cases
     local_bytes: int  # stack frame per thread
     spill_store_bytes: int
@@ -96,9 +95,8 @@ class CheckedRun(Frozen):
     # bytes
     shared_wavefronts: int = 0
     global_requests: int = 0
-    global_sectors: int = (
-        0  # of 32 bytes, distinct within a request: 4 for 4 bytes a lane side by side
-    )
+    # of 32 bytes, distinct within a request: 4 for 4 bytes a lane side by side
+    global_sectors: int = 0
 
     @property
     def sampled(self) -> bool:

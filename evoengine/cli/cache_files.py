@@ -25,9 +25,8 @@ class Kind:
     name: str
     what: str
     pattern: re.Pattern[str]  # of the paths of its files, within it
-    needed_later: (
-        bool  # by a live run that has found them: what reads the others copes with their going
-    )
+    # by a live run that has found them: what reads the others copes with their going
+    needed_later: bool
 
 
 KINDS = (

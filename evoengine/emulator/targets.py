@@ -13,18 +13,15 @@ from difflib import get_close_matches
 from evoengine.emulator.errors import EmulatorError
 
 WARP = 32
-SCHEDULERS = (
-    4  # of an SM, one warp instruction a clock each: tuning guides of Turing, Ampere, Ada, Hopper
-)
-REGISTERS_PER_SM = (
-    65536  # CUDA C++ Programming Guide, technical specifications, compute capability 7.5 to 9.0
-)
+# of an SM, one warp instruction a clock each: tuning guides of Turing, Ampere, Ada, Hopper
+SCHEDULERS = 4
+# CUDA C++ Programming Guide, technical specifications, compute capability 7.5 to 9.0
+REGISTERS_PER_SM = 65536
 REGISTER_UNIT = 256  # registers given to a warp at once: cuda_occupancy.h, allocation granularity
 LAUNCH_US = 0.8  # with DISPATCH_NS, as _LAUNCH says
 DISPATCH_NS = 0.6
-SHARED_BYTES_PER_CLOCK = (
-    128  # 32 banks of 4 bytes: Programming Guide, "Shared Memory", 5.x and later
-)
+# 32 banks of 4 bytes: Programming Guide, "Shared Memory", 5.x and later
+SHARED_BYTES_PER_CLOCK = 128
 
 
 class UnknownTarget(EmulatorError):  # noqa: N818 - reads better without a suffix
@@ -92,9 +89,8 @@ class Target:
     tensor: Mapping[str, float]
     latencies: Latencies
     l1_bytes: int  # of an SM, shared memory included
-    launch_us: (
-        float  # from kernel to kernel in a CUDA graph, one launch of an empty kernel of one block
-    )
+    # from kernel to kernel in a CUDA graph, one launch of an empty kernel of one block
+    launch_us: float
     dispatch_ns: float  # for each block more
     sources: Mapping[str, str]  # field -> where its figure comes from
 

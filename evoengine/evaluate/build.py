@@ -26,9 +26,8 @@ from evoengine.seams import CompiledCase, Progress
 from evoengine.task import Task
 from evoengine.yaml_source import shown
 
-REGISTERS_PER_BLOCK = (
-    65536  # CUDA C++ Programming Guide 13.0, technical specifications, all of sm_75 to sm_120
-)
+# CUDA C++ Programming Guide 13.0, technical specifications, all of sm_75 to sm_120
+REGISTERS_PER_BLOCK = 65536
 REGISTER_UNIT = 8  # registers are given to threads in eights
 DETAIL_BYTES = 4096
 # What outlives a launch could hold the answers of earlier ones; counters, tables and the texts of

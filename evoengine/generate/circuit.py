@@ -37,9 +37,8 @@ class Transient(Exception):  # noqa: N818 - a reason to try again, not yet an er
         rate_limited: bool = False,
     ) -> None:
         super().__init__(message)
-        self.rate_limited = (
-            rate_limited  # says nothing about the request: another one would have met it, too
-        )
+        # says nothing about the request: another one would have met it, too
+        self.rate_limited = rate_limited
         self.retry_after_s = retry_after_s
         self.maybe_paid = maybe_paid  # the endpoint may have worked on it and charge for it
 
@@ -82,9 +81,8 @@ class Circuit:
         self._rng = rng or random.Random()  # noqa: S311 - spreads requests, hides nothing
         self._clock = clock
         self._outage: _Outage | None = None
-        self._not_before = (
-            0.0  # what the endpoint has asked for; an answer to another request does not end it
-        )
+        # what the endpoint has asked for; an answer to another request does not end it
+        self._not_before = 0.0
         self._wait_until = 0.0
         self._trying = asyncio.Lock()
         self._given_up = ""

@@ -30,9 +30,8 @@ from evoengine.seams import Request
 from evoengine.task import Task, shape_of
 
 MAX_REFERENCE = 12_000  # characters; the longest packaged reference has 3,000
-MAX_REPLY = (
-    60_000  # characters of a reply that a repair prompt repeats: four times the longest seed
-)
+# characters of a reply that a repair prompt repeats: four times the longest seed
+MAX_REPLY = 60_000
 
 
 class Prompts:

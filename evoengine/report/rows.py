@@ -30,9 +30,8 @@ class EliteRow(Frozen):
     speedup: Interval | None
     latency_us: Interval | None
     modelled: bool = False  # whether latency_us is modelled; then there is no speed-up
-    vs_first: float | None = (
-        None  # of modelled times: the first correct trial of the tier / this one
-    )
+    # of modelled times: the first correct trial of the tier / this one
+    vs_first: float | None = None
     limiter: str = ""  # what the modelled time of the first timed case is limited by
     registers: int | None  # the most that one of its kernels takes on the device
     shared_bytes: int | None  # static and dynamic of one block, the most over its kernels
@@ -89,9 +88,8 @@ class CaseRow(Frozen):
     checked_for: tuple[str, ...] = ()  # what checked mode looked for; empty: it did not run
     checked_blocks: int = 0
     total_blocks: int = 0
-    wavefronts_per_request: float | None = (
-        None  # of shared memory, in the blocks followed; None without any
-    )
+    # of shared memory, in the blocks followed; None without any
+    wavefronts_per_request: float | None = None
     sectors_per_request: float | None = None  # of global memory
     findings: tuple[str, ...] = ()
 

@@ -121,9 +121,8 @@ class AccessCounts:
     async_bytes: int = 0
     async_sectors: int = 0  # of their sources, which are among global_load_sectors too
     async_wavefronts: int = 0  # of their targets, which are nowhere else
-    block_sectors: int = (
-        0  # distinct ones that a block loads other than by copies, summed over blocks
-    )
+    # distinct ones that a block loads other than by copies, summed over blocks
+    block_sectors: int = 0
     launch_sectors: int = 0  # distinct ones that all of these blocks load
     same_address_writes: int = 0  # lanes that lost to another lane of the same instruction
     barriers: int = 0  # warps that took part

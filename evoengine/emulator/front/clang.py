@@ -25,9 +25,8 @@ OLDEST = 18  # the first with PTX 8.3 and scoped atomics, which the headers use;
 INSTALL = "pip install 'evoengine[emulator]' (brings clang in the wheel ziglang)"
 PTX = "+ptx83"  # e4m3 and e5m2 conversions of sm_89 need 8.1; clang 18 ends at 8.3
 PTX_BLACKWELL = "+ptx86"  # the first with sm_100 and sm_120
-TIMEOUT_S = (
-    60.0  # the seeds take 0.06 to 0.5 s; the rest is for large unrolled kernels on a busy machine
-)
+# the seeds take 0.06 to 0.5 s; the rest is for large unrolled kernels on a busy machine
+TIMEOUT_S = 60.0
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _ARCH = re.compile(r"sm_(\d+)[af]?\Z", re.ASCII)

@@ -42,12 +42,10 @@ class Counts:
     flops: Mapping[str, float] = field(default_factory=_nothing)
     # on the longest chain of each basic block, summed over its executions: `pipes.DELAYS`
     delays: Mapping[str, float] = field(default_factory=_nothing)
-    shared_wavefronts: float = (
-        0.0  # loads, stores, atomics, fragments and the shared side of copies; a shuffle is none
-    )
-    load_requests: float = (
-        0.0  # global, generic loads that meet global memory included; not asynchronous copies
-    )
+    # loads, stores, atomics, fragments and the shared side of copies; a shuffle is none
+    shared_wavefronts: float = 0.0
+    # global, generic loads that meet global memory included; not asynchronous copies
+    load_requests: float = 0.0
     store_requests: float = 0.0
     load_sectors: float = 0.0  # distinct sectors of each request, summed over requests
     store_sectors: float = 0.0
@@ -59,9 +57,8 @@ class Counts:
     local_sectors: float = 0.0  # of local memory: stacks and spills
     atomics: float = 0.0  # lanes that did an atomic operation on global memory
     unique_bytes: float = 0.0  # of global memory that the whole launch touches
-    most_issued: float = (
-        0.0  # warp instructions of the block that had most of them; 0 where unknown
-    )
+    # warp instructions of the block that had most of them; 0 where unknown
+    most_issued: float = 0.0
     pieces: tuple[
         Piece, ...
     ] = ()  # the code by piece; instructions, flops and delays are their sums

@@ -31,9 +31,8 @@ STORE_COST = 1.9
 # of the bandwidth on the data sheet that is reached: docs/measurements/h200-rates.json, stream_* in
 # DRAM
 DRAM_SHARE = 0.92
-ATOMIC_LANES_PER_CLOCK = (
-    1.0  # of one SM to global memory: an assumption, conflicts of addresses not counted
-)
+# of one SM to global memory: an assumption, conflicts of addresses not counted
+ATOMIC_LANES_PER_CLOCK = 1.0
 
 _SM_WIDE = ("shuffle", "lsu")  # shared by the four quarters of an SM
 _OF_QUARTERS = ("fma", "imad", "alu", "half", "mufu", "fp64")

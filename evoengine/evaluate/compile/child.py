@@ -19,9 +19,8 @@ from evoengine.evaluate.compile.wire import MAX_LINE_BYTES, Answer, Hello, Reque
 
 START_TIMEOUT_S = 60.0  # 0.5 s on an idle machine; unpacking headers on a slow disk takes longer
 _WATCH_EVERY_S = 0.05
-_NEAR_LIMIT = (
-    0.8  # a process that dies with so much of its memory in use is taken to have died of it
-)
+# a process that dies with so much of its memory in use is taken to have died of it
+_NEAR_LIMIT = 0.8
 # what a process serves
 NVRTC, CLANG = (
     "evoengine.evaluate.compile.worker",

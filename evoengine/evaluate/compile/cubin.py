@@ -36,9 +36,8 @@ class KernelFacts:
     """One kernel of a cubin, lengths in bytes."""
 
     registers: int
-    static_shared_bytes: (
-        int  # as the file has it: from sm_90 on with the 1024 that the system reserves
-    )
+    # as the file has it: from sm_90 on with the 1024 that the system reserves
+    static_shared_bytes: int
     local_bytes: int  # stack of a thread, callees included
     params: tuple[int, ...]
 

@@ -48,9 +48,8 @@ class Built(Frozen):
     ] = ()  # in the order of the unit's kernels; dynamic_shared_bytes is 0
     # name expression -> bytes of each parameter, in order
     params: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-    code_digest: str = (
-        ""  # of the instructions and constants alone: comments and line numbers do not count
-    )
+    # of the instructions and constants alone: comments and line numbers do not count
+    code_digest: str = ""
 
 
 class CompileResult(Built):

@@ -20,12 +20,10 @@ from evoengine.evaluate.worker.findings import Endless
 from evoengine.plan import Buffer, Launch
 from evoengine.records import CaseModel, LaunchModel
 
-UNKNOWN_REGISTERS = (
-    0  # without NVRTC nobody says how many: the model then lets occupancy depend on the rest alone
-)
-COUNTED_BLOCKS = (
-    8  # whose bank conflicts and sectors are counted; what is executed is counted on the whole grid
-)
+# without NVRTC nobody says how many: the model then lets occupancy depend on the rest alone
+UNKNOWN_REGISTERS = 0
+# whose bank conflicts and sectors are counted; what is executed is counted on the whole grid
+COUNTED_BLOCKS = 8
 
 
 def model_case(
