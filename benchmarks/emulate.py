@@ -19,7 +19,7 @@ from evoengine.emulator.targets import find
 from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_kernel, find_task
-from evoengine.plan import Buffer, CasePlan, Launch, Scalar, bind
+from evoengine.plan import BoundLaunch, BufferArgument, CasePlan, ScalarArgument, bind
 
 SAMPLED_BLOCKS = 8  # in checked mode, for what only it counts
 
@@ -81,7 +81,7 @@ class Bench:
 
     @staticmethod
     def _run(
-        emulator: Emulator, ptx: str, symbol: str, launch: Launch, addresses: Mapping[str, int]
+        emulator: Emulator, ptx: str, symbol: str, launch: BoundLaunch, addresses: Mapping[str, int]
     ) -> Counts:
         """A fast run of the whole grid for what every warp executes, and a checked one of a few
         blocks for its memory.
@@ -92,7 +92,9 @@ class Bench:
         whole = program.launch(
             symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes
         )
-        touched = {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
+        touched = {
+            argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)
+        }
         sample = sorted(
             {
                 round(position)
@@ -112,16 +114,18 @@ class Bench:
             blocks=sample,
         )
         program.close()
-        touched = {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
+        touched = {
+            argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)
+        }
         unique_bytes = sum(emulator.memory.buffers[addresses[name]].bytes for name in touched)
         return counts_of(whole, checked, unique_bytes=unique_bytes)
 
 
-def _bytes(argument: Buffer | Scalar, addresses: Mapping[str, int]) -> bytes:
+def _bytes(argument: BufferArgument | ScalarArgument, addresses: Mapping[str, int]) -> bytes:
     """The bytes of an argument; an integer in eight, of which the launch takes as many as the
     parameter has.
     """
-    if isinstance(argument, Buffer):
+    if isinstance(argument, BufferArgument):
         return addresses[argument.buffer].to_bytes(8, "little")
     if argument.dtype in ("float16", "float32", "float64"):
         return numpy.array(argument.scalar, dtype=argument.dtype).tobytes()

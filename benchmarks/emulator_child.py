@@ -29,10 +29,10 @@ from evoengine.arch import limits_of_arch
 from evoengine.candidate import Candidate
 from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.front.clang import compile_cuda
-from evoengine.emulator.run.makers import makers
+from evoengine.emulator.run.makers import codegen_pool
 from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
-from evoengine.evaluate.worker.emulated.program import Loaded, Program
+from evoengine.evaluate.worker.emulated.program import EmulatedProgram, LoadedModule
 from evoengine.evaluate.worker.emulated.screening import sample
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.reference import TaskFunctions
@@ -80,7 +80,7 @@ def measure(task_name: str, kernel: str, case: str, without: Sequence[str] = ())
         figures["clang_s"] = time.perf_counter() - started
         emulator = Emulator(TARGET, without=tuple(without))
         # enough for everything
-        program = Loaded(emulator, lambda: None).program(compiled, rounds=2.0**40)
+        program = LoadedModule(emulator, lambda: None).program(compiled, rounds=2.0**40)
         with EmulatedArena(layout_of(task, plan), emulator) as arena:
             inputs = make_inputs(task, case, "normal", 0, torch.device("cpu"))
             arena.fill(inputs)
@@ -107,7 +107,7 @@ def compile_plan(candidate: Candidate, plan: CasePlan, folder: Path) -> Compiled
     return CompiledCase(plan=plan, code_path=str(code), functions=dict(compiled.functions))
 
 
-def time_runs(program: Program, emulator: Emulator, pointers: dict[str, int]) -> Figures:
+def time_runs(program: EmulatedProgram, emulator: Emulator, pointers: dict[str, int]) -> Figures:
     """Fast mode with one thread and with all, checked mode on some blocks and on all; the outputs
     are a fast run's.
     """
@@ -124,7 +124,7 @@ def time_runs(program: Program, emulator: Emulator, pointers: dict[str, int]) ->
         "blocks": sum(math.prod(launch.grid) for launch in launches),
     }
     # starts a child: that is done once for many kernels
-    makers().make(WARM_UP, emulator.jit.cpu, emulator.jit.features, 0)
+    codegen_pool().make(WARM_UP, emulator.jit.cpu, emulator.jit.features, 0)
     figures["jit_s"] = elapsed_s(lambda: run(None, first)) - elapsed_s(lambda: run(None, first))
     figures["checked_jit_s"] = elapsed_s(lambda: run(Checks(), first)) - elapsed_s(
         lambda: run(Checks(), first)
@@ -145,7 +145,7 @@ def time_one_thread(
 ) -> float:
     """Seconds of a run of the whole grid on one core."""
     emulator = Emulator(TARGET, 1, without=tuple(without))
-    program = Loaded(emulator, lambda: None).program(compiled, rounds=2.0**40)
+    program = LoadedModule(emulator, lambda: None).program(compiled, rounds=2.0**40)
     with EmulatedArena(layout_of(task, compiled.plan), emulator) as arena:
         arena.fill(inputs)
         pointers = {name: arena.pointer(name) for name in arena.tensors}

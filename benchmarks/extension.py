@@ -27,8 +27,8 @@ import torch  # noqa: E402
 from evoengine import candidate as candidates  # noqa: E402
 from evoengine import task as tasks  # noqa: E402
 from evoengine.candidate import Candidate  # noqa: E402
-from evoengine.evaluate.worker.answers import Answers  # noqa: E402
-from evoengine.evaluate.worker.check import judge  # noqa: E402
+from evoengine.evaluate.worker.answers import ExpectedOutputs  # noqa: E402
+from evoengine.evaluate.worker.check import compare_outputs  # noqa: E402
 from evoengine.evaluate.worker.inputs import make_inputs  # noqa: E402
 from evoengine.evaluate.worker.reference import TaskFunctions  # noqa: E402
 from evoengine.paths import find_kernel, find_task  # noqa: E402
@@ -93,7 +93,7 @@ def build(candidate: Candidate, folder: Path) -> Forward:
     return forward
 
 
-def check(task: Task, answers: Answers, forward: Forward, eps: float) -> bool:
+def check(task: Task, answers: ExpectedOutputs, forward: Forward, eps: float) -> bool:
     """Whether every input set of every case passes the task's gate."""
     (tier,) = task.tiers
     passed = []
@@ -103,7 +103,7 @@ def check(task: Task, answers: Answers, forward: Forward, eps: float) -> bool:
                 tensors = make_inputs(task, case, distribution, seed, answers.device)
                 out = forward(tensors["x"], tensors["weight"], tensors["bias"], eps)
                 passed.append(
-                    judge(
+                    compare_outputs(
                         {"out": out},
                         answers.get(case, distribution, seed),
                         tier,
@@ -114,7 +114,7 @@ def check(task: Task, answers: Answers, forward: Forward, eps: float) -> bool:
     return all(passed)
 
 
-def compute_references(task: Task, answers: Answers) -> None:
+def compute_references(task: Task, answers: ExpectedOutputs) -> None:
     for case in task.all_cases:
         for distribution in task.distributions:
             for seed in task.seeds:
@@ -159,7 +159,7 @@ def main() -> None:
         candidates.parse(find_kernel(NAME).read_text(encoding="utf-8")),
     )
     device = torch.device("cuda", 0)
-    answers = Answers(task, TaskFunctions(task, path), device)
+    answers = ExpectedOutputs(task, TaskFunctions(task, path), device)
     eps = float(str(task.inputs["eps"].value))
     compute_references(task, answers)
     ready = time.monotonic()

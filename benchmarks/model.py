@@ -28,7 +28,7 @@ from benchmarks.table import Row, machine, publish
 from evoengine.emulator.errors import EmulatorError
 from evoengine.emulator.model.counts import Counts
 from evoengine.emulator.model.time import DEFAULT, Calibration, modelled
-from evoengine.emulator.targets import Target, find
+from evoengine.emulator.targets import TargetGpu, find
 
 PIPES = (1.5, 2.0, 2.5, 3.0, 4.0)  # what is tried for each constant
 LATENCY = (1.0, 1.25, 1.5, 2.0, 3.0)
@@ -69,7 +69,7 @@ class Config:
             f" {' '.join(f'{name}={value}' for name, value in self.measured.tunables.items())}"
         )
 
-    def modelled_us(self, target: Target, calibration: Calibration = DEFAULT) -> float:
+    def modelled_us(self, target: TargetGpu, calibration: Calibration = DEFAULT) -> float:
         """The modelled time of all launches."""
         return sum(
             modelled(
@@ -148,7 +148,7 @@ def main() -> None:
 
 
 def judged(
-    configs: Sequence[Config], case: str, target: Target, held_out: Sequence[float]
+    configs: Sequence[Config], case: str, target: TargetGpu, held_out: Sequence[float]
 ) -> list[Row]:
     """One row for all configurations of a case, with constants as they are and as cross-validated,
     and one for each seed.
@@ -198,7 +198,7 @@ def _agreement(configs: Sequence[Config], times: Sequence[float]) -> Row:
     }
 
 
-def cross_validated(configs: Sequence[Config], target: Target) -> list[float]:
+def cross_validated(configs: Sequence[Config], target: TargetGpu) -> list[float]:
     """Modelled times, those of each seed with the constants that order the other seeds best."""
     candidates = [Calibration(*constants) for constants in product(PIPES, LATENCY, PIECES)]
     times = {
@@ -262,7 +262,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return ranks
 
 
-def worst_pairs(configs: Sequence[Config], target: Target) -> Iterable[str]:
+def worst_pairs(configs: Sequence[Config], target: TargetGpu) -> Iterable[str]:
     """The pairs that the model orders wrongly although they differ most, once for each
     configuration.
     """

@@ -15,7 +15,7 @@ from evoengine.arch import DeviceLimits
 from evoengine.evaluate.compile.pool import CompileResult
 from evoengine.evaluate.worker.arena import Arena
 from evoengine.evaluate.worker.check import layout_of
-from evoengine.evaluate.worker.cuda.launch import Program
+from evoengine.evaluate.worker.cuda.launch import CudaProgram
 from evoengine.evaluate.worker.cuda.timing import Graph, estimate_us
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_task
@@ -80,5 +80,5 @@ class Bench:
         pointers = {name: arena.pointer(name) for name in arena.tensors}
         case = CompiledCase(plan=plan, code_path=compiled.code_path, functions=compiled.functions)
         return median_us(
-            Program(case).prepare(pointers, torch.cuda.current_stream()), self._replays
+            CudaProgram(case).prepare(pointers, torch.cuda.current_stream()), self._replays
         )

@@ -47,19 +47,19 @@ def _extents(value: Any) -> Any:
     return [value] if isinstance(value, str | int) else value
 
 
-Choice = Annotated[
+TunableValue = Annotated[
     int, Field(strict=True, ge=-expression.MAX_MAGNITUDE, le=expression.MAX_MAGNITUDE)
 ]
 
 
-class Scratch(Frozen):
+class ScratchSpec(Frozen):
     """A device buffer between launches; poisoned before every run of the plan."""
 
     dtype: Dtype
     shape: Shape
 
 
-class ScalarArgument(Frozen):
+class TypedArgument(Frozen):
     """A scalar argument whose type is said: {value: expression, dtype: float64}."""
 
     value: Formula
@@ -67,11 +67,11 @@ class ScalarArgument(Frozen):
 
 
 def _kind(argument: Any) -> str:
-    return "typed" if isinstance(argument, dict | ScalarArgument) else "expression"
+    return "typed" if isinstance(argument, dict | TypedArgument) else "expression"
 
 
 Argument = Annotated[
-    Annotated[Formula, Tag("expression")] | Annotated[ScalarArgument, Tag("typed")],
+    Annotated[Formula, Tag("expression")] | Annotated[TypedArgument, Tag("typed")],
     Discriminator(_kind),
 ]
 
@@ -118,11 +118,11 @@ class Plan(Frozen):
     name: CandidateName
     precision: str
     summary: str = ""
-    tunables: dict[Name, Annotated[tuple[Choice, ...], Field(min_length=1)]] = {}
+    tunables: dict[Name, Annotated[tuple[TunableValue, ...], Field(min_length=1)]] = {}
     let: dict[Name, Formula] = {}
     constants: dict[Name, Formula] = {}
     require: tuple[Formula, ...] = ()
-    scratch: dict[Name, Scratch] = {}
+    scratch: dict[Name, ScratchSpec] = {}
     launches: Annotated[tuple[LaunchSpec, ...], Field(min_length=1, max_length=16)]
 
     @field_validator("tunables", mode="after")

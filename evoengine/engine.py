@@ -25,14 +25,14 @@ from evoengine.population.elites import Population, resolution_of
 from evoengine.population.fold import settled_trials
 from evoengine.records import Environment, Outcome, Proposal, Status, Usage, Verdict
 from evoengine.seams import (
+    Evaluated,
     Executor,
     Exhausted,
     Generator,
-    Light,
     ProposalRow,
     Request,
-    Specimen,
     Store,
+    TrialSummary,
     VerdictRow,
 )
 from evoengine.shared_verdicts import SharedVerdicts
@@ -77,7 +77,7 @@ class Engine:
         self._settled = 0
         self._recent: deque[int] = deque(maxlen=RECENT)
         self._tried: dict[str, int] = {}  # source and tunables -> the trial that had them first
-        self._specimens: OrderedDict[int, Specimen] = OrderedDict()
+        self._specimens: OrderedDict[int, Evaluated] = OrderedDict()
         self._proposals: dict[int, asyncio.Future[Proposal]] = {}  # of the trials in flight
         self._flights: dict[int, asyncio.Task[tuple[Proposal, Verdict]]] = {}
         self._shared = SharedVerdicts()
@@ -117,9 +117,9 @@ class Engine:
         for settled in settled_trials(self._seen_by_the_next(), self.population.would_take_place):
             self._fold(settled.first, settled.reverified, None)
 
-    def _seen_by_the_next(self) -> Iterator[tuple[int, Light]]:
+    def _seen_by_the_next(self) -> Iterator[tuple[int, TrialSummary]]:
         """The stored trials up to the horizon of the first that is still to be proposed."""
-        stored: deque[tuple[int, Light]] = deque()
+        stored: deque[tuple[int, TrialSummary]] = deque()
         for number, (trial, light) in enumerate(self.store.trials()):
             if trial != number or not light.proposed:
                 return
@@ -189,18 +189,18 @@ class Engine:
         if self.population.would_take_place(outcome):
             again = await self._verify_again(trial, proposal)
         reverified = outcome_of(trial, proposal, again) if again else None
-        self._fold(outcome, reverified, Specimen(outcome, proposal.source or "", again or verdict))
+        self._fold(outcome, reverified, Evaluated(outcome, proposal.source or "", again or verdict))
         del self._flights[trial], self._proposals[trial]
         self._shared.forget(trial)
 
     def _fold(
-        self, outcome: Outcome, reverified: Outcome | None, specimen: Specimen | None
+        self, outcome: Outcome, reverified: Outcome | None, specimen: Evaluated | None
     ) -> None:
         """The one way into population and generator, live and on resume."""
         place = self.population.tell(outcome, reverified)
         final = outcome.after(reverified)
         if specimen is not None:
-            self._keep(outcome.trial, Specimen(final, specimen.source, specimen.verdict))
+            self._keep(outcome.trial, Evaluated(final, specimen.source, specimen.verdict))
         self._tried.setdefault(_key(outcome.source_digest, outcome.tunables), outcome.trial)
         self._recent.append(outcome.trial)
         self._settled = outcome.trial + 1
@@ -335,13 +335,13 @@ class Engine:
 
         return wait
 
-    def _specimen(self, trial: int) -> Specimen:
+    def _specimen(self, trial: int) -> Evaluated:
         if trial not in self._specimens:
             self._keep(trial, _load_specimen(self.store, trial))
         self._specimens.move_to_end(trial)
         return self._specimens[trial]
 
-    def _keep(self, trial: int, specimen: Specimen) -> None:
+    def _keep(self, trial: int, specimen: Evaluated) -> None:
         self._specimens[trial] = specimen
         while len(self._specimens) > KEPT_SPECIMENS:
             self._specimens.popitem(last=False)
@@ -357,7 +357,7 @@ def _first_verdict(store: Store, trial: int) -> Verdict:
     return row.verdict
 
 
-def _load_specimen(store: Store, trial: int) -> Specimen:
+def _load_specimen(store: Store, trial: int) -> Evaluated:
     row, first, again = (
         store.get(ProposalRow, trial),
         _first_verdict(store, trial),
@@ -366,4 +366,4 @@ def _load_specimen(store: Store, trial: int) -> Specimen:
     assert row is not None  # as above
     reverified = outcome_of(trial, row.proposal, again.verdict) if again else None
     outcome = outcome_of(trial, row.proposal, first).after(reverified)
-    return Specimen(outcome, row.proposal.source or "", again.verdict if again else first)
+    return Evaluated(outcome, row.proposal.source or "", again.verdict if again else first)

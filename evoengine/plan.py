@@ -13,7 +13,7 @@ from difflib import get_close_matches
 
 from evoengine import expression
 from evoengine.arch import MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, DeviceLimits
-from evoengine.candidate import Candidate, LaunchSpec, ScalarArgument
+from evoengine.candidate import Candidate, LaunchSpec, TypedArgument
 from evoengine.digest import digest_json
 from evoengine.errors import CandidateError
 from evoengine.expression import ExpressionError, Value
@@ -38,27 +38,27 @@ class OverLimits(CandidateError):  # noqa: N818 - says what happened, as the sta
     """The plan asks for more than the device has."""
 
 
-class Buffer(Frozen):
+class BufferArgument(Frozen):
     """An argument that is a device pointer: an input, an output or a scratch buffer."""
 
     buffer: str
 
 
-class Scalar(Frozen):
+class ScalarArgument(Frozen):
     """An argument that is a number."""
 
     scalar: int | float
     dtype: str
 
 
-class Launch(Frozen):
+class BoundLaunch(Frozen):
     """One launch with every extent known."""
 
     kernel: str  # the name expression, e.g. sdpa<64, false>
     grid: tuple[int, ...]
     block: tuple[int, ...]
     shared_bytes: int
-    args: tuple[Buffer | Scalar, ...]
+    args: tuple[BufferArgument | ScalarArgument, ...]
 
 
 class ScratchBuffer(Frozen):
@@ -75,7 +75,7 @@ class CasePlan(Frozen):
     hidden: bool
     macros: dict[str, str]
     scratch: dict[str, ScratchBuffer]
-    launches: tuple[Launch, ...]
+    launches: tuple[BoundLaunch, ...]
 
     @property
     def specialisation(self) -> str:
@@ -197,9 +197,9 @@ class _Binding:
             result[name] = ScratchBuffer(dtype=spec.dtype, shape=shape)
         return result
 
-    def _launch(self, index: int, spec: LaunchSpec) -> Launch:
+    def _launch(self, index: int, spec: LaunchSpec) -> BoundLaunch:
         path = ("launches", index)
-        launch = Launch(
+        launch = BoundLaunch(
             kernel=self._kernel(path, spec),
             grid=tuple(
                 self._integer((*path, "grid"), formula, "a grid extent") for formula in spec.grid
@@ -216,7 +216,7 @@ class _Binding:
         self._keep_limits(path, launch)
         return launch
 
-    def _keep_limits(self, path: tuple[str | int, ...], launch: Launch) -> None:
+    def _keep_limits(self, path: tuple[str | int, ...], launch: BoundLaunch) -> None:
         threads = math.prod(launch.block)
         where = self._where()
         if threads > MAX_THREADS_PER_BLOCK:
@@ -261,9 +261,9 @@ class _Binding:
         return name
 
     def _argument(
-        self, path: tuple[str | int, ...], argument: str | ScalarArgument
-    ) -> Buffer | Scalar:
-        if isinstance(argument, ScalarArgument):
+        self, path: tuple[str | int, ...], argument: str | TypedArgument
+    ) -> BufferArgument | ScalarArgument:
+        if isinstance(argument, TypedArgument):
             value = self._value(path, argument.value)
             if not argument.dtype.startswith(("float", "bfloat")) and value != int(value):
                 asked = f"{argument.value!r} is {self._shown(value)} {self._where()}"
@@ -272,15 +272,15 @@ class _Binding:
                         path, f"an argument of type {argument.dtype} must be an integer, {asked}"
                     )
                 )
-            return Scalar(scalar=value, dtype=argument.dtype)
+            return ScalarArgument(scalar=value, dtype=argument.dtype)
         if argument in self.buffers:
-            return Buffer(buffer=argument)
+            return BufferArgument(buffer=argument)
         if argument.isidentifier() and argument not in self.scope:
             self._refuse_unknown(path, argument)
         given = self.task.inputs.get(argument)
         value = self._value(path, argument)
         dtype = given.dtype if given else "float32" if isinstance(value, float) else "int64"
-        return Scalar(scalar=value, dtype=dtype)
+        return ScalarArgument(scalar=value, dtype=dtype)
 
     def _refuse_unknown(self, path: tuple[str | int, ...], name: str) -> None:
         known = [*sorted(self.buffers), *self.scope]

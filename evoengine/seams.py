@@ -37,7 +37,7 @@ Progress = Callable[[str], None]  # told what is going on now, e.g. "checking mi
 
 
 @dataclass(frozen=True)
-class Specimen:
+class Evaluated:
     """A candidate that a generator may learn from or build upon."""
 
     outcome: Outcome
@@ -59,9 +59,9 @@ class Request:
     seed: int
     task: Task
     environment: Environment
-    seeds: tuple[Specimen, ...]  # the starting kernels, by trial number
-    elites: tuple[tuple[Elite, Specimen], ...]  # by tier and place
-    recent: tuple[Specimen, ...]  # the last settled trials, oldest first, failures included
+    seeds: tuple[Evaluated, ...]  # the starting kernels, by trial number
+    elites: tuple[tuple[Elite, Evaluated], ...]  # by tier and place
+    recent: tuple[Evaluated, ...]  # the last settled trials, oldest first, failures included
     # proposals before `trial` that are not settled yet; waits until they are known
     pending: Callable[[], Awaitable[tuple[Proposal, ...]]]
 
@@ -262,7 +262,7 @@ Row = RunInfo | ReplyRow | ProposalRow | VerdictRow | RequestRow | FailureRow | 
 
 
 @dataclass(frozen=True)
-class Light:
+class TrialSummary:
     """One trial without its bulk: what the fold over a stored run needs."""
 
     proposed: bool
@@ -291,6 +291,6 @@ class Store(Protocol):
         """
         ...
 
-    def trials(self, start: int = 0) -> Iterator[tuple[int, Light]]:
+    def trials(self, start: int = 0) -> Iterator[tuple[int, TrialSummary]]:
         """The stored trials from number `start` on, in order, without their bulk."""
         ...

@@ -30,7 +30,7 @@ from evoengine.errors import DeviceError, TaskError, UsageError
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.workers import cuda_device, emulator_device
-from evoengine.evaluate.devices import Chosen, choose_device, same_compilers
+from evoengine.evaluate.devices import DeviceChoice, choose_device, same_compilers
 from evoengine.evaluate.local import LocalExecutor
 from evoengine.events import Notice, Observer, RunEnded, RunStarted, Spent
 from evoengine.generate.ledger import Before, price_of
@@ -53,13 +53,13 @@ COMPILERS = max(1, min(16, (os.cpu_count() or 2) - 1))
 
 
 @dataclass(frozen=True)
-class Choice:
+class RunChoice:
     """What a run will use, decided before anything starts."""
 
     task: Task
     task_path: Path
     config: RunConfig
-    device: Chosen
+    device: DeviceChoice
     seeds: list[Proposal]
     notices: list[str]
 
@@ -77,7 +77,7 @@ def choose(
     wanted: Wanted = Wanted(),  # noqa: B008 - frozen
     replay_from: Path | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Choice:
+) -> RunChoice:
     """The resolved choice; raises TaskError, UsageError, DeviceError, CandidateError,
     GeneratorError, StoreError.
 
@@ -109,7 +109,7 @@ def choose(
     )
     seeds = [seed_proposal(file) for file in files]
     check_generator(config, environ)
-    return Choice(
+    return RunChoice(
         loaded, path, config, chosen, seeds, [*([chosen.notice] if chosen.notice else []), *notices]
     )
 
@@ -156,7 +156,7 @@ def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:
     return RunPaths(runs_dir / (name or f"{task.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"))
 
 
-async def start_run(choice: Choice, paths: RunPaths, control: Control) -> RunEnded:
+async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> RunEnded:
     """A new run from its first trial; raises EvoError."""
     observe = control.observe
     with open_run(paths, create=True) as folder, control.limited():
@@ -397,7 +397,7 @@ def make_generator(
     return TuneGenerator(), None
 
 
-def find_device(device: str, task: Task) -> Chosen:
+def find_device(device: str, task: Task) -> DeviceChoice:
     """The device that `device` means for `task`; raises UsageError, DeviceError."""
     return choose_device(device, task.target.arch if task.target else None)
 
@@ -405,7 +405,7 @@ def find_device(device: str, task: Task) -> Chosen:
 def _executor(
     task: Task,
     task_path: Path,
-    chosen: Chosen,
+    chosen: DeviceChoice,
     checks: Sequence[str],
     baselines: Mapping[str, str] | None = None,
 ) -> LocalExecutor:
@@ -418,7 +418,7 @@ def _executor(
     )
 
 
-def check_names(text: str | None, chosen: Chosen) -> tuple[CheckName, ...]:
+def check_names(text: str | None, chosen: DeviceChoice) -> tuple[CheckName, ...]:
     """What checked mode looks for: all by default, `none`, or names with commas between them;
     raises UsageError.
     """
@@ -442,7 +442,7 @@ async def evaluate_once(
     task: Task,
     task_path: Path,
     candidate: Candidate,
-    chosen: Chosen,
+    chosen: DeviceChoice,
     checks: Sequence[str],
     progress: Progress,
 ) -> Verdict:

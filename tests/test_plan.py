@@ -12,10 +12,10 @@ from evoengine.arch import MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, DeviceLim
 from evoengine.errors import CandidateError
 from evoengine.plan import (
     ITEM_BYTES,
-    Buffer,
+    BufferArgument,
     CasePlan,
     OverLimits,
-    Scalar,
+    ScalarArgument,
     bind,
     configurations,
     is_valid,
@@ -36,10 +36,10 @@ def test_a_plan_is_numbers_only() -> None:
     assert launch.block == (256,)
     assert launch.shared_bytes == 1024
     assert launch.args == (
-        Buffer(buffer="x"),
-        Buffer(buffer="out"),
-        Scalar(scalar=96, dtype="int64"),
-        Scalar(scalar=1 / math.sqrt(96), dtype="float32"),
+        BufferArgument(buffer="x"),
+        BufferArgument(buffer="out"),
+        ScalarArgument(scalar=96, dtype="int64"),
+        ScalarArgument(scalar=1 / math.sqrt(96), dtype="float32"),
     )
     assert plan.macros == {"THREADS": "256", "ROWS": "1"}
     assert not plan.hidden
@@ -81,10 +81,10 @@ require: [THREADS % WARP_SIZE == 0, "min(SM_COUNT, 4) == 4"]
     assert flipped.scratch["half"].shape == (3, 48, 1)
     assert flipped.launches[0].kernel == "scale<1, true>"
     assert flipped.launches[0].args[3:5] == (
-        Scalar(scalar=40, dtype="int32"),
-        Scalar(scalar=1, dtype="int64"),
+        ScalarArgument(scalar=40, dtype="int32"),
+        ScalarArgument(scalar=1, dtype="int64"),
     )
-    assert flipped.launches[0].args[5] == Scalar(scalar=2 / math.sqrt(40), dtype="float32")
+    assert flipped.launches[0].args[5] == ScalarArgument(scalar=2 / math.sqrt(40), dtype="float32")
     assert plain.specialisation != flipped.specialisation
 
 

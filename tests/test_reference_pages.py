@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from evoengine import candidate, expression, plan, task
 from evoengine.arch import DeviceLimits, limits_of_arch
-from evoengine.candidate import Candidate, LaunchSpec, Plan, ScalarArgument, Scratch
+from evoengine.candidate import Candidate, LaunchSpec, Plan, ScratchSpec, TypedArgument
 from evoengine.expression import FUNCTIONS
 from evoengine.task import (
     DISTRIBUTIONS,
@@ -34,7 +34,7 @@ from tests.test_docs import BLOCK
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 OF_A_TASK = (Task, Input, Output, Tier, Objective, Target, Budget, Limits)
-OF_A_KERNEL = (Plan, Scratch, LaunchSpec, ScalarArgument)
+OF_A_KERNEL = (Plan, ScratchSpec, LaunchSpec, TypedArgument)
 ROWS_TASK = """\
 name: rows
 reference: rows.py:forward

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from evoengine.cli.cache_files import Kind
+    from evoengine.cli.cache_files import CacheKind
     from evoengine.report.cache_rows import CacheRows, KindRow
 
 ALL = "all"
@@ -86,7 +86,7 @@ def _rows(folder: Path, days: float | None) -> CacheRows:
     return CacheRows(folder=str(folder), kinds=kinds, pruned=pruned, in_use=pruned and lock is None)
 
 
-def _row(kind: Kind, folder: Path, days: float | None) -> KindRow:
+def _row(kind: CacheKind, folder: Path, days: float | None) -> KindRow:
     import time
 
     from evoengine.cli.cache_files import DAY_S, files_of, remove

@@ -19,7 +19,7 @@ _ANSWERS = rf"(\.?{_DIGEST}\.(json|\w+\.npy)(\.{_DIGEST})?|tmp\w+)"
 
 
 @dataclass(frozen=True)
-class Kind:
+class CacheKind:
     """One folder of the cache."""
 
     name: str
@@ -30,16 +30,16 @@ class Kind:
 
 
 KINDS = (
-    Kind("cubins", "machine code for GPUs", re.compile(_CODE), True),
-    Kind("ptx", "code for the emulator", re.compile(_CODE), True),
-    Kind(
+    CacheKind("cubins", "machine code for GPUs", re.compile(_CODE), True),
+    CacheKind("ptx", "code for the emulator", re.compile(_CODE), True),
+    CacheKind(
         "emulator",
         "the emulator's own runtime",
         re.compile(rf"native-{_DIGEST}\.\w+|\.native-\w+"),
         True,
     ),
-    Kind("headers", "headers that NVRTC carries", re.compile(r"\d+\.\d+/.+", re.DOTALL), True),
-    Kind("answers", "inputs and references for the emulator", re.compile(_ANSWERS), False),
+    CacheKind("headers", "headers that NVRTC carries", re.compile(r"\d+\.\d+/.+", re.DOTALL), True),
+    CacheKind("answers", "inputs and references for the emulator", re.compile(_ANSWERS), False),
 )
 
 
@@ -54,7 +54,7 @@ class CacheFile:
     used: float
 
 
-def files_of(kind: Kind, cache: Path) -> list[CacheFile]:
+def files_of(kind: CacheKind, cache: Path) -> list[CacheFile]:
     """The files of `kind` below the folder `cache`."""
     folder = cache / kind.name
     found = []
@@ -68,7 +68,7 @@ def files_of(kind: Kind, cache: Path) -> list[CacheFile]:
     return found
 
 
-def remove(kind: Kind, cache: Path, before: float) -> tuple[int, int]:
+def remove(kind: CacheKind, cache: Path, before: float) -> tuple[int, int]:
     """Removes the files of `kind` last used before `before`; how many they were, and their bytes.
     Raises OSError.
     """

@@ -12,7 +12,7 @@ from evoengine.errors import DeviceError, EvoError
 from evoengine.evaluate.compile.pool import CLANG, toolchain
 from evoengine.evaluate.compile.unit import Toolchain
 from evoengine.evaluate.devices import INSTALL_EMULATOR, missing_for_emulator
-from evoengine.report.rows import Finding
+from evoengine.report.rows import DoctorFinding
 
 # the widest first
 _EXTENSIONS = {
@@ -21,7 +21,7 @@ _EXTENSIONS = {
 }
 
 
-def examine_emulator(needed: bool) -> Iterator[Finding]:
+def examine_emulator(needed: bool) -> Iterator[DoctorFinding]:
     """Findings about the emulator; what it lacks is `missing` where it is `needed`, because there
     is no GPU.
     """
@@ -32,7 +32,9 @@ def examine_emulator(needed: bool) -> Iterator[Finding]:
             if found.confined
             else "; not confined, but it sees no file of this machine by itself"
         )
-        yield Finding(name="emulator: clang", state="ok", found=f"clang {found.clang}{confined}")
+        yield DoctorFinding(
+            name="emulator: clang", state="ok", found=f"clang {found.clang}{confined}"
+        )
     else:
         problem = (found.problem.strip() or "it says nothing").splitlines()[-1]
         yield _lacking("emulator: clang", problem, needed)
@@ -40,16 +42,16 @@ def examine_emulator(needed: bool) -> Iterator[Finding]:
     if missing:
         yield _lacking("emulator: packages", f"{', '.join(missing)} not installed", needed)
     else:
-        yield Finding(
+        yield DoctorFinding(
             name="emulator: packages",
             state="ok",
             found=f"llvmlite {importlib.metadata.version('llvmlite')}",
         )
-    yield Finding(name="emulator: processor", state="ok", found=_processor())
+    yield DoctorFinding(name="emulator: processor", state="ok", found=_processor())
 
 
-def _lacking(name: str, found: str, needed: bool) -> Finding:
-    return Finding(
+def _lacking(name: str, found: str, needed: bool) -> DoctorFinding:
+    return DoctorFinding(
         name=name,
         state="missing" if needed else "absent",
         found=found,

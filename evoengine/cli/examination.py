@@ -23,7 +23,7 @@ from evoengine.evaluate.compile.pool import toolchain
 from evoengine.evaluate.compile.unit import Toolchain
 from evoengine.evaluate.probe import CudaDevices, cuda_devices
 from evoengine.paths import cache_dir
-from evoengine.report.rows import Finding
+from evoengine.report.rows import DoctorFinding
 
 DEFAULT_URL = "https://api.openai.com/v1"  # the openai package's own default
 # a run of some hundred trials with its exports takes far less; a full disk ends it
@@ -42,7 +42,7 @@ WITHOUT_NVRTC = (
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
-def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[Finding]:
+def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[DoctorFinding]:
     """All findings, in the order in which a person would look."""
     devices = cuda_devices()
     emulators = [*examine_emulator(needed=not devices.names)]
@@ -68,7 +68,7 @@ def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[F
     ]
 
 
-def _spared(finding: Finding, emulated: bool, remedy: str = "") -> Finding:
+def _spared(finding: DoctorFinding, emulated: bool, remedy: str = "") -> DoctorFinding:
     """A finding about a GPU's needs: nothing is missing where the emulator stands in; `remedy` is
     what is better there.
     """
@@ -78,20 +78,20 @@ def _spared(finding: Finding, emulated: bool, remedy: str = "") -> Finding:
     return finding.model_copy(update={"state": "absent", "remedy": words, "exit_code": 0})
 
 
-def _python() -> Finding:
-    return Finding(
+def _python() -> DoctorFinding:
+    return DoctorFinding(
         name="python", state="ok", found=f"{platform.python_version()} ({sys.executable})"
     )
 
 
-def _driver(devices: CudaDevices) -> Finding:
+def _driver(devices: CudaDevices) -> DoctorFinding:
     if devices.driver:
-        return Finding(name="driver", state="ok", found=f"CUDA {devices.driver}")
+        return DoctorFinding(name="driver", state="ok", found=f"CUDA {devices.driver}")
     remedy = (
         "install NVIDIA's driver, or give the container the GPU (docker run --gpus all); without it"
         " kernels run on the emulator"
     )
-    return Finding(
+    return DoctorFinding(
         name="driver",
         state="missing",
         found=devices.problem,
@@ -100,9 +100,9 @@ def _driver(devices: CudaDevices) -> Finding:
     )
 
 
-def _devices(devices: CudaDevices) -> Finding:
+def _devices(devices: CudaDevices) -> DoctorFinding:
     if devices.names:
-        return Finding(
+        return DoctorFinding(
             name="devices",
             state="ok",
             found=", ".join(f"cuda:{number} {name}" for number, name in enumerate(devices.names)),
@@ -112,7 +112,7 @@ def _devices(devices: CudaDevices) -> Finding:
         if devices.driver
         else "needs the driver"
     )
-    return Finding(
+    return DoctorFinding(
         name="devices",
         state="missing",
         found="none",
@@ -121,11 +121,11 @@ def _devices(devices: CudaDevices) -> Finding:
     )
 
 
-def _torch(has_device: bool) -> Finding:
+def _torch(has_device: bool) -> DoctorFinding:
     version = _version("torch")
     if version is None:
         remedy = INSTALL if has_device else f"{CPU_BUILD} for the emulator; for a GPU: {INSTALL}"
-        return Finding(
+        return DoctorFinding(
             name="torch",
             state="missing",
             found="not installed",
@@ -138,21 +138,21 @@ def _torch(has_device: bool) -> Finding:
             "it works; its CPU build does the same without the 6 GB of CUDA libraries, in a new"
             f" environment: {CPU_BUILD}"
         )
-        return Finding(
+        return DoctorFinding(
             name="torch",
             state="ok",
             found=f"{version}, a build for CUDA {cuda}, which no device here can use",
             remedy=remedy,
         )
     if has_device and version.endswith("+cpu"):
-        return Finding(
+        return DoctorFinding(
             name="torch",
             state="missing",
             found=f"{version}, a build without CUDA",
             remedy=INSTALL,
             exit_code=ToolchainError.exit_code,
         )
-    return Finding(name="torch", state="ok", found=version)
+    return DoctorFinding(name="torch", state="ok", found=version)
 
 
 def _cuda_of_torch() -> str:
@@ -170,7 +170,7 @@ def _cuda_of_torch() -> str:
     return match[1] if match else ""
 
 
-def _cupy(devices: CudaDevices) -> Finding:
+def _cupy(devices: CudaDevices) -> DoctorFinding:
     for package in CUPY_PACKAGES:
         version = _version(package)
         if version is None:
@@ -181,15 +181,15 @@ def _cupy(devices: CudaDevices) -> Finding:
             and _numbers(devices.driver) < CUDA13_DRIVER
         ):
             remedy = f"pip install 'evoengine[cuda12]': the driver knows CUDA {devices.driver} only"
-            return Finding(
+            return DoctorFinding(
                 name="CuPy",
                 state="missing",
                 found=f"{package} {version}",
                 remedy=remedy,
                 exit_code=ToolchainError.exit_code,
             )
-        return Finding(name="CuPy", state="ok", found=f"{package} {version}")
-    return Finding(
+        return DoctorFinding(name="CuPy", state="ok", found=f"{package} {version}")
+    return DoctorFinding(
         name="CuPy",
         state="missing",
         found="not installed",
@@ -206,7 +206,7 @@ def _toolchain() -> Toolchain:
         return Toolchain(problem=str(error))
 
 
-def _compiler(found: Toolchain) -> Iterator[Finding]:
+def _compiler(found: Toolchain) -> Iterator[DoctorFinding]:
     code = ToolchainError.exit_code
     if found.nvrtc and not found.problem:
         archs = (
@@ -214,12 +214,12 @@ def _compiler(found: Toolchain) -> Iterator[Finding]:
             if found.architectures
             else "no architectures named"
         )
-        yield Finding(
+        yield DoctorFinding(
             name="compiler", state="ok", found=f"NVRTC {found.nvrtc}, {archs} ({found.library})"
         )
     else:
         problem = (found.problem.strip() or "it says nothing").splitlines()[-1]
-        yield Finding(
+        yield DoctorFinding(
             name="compiler",
             state="missing",
             found=f"NVRTC {found.nvrtc or 'does not start'}: {problem}",
@@ -227,7 +227,7 @@ def _compiler(found: Toolchain) -> Iterator[Finding]:
             exit_code=code,
         )
     if found.missing:
-        yield Finding(
+        yield DoctorFinding(
             name="headers",
             state="missing",
             found=f"{', '.join(found.missing)} not found",
@@ -235,13 +235,15 @@ def _compiler(found: Toolchain) -> Iterator[Finding]:
             exit_code=code,
         )
     elif found.headers:
-        yield Finding(name="headers", state="ok", found=f"{len(found.headers)} from {found.source}")
+        yield DoctorFinding(
+            name="headers", state="ok", found=f"{len(found.headers)} from {found.source}"
+        )
     if found.nvrtc and not found.confined:
         remedy = (
             "Linux 5.13 or later with Landlock; until then only the check of includes keeps a"
             " kernel from reading files"
         )
-        yield Finding(
+        yield DoctorFinding(
             name="confinement",
             state="absent",
             found="compiler processes may open any file",
@@ -249,7 +251,7 @@ def _compiler(found: Toolchain) -> Iterator[Finding]:
         )
 
 
-def _workers() -> Iterator[Finding]:
+def _workers() -> Iterator[DoctorFinding]:
     if not has_domains():
         found = (
             "a kernel that breaks out of its worker may read the environment of your other programs"
@@ -258,10 +260,10 @@ def _workers() -> Iterator[Finding]:
             "Linux 5.19 or later with Landlock; until then give a key to evoengine alone"
             " (OPENAI_API_KEY=... evoengine run)"
         )
-        yield Finding(name="workers", state="absent", found=found, remedy=remedy)
+        yield DoctorFinding(name="workers", state="absent", found=found, remedy=remedy)
 
 
-def _endpoint(environ: Mapping[str, str], connect: bool) -> Finding:
+def _endpoint(environ: Mapping[str, str], connect: bool) -> DoctorFinding:
     url = environ.get("OPENAI_BASE_URL") or DEFAULT_URL
     key = environ.get("OPENAI_API_KEY", "").strip()
     if not key and not environ.get("OPENAI_BASE_URL"):
@@ -269,32 +271,32 @@ def _endpoint(environ: Mapping[str, str], connect: bool) -> Finding:
             "set OPENAI_API_KEY (and OPENAI_BASE_URL for another endpoint) to have a model propose"
             " kernels; the tuner needs none"
         )
-        return Finding(
+        return DoctorFinding(
             name="model endpoint", state="absent", found="OPENAI_API_KEY is not set", remedy=remedy
         )
     shown = f"{_without_secrets(url)}, {'a key is set' if key else 'no key'}"
     if not connect:
-        return Finding(
+        return DoctorFinding(
             name="model endpoint", state="ok", found=f"{shown}; not asked (--connect asks it)"
         )
     problem = probe(url, key)
     if problem:
-        return Finding(
+        return DoctorFinding(
             name="model endpoint",
             state="absent",
             found=f"{shown}; {problem}",
             remedy="check OPENAI_BASE_URL and OPENAI_API_KEY",
         )
-    return Finding(name="model endpoint", state="ok", found=f"{shown}; it answers")
+    return DoctorFinding(name="model endpoint", state="ok", found=f"{shown}; it answers")
 
 
-def _folder(name: str, folder: Path, elsewhere: str) -> Finding:
+def _folder(name: str, folder: Path, elsewhere: str) -> DoctorFinding:
     there = next(
         place for place in (folder.absolute(), *folder.absolute().parents) if place.exists()
     )
     code = StoreError.exit_code
     if not there.is_dir():
-        return Finding(
+        return DoctorFinding(
             name=name,
             state="missing",
             found=f"{folder}: {there} is not a folder",
@@ -302,7 +304,7 @@ def _folder(name: str, folder: Path, elsewhere: str) -> Finding:
             exit_code=code,
         )
     if not os.access(there, os.W_OK | os.X_OK):
-        return Finding(
+        return DoctorFinding(
             name=name,
             state="missing",
             found=f"{folder}: {there} cannot be written",
@@ -312,14 +314,14 @@ def _folder(name: str, folder: Path, elsewhere: str) -> Finding:
     free = shutil.disk_usage(there).free
     words = f"{folder}: {free / 2**30:.1f} GiB free"
     if free < LOW_SPACE_BYTES:
-        return Finding(
+        return DoctorFinding(
             name=name,
             state="missing",
             found=words,
             remedy=f"make room; {elsewhere}",
             exit_code=code,
         )
-    return Finding(name=name, state="ok", found=words)
+    return DoctorFinding(name=name, state="ok", found=words)
 
 
 def _version(package: str) -> str | None:

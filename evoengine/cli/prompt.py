@@ -17,7 +17,7 @@ BYTES_A_TOKEN = 4  # of English and code, by the tokenizers of today's models; n
 COUNTED_AS = f"an estimate: UTF-8 bytes / {BYTES_A_TOKEN}"
 
 
-class OperatorChoice(StrEnum):
+class OperatorName(StrEnum):
     """What generate/operators.py chooses from."""
 
     first = "first"
@@ -34,7 +34,7 @@ def prompt(
         typer.Option(metavar="RUN", help="A stored run in place of a task: its next prompt."),
     ] = None,
     operator: Annotated[
-        OperatorChoice | None, typer.Option(help="What to ask for; by default what the run would.")
+        OperatorName | None, typer.Option(help="What to ask for; by default what the run would.")
     ] = None,
     reply: Annotated[
         Path | None,

@@ -17,7 +17,7 @@ from evoengine.digest import derived_seed
 from evoengine.engine import Engine
 from evoengine.errors import UsageError
 from evoengine.evaluate.compile.includes import check_includes
-from evoengine.evaluate.described import described
+from evoengine.evaluate.described import describe_device
 from evoengine.evaluate.devices import choose_device
 from evoengine.generate import draft
 from evoengine.generate.operators import choose, choose_as
@@ -25,7 +25,7 @@ from evoengine.generate.prompt import Prompts
 from evoengine.outcome import outcome_of
 from evoengine.paths import RunPaths, find_kernel, find_task
 from evoengine.records import Elite, Outcome, Proposal, Reply, Status, Verdict
-from evoengine.seams import Exhausted, Replies, Request, Specimen
+from evoengine.seams import Evaluated, Exhausted, Replies, Request
 from evoengine.task import Task
 
 PLACES = int(RunConfig.model_fields["places"].default)
@@ -55,7 +55,7 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
     """
     path = find_task(text).resolve()
     task = tasks.load(path)
-    environment = described(
+    environment = describe_device(
         choose_device(device, task.target.arch if task.target else None, missing=list)
     )
     files = [find_kernel(name, path.parent) for name in kernels or task.seeds_from]
@@ -77,7 +77,7 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
     return Asked(task.name, path, request, [note] if files else [])
 
 
-def _unjudged(trial: int, file: Path, task: Task) -> Specimen:
+def _unjudged(trial: int, file: Path, task: Task) -> Evaluated:
     proposal = wiring.seed_proposal(file)
     tier = candidate.parse(proposal.source or "", str(file)).plan.precision
     if tier not in task.tiers:
@@ -86,10 +86,10 @@ def _unjudged(trial: int, file: Path, task: Task) -> Specimen:
             f" {', '.join(task.tiers)}"
         )
     verdict = Verdict(status=Status.correct, reason="not judged", tier=tier)
-    return Specimen(outcome_of(trial, proposal, verdict), proposal.source or "", verdict)
+    return Evaluated(outcome_of(trial, proposal, verdict), proposal.source or "", verdict)
 
 
-def _in_order(specimens: tuple[Specimen, ...]) -> tuple[tuple[Elite, Specimen], ...]:
+def _in_order(specimens: tuple[Evaluated, ...]) -> tuple[tuple[Elite, Evaluated], ...]:
     """As many as there are places in each tier, the first ones first."""
     taken: Counter[str] = Counter()
     held = []

@@ -13,7 +13,7 @@ from evoengine.population.fold import folded
 from evoengine.records import Elite, Environment, Outcome, RunInfo
 from evoengine.report.asked import knows_cost, model_of
 from evoengine.report.derive import Firsts, elite_row, name_of, trial_detail, trial_row, verdict_row
-from evoengine.report.export import Exports
+from evoengine.report.export import RunFolderFiles
 from evoengine.report.rows import RunRows, TrialDetail
 from evoengine.report.stored import StoredTrials
 from evoengine.store.run_folder import RunFolder, open_run
@@ -65,9 +65,9 @@ class RunReader:
         found = self.info.environment
         return None if found is None else Environment.model_validate(found)
 
-    def exports(self) -> Exports:
+    def exports(self) -> RunFolderFiles:
         """The writer of its readable files."""
-        return Exports(self.paths, self.folder.store, self.info)
+        return RunFolderFiles(self.paths, self.folder.store, self.info)
 
     def fold(self) -> Folded:
         """What is settled, and the elites after it."""

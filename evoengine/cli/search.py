@@ -20,7 +20,7 @@ from evoengine.events import Event, Observer, RunEnded, RunStarted
 from evoengine.paths import RunPaths
 from evoengine.records import Outcome, Verdict
 from evoengine.report import as_json
-from evoengine.report.exporter import Exporter
+from evoengine.report.exporter import LiveFiles
 from evoengine.report.live import LiveView
 from evoengine.report.plain import PlainView
 from evoengine.report.quiet import QuietView
@@ -69,7 +69,7 @@ def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = Fa
     try:
         view = QuietView(output.say) if quiet else _view(reading, as_json_wanted)
         with view:
-            exporter = Exporter(paths, reading.store, view)
+            exporter = LiveFiles(paths, reading.store, view)
 
             def observe(event: Event) -> None:
                 reading.begun = reading.begun or isinstance(event, RunStarted)

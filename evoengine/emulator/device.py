@@ -12,7 +12,7 @@ from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.report import ALL_CHECKS, Checks, LaunchReport
 from evoengine.emulator.run.jit import Jit
 from evoengine.emulator.run.memory import DeviceMemory
-from evoengine.emulator.targets import Target
+from evoengine.emulator.targets import TargetGpu
 
 __all__ = ["ALL_CHECKS", "DEFAULT_FUEL", "Checks", "Emulator", "LaunchReport", "Program"]
 
@@ -24,7 +24,7 @@ class Emulator:
 
     def __init__(
         self,
-        target: str | Target = "l4",
+        target: str | TargetGpu = "l4",
         threads: int | None = None,
         *,
         cache: Path | None = None,
@@ -33,7 +33,7 @@ class Emulator:
         """`threads`: of this machine, all that this process may use by default. `without` masks CPU
         features, by how they begin.
         """
-        self.target = target if isinstance(target, Target) else targets.find(target)
+        self.target = target if isinstance(target, TargetGpu) else targets.find(target)
         self.threads = threads or len(os.sched_getaffinity(0))
         self.memory = DeviceMemory(MEMORY_BYTES)
         self.jit = Jit(cache, without)

@@ -25,11 +25,11 @@ from evoengine.emulator.run.geometry import (
     check_dimensions,
     check_memory,
 )
-from evoengine.emulator.run.jit import Compiled, Jit
+from evoengine.emulator.run.jit import CompiledCode, Jit
 from evoengine.emulator.run.launch import Code, run_blocks
 from evoengine.emulator.run.memory import Buffer, DeviceMemory
 from evoengine.emulator.run.printing import Printer
-from evoengine.emulator.targets import Target
+from evoengine.emulator.targets import TargetGpu
 from evoengine.emulator.variables import Variables
 
 DEFAULT_FUEL = 1 << 34  # rounds of loops and starts of warps, for each host thread; some minutes
@@ -39,7 +39,7 @@ DEFAULT_FUEL = 1 << 34  # rounds of loops and starts of warps, for each host thr
 class Parts:
     """What a program needs of its device."""
 
-    target: Target
+    target: TargetGpu
     threads: int  # of this machine
     memory: DeviceMemory
     jit: Jit
@@ -49,7 +49,7 @@ class Parts:
 @dataclass(frozen=True)
 class _Kernel:
     lowered: Lowered
-    code: Compiled
+    code: CompiledCode
 
 
 class Program:

@@ -67,7 +67,7 @@ class Latencies:
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetGpu:
     """One GPU. Bandwidths in 10^9 bytes a second, clock in MHz, sizes in bytes."""
 
     name: str
@@ -220,7 +220,7 @@ def _target(
     l2_source: str,
     latency_source: str,
     tensor_source: str = "",
-) -> Target:
+) -> TargetGpu:
     warps, blocks, l1_bytes, shared_sm, shared_block, reserved, rates = _SM[arch]
     of_sheet = dict.fromkeys(("title", "sms", "clock_mhz", "l2_bytes", "dram_gb_s"), sheet)
     of_guide = dict.fromkeys(
@@ -247,7 +247,7 @@ def _target(
             "dispatch_ns": _LAUNCH,
         }
     )
-    return Target(
+    return TargetGpu(
         name=name,
         title=title,
         arch=arch,
@@ -355,12 +355,12 @@ _ALL = (
     ),
 )  # fmt: skip
 
-TARGETS: Mapping[str, Target] = {target.name: target for target in _ALL}
-FIGURES = tuple(field.name for field in fields(Target) if field.name not in ("name", "sources"))
+TARGETS: Mapping[str, TargetGpu] = {target.name: target for target in _ALL}
+FIGURES = tuple(field.name for field in fields(TargetGpu) if field.name not in ("name", "sources"))
 _TYPICAL = {"sm_75": "t4", "sm_80": "a100", "sm_86": "a10", "sm_89": "l4", "sm_90": "h100"}
 
 
-def find(name: str) -> Target:
+def find(name: str) -> TargetGpu:
     """The target of that name, in any case and with or without spaces; raises UnknownTarget."""
     plain = (
         name.lower()
@@ -376,7 +376,7 @@ def find(name: str) -> Target:
     raise UnknownTarget(f"no target {name!r}; {hint}known: {', '.join(TARGETS)}")
 
 
-def for_arch(arch: str) -> Target:
+def for_arch(arch: str) -> TargetGpu:
     """The usual target of an architecture such as sm_89 or sm_90a; raises UnknownTarget."""
     plain = arch.rstrip("af")
     if plain not in _TYPICAL:

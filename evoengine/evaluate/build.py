@@ -20,7 +20,7 @@ from evoengine.errors import CandidateError
 from evoengine.evaluate.compile import cubin
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
-from evoengine.plan import ITEM_BYTES, Buffer, CasePlan, Launch, OverLimits, bind
+from evoengine.plan import ITEM_BYTES, BoundLaunch, BufferArgument, CasePlan, OverLimits, bind
 from evoengine.records import KernelResources, Status, Verdict
 from evoengine.seams import CompiledCase, Progress
 from evoengine.task import Task
@@ -37,7 +37,7 @@ TOO_MUCH_SHARED = "uses too much shared data"  # what ptxas says of static array
 
 
 @dataclass
-class Build:
+class CompiledCandidate:
     """What compiling found out so far."""
 
     tier: str
@@ -48,10 +48,12 @@ class Build:
     results: list[CompileResult] = field(default_factory=list)
 
 
-class Refused(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
+class CandidateRefused(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
     """The candidate ends here; `verdict` says why."""
 
-    def __init__(self, build: Build, status: Status, reason: str, detail: str = "") -> None:
+    def __init__(
+        self, build: CompiledCandidate, status: Status, reason: str, detail: str = ""
+    ) -> None:
         super().__init__(reason)
         self.build = build
         self.verdict = Verdict(
@@ -59,7 +61,7 @@ class Refused(Exception):  # noqa: N818 - a finding about a candidate, not a fau
         )
 
 
-class Builder:
+class CandidateCompiler:
     """Compiles candidates of one task."""
 
     def __init__(
@@ -75,9 +77,11 @@ class Builder:
         self.front = front
         self._under_way: set[asyncio.Task[CompileResult]] = set()
 
-    async def build(self, candidate: Candidate, limits: DeviceLimits, progress: Progress) -> Build:
+    async def build(
+        self, candidate: Candidate, limits: DeviceLimits, progress: Progress
+    ) -> CompiledCandidate:
         """Machine code for every case on the device, and the target's resources; raises Refused."""
-        build = Build(tier=candidate.plan.precision)
+        build = CompiledCandidate(tier=candidate.plan.precision)
         plans = self._bind(build, candidate, limits)
         progress("compiling")
         target_plans, problem = self._target_plans(candidate)
@@ -93,8 +97,8 @@ class Builder:
         front_tasks = self._begin(self.front, candidate, plans, limits.arch)
         device = await self._results(build, device_tasks)
         try:
-            target_results = await self._results(Build(build.tier), target_tasks)
-        except Refused as refused:
+            target_results = await self._results(CompiledCandidate(build.tier), target_tasks)
+        except CandidateRefused as refused:
             target_plans, target_results, problem = [], {}, refused.verdict.reason
         self._keep_device_limits(build, plans, device, limits)
         run = await self._results(build, front_tasks) if self.front else device
@@ -118,21 +122,23 @@ class Builder:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    def _bind(self, build: Build, candidate: Candidate, limits: DeviceLimits) -> list[CasePlan]:
+    def _bind(
+        self, build: CompiledCandidate, candidate: Candidate, limits: DeviceLimits
+    ) -> list[CasePlan]:
         if candidate.plan.precision not in self.task.tiers:
             known = ", ".join(self.task.tiers)
             reason = (
                 f"precision: no tier {candidate.plan.precision!r} in task {self.task.name}; known:"
                 f" {known}"
             )
-            raise Refused(build, Status.rejected, reason)
+            raise CandidateRefused(build, Status.rejected, reason)
         try:
             check_includes(candidate.code)
             return [bind(candidate, self.task, case, limits) for case in self.task.all_cases]
         except OverLimits as error:
-            raise Refused(build, Status.over_limits, str(error)) from None
+            raise CandidateRefused(build, Status.over_limits, str(error)) from None
         except CandidateError as error:
-            raise Refused(build, Status.rejected, str(error)) from None
+            raise CandidateRefused(build, Status.rejected, str(error)) from None
 
     def _begin(
         self, pool: CompilePool | None, candidate: Candidate, plans: list[CasePlan], arch: str
@@ -144,7 +150,9 @@ class Builder:
             units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
         except ValidationError as error:
             # the last barrier: what header and plan let through ends this candidate, not the run
-            raise Refused(Build(candidate.plan.precision), Status.rejected, _unfit(error)) from None
+            raise CandidateRefused(
+                CompiledCandidate(candidate.plan.precision), Status.rejected, _unfit(error)
+            ) from None
         tasks = {key: asyncio.create_task(pool.compile(unit)) for key, unit in units.items()}
         for task in tasks.values():
             self._under_way.add(task)
@@ -157,7 +165,7 @@ class Builder:
             task.exception()  # who waited has seen it; who stopped waiting need not
 
     async def _results(
-        self, build: Build, tasks: dict[str, asyncio.Task[CompileResult]]
+        self, build: CompiledCandidate, tasks: dict[str, asyncio.Task[CompileResult]]
     ) -> dict[str, CompileResult]:
         """One result for each specialisation; the first that failed, in the order of cases, ends
         the candidate.
@@ -201,7 +209,7 @@ class Builder:
 
     def _keep_device_limits(
         self,
-        build: Build,
+        build: CompiledCandidate,
         plans: list[CasePlan],
         results: dict[str, CompileResult],
         limits: DeviceLimits,
@@ -220,13 +228,17 @@ class Builder:
                     f"{item.kernel} needs {shared} bytes of shared memory, {limits.arch} allows"
                     f" {limits.max_shared_bytes}"
                 )
-                raise Refused(build, Status.over_limits, reason)
+                raise CandidateRefused(build, Status.over_limits, reason)
         _check_registers(build, plans, results)
         for result in results.values():
             _check_lasting(build, Path(result.code_path).read_bytes())
 
     def _report_target(
-        self, build: Build, plans: list[CasePlan], results: dict[str, CompileResult], problem: str
+        self,
+        build: CompiledCandidate,
+        plans: list[CasePlan],
+        results: dict[str, CompileResult],
+        problem: str,
     ) -> None:
         target = self.task.target
         if target is None:
@@ -299,7 +311,7 @@ def _unfit(error: ValidationError) -> str:
     return f"it cannot be given to a compiler: {place}: {first['msg']}, got {shown(first['input'])}"
 
 
-def _refuse_failed(build: Build, result: CompileResult, gated: bool) -> None:
+def _refuse_failed(build: CompiledCandidate, result: CompileResult, gated: bool) -> None:
     """`gated`: NVRTC has compiled this source, so whatever clang and our headers make of it is
     their fault.
     """
@@ -307,24 +319,24 @@ def _refuse_failed(build: Build, result: CompileResult, gated: bool) -> None:
         return
     if result.status == "unsupported" or gated:
         reason = result.log.strip() or f"the emulator's compiler ended with {result.status}"
-        raise Refused(
+        raise CandidateRefused(
             build,
             Status.unsupported,
             reason if result.status == "unsupported" else f"not for the emulator: {reason}",
             result.log,
         )
     if result.status == "refused":
-        raise Refused(build, Status.rejected, result.log)
+        raise CandidateRefused(build, Status.rejected, result.log)
     if result.status == "timeout":
-        raise Refused(
+        raise CandidateRefused(
             build, Status.timeout, f"compiling took longer than {result.seconds:.0f} s", result.log
         )
     if result.status == "out_of_memory":
-        raise Refused(
+        raise CandidateRefused(
             build, Status.compile_error, "compiling took more memory than allowed", result.log
         )
     status = Status.over_limits if TOO_MUCH_SHARED in result.log else Status.compile_error
-    raise Refused(build, status, first_error(result.log), result.log)
+    raise CandidateRefused(build, status, first_error(result.log), result.log)
 
 
 def first_error(log: str) -> str:
@@ -336,20 +348,20 @@ def first_error(log: str) -> str:
     )
 
 
-def _check_parameters(build: Build, launch: Launch, result: CompileResult) -> None:
+def _check_parameters(build: CompiledCandidate, launch: BoundLaunch, result: CompileResult) -> None:
     """A plan that passes too few arguments would have the driver read beyond them."""
     wanted = result.params.get(launch.kernel)
     if wanted is None:
         return
     if len(wanted) != len(launch.args):
-        raise Refused(
+        raise CandidateRefused(
             build,
             Status.rejected,
             f"{launch.kernel} takes {len(wanted)} parameters, its launch passes {len(launch.args)}",
         )
     for position, (size, argument) in enumerate(zip(wanted, launch.args, strict=True), start=1):
-        given = 8 if isinstance(argument, Buffer) else ITEM_BYTES[argument.dtype]
-        is_integer = not isinstance(argument, Buffer) and argument.dtype in (
+        given = 8 if isinstance(argument, BufferArgument) else ITEM_BYTES[argument.dtype]
+        is_integer = not isinstance(argument, BufferArgument) and argument.dtype in (
             "int64",
             "int32",
             "int8",
@@ -359,35 +371,35 @@ def _check_parameters(build: Build, launch: Launch, result: CompileResult) -> No
         if size > 8 or (size != given and not is_integer):
             what = (
                 f"buffer {argument.buffer!r}"
-                if isinstance(argument, Buffer)
+                if isinstance(argument, BufferArgument)
                 else f"a {argument.dtype}"
             )
             reason = (
                 f"{launch.kernel}: parameter {position} has {size} bytes, its launch passes {what}"
                 f" ({given} bytes)"
             )
-            raise Refused(build, Status.rejected, reason)
+            raise CandidateRefused(build, Status.rejected, reason)
 
 
-def _check_lasting(build: Build, machine_code: bytes) -> None:
+def _check_lasting(build: CompiledCandidate, machine_code: bytes) -> None:
     """Device memory that no launch plan declares stays as it was left, so no candidate has much of
     it.
     """
     try:
         kept, allocates = cubin.global_bytes(machine_code), cubin.allocates(machine_code)
     except ValueError as error:
-        raise Refused(
+        raise CandidateRefused(
             build, Status.compile_error, f"its machine code cannot be read: {error}"
         ) from None
     if kept > LASTING_BYTES:
-        raise Refused(
+        raise CandidateRefused(
             build,
             Status.rejected,
             f"global variables take {kept} bytes, allowed are {LASTING_BYTES}; declare scratch"
             " instead",
         )
     if allocates:
-        raise Refused(
+        raise CandidateRefused(
             build,
             Status.rejected,
             "device code calls malloc or new, which is not allowed; declare scratch instead",
@@ -395,7 +407,7 @@ def _check_lasting(build: Build, machine_code: bytes) -> None:
 
 
 def _check_registers(
-    build: Build, plans: list[CasePlan], results: dict[str, CompileResult]
+    build: CompiledCandidate, plans: list[CasePlan], results: dict[str, CompileResult]
 ) -> None:
     for plan in plans:
         registers = {item.kernel: item.registers for item in results[plan.specialisation].resources}
@@ -411,4 +423,4 @@ def _check_registers(
                     f"{launch.kernel} needs {each} registers x {threads} threads, a block has"
                     f" {REGISTERS_PER_BLOCK}"
                 )
-                raise Refused(build, Status.over_limits, reason)
+                raise CandidateRefused(build, Status.over_limits, reason)

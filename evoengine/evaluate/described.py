@@ -7,12 +7,12 @@ from __future__ import annotations
 import os
 
 from evoengine.emulator import targets
-from evoengine.evaluate.devices import Chosen
+from evoengine.evaluate.devices import DeviceChoice
 from evoengine.evaluate.probe import cuda_facts
 from evoengine.records import Environment
 
 
-def described(chosen: Chosen) -> Environment:
+def describe_device(chosen: DeviceChoice) -> Environment:
     """The environment of `chosen`, without the versions of programs; raises DeviceError for a CUDA
     device that is not there.
     """
@@ -31,7 +31,7 @@ def described(chosen: Chosen) -> Environment:
     )
 
 
-def modelled_gpu(target: targets.Target, threads: int) -> Environment:
+def modelled_gpu(target: targets.TargetGpu, threads: int) -> Environment:
     """The GPU that the emulator models on so many cores."""
     cores = f"{threads} core{'' if threads == 1 else 's'}"
     return Environment(

@@ -22,7 +22,7 @@ _NEEDED = ("llvmlite", "numpy", "torch")  # by the emulator's worker
 
 
 @dataclass(frozen=True)
-class Chosen:
+class DeviceChoice:
     """A CUDA device by its number, or the emulator (None) with the name of its target.
 
     `notice` is what the user must know, `brief` the same in one short line.
@@ -49,7 +49,7 @@ def choose_device(
     arch: str | None,
     probe: Callable[[], CudaDevices] = cuda_devices,
     missing: Callable[[], list[str]] | None = None,
-) -> Chosen:
+) -> DeviceChoice:
     """The device that `text` asks for: auto, cuda, cuda:N, emulator or emulator:TARGET.
 
     `auto` is the first CUDA device, or the emulator for a GPU of `arch`, the task's target, where
@@ -64,7 +64,7 @@ def choose_device(
     found = probe()
     if text == "auto":
         return (
-            Chosen(0)
+            DeviceChoice(0)
             if found.names
             else _emulator(_target_of(arch), found.problem or "no CUDA device", lacking())
         )
@@ -76,7 +76,7 @@ def choose_device(
     if number >= len(found.names):
         here = found.problem or f"this machine has {len(found.names)}: {', '.join(found.names)}"
         raise DeviceError(f"no device {text!r}: {here}; --device emulator does without")
-    return Chosen(number)
+    return DeviceChoice(number)
 
 
 def same_compilers(begun: Environment, here: Environment) -> list[str]:
@@ -106,7 +106,7 @@ def _toolkit(nvrtc: str) -> str:
     return f"cuda-toolkit[nvrtc,cudart,{headers},cccl]=={nvrtc}.*"
 
 
-def _emulator(target: str, instead: str, missing: list[str]) -> Chosen:
+def _emulator(target: str, instead: str, missing: list[str]) -> DeviceChoice:
     try:
         found = targets.find(target)
     except targets.UnknownTarget as error:
@@ -115,7 +115,7 @@ def _emulator(target: str, instead: str, missing: list[str]) -> Chosen:
         why = f"{instead}, and the emulator" if instead else "the emulator"
         raise DeviceError(f"{why} cannot run without {', '.join(missing)}: {INSTALL_EMULATOR}")
     begin = f"{instead}: kernels run" if instead else "kernels run"
-    return Chosen(
+    return DeviceChoice(
         None,
         found.name,
         f"{begin} on an emulator on this machine's CPU. Verified: the results of every case."

@@ -12,7 +12,12 @@ from typing import Any
 from evoengine.arch import limits_of
 from evoengine.candidate import Candidate
 from evoengine.errors import DeviceError, TaskError, ToolchainError
-from evoengine.evaluate.build import Build, Builder, Refused, compiled_as
+from evoengine.evaluate.build import (
+    CandidateCompiler,
+    CandidateRefused,
+    CompiledCandidate,
+    compiled_as,
+)
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.scores import verdict_of
 from evoengine.records import Environment, Verdict
@@ -45,7 +50,7 @@ class LocalExecutor:
         self.pool = pool
         self.device = device
         self.front = front
-        self.builder = Builder(task, pool, front)
+        self.builder = CandidateCompiler(task, pool, front)
         self.notices: list[str] = []  # what is done without, for the user to know
         self._environment: Environment | None = None
         self._baselines: dict[str, str] = dict(baselines or {})
@@ -124,7 +129,7 @@ class LocalExecutor:
         started = time.monotonic()
         try:
             build = await self.builder.build(candidate, limits_of(self._environment), progress)
-        except Refused as refused:
+        except CandidateRefused as refused:
             return self._finish(_named(refused.verdict, candidate), started, refused.build)
         compiled = time.monotonic()
         job = Job(
@@ -154,7 +159,7 @@ class LocalExecutor:
         self,
         verdict: Verdict,
         started: float,
-        build: Build,
+        build: CompiledCandidate,
         phases_s: dict[str, float] | None = None,
     ) -> Verdict:
         return verdict.model_copy(

@@ -23,7 +23,7 @@ from types import ModuleType
 
 from evoengine.evaluate import lifeline
 from evoengine.evaluate.compile.confine import own_domain
-from evoengine.evaluate.seclude import seclude
+from evoengine.evaluate.seclude import isolate
 
 FORK, WAIT = b"f", b"w"
 NUMBER = struct.Struct("<q")
@@ -33,7 +33,7 @@ DESCRIPTORS = 2
 def main() -> None:
     _, _, descriptor, module, *arguments = sys.argv
     lifeline.die_with_parent()
-    seclude()  # before the import, which may start threads
+    isolate()  # before the import, which may start threads
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     found = importlib.import_module(module)
     # workers' collectors need not look through all of torch again and again: that took a tenth of

@@ -37,7 +37,7 @@ class _Sets(ctypes.Structure):
     )
 
 
-def seclude() -> bool:
+def isolate() -> bool:
     """Takes this thread, and those and the processes that it starts, the means to look into other
     processes.
 

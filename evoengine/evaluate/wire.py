@@ -40,7 +40,7 @@ class Ready(Frozen):
     environment: Environment
 
 
-class Doing(Frozen):
+class StepBegun(Frozen):
     """Worker to parent: what happens next, and whose fault it is if nothing follows.
 
     `candidate` is true while the candidate's code may be running: the parent's limit for silence is
@@ -75,9 +75,9 @@ class Failed(Frozen):
 
 
 Request = Annotated[Start | Run, Field(discriminator="kind")]
-Answer = Annotated[Ready | Doing | Done | Failed, Field(discriminator="kind")]
+Answer = Annotated[Ready | StepBegun | Done | Failed, Field(discriminator="kind")]
 
 REQUEST: TypeAdapter[Start | Run] = TypeAdapter(Request)
-ANSWER: TypeAdapter[Ready | Doing | Done | Failed] = TypeAdapter(Answer)
+ANSWER: TypeAdapter[Ready | StepBegun | Done | Failed] = TypeAdapter(Answer)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024  # a report with raw samples has some hundred kilobytes

@@ -58,7 +58,7 @@ class _Outage:
     said: float = field(default=0.0)  # when the user was last told
 
 
-class Circuit:
+class CircuitBreaker:
     """Runs attempts; closed while the endpoint answers."""
 
     def __init__(

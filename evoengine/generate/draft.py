@@ -30,7 +30,7 @@ _PLACE = re.compile(rf"^{re.escape(FILE_NAME)}:(\d+):\d+")
 
 
 @dataclass(frozen=True)
-class Draft:
+class ParsedReply:
     """What a reply comes to; `kernel` is the file's text as far as one was found, also when it is
     of no use.
     """
@@ -61,18 +61,18 @@ def refuse_nothing(code: str) -> None:
     """Returns, for any code."""
 
 
-def read(reply: Reply, request: Request, refuse: Refuse) -> Draft:
+def read(reply: Reply, request: Request, refuse: Refuse) -> ParsedReply:
     """The draft in `reply`, checked as far as that needs no compiler."""
     reading = reply_text.read(reply.text)
     insight = "\n".join(reading.thoughts)
     if reading.kernel is None:
-        return Draft(None, _cut(reply) + reading.problem, insight, "")
+        return ParsedReply(None, _cut(reply) + reading.problem, insight, "")
     try:
         parsed = candidate.parse(reading.kernel, FILE_NAME)
         _check(parsed, request, refuse)
     except CandidateError as error:
-        return Draft(reading.kernel, _cut(reply) + str(error), insight, "")
-    return Draft(reading.kernel, "", insight, parsed.plan.name)
+        return ParsedReply(reading.kernel, _cut(reply) + str(error), insight, "")
+    return ParsedReply(reading.kernel, "", insight, parsed.plan.name)
 
 
 def _cut(reply: Reply) -> str:

@@ -19,7 +19,7 @@ import openai
 from evoengine.config import ModelSettings
 from evoengine.errors import GeneratorError
 from evoengine.generate.circuit import RequestRefused, Transient
-from evoengine.generate.target import NO_KEY, secrets_of, target_of
+from evoengine.generate.target import NO_KEY, address_of, secrets_of
 
 CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
 MAX_QUOTED = 300  # characters of the endpoint's own words in a message
@@ -52,7 +52,7 @@ NOT_SENT = (
 
 
 @dataclass(frozen=True)
-class Answer:
+class EndpointAnswer:
     """What the endpoint sent; tokens are None where it does not count them."""
 
     text: str
@@ -66,7 +66,7 @@ class Endpoint:
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
-        target = target_of(settings.base_url, environ)
+        target = address_of(settings.base_url, environ)
         self._key = target.key
         self._secrets = secrets_of(target)
         self.address = self._clean(target.shown)
@@ -86,7 +86,7 @@ class Endpoint:
         )
         self._reached = False
 
-    async def ask(self, prompt: str) -> Answer:
+    async def ask(self, prompt: str) -> EndpointAnswer:
         """The answer to `prompt`; raises Transient, RequestRefused or GeneratorError."""
         try:
             # httpx limits the gap between bytes, not the whole
@@ -129,7 +129,7 @@ class Endpoint:
         # versions on what a wrong one raises.
         return str(response.text)
 
-    def _answer(self, body: str) -> Answer:
+    def _answer(self, body: str) -> EndpointAnswer:
         try:
             data = json.loads(body)
         except (ValueError, RecursionError):
@@ -139,7 +139,7 @@ class Endpoint:
         match data:
             case {"choices": [{"message": dict(message), **choice}, *_]}:
                 usage = data.get("usage")
-                return Answer(
+                return EndpointAnswer(
                     text=self._clean(_content(message)),
                     finish_reason=self._clean(str(choice.get("finish_reason") or ""))[:MAX_QUOTED],
                     prompt_tokens=_count(usage, "prompt_tokens"),

@@ -16,7 +16,7 @@ from evoengine.candidate import Candidate
 from evoengine.errors import CandidateError
 from evoengine.plan import CasePlan
 from evoengine.records import CaseModel, Elite, KernelResources, Status, Verdict
-from evoengine.seams import Request, Specimen
+from evoengine.seams import Evaluated, Request
 from evoengine.task import Task
 
 MAX_REASON = 300  # characters
@@ -29,7 +29,7 @@ _PLACE = re.compile(r"^\S+?:\d+(?::\d+)?: ")
 
 
 @dataclass(frozen=True)
-class Sheet:
+class PromptContext:
     """One candidate as a prompt shows it; texts are "" and lists empty where nothing is known."""
 
     trial: int
@@ -51,12 +51,14 @@ class Sheet:
     detail: str
 
 
-def sheet(specimen: Specimen, request: Request, place: int | None = None) -> Sheet:
+def prompt_context(
+    specimen: Evaluated, request: Request, place: int | None = None
+) -> PromptContext:
     """What a prompt may show of `specimen`."""
     outcome, verdict = specimen.outcome, specimen.verdict
     parsed = _parsed(specimen)
     reason, detail = _words(verdict, request.task)
-    return Sheet(
+    return PromptContext(
         trial=outcome.trial,
         place=place,
         tier=verdict.tier or outcome.tier,
@@ -77,32 +79,32 @@ def sheet(specimen: Specimen, request: Request, place: int | None = None) -> She
     )
 
 
-def elites(request: Request) -> list[Sheet]:
+def elites(request: Request) -> list[PromptContext]:
     """The holders of places, by tier and place."""
-    return [sheet(specimen, request, elite.place) for elite, specimen in request.elites]
+    return [prompt_context(specimen, request, elite.place) for elite, specimen in request.elites]
 
 
-def lessons(request: Request) -> list[Sheet]:
+def lessons(request: Request) -> list[PromptContext]:
     """The last trials that teach something, newest first: those that are no elites, each reason
     once.
     """
     held = {specimen.outcome.trial for _, specimen in request.elites}
-    told: dict[str, Sheet] = {}
+    told: dict[str, PromptContext] = {}
     for specimen in reversed(request.recent):
         if specimen.outcome.trial in held:
             continue
-        item = sheet(specimen, request)
+        item = prompt_context(specimen, request)
         told.setdefault(
             item.reason if item.status != Status.correct else f"trial {item.trial}", item
         )
     return list(told.values())[:MAX_TOLD]
 
 
-def best(request: Request, tier: str) -> Specimen | None:
+def best(request: Request, tier: str) -> Evaluated | None:
     """A kernel that works, to show what works looks like: an elite of `tier`, any elite, a correct
     seed, or none.
     """
-    by_rank: list[tuple[Elite, Specimen]] = sorted(
+    by_rank: list[tuple[Elite, Evaluated]] = sorted(
         request.elites, key=lambda pair: (pair[0].tier != tier, pair[0].place)
     )
     correct = [specimen for specimen in request.seeds if specimen.verdict.status == Status.correct]
@@ -163,7 +165,7 @@ def _cut(text: str, length: int) -> str:
     return (kept[:line_end] if line_end > length // 2 else kept) + "\n[cut]"
 
 
-def _parsed(specimen: Specimen) -> Candidate | None:
+def _parsed(specimen: Evaluated) -> Candidate | None:
     try:
         return candidate.parse(specimen.source).tuned(specimen.outcome.tunables)
     except CandidateError:

@@ -24,24 +24,24 @@ from typing import TYPE_CHECKING
 from evoengine.config import ModelSettings
 from evoengine.errors import GeneratorError
 from evoengine.generate import draft
-from evoengine.generate.circuit import Circuit, RequestRefused, Transient
-from evoengine.generate.draft import Draft, Refuse, refuse_nothing
+from evoengine.generate.circuit import CircuitBreaker, RequestRefused, Transient
+from evoengine.generate.draft import ParsedReply, Refuse, refuse_nothing
 from evoengine.generate.ledger import Before, Ledger, most_tokens
 from evoengine.generate.operators import choose
 from evoengine.generate.prompt import Prompts
-from evoengine.generate.target import target_of
+from evoengine.generate.target import address_of
 from evoengine.records import Outcome, Proposal, Reply, Unanswered, Usage
 from evoengine.seams import Replies, Request
 
 if TYPE_CHECKING:
-    from evoengine.generate.endpoint import Answer
+    from evoengine.generate.endpoint import EndpointAnswer
 
 
 def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
     """Raises GeneratorError or UsageError for settings with which nothing could ever be asked;
     sends nothing.
     """
-    target_of(settings.base_url, environ)
+    address_of(settings.base_url, environ)
     Ledger(settings, Before(), lambda _: None)
 
 
@@ -76,7 +76,9 @@ class ModelGenerator:
         self._prompts = Prompts(task_path)
         self._ledger = Ledger(settings, before, notify)
         self._endpoint = Endpoint(settings, environ)
-        self._circuit = Circuit(settings.retries, settings.patience_s, notify, sleep, jitter, clock)
+        self._circuit = CircuitBreaker(
+            settings.retries, settings.patience_s, notify, sleep, jitter, clock
+        )
         # by an earlier process's model; then a refusal is the request's own
         self._was_answered = before.spent != Usage()
         self._without_kernel = 0  # requests of this process in a row
@@ -118,8 +120,8 @@ class ModelGenerator:
         await self._endpoint.close()
 
     async def _repair(
-        self, prompt: str, reply: Reply, made: Draft, request: Request, replies: Replies
-    ) -> Draft:
+        self, prompt: str, reply: Reply, made: ParsedReply, request: Request, replies: Replies
+    ) -> ParsedReply:
         again = self._prompts.repair(prompt, reply, made)
         try:
             return (await self._reply(replies, 1, again, request))[1]
@@ -130,7 +132,7 @@ class ModelGenerator:
 
     async def _reply(
         self, replies: Replies, turn: int, prompt: str, request: Request
-    ) -> tuple[Reply, Draft]:
+    ) -> tuple[Reply, ParsedReply]:
         """The reply of a turn and what it comes to. Only one that was asked now counts among those
         without a kernel.
         """
@@ -191,7 +193,7 @@ class ModelGenerator:
             finish_reason=answer.finish_reason,
         )
 
-    def _usage(self, prompt: str, answer: Answer) -> Usage:
+    def _usage(self, prompt: str, answer: EndpointAnswer) -> Usage:
         """What the endpoint counted; where it counts nothing, the most that the texts can have."""
         prompt_tokens = (
             most_tokens(prompt) if answer.prompt_tokens is None else answer.prompt_tokens

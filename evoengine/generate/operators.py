@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from evoengine.errors import UsageError
 from evoengine.records import Elite
-from evoengine.seams import Request, Specimen
+from evoengine.seams import Evaluated, Request
 
 FIRST_SAMPLES = 5  # arXiv 2510.03760, section 5.1: initialised from 5 samples
 FEW_ELITES = 2  # crossover needs two
@@ -21,12 +21,12 @@ CROSSOVER_SHARE = 0.5  # the paper draws as many offspring from crossover as fro
 
 
 @dataclass(frozen=True)
-class Choice:
+class OperatorChoice:
     """An operator with its parents, best first, and the tier that the new kernel is meant for."""
 
     operator: str  # first, mutate, crossover
     tier: str
-    parents: tuple[Specimen, ...] = ()
+    parents: tuple[Evaluated, ...] = ()
 
     @property
     def trials(self) -> tuple[int, ...]:
@@ -34,19 +34,19 @@ class Choice:
         return tuple(parent.outcome.trial for parent in self.parents)
 
 
-def choose(request: Request) -> Choice:
+def choose(request: Request) -> OperatorChoice:
     """The operator for this trial; the same for the same request."""
     if _sources(request) < FEW_ELITES or request.trial - len(request.seeds) < FIRST_SAMPLES:
         return choose_as("first", request)
     return _with_parents(request, None)
 
 
-def choose_as(operator: str, request: Request) -> Choice:
+def choose_as(operator: str, request: Request) -> OperatorChoice:
     """The choice for this trial if its operator were `operator`; raises UsageError where there are
     too few elites for it.
     """
     if operator == "first":
-        return Choice("first", _rng(request).choice(_open_tiers(request)))
+        return OperatorChoice("first", _rng(request).choice(_open_tiers(request)))
     needed = {"mutate": 1, "crossover": FEW_ELITES}[operator]
     if _sources(request) < needed:
         raise UsageError(
@@ -56,14 +56,14 @@ def choose_as(operator: str, request: Request) -> Choice:
     return _with_parents(request, operator)
 
 
-def _with_parents(request: Request, wanted: str | None) -> Choice:
+def _with_parents(request: Request, wanted: str | None) -> OperatorChoice:
     rng = _rng(request)
     tier = rng.choice(list(dict.fromkeys(elite.tier for elite, _ in request.elites)))
     first = _draw(rng, [pair for pair in request.elites if pair[0].tier == tier])
     drawn = "mutate" if rng.random() >= CROSSOVER_SHARE else "crossover"
     if (wanted or drawn) == "mutate":
-        return Choice("mutate", tier, (first,))
-    return Choice("crossover", tier, (first, _partner(rng, request, tier, first)))
+        return OperatorChoice("mutate", tier, (first,))
+    return OperatorChoice("crossover", tier, (first, _partner(rng, request, tier, first)))
 
 
 def _rng(request: Request) -> random.Random:
@@ -85,14 +85,14 @@ def _open_tiers(request: Request) -> list[str]:
     return [tier for tier in request.task.tiers if tier not in held] or list(request.task.tiers)
 
 
-def _draw(rng: random.Random, pairs: list[tuple[Elite, Specimen]]) -> Specimen:
+def _draw(rng: random.Random, pairs: list[tuple[Elite, Evaluated]]) -> Evaluated:
     """One of `pairs`; the second place is half as likely as the first, the third a third."""
     return rng.choices(
         [specimen for _, specimen in pairs], weights=[1 / elite.place for elite, _ in pairs]
     )[0]
 
 
-def _partner(rng: random.Random, request: Request, tier: str, first: Specimen) -> Specimen:
+def _partner(rng: random.Random, request: Request, tier: str, first: Evaluated) -> Evaluated:
     """A parent with other code than `first`, of the same tier where there is one."""
     others = [
         pair

@@ -21,8 +21,8 @@ from evoengine.arch import limits_of
 from evoengine.errors import TaskError
 from evoengine.expression import FUNCTIONS
 from evoengine.generate import history
-from evoengine.generate.draft import CUT, Draft
-from evoengine.generate.operators import Choice
+from evoengine.generate.draft import CUT, ParsedReply
+from evoengine.generate.operators import OperatorChoice
 from evoengine.generate.reply import MAX_THOUGHTS
 from evoengine.plan import ITEM_BYTES
 from evoengine.records import Reply
@@ -41,7 +41,7 @@ class Prompts:
         self._task_path = task_path
         self._templates = _environment(paths.prompts_dir())
 
-    def render(self, choice: Choice, request: Request) -> str:
+    def render(self, choice: OperatorChoice, request: Request) -> str:
         """The prompt for the operator of `choice`: prompts/first.jinja, mutate.jinja or
         crossover.jinja.
         """
@@ -51,11 +51,11 @@ class Prompts:
             tier=choice.tier,
             elites=history.elites(request),
             lessons=history.lessons(request),
-            parents=[history.sheet(parent, request) for parent in choice.parents],
+            parents=[history.prompt_context(parent, request) for parent in choice.parents],
             example=self._example(choice, request),
         )
 
-    def repair(self, prompt: str, reply: Reply, made: Draft) -> str:
+    def repair(self, prompt: str, reply: Reply, made: ParsedReply) -> str:
         """The prompt after a reply without a usable kernel: the first prompt, the reply, and what
         is wrong with it.
         """
@@ -83,9 +83,9 @@ class Prompts:
             "max_thoughts": MAX_THOUGHTS,
         }
 
-    def _example(self, choice: Choice, request: Request) -> history.Sheet | None:
+    def _example(self, choice: OperatorChoice, request: Request) -> history.PromptContext | None:
         found = history.best(request, choice.tier) if not choice.parents else None
-        return history.sheet(found, request) if found else None
+        return history.prompt_context(found, request) if found else None
 
     def _reference(self, task: Task) -> str:
         path = self._task_path.parent / task.reference.rpartition(":")[0]

@@ -19,7 +19,7 @@ NO_KEY = "no-key-needed"  # local endpoints want no key, the openai package want
 
 
 @dataclass(frozen=True)
-class Target:
+class EndpointAddress:
     """Where requests go: the address, the key, the address as messages show it; `notice` is what
     the user must know.
 
@@ -34,7 +34,7 @@ class Target:
     environ: Mapping[str, str]
 
 
-def target_of(stored: str | None, environ: Mapping[str, str]) -> Target:
+def address_of(stored: str | None, environ: Mapping[str, str]) -> EndpointAddress:
     """Where a run's requests go; `stored` is the address that it was begun with, None for OpenAI's.
 
     The environment decides. Where it names no address, a stored one is asked without a key.
@@ -58,10 +58,10 @@ def target_of(stored: str | None, environ: Mapping[str, str]) -> Target:
             " which is asked"
         )
     )
-    return Target(url, _key(environ, needed=url == DEFAULT_URL), shown, notice, environ)
+    return EndpointAddress(url, _key(environ, needed=url == DEFAULT_URL), shown, notice, environ)
 
 
-def secrets_of(target: Target) -> tuple[str, ...]:
+def secrets_of(target: EndpointAddress) -> tuple[str, ...]:
     """All that is sent to a target and that an answer may echo: the key, the address's password and
     query, in every form they travel in.
     """
@@ -78,16 +78,16 @@ def secrets_of(target: Target) -> tuple[str, ...]:
     return tuple(sorted((item for item in found if item), key=len, reverse=True))
 
 
-def _stored_target(address: str, environ: Mapping[str, str]) -> Target:
+def _stored_target(address: str, environ: Mapping[str, str]) -> EndpointAddress:
     """The address stored with a run, which may be anybody's."""
     if not environ.get("OPENAI_API_KEY", "").strip():
-        return Target(address, NO_KEY, address, "", {})
+        return EndpointAddress(address, NO_KEY, address, "", {})
     notice = (
         f"the run was begun with the model endpoint at {address}; OPENAI_BASE_URL names none here,"
         f" so it is asked without a key: set OPENAI_BASE_URL={address} to send it OPENAI_API_KEY,"
         " or another address to ask that"
     )
-    return Target(address, NO_KEY, address, notice, {})
+    return EndpointAddress(address, NO_KEY, address, notice, {})
 
 
 def _key(environ: Mapping[str, str], needed: bool) -> str:

@@ -21,7 +21,7 @@ from evoengine.digest import derived_seed, digest
 from evoengine.errors import CandidateError
 from evoengine.generate.search_space import Point, SearchSpace
 from evoengine.records import Outcome, Proposal, Status
-from evoengine.seams import Exhausted, Replies, Request, Specimen
+from evoengine.seams import Evaluated, Exhausted, Replies, Request
 from evoengine.task import Task
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class _Told:
 class _Kernel:
     """One source that can be tuned at this request."""
 
-    parent: Specimen | None  # None while its first verdict is being found
+    parent: Evaluated | None  # None while its first verdict is being found
     space: SearchSpace
     settled: list[tuple[Point, float]]
     pending: tuple[Point, ...]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from evoengine.population.elites import Population
 from evoengine.records import Outcome
-from evoengine.seams import Light
+from evoengine.seams import TrialSummary
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Settled:
 
 
 def settled_trials(
-    trials: Iterable[tuple[int, Light]], would_take_place: Callable[[Outcome], bool]
+    trials: Iterable[tuple[int, TrialSummary]], would_take_place: Callable[[Outcome], bool]
 ) -> Iterator[Settled]:
     """The settled ones of the stored `trials`, from trial 0 on, in order.
 
@@ -44,7 +44,7 @@ def settled_trials(
         yield Settled(light.outcome, light.reverified)
 
 
-def folded(trials: Iterable[tuple[int, Light]], population: Population) -> Iterator[Settled]:
+def folded(trials: Iterable[tuple[int, TrialSummary]], population: Population) -> Iterator[Settled]:
     """The same, each told to `population` before it is given."""
     for settled in settled_trials(trials, population.would_take_place):
         population.tell(settled.first, settled.reverified)

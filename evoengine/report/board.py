@@ -18,7 +18,7 @@ RATE_WINDOW = 32  # settled trials that the time left is estimated from
 
 
 @dataclass(frozen=True)
-class Doing:
+class TrialStep:
     """What one trial in flight is at."""
 
     trial: int
@@ -38,7 +38,7 @@ class Snapshot:
     settled: int
     counts: dict[Status, int]  # best first
     elites: tuple[EliteRow, ...]
-    doing: tuple[Doing, ...]
+    doing: tuple[TrialStep, ...]
     spent: Usage
     notices: tuple[str, ...]
     ended: RunEnded | None
@@ -76,7 +76,7 @@ class Board:
         self._elites: tuple[Elite, ...] = ()
         self._rows: dict[int, EliteRow] = {}  # by trial
         self.firsts = MEASURED
-        self._doing: dict[int, Doing] = {}
+        self._doing: dict[int, TrialStep] = {}
         self._spent = Usage()
         self._notices: deque[str] = deque(maxlen=NOTICES_KEPT)
         self._ended: RunEnded | None = None
@@ -120,7 +120,9 @@ class Board:
             self.firsts = Firsts(event.environment.is_modelled)
             self._times.append(self._clock())
         elif isinstance(event, TrialMoved):
-            self._doing[event.trial] = Doing(event.trial, event.step, event.label, self._clock())
+            self._doing[event.trial] = TrialStep(
+                event.trial, event.step, event.label, self._clock()
+            )
         elif isinstance(event, TrialSettled):
             self._settle(event)
         elif isinstance(event, Spent):

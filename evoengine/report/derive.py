@@ -18,7 +18,14 @@ from evoengine.records import (
     Verdict,
 )
 from evoengine.report.asked import knows_cost
-from evoengine.report.rows import CaseRow, EliteRow, ResourceRow, TrialDetail, TrialRow, VerdictRow
+from evoengine.report.rows import (
+    CaseRow,
+    EliteRow,
+    ResourceRow,
+    TrialDetail,
+    TrialRow,
+    VerdictFigures,
+)
 from evoengine.statistics import latency_interval, median_interval, ratio_interval
 from evoengine.task import Target
 
@@ -143,9 +150,9 @@ def on_device(verdict: Verdict) -> list[KernelResources]:
 
 def verdict_row(
     verdict: Verdict, name: str, tunables: dict[str, int], target: Target | None
-) -> VerdictRow:
+) -> VerdictFigures:
     """One verdict with the figures of every case."""
-    return VerdictRow(
+    return VerdictFigures(
         name=name,
         status=verdict.status,
         reason=verdict.reason,
@@ -257,8 +264,8 @@ def trial_detail(
     row: TrialRow,
     proposal: Proposal,
     replies: Iterable[Usage],
-    first: VerdictRow,
-    again: VerdictRow | None,
+    first: VerdictFigures,
+    again: VerdictFigures | None,
     config: Mapping[str, Any],
     times: tuple[str, str] = ("", ""),
 ) -> TrialDetail:

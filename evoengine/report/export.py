@@ -25,7 +25,7 @@ from evoengine.task import Task
 _FOLDER_NAME = re.compile(r"\w[\w.-]*")  # one plain component: no separator, no dots alone
 
 
-class Exports:
+class RunFolderFiles:
     """Writes the files of one run from `store`."""
 
     def __init__(self, paths: RunPaths, store: Store, info: RunInfo) -> None:

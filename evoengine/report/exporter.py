@@ -8,11 +8,11 @@ from evoengine.command_line import command
 from evoengine.errors import EvoError
 from evoengine.events import Event, Notice, Observer, RunStarted, TrialSettled
 from evoengine.paths import RunPaths
-from evoengine.report.export import Exports
+from evoengine.report.export import RunFolderFiles
 from evoengine.seams import Store
 
 
-class Exporter:
+class LiveFiles:
     """An Observer that writes trials as they settle and elites as they change.
 
     A file that cannot be written never ends a run, because all of them can be rebuilt:
@@ -23,7 +23,7 @@ class Exporter:
         self._paths = paths
         self._open_store = open_store
         self._tell = tell
-        self._exports: Exports | None = None
+        self._exports: RunFolderFiles | None = None
         self._settled_before = 0
         self._last: tuple[int, ...] | None = None  # trials of the elites whose files stand
         self._failed = False
@@ -45,13 +45,13 @@ class Exporter:
 
     def _follow(self, event: Event) -> None:
         if isinstance(event, RunStarted):
-            self._exports = Exports(self._paths, self._open_store(), event.info)
+            self._exports = RunFolderFiles(self._paths, self._open_store(), event.info)
             self._exports.config()
             self._settled_before = event.settled
         elif isinstance(event, TrialSettled) and self._exports is not None:
             self._settled(self._exports, event)
 
-    def _settled(self, exports: Exports, event: TrialSettled) -> None:
+    def _settled(self, exports: RunFolderFiles, event: TrialSettled) -> None:
         trial = event.outcome.trial
         # a trial is written once it is settled, and never changes after that
         if not exports.has_trial(trial):

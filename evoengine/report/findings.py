@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from evoengine.report.fitted import INDENT
-from evoengine.report.rows import Finding
+from evoengine.report.rows import DoctorFinding
 
 ROOM = 60  # columns; in fewer, what was found would have less than half of them
 
 
-def findings_table(rows: Iterable[Finding]) -> RenderableType:
+def findings_table(rows: Iterable[DoctorFinding]) -> RenderableType:
     """What `doctor` found, and what to do."""
     return _Findings(tuple(rows))
 
@@ -25,7 +25,7 @@ def findings_table(rows: Iterable[Finding]) -> RenderableType:
 class _Findings:
     """Side by side where there is room for it, else one below the other."""
 
-    rows: tuple[Finding, ...]
+    rows: tuple[DoctorFinding, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         grid = Table.grid(padding=(0, 2))
@@ -42,10 +42,10 @@ class _Findings:
             yield Padding(_found_of(row), (0, 0, 0, INDENT))
 
 
-def _state_of(row: Finding) -> Text:
+def _state_of(row: DoctorFinding) -> Text:
     return Text(row.state, style={"ok": "green", "missing": "red", "absent": "yellow"}[row.state])
 
 
-def _found_of(row: Finding) -> Text:
+def _found_of(row: DoctorFinding) -> Text:
     found = Text(row.found, overflow="fold")
     return found.append(f"\n-> {row.remedy}", style="cyan") if row.remedy else found

@@ -15,7 +15,7 @@ from rich.text import Text
 from evoengine.events import Event
 from evoengine.report import figures
 from evoengine.report.asked import generator_of
-from evoengine.report.board import Board, Doing, Snapshot
+from evoengine.report.board import Board, Snapshot, TrialStep
 from evoengine.report.derive import ChangedOf, VerdictOf, all_tunables
 from evoengine.report.tables import elites_table, status_style
 from evoengine.report.trimmed import Trimmed
@@ -123,7 +123,7 @@ def _counts(now: Snapshot) -> Text:
     return line if now.counts else Text("settled none", style="dim")
 
 
-def _doing(item: Doing, now: float) -> Text:
+def _doing(item: TrialStep, now: float) -> Text:
     words = figures.printable(
         f"  trial {item.trial:>4}  {item.step}  {item.label}  {figures.duration(now - item.since)}"
     )

@@ -126,7 +126,7 @@ class ResourceRow(Frozen):
         return tuple(name for name, taken, limit in found if limit is not None and taken > limit)
 
 
-class VerdictRow(Frozen):
+class VerdictFigures(Frozen):
     """One verdict whole, without raw samples."""
 
     name: str
@@ -159,8 +159,8 @@ class TrialDetail(Frozen):
     began: str = ""  # ISO 8601, UTC; empty where an earlier version did not write it down
     ended: str = ""
     cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
-    verdict: VerdictRow
-    first: VerdictRow | None
+    verdict: VerdictFigures
+    first: VerdictFigures | None
     source: str | None
 
 
@@ -206,7 +206,7 @@ class TaskRow(Frozen):
     problem: str = ""
 
 
-class Finding(Frozen):
+class DoctorFinding(Frozen):
     """One thing that a run needs, or may use."""
 
     name: str

@@ -19,7 +19,7 @@ from evoengine.report.rows import (
     TaskRow,
     TrialDetail,
     TrialRow,
-    VerdictRow,
+    VerdictFigures,
 )
 
 STYLES = {  # all others: red
@@ -225,7 +225,7 @@ def facts_grid(facts: dict[str, str]) -> Table:
     return grid
 
 
-def verdict_report(row: VerdictRow) -> RenderableType:
+def verdict_report(row: VerdictFigures) -> RenderableType:
     """One verdict whole: status, errors of every case, times, resources, environment."""
     parts: list[RenderableType] = [_verdict_head(row)]
     if any(case.input_sets for case in row.cases):
@@ -248,7 +248,7 @@ def verdict_report(row: VerdictRow) -> RenderableType:
     return Group(*parts)
 
 
-def _verdict_head(row: VerdictRow) -> Table:
+def _verdict_head(row: VerdictFigures) -> Table:
     facts = {
         "kernel": row.name,
         "status": row.status.value,

@@ -11,12 +11,12 @@ from evoengine.records import RunInfo, Status, Unanswered, Usage
 from evoengine.seams import (
     ChangeRow,
     FailureRow,
-    Light,
     ProposalRow,
     R,
     ReplyRow,
     RequestRow,
     Row,
+    TrialSummary,
     VerdictRow,
 )
 from evoengine.store import faults
@@ -49,7 +49,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._rows: dict[Key, Row] = {}
-        self._lights: dict[int, Light] = {}
+        self._lights: dict[int, TrialSummary] = {}
 
     def append(self, *rows: Row) -> None:
         new: dict[Key, Row] = {}
@@ -75,7 +75,7 @@ class MemoryStore:
         row = self._rows.get(key)
         return row if isinstance(row, kind) else None
 
-    def trials(self, start: int = 0) -> Iterator[tuple[int, Light]]:
+    def trials(self, start: int = 0) -> Iterator[tuple[int, TrialSummary]]:
         for trial in sorted(number for number in self._lights if number >= start):
             yield trial, self._lights[trial]
 
@@ -128,10 +128,10 @@ class MemoryStore:
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def _light(self, trial: int) -> Light:
+    def _light(self, trial: int) -> TrialSummary:
         proposed = self._rows.get((ProposalRow, trial, 0))
         if not isinstance(proposed, ProposalRow):
-            return Light(proposed=False, outcome=None, reverified=None)
+            return TrialSummary(proposed=False, outcome=None, reverified=None)
         verdicts = [self._rows.get((VerdictRow, trial, number)) for number in (0, 1)]
         first, second = (
             (
@@ -141,4 +141,4 @@ class MemoryStore:
             )
             for row in verdicts
         )
-        return Light(proposed=True, outcome=first, reverified=second)
+        return TrialSummary(proposed=True, outcome=first, reverified=second)

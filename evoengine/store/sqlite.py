@@ -36,12 +36,12 @@ from evoengine.records import (
 from evoengine.seams import (
     ChangeRow,
     FailureRow,
-    Light,
     ProposalRow,
     R,
     ReplyRow,
     RequestRow,
     Row,
+    TrialSummary,
     VerdictRow,
 )
 from evoengine.store.database import open_database
@@ -125,7 +125,7 @@ class SqliteStore:
             row: R | None = readers[kind](trial, part)
             return row
 
-    def trials(self, start: int = 0) -> Iterator[tuple[int, Light]]:
+    def trials(self, start: int = 0) -> Iterator[tuple[int, TrialSummary]]:
         while True:
             page = self._rows(_TRIALS, {"start": start, "rows": PAGE_ROWS})
             for row in page:
@@ -387,11 +387,11 @@ class SqliteStore:
         return ChangeRow(number, SettingsChange.model_validate_json(row[0])) if row else None
 
 
-def _light(row: tuple[Any, ...]) -> Light:
+def _light(row: tuple[Any, ...]) -> TrialSummary:
     if not row[1]:
-        return Light(proposed=False, outcome=None, reverified=None)
+        return TrialSummary(proposed=False, outcome=None, reverified=None)
     about = (row[0], row[2], tuple(from_json(row[3])), row[4] or "", from_json(row[5]), row[6])
-    return Light(True, _outcome(about, row[_FIRST:_SECOND]), _outcome(about, row[_SECOND:]))
+    return TrialSummary(True, _outcome(about, row[_FIRST:_SECOND]), _outcome(about, row[_SECOND:]))
 
 
 def _outcome(about: tuple[Any, ...], found: tuple[Any, ...]) -> Outcome | None:

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from evoengine import wiring
-from evoengine.evaluate.devices import Chosen
+from evoengine.evaluate.devices import DeviceChoice
 from tests.report.scene import ScriptedExecutor
 
 
@@ -18,7 +18,9 @@ def pretend(setattr_: Any = setattr, modelled: bool = False) -> None:
         wiring,
         "find_device",
         lambda device, task: (
-            Chosen(None, "l4", "kernels run on an emulator", "emulated") if modelled else Chosen(0)
+            DeviceChoice(None, "l4", "kernels run on an emulator", "emulated")
+            if modelled
+            else DeviceChoice(0)
         ),
     )
 

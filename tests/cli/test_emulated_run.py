@@ -12,14 +12,14 @@ import pytest
 from evoengine import wiring
 from evoengine.config import CHECKS
 from evoengine.errors import DeviceError, UsageError
-from evoengine.evaluate.devices import Chosen
+from evoengine.evaluate.devices import DeviceChoice
 from evoengine.paths import RunPaths
 from evoengine.records import RunInfo
 from evoengine.store.run_folder import open_run
 from tests.cli.conftest import Call
 from tests.report.scene import EMULATOR, ENVIRONMENT, run_info, the_task, write_task
 
-ON_EMULATOR = Chosen(None, "l4", "kernels run on an emulator")
+ON_EMULATOR = DeviceChoice(None, "l4", "kernels run on an emulator")
 
 
 @pytest.fixture
@@ -189,10 +189,10 @@ def test_checks_are_names_with_commas_or_none(text: str | None, names: tuple[str
 
 @pytest.mark.parametrize(("text", "chosen", "words"), [
     ("race", ON_EMULATOR, r"no check 'race'; expected none, or some of races,bounds,init,async"),
-    ("races", Chosen(0), "--check is for the emulator"),
+    ("races", DeviceChoice(0), "--check is for the emulator"),
 ])  # fmt: skip
 def test_an_unknown_check_and_one_without_an_emulator_are_usage_errors(
-    text: str, chosen: Chosen, words: str
+    text: str, chosen: DeviceChoice, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
         wiring.check_names(text, chosen)

@@ -6,19 +6,19 @@ from dataclasses import astuple
 
 import pytest
 
-from evoengine.emulator.targets import FIGURES, TARGETS, Target, UnknownTarget, find, for_arch
+from evoengine.emulator.targets import FIGURES, TARGETS, TargetGpu, UnknownTarget, find, for_arch
 
 ALL = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 
 
 @ALL
-def test_every_figure_has_a_source(target: Target) -> None:
+def test_every_figure_has_a_source(target: TargetGpu) -> None:
     assert set(target.sources) == set(FIGURES)
     assert all(len(source) > 10 for source in target.sources.values())
 
 
 @ALL
-def test_every_figure_is_positive(target: Target) -> None:
+def test_every_figure_is_positive(target: TargetGpu) -> None:
     assert all(
         value > 0
         for value in (
@@ -36,14 +36,14 @@ def test_every_figure_is_positive(target: Target) -> None:
 
 
 @ALL
-def test_memory_further_away_is_slower(target: Target) -> None:
+def test_memory_further_away_is_slower(target: TargetGpu) -> None:
     clocks = target.latencies
     assert clocks.fixed < clocks.mufu < clocks.shared <= clocks.l1 < clocks.l2 < clocks.dram
     assert target.l2_gb_s > target.dram_gb_s
 
 
 @ALL
-def test_a_block_never_gets_more_shared_memory_than_an_sm_has(target: Target) -> None:
+def test_a_block_never_gets_more_shared_memory_than_an_sm_has(target: TargetGpu) -> None:
     assert target.shared_per_block + target.shared_reserved <= target.shared_per_sm
 
 

@@ -18,8 +18,8 @@ from evoengine.evaluate.compile.child import CLANG, NVRTC
 from evoengine.evaluate.compile.includes import IncludeRefused, check_includes
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile.unit import Built, CompileResult, CompileUnit
-from evoengine.evaluate.compile.wire import Answer, Request
-from evoengine.plan import ITEM_BYTES, Buffer
+from evoengine.evaluate.compile.wire import CompileAnswer, CompileRequest
+from evoengine.plan import ITEM_BYTES, BufferArgument
 from evoengine.records import CaseModel, Environment, KernelResources, LaunchModel, Status
 from evoengine.seams import Job, Progress, Report
 from evoengine.task import Task
@@ -80,13 +80,13 @@ class ScriptedPool(CompilePool):
             check_includes(unit.code, unit.name)
         except IncludeRefused as refused:
             return CompileResult(status="refused", log=str(refused))
-        asked = Request.model_validate_json(
-            Request(id=1, unit=unit).model_dump_json().encode()
+        asked = CompileRequest.model_validate_json(
+            CompileRequest(id=1, unit=unit).model_dump_json().encode()
         ).unit
         chance = random.Random(derived_seed(self._module, asked.code, *asked.kernels))  # noqa: S311 - the same again
         built = self._ok(asked, chance) if chance.random() < 0.85 else self._failed(asked, chance)
-        said = Answer.model_validate_json(
-            Answer(id=1, built=built).model_dump_json().encode()
+        said = CompileAnswer.model_validate_json(
+            CompileAnswer(id=1, built=built).model_dump_json().encode()
         ).built
         assert said is not None
         key_of(asked, "fingerprint")
@@ -207,7 +207,7 @@ class ScriptedDevice:
 def _bytes_of(launches: tuple[object, ...]) -> None:
     """Every argument as it would be put before a kernel."""
     for launch in launches:
-        for argument in launch.args:  # type: ignore[attr-defined]  # plan.Launch
-            if not isinstance(argument, Buffer):
+        for argument in launch.args:  # type: ignore[attr-defined]  # plan.BoundLaunch
+            if not isinstance(argument, BufferArgument):
                 struct.pack("<d" if isinstance(argument.scalar, float) else "<q", argument.scalar)
                 assert ITEM_BYTES[argument.dtype]

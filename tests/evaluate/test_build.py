@@ -10,7 +10,7 @@ import pytest
 
 from evoengine import candidate as candidates
 from evoengine.arch import limits_of_arch
-from evoengine.evaluate.build import Build, Builder, Refused
+from evoengine.evaluate.build import CandidateCompiler, CandidateRefused, CompiledCandidate
 from evoengine.evaluate.compile.pool import CLANG, CompilePool, CompileResult, CompileUnit
 from evoengine.records import Status
 from tests.report.scene import kernel, the_task
@@ -20,21 +20,21 @@ START = "{ y[0]"
 
 def compiled(
     folder: Path, source: str, gate: bool = True, front: bool = False
-) -> tuple[Status, str, Build]:
+) -> tuple[Status, str, CompiledCandidate]:
     """How far a source comes on an L4, with NVRTC (`gate`) and with clang for the emulator
     (`front`).
     """
 
-    async def run() -> tuple[Status, str, Build]:
+    async def run() -> tuple[Status, str, CompiledCandidate]:
         pool = CompilePool(1, folder / "cache") if gate else None
         clang = CompilePool(1, folder / "ptx", module=CLANG) if front else None
         try:
-            builder = Builder(the_task(folder / "tasks"), pool, clang)
+            builder = CandidateCompiler(the_task(folder / "tasks"), pool, clang)
             build = await builder.build(
                 candidates.parse(source), limits_of_arch("sm_89"), lambda _: None
             )
             return Status.correct, "", build
-        except Refused as refused:
+        except CandidateRefused as refused:
             return refused.verdict.status, refused.verdict.reason, refused.build
         finally:
             for item in (pool, clang):
@@ -131,11 +131,13 @@ def test_what_no_compiler_can_be_given_ends_the_candidate_and_not_the_run(tmp_pa
     bent = replace(parsed, plan=parsed.plan.model_copy(update={"name": "../x"}))
 
     async def run() -> None:
-        builder = Builder(the_task(tmp_path / "tasks"), CompilePool(1, tmp_path / "cache"))
+        builder = CandidateCompiler(
+            the_task(tmp_path / "tasks"), CompilePool(1, tmp_path / "cache")
+        )
         await builder.build(bent, limits_of_arch("sm_89"), lambda _: None)
 
     with pytest.raises(
-        Refused,
+        CandidateRefused,
         match=(
             r"cannot be given to a compiler: name: String should match pattern .* got '\.\./x\.cu'"
         ),
@@ -155,13 +157,13 @@ def test_machine_code_that_nobody_can_read_ends_the_candidate_and_not_the_run(
             )
 
     async def run() -> None:
-        builder = Builder(the_task(tmp_path / "tasks"), Garbled(1, tmp_path / "cache"))
+        builder = CandidateCompiler(the_task(tmp_path / "tasks"), Garbled(1, tmp_path / "cache"))
         await builder.build(
             candidates.parse(kernel("scale_a")), limits_of_arch("sm_89"), lambda _: None
         )
 
     with pytest.raises(
-        Refused, match="its machine code cannot be read: expected a cubin"
+        CandidateRefused, match="its machine code cannot be read: expected a cubin"
     ) as refused:
         asyncio.run(run())
     assert refused.value.verdict.status is Status.compile_error

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evoengine.errors import DeviceError
-from evoengine.evaluate.described import described
-from evoengine.evaluate.devices import Chosen
+from evoengine.evaluate.described import describe_device
+from evoengine.evaluate.devices import DeviceChoice
 from evoengine.evaluate.probe import cuda_devices, cuda_facts
 
 
@@ -16,7 +16,7 @@ def test_the_emulator_is_described_as_its_worker_does() -> None:
     from evoengine.emulator import targets
     from evoengine.evaluate.worker.emulated.session import describe
 
-    found = described(Chosen(None, "l4"))
+    found = describe_device(DeviceChoice(None, "l4"))
     cores = int(found.device.rpartition(" on ")[2].split()[0])
     assert found == describe(targets.find("l4"), cores).model_copy(update={"versions": {}})
     assert found.is_modelled and found.arch == "sm_89"
@@ -33,4 +33,4 @@ def test_a_cuda_device_that_is_not_there_is_a_device_error() -> None:
 def test_a_gpu_is_described_as_its_worker_does() -> None:
     from evoengine.evaluate.worker.cuda.session import describe
 
-    assert described(Chosen(0)) == describe(0).model_copy(update={"versions": {}})
+    assert describe_device(DeviceChoice(0)) == describe(0).model_copy(update={"versions": {}})

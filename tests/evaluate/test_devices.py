@@ -13,13 +13,13 @@ NONE = CudaDevices((), problem="no NVIDIA driver (libcuda.so.1 is not there)")
 TWO = CudaDevices(("NVIDIA H200", "NVIDIA L4"), "13.0")
 
 
-def chosen(text: str, arch: str | None = None, found: CudaDevices = NONE) -> devices.Chosen:
+def chosen(text: str, arch: str | None = None, found: CudaDevices = NONE) -> devices.DeviceChoice:
     return choose_device(text, arch, lambda: found)
 
 
 @pytest.mark.parametrize(("text", "ordinal"), [("auto", 0), ("cuda", 0), ("cuda:1", 1)])
 def test_a_machine_with_gpus_uses_them_and_says_nothing(text: str, ordinal: int) -> None:
-    assert chosen(text, "sm_89", TWO) == devices.Chosen(ordinal)
+    assert chosen(text, "sm_89", TWO) == devices.DeviceChoice(ordinal)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from evoengine.records import (
     Status,
     Verdict,
 )
-from evoengine.seams import Request, Specimen
+from evoengine.seams import Evaluated, Request
 
 HIDDEN_SIZES = ("7919", "4243", "6007")  # primes that occur nowhere else
 HIDDEN_NAMES = ("zq_ragged", "zq_tiny")
@@ -110,7 +110,7 @@ def specimen(
     reason: str = "",
     detail: str = "",
     tunables: dict[str, int] | None = None,
-) -> Specimen:
+) -> Evaluated:
     """A settled trial; correct ones are timed as twice as fast as the baseline."""
     source = kernel(name or f"kernel_{trial}", tier)
     score = Interval(value=0.5, low=0.49, high=0.51) if status == Status.correct else None
@@ -167,10 +167,10 @@ def specimen(
         score=score,
         latency_us=score,
     )
-    return Specimen(outcome, source, verdict)
+    return Evaluated(outcome, source, verdict)
 
 
-def holder(item: Specimen, place: int) -> tuple[Elite, Specimen]:
+def holder(item: Evaluated, place: int) -> tuple[Elite, Evaluated]:
     """`item` with its place."""
     return Elite(tier=item.outcome.tier, place=place, outcome=item.outcome), item
 
@@ -179,9 +179,9 @@ def request(
     task_path: Path,
     trial: int = 20,
     seed: int = 1,
-    elites: tuple[Specimen, ...] = (),
-    recent: tuple[Specimen, ...] = (),
-    seeds: tuple[Specimen, ...] = (),
+    elites: tuple[Evaluated, ...] = (),
+    recent: tuple[Evaluated, ...] = (),
+    seeds: tuple[Evaluated, ...] = (),
 ) -> Request:
     """A request; the elites hold their places in the order given, counted for each tier."""
     places: dict[str, int] = {}

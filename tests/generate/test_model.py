@@ -19,7 +19,7 @@ from evoengine.errors import EvoError, GeneratorError, UsageError
 from evoengine.generate import draft
 from evoengine.generate.ledger import Before, Ledger
 from evoengine.generate.model import ModelGenerator, check_settings
-from evoengine.generate.target import target_of
+from evoengine.generate.target import address_of
 from evoengine.records import Proposal, Reply, Unanswered, Usage
 from evoengine.seams import Exhausted
 
@@ -116,7 +116,7 @@ def test_the_reply_is_committed_before_it_is_read(
     replies = MemoryReplies()
     read = draft.read
 
-    def noted(*arguments: Any) -> draft.Draft:
+    def noted(*arguments: Any) -> draft.ParsedReply:
         replies.events.append("read")
         return read(*arguments)
 
@@ -952,7 +952,7 @@ def test_the_same_address_as_before_is_asked_without_a_word(
 
 
 def test_a_password_in_a_stored_address_is_not_used(task_path: Path) -> None:
-    target = target_of("https://user:hunter2@models.example/v1?token=hunter2", {})
+    target = address_of("https://user:hunter2@models.example/v1?token=hunter2", {})
     assert target.url == target.shown == "https://models.example/v1"
 
 

@@ -14,8 +14,8 @@ from evoengine import candidate, paths, plan, task
 from evoengine.arch import limits_of_arch
 from evoengine.errors import TaskError
 from evoengine.generate import history
-from evoengine.generate.draft import Draft
-from evoengine.generate.operators import Choice
+from evoengine.generate.draft import ParsedReply
+from evoengine.generate.operators import OperatorChoice
 from evoengine.generate.prompt import Prompts, fenced
 from evoengine.records import Reply, Status
 from evoengine.seams import Request
@@ -61,16 +61,16 @@ def every_prompt(task_path: Path, asked: Request) -> dict[str, str]:
     parents = (specimen(1, tunables={"THREADS": 256}), specimen(2))
     rendered = {
         operator: prompts.render(
-            Choice(operator, "fp32", parents if operator != "first" else ()), asked
+            OperatorChoice(operator, "fp32", parents if operator != "first" else ()), asked
         )
         for operator in OPERATORS
     }
     reply = Reply(model="m", prompt="p", text="what I said", finish_reason="length")
     rendered["repair"] = prompts.repair(
-        rendered["first"], reply, Draft(None, "the reply holds no code block", "", "")
+        rendered["first"], reply, ParsedReply(None, "the reply holds no code block", "", "")
     )
     rendered["repair with kernel"] = prompts.repair(
-        rendered["first"], reply, Draft(kernel(), "kernel.cu:3:1: no tier", "", "")
+        rendered["first"], reply, ParsedReply(kernel(), "kernel.cu:3:1: no tier", "", "")
     )
     return rendered
 
@@ -100,7 +100,7 @@ def test_all_templates_are_walked() -> None:
 
 
 def test_the_task_is_told(task_path: Path) -> None:
-    text = Prompts(task_path).render(Choice("first", "fp16"), full_request(task_path))
+    text = Prompts(task_path).render(OperatorChoice("first", "fp16"), full_request(task_path))
     for word in (
         "def forward(x, eps, wide):",
         "{{ not_a_variable }} {% not_a_tag %}",  # the reference's text is data
@@ -163,7 +163,7 @@ def test_what_a_model_wrote_cannot_close_its_fence(task_path: Path) -> None:
     assert text.startswith("```````\n")
     assert text.endswith("\n```````")
     repaired = Prompts(task_path).repair(
-        "{{ 6 * 6 }}", Reply(model="m", prompt="p", text=trap), Draft(None, "x", "", "")
+        "{{ 6 * 6 }}", Reply(model="m", prompt="p", text=trap), ParsedReply(None, "x", "", "")
     )
     assert repaired.startswith("{{ 6 * 6 }}")
     assert text in repaired
@@ -189,7 +189,7 @@ def test_the_example_of_the_format_is_a_plan_that_binds(tmp_path: Path, task_pat
 def test_every_distribution_is_explained(task_path: Path) -> None:
     asked = request(task_path)
     every = asked.task.model_copy(update={"distributions": task.DISTRIBUTIONS})
-    text = Prompts(task_path).render(Choice("first", "fp32"), replace(asked, task=every))
+    text = Prompts(task_path).render(OperatorChoice("first", "fp32"), replace(asked, task=every))
     assert all(f"\n- {name}: " in text for name in task.DISTRIBUTIONS)
 
 
@@ -203,13 +203,13 @@ def test_a_reference_that_is_gone_is_said(task_path: Path) -> None:
     asked = request(task_path)
     (task_path.parent / "row_sums.py").unlink()
     with pytest.raises(TaskError, match=r"row_sums.py: the reference cannot be read for a prompt"):
-        Prompts(task_path).render(Choice("first", "fp32"), asked)
+        Prompts(task_path).render(OperatorChoice("first", "fp32"), asked)
 
 
 def test_prompts_are_made_for_every_packaged_task() -> None:
     for path in paths.packaged_tasks():
         asked = request(path)
-        text = Prompts(path).render(Choice("first", next(iter(asked.task.tiers))), asked)
+        text = Prompts(path).render(OperatorChoice("first", next(iter(asked.task.tiers))), asked)
         assert asked.task.name in text
         for hidden in asked.task.hidden_cases:
             assert f"| {hidden} |" not in text

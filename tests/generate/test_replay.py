@@ -13,7 +13,7 @@ from scene import MemoryReplies, kernel, request
 
 from evoengine.generate.replay import ReplayGenerator
 from evoengine.records import Proposal, Reply, Usage
-from evoengine.seams import Exhausted, Light, ProposalRow, ReplyRow, Row
+from evoengine.seams import Exhausted, ProposalRow, ReplyRow, Row, TrialSummary
 
 
 class Rows:
@@ -32,7 +32,7 @@ class Rows:
     def get(self, kind, trial=0, part=0):  # type: ignore[no-untyped-def]  # any of the row kinds
         return self._rows.get((kind, trial, part))
 
-    def trials(self, start: int = 0) -> Iterator[tuple[int, Light]]:
+    def trials(self, start: int = 0) -> Iterator[tuple[int, TrialSummary]]:
         return iter(())
 
 

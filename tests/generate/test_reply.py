@@ -53,7 +53,7 @@ WORDS = {
 }
 
 
-def read(name: str, task_path: Path) -> draft.Draft:
+def read(name: str, task_path: Path) -> draft.ParsedReply:
     text = (FOLDER / name).read_bytes().decode()
     return draft.read(Reply(model="m", prompt="p", text=text), request(task_path), check_includes)
 

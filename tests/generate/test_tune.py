@@ -30,7 +30,7 @@ from evoengine.records import (
     Status,
     Verdict,
 )
-from evoengine.seams import Exhausted, Generator, Request, Specimen
+from evoengine.seams import Evaluated, Exhausted, Generator, Request
 from evoengine.task import Task, load
 
 WINDOW = 8
@@ -146,9 +146,9 @@ class Search:
             latency_us=score,
         )
 
-    def specimen(self, outcome: Outcome) -> Specimen:
+    def specimen(self, outcome: Outcome) -> Evaluated:
         verdict = Verdict(status=outcome.status, reason="", tier=outcome.tier, score=outcome.score)
-        return Specimen(outcome, self.proposals[outcome.trial].source or "", verdict)
+        return Evaluated(outcome, self.proposals[outcome.trial].source or "", verdict)
 
     def request(self, trial: int) -> Request:
         correct = [outcome for outcome in self.outcomes if outcome.score]
@@ -258,7 +258,7 @@ def test_a_kernel_without_choices_ends_the_search_at_once(task: Task, source: st
     outcome = seed.outcome.model_copy(update={"source_digest": digest(source)})
     search.generator.tell(outcome)
     request = Request(
-        1, 0, task, ENVIRONMENT, (Specimen(outcome, source, seed.verdict),), (), (), known()
+        1, 0, task, ENVIRONMENT, (Evaluated(outcome, source, seed.verdict),), (), (), known()
     )
     with pytest.raises(
         Exhausted,

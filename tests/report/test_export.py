@@ -10,8 +10,8 @@ from evoengine.errors import StoreError
 from evoengine.events import Event, Notice, RunStarted, TrialSettled
 from evoengine.paths import RunPaths
 from evoengine.records import Elite
-from evoengine.report.export import Exports
-from evoengine.report.exporter import Exporter
+from evoengine.report.export import RunFolderFiles
+from evoengine.report.exporter import LiveFiles
 from evoengine.report.stored import StoredTrials
 from evoengine.seams import VerdictRow
 from evoengine.store.memory import MemoryStore
@@ -19,12 +19,12 @@ from tests.report.scene import ENVIRONMENT, fill, proposals, run_info, the_task,
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> tuple[RunPaths, MemoryStore, tuple[Elite, ...], Exports]:
+def scene(tmp_path: Path) -> tuple[RunPaths, MemoryStore, tuple[Elite, ...], RunFolderFiles]:
     task = the_task(tmp_path / "tasks")
     store, info = MemoryStore(), run_info(task, write_task(tmp_path / "tasks"))
     elites = fill(store, info, proposals())
     paths = RunPaths(tmp_path / "runs" / "one")
-    return paths, store, elites, Exports(paths, store, info)
+    return paths, store, elites, RunFolderFiles(paths, store, info)
 
 
 def read(path: Path) -> dict:
@@ -119,7 +119,7 @@ def test_deleted_exports_are_rebuilt_the_same(scene, tmp_path: Path) -> None:
     paths, store, elites, exports = scene
     for target in (
         exports,
-        Exports(
+        RunFolderFiles(
             RunPaths(tmp_path / "again"),
             store,
             run_info(the_task(tmp_path / "tasks"), write_task(tmp_path / "tasks")),
@@ -189,7 +189,7 @@ def test_exporter_follows_a_run(scene, tmp_path: Path) -> None:
     paths, store, elites, _ = scene
     info = run_info(the_task(tmp_path / "tasks"), write_task(tmp_path / "tasks"))
     said: list[Event] = []
-    exporter = Exporter(paths, lambda: store, said.append)
+    exporter = LiveFiles(paths, lambda: store, said.append)
     for event in [RunStarted(info, ENVIRONMENT, 8, 0, False), *settled(store, elites)]:
         exporter(event)
     assert said == []
@@ -207,7 +207,7 @@ def test_exports_that_cannot_be_written_are_said_once_and_end_nothing(
     paths.root.mkdir(parents=True)
     (paths.root / "trials").write_text("a file where a folder should be")
     said: list[Event] = []
-    exporter = Exporter(paths, lambda: store, said.append)
+    exporter = LiveFiles(paths, lambda: store, said.append)
     info = run_info(the_task(tmp_path / "tasks"), write_task(tmp_path / "tasks"))
     for event in [RunStarted(info, ENVIRONMENT, 8, 0, False), *settled(store, elites)]:
         exporter(event)

@@ -10,12 +10,12 @@ from evoengine.records import RunInfo, Status, Unanswered, Usage
 from evoengine.seams import (
     ChangeRow,
     FailureRow,
-    Light,
     ProposalRow,
     ReplyRow,
     RequestRow,
     Row,
     Store,
+    TrialSummary,
     VerdictRow,
 )
 from evoengine.store.memory import MemoryStore
@@ -165,8 +165,8 @@ def test_trials_come_in_order_with_both_outcomes_and_no_bulk(store: AnyStore) ->
     store.append(proposal(1, None))
     found = dict(store.trials())
     assert list(found) == [0, 1, 2, 3]
-    assert found[3] == Light(proposed=False, outcome=None, reverified=None)
-    assert found[1] == Light(proposed=True, outcome=None, reverified=None)
+    assert found[3] == TrialSummary(proposed=False, outcome=None, reverified=None)
+    assert found[1] == TrialSummary(proposed=True, outcome=None, reverified=None)
     first, second = found[2].outcome, found[2].reverified
     assert first and second and found[0].outcome
     assert (first.trial, first.operator, first.parents, first.label) == (2, "tune", (0,), "kernel")

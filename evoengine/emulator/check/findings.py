@@ -45,7 +45,7 @@ class Check(IntFlag):
 ALL_CHECKS = Check.RACES | Check.BOUNDS | Check.INIT | Check.ASYNC
 
 
-class Kind(IntEnum):
+class FindingKind(IntEnum):
     """What a finding is."""
 
     READ_AFTER_WRITE = 1
@@ -60,7 +60,9 @@ class Kind(IntEnum):
     DIVERGENT_BARRIER = 10
 
 
-RACES = frozenset({Kind.READ_AFTER_WRITE, Kind.WRITE_AFTER_READ, Kind.WRITE_AFTER_WRITE})
+RACES = frozenset(
+    {FindingKind.READ_AFTER_WRITE, FindingKind.WRITE_AFTER_READ, FindingKind.WRITE_AFTER_WRITE}
+)
 
 
 class FindingRecord(ctypes.Structure):
@@ -154,7 +156,7 @@ class Finding:
     stands for none.
     """
 
-    kind: Kind
+    kind: FindingKind
     space: Space
     buffer: int  # index of the global buffer; -1: none
     bytes: int  # of one lane's access
@@ -180,7 +182,7 @@ class Finding:
             thread=f"thread {self.thread}",
             verb=(
                 "writes"
-                if self.kind in (Kind.WRITE_AFTER_READ, Kind.WRITE_AFTER_WRITE)
+                if self.kind in (FindingKind.WRITE_AFTER_READ, FindingKind.WRITE_AFTER_WRITE)
                 else "reads"
             ),
             bytes=self.bytes,
@@ -213,36 +215,38 @@ class Finding:
 
 
 _SENTENCES = {
-    Kind.READ_AFTER_WRITE: (
+    FindingKind.READ_AFTER_WRITE: (
         "race: {thread} reads {memory} at {line} that {other} wrote at {other_line}, {missing}"
     ),
-    Kind.WRITE_AFTER_READ: (
+    FindingKind.WRITE_AFTER_READ: (
         "race: {thread} writes {memory} at {line} that {other} read at {other_line}, {missing}"
     ),
-    Kind.WRITE_AFTER_WRITE: (
+    FindingKind.WRITE_AFTER_WRITE: (
         "race: {thread} writes {memory} at {line} that {other} wrote at {other_line}, {missing}"
     ),
-    Kind.SAME_ADDRESS_WRITE: (
+    FindingKind.SAME_ADDRESS_WRITE: (
         "same address: {thread} and {other} write {memory} in one instruction at {line}; which one"
         " stays is undefined"
     ),
-    Kind.OUT_OF_BOUNDS: (
+    FindingKind.OUT_OF_BOUNDS: (
         "out of bounds: {thread} touches {bytes} bytes at {memory} at {line}, {distance}"
     ),
-    Kind.MISALIGNED: (
+    FindingKind.MISALIGNED: (
         "misaligned: {thread} touches {bytes} bytes at {memory} at {line}, not a multiple of"
         " {bytes}"
     ),
-    Kind.UNINITIALISED: "uninitialised: {thread} reads {memory} at {line}, which nobody wrote",
-    Kind.ASYNC_READ: (
+    FindingKind.UNINITIALISED: (
+        "uninitialised: {thread} reads {memory} at {line}, which nobody wrote"
+    ),
+    FindingKind.ASYNC_READ: (
         "async copy: {thread} reads {memory} at {line} while the copy of {other} at {other_line} is"
         " not waited for"
     ),
-    Kind.ASYNC_WRITE: (
+    FindingKind.ASYNC_WRITE: (
         "async copy: {thread} writes {memory} at {line} while the copy of {other} at {other_line}"
         " is not waited for"
     ),
-    Kind.DIVERGENT_BARRIER: (
+    FindingKind.DIVERGENT_BARRIER: (
         "divergent barrier: {thread} waits at {line}, {other} of its warp does not come"
     ),
 }
@@ -251,7 +255,7 @@ _SENTENCES = {
 def to_finding(record: FindingRecord) -> Finding:
     """The finding that a record holds."""
     values = {name: getattr(record, name) for name, *_ in FindingRecord._fields_}
-    return Finding(**{**values, "kind": Kind(record.kind), "space": Space(record.space)})
+    return Finding(**{**values, "kind": FindingKind(record.kind), "space": Space(record.space)})
 
 
 def read_findings(address: int, count: int) -> tuple[Finding, ...]:

@@ -45,7 +45,7 @@ class Clang:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledPtx:
     """PTX text, and the symbol in it of each kernel expression that was asked for."""
 
     ptx: str
@@ -166,7 +166,7 @@ def compile_cuda(
     arch: str,
     kernels: Sequence[str],
     timeout_s: float = TIMEOUT_S,
-) -> Compiled:
+) -> CompiledPtx:
     """PTX of `source`, and the symbols of `kernels`, which are names or name expressions such as
     "sdpa<D, causal>".
 
@@ -252,7 +252,7 @@ def _checked_macros(macros: Mapping[str, str | int]) -> Mapping[str, str | int]:
     return macros
 
 
-def _linked(ptx: str, name: str, source: str, kernels: Sequence[str]) -> Compiled:
+def _linked(ptx: str, name: str, source: str, kernels: Sequence[str]) -> CompiledPtx:
     found, ptx = unit.extracted(ptx, kernels)
     entries = unit.entries(ptx)
     for kernel in kernels:
@@ -260,4 +260,4 @@ def _linked(ptx: str, name: str, source: str, kernels: Sequence[str]) -> Compile
             raise CompileFailed(
                 f"{name}: error: {kernel} is not a __global__ function{diagnosis.known(source)}"
             )
-    return Compiled(ptx, found)
+    return CompiledPtx(ptx, found)

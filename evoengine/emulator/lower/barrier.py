@@ -10,27 +10,27 @@ from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.value import Value
 from evoengine.emulator.ptx.program import Instruction, Integer, Operand
-from evoengine.emulator.run.abi import BARRIERS, Warp
+from evoengine.emulator.run.abi import BARRIERS, WarpRecord
 
 
 def arrive(cx: Context, instruction: Instruction, mask: str) -> None:
     """Notes in the warp that lanes `mask` wait."""
     if instruction.op == "yield":
-        _note(cx, _field(cx, Warp.yielded.offset), mask)
+        _note(cx, _field(cx, WarpRecord.yielded.offset), mask)
         return
     cx.instruction = instruction
     operands = _number_and_count(instruction)
     place = _place(cx, operands[0])
-    _note(cx, _item(cx, Warp.arrived.offset, place), mask)
+    _note(cx, _item(cx, WarpRecord.arrived.offset, place), mask)
     count = cx.scalar(operands[1], 32) if len(operands) > 1 else "0"
     if count is None:
         raise cx.unsupported("a barrier whose count differs between lanes")
-    cx.ir.do(f"store i32 {count}, ptr {_item(cx, Warp.expected.offset, place)}")
+    cx.ir.do(f"store i32 {count}, ptr {_item(cx, WarpRecord.expected.offset, place)}")
     if instruction.has("red"):
         predicate = cx.read(instruction.operands[-1], 1)
         bits = cx.ir.get(f"bitcast <{LANES} x i1> {cx.spread(predicate)} to i32")
         voted = cx.ir.get(f"and i32 {bits}, {mask}")
-        _note(cx, _item(cx, Warp.voted.offset, place), voted)
+        _note(cx, _item(cx, WarpRecord.voted.offset, place), voted)
 
 
 def pass_on(cx: Context, instruction: Instruction) -> None:
@@ -39,8 +39,8 @@ def pass_on(cx: Context, instruction: Instruction) -> None:
         return
     cx.instruction = instruction
     place = _place(cx, _number_and_count(instruction)[0])
-    votes = cx.ir.get(f"load i32, ptr {_item(cx, Warp.votes.offset, place)}")
-    voters = cx.ir.get(f"load i32, ptr {_item(cx, Warp.voters.offset, place)}")
+    votes = cx.ir.get(f"load i32, ptr {_item(cx, WarpRecord.votes.offset, place)}")
+    voters = cx.ir.get(f"load i32, ptr {_item(cx, WarpRecord.voters.offset, place)}")
     if instruction.has("popc"):
         value = Value(UNIFORM, votes, 32)
     else:

@@ -20,12 +20,12 @@ from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.layout import Layout
 from evoengine.emulator.lower.saved import Saved
 from evoengine.emulator.ptx.program import TYPE_BITS, Function, Instruction
-from evoengine.emulator.run.abi import Block, End
+from evoengine.emulator.run.abi import BlockRecord, End
 
 STRIP_BITS = 32  # of the registers that may lie side by side
 
 
-class Body:
+class LoweredBody:
     """The body of one kernel's function."""
 
     def __init__(
@@ -134,8 +134,8 @@ class Body:
         """Tells the driver where this was."""
         site = self.cx.site(instruction)
         for offset, value in (
-            (Block.fault_site.offset, site),
-            (Block.fault_lanes.offset, self.cx.mask_bits),
+            (BlockRecord.fault_site.offset, site),
+            (BlockRecord.fault_lanes.offset, self.cx.mask_bits),
         ):
             at = self.ir.get(f"getelementptr i8, ptr %block, i64 {offset}")
             self.ir.do(f"store i32 {value}, ptr {at}")

@@ -7,7 +7,7 @@ from evoengine.emulator.front.externals import EXTERNALS, External
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.control import trap
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Symbol, Vector
-from evoengine.emulator.run.abi import Block
+from evoengine.emulator.run.abi import BlockRecord
 
 PRINTF, ASSERTION = 0, 1  # kinds of run/printing.py
 
@@ -59,7 +59,7 @@ def _print(cx: Context, results: tuple[Operand, ...], arguments: tuple[Operand, 
 
 def _printed(cx: Context, text: str, buffer: str, kind: int) -> str:
     """A pointer to what the launch's printer left in the place of each lane's buffer."""
-    place = Block.print.offset if kind == PRINTF else Block.fail.offset
+    place = BlockRecord.print.offset if kind == PRINTF else BlockRecord.fail.offset
     at = cx.ir.get(f"getelementptr i8, ptr %block, i64 {place}")
     function = cx.ir.get(f"load ptr, ptr {at}")
     formats, buffers = cx.lanes(0, 64, text), cx.lanes(1, 64, buffer)

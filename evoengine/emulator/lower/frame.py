@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from evoengine.emulator.analyse.shape import VARYING, thread_shape
-from evoengine.emulator.lower.body import Body
+from evoengine.emulator.lower.body import LoweredBody
 from evoengine.emulator.lower.context import STRIP_ALIGN
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.lower.scratch import SCRATCH_BYTES
 from evoengine.emulator.lower.value import IOTA
-from evoengine.emulator.run.abi import Block, Warp
+from evoengine.emulator.run.abi import BlockRecord, WarpRecord
 
 
-def declare_registers(body: Body) -> None:
+def declare_registers(body: LoweredBody) -> None:
     """A slot for every register, zero: what PTX leaves undefined must not depend on what ran
     before.
     """
@@ -29,7 +29,7 @@ def declare_registers(body: Body) -> None:
             )
 
 
-def _declare_strips(body: Body) -> None:
+def _declare_strips(body: LoweredBody) -> None:
     """Slots side by side, in the memory of the warp or on the stack; each is written before it is
     read.
     """
@@ -48,42 +48,42 @@ def _declare_strips(body: Body) -> None:
             )
 
 
-def load_fields(body: Body) -> None:
+def load_fields(body: LoweredBody) -> None:
     """The fields of the warp and its block as LLVM names, %warp_index, %ctaidx, %shared..., and the
     lanes that live.
     """
     ir = body.ir
     ir.do(f"%scratch = alloca [{SCRATCH_BYTES} x i8], align 64")
     ir.do("%live.slot = alloca i32")
-    _field(body, "live_in", "i32", "warp", Warp.live.offset)
+    _field(body, "live_in", "i32", "warp", WarpRecord.live.offset)
     ir.do("store i32 %live_in, ptr %live.slot")
-    _field(body, "warp_index", "i32", "warp", Warp.index.offset)
+    _field(body, "warp_index", "i32", "warp", WarpRecord.index.offset)
     for place, axis in enumerate("xyz"):
-        _field(body, f"ctaid{axis}", "i32", "block", Block.index.offset + 4 * place)
-        _field(body, f"nctaid{axis}", "i32", "block", Block.grid.offset + 4 * place)
+        _field(body, f"ctaid{axis}", "i32", "block", BlockRecord.index.offset + 4 * place)
+        _field(body, f"nctaid{axis}", "i32", "block", BlockRecord.grid.offset + 4 * place)
     for name in ("shared", "local", "globals"):
-        _field(body, name, "i64", "block", getattr(Block, name).offset)
+        _field(body, name, "i64", "block", getattr(BlockRecord, name).offset)
     for name in ("params", "counters", "checker"):
-        _field(body, name, "ptr", "block", getattr(Block, name).offset)
-    _field(body, "dynamic_shared", "i32", "block", Block.dynamic_shared_bytes.offset)
-    ir.do(f"%fuel = getelementptr i8, ptr %block, i64 {Block.fuel.offset}")
+        _field(body, name, "ptr", "block", getattr(BlockRecord, name).offset)
+    _field(body, "dynamic_shared", "i32", "block", BlockRecord.dynamic_shared_bytes.offset)
+    ir.do(f"%fuel = getelementptr i8, ptr %block, i64 {BlockRecord.fuel.offset}")
     ir.do("%first_thread = shl i32 %warp_index, 5")
     ir.do("%first_thread64 = zext i32 %first_thread to i64")
     ir.do(f"%frames = mul i64 %first_thread64, {body.cx.layout.frame_bytes}")
     ir.do("%local_base = add i64 %local, %frames")
 
 
-def load_resume(body: Body) -> None:
+def load_resume(body: LoweredBody) -> None:
     """%resume: where the warp goes on."""
-    _field(body, "resume", "i32", "warp", Warp.resume.offset)
+    _field(body, "resume", "i32", "warp", WarpRecord.resume.offset)
 
 
-def _field(body: Body, name: str, type_: str, of: str, offset: int) -> None:
+def _field(body: LoweredBody, name: str, type_: str, of: str, offset: int) -> None:
     body.ir.do(f"%{name}.at = getelementptr i8, ptr %{of}, i64 {offset}")
     body.ir.do(f"%{name} = load {type_}, ptr %{name}.at")
 
 
-def number_threads(body: Body) -> None:
+def number_threads(body: LoweredBody) -> None:
     """%tidx, %tidy, %tidz from the number of the warp: scalars where analysis says so, else
     vectors.
     """

@@ -14,13 +14,13 @@ from evoengine.emulator.analyse.graph import Flow, Node
 from evoengine.emulator.analyse.shape import UNIFORM
 from evoengine.emulator.analyse.uniform import shapes_of
 from evoengine.emulator.lower import frame
-from evoengine.emulator.lower.body import Body
+from evoengine.emulator.lower.body import LoweredBody
 from evoengine.emulator.lower.carry import explicit_carries
 from evoengine.emulator.lower.context import Site
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.layout import Layout
-from evoengine.emulator.lower.pending import Pending
-from evoengine.emulator.lower.straight import Straight
+from evoengine.emulator.lower.pending import Divergence
+from evoengine.emulator.lower.straight import BasicBlock
 from evoengine.emulator.lower.suspension import Suspensions
 from evoengine.emulator.ptx.program import Function, Guard
 from evoengine.emulator.run.abi import End
@@ -58,17 +58,19 @@ def lower(
     flow = flow_of(function)
     shapes = shapes_of(function, flow, block)
     return _Kernel(
-        Body(function, flow, shapes, layout, block, checked=checked, vector_memory=vector_memory)
+        LoweredBody(
+            function, flow, shapes, layout, block, checked=checked, vector_memory=vector_memory
+        )
     ).lowered()
 
 
 class _Kernel:
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: LoweredBody) -> None:
         self.body = body
         self.cx, self.ir, self.flow, self.shapes = body.cx, body.ir, body.flow, body.shapes
-        self.pending = Pending(body)
+        self.pending = Divergence(body)
         self.suspensions = Suspensions(body, self.pending)
-        self.straight = Straight(body)
+        self.straight = BasicBlock(body)
 
     def lowered(self) -> Lowered:
         """The whole function. Its entry is made last, because it branches to every place where the

@@ -9,15 +9,15 @@ again.
 
 from __future__ import annotations
 
-from evoengine.emulator.lower.body import Body
+from evoengine.emulator.lower.body import LoweredBody
 
 WORD_BITS = 32  # the width of the bits of a region is a multiple of it
 
 
-class Pending:
+class Divergence:
     """The masks of the blocks of all regions."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: LoweredBody) -> None:
         self._body = body
         self._ir = body.ir
         self._shapes = body.shapes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evoengine.emulator.analyse.graph import Node, suspends
 from evoengine.emulator.analyse.shape import UNIFORM
 from evoengine.emulator.errors import Unsupported
-from evoengine.emulator.lower.body import Body
+from evoengine.emulator.lower.body import LoweredBody
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.families import HANDLERS
 from evoengine.emulator.lower.operand_counts import has_its_operands
@@ -17,10 +17,10 @@ from evoengine.emulator.run.abi import End
 ODD_FORM = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
 
 
-class Straight:
+class BasicBlock:
     """Lowers what is between the entry of a block and the jump at its end."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: LoweredBody) -> None:
         self._body = body
         self._ir = body.ir
         self._cx = body.cx

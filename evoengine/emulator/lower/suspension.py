@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evoengine.emulator.lower.barrier import arrive, pass_on
-from evoengine.emulator.lower.body import Body
-from evoengine.emulator.lower.pending import Pending
+from evoengine.emulator.lower.body import LoweredBody
+from evoengine.emulator.lower.pending import Divergence
 from evoengine.emulator.ptx.program import Instruction
-from evoengine.emulator.run.abi import End, Warp
+from evoengine.emulator.run.abi import End, WarpRecord
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class _Point:
 class Suspensions:
     """The places at which the function returns to be called again."""
 
-    def __init__(self, body: Body, pending: Pending) -> None:
+    def __init__(self, body: LoweredBody, pending: Divergence) -> None:
         self._body = body
         self._pending = pending
         self._ir = body.ir
@@ -128,7 +128,7 @@ class Suspensions:
             falls = self._body.falls(number)
             value = self._ir.get(f"load i32, ptr %parked{falls}")
             self._ir.do(f"store i32 {value}, ptr {self._saved.parked(falls)}")
-        at = self._ir.get(f"getelementptr i8, ptr %warp, i64 {Warp.resume.offset}")
+        at = self._ir.get(f"getelementptr i8, ptr %warp, i64 {WarpRecord.resume.offset}")
         self._ir.do(f"store i32 {len(self._points)}, ptr {at}")
         self._body.leave(End.waiting)
 
@@ -168,7 +168,7 @@ class Suspensions:
     def _unpark(self, region: int) -> None:
         """Released lanes go on behind their barriers; the others stay parked."""
         ir, body = self._ir, self._body
-        at = ir.get(f"getelementptr i8, ptr %warp, i64 {Warp.released.offset}")
+        at = ir.get(f"getelementptr i8, ptr %warp, i64 {WarpRecord.released.offset}")
         released = ir.get(f"load i32, ptr {at}")
         kept = ir.get(f"xor i32 {released}, -1")
         for number in self._waiting(region):

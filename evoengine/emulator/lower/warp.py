@@ -8,7 +8,7 @@ from evoengine.emulator.analyse.uniform import UNIFORM, VARYING
 from evoengine.emulator.lower.context import IOTA, Context, Value
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Pair
-from evoengine.emulator.run.abi import BARRIERS, Warp
+from evoengine.emulator.run.abi import BARRIERS, WarpRecord
 
 # the third operand of a shuffle over the whole warp
 FULL_SEGMENT = {
@@ -170,7 +170,7 @@ def _arrive(cx: Context, instruction: Instruction) -> None:
         raise cx.unsupported("a barrier whose number or count differs between lanes")
     place = ir.get(f"zext i32 {ir.get(f'and i32 {number}, {BARRIERS - 1}')} to i64")
     with cx.only_if(ir.get(f"icmp ne i32 {cx.mask_bits}, 0")):
-        for field, value in ((Warp.passed, cx.mask_bits), (Warp.expected, threads)):
+        for field, value in ((WarpRecord.passed, cx.mask_bits), (WarpRecord.expected, threads)):
             fields = ir.get(f"getelementptr i8, ptr %warp, i64 {field.offset}")
             ir.do(
                 f"store i32 {value}, ptr {ir.get(f'getelementptr i32, ptr {fields}, i64 {place}')}"

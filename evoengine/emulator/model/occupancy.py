@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evoengine.emulator.errors import LaunchRefused
-from evoengine.emulator.targets import REGISTER_UNIT, REGISTERS_PER_SM, SCHEDULERS, WARP, Target
+from evoengine.emulator.targets import REGISTER_UNIT, REGISTERS_PER_SM, SCHEDULERS, WARP, TargetGpu
 
 # bytes that shared memory is given in from 8.0 on: cuda_occupancy.h, shared memory allocation size
 SHARED_UNIT = 128
@@ -26,7 +26,7 @@ class Occupancy:
     share: float  # of the warps that the SM could hold
 
 
-def occupancy(target: Target, *, threads: int, registers: int, shared_bytes: int) -> Occupancy:
+def occupancy(target: TargetGpu, *, threads: int, registers: int, shared_bytes: int) -> Occupancy:
     """The occupancy of blocks of `threads`, with `registers` a thread and `shared_bytes` a block,
     static and dynamic.
 
@@ -62,7 +62,7 @@ def _by_registers(warps: int, registers: int) -> int:
     return REGISTERS_PER_SM // SCHEDULERS // of_warp * SCHEDULERS // warps
 
 
-def _by_shared(target: Target, shared_bytes: int) -> int:
+def _by_shared(target: TargetGpu, shared_bytes: int) -> int:
     if shared_bytes > target.shared_per_block:
         return 0
     unit = SHARED_UNIT_TURING if target.arch == "sm_75" else SHARED_UNIT

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from evoengine.emulator.model.counts import Counts, Piece
 from evoengine.emulator.model.occupancy import Occupancy, occupancy
-from evoengine.emulator.targets import SCHEDULERS, SHARED_BYTES_PER_CLOCK, WARP, Target
+from evoengine.emulator.targets import SCHEDULERS, SHARED_BYTES_PER_CLOCK, WARP, TargetGpu
 
 SECTOR_BYTES = 32
 L2_BYTES_PER_CLOCK = 64  # from L2 to one SM: Jia e.a., arXiv 1903.07486; later papers see no more
@@ -73,7 +73,7 @@ DEFAULT = Calibration()
 def modelled(
     counts: Counts,
     *,
-    target: Target,
+    target: TargetGpu,
     grid: Sequence[int],
     block: Sequence[int],
     registers: int,
@@ -118,7 +118,7 @@ class _Launch:
     """One block's mean counts on a target; every method answers in clocks of an SM."""
 
     block: Counts
-    target: Target
+    target: TargetGpu
     blocks: int
     held: Occupancy
     shared_bytes: int

@@ -31,7 +31,7 @@ ENDS = frozenset(("bra", "brx", "ret", "exit"))  # a block ends behind these, gu
 _SPACES = (".local", ".shared", ".param", ".global", ".const")
 
 
-class Body:
+class FunctionBody:
     """Reads from behind the opening brace of a function to behind its closing one.
 
     `hoist` takes the .global and .const variables that it declares, and gives the name that they

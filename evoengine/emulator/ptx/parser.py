@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evoengine.emulator.errors import Unsupported
-from evoengine.emulator.ptx.body import Body
+from evoengine.emulator.ptx.body import FunctionBody
 from evoengine.emulator.ptx.declare import declarator, variables
 from evoengine.emulator.ptx.lexer import Cursor, literal
 from evoengine.emulator.ptx.places import Places
@@ -143,7 +143,7 @@ class _Reader:
         cursor.expect("{")
         if name in self.functions:
             cursor.fail(f"function {name} is there twice", start)
-        body = Body(cursor, self._outer(results + parameters), self.places, self._hoist)
+        body = FunctionBody(cursor, self._outer(results + parameters), self.places, self._hoist)
         blocks = body.read()
         self.calls += body.calls
         self.functions[name] = Function(

@@ -22,7 +22,7 @@ class End(IntEnum):
     deadlock = 4
 
 
-class Warp(ctypes.Structure):
+class WarpRecord(ctypes.Structure):
     """What a warp keeps while others run."""
 
     _fields_ = [
@@ -47,7 +47,7 @@ PRINT = ctypes.CFUNCTYPE(
 )
 
 
-class Block(ctypes.Structure):
+class BlockRecord(ctypes.Structure):
     """One thread block under way on one host thread."""
 
     _fields_ = [
@@ -69,7 +69,7 @@ class Block(ctypes.Structure):
     ]
 
 
-class Launch(ctypes.Structure):
+class LaunchRecord(ctypes.Structure):
     """One launch, for one host thread."""
 
     _fields_ = [
@@ -91,4 +91,4 @@ class Launch(ctypes.Structure):
     ]
 
 
-assert ctypes.sizeof(Warp) == REGISTERS_OFFSET and REGISTERS_OFFSET % WARP_ALIGN == 0
+assert ctypes.sizeof(WarpRecord) == REGISTERS_OFFSET and REGISTERS_OFFSET % WARP_ALIGN == 0

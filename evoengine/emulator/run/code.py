@@ -19,7 +19,7 @@ import llvmlite.binding as llvm
 FUNCTIONS = re.compile(r"^declare [^@\n]*@(?!llvm\.)([\w.$]+)\(", re.MULTILINE)
 
 
-class Refused(Exception):  # noqa: N818 - as its siblings of errors.py
+class CodegenRefused(Exception):  # noqa: N818 - as its siblings of errors.py
     """IR that is none."""
 
 
@@ -43,7 +43,7 @@ def parsed(ir: str) -> llvm.ModuleRef:
         module = llvm.parse_assembly(ir)
         module.verify()
     except RuntimeError as error:
-        raise Refused(str(error).strip().splitlines()[0]) from error
+        raise CodegenRefused(str(error).strip().splitlines()[0]) from error
     return module
 
 
@@ -81,7 +81,7 @@ def main() -> None:
         made, problem = b"", ""
         try:
             made = object_of(ir, request["cpu"], request["features"], request["level"])
-        except Refused as error:
+        except CodegenRefused as error:
             problem = str(error)
         sys.stdout.buffer.write(
             json.dumps({"bytes": len(made), "problem": problem}).encode() + b"\n" + made

@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 
 from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.run.code import FUNCTIONS, initialise, machine
-from evoengine.emulator.run.makers import makers
+from evoengine.emulator.run.makers import codegen_pool
 from evoengine.emulator.run.native import Native, load_native
 
 # Of LLVM's code generator (benchmarks.levels; docs/measurements/emulator-speed.md): 2 takes 5 to 9
@@ -53,10 +53,10 @@ class Jit:
         self.features = found.flatten()
         self.native = _runtime(self.cpu, self.features, cache_folder or cache_home())
         self._lock = threading.Lock()
-        self._made: WeakValueDictionary[tuple[str, str, bool], Compiled] = WeakValueDictionary()
-        self._making: dict[tuple[str, str, bool], Future[Compiled]] = {}
+        self._made: WeakValueDictionary[tuple[str, str, bool], CompiledCode] = WeakValueDictionary()
+        self._making: dict[tuple[str, str, bool], Future[CompiledCode]] = {}
 
-    def compile(self, ir: str, function: str, hasty: bool = False) -> Compiled:
+    def compile(self, ir: str, function: str, hasty: bool = False) -> CompiledCode:
         """Machine code of the module `ir`, entered at `function`; raises Unsupported for IR that is
         none.
 
@@ -86,15 +86,15 @@ class Jit:
                 del self._making[key]
         return found
 
-    def _compile(self, ir: str, function: str, level: int) -> Compiled:
+    def _compile(self, ir: str, function: str, level: int) -> CompiledCode:
         # A warp is two 512-bit vectors; without this LLVM splits them on CPUs that once ran slower
         # so.
         features = self.features + (",-prefer-256-bit" if self.has_avx512 else "")
         return self._linked(
-            makers().make(ir, self.cpu, features, level), FUNCTIONS.findall(ir), function
+            codegen_pool().make(ir, self.cpu, features, level), FUNCTIONS.findall(ir), function
         )
 
-    def _linked(self, made: bytes, names: list[str], function: str) -> Compiled:
+    def _linked(self, made: bytes, names: list[str], function: str) -> CompiledCode:
         """The code in this process. Calls are tied to this device's own runtime; LLVM ends the
         process where it finds one nowhere.
         """
@@ -107,10 +107,10 @@ class Jit:
             engine.add_global_mapping(item, address)
         engine.add_object_file(llvm.ObjectFileRef.from_data(made))
         engine.finalize_object()
-        return Compiled(engine, engine.get_function_address(function))
+        return CompiledCode(engine, engine.get_function_address(function))
 
 
-class Compiled:
+class CompiledCode:
     """Machine code, alive as long as this."""
 
     def __init__(self, engine: llvm.ExecutionEngine, address: int) -> None:

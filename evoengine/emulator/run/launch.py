@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy
 
 from evoengine.emulator.check.findings import AccessCounts, Finding
-from evoengine.emulator.run.abi import PRINT, Block, Launch
+from evoengine.emulator.run.abi import PRINT, BlockRecord, LaunchRecord
 from evoengine.emulator.run.checking import Checking
 from evoengine.emulator.run.geometry import Geometry
 from evoengine.emulator.run.memory import DeviceMemory
-from evoengine.emulator.run.share import Fault, Share
+from evoengine.emulator.run.share import Fault, HostThread
 
 WORKS = 1 << 16  # blocks whose work is kept apart: half a megabyte
 
@@ -35,7 +35,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LaunchOutcome:
     """What running blocks gave."""
 
     counters: numpy.ndarray  # [blocks of the flow, 2]: executions by warps, and by lanes
@@ -57,7 +57,7 @@ def run_blocks(
     chosen: Sequence[int] | None,
     printed: Print,
     checking: Checking | None,
-) -> Outcome:
+) -> LaunchOutcome:
     """Runs the blocks of the grid, or the `chosen` ones (linear indices), on up to `threads` host
     threads of `fuel` each.
     """
@@ -67,15 +67,17 @@ def run_blocks(
     callback = _callback(printed, code.silence)
     weights = numpy.array(code.weights, dtype=numpy.uint32)
     works = numpy.zeros(min(count, WORKS), dtype=numpy.uint64)
-    shares: list[Share] = []
+    shares: list[HostThread] = []
     try:
         for _ in range(max(1, min(threads, count))):
             launch = _launch(code, geometry, turn, count, order, stop, weights, works)
             shares.append(
-                Share(memory, geometry, launch, _block(code, geometry, fuel, callback), checking)
+                HostThread(
+                    memory, geometry, launch, _block(code, geometry, fuel, callback), checking
+                )
             )
         _in_parallel(shares, code.driver, stop)
-        return Outcome(
+        return LaunchOutcome(
             counters=sum(
                 (share.counters for share in shares),
                 numpy.zeros((len(weights), 2), dtype=numpy.int64),
@@ -102,7 +104,7 @@ def _callback(printed: Print, silence: int) -> ctypes._CFunctionType:
         block: int, mask: int, formats: int | None, arguments: int | None, kind: int
     ) -> None:
         if not printed(mask, formats or 0, arguments or 0, kind):
-            ctypes.c_void_p.from_address(block + Block.print.offset).value = silence
+            ctypes.c_void_p.from_address(block + BlockRecord.print.offset).value = silence
 
     return PRINT(print_)
 
@@ -116,9 +118,9 @@ def _launch(
     stop: ctypes.c_uint32,
     weights: numpy.ndarray,
     works: numpy.ndarray,
-) -> Launch:
+) -> LaunchRecord:
     """The launch as the driver reads it; what it points to belongs to the caller."""
-    return Launch(
+    return LaunchRecord(
         run=code.kernel,
         next=ctypes.addressof(turn),
         end=count,
@@ -137,9 +139,9 @@ def _launch(
     )
 
 
-def _block(code: Code, geometry: Geometry, fuel: int, callback: object) -> Block:
+def _block(code: Code, geometry: Geometry, fuel: int, callback: object) -> BlockRecord:
     """A block of the launch, without what belongs to a host thread."""
-    return Block(
+    return BlockRecord(
         grid=(ctypes.c_uint32 * 3)(*geometry.grid),
         globals=code.variables,
         params=code.parameters,
@@ -150,7 +152,7 @@ def _block(code: Code, geometry: Geometry, fuel: int, callback: object) -> Block
     )
 
 
-def _in_parallel(shares: Sequence[Share], driver: int, stop: ctypes.c_uint32) -> None:
+def _in_parallel(shares: Sequence[HostThread], driver: int, stop: ctypes.c_uint32) -> None:
     """Runs all of them at once, the first in this thread; whatever happens, none runs any more
     afterwards.
     """

@@ -31,7 +31,7 @@ _ENVIRONMENT = (
 )
 
 
-class Makers:
+class CodegenPool:
     """At most `count` children at work; who wants one more waits."""
 
     def __init__(self, count: int) -> None:
@@ -66,9 +66,9 @@ class Makers:
 
 
 @cache
-def makers() -> Makers:
+def codegen_pool() -> CodegenPool:
     """Those of this process, one for each of its cores."""
-    found = Makers(min(MOST, len(os.sched_getaffinity(0))))
+    found = CodegenPool(min(MOST, len(os.sched_getaffinity(0))))
     # a process that ends otherwise closes their input, which ends them as well
     atexit.register(found.close)
     return found

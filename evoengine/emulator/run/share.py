@@ -9,7 +9,7 @@ import numpy
 
 from evoengine.emulator.check.findings import AccessCounts
 from evoengine.emulator.errors import LaunchRefused
-from evoengine.emulator.run.abi import WARP_ALIGN, Block, End, Launch
+from evoengine.emulator.run.abi import WARP_ALIGN, BlockRecord, End, LaunchRecord
 from evoengine.emulator.run.checking import Checking
 from evoengine.emulator.run.geometry import Geometry
 from evoengine.emulator.run.memory import DeviceMemory
@@ -51,15 +51,15 @@ class Room:
         self._memory.free(self.local)
 
 
-class Share:
+class HostThread:
     """What one host thread does of a launch."""
 
     def __init__(
         self,
         memory: DeviceMemory,
         geometry: Geometry,
-        launch: Launch,
-        block: Block,
+        launch: LaunchRecord,
+        block: BlockRecord,
         checking: Checking | None,
     ) -> None:
         """`launch` and `block` are filled in but for what is this thread's own."""

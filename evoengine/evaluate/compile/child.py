@@ -15,7 +15,7 @@ from typing import TypeVar
 from evoengine.child_environment import child_environment
 from evoengine.errors import WorkerError
 from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
-from evoengine.evaluate.compile.wire import MAX_LINE_BYTES, Answer, Hello, Request
+from evoengine.evaluate.compile.wire import MAX_LINE_BYTES, CompileAnswer, CompileRequest, Hello
 
 START_TIMEOUT_S = 60.0  # 0.5 s on an idle machine; unpacking headers on a slow disk takes longer
 _WATCH_EVERY_S = 0.05
@@ -129,7 +129,7 @@ class CompilerProcess:
         """What became of `unit`, and its code. Over its limits, or cancelled, the process is killed
         and gone.
         """
-        request = Request(id=self._next_id, unit=unit)
+        request = CompileRequest(id=self._next_id, unit=unit)
         self._next_id += 1
         answered = False
         try:
@@ -147,7 +147,7 @@ class CompilerProcess:
                 )
             if not line:
                 return await self._died(unit, peak_bytes), b""
-            answer = Answer.model_validate_json(line)
+            answer = CompileAnswer.model_validate_json(line)
             if answer.id != request.id or answer.built is None:
                 raise WorkerError(
                     f"a compiler process failed on {unit.name}: expected an answer to {request.id},"
@@ -160,7 +160,7 @@ class CompilerProcess:
             if not answered:
                 self.kill()
 
-    async def _ask(self, request: Request) -> tuple[bytes, int]:
+    async def _ask(self, request: CompileRequest) -> tuple[bytes, int]:
         """The answer's line (empty when the process died) and the most memory seen meanwhile."""
         reading = asyncio.create_task(self._line())
         peak_bytes = 0

@@ -34,7 +34,7 @@ _OUT_OF_MEMORY = re.compile(
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedNvrtc:
     """The binding and the library behind it."""
 
     binding: Binding
@@ -42,12 +42,12 @@ class Loaded:
     library: str
 
 
-def load() -> Loaded:
+def load() -> LoadedNvrtc:
     """The NVRTC of this environment; raises OSError or NVRTCError where there is none that
     works.
     """
     binding = load_nvrtc()
-    return Loaded(binding, binding.getVersion(), _loaded_library())
+    return LoadedNvrtc(binding, binding.getVersion(), _loaded_library())
 
 
 def _loaded_library() -> str:
@@ -57,10 +57,10 @@ def _loaded_library() -> str:
     return min(names, default="")
 
 
-class Compiler:
+class NvrtcCompiler:
     """Compiles units with one NVRTC and one set of header folders."""
 
-    def __init__(self, loaded: Loaded, folders: tuple[Path, ...]) -> None:
+    def __init__(self, loaded: LoadedNvrtc, folders: tuple[Path, ...]) -> None:
         self.nvrtc = loaded.binding
         self.library = ctypes.CDLL(loaded.library)
         self.folders = folders

@@ -16,9 +16,9 @@ from typing import IO, Protocol
 
 from evoengine.evaluate.compile import messages
 from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
-from evoengine.evaluate.compile.wire import MAX_CODE_BYTES, Answer, Hello, Request
+from evoengine.evaluate.compile.wire import MAX_CODE_BYTES, CompileAnswer, CompileRequest, Hello
 from evoengine.evaluate.lifeline import die_with_parent
-from evoengine.evaluate.seclude import seclude
+from evoengine.evaluate.seclude import isolate
 
 
 class Compiler(Protocol):
@@ -32,7 +32,7 @@ class Compiler(Protocol):
 def serve(start: Callable[[], tuple[Toolchain, Compiler | None]]) -> None:
     """Serves until the parent closes the pipe; `start` brings the compiler up."""
     die_with_parent()
-    seclude()
+    isolate()
     requests, answers = _own_pipes()
     # a crash of the compiler should not fill the disk
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -44,7 +44,7 @@ def serve(start: Callable[[], tuple[Toolchain, Compiler | None]]) -> None:
     for line in requests:
         if compiler is None:
             break
-        request = Request.model_validate_json(line)
+        request = CompileRequest.model_validate_json(line)
         _send(answers, _answer(compiler, request))
 
 
@@ -56,12 +56,12 @@ def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
     return requests, answers
 
 
-def _send(answers: IO[bytes], document: Hello | Answer) -> None:
+def _send(answers: IO[bytes], document: Hello | CompileAnswer) -> None:
     answers.write(document.model_dump_json().encode() + b"\n")
     answers.flush()
 
 
-def _answer(compiler: Compiler, request: Request) -> Answer:
+def _answer(compiler: Compiler, request: CompileRequest) -> CompileAnswer:
     limit = request.unit.memory_bytes
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     try:
@@ -81,7 +81,7 @@ def _answer(compiler: Compiler, request: Request) -> Answer:
             b"",
         )
     except OSError:  # a full disk, no more processes: the next source would fare no better
-        return Answer(id=request.id, fault=traceback.format_exc())
+        return CompileAnswer(id=request.id, fault=traceback.format_exc())
     except Exception as error:  # noqa: BLE001 - top of a worker: it has compiled others since it started, so this source brings it about
         built, code = Built(status="failed", log=_failed(request.unit, error)), b""
     if len(code) > MAX_CODE_BYTES:
@@ -90,7 +90,7 @@ def _answer(compiler: Compiler, request: Request) -> Answer:
             f" {MAX_CODE_BYTES}"
         )
         built, code = Built(status="compile_error", log=log), b""
-    return Answer(id=request.id, built=built, code=base64.b64encode(code).decode())
+    return CompileAnswer(id=request.id, built=built, code=base64.b64encode(code).decode())
 
 
 def _failed(unit: CompileUnit, error: Exception) -> str:

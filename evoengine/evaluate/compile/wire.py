@@ -16,14 +16,14 @@ class Hello(Frozen):
     toolchain: Toolchain
 
 
-class Request(Frozen):
+class CompileRequest(Frozen):
     """Parent to child."""
 
     id: int
     unit: CompileUnit
 
 
-class Answer(Frozen):
+class CompileAnswer(Frozen):
     """Child to parent: the request's id, and either what was built or a fault of ours."""
 
     id: int

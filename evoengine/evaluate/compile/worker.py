@@ -14,7 +14,7 @@ from evoengine.evaluate.compile.binding import NVRTCError
 from evoengine.evaluate.compile.confine import confine
 from evoengine.evaluate.compile.headers import HeaderSet, find_headers, unpack_bundled
 from evoengine.evaluate.compile.includes import SHIM
-from evoengine.evaluate.compile.nvrtc import OPTIONS, Compiler, Loaded, load
+from evoengine.evaluate.compile.nvrtc import OPTIONS, LoadedNvrtc, NvrtcCompiler, load
 from evoengine.evaluate.compile.serve import serve
 from evoengine.evaluate.compile.unit import CompileUnit, Toolchain
 from evoengine.paths import cache_dir
@@ -26,7 +26,7 @@ _INSTALL = (
 _WARM_UP = CompileUnit(code="__global__ void warm_up() {}", arch="sm_80", kernels=("warm_up",))
 
 
-def _start() -> tuple[Toolchain, Compiler | None]:
+def _start() -> tuple[Toolchain, NvrtcCompiler | None]:
     try:
         loaded = load()
     except (OSError, NVRTCError) as error:
@@ -40,7 +40,7 @@ def _start() -> tuple[Toolchain, Compiler | None]:
         if headers.missing
         else ""
     )
-    compiler = Compiler(loaded, headers.folders)
+    compiler = NvrtcCompiler(loaded, headers.folders)
     confined = _leave_the_machine(loaded, headers)
     # loads the compiler's other half, 0.2 s that no candidate pays
     warm = compiler.compile(_WARM_UP)[0]
@@ -63,7 +63,7 @@ def _start() -> tuple[Toolchain, Compiler | None]:
     return toolchain, None if problem else compiler
 
 
-def _leave_the_machine(loaded: Loaded, headers: HeaderSet) -> bool:
+def _leave_the_machine(loaded: LoadedNvrtc, headers: HeaderSet) -> bool:
     """Nothing but headers and the compiler can be opened from now on; file names in machine code
     begin with /.
     """
@@ -72,7 +72,7 @@ def _leave_the_machine(loaded: Loaded, headers: HeaderSet) -> bool:
     return confined
 
 
-def _fingerprint(loaded: Loaded, headers: HeaderSet) -> str:
+def _fingerprint(loaded: LoadedNvrtc, headers: HeaderSet) -> str:
     """Changes with compiler, options and headers, wherever these lie."""
     files = [
         *sorted(path for path in SHIM.iterdir() if path.is_file()),

@@ -34,7 +34,7 @@ class Fork:
     log: int
 
 
-class Nursery:
+class ForkServer:
     """Forks workers that run `module`.serve(connection, arguments)."""
 
     def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:

@@ -10,8 +10,17 @@ import time
 from collections.abc import Callable
 
 from evoengine.errors import DeviceError, TaskError, WorkerError
-from evoengine.evaluate.device.forks import Fork, Nursery
-from evoengine.evaluate.wire import ANSWER, MAX_LINE_BYTES, Doing, Done, Failed, Ready, Run, Start
+from evoengine.evaluate.device.forks import Fork, ForkServer
+from evoengine.evaluate.wire import (
+    ANSWER,
+    MAX_LINE_BYTES,
+    Done,
+    Failed,
+    Ready,
+    Run,
+    Start,
+    StepBegun,
+)
 
 LOG_BYTES = 64 * 1024  # the end of what a worker printed; device printf is bounded by this too
 OURS_SILENCE_S = 300.0  # torch.compile tunes a baseline for a minute without a word
@@ -24,7 +33,7 @@ class Silent(Exception):  # noqa: N818 - becomes a status
     it was.
     """
 
-    def __init__(self, now: Doing, seconds: float) -> None:
+    def __init__(self, now: StepBegun, seconds: float) -> None:
         super().__init__(f"nothing after {seconds:.3g} s while {now.what}")
         self.now = now
         self.seconds = seconds
@@ -33,7 +42,7 @@ class Silent(Exception):  # noqa: N818 - becomes a status
 class Died(Exception):  # noqa: N818 - becomes a status
     """The worker's process ended in the middle of a request."""
 
-    def __init__(self, now: Doing, how: str, log: str) -> None:
+    def __init__(self, now: StepBegun, how: str, log: str) -> None:
         super().__init__(f"worker ended with {how} while {now.what}")
         self.now = now
         self.how = how
@@ -43,7 +52,7 @@ class Died(Exception):  # noqa: N818 - becomes a status
 class WorkerProcess:
     """A forked worker in a process group of its own, spoken to over a socket pair."""
 
-    def __init__(self, nursery: Nursery) -> None:
+    def __init__(self, nursery: ForkServer) -> None:
         self._nursery = nursery
         self._fork: Fork | None = None
         self._reader: asyncio.StreamReader | None = None
@@ -95,7 +104,7 @@ class WorkerProcess:
         assert self._writer is not None
         self._last_id += 1
         self._log.clear()  # what an earlier candidate printed says nothing about this one
-        now = Doing(id=self._last_id, what="starting", candidate=False)
+        now = StepBegun(id=self._last_id, what="starting", candidate=False)
         left_s = total_s
         with contextlib.suppress(ConnectionError):  # the read below finds out how it ended
             self._writer.write(make(self._last_id).model_dump_json().encode() + b"\n")
@@ -114,7 +123,7 @@ class WorkerProcess:
             answer = ANSWER.validate_json(line)
             if answer.id != self._last_id:
                 continue  # of a request that was given up
-            if isinstance(answer, Doing):
+            if isinstance(answer, StepBegun):
                 now = answer
                 progress(answer.what)
             elif isinstance(answer, Failed):
@@ -142,7 +151,7 @@ class WorkerProcess:
             with contextlib.suppress(ConnectionError):
                 await self._writer.wait_closed()
 
-    async def _line(self, now: Doing, allowed_s: float) -> bytes:
+    async def _line(self, now: StepBegun, allowed_s: float) -> bytes:
         assert self._reader is not None
         try:
             line = await asyncio.wait_for(self._reader.readline(), allowed_s)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evoengine.errors import EvoError, TaskError, WorkerError
-from evoengine.evaluate.device.forks import Nursery
+from evoengine.evaluate.device.forks import ForkServer
 from evoengine.evaluate.device.process import Died, Silent, WorkerProcess
 from evoengine.evaluate.wire import Done, Ready, Run, Start
 from evoengine.records import Environment, Status
@@ -29,7 +29,7 @@ KILLED = "signal SIGKILL"
 
 def cuda_device(ordinal: int) -> WorkerDevice:
     """The CUDA device of this number."""
-    return WorkerDevice(Nursery("evoengine.evaluate.worker.cuda.main", [str(ordinal)]))
+    return WorkerDevice(ForkServer("evoengine.evaluate.worker.cuda.main", [str(ordinal)]))
 
 
 def emulator_device(
@@ -43,7 +43,7 @@ def emulator_device(
     """
     cores = threads or len(os.sched_getaffinity(0))
     return WorkerDevice(
-        Nursery(
+        ForkServer(
             "evoengine.evaluate.worker.emulated.main",
             [target, str(cores), ",".join(checks), str(answers)],
         ),
@@ -74,7 +74,9 @@ class _Killed(WorkerError):  # noqa: N818 - says what was found
 class WorkerDevice:
     """seams.Device over workers that speak evaluate/wire.py, forked from `nursery`."""
 
-    def __init__(self, nursery: Nursery, allow: Callable[[Limits], Allowance] = _on_a_gpu) -> None:
+    def __init__(
+        self, nursery: ForkServer, allow: Callable[[Limits], Allowance] = _on_a_gpu
+    ) -> None:
         """`allow` picks this kind of device's own from the task's limits."""
         self._nursery = nursery
         self._allow = allow

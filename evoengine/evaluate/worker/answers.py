@@ -18,7 +18,7 @@ from evoengine.task import Input, Output, Task, shape_of
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExpectedOutput:
     """The float64 reference of one input set, on the host, with each tier's trusted errors."""
 
     reference: Tensors
@@ -27,11 +27,11 @@ class Answer:
 
 
 Key = tuple[str, str, int]  # case, distribution, seed
-Keep = Callable[[Key, Callable[[], Answer]], Answer]
+Keep = Callable[[Key, Callable[[], ExpectedOutput]], ExpectedOutput]
 KeepInputs = Callable[[Key, Callable[[], Tensors]], Tensors]
 
 
-class Answers:
+class ExpectedOutputs:
     """Computes each answer once and keeps it where no candidate can read it."""
 
     def __init__(
@@ -61,23 +61,23 @@ class Answers:
             lambda: make_inputs(self.task, case, distribution, seed, self.device),
         )
 
-    def get(self, case: str, distribution: str, seed: int) -> Answer:
+    def get(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
         """The answer for one input set; raises TaskError where a function of the task gives none
         that can be used.
         """
 
-        def make() -> Answer:
+        def make() -> ExpectedOutput:
             return self._compute(case, distribution, seed, self.inputs(case, distribution, seed))
 
         return self._keep((case, distribution, seed), make)
 
-    def one_off(self, case: str, distribution: str, seed: int) -> Answer:
+    def one_off(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
         """The same for an input set that will not be asked for again."""
         return self._compute(
             case, distribution, seed, make_inputs(self.task, case, distribution, seed, self.device)
         )
 
-    def _compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Answer:
+    def _compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> ExpectedOutput:
         self._refuse_chance()
         reference = self._reference(case, distribution, seed, tensors)
         trusted, on_device = {}, [*reference.values()]
@@ -93,7 +93,7 @@ class Answers:
         gates = {name: gate_of(tier, trusted.get(name)) for name, tier in self.task.tiers.items()}
         kept = {name: _to_host(value) for name, value in reference.items()}
         wipe(on_device)
-        return Answer(kept, trusted, gates)
+        return ExpectedOutput(kept, trusted, gates)
 
     def _reference(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Tensors:
         """Float64 outputs that a kernel can write; raises TaskError."""
@@ -149,12 +149,12 @@ def _to_host(value: torch.Tensor) -> torch.Tensor:
 def _in_memory() -> Keep:
     cache = HostCache()
 
-    def keep(key: Key, make: Callable[[], Answer]) -> Answer:
-        found: Answer = cache.get(key, make, _size)
+    def keep(key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
+        found: ExpectedOutput = cache.get(key, make, _size)
         return found
 
     return keep
 
 
-def _size(answer: Answer) -> int:
+def _size(answer: ExpectedOutput) -> int:
     return sum(value.numel() * value.element_size() for value in answer.reference.values())

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from evoengine.evaluate.worker.arena import Arena
-from evoengine.evaluate.worker.findings import Finding
+from evoengine.evaluate.worker.findings import CandidateFailure
 from evoengine.evaluate.worker.inputs import InputSet
 from evoengine.seams import BaselineTimes, CompiledCase
 
 if TYPE_CHECKING:
-    from evoengine.evaluate.worker.judge import Trial
+    from evoengine.evaluate.worker.judge import JobRun
 
 
 @dataclass(frozen=True)
-class Mounted:
+class LoadedCandidate:
     """A candidate's code for one case with buffers of its own: `launch` runs the whole plan and
     waits; it raises Finding.
     """
@@ -26,7 +26,7 @@ class Mounted:
     launch: Callable[[], None]
 
 
-class Bench(Protocol):
+class Backend(Protocol):
     """One device, as the judge uses it."""
 
     @property
@@ -41,19 +41,19 @@ class Bench(Protocol):
         """
         ...
 
-    def finding(self, error: Exception) -> Finding:
+    def finding(self, error: Exception) -> CandidateFailure:
         """What one of `errors` says about the candidate."""
         ...
 
-    def mount(self, compiled: CompiledCase) -> AbstractContextManager[Mounted]:
+    def load(self, compiled: CompiledCase) -> AbstractContextManager[LoadedCandidate]:
         """The candidate ready to be launched, its code loaded anew; raises Finding."""
         ...
 
-    def screen(self, trial: Trial) -> None:
+    def sanitize(self, trial: JobRun) -> None:
         """What is looked for before any result is compared; raises Finding."""
         ...
 
-    def clock(self, trial: Trial) -> None:
+    def time(self, trial: JobRun) -> None:
         """Adds the times of a candidate that is right on every case, measured or modelled; raises
         Finding.
         """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from evoengine.evaluate.worker.answers import Answer, Answers
+from evoengine.evaluate.worker.answers import ExpectedOutput, ExpectedOutputs
 from evoengine.evaluate.worker.arena import Layout, wipe
-from evoengine.evaluate.worker.bench import Bench, Mounted
+from evoengine.evaluate.worker.bench import Backend, LoadedCandidate
 from evoengine.evaluate.worker.findings import Cheated
 from evoengine.evaluate.worker.gate import compare
 from evoengine.evaluate.worker.inputs import Tensors
@@ -38,12 +38,12 @@ def written_by(task: Task, plan: CasePlan) -> list[str]:
 
 
 def check_case(
-    task: Task, answers: Answers, bench: Bench, compiled: CompiledCase, tier: str
+    task: Task, answers: ExpectedOutputs, bench: Backend, compiled: CompiledCase, tier: str
 ) -> CaseCheck:
     """The verdict on one case, all its input sets; raises Finding as soon as one shows."""
     plan = compiled.plan
-    with bench.mount(compiled) as mounted:
-        checker = _Checker(task, answers, mounted, plan, tier)
+    with bench.load(compiled) as loaded:
+        checker = _Checker(task, answers, loaded, plan, tier)
         sets = [checker.check(distribution, seed) for distribution, seed in bench.input_sets]
     return CaseCheck(
         case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets)
@@ -54,15 +54,20 @@ class _Checker:
     """One candidate on one case."""
 
     def __init__(
-        self, task: Task, answers: Answers, mounted: Mounted, plan: CasePlan, tier: str
+        self,
+        task: Task,
+        answers: ExpectedOutputs,
+        loaded: LoadedCandidate,
+        plan: CasePlan,
+        tier: str,
     ) -> None:
         self.task = task
         self.answers = answers
         self.tier = tier
         self.case = plan.case
         self.written = written_by(task, plan)
-        self.arena = mounted.arena
-        self.launch = mounted.launch
+        self.arena = loaded.arena
+        self.launch = loaded.launch
 
     def check(self, distribution: str, seed: int) -> InputSetCheck:
         """One launch on one input set."""
@@ -73,7 +78,7 @@ class _Checker:
         self.launch()
         self._refuse_stray_writes(tensors)
         outputs = {name: self.arena.tensors[name] for name in self.task.outputs}
-        return judge(outputs, answer, self.tier, distribution, seed)
+        return compare_outputs(outputs, answer, self.tier, distribution, seed)
 
     def _refuse_stray_writes(self, tensors: Tensors) -> None:
         changed = [self.arena.differs(name, value) for name, value in tensors.items()]
@@ -85,8 +90,8 @@ class _Checker:
             raise Cheated("memory outside the buffers was written")
 
 
-def judge(
-    outputs: Tensors, answer: Answer, tier: str, distribution: str, seed: int
+def compare_outputs(
+    outputs: Tensors, answer: ExpectedOutput, tier: str, distribution: str, seed: int
 ) -> InputSetCheck:
     """The comparison of `outputs` with `answer` under the gate of `tier`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evoengine.records import Status
 
 
-class Finding(Exception):  # noqa: N818 - about a candidate, not a fault of ours
+class CandidateFailure(Exception):  # noqa: N818 - about a candidate, not a fault of ours
     """Something about a candidate that ends its job; `healthy` tells whether this process may judge
     the next one.
     """
@@ -18,32 +18,32 @@ class Finding(Exception):  # noqa: N818 - about a candidate, not a fault of ours
         self.detail = detail
 
 
-class LaunchRefused(Finding):
+class CannotLaunch(CandidateFailure):
     """The device would not load or launch the candidate."""
 
     status = Status.launch_error
 
 
-class Crashed(Finding):
+class Crashed(CandidateFailure):
     """The candidate broke the device's context."""
 
     status = Status.crash
     healthy = False
 
 
-class Trapped(Finding):
+class DeviceTrap(CandidateFailure):
     """The candidate ended itself, or the emulator ended it where a GPU would have broken down."""
 
     status = Status.crash
 
 
-class Endless(Finding):
+class Endless(CandidateFailure):
     """It ran further than any honest kernel does."""
 
     status = Status.timeout
 
 
-class Lacking(Finding):
+class Lacking(CandidateFailure):
     """The emulator cannot do what the candidate asks for."""
 
     status = Status.unsupported
@@ -57,13 +57,13 @@ class Stumbled(Lacking):
     healthy = False
 
 
-class Faulty(Finding):
+class Faulty(CandidateFailure):
     """Checked mode has found faults; `detail` holds all of them, one a line."""
 
     status = Status.fault
 
 
-class Cheated(Finding):
+class Cheated(CandidateFailure):
     """The candidate wrote where it must not; where else it has written, nobody knows."""
 
     status = Status.cheat

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from evoengine.evaluate.worker.answers import Answers
-from evoengine.evaluate.worker.bench import Bench
+from evoengine.evaluate.worker.answers import ExpectedOutputs
+from evoengine.evaluate.worker.bench import Backend
 from evoengine.evaluate.worker.check import check_case
-from evoengine.evaluate.worker.findings import Finding
+from evoengine.evaluate.worker.findings import CandidateFailure
 from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, Status
 from evoengine.seams import CompiledCase, Job, Report
 from evoengine.task import Task
@@ -20,7 +20,7 @@ Doing = Callable[[str, bool], None]  # what happens next, and whether candidate 
 class Judge:
     """Judges jobs of one task on one device."""
 
-    def __init__(self, task: Task, answers: Answers, bench: Bench, doing: Doing) -> None:
+    def __init__(self, task: Task, answers: ExpectedOutputs, bench: Backend, doing: Doing) -> None:
         self.task = task
         self.answers = answers
         self.bench = bench
@@ -31,13 +31,13 @@ class Judge:
         """The report on `job`; sets `healthy` to false when this process must be replaced."""
         if not job.cases:
             return self._baselines()
-        trial = Trial(self, job)
+        trial = JobRun(self, job)
         try:
-            self.bench.screen(trial)
+            self.bench.sanitize(trial)
             trial.check()
             if trial.status is Status.correct:
-                self.bench.clock(trial)
-        except Finding as finding:
+                self.bench.time(trial)
+        except CandidateFailure as finding:
             self._end(trial, finding)
         except (
             self.bench.errors
@@ -47,7 +47,7 @@ class Judge:
             self._end(trial, self.bench.finding(error))
         return trial.report()
 
-    def _end(self, trial: Trial, finding: Finding) -> None:
+    def _end(self, trial: JobRun, finding: CandidateFailure) -> None:
         trial.end(finding.status, str(finding), finding.detail)
         self.healthy = finding.healthy
 
@@ -59,7 +59,7 @@ class Judge:
         return Report(status=Status.correct, baselines=found)
 
 
-class Trial:
+class JobRun:
     """One job under way."""
 
     def __init__(self, judge: Judge, job: Job) -> None:

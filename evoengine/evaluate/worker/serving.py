@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from evoengine.errors import DeviceError, TaskError
-from evoengine.evaluate.wire import REQUEST, Doing, Done, Failed, FaultKind, Ready, Run, Start
+from evoengine.evaluate.wire import REQUEST, Done, Failed, FaultKind, Ready, Run, Start, StepBegun
 from evoengine.evaluate.worker import judge
 from evoengine.evaluate.worker.reference import AtWork
 from evoengine.records import Environment
@@ -42,7 +42,7 @@ class Worker:
         self.connection = connection
         self.open_session = open_session
         self.current = 0  # id of the request under way
-        self.now = Doing(id=0, what="starting", candidate=False)
+        self.now = StepBegun(id=0, what="starting", candidate=False)
         self.session: Session | None = None
 
     def serve(self) -> None:
@@ -50,7 +50,7 @@ class Worker:
             for line in requests:
                 request = REQUEST.validate_json(line)
                 self.current = request.id
-                self.now = Doing(id=request.id, what="starting", candidate=False)
+                self.now = StepBegun(id=request.id, what="starting", candidate=False)
                 try:
                     healthy = self._handle(request)
                 except Exception as error:  # noqa: BLE001 - the top of the worker: every fault of ours reaches the parent as one
@@ -71,7 +71,7 @@ class Worker:
         return healthy
 
     def _doing(self, what: str, candidate: bool) -> None:
-        self._tell(Doing(id=self.current, what=what, candidate=candidate))
+        self._tell(StepBegun(id=self.current, what=what, candidate=candidate))
 
     @contextmanager
     def _at_work(self, what: str, function: str) -> Iterator[None]:
@@ -79,13 +79,13 @@ class Worker:
         before.
         """
         before = self.now
-        self._tell(Doing(id=self.current, what=what, candidate=False, function=function))
+        self._tell(StepBegun(id=self.current, what=what, candidate=False, function=function))
         try:
             yield
         finally:
             self._tell(before)
 
-    def _tell(self, doing: Doing) -> None:
+    def _tell(self, doing: StepBegun) -> None:
         self.now = doing
         self._send(doing)
 
@@ -107,7 +107,7 @@ class Worker:
             )
         )
 
-    def _send(self, message: Ready | Doing | Done | Failed) -> None:
+    def _send(self, message: Ready | StepBegun | Done | Failed) -> None:
         self.connection.sendall(message.model_dump_json().encode() + b"\n")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evoengine.emulator.check.findings import Kind
+from evoengine.emulator.check.findings import FindingKind
 from tests.emulator.check.machine import FULL, Launch, Machine, row
 
 
@@ -54,7 +54,7 @@ def test_reading_before_waiting_is_found_even_by_the_thread_itself(machine: Mach
     machine.read(0, row(0, 16), bytes=16, site=2)
     (found,) = machine.launch.findings()
     assert (found.kind, found.thread, found.other_thread, found.site, found.other_site) == (
-        Kind.ASYNC_READ,
+        FindingKind.ASYNC_READ,
         0,
         0,
         2,

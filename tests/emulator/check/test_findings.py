@@ -7,9 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from evoengine.emulator.check.findings import COUNT_FIELDS, Finding, FindingRecord, Kind, Space
+from evoengine.emulator.check.findings import (
+    COUNT_FIELDS,
+    Finding,
+    FindingKind,
+    FindingRecord,
+    Space,
+)
 
-RACE = Finding(Kind.READ_AFTER_WRITE, Space.SHARED, -1, 4, 512, 0, 37, 2, 5, 1, 0, 0, 1024)
+RACE = Finding(FindingKind.READ_AFTER_WRITE, Space.SHARED, -1, 4, 512, 0, 37, 2, 5, 1, 0, 0, 1024)
 LINES = {1: "line 40", 2: "line 42"}
 
 
@@ -24,7 +30,7 @@ LINES = {1: "line 40", 2: "line 42"}
             ),
         ),
         (
-            replace(RACE, kind=Kind.WRITE_AFTER_READ, times=1),
+            replace(RACE, kind=FindingKind.WRITE_AFTER_READ, times=1),
             (
                 "race: thread 37 writes shared+512 at line 42 that thread 5 read at line 40, no"
                 " barrier between (block 0)"
@@ -32,7 +38,12 @@ LINES = {1: "line 40", 2: "line 42"}
         ),
         (
             replace(
-                RACE, kind=Kind.WRITE_AFTER_WRITE, space=Space.GLOBAL, buffer=1, block=3, times=1
+                RACE,
+                kind=FindingKind.WRITE_AFTER_WRITE,
+                space=Space.GLOBAL,
+                buffer=1,
+                block=3,
+                times=1,
             ),
             (
                 "race: thread 37 writes out+512 at line 42 that thread 5 of block 0 wrote at line"
@@ -41,7 +52,12 @@ LINES = {1: "line 40", 2: "line 42"}
         ),
         (
             replace(
-                RACE, kind=Kind.OUT_OF_BOUNDS, space=Space.GLOBAL, buffer=0, distance=4, times=2
+                RACE,
+                kind=FindingKind.OUT_OF_BOUNDS,
+                space=Space.GLOBAL,
+                buffer=0,
+                distance=4,
+                times=2,
             ),
             (
                 "out of bounds: thread 37 touches 4 bytes at x+512 at line 42, 4 bytes beyond its"
@@ -51,7 +67,7 @@ LINES = {1: "line 40", 2: "line 42"}
         (
             replace(
                 RACE,
-                kind=Kind.OUT_OF_BOUNDS,
+                kind=FindingKind.OUT_OF_BOUNDS,
                 space=Space.GLOBAL,
                 buffer=7,
                 offset=-8,
@@ -65,7 +81,12 @@ LINES = {1: "line 40", 2: "line 42"}
         ),
         (
             replace(
-                RACE, kind=Kind.OUT_OF_BOUNDS, space=Space.GLOBAL, buffer=-1, offset=-16, times=1
+                RACE,
+                kind=FindingKind.OUT_OF_BOUNDS,
+                space=Space.GLOBAL,
+                buffer=-1,
+                offset=-16,
+                times=1,
             ),
             (
                 "out of bounds: thread 37 touches 4 bytes at address 0xfffffffffffffff0 at line 42,"
@@ -73,7 +94,7 @@ LINES = {1: "line 40", 2: "line 42"}
             ),
         ),
         (
-            replace(RACE, kind=Kind.UNINITIALISED, space=Space.LOCAL, times=1),
+            replace(RACE, kind=FindingKind.UNINITIALISED, space=Space.LOCAL, times=1),
             "uninitialised: thread 37 reads local+512 at line 42, which nobody wrote (block 0)",
         ),
     ],
@@ -82,8 +103,8 @@ def test_a_finding_names_threads_place_lines_and_block(finding: Finding, expecte
     assert finding.describe(LINES.get, ("x", "out")) == expected  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_every_kind_has_its_line(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(FindingKind))
+def test_every_kind_has_its_line(kind: FindingKind) -> None:
     assert "thread 37" in replace(RACE, kind=kind).describe()
 
 

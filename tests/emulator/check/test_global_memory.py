@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from evoengine.emulator.check.findings import DATUM, LOOK, Access, Kind, Space
+from evoengine.emulator.check.findings import DATUM, LOOK, Access, FindingKind, Space
 from tests.emulator.check.machine import FULL, GLOBAL, Launch, Machine, row
 
 
@@ -62,7 +62,7 @@ def test_two_blocks_that_write_the_same_bytes_race(launch: Launch, machine: Mach
     machine.store(0, row(x + 64), site=1)
     (found,) = launch.findings()
     assert (found.kind, found.block, found.other_block, found.offset, found.times) == (
-        Kind.WRITE_AFTER_WRITE,
+        FindingKind.WRITE_AFTER_WRITE,
         3,
         0,
         64,
@@ -226,7 +226,7 @@ def test_a_stray_access_names_the_nearest_buffer_and_how_far_off_it_is(
     assert machine.load(0, [first + place], mask=1) == 0
     (found,) = launch.findings()
     assert (found.kind, found.buffer, found.offset, found.distance) == (
-        Kind.OUT_OF_BOUNDS,
+        FindingKind.OUT_OF_BOUNDS,
         buffer,
         offset,
         distance,
@@ -258,7 +258,7 @@ def test_scratch_is_uninitialised_until_written_byte_by_byte(
     assert launch.kinds() == []
     machine.load(0, [x + 62 + 2], mask=1, bytes=4)
     (found,) = launch.findings()
-    assert (found.kind, found.offset) == (Kind.UNINITIALISED, 64)
+    assert (found.kind, found.offset) == (FindingKind.UNINITIALISED, 64)
 
 
 def test_an_unaligned_buffer_is_checked_to_its_last_byte(launch: Launch, machine: Machine) -> None:

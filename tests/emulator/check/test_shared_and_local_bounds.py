@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evoengine.emulator.check.findings import Access, Kind, Space
+from evoengine.emulator.check.findings import Access, FindingKind, Space
 from tests.emulator.check.machine import FULL, Machine, on_machine, row
 
 SHARED, LOCAL = 1 << 45, 1 << 46  # windows of generic addresses
@@ -27,7 +27,7 @@ def test_shared_memory_ends_where_the_launch_said(machine: Machine) -> None:
     assert machine.write(0, row(900)) == (1 << 25) - 1
     (found,) = machine.launch.findings()
     assert (found.kind, found.space, found.offset, found.distance, found.thread) == (
-        Kind.OUT_OF_BOUNDS,
+        FindingKind.OUT_OF_BOUNDS,
         Space.SHARED,
         1000,
         4,
@@ -51,7 +51,7 @@ def test_shared_memory_starts_uninitialised_in_every_block(machine: Machine) -> 
     machine.read(0, row(0), site=3)
     (found,) = machine.launch.findings()
     assert (found.kind, found.offset, found.times, found.other_thread) == (
-        Kind.UNINITIALISED,
+        FindingKind.UNINITIALISED,
         0,
         32,
         -1,
@@ -125,7 +125,7 @@ def test_a_barrier_that_part_of_a_warp_reaches_names_both_parts(machine: Machine
     machine.c.divergent_barrier(machine.handle, 1, 0x0000FFFE, 0x0001FFFF, 9)
     (found,) = machine.launch.findings()
     assert (found.kind, found.thread, found.other_thread, found.site) == (
-        Kind.DIVERGENT_BARRIER,
+        FindingKind.DIVERGENT_BARRIER,
         33,
         32,
         9,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evoengine.emulator.check.findings import ALL_CHECKS, Access, Check, Kind, Space
+from evoengine.emulator.check.findings import ALL_CHECKS, Access, Check, FindingKind, Space
 from tests.emulator.check.machine import FULL, Launch, Machine, on_machine, row
 
 LOW, HIGH = 0x0000FFFF, 0xFFFF0000
@@ -28,7 +28,7 @@ def test_reading_what_another_warp_wrote_without_a_barrier_is_a_race_and_says_wh
     machine.read(1, row(512), site=42)
     (found,) = machine.launch.findings()
     assert (found.kind, found.offset, found.thread, found.other_thread) == (
-        Kind.READ_AFTER_WRITE,
+        FindingKind.READ_AFTER_WRITE,
         512,
         32,
         0,

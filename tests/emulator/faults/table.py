@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evoengine.emulator.check.findings import RACES, Kind, Space
+from evoengine.emulator.check.findings import RACES, FindingKind, Space
 from tests.emulator.corpus import Argument, Case, In, InOut, Out
 
 FOLDER = Path(__file__).resolve().parent
@@ -25,7 +25,7 @@ class Fault:
     """A kernel FOLDER/NAME.cu; `case.expected` is empty: only findings count here."""
 
     case: Case
-    kinds: frozenset[Kind]  # any of them
+    kinds: frozenset[FindingKind]  # any of them
     space: Space
 
     @property
@@ -67,7 +67,7 @@ def changed(count: int) -> InOut:
 
 def _fault(
     name: str,
-    kinds: frozenset[Kind],
+    kinds: frozenset[FindingKind],
     space: Space,
     blocks: int,
     threads: int,
@@ -83,11 +83,16 @@ def _fault(
 
 BOUNDS, SKEWED, UNSET, EARLY = (
     frozenset({kind})
-    for kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.UNINITIALISED, Kind.ASYNC_READ)
+    for kind in (
+        FindingKind.OUT_OF_BOUNDS,
+        FindingKind.MISALIGNED,
+        FindingKind.UNINITIALISED,
+        FindingKind.ASYNC_READ,
+    )
 )
-AFTER_WRITE = frozenset({Kind.READ_AFTER_WRITE})
-AFTER_READ = frozenset({Kind.WRITE_AFTER_READ})
-TWO_WRITES = frozenset({Kind.WRITE_AFTER_WRITE})
+AFTER_WRITE = frozenset({FindingKind.READ_AFTER_WRITE})
+AFTER_READ = frozenset({FindingKind.WRITE_AFTER_READ})
+TWO_WRITES = frozenset({FindingKind.WRITE_AFTER_WRITE})
 SHARED, GLOBAL, LOCAL = Space.SHARED, Space.GLOBAL, Space.LOCAL
 ORDER = In(np.concatenate([np.arange(16), np.arange(16)[::-1]]).astype(np.int32))
 NINE = In(np.arange(9, dtype=np.int32))
@@ -147,7 +152,7 @@ FAULTS = (
     _fault("counter_not_cleared", UNSET, SHARED, 2, 64, BINS, Out(2, "int32")),
     _fault(
         "barrier_in_a_branch",
-        frozenset({Kind.DIVERGENT_BARRIER}),
+        frozenset({FindingKind.DIVERGENT_BARRIER}),
         SHARED,
         1,
         64,

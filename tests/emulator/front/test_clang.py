@@ -12,10 +12,10 @@ import pytest
 
 from evoengine.emulator.errors import CompileFailed, CompilerMissing
 from evoengine.emulator.front import child, clang
-from evoengine.emulator.front.clang import Compiled, compile_cuda, find_clang
+from evoengine.emulator.front.clang import CompiledPtx, compile_cuda, find_clang
 
 
-def built(source: str, *kernels: str, arch: str = "sm_89", **macros: str | int) -> Compiled:
+def built(source: str, *kernels: str, arch: str = "sm_89", **macros: str | int) -> CompiledPtx:
     return compile_cuda(source, name="kernel.cu", macros=macros, arch=arch, kernels=kernels)
 
 

@@ -17,7 +17,7 @@ from evoengine.emulator.lower.layout import lay_out
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.ptx.program import TYPE_BITS
-from evoengine.emulator.run.code import Refused, parsed
+from evoengine.emulator.run.code import CodegenRefused, parsed
 from tests.emulator.lower.small_kernels import kernel
 
 TEXTS = Path(__file__).resolve().parent.parent / "ptx" / "texts"
@@ -136,8 +136,10 @@ def survives(
                     function, layout, (threads, 1, 1), checked=checked, vector_memory=vector_memory
                 ).ir
             )
-    except (EmulatorError, Refused) as error:
-        assert isinstance(error, (PtxError, Unsupported, LaunchRefused, Refused)) and str(error)
+    except (EmulatorError, CodegenRefused) as error:
+        assert isinstance(error, (PtxError, Unsupported, LaunchRefused, CodegenRefused)) and str(
+            error
+        )
         return False
     return True
 

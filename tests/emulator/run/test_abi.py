@@ -13,7 +13,7 @@ from evoengine.emulator.front.clang import find_clang
 from evoengine.emulator.run import abi, native
 
 HEADER = Path(native.__file__).parent / "native" / "runtime.h"
-STRUCTURES = {"Warp": abi.Warp, "Block": abi.Block, "Launch": abi.Launch}
+STRUCTURES = {"Warp": abi.WarpRecord, "Block": abi.BlockRecord, "Launch": abi.LaunchRecord}
 
 
 def compiled_numbers(expressions: list[str], folder: Path) -> list[int]:

@@ -11,7 +11,7 @@ import pytest
 
 from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.run.jit import Jit
-from evoengine.emulator.run.makers import Makers
+from evoengine.emulator.run.makers import CodegenPool
 
 
 def test_a_function_runs() -> None:
@@ -40,7 +40,7 @@ def test_a_maker_gets_no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch)
     """Also where the emulator is used alone, in a process that holds one."""
     for name in ("OPENAI_API_KEY", "SECRET_TOKEN", "NVIDIA_API_KEY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "canary")
-    crowd, how = Makers(1), Jit()
+    crowd, how = CodegenPool(1), Jit()
     try:
         crowd.make("define i32 @f() {\n ret i32 7\n}", how.cpu, how.features, 0)
         seen = Path(f"/proc/{crowd._idle[0]._process.pid}/environ").read_bytes()
@@ -51,7 +51,7 @@ def test_a_maker_gets_no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:
     """As when LLVM meets a fault of its own: the process lives on."""
-    crowd = Makers(1)
+    crowd = CodegenPool(1)
     text = "define i32 @f() {\n ret i32 7\n}"
     how = Jit()
     assert crowd.make(text, how.cpu, how.features, 1)

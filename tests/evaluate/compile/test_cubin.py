@@ -7,19 +7,19 @@ from hypothesis import strategies as st
 
 from evoengine.evaluate.compile import cubin, ptxas_log
 from evoengine.evaluate.compile.headers import find_headers
-from evoengine.evaluate.compile.nvrtc import Compiler, load
+from evoengine.evaluate.compile.nvrtc import NvrtcCompiler, load
 from evoengine.evaluate.compile.unit import CompileUnit
 from tests.evaluate.compile.kernels import COPY, VARIED, VARIED_KERNELS
 
 
 @pytest.fixture(scope="module")
-def compiler() -> Compiler:
+def compiler() -> NvrtcCompiler:
     loaded = load()
-    return Compiler(loaded, find_headers(loaded.version).folders)
+    return NvrtcCompiler(loaded, find_headers(loaded.version).folders)
 
 
 def raw(
-    compiler: Compiler, code: str, kernels: tuple[str, ...], arch: str
+    compiler: NvrtcCompiler, code: str, kernels: tuple[str, ...], arch: str
 ) -> tuple[bytes, str, dict[str, str]]:
     """The cubin, the log as it came, and the kernels' names."""
     unit = CompileUnit(code=code, arch=arch, kernels=kernels)
@@ -32,12 +32,12 @@ def raw(
 
 
 @pytest.fixture(scope="module")
-def whole(compiler: Compiler) -> bytes:
+def whole(compiler: NvrtcCompiler) -> bytes:
     return cubin.completed(raw(compiler, VARIED, VARIED_KERNELS, "sm_90")[0])
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90", "sm_90a"])
-def test_cubin_and_assembler_agree_on_every_kernel(arch: str, compiler: Compiler) -> None:
+def test_cubin_and_assembler_agree_on_every_kernel(arch: str, compiler: NvrtcCompiler) -> None:
     data, log, names = raw(compiler, VARIED, VARIED_KERNELS, arch)
     facts, reports = cubin.kernels(cubin.completed(data)), ptxas_log.reports(log)
     assert set(facts) == set(reports) == set(names.values())
@@ -65,7 +65,7 @@ def test_parameter_sizes_are_those_of_the_source(whole: bytes) -> None:
     assert facts["plain"].params == (8,)
 
 
-def test_the_byte_that_the_binding_drops_is_put_back(compiler: Compiler) -> None:
+def test_the_byte_that_the_binding_drops_is_put_back(compiler: NvrtcCompiler) -> None:
     data, _, _ = raw(compiler, COPY, ("copy",), "sm_89")
     completed = cubin.completed(data)
     offset, size, count = (
@@ -77,7 +77,7 @@ def test_the_byte_that_the_binding_drops_is_put_back(compiler: Compiler) -> None
     assert cubin.completed(b"short") == b"short"
 
 
-def test_the_code_digest_ignores_lines_and_sees_constants(compiler: Compiler) -> None:
+def test_the_code_digest_ignores_lines_and_sees_constants(compiler: NvrtcCompiler) -> None:
     def code_digest(code: str) -> str:
         return cubin.code_digest(cubin.completed(raw(compiler, code, ("copy",), "sm_89")[0]))
 

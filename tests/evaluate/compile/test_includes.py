@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evoengine.candidate import MAX_SOURCE_BYTES
 from evoengine.evaluate.compile.headers import find_headers
 from evoengine.evaluate.compile.includes import IncludeRefused, allowed_headers, check_includes
-from evoengine.evaluate.compile.nvrtc import Compiler, load
+from evoengine.evaluate.compile.nvrtc import NvrtcCompiler, load
 from evoengine.evaluate.compile.unit import CompileUnit
 from tests.evaluate.compile.tricks import HARMLESS, LEAKING, OTHERS
 
@@ -24,13 +24,13 @@ def secret(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def compiler() -> Compiler:
+def compiler() -> NvrtcCompiler:
     """One that is not confined, so that the check stands alone."""
     loaded = load()
-    return Compiler(loaded, find_headers(loaded.version).folders)
+    return NvrtcCompiler(loaded, find_headers(loaded.version).folders)
 
 
-def leaks(compiler: Compiler, code: str) -> bool:
+def leaks(compiler: NvrtcCompiler, code: str) -> bool:
     built, cubin = compiler.compile(CompileUnit(code=code, arch="sm_80", kernels=("k",)))
     return MARKER in built.log or MARKER.encode() in cubin
 
@@ -45,7 +45,7 @@ def passes(code: str) -> bool:
 
 @pytest.mark.parametrize("name", LEAKING)
 def test_every_include_that_leaks_a_file_is_refused(
-    name: str, secret: Path, compiler: Compiler
+    name: str, secret: Path, compiler: NvrtcCompiler
 ) -> None:
     code = LEAKING[name].format(path=secret) + KERNEL
     assert leaks(compiler, code)  # without the check: the trick is a real one
@@ -60,7 +60,9 @@ def test_what_another_compiler_might_take_is_refused_too(name: str, secret: Path
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_what_passes_the_check_reads_no_file(name: str, secret: Path, compiler: Compiler) -> None:
+def test_what_passes_the_check_reads_no_file(
+    name: str, secret: Path, compiler: NvrtcCompiler
+) -> None:
     code = HARMLESS[name].format(path=secret) + KERNEL
     assert not (passes(code) and leaks(compiler, code))
 
@@ -108,7 +110,7 @@ PIECES += ["#define F", " F ", "x", "\\", "##", "<stdint.h>", "0", "..", ";"]
 @settings(max_examples=250, deadline=None)
 @given(pieces=st.lists(st.sampled_from(PIECES), min_size=2, max_size=14))
 def test_no_mixture_of_pieces_passes_the_check_and_reads_the_file(
-    pieces: list[str], secret: Path, compiler: Compiler
+    pieces: list[str], secret: Path, compiler: NvrtcCompiler
 ) -> None:
     code = "".join(pieces).replace("{path}", str(secret)) + "\n" + KERNEL
     assert not (passes(code) and leaks(compiler, code))
@@ -170,7 +172,7 @@ def test_what_kernels_do_is_allowed(code: str) -> None:
     check_includes(code)
 
 
-def test_every_allowed_header_exists(compiler: Compiler) -> None:
+def test_every_allowed_header_exists(compiler: NvrtcCompiler) -> None:
     if load().version < (13, 5):
         pytest.skip("older releases lack the newest of the allowed headers")
     folders = [
@@ -185,7 +187,7 @@ def test_every_allowed_header_exists(compiler: Compiler) -> None:
     assert missing == []
 
 
-def test_nothing_that_is_allowed_includes_through_a_macro(compiler: Compiler) -> None:
+def test_nothing_that_is_allowed_includes_through_a_macro(compiler: NvrtcCompiler) -> None:
     """CUB and Thrust do; a candidate could then choose the file by defining the macro."""
     computed = re.compile(r'^\s*#\s*include(?:_next)?\s+[^"<\s]', re.MULTILINE)
     found = []

@@ -6,7 +6,7 @@ import pytest
 
 from evoengine.evaluate.compile.headers import find_headers
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM, allowed_headers
-from evoengine.evaluate.compile.nvrtc import Compiler, load
+from evoengine.evaluate.compile.nvrtc import NvrtcCompiler, load
 from evoengine.evaluate.compile.unit import Built, CompileUnit
 
 BARE = r"""
@@ -85,12 +85,12 @@ __global__ void k(float* p, uint32_t n) { p[n] = INFINITY + M_PI; }
 
 
 @pytest.fixture(scope="module")
-def compiler() -> Compiler:
+def compiler() -> NvrtcCompiler:
     loaded = load()
-    return Compiler(loaded, find_headers(loaded.version).folders)
+    return NvrtcCompiler(loaded, find_headers(loaded.version).folders)
 
 
-def build(compiler: Compiler, code: str, arch: str = "sm_89") -> Built:
+def build(compiler: NvrtcCompiler, code: str, arch: str = "sm_89") -> Built:
     return compiler.compile(CompileUnit(code=code, arch=arch, kernels=("k",)))[0]
 
 
@@ -99,7 +99,7 @@ def build(compiler: Compiler, code: str, arch: str = "sm_89") -> Built:
     [BARE, STANDARD, DRIVER_TYPES, C_LIBRARY, OWN_DEFINITIONS],
     ids=["bare", "standard", "driver", "library", "own"],
 )
-def test_what_models_write_compiles_without_a_word(code: str, compiler: Compiler) -> None:
+def test_what_models_write_compiles_without_a_word(code: str, compiler: NvrtcCompiler) -> None:
     built = build(compiler, code, "sm_90")
     assert (built.status, [line for line in built.log.splitlines() if "error" in line]) == (
         "ok",
@@ -107,14 +107,14 @@ def test_what_models_write_compiles_without_a_word(code: str, compiler: Compiler
     )
 
 
-def test_what_the_c_library_does_not_have_is_not_defined(compiler: Compiler) -> None:
+def test_what_the_c_library_does_not_have_is_not_defined(compiler: NvrtcCompiler) -> None:
     assert "uchar" in build(compiler, "__global__ void k(uchar* p) {}").log
 
 
 @pytest.mark.parametrize(
     "header", sorted(name for name in allowed_headers() if not name.startswith("cuda/"))
 )
-def test_every_plain_header_compiles_alone(header: str, compiler: Compiler) -> None:
+def test_every_plain_header_compiles_alone(header: str, compiler: NvrtcCompiler) -> None:
     if not any((folder / header).is_file() for folder in (SHIM, *compiler.folders)):
         pytest.skip(f"this release has no {header}")
     built = build(compiler, f"#include <{header}>\n#include <{header}>\n__global__ void k() {{}}\n")
@@ -124,7 +124,7 @@ def test_every_plain_header_compiles_alone(header: str, compiler: Compiler) -> N
 @pytest.mark.parametrize(
     "header", ["cuda/std/cstdint", "cuda/std/limits", "cuda/barrier", "cuda/ptx"]
 )
-def test_libcudacxx_gets_along_with_the_shim(header: str, compiler: Compiler) -> None:
+def test_libcudacxx_gets_along_with_the_shim(header: str, compiler: NvrtcCompiler) -> None:
     code = (
         f"#include <stdint.h>\n#include <cmath>\n#include <{header}>\n#include <limits>\n__global__"
         " void k(float* p) { *p = INFINITY; }\n"

@@ -9,7 +9,7 @@ import pytest
 
 from evoengine.errors import WorkerError
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
-from evoengine.evaluate.compile.wire import MAX_CODE_BYTES, MAX_LINE_BYTES, Answer
+from evoengine.evaluate.compile.wire import MAX_CODE_BYTES, MAX_LINE_BYTES, CompileAnswer
 
 UNWELL = "tests.evaluate.compile.unwell_worker"
 
@@ -61,4 +61,4 @@ def test_code_that_no_pipe_takes_is_refused_in_the_process_that_made_it(tmp_path
         and f"{MAX_CODE_BYTES + 1} bytes of machine code, allowed are {MAX_CODE_BYTES}" in more.log
     )
     assert 4 * MAX_CODE_BYTES // 3 + 1024**2 < MAX_LINE_BYTES
-    assert len(Answer(id=1).model_dump_json()) < 1024
+    assert len(CompileAnswer(id=1).model_dump_json()) < 1024

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 
-from evoengine.evaluate.wire import REQUEST, Doing, Done, Failed, Ready, Start
+from evoengine.evaluate.wire import REQUEST, Done, Failed, Ready, Start, StepBegun
 from evoengine.records import Environment, Status
 from evoengine.seams import Report
 
@@ -56,10 +56,12 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
             continue
         behaviour = request.job.cases[0].code_path if request.job.cases else "correct"
         if behaviour == "waits for us":
-            send(Doing(id=request.id, what="preparing small", candidate=False))
+            send(StepBegun(id=request.id, what="preparing small", candidate=False))
             time.sleep(0.7)
         send(
-            Doing(id=request.id, what="checking small", candidate=not behaviour.startswith("ours"))
+            StepBegun(
+                id=request.id, what="checking small", candidate=not behaviour.startswith("ours")
+            )
         )
         report, healthy = behave(behaviour, task_path)
         send(

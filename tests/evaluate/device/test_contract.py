@@ -20,9 +20,9 @@ from evoengine import task as tasks
 from evoengine.arch import DeviceLimits
 from evoengine.config import CHECKS
 from evoengine.errors import TaskError, WorkerError
-from evoengine.evaluate.build import Builder
+from evoengine.evaluate.build import CandidateCompiler
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device.forks import Nursery
+from evoengine.evaluate.device.forks import ForkServer
 from evoengine.evaluate.device.workers import WorkerDevice, cuda_device, emulator_device
 from evoengine.evaluate.probe import cuda_devices
 from evoengine.plan import CasePlan, ScratchBuffer
@@ -63,7 +63,7 @@ class Bench:
     def device(self) -> WorkerDevice:
         if self.kind == "emulator":
             return emulator_device("h200", CHECKS, self.folder / "answers", threads=1)
-        return cuda_device(0) if self.kind == "cuda" else WorkerDevice(Nursery(SCRIPTED))
+        return cuda_device(0) if self.kind == "cuda" else WorkerDevice(ForkServer(SCRIPTED))
 
     async def job(self, behaviour: str) -> Job:
         if self.kind == "scripted":
@@ -76,7 +76,7 @@ class Bench:
             await self.pool.start()
             self.front = CompilePool(1, module=CLANG) if self.kind == "emulator" else None
         candidate = candidates.parse(source(behaviour))
-        build = await Builder(self.task, self.pool, self.front).build(
+        build = await CandidateCompiler(self.task, self.pool, self.front).build(
             candidate, DeviceLimits("sm_90", 232448, 132), lambda _: None
         )
         return Job(cases=build.cases, tier="fp32", baselines={"small": "torch"})
@@ -432,7 +432,7 @@ def test_a_spare_that_could_not_start_beside_the_other_is_tried_again(scripted, 
 
 def test_a_fork_that_was_given_up_does_not_answer_for_the_next(scripted):
     async def scene() -> tuple[int, int, int]:
-        nursery = Nursery(SCRIPTED)
+        nursery = ForkServer(SCRIPTED)
         try:
             first = await nursery.fork()
             given_up = asyncio.create_task(nursery.fork())
@@ -503,7 +503,7 @@ def test_a_reference_that_raises_is_a_task_error(scripted, tmp_path):
 
 def test_a_worker_program_that_does_not_start_says_so(scripted):
     async def start() -> None:
-        device = WorkerDevice(Nursery("tests.no_such_module"))
+        device = WorkerDevice(ForkServer("tests.no_such_module"))
         try:
             await device.start(scripted.task, "scale.yaml")
         finally:

@@ -7,7 +7,7 @@ from functools import cache
 import torch
 
 from evoengine import task as tasks
-from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.answers import ExpectedOutputs
 from evoengine.evaluate.worker.reference import TaskFunctions
 from evoengine.paths import find_task
 from evoengine.task import Task
@@ -36,6 +36,6 @@ def shrunken(name: str) -> Task:
 
 
 @cache
-def answers(name: str) -> Answers:
+def answers(name: str) -> ExpectedOutputs:
     """Its answers, on the CPU."""
-    return Answers(shrunken(name), TaskFunctions(shrunken(name), find_task(name)), CPU)
+    return ExpectedOutputs(shrunken(name), TaskFunctions(shrunken(name), find_task(name)), CPU)

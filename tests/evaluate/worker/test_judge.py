@@ -13,11 +13,11 @@ import torch
 
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker import judge
-from evoengine.evaluate.worker.answers import Answers
-from evoengine.evaluate.worker.check import judge as compare_with
+from evoengine.evaluate.worker.answers import ExpectedOutputs
+from evoengine.evaluate.worker.check import compare_outputs
 from evoengine.evaluate.worker.cuda import bench, launch
 from evoengine.evaluate.worker.cuda.launch import translate
-from evoengine.evaluate.worker.findings import Cheated, Crashed, LaunchRefused
+from evoengine.evaluate.worker.findings import CannotLaunch, Cheated, Crashed
 from evoengine.evaluate.worker.reference import TaskFunctions
 from evoengine.plan import CasePlan
 from evoengine.records import Status
@@ -29,12 +29,12 @@ NO_MEMORY = "CUDA out of memory. Tried to allocate 2.00 GiB"
 KEEPING = "kept = []\ndef forward(x):\n    kept.append(x * 2)\n    return kept[-1]\n"
 
 
-def answers_of(folder: Path) -> Answers:
+def answers_of(folder: Path) -> ExpectedOutputs:
     (folder / "scale_rows.py").write_text(KEEPING)
     task = small_task(
         tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}}
     )
-    return Answers(task, TaskFunctions(task, folder / "t.yaml"), CPU)
+    return ExpectedOutputs(task, TaskFunctions(task, folder / "t.yaml"), CPU)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Except
         monkeypatch.setattr(bench, "Flusher", lambda _: None)
         answers = answers_of(tmp_path)
         return judge.Judge(
-            answers.task, answers, bench.CudaBench(answers.task, answers), lambda *_: None
+            answers.task, answers, bench.CudaBackend(answers.task, answers), lambda *_: None
         )
 
     return make
@@ -62,7 +62,7 @@ def job() -> Job:
     ("fault", "status", "healthy"),
     [
         (torch.cuda.OutOfMemoryError(NO_MEMORY), Status.launch_error, True),
-        (LaunchRefused("CUDA_ERROR_INVALID_VALUE"), Status.launch_error, True),
+        (CannotLaunch("CUDA_ERROR_INVALID_VALUE"), Status.launch_error, True),
         (Crashed("an illegal memory access was encountered"), Status.crash, False),
         (Cheated("memory outside the buffers was written"), Status.cheat, False),
     ],
@@ -93,9 +93,9 @@ def test_what_goes_wrong_in_our_time_is_our_fault(
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (torch.cuda.OutOfMemoryError(NO_MEMORY), LaunchRefused),
+        (torch.cuda.OutOfMemoryError(NO_MEMORY), CannotLaunch),
         (RuntimeError("CUDA error: an illegal memory access was encountered\nhint"), Crashed),
-        (RuntimeError("CUDA error: out of memory"), LaunchRefused),
+        (RuntimeError("CUDA error: out of memory"), CannotLaunch),
         (RuntimeError(""), Crashed),
     ],
 )
@@ -122,7 +122,7 @@ def test_code_is_loaded_anew_for_every_program(monkeypatch: pytest.MonkeyPatch) 
     calls: list[str] = []
     monkeypatch.setattr(launch.cupy, "clear_memo", lambda: calls.append("forgotten"))
     monkeypatch.setattr(launch.cupy, "RawModule", lambda **_: calls.append("loaded"))
-    launch.Program(job().cases[0])
+    launch.CudaProgram(job().cases[0])
     assert calls == ["forgotten", "loaded"]
 
 
@@ -141,4 +141,4 @@ def test_a_comparison_leaves_the_answer_as_it_is(tmp_path: Path) -> None:
     answers = answers_of(tmp_path)
     answer = answers.get("plain", "normal", 0)
     outputs = {"out": answer.reference["out"].float()}
-    assert all(compare_with(outputs, answer, "fp32", "normal", 0).ok for _ in range(2))
+    assert all(compare_outputs(outputs, answer, "fp32", "normal", 0).ok for _ in range(2))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.answers import ExpectedOutputs
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.evaluate.worker.reference import HostCache, TaskFunctions
 from evoengine.task import Task
@@ -220,9 +220,9 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
         call(functions(tmp_path, ""), "gone.py:forward")
 
 
-def answers_of(folder: Path, code: str, **changes: Any) -> Answers:
+def answers_of(folder: Path, code: str, **changes: Any) -> ExpectedOutputs:
     made = functions(folder, code, **changes)
-    return Answers(made.task, made, CPU)
+    return ExpectedOutputs(made.task, made, CPU)
 
 
 def test_a_reference_that_is_not_finite_is_a_fault_of_the_task(tmp_path: Path) -> None:

@@ -7,26 +7,26 @@ from contextlib import contextmanager
 
 import torch
 
-from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.answers import ExpectedOutputs
 from evoengine.evaluate.worker.arena import Arena
-from evoengine.evaluate.worker.bench import Mounted
+from evoengine.evaluate.worker.bench import LoadedCandidate
 from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.cuda.contenders import time_baselines
-from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS, Program, translate
-from evoengine.evaluate.worker.cuda.race import Race
+from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS, CudaProgram, translate
+from evoengine.evaluate.worker.cuda.race import PairedTiming
 from evoengine.evaluate.worker.cuda.timing import Flusher
-from evoengine.evaluate.worker.findings import Finding
+from evoengine.evaluate.worker.findings import CandidateFailure
 from evoengine.evaluate.worker.inputs import InputSet, all_sets
-from evoengine.evaluate.worker.judge import Trial, explain, shown
+from evoengine.evaluate.worker.judge import JobRun, explain, shown
 from evoengine.records import CaseCheck, InputSetCheck, Status
 from evoengine.seams import BaselineTimes, CompiledCase
 from evoengine.task import Task
 
 
-class CudaBench:
-    """Implements bench.Bench: cubins on the current device."""
+class CudaBackend:
+    """Implements bench.Backend: cubins on the current device."""
 
-    def __init__(self, task: Task, answers: Answers) -> None:
+    def __init__(self, task: Task, answers: ExpectedOutputs) -> None:
         self.task = task
         self.answers = answers
         self.flusher = Flusher(answers.device)
@@ -39,23 +39,23 @@ class CudaBench:
     def errors(self) -> tuple[type[Exception], ...]:
         return CUDA_ERRORS
 
-    def finding(self, error: Exception) -> Finding:
+    def finding(self, error: Exception) -> CandidateFailure:
         return translate(error)
 
     @contextmanager
-    def mount(self, compiled: CompiledCase) -> Iterator[Mounted]:
+    def load(self, compiled: CompiledCase) -> Iterator[LoadedCandidate]:
         try:
             arena = Arena(layout_of(self.task, compiled.plan), self.answers.device)
             pointers = {name: arena.pointer(name) for name in arena.tensors}
-            launch = Program(compiled).prepare(pointers, torch.cuda.current_stream())
+            launch = CudaProgram(compiled).prepare(pointers, torch.cuda.current_stream())
         except CUDA_ERRORS as error:
             raise translate(error) from None
-        yield Mounted(arena, lambda: run_guarded(launch))
+        yield LoadedCandidate(arena, lambda: run_guarded(launch))
 
-    def screen(self, trial: Trial) -> None:
+    def sanitize(self, trial: JobRun) -> None:
         """Nothing: a GPU tells no faults but those that end the launch."""
 
-    def clock(self, trial: Trial) -> None:
+    def time(self, trial: JobRun) -> None:
         """Paired timing of the cases that have a baseline in the job, and a check of what the timed
         launches wrote.
         """
@@ -65,7 +65,7 @@ class CudaBench:
                 if baseline is None or trial.status is not Status.correct:
                     continue
                 trial.leave(f"preparing to time {shown(compiled)}")
-                race = Race(self.task, self.answers, self.flusher, compiled, baseline)
+                race = PairedTiming(self.task, self.answers, self.flusher, compiled, baseline)
                 trial.enter("timing", compiled)
                 trial.timings.append(race.run())
                 wrong = [item for item in race.verify(trial.job.tier) if not item.ok]
@@ -85,7 +85,7 @@ def run_guarded(launch: Callable[[], None]) -> None:
         raise translate(error) from None
 
 
-def _refuse_timed(trial: Trial, compiled: CompiledCase, wrong: list[InputSetCheck]) -> None:
+def _refuse_timed(trial: JobRun, compiled: CompiledCase, wrong: list[InputSetCheck]) -> None:
     check = CaseCheck(
         case=compiled.plan.case, hidden=compiled.plan.hidden, ok=False, sets=tuple(wrong)
     )

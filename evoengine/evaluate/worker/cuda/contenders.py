@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker.answers import Answers
-from evoengine.evaluate.worker.check import judge
+from evoengine.evaluate.worker.answers import ExpectedOutputs
+from evoengine.evaluate.worker.check import compare_outputs
 from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS
 from evoengine.evaluate.worker.cuda.timing import (
     Call,
@@ -25,7 +25,9 @@ from evoengine.task import Task
 BUDGET_S = 0.05
 
 
-def time_baselines(task: Task, answers: Answers, case: str, flusher: Flusher) -> BaselineTimes:
+def time_baselines(
+    task: Task, answers: ExpectedOutputs, case: str, flusher: Flusher
+) -> BaselineTimes:
     """Every baseline of `task` on `case`, in microseconds a call, with the cache that the objective
     asks for.
     """
@@ -45,7 +47,9 @@ def _first_set(task: Task) -> InputSet:
     return task.distributions[0], task.seeds[0]
 
 
-def _time_one(task: Task, answers: Answers, case: str, name: str, flusher: Flusher | None) -> float:
+def _time_one(
+    task: Task, answers: ExpectedOutputs, case: str, name: str, flusher: Flusher | None
+) -> float:
     distribution, seed = _first_set(task)
     tensors = make_inputs(task, case, distribution, seed, answers.device)
     call = answers.functions.bind(task.baselines[name], tensors, case)
@@ -59,7 +63,9 @@ def _time_one(task: Task, answers: Answers, case: str, name: str, flusher: Flush
         case,
     )
     loosest = max(task.tiers, key=lambda tier: task.tiers[tier].atol)
-    check = judge(outputs, answers.get(case, distribution, seed), loosest, distribution, seed)
+    check = compare_outputs(
+        outputs, answers.get(case, distribution, seed), loosest, distribution, seed
+    )
     if not check.ok:
         raise TaskError(
             f"{name} is wrong: max abs error {check.max_abs:.3g}, allowed {check.limit_abs:.3g}"

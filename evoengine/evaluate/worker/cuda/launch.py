@@ -9,8 +9,8 @@ import cupy
 import numpy
 import torch
 
-from evoengine.evaluate.worker.findings import Crashed, LaunchRefused
-from evoengine.plan import Buffer, CasePlan, Launch, Scalar
+from evoengine.evaluate.worker.findings import CannotLaunch, Crashed
+from evoengine.plan import BoundLaunch, BufferArgument, CasePlan, ScalarArgument
 from evoengine.seams import CompiledCase
 
 PRINTF_BYTES = 64 * 1024  # device printf keeps no more than this between two synchronisations
@@ -45,18 +45,18 @@ CUDA_ERRORS = (
 )
 
 
-def translate(error: Exception) -> Crashed | LaunchRefused:
+def translate(error: Exception) -> Crashed | CannotLaunch:
     """What a CUDA error raised while a candidate runs says about it."""
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in text:
-        return LaunchRefused(text)
+        return CannotLaunch(text)
     # torch launches kernels that are known to load: what it reports is the context's end
     if not isinstance(error, _CUPY_ERRORS):
         return Crashed(text)
     sticky = any(
         name in str(error).upper().replace(" ", "_") for name in _STICKY
     ) or "device-side assert" in str(error)
-    return Crashed(text) if sticky else LaunchRefused(text)
+    return Crashed(text) if sticky else CannotLaunch(text)
 
 
 def limit_device() -> None:
@@ -66,7 +66,7 @@ def limit_device() -> None:
     runtime.deviceSetLimit(runtime.cudaLimitMallocHeapSize, HEAP_BYTES)
 
 
-class Program:
+class CudaProgram:
     """The code of one case, loaded anew: its global variables have their initial values."""
 
     def __init__(self, compiled: CompiledCase) -> None:
@@ -104,7 +104,9 @@ class Program:
 
         return run
 
-    def _arguments(self, launch: Launch, pointers: Mapping[str, int]) -> tuple[numpy.generic, ...]:
+    def _arguments(
+        self, launch: BoundLaunch, pointers: Mapping[str, int]
+    ) -> tuple[numpy.generic, ...]:
         return tuple(_argument(argument, pointers) for argument in launch.args)
 
 
@@ -127,8 +129,10 @@ def _as_cupy(stream: torch.cuda.Stream) -> cupy.cuda.Stream | cupy.cuda.External
     return cupy.cuda.ExternalStream(stream.cuda_stream)
 
 
-def _argument(argument: Buffer | Scalar, pointers: Mapping[str, int]) -> numpy.generic:
-    if isinstance(argument, Buffer):
+def _argument(
+    argument: BufferArgument | ScalarArgument, pointers: Mapping[str, int]
+) -> numpy.generic:
+    if isinstance(argument, BufferArgument):
         return numpy.uintp(pointers[argument.buffer])
     if argument.dtype == "bfloat16":  # numpy has no such type: its two bytes travel as an integer
         return numpy.int16(

@@ -10,7 +10,7 @@ import socket
 from pathlib import Path
 
 from evoengine.evaluate.wire import Start
-from evoengine.evaluate.worker.cuda.session import Session
+from evoengine.evaluate.worker.cuda.session import CudaSession
 from evoengine.evaluate.worker.judge import Doing
 from evoengine.evaluate.worker.reference import AtWork
 from evoengine.evaluate.worker.serving import Worker
@@ -19,7 +19,7 @@ from evoengine.evaluate.worker.serving import Worker
 def serve(connection: socket.socket, arguments: list[str]) -> None:
     """Answers one parent until it hangs up; `arguments` holds the device's number."""
 
-    def open_session(start: Start, doing: Doing, at_work: AtWork) -> Session:
-        return Session(start.task, Path(start.task_path), int(arguments[0]), doing, at_work)
+    def open_session(start: Start, doing: Doing, at_work: AtWork) -> CudaSession:
+        return CudaSession(start.task, Path(start.task_path), int(arguments[0]), doing, at_work)
 
     Worker(connection, open_session).serve()

@@ -12,10 +12,10 @@ from functools import partial
 import torch
 
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.answers import ExpectedOutputs
 from evoengine.evaluate.worker.arena import Arena, Layout
-from evoengine.evaluate.worker.check import judge, layout_of
-from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS, Program, translate
+from evoengine.evaluate.worker.check import compare_outputs, layout_of
+from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS, CudaProgram, translate
 from evoengine.evaluate.worker.cuda.timing import (
     Call,
     Flusher,
@@ -24,7 +24,7 @@ from evoengine.evaluate.worker.cuda.timing import (
     estimate_us,
     measure,
 )
-from evoengine.evaluate.worker.findings import Cheated, LaunchRefused
+from evoengine.evaluate.worker.findings import CannotLaunch, Cheated
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.records import CaseTiming, InputSetCheck
 from evoengine.seams import CompiledCase
@@ -37,13 +37,18 @@ MAX_OUTPUT_BYTES = 512 * 1024**2  # the timed outputs of one sample, all kept ap
 DISTRIBUTION = "normal"
 
 
-class Race:
+class PairedTiming:
     """Times a checked candidate, its code loaded anew. Its inputs have seeds that nobody could know
     before.
     """
 
     def __init__(
-        self, task: Task, answers: Answers, flusher: Flusher, compiled: CompiledCase, baseline: str
+        self,
+        task: Task,
+        answers: ExpectedOutputs,
+        flusher: Flusher,
+        compiled: CompiledCase,
+        baseline: str,
     ) -> None:
         """Prepares the baseline, which may have to be compiled first; no code of the candidate runs
         yet.
@@ -92,7 +97,9 @@ class Race:
             turn = index % INPUT_SETS
             outputs = {name: arena.tensors[name] for name in self.task.outputs}
             checks.append(
-                judge(outputs, answers[turn], tier, f"timed {DISTRIBUTION}", self.seeds[turn])
+                compare_outputs(
+                    outputs, answers[turn], tier, f"timed {DISTRIBUTION}", self.seeds[turn]
+                )
             )
         return checks
 
@@ -115,7 +122,7 @@ class Race:
         """For hot and for cold samples: calls that share input buffers by turns and have outputs
         and scratch of their own.
         """
-        program = Program(self.compiled)
+        program = CudaProgram(self.compiled)
         own = {name: entry for name, entry in self.layout.items() if name not in self.inputs[0]}
         for tensors in self.inputs:
             arena = Arena({name: self.layout[name] for name in tensors}, self.answers.device)
@@ -127,7 +134,7 @@ class Race:
         resets: list[Call] = [partial(arena.poison, list(own)) for arena in self.arenas]
         return Side(calls[:-1], resets[:-1]), Side(calls[-1:], resets[-1:])
 
-    def _add_call(self, program: Program, own: Layout) -> Callable[[], None]:
+    def _add_call(self, program: CudaProgram, own: Layout) -> Callable[[], None]:
         """One more call of the candidate, with an arena of its own for what it writes."""
         inputs, written = (
             self.shared[len(self.arenas) % INPUT_SETS],
@@ -169,12 +176,12 @@ class Race:
         return max(1, min(calls_per_sample(call_us), MAX_OUTPUT_BYTES // max(1, outputs)))
 
 
-def _no_memory(error: TaskError) -> TaskError | LaunchRefused:
+def _no_memory(error: TaskError) -> TaskError | CannotLaunch:
     """What is told of `error`: a function that has worked before finds no memory beside the
     candidate's buffers.
     """
     return (
-        LaunchRefused(str(error))
+        CannotLaunch(str(error))
         if isinstance(error.__cause__, torch.cuda.OutOfMemoryError)
         else error
     )

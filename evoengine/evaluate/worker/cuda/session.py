@@ -10,8 +10,8 @@ import torch
 
 from evoengine import __version__
 from evoengine.errors import DeviceError
-from evoengine.evaluate.worker.answers import Answers
-from evoengine.evaluate.worker.cuda.bench import CudaBench
+from evoengine.evaluate.worker.answers import ExpectedOutputs
+from evoengine.evaluate.worker.cuda.bench import CudaBackend
 from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS, limit_device
 from evoengine.evaluate.worker.judge import Doing, Judge
 from evoengine.evaluate.worker.reference import AtWork, TaskFunctions
@@ -20,7 +20,7 @@ from evoengine.seams import Job, Report
 from evoengine.task import Task
 
 
-class Session:
+class CudaSession:
     """A device with a context, the task's functions, and what was computed with them so far."""
 
     def __init__(
@@ -41,8 +41,8 @@ class Session:
                 f"cuda:{ordinal} cannot be used: {str(error).strip().splitlines()[0]}"
             ) from error
         self.environment = describe(ordinal)
-        answers = Answers(task, TaskFunctions(task, task_path, at_work), device)
-        self._judge = Judge(task, answers, CudaBench(task, answers), doing)
+        answers = ExpectedOutputs(task, TaskFunctions(task, task_path, at_work), device)
+        self._judge = Judge(task, answers, CudaBackend(task, answers), doing)
 
     def run(self, job: Job) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may go on."""

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.emulator.errors import EmulatorError
-from evoengine.evaluate.worker.answers import Answers
-from evoengine.evaluate.worker.bench import Mounted
+from evoengine.evaluate.worker.answers import ExpectedOutputs
+from evoengine.evaluate.worker.bench import LoadedCandidate
 from evoengine.evaluate.worker.check import layout_of, written_by
 from evoengine.evaluate.worker.emulated.memory import SPARE_BYTES, EmulatedArena, available_bytes
 from evoengine.evaluate.worker.emulated.model import model_case
-from evoengine.evaluate.worker.emulated.program import Loaded, Program, finding_of
+from evoengine.evaluate.worker.emulated.program import EmulatedProgram, LoadedModule, finding_of
 from evoengine.evaluate.worker.emulated.screening import follow
-from evoengine.evaluate.worker.findings import Faulty, Finding, LaunchRefused
+from evoengine.evaluate.worker.findings import CandidateFailure, CannotLaunch, Faulty
 from evoengine.evaluate.worker.inputs import InputSet, paired_sets
-from evoengine.evaluate.worker.judge import Trial
+from evoengine.evaluate.worker.judge import JobRun
 from evoengine.records import CaseCheck, CheckedRun
 from evoengine.seams import BaselineTimes, CompiledCase
 from evoengine.task import Task
@@ -28,13 +28,13 @@ COUNTED = Checks(Check(0))  # checked mode that looks for nothing
 SETTLE_S = 3.0
 
 
-class EmulatedBench:
-    """Implements bench.Bench: PTX on this machine's cores."""
+class EmulatedBackend:
+    """Implements bench.Backend: PTX on this machine's cores."""
 
     def __init__(
         self,
         task: Task,
-        answers: Answers,
+        answers: ExpectedOutputs,
         emulator: Emulator,
         checks: Sequence[str],
         alive: Callable[[], None],
@@ -43,7 +43,7 @@ class EmulatedBench:
         self.answers = answers
         self.emulator = emulator
         self._checks = tuple(checks)
-        self._loaded = Loaded(emulator, alive)
+        self._loaded = LoadedModule(emulator, alive)
         self._done: dict[
             str, list[LaunchReport]
         ] = {}  # by case: what the launches of the first input set did
@@ -61,13 +61,13 @@ class EmulatedBench:
     def errors(self) -> tuple[type[Exception], ...]:
         return MemoryError, EmulatorError
 
-    def finding(self, error: Exception) -> Finding:
+    def finding(self, error: Exception) -> CandidateFailure:
         if isinstance(error, EmulatorError):
             return finding_of(error)
-        return LaunchRefused(f"this machine's memory does not suffice: {error}")
+        return CannotLaunch(f"this machine's memory does not suffice: {error}")
 
     @contextmanager
-    def mount(self, compiled: CompiledCase) -> Iterator[Mounted]:
+    def load(self, compiled: CompiledCase) -> Iterator[LoadedCandidate]:
         plan = compiled.plan
         program = self._program(compiled)
         with EmulatedArena(layout_of(self.task, plan), self.emulator) as arena:
@@ -78,7 +78,7 @@ class EmulatedBench:
                 reports = [program.run(step, pointers, unfollowed) for step in plan.launches]
                 self._done.setdefault(plan.case, reports)
 
-            yield Mounted(arena, launch)
+            yield LoadedCandidate(arena, launch)
 
     def settled(self) -> bool:
         """Whether the next candidate finds all cores: code of the last one that is still being made
@@ -86,7 +86,7 @@ class EmulatedBench:
         """
         return self._loaded.settled(SETTLE_S)
 
-    def screen(self, trial: Trial) -> None:
+    def sanitize(self, trial: JobRun) -> None:
         """Checked mode over every case; the first one with findings ends the job."""
         self._done.clear()
         self._loaded.forget()
@@ -110,12 +110,12 @@ class EmulatedBench:
         size, free = self._loaded.variable_bytes(compiled), available_bytes()
         # they are kept as they were, beside, while a launch is repeated
         if size > (free - SPARE_BYTES) // 2:
-            raise LaunchRefused(
+            raise CannotLaunch(
                 f"global variables of {size} bytes do not fit into this machine's memory, of which"
                 f" {free} are free"
             )
 
-    def _follow_all(self, trial: Trial) -> None:
+    def _follow_all(self, trial: JobRun) -> None:
         with trial.phase("checked"):
             for compiled in trial.job.cases:
                 trial.enter("following every access on", compiled)
@@ -147,7 +147,7 @@ class EmulatedBench:
         with self._first_set(compiled) as (program, arena):
             return follow(self.task, program, arena, self._checks)
 
-    def clock(self, trial: Trial) -> None:
+    def time(self, trial: JobRun) -> None:
         """The modelled time of every case that generators see, on the first input set."""
         cold = self.task.objective.cache == "cold"
         with trial.phase("model"):
@@ -166,7 +166,7 @@ class EmulatedBench:
                         )
 
     @contextmanager
-    def _first_set(self, compiled: CompiledCase) -> Iterator[tuple[Program, EmulatedArena]]:
+    def _first_set(self, compiled: CompiledCase) -> Iterator[tuple[EmulatedProgram, EmulatedArena]]:
         """The code of a case with its first inputs, and nothing but poison in what it writes."""
         plan, task = compiled.plan, self.task
         program = self._program(compiled)
@@ -175,7 +175,7 @@ class EmulatedBench:
             arena.poison(written_by(task, plan))
             yield program, arena
 
-    def _program(self, compiled: CompiledCase) -> Program:
+    def _program(self, compiled: CompiledCase) -> EmulatedProgram:
         elements = sum(
             math.prod(shape)
             for _, shape in layout_of(self.task, compiled.plan, scratch=False).values()

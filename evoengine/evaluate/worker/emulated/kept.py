@@ -14,7 +14,7 @@ import torch
 
 from evoengine.digest import digest, digest_json
 from evoengine.evaluate.worker import answers, gate, inputs, reference, returned
-from evoengine.evaluate.worker.answers import Answer, Key
+from evoengine.evaluate.worker.answers import ExpectedOutput, Key
 from evoengine.evaluate.worker.emulated.arrays import Array, Kept, KeptArrays
 from evoengine.evaluate.worker.gate import Errors, Gate
 from evoengine.evaluate.worker.inputs import Tensors
@@ -29,7 +29,7 @@ class _Facts(Frozen):
     gates: dict[str, Gate]
 
 
-class KeptAnswers:
+class KeptExpectedOutputs:
     """Implements answers.Keep for one task."""
 
     def __init__(self, arrays: KeptArrays, task: Task, task_path: Path) -> None:
@@ -44,7 +44,7 @@ class KeptAnswers:
         ]
         self._meaning = digest("answers", digest_json(told), torch.__version__, *ours, *beside)
 
-    def __call__(self, key: Key, make: Callable[[], Answer]) -> Answer:
+    def __call__(self, key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
         name = digest(self._meaning, *map(str, key))
         found = self._arrays.read(name)
         if found is None:
@@ -55,7 +55,7 @@ class KeptAnswers:
                 Kept({output: value.numpy() for output, value in answer.reference.items()}, facts),
             )
         facts_found = _Facts.model_validate_json(found.facts)
-        return Answer(
+        return ExpectedOutput(
             {output: torch.from_numpy(array) for output, array in found.arrays.items()},
             facts_found.trusted,
             facts_found.gates,

@@ -16,13 +16,13 @@ from evoengine.emulator.device import Emulator
 from evoengine.emulator.errors import EmulatorError
 from evoengine.evaluate.worker.arena import Arena, Layout
 from evoengine.evaluate.worker.emulated.program import finding_of
-from evoengine.evaluate.worker.findings import LaunchRefused
+from evoengine.evaluate.worker.findings import CannotLaunch
 
 SPARE_BYTES = 1 << 30  # left to comparisons, the JIT and everything else on the machine
 
 
 class EmulatedArena(Arena):
-    """The buffers of one mounted candidate; leaving the block frees them, and their tensors must
+    """The buffers of one loaded candidate; leaving the block frees them, and their tensors must
     not be used any more.
     """
 
@@ -33,7 +33,7 @@ class EmulatedArena(Arena):
         sizes = {name: math.prod(shape) * dtype.itemsize for name, (dtype, shape) in layout.items()}
         free = available_bytes()
         if sum(sizes.values()) > free - SPARE_BYTES:
-            raise LaunchRefused(
+            raise CannotLaunch(
                 f"buffers of {sum(sizes.values())} bytes do not fit into this machine's memory, of"
                 f" which {free} are free"
             )

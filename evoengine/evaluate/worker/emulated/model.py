@@ -11,13 +11,13 @@ from evoengine.emulator.errors import EmulatorError
 from evoengine.emulator.model.counts import Counts
 from evoengine.emulator.model.observe import counts_of
 from evoengine.emulator.model.time import modelled
-from evoengine.emulator.targets import Target
+from evoengine.emulator.targets import TargetGpu
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
-from evoengine.evaluate.worker.emulated.program import Program, finding_of, three
+from evoengine.evaluate.worker.emulated.program import EmulatedProgram, finding_of, three
 from evoengine.evaluate.worker.emulated.screening import sample
 from evoengine.evaluate.worker.emulated.state import State
 from evoengine.evaluate.worker.findings import Endless
-from evoengine.plan import Buffer, Launch
+from evoengine.plan import BoundLaunch, BufferArgument
 from evoengine.records import CaseModel, LaunchModel
 
 # without NVRTC nobody says how many: the model then lets occupancy depend on the rest alone
@@ -27,11 +27,11 @@ COUNTED_BLOCKS = 8
 
 
 def model_case(
-    program: Program,
+    program: EmulatedProgram,
     arena: EmulatedArena,
     written: Sequence[str],
     executions: Sequence[LaunchReport],
-    target: Target,
+    target: TargetGpu,
     cold: bool,
 ) -> CaseModel:
     """The modelled time of a whole plan, launch by launch, whose buffers are filled; raises Finding
@@ -56,7 +56,7 @@ def model_case(
 
 
 def _sampled(
-    program: Program, launch: Launch, pointers: Mapping[str, int], before: State
+    program: EmulatedProgram, launch: BoundLaunch, pointers: Mapping[str, int], before: State
 ) -> LaunchReport:
     """The report of some blocks; of the whole grid where these have no end alone."""
     try:
@@ -68,20 +68,20 @@ def _sampled(
         return program.run(launch, pointers, Checks(Check(0)))
 
 
-def _touched_bytes(launch: Launch, arena: EmulatedArena) -> int:
+def _touched_bytes(launch: BoundLaunch, arena: EmulatedArena) -> int:
     """The sizes of all buffers that a launch is given: what it touches at least once, as far as
     anybody knows.
     """
-    touched = {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
+    touched = {argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)}
     return sum(arena.tensors[name].numel() * arena.tensors[name].element_size() for name in touched)
 
 
 def _model_launch(
-    program: Program,
-    launch: Launch,
+    program: EmulatedProgram,
+    launch: BoundLaunch,
     counts: Counts,
     static_shared_bytes: int,
-    target: Target,
+    target: TargetGpu,
     cold: bool,
 ) -> LaunchModel:
     resources = next(

@@ -16,14 +16,14 @@ from evoengine.emulator import device as emulated
 from evoengine.emulator import errors
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.evaluate.worker.findings import (
+    CandidateFailure,
+    CannotLaunch,
+    DeviceTrap,
     Endless,
-    Finding,
     Lacking,
-    LaunchRefused,
     Stumbled,
-    Trapped,
 )
-from evoengine.plan import Buffer, Launch, Scalar
+from evoengine.plan import BoundLaunch, BufferArgument, ScalarArgument
 from evoengine.seams import CompiledCase
 
 # A sample of blocks gets its share of the rounds of the whole launch, but at least this one: blocks
@@ -51,7 +51,7 @@ _TORCH_FLOATS = {
 }
 
 
-class Loaded:
+class LoadedModule:
     """The modules of one job: cases that share their code share what was compiled of it, for that
     takes longer than a launch.
     """
@@ -62,7 +62,7 @@ class Loaded:
         self._alive = alive
         self._modules: dict[str, emulated.Program] = {}
 
-    def program(self, compiled: CompiledCase, rounds: float) -> Program:
+    def program(self, compiled: CompiledCase, rounds: float) -> EmulatedProgram:
         """The code of one case with its global variables at their initial values; raises Finding.
 
         `rounds` of loops are what the warps of one launch of a whole grid may go.
@@ -70,7 +70,7 @@ class Loaded:
         module = self._module(compiled)
         with as_findings():
             module.reset()
-        return Program(module, compiled, rounds, self._alive)
+        return EmulatedProgram(module, compiled, rounds, self._alive)
 
     def prepare(self, compiled: CompiledCase, checked: bool) -> None:
         """Begins to make the code of a case beside what is done meanwhile; raises Finding."""
@@ -102,7 +102,7 @@ class Loaded:
         self._modules.clear()
 
 
-class Program:
+class EmulatedProgram:
     """The code of one case."""
 
     def __init__(
@@ -128,7 +128,7 @@ class Program:
 
     def run(
         self,
-        launch: Launch,
+        launch: BoundLaunch,
         pointers: Mapping[str, int],
         checks: Checks | None = None,
         blocks: Sequence[int] | None = None,
@@ -156,7 +156,7 @@ class Program:
             sys.stdout.buffer.flush()
         return report
 
-    def _fuel(self, launch: Launch, blocks: Sequence[int] | None) -> int:
+    def _fuel(self, launch: BoundLaunch, blocks: Sequence[int] | None) -> int:
         share = 1.0 if blocks is None else max(LEAST_SHARE, len(blocks) / math.prod(launch.grid))
         return max(LEAST_ROUNDS, int(self._rounds * share))
 
@@ -177,14 +177,14 @@ def as_findings() -> Iterator[None]:
         ) from error
 
 
-def finding_of(error: errors.EmulatorError) -> Finding:
+def finding_of(error: errors.EmulatorError) -> CandidateFailure:
     """What an error of the emulator says about the candidate that it was raised for."""
     if isinstance(error, errors.OutOfFuel):
         return Endless(str(error))
     if isinstance(error, errors.KernelFault):
-        return Trapped(str(error))
+        return DeviceTrap(str(error))
     if isinstance(error, errors.LaunchRefused):
-        return LaunchRefused(str(error))
+        return CannotLaunch(str(error))
     return Lacking(str(error))  # Unsupported, and PTX of our own compiler that we cannot read
 
 
@@ -194,11 +194,11 @@ def three(extents: tuple[int, ...]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _bytes(argument: Buffer | Scalar, pointers: Mapping[str, int]) -> bytes:
+def _bytes(argument: BufferArgument | ScalarArgument, pointers: Mapping[str, int]) -> bytes:
     """An argument as it lies in the parameter buffer; integers have 8 bytes, of which the kernel's
     parameter takes its own.
     """
-    if isinstance(argument, Buffer):
+    if isinstance(argument, BufferArgument):
         return struct.pack("<Q", pointers[argument.buffer])
     if argument.dtype in _TORCH_FLOATS:
         return bytes(

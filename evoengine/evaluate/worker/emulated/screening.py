@@ -11,10 +11,10 @@ from evoengine.emulator.check.findings import AccessCounts, Check
 from evoengine.emulator.device import Checks, LaunchReport
 from evoengine.evaluate.worker.check import written_by
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
-from evoengine.evaluate.worker.emulated.program import Program
+from evoengine.evaluate.worker.emulated.program import EmulatedProgram
 from evoengine.evaluate.worker.emulated.state import State
 from evoengine.evaluate.worker.findings import Endless
-from evoengine.plan import Buffer, Launch
+from evoengine.plan import BoundLaunch, BufferArgument
 from evoengine.records import CheckedRun
 from evoengine.task import Task
 
@@ -33,7 +33,9 @@ MOST_FINDINGS = 20  # lines; the first says the most
 FLAGS = {"races": Check.RACES, "bounds": Check.BOUNDS, "init": Check.INIT, "async": Check.ASYNC}
 
 
-def follow(task: Task, program: Program, arena: EmulatedArena, checks: Sequence[str]) -> CheckedRun:
+def follow(
+    task: Task, program: EmulatedProgram, arena: EmulatedArena, checks: Sequence[str]
+) -> CheckedRun:
     """What checked mode finds on one case, whose buffers are filled; raises Finding as a launch
     does.
 
@@ -65,7 +67,7 @@ class _Followed:
     """The launches of one plan, in turn."""
 
     def __init__(
-        self, program: Program, arena: EmulatedArena, written: Sequence[str], flags: Check
+        self, program: EmulatedProgram, arena: EmulatedArena, written: Sequence[str], flags: Check
     ) -> None:
         self.program = program
         self.arena = arena
@@ -78,7 +80,7 @@ class _Followed:
         self.accesses = AccessCounts()  # of these blocks
         self._empty = set(written)  # buffers that no launch was given yet
 
-    def launch(self, launch: Launch, last: bool) -> None:
+    def launch(self, launch: BoundLaunch, last: bool) -> None:
         """Follows some blocks, and more when they were cheap; afterwards all have run, where
         another launch comes.
 
@@ -96,9 +98,11 @@ class _Followed:
         if not self.findings and (not followed or (followed < total and not last)):
             before.restore()
             self.program.run(launch, self.pointers)
-        self._empty -= {argument.buffer for argument in launch.args if isinstance(argument, Buffer)}
+        self._empty -= {
+            argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)
+        }
 
-    def _follow(self, launch: Launch, total: int, before: State) -> int:
+    def _follow(self, launch: BoundLaunch, total: int, before: State) -> int:
         """How many of its blocks were followed."""
         chosen = sample(total, PROBES)
         report = self._run(launch, chosen)
@@ -111,7 +115,7 @@ class _Followed:
         self.accesses += report.accesses
         return len(chosen)
 
-    def _run(self, launch: Launch, chosen: list[int]) -> LaunchReport:
+    def _run(self, launch: BoundLaunch, chosen: list[int]) -> LaunchReport:
         empty = frozenset(self.pointers[name] for name in self._empty)
         report = self.program.run(
             launch, self.pointers, Checks(self.flags, empty), chosen, MOST_ROUNDS

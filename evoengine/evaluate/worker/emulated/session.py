@@ -16,10 +16,10 @@ from evoengine.emulator.device import Emulator
 from evoengine.emulator.errors import EmulatorError
 from evoengine.errors import DeviceError
 from evoengine.evaluate.described import modelled_gpu
-from evoengine.evaluate.worker.answers import Answer, Answers, Keep, Key
+from evoengine.evaluate.worker.answers import ExpectedOutput, ExpectedOutputs, Keep, Key
 from evoengine.evaluate.worker.emulated.arrays import KeptArrays
-from evoengine.evaluate.worker.emulated.bench import EmulatedBench
-from evoengine.evaluate.worker.emulated.kept import KeptAnswers, KeptInputs
+from evoengine.evaluate.worker.emulated.bench import EmulatedBackend
+from evoengine.evaluate.worker.emulated.kept import KeptExpectedOutputs, KeptInputs
 from evoengine.evaluate.worker.judge import Doing, Judge
 from evoengine.evaluate.worker.reference import AtWork, TaskFunctions
 from evoengine.records import Environment
@@ -55,15 +55,15 @@ class EmulatedSession:
         cpu = torch.device("cpu")
         arrays = KeptArrays(answers)
         functions = TaskFunctions(task, task_path, at_work)
-        right = Answers(
+        right = ExpectedOutputs(
             task,
             functions,
             cpu,
-            _in_threads(threads, KeptAnswers(arrays, task, task_path)),
+            _in_threads(threads, KeptExpectedOutputs(arrays, task, task_path)),
             KeptInputs(arrays, task),
         )
         repeated = _Repeated(doing)
-        self._bench = EmulatedBench(task, right, self._emulator, checks, repeated.again)
+        self._bench = EmulatedBackend(task, right, self._emulator, checks, repeated.again)
         self._judge = Judge(task, right, self._bench, repeated)
 
     def run(self, job: Job) -> tuple[Report, bool]:
@@ -75,8 +75,8 @@ class EmulatedSession:
 def _in_threads(count: int, keep: Keep) -> Keep:
     """`keep`, with answers computed on `count` cores."""
 
-    def kept(key: Key, make: Callable[[], Answer]) -> Answer:
-        def made() -> Answer:
+    def kept(key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
+        def made() -> ExpectedOutput:
             torch.set_num_threads(count)
             try:
                 return make()
@@ -115,7 +115,7 @@ class _Repeated:
         self._doing(*self._last)
 
 
-def describe(target: targets.Target, threads: int) -> Environment:
+def describe(target: targets.TargetGpu, threads: int) -> Environment:
     """The GPU that is modelled and the programs that verdicts are found with."""
     versions = {
         "llvmlite": importlib.metadata.version("llvmlite"),

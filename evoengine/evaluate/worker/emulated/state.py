@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evoengine.evaluate.worker.emulated.memory import EmulatedArena
-from evoengine.evaluate.worker.emulated.program import Program
+from evoengine.evaluate.worker.emulated.program import EmulatedProgram
 
 
 class State:
@@ -17,7 +17,9 @@ class State:
     GPU every launch runs once, and a kernel may count, draw turns or change data in place.
     """
 
-    def __init__(self, program: Program, arena: EmulatedArena, written: Sequence[str]) -> None:
+    def __init__(
+        self, program: EmulatedProgram, arena: EmulatedArena, written: Sequence[str]
+    ) -> None:
         """`written` names buffers: all that are no inputs, for a launch may know the address of one
         that it is not given.
         """

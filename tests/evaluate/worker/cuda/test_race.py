@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.answers import ExpectedOutputs
 from evoengine.evaluate.worker.cuda import race, timing
 from evoengine.evaluate.worker.cuda.contenders import time_baselines
-from evoengine.evaluate.worker.findings import Cheated, LaunchRefused
+from evoengine.evaluate.worker.findings import CannotLaunch, Cheated
 from evoengine.evaluate.worker.reference import TaskFunctions
 from evoengine.plan import CasePlan
 from evoengine.records import CaseTiming, InputSetCheck
@@ -38,7 +38,7 @@ class Stage:
         self.task = small_task(
             baselines={"torch.mul": "scale_rows.py:forward", "spoiling": "scale_rows.py:spoiling"}
         )
-        self.answers = Answers(self.task, TaskFunctions(self.task, folder / "t.yaml"), CPU)
+        self.answers = ExpectedOutputs(self.task, TaskFunctions(self.task, folder / "t.yaml"), CPU)
         self.elapsed_ms = 1.0
         self.baseline_outputs: list[torch.Tensor] = []
         self.kernel: Kernel = honest
@@ -96,7 +96,7 @@ class Stage:
             code_path="",
             functions={},
         )
-        contest = race.Race(self.task, self.answers, self, compiled, baseline)  # type: ignore[arg-type]  # it flushes
+        contest = race.PairedTiming(self.task, self.answers, self, compiled, baseline)  # type: ignore[arg-type]  # it flushes
         return contest.run(), contest.verify("fp32")
 
 
@@ -198,7 +198,7 @@ def test_a_reference_without_memory_beside_a_candidates_buffers_ends_no_run(
             )
 
     stage.answers.one_off = no_memory  # type: ignore[assignment,method-assign]
-    with pytest.raises(LaunchRefused if begun else TaskError, match="raised OutOfMemoryError"):
+    with pytest.raises(CannotLaunch if begun else TaskError, match="raised OutOfMemoryError"):
         stage.run(honest)
 
 

@@ -11,10 +11,10 @@ import torch
 
 from evoengine.errors import DeviceError
 from evoengine.evaluate.worker import answers as answers_module
-from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.answers import ExpectedOutputs
 from evoengine.evaluate.worker.emulated import arrays
 from evoengine.evaluate.worker.emulated.arrays import KeptArrays
-from evoengine.evaluate.worker.emulated.kept import KeptAnswers, KeptInputs
+from evoengine.evaluate.worker.emulated.kept import KeptExpectedOutputs, KeptInputs
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.evaluate.worker.reference import TaskFunctions
 from evoengine.task import Task
@@ -27,7 +27,7 @@ FOUND_ANEW = 4
 COUNTING = "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * 2\n"
 
 
-def answers_of(folder: Path, task: Task | None = None) -> tuple[Answers, TaskFunctions]:
+def answers_of(folder: Path, task: Task | None = None) -> tuple[ExpectedOutputs, TaskFunctions]:
     """As a new worker would make them."""
     task = task or small_task(
         tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}}
@@ -35,11 +35,11 @@ def answers_of(folder: Path, task: Task | None = None) -> tuple[Answers, TaskFun
     functions = TaskFunctions(task, folder / "t.yaml")
     arrays = KeptArrays(folder / "answers")
     return (
-        Answers(
+        ExpectedOutputs(
             task,
             functions,
             CPU,
-            KeptAnswers(arrays, task, folder / "t.yaml"),
+            KeptExpectedOutputs(arrays, task, folder / "t.yaml"),
             KeptInputs(arrays, task),
         ),
         functions,

@@ -11,15 +11,15 @@ import pytest
 
 from evoengine.emulator.device import Emulator
 from evoengine.emulator.front.clang import compile_cuda
-from evoengine.evaluate.worker.answers import Answers
+from evoengine.evaluate.worker.answers import ExpectedOutputs
 from evoengine.evaluate.worker.emulated import bench as emulated_bench
-from evoengine.evaluate.worker.emulated.bench import EmulatedBench
+from evoengine.evaluate.worker.emulated.bench import EmulatedBackend
 from evoengine.evaluate.worker.emulated.memory import SPARE_BYTES
-from evoengine.evaluate.worker.emulated.program import Loaded
-from evoengine.evaluate.worker.findings import LaunchRefused
-from evoengine.evaluate.worker.judge import Judge, Trial
+from evoengine.evaluate.worker.emulated.program import LoadedModule
+from evoengine.evaluate.worker.findings import CannotLaunch
+from evoengine.evaluate.worker.judge import JobRun, Judge
 from evoengine.evaluate.worker.reference import TaskFunctions
-from evoengine.plan import CasePlan, Launch
+from evoengine.plan import BoundLaunch, CasePlan
 from evoengine.seams import CompiledCase, Job
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
@@ -32,7 +32,7 @@ def test_what_a_kernel_prints_is_passed_on_whatever_the_locale_encodes(
 ) -> None:
     compiled = compile_cuda(SOURCE, name="k.cu", macros={}, arch="sm_89", kernels=["k"])
     (tmp_path / "k.ptx").write_text(compiled.ptx)
-    launch = Launch(kernel="k", grid=(1,), block=(1,), shared_bytes=0, args=())
+    launch = BoundLaunch(kernel="k", grid=(1,), block=(1,), shared_bytes=0, args=())
     plan = CasePlan(case="small", hidden=False, macros={}, scratch={}, launches=(launch,))
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
@@ -41,7 +41,7 @@ def test_what_a_kernel_prints_is_passed_on_whatever_the_locale_encodes(
         case = CompiledCase(
             plan=plan, code_path=str(tmp_path / "k.ptx"), functions=dict(compiled.functions)
         )
-        Loaded(emulator, lambda: None).program(case, rounds=1.0).run(launch, {})
+        LoadedModule(emulator, lambda: None).program(case, rounds=1.0).run(launch, {})
     finally:
         emulator.close()
     assert written.getvalue() == "\u00c8\n".encode()
@@ -61,15 +61,15 @@ def test_variables_that_this_machine_cannot_keep_twice_are_refused_before_they_t
         cases=(CompiledCase(plan=plan, code_path=str(tmp_path / "k.ptx"), functions={"k": "k"}),),
         tier="fp32",
     )
-    answers = Answers(task, TaskFunctions(task, tmp_path / "t.yaml"), CPU)
-    bench = EmulatedBench(task, answers, emulator, (), lambda: None)
+    answers = ExpectedOutputs(task, TaskFunctions(task, tmp_path / "t.yaml"), CPU)
+    bench = EmulatedBackend(task, answers, emulator, (), lambda: None)
     before = resident_bytes()
     try:
         with pytest.raises(
-            LaunchRefused,
+            CannotLaunch,
             match="global variables of 1073741824 bytes do not fit into this machine's memory",
         ):
-            bench.screen(Trial(Judge(task, answers, bench, lambda what, candidate: None), job))
+            bench.sanitize(JobRun(Judge(task, answers, bench, lambda what, candidate: None), job))
         assert resident_bytes() - before < 1 << 29
     finally:
         emulator.close()

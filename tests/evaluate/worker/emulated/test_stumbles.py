@@ -6,7 +6,7 @@ import pytest
 
 from evoengine.emulator import errors
 from evoengine.evaluate.worker.emulated.program import as_findings
-from evoengine.evaluate.worker.findings import Lacking, Stumbled, Trapped
+from evoengine.evaluate.worker.findings import DeviceTrap, Lacking, Stumbled
 from evoengine.records import Status
 
 
@@ -41,7 +41,7 @@ def test_what_the_machine_lacks_is_not_the_kernels(error: Exception) -> None:
 
 
 def test_what_the_emulator_says_of_a_kernel_stays_as_it_is() -> None:
-    with pytest.raises(Trapped, match="trap"), as_findings():
+    with pytest.raises(DeviceTrap, match="trap"), as_findings():
         raise errors.Trapped("trap")
     with pytest.raises(Lacking, match="cannot do") as found, as_findings():
         raise errors.Unsupported("wgmma")
