@@ -23,16 +23,16 @@ from pathlib import Path
 
 from benchmarks.measured import Measured, MeasuredLaunch, write
 from benchmarks.table import machine
-from evoengine import candidate as candidates
-from evoengine import task as tasks
-from evoengine.arch import DeviceLimits
-from evoengine.candidate import Candidate
+from evoengine.candidate import kernel_file as candidates
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.binding import CasePlan, bind
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
-from evoengine.evaluate.probe import cuda_devices
+from evoengine.evaluate.cuda_driver import cuda_devices
 from evoengine.paths import find_kernel, find_task
-from evoengine.plan import CasePlan, bind
-from evoengine.task import Task
+from evoengine.task import schema as tasks
+from evoengine.task.schema import Task
 
 SDPA = ("mission", "mission_causal", "long")
 # seed: task, cases (all of them for every configuration), how many configurations

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 import numpy
 import torch
 
-from evoengine import candidate as candidates
-from evoengine import task as tasks
-from evoengine.arch import DeviceLimits
+from evoengine.candidate import kernel_file as candidates
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.binding import BoundLaunch, BufferArgument, CasePlan, ScalarArgument, bind
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.front.clang import compile_cuda
-from evoengine.emulator.model.counts import Counts
-from evoengine.emulator.model.observe import counts_of
 from evoengine.emulator.targets import find
+from evoengine.emulator.timing_model.counts import Counts
+from evoengine.emulator.timing_model.observe import counts_of
 from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_kernel, find_task
-from evoengine.plan import BoundLaunch, BufferArgument, CasePlan, ScalarArgument, bind
+from evoengine.task import schema as tasks
 
 SAMPLED_BLOCKS = 8  # in checked mode, for what only it counts
 

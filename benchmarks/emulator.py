@@ -40,17 +40,17 @@ import torch
 from benchmarks.processes import Memory
 from benchmarks.subjects import numbers, renewed
 from benchmarks.table import Cell, Row, machine, publish, table
-from evoengine import candidate as candidates
-from evoengine import task as tasks
-from evoengine import wiring
+from evoengine.candidate import kernel_file as candidates
 from evoengine.emulator.front.clang import find_clang
 from evoengine.emulator.run.jit import Jit
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device.workers import emulator_device
-from evoengine.evaluate.local import LocalExecutor
+from evoengine.evaluate.device.worker_device import emulator_device
+from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import Status, Verdict
-from evoengine.wiring import COMPILERS
+from evoengine.search import wiring
+from evoengine.search.wiring import COMPILERS
+from evoengine.task import schema as tasks
 
 KERNELS = {
     "sdpa_l4": (

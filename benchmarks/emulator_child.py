@@ -23,23 +23,23 @@ from typing import Any
 
 import torch
 
-from evoengine import candidate as candidates
-from evoengine import task as tasks
-from evoengine.arch import limits_of_arch
-from evoengine.candidate import Candidate
+from evoengine.candidate import kernel_file as candidates
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.candidate.binding import CasePlan, bind
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.front.clang import compile_cuda
-from evoengine.emulator.run.makers import codegen_pool
+from evoengine.emulator.run.codegen_pool import codegen_pool
 from evoengine.evaluate.worker.check import layout_of
-from evoengine.evaluate.worker.emulated.memory import EmulatedArena
-from evoengine.evaluate.worker.emulated.program import EmulatedProgram, LoadedModule
-from evoengine.evaluate.worker.emulated.screening import sample
+from evoengine.evaluate.worker.emulated.checked_mode import sample
+from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
+from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram, LoadedModule
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
-from evoengine.evaluate.worker.reference import TaskFunctions
+from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.paths import find_kernel, find_task
-from evoengine.plan import CasePlan, bind
-from evoengine.seams import CompiledCase
-from evoengine.task import Task
+from evoengine.protocols import CompiledCase
+from evoengine.task import schema as tasks
+from evoengine.task.schema import Task
 
 ARCH, TARGET = "sm_89", "l4"
 REPEATS = 5

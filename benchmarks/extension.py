@@ -24,15 +24,15 @@ from typing import Any  # noqa: E402
 
 import torch  # noqa: E402
 
-from evoengine import candidate as candidates  # noqa: E402
-from evoengine import task as tasks  # noqa: E402
-from evoengine.candidate import Candidate  # noqa: E402
-from evoengine.evaluate.worker.answers import ExpectedOutputs  # noqa: E402
+from evoengine.candidate import kernel_file as candidates  # noqa: E402
+from evoengine.candidate.kernel_file import Candidate  # noqa: E402
 from evoengine.evaluate.worker.check import compare_outputs  # noqa: E402
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs  # noqa: E402
 from evoengine.evaluate.worker.inputs import make_inputs  # noqa: E402
-from evoengine.evaluate.worker.reference import TaskFunctions  # noqa: E402
+from evoengine.evaluate.worker.task_functions import TaskFunctions  # noqa: E402
 from evoengine.paths import find_kernel, find_task  # noqa: E402
-from evoengine.task import Task  # noqa: E402
+from evoengine.task import schema as tasks  # noqa: E402
+from evoengine.task.schema import Task  # noqa: E402
 
 NAME = "layernorm"
 WARM_UP_CALLS = 3

@@ -27,8 +27,8 @@ from pathlib import Path
 from benchmarks.processes import descendants
 from benchmarks.table import Row, machine, table
 from evoengine.paths import RunPaths
+from evoengine.protocols import ProposalRow, VerdictRow
 from evoengine.records import RunInfo
-from evoengine.seams import ProposalRow, VerdictRow
 from evoengine.store.run_folder import open_run
 
 SEED = 2510

@@ -23,18 +23,18 @@ import llvmlite.binding as llvm
 from benchmarks.emulator import KERNELS
 from benchmarks.emulator_child import ARCH, compile_plan
 from benchmarks.table import Row, machine, table
-from evoengine import candidate as candidates
-from evoengine import task as tasks
-from evoengine.arch import limits_of_arch
+from evoengine.candidate import kernel_file as candidates
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.candidate.binding import bind
 from evoengine.emulator.front.clang import find_clang
 from evoengine.emulator.lower.kernel import lower
 from evoengine.emulator.lower.layout import lay_out
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
-from evoengine.emulator.run.code import object_of
-from evoengine.evaluate.worker.emulated.program import three
+from evoengine.emulator.run.codegen_child import object_of
+from evoengine.evaluate.worker.emulated.emulated_program import three
 from evoengine.paths import find_kernel, find_task
-from evoengine.plan import bind
+from evoengine.task import schema as tasks
 
 LEVELS = (0, 1, 2)
 ARENA_BASE, ARENA_BITS = 1 << 40, 38  # any place will do: nothing is run

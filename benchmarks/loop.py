@@ -31,16 +31,16 @@ from pathlib import Path
 from benchmarks.scripted import ENVIRONMENT, Renaming, ScriptedExecutor
 from benchmarks.table import Row, machine, publish
 from evoengine import __version__
-from evoengine import task as tasks
 from evoengine.config import RunConfig
-from evoengine.engine import Engine
 from evoengine.events import Event, Observer, TrialSettled
 from evoengine.generate.tune import TuneGenerator
 from evoengine.paths import RunPaths, find_kernel, find_task
+from evoengine.protocols import Generator, Store
 from evoengine.records import Proposal, RunInfo
-from evoengine.seams import Generator, Store
+from evoengine.search.engine import Engine
 from evoengine.store.run_folder import open_run
-from evoengine.task import Task
+from evoengine.task import schema as tasks
+from evoengine.task.schema import Task
 
 TASK = "sdpa_h200"
 RATE_MARK = 200.0  # trials a second

@@ -18,13 +18,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from evoengine import wiring
-from evoengine.cli.reader import RunReader
-from evoengine.control import Control
 from evoengine.events import Event, TrialSettled
 from evoengine.paths import RunPaths
 from evoengine.records import Outcome, Verdict
-from evoengine.report.live import LiveView
+from evoengine.report.live_view import LiveView
+from evoengine.search import wiring
+from evoengine.search.control import Control
+from evoengine.search.run_reader import RunReader
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "images" / "live-view.svg"
 COLUMNS = 112

@@ -10,18 +10,18 @@ import cupy
 import torch
 
 from benchmarks.gpu_launch import versions
-from evoengine import task as tasks
-from evoengine.arch import DeviceLimits
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.compile.pool import CompileResult
 from evoengine.evaluate.worker.arena import Arena
 from evoengine.evaluate.worker.check import layout_of
-from evoengine.evaluate.worker.cuda.launch import CudaProgram
+from evoengine.evaluate.worker.cuda.cuda_launch import CudaProgram
 from evoengine.evaluate.worker.cuda.timing import Graph, estimate_us
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_task
-from evoengine.plan import CasePlan
-from evoengine.seams import CompiledCase
+from evoengine.protocols import CompiledCase
 from evoengine.statistics import median
+from evoengine.task import schema as tasks
 
 WARM_UP_PRODUCTS = 200  # of large matrices: the clock is at its highest afterwards
 # calls in one graph; long ones need fewer for the same resolution

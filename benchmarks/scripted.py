@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from random import Random
 
-from evoengine.candidate import Candidate
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import derived_seed
+from evoengine.protocols import Progress, Replies, Request
 from evoengine.records import (
     CaseCheck,
     CaseTiming,
@@ -25,8 +26,7 @@ from evoengine.records import (
     Usage,
     Verdict,
 )
-from evoengine.seams import Progress, Replies, Request
-from evoengine.task import Task
+from evoengine.task.schema import Task
 
 SAMPLES = 200  # of each side of a case, hot and cold alike
 CALLS = 32  # in one hot sample
@@ -55,7 +55,7 @@ ENVIRONMENT = Environment(
 
 
 class ScriptedExecutor:
-    """seams.Executor: a correct verdict at once, its score drawn from the candidate's digest."""
+    """protocols.Executor: correct verdicts at once, scores drawn from the candidate's digest."""
 
     def __init__(self, task: Task) -> None:
         self._baselines = dict.fromkeys(task.cases, next(iter(task.baselines)))
@@ -84,7 +84,7 @@ class ScriptedExecutor:
 
 
 class Renaming:
-    """seams.Generator: the first starting kernel under a new name, so that each header is read
+    """protocols.Generator: the first starting kernel under a new name, so that each header is read
     anew; `replies` as of a model, or none.
     """
 

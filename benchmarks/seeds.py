@@ -20,16 +20,16 @@ from pathlib import Path
 
 from benchmarks.subjects import KERNELS
 from benchmarks.table import Row, machine, publish
-from evoengine import candidate as candidates
-from evoengine import task as tasks
+from evoengine.candidate import kernel_file as candidates
 from evoengine.evaluate.compile.pool import CompilePool
-from evoengine.evaluate.device.workers import cuda_device
-from evoengine.evaluate.local import LocalExecutor
-from evoengine.evaluate.probe import cuda_devices
+from evoengine.evaluate.cuda_driver import cuda_devices
+from evoengine.evaluate.device.worker_device import cuda_device
+from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import CaseTiming, Environment, Verdict
+from evoengine.search.wiring import COMPILERS
 from evoengine.statistics import latency_interval, median
-from evoengine.wiring import COMPILERS
+from evoengine.task import schema as tasks
 
 
 def main() -> None:

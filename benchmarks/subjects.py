@@ -8,7 +8,7 @@ import itertools
 import time
 from collections.abc import Iterator
 
-from evoengine.task import Task
+from evoengine.task.schema import Task
 
 KERNELS = {
     "sdpa_h200": (

@@ -48,16 +48,16 @@ from benchmarks.subjects import (
     wrong,
 )
 from benchmarks.table import Row, machine, publish, table
-from evoengine import candidate as candidates
-from evoengine import task as tasks
+from evoengine.candidate import kernel_file as candidates
 from evoengine.evaluate.compile.pool import CompilePool
-from evoengine.evaluate.device.workers import cuda_device
-from evoengine.evaluate.local import LocalExecutor
-from evoengine.evaluate.probe import cuda_devices
+from evoengine.evaluate.cuda_driver import cuda_devices
+from evoengine.evaluate.device.worker_device import cuda_device
+from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import Environment, Status, Verdict
-from evoengine.task import Task
-from evoengine.wiring import COMPILERS
+from evoengine.search.wiring import COMPILERS
+from evoengine.task import schema as tasks
+from evoengine.task.schema import Task
 
 VERDICT_MARK_S = 1.0
 REFUSAL_MARK_S = 0.3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evoengine.arch import DeviceLimits
-from evoengine.task import Task
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.task.schema import Task
 
 LIMITS = DeviceLimits("sm_89", max_shared_bytes=101376, sm_count=58)
 

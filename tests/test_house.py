@@ -14,24 +14,24 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "evoengine"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-STAGES = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file()} - {
-    "cli",
-    "emulator",
-}
+FOLDERS = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file()}
+TOPS_OF_IMPORTS = {"search", "cli"}  # they join the stages
+CONCEPTS = {"task", "candidate"}  # what every stage may read
+STAGES = FOLDERS - TOPS_OF_IMPORTS - CONCEPTS - {"emulator"}
 
-MAY_JOIN_STAGES = ("engine.py", "wiring.py", "cli/")
+MAY_JOIN_STAGES = ("search/", "cli/")
 # child processes
 MAY_IMPORT_TORCH_AND_CUPY = (
     "evaluate/worker/",
     "evaluate/compile/nvrtc.py",
-    "evaluate/compile/worker.py",
+    "evaluate/compile/nvrtc_worker.py",
 )
 # of a process
 TOPS = (
     "cli/main.py",
     "evaluate/worker/serving.py",
-    "evaluate/compile/serve.py",
-    "evaluate/nursery.py",
+    "evaluate/compile/compiler_loop.py",
+    "evaluate/device/fork_server.py",
 )
 
 every_module = pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_a_stage_imports_no_other_stage_and_a_leaf_imports_none(path: Path) -> N
 
 
 @every_module
-def test_nothing_but_the_top_imports_engine_wiring_or_cli(path: Path) -> None:
+def test_nothing_but_the_top_imports_search_or_cli(path: Path) -> None:
     if within(path).startswith((*MAY_JOIN_STAGES, "__main__.py")):
         return
-    tops = {"evoengine.engine", "evoengine.wiring", "evoengine.cli"}
+    tops = {"evoengine.search", "evoengine.cli"}
     assert not [name for name in imported(path) if ".".join(name.split(".")[:2]) in tops]
 
 
@@ -105,7 +105,7 @@ def test_torch_and_cupy_are_imported_in_child_processes_only(path: Path) -> None
 
 def test_the_command_line_starts_without_torch_and_cupy() -> None:
     program = (
-        "import sys, evoengine.cli.main, evoengine.wiring; print({'torch', 'cupy', 'numpy'} &"
+        "import sys, evoengine.cli.main, evoengine.search.wiring; print({'torch', 'cupy', 'numpy'} &"
         " set(sys.modules))"
     )
     found = subprocess.run(

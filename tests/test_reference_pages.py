@@ -13,11 +13,12 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from evoengine import candidate, expression, plan, task
-from evoengine.arch import DeviceLimits, limits_of_arch
-from evoengine.candidate import Candidate, LaunchSpec, Plan, ScratchSpec, TypedArgument
-from evoengine.expression import FUNCTIONS
-from evoengine.task import (
+from evoengine.candidate import binding, kernel_file
+from evoengine.candidate.arch import DeviceLimits, limits_of_arch
+from evoengine.candidate.kernel_file import Candidate, LaunchSpec, Plan, ScratchSpec, TypedArgument
+from evoengine.task import expression, schema
+from evoengine.task.expression import FUNCTIONS
+from evoengine.task.schema import (
     DISTRIBUTIONS,
     DTYPES,
     UNITS,
@@ -79,7 +80,7 @@ def loaded_tasks(folder: Path) -> list[Task]:
             if piece and piece.partition(":")[0] not in keys
         ]
         path.write_text("".join(kept) + part)
-        found.append(task.load(path))
+        found.append(schema.load(path))
     assert len(found) > 5
     return found
 
@@ -89,7 +90,7 @@ def loaded_kernels() -> list[Candidate]:
     files = blocks(text, "cuda") + [
         f"/* evoengine\n{header}*/\n" for header in blocks(text, "yaml")
     ]
-    return [candidate.parse(file, "kernels.md") for file in files]
+    return [kernel_file.parse(file, "kernels.md") for file in files]
 
 
 def said(value: Any) -> Iterator[tuple[type[BaseModel], str]]:
@@ -118,9 +119,9 @@ def models_below(model: type[BaseModel]) -> set[type[BaseModel]]:
         for key, field in queue.pop().model_fields.items():
             assert field.annotation is not None, key
             for name in re.findall(
-                r"evoengine\.\w+\.(\w+)", repr(field.annotation) + repr(field.metadata)
+                r"evoengine\.\w+\.\w+\.(\w+)", repr(field.annotation) + repr(field.metadata)
             ):
-                inner = getattr(task, name, None) or getattr(candidate, name, None)
+                inner = getattr(schema, name, None) or getattr(kernel_file, name, None)
                 if isinstance(inner, type) and issubclass(inner, BaseModel) and inner not in found:
                     found.add(inner)
                     queue.append(inner)
@@ -147,9 +148,9 @@ def test_every_example_of_a_kernel_loads_and_together_they_state_every_key() -> 
 def test_every_example_of_a_kernel_binds_to_the_task_of_its_page(tmp_path: Path) -> None:
     (tmp_path / "rows.py").write_text("def forward(x, weight, eps): ...\n")
     (tmp_path / "rows.yaml").write_text(ROWS_TASK)
-    rows = task.load(tmp_path / "rows.yaml")
+    rows = schema.load(tmp_path / "rows.yaml")
     for parsed in loaded_kernels():
-        found = list(plan.configurations(parsed, rows, limits_of_arch("sm_89")))
+        found = list(binding.configurations(parsed, rows, limits_of_arch("sm_89")))
         assert found and parsed.tunables in found, parsed.plan.name
 
 

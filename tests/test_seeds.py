@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import candidate
-from evoengine import task as tasks
-from evoengine.arch import limits_of_arch
-from evoengine.candidate import Candidate
+from evoengine.candidate import kernel_file
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.candidate.binding import bind, configurations
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.paths import find_task, seeds_dir
-from evoengine.plan import bind, configurations
-from evoengine.task import Task
+from evoengine.task import schema as tasks
+from evoengine.task.schema import Task
 
 SEEDS = sorted(seeds_dir().glob("*.cu"))
 KINDS = {"sdpa": ["sdpa_l4", "sdpa_h200"], "layernorm": ["layernorm"], "matmul": ["matmul_fp16"]}
@@ -26,7 +26,7 @@ pairs = pytest.mark.parametrize(
 
 @cache
 def parsed(seed: Path) -> Candidate:
-    return candidate.parse(seed.read_text(encoding="utf-8"), seed.name)
+    return kernel_file.parse(seed.read_text(encoding="utf-8"), seed.name)
 
 
 @cache

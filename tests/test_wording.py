@@ -8,10 +8,11 @@ import re
 
 import pytest
 
-from evoengine import candidate, yaml_source
+from evoengine.candidate import kernel_file
 from evoengine.errors import CandidateError
-from evoengine.task import _validated
-from evoengine.yaml_source import YamlError
+from evoengine.task import yaml_source
+from evoengine.task.schema import _validated
+from evoengine.task.yaml_source import YamlError
 from tests.report.scene import TASK, kernel
 
 WRONG = (
@@ -30,7 +31,7 @@ HEADER = re.search(r"evoengine\n(.*?)\*/", kernel("scale_a"), re.DOTALL)[1]
 def complaint(text: str, is_header: bool) -> str:
     try:
         if is_header:
-            candidate.parse(f"/* evoengine\n{text}*/\n")
+            kernel_file.parse(f"/* evoengine\n{text}*/\n")
         else:
             _validated(yaml_source.load(text, "t.yaml"))
     except (CandidateError, YamlError) as error:

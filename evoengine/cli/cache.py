@@ -69,8 +69,8 @@ def _rows(folder: Path, days: float | None) -> CacheRows:
     """What there is, after everything older than `days` was removed (None: nothing, minus infinity:
     everything).
     """
-    from evoengine.cache_lock import CacheLock
     from evoengine.cli.cache_files import KINDS
+    from evoengine.evaluate.compile.cache_lock import CacheLock
     from evoengine.report.cache_rows import CacheRows
 
     pruned = days is not None and folder.is_dir()

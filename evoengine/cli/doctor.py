@@ -28,7 +28,7 @@ def doctor(
     from evoengine.cli import output
     from evoengine.cli.examination import examine
     from evoengine.report import as_json
-    from evoengine.report.findings import findings_table
+    from evoengine.report.doctor_findings import findings_table
 
     findings = examine(runs_dir, context.obj, connect)
     output.give(json, lambda: as_json.dumps(findings), lambda: findings_table(findings))

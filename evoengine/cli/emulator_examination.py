@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evoengine.errors import DeviceError, EvoError
+from evoengine.evaluate.compile.compile_unit import Toolchain
 from evoengine.evaluate.compile.pool import CLANG, toolchain
-from evoengine.evaluate.compile.unit import Toolchain
-from evoengine.evaluate.devices import INSTALL_EMULATOR, missing_for_emulator
+from evoengine.evaluate.device_choice import INSTALL_EMULATOR, missing_for_emulator
 from evoengine.report.rows import DoctorFinding
 
 # the widest first

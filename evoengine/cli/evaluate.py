@@ -10,7 +10,7 @@ import typer
 from evoengine.cli.device_option import CHECK_HELP, DEVICE_HELP
 
 if TYPE_CHECKING:
-    from evoengine.candidate import Candidate
+    from evoengine.candidate.kernel_file import Candidate
 
 NOT_CORRECT = 1
 
@@ -36,14 +36,14 @@ def evaluate(
     """
     import asyncio
 
-    from evoengine import task as tasks
-    from evoengine import wiring
     from evoengine.cli import output
     from evoengine.paths import find_task
     from evoengine.records import Status
     from evoengine.report import as_json
-    from evoengine.report.derive import verdict_row
+    from evoengine.report.rows_from_store import verdict_row
     from evoengine.report.tables import verdict_report
+    from evoengine.search import wiring
+    from evoengine.task import schema as tasks
 
     path = find_task(task).resolve()
     loaded = tasks.load(path)
@@ -61,13 +61,13 @@ def evaluate(
 
 
 def _read(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candidate]:
-    from evoengine import candidate
+    from evoengine.candidate import kernel_file
     from evoengine.cli import output
     from evoengine.paths import find_kernel
 
     file = find_kernel(kernel, task_path.parent)
     settings = dict(_setting(text) for text in chosen)
-    tuned = candidate.read(file).tuned(settings, undeclared_values=True)
+    tuned = kernel_file.read(file).tuned(settings, undeclared_values=True)
     for name, value in settings.items():
         declared = tuned.plan.tunables[name]
         if value not in declared:

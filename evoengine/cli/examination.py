@@ -18,10 +18,10 @@ from pathlib import Path
 from evoengine.cli.emulator_examination import examine_emulator
 from evoengine.cli.endpoint_probe import probe
 from evoengine.errors import DeviceError, EvoError, StoreError, ToolchainError
-from evoengine.evaluate.compile.confine import has_domains
+from evoengine.evaluate.compile.compile_unit import Toolchain
+from evoengine.evaluate.compile.landlock import has_domains
 from evoengine.evaluate.compile.pool import toolchain
-from evoengine.evaluate.compile.unit import Toolchain
-from evoengine.evaluate.probe import CudaDevices, cuda_devices
+from evoengine.evaluate.cuda_driver import CudaDevices, cuda_devices
 from evoengine.paths import cache_dir
 from evoengine.report.rows import DoctorFinding
 

@@ -15,9 +15,9 @@ def export(
     runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
 ) -> None:
     """Write elites/, trials/ and config.yaml of a run anew from its database."""
-    from evoengine.cli.reader import rebuild
     from evoengine.cli.run_argument import find_run
     from evoengine.errors import StoreError
+    from evoengine.search.run_reader import rebuild
 
     paths = find_run(run, runs_dir)
     try:

@@ -27,6 +27,7 @@ from evoengine.cli.doctor import doctor
 from evoengine.cli.evaluate import evaluate
 from evoengine.cli.export import export
 from evoengine.cli.init import init
+from evoengine.cli.own_environment import take_environment
 from evoengine.cli.prompt import prompt
 from evoengine.cli.resume import resume
 from evoengine.cli.rm import rm
@@ -35,7 +36,6 @@ from evoengine.cli.runs import runs
 from evoengine.cli.show import show
 from evoengine.cli.tasks import tasks
 from evoengine.errors import EvoError, OutputError, UsageError
-from evoengine.own_environment import take_environment
 
 INTERNAL, INTERRUPTED = 1, 130  # 130: 128 + SIGINT, as shells count
 DEBUG = "--debug"

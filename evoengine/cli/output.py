@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from evoengine.seams import Progress
+    from evoengine.protocols import Progress
 
 WIDE = 10_000  # columns of a table that goes into a file or a pipe, where nothing has to be wrapped
 

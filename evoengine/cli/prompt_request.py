@@ -9,24 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from evoengine import candidate, wiring
-from evoengine import task as tasks
-from evoengine.cli.reader import RunReader
+from evoengine.candidate import kernel_file
 from evoengine.config import RunConfig
 from evoengine.digest import derived_seed
-from evoengine.engine import Engine
 from evoengine.errors import UsageError
 from evoengine.evaluate.compile.includes import check_includes
-from evoengine.evaluate.described import describe_device
-from evoengine.evaluate.devices import choose_device
-from evoengine.generate import draft
+from evoengine.evaluate.device_choice import choose_device
+from evoengine.evaluate.device_description import describe_device
+from evoengine.generate import parsed_reply
 from evoengine.generate.operators import choose, choose_as
-from evoengine.generate.prompt import Prompts
+from evoengine.generate.prompt_templates import Prompts
 from evoengine.outcome import outcome_of
 from evoengine.paths import RunPaths, find_kernel, find_task
+from evoengine.protocols import Evaluated, Exhausted, Replies, Request
 from evoengine.records import Elite, Outcome, Proposal, Reply, Status, Verdict
-from evoengine.seams import Evaluated, Exhausted, Replies, Request
-from evoengine.task import Task
+from evoengine.search import wiring
+from evoengine.search.engine import Engine
+from evoengine.search.run_reader import RunReader
+from evoengine.task import schema as tasks
+from evoengine.task.schema import Task
 
 PLACES = int(RunConfig.model_fields["places"].default)
 
@@ -79,7 +80,7 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
 
 def _unjudged(trial: int, file: Path, task: Task) -> Evaluated:
     proposal = wiring.seed_proposal(file)
-    tier = candidate.parse(proposal.source or "", str(file)).plan.precision
+    tier = kernel_file.parse(proposal.source or "", str(file)).plan.precision
     if tier not in task.tiers:
         raise UsageError(
             f"{file}: precision {tier!r} is no tier of task {task.name}; known:"
@@ -185,7 +186,7 @@ def render(asked: Asked, operator: str | None, reply: Path | None) -> Rendered:
     if reply is None:
         return Rendered(text, facts)
     given = Reply(model="", prompt=text, text=_read(reply))
-    made = draft.read(given, request, check_includes)
+    made = parsed_reply.read(given, request, check_includes)
     if made.source is not None:
         raise UsageError(
             f"{reply}: this reply holds a usable kernel, so no repair turn would follow it"

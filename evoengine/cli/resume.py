@@ -45,11 +45,11 @@ def resume(
     checks, starting kernels and the number of trials under way stay as they were: what was found so
     far follows from them.
     """
-    from evoengine import wiring
-    from evoengine.changes import Wanted
+    from evoengine.cli.foreground import search
     from evoengine.cli.run_argument import find_run
-    from evoengine.cli.search import search
-    from evoengine.control import Control
+    from evoengine.search import wiring
+    from evoengine.search.changes import Wanted
+    from evoengine.search.control import Control
 
     paths = find_run(run, runs_dir)
     _refuse(
@@ -88,8 +88,8 @@ def resume(
 
 def _refuse(given: dict[str, object]) -> None:
     """Raises UsageError for an option that would make what was found so far meaningless."""
-    from evoengine.changes import KEPT
     from evoengine.errors import UsageError
+    from evoengine.search.changes import KEPT
 
     for name, value in given.items():
         if value:

@@ -31,7 +31,7 @@ def rm(
 
     from evoengine.cli import output
     from evoengine.errors import UsageError
-    from evoengine.report.figures import size
+    from evoengine.report.format import size
     from evoengine.store.removal import files_of
     from evoengine.store.run_lock import RunLock
 

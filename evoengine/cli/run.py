@@ -57,11 +57,11 @@ def run(
 
     Ctrl-C stops; what is committed is kept and the command that resumes is printed.
     """
-    from evoengine import wiring
-    from evoengine.changes import Wanted
+    from evoengine.cli.foreground import search
     from evoengine.cli.run_argument import find_run
-    from evoengine.cli.search import search
-    from evoengine.control import Control
+    from evoengine.search import wiring
+    from evoengine.search.changes import Wanted
+    from evoengine.search.control import Control
 
     choice = wiring.choose(
         task,

@@ -96,10 +96,10 @@ def _row(paths: RunPaths) -> RunListRow:
 
 
 def _read(paths: RunPaths, holder: str) -> RunListRow:
-    from evoengine.cli.reader import RunReader
     from evoengine.errors import StoreError
     from evoengine.records import RunInfo
     from evoengine.report.run_list import RunListRow, RunState
+    from evoengine.search.run_reader import RunReader
 
     if not paths.database.is_file():
         raise StoreError("run.db is missing; what else a run leaves behind is there")

@@ -31,10 +31,10 @@ def show(
 ) -> None:
     """Show a run: its elites and trials, or one trial whole."""
     from evoengine.cli import output
-    from evoengine.cli.reader import RunReader
     from evoengine.cli.run_argument import find_run
     from evoengine.report import as_json
     from evoengine.report.tables import run_report, trial_report
+    from evoengine.search.run_reader import RunReader
 
     with RunReader(find_run(run, runs_dir)) as reader:
         if trial is None:

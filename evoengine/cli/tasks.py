@@ -23,9 +23,9 @@ def tasks(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] 
 
 
 def _row(path: Path) -> TaskRow:
-    from evoengine import task as task_files
     from evoengine.errors import TaskError
     from evoengine.report.rows import TaskRow
+    from evoengine.task import schema as task_files
 
     try:
         task = task_files.load(path)

@@ -15,9 +15,8 @@ from evoengine.emulator.errors import LaunchRefused
 from evoengine.emulator.lower.kernel import FUNCTION, Lowered, lower
 from evoengine.emulator.lower.layout import lay_out
 from evoengine.emulator.ptx.inline import inline_calls
-from evoengine.emulator.ptx.program import Function, Module
+from evoengine.emulator.ptx.syntax import Function, Module
 from evoengine.emulator.report import Checks, LaunchReport, fault_of
-from evoengine.emulator.run.checking import Checking
 from evoengine.emulator.run.geometry import (
     Dimensions,
     Geometry,
@@ -27,6 +26,7 @@ from evoengine.emulator.run.geometry import (
 )
 from evoengine.emulator.run.jit import CompiledCode, Jit
 from evoengine.emulator.run.launch import Code, run_blocks
+from evoengine.emulator.run.launch_checker import Checking
 from evoengine.emulator.run.memory import Buffer, DeviceMemory
 from evoengine.emulator.run.printing import Printer
 from evoengine.emulator.targets import TargetGpu

@@ -12,7 +12,7 @@ from evoengine.emulator.errors import KernelFault, OutOfFuel, Trapped
 from evoengine.emulator.lower.context import Site
 from evoengine.emulator.lower.kernel import Lowered
 from evoengine.emulator.run.abi import End
-from evoengine.emulator.run.share import Fault
+from evoengine.emulator.run.host_thread import Fault
 
 ALL_CHECKS = Check.RACES | Check.BOUNDS | Check.INIT | Check.ASYNC
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 
 from evoengine.emulator.errors import PtxError
-from evoengine.emulator.ptx.program import Module, Symbol
+from evoengine.emulator.ptx.syntax import Module, Symbol
 from evoengine.emulator.run.memory import DeviceMemory
 
 POINTER_BYTES = 8

@@ -18,8 +18,8 @@ import openai
 
 from evoengine.config import ModelSettings
 from evoengine.errors import GeneratorError
-from evoengine.generate.circuit import RequestRefused, Transient
-from evoengine.generate.target import NO_KEY, address_of, secrets_of
+from evoengine.generate.circuit_breaker import RequestRefused, Transient
+from evoengine.generate.endpoint_address import NO_KEY, address_of, secrets_of
 
 CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
 MAX_QUOTED = 300  # characters of the endpoint's own words in a message

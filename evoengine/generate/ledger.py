@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from evoengine.config import ModelSettings
 from evoengine.errors import UsageError
+from evoengine.protocols import Exhausted
 from evoengine.records import Unanswered, Usage
-from evoengine.seams import Exhausted
 
 MESSAGE_TOKENS = 64  # around one message: roles and separators; OpenAI's cookbook counts 3 to 7
 

@@ -12,8 +12,8 @@ import random
 from dataclasses import dataclass
 
 from evoengine.errors import UsageError
+from evoengine.protocols import Evaluated, Request
 from evoengine.records import Elite
-from evoengine.seams import Evaluated, Request
 
 FIRST_SAMPLES = 5  # arXiv 2510.03760, section 5.1: initialised from 5 samples
 FEW_ELITES = 2  # crossover needs two

@@ -7,16 +7,16 @@ tuned ones) are given back as they were proposed.
 
 from __future__ import annotations
 
-from evoengine.generate import draft
-from evoengine.generate.draft import Refuse, refuse_nothing
+from evoengine.generate import parsed_reply
 from evoengine.generate.operators import choose
+from evoengine.generate.parsed_reply import Refuse, refuse_nothing
+from evoengine.protocols import Exhausted, ProposalRow, Replies, ReplyRow, Request, Store
 from evoengine.records import Outcome, Proposal, Reply, Usage
-from evoengine.seams import Exhausted, ProposalRow, Replies, ReplyRow, Request, Store
 
 
 class ReplayGenerator:
-    """A seams.Generator that answers from `recorded`, a store opened on an earlier run; `refuse` as
-    for ModelGenerator.
+    """A protocols.Generator that answers from `recorded`, a store opened on an earlier run;
+    `refuse` as for ModelGenerator.
     """
 
     def __init__(self, recorded: Store, refuse: Refuse = refuse_nothing) -> None:
@@ -51,10 +51,10 @@ class ReplayGenerator:
         operator, parents = (
             (earlier.operator, earlier.parents) if earlier else (choice.operator, choice.trials)
         )
-        made = draft.read(await _hand_on(replies, first), request, self._refuse)
+        made = parsed_reply.read(await _hand_on(replies, first), request, self._refuse)
         second = self._recorded.get(ReplyRow, request.trial, 1)
         if made.source is None and second is not None:
-            made = draft.read(await _hand_on(replies, second), request, self._refuse)
+            made = parsed_reply.read(await _hand_on(replies, second), request, self._refuse)
             operator = "repair" if made.source else operator
         return made.proposal(operator, parents)
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection, Iterator
 from random import Random
 
-from evoengine.arch import DeviceLimits
-from evoengine.candidate import Candidate
-from evoengine.plan import is_valid
-from evoengine.task import Task
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.binding import is_valid
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.task.schema import Task
 
 Point = tuple[int, ...]  # for every tunable, the position of its value among its sorted values
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from evoengine.arch import DeviceLimits, limits_of
-from evoengine.candidate import Candidate, parse
+from evoengine.candidate.arch import DeviceLimits, limits_of
+from evoengine.candidate.kernel_file import Candidate, parse
 from evoengine.digest import derived_seed, digest
 from evoengine.errors import CandidateError
 from evoengine.generate.search_space import Point, SearchSpace
+from evoengine.protocols import Evaluated, Exhausted, Replies, Request
 from evoengine.records import Outcome, Proposal, Status
-from evoengine.seams import Evaluated, Exhausted, Replies, Request
-from evoengine.task import Task
+from evoengine.task.schema import Task
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -86,8 +86,8 @@ class _Kernel:
 
 
 class TuneGenerator:
-    """Implements seams.Generator: searches the tunables of the starting kernels and of the elites
-    with Optuna's TPE.
+    """Implements protocols.Generator: searches the tunables of the starting kernels and of the
+    elites with Optuna's TPE.
 
     No configuration of a source is proposed twice. Source: Bergstra et al., Algorithms for
     Hyper-Parameter Optimization, NeurIPS 2011; multivariate, with a constant liar for the trials in

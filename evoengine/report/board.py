@@ -9,9 +9,16 @@ from dataclasses import dataclass
 
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
 from evoengine.records import Elite, Status, Usage
-from evoengine.report.asked import knows_cost
-from evoengine.report.derive import MEASURED, ChangedOf, Firsts, VerdictOf, all_tunables, elite_row
+from evoengine.report.asked_model import knows_cost
 from evoengine.report.rows import EliteRow
+from evoengine.report.rows_from_store import (
+    MEASURED,
+    ChangedOf,
+    Firsts,
+    VerdictOf,
+    all_tunables,
+    elite_row,
+)
 
 NOTICES_KEPT = 3  # on the screen; all of them are printed by the plain view
 RATE_WINDOW = 32  # settled trials that the time left is estimated from

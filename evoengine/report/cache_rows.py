@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from evoengine.records import Frozen
-from evoengine.report import figures
-from evoengine.report.fitted import Column, FittedTable, figure, words
+from evoengine.report import format
+from evoengine.report.fitted_table import Column, FittedTable, figure, words
 
 
 class KindRow(Frozen):
@@ -47,5 +47,5 @@ def cache_report(rows: CacheRows) -> RenderableType:
 
 def _cells(counts: list[int], pruned: bool) -> list[str]:
     """Files and bytes there, and where it was pruned files and bytes freed."""
-    cells = [str(counts[0]), figures.size(counts[1]), str(counts[2]), figures.size(counts[3])]
+    cells = [str(counts[0]), format.size(counts[1]), str(counts[2]), format.size(counts[3])]
     return cells if pruned else cells[:2]

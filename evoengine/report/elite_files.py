@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from evoengine import candidate, plan
-from evoengine.arch import limits_of
-from evoengine.candidate import Candidate
+from evoengine.candidate import binding, kernel_file
+from evoengine.candidate.arch import limits_of
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import StoreError
 from evoengine.records import Elite, Verdict
 from evoengine.report import as_json
-from evoengine.report.derive import on_device, resource_rows, verdict_row
 from evoengine.report.lineage import lineage
-from evoengine.report.stored import StoredTrials
-from evoengine.task import Task
+from evoengine.report.rows_from_store import on_device, resource_rows, verdict_row
+from evoengine.report.stored_trials import StoredTrials
+from evoengine.task.schema import Task
 
 
 def files_of(elite: Elite, task: Task, stored: StoredTrials) -> dict[str, str]:
@@ -25,7 +25,7 @@ def files_of(elite: Elite, task: Task, stored: StoredTrials) -> dict[str, str]:
             f"trial {number} holds place {elite.place} of {elite.tier} but its kernel or its"
             " verdict is not stored"
         )
-    parsed = candidate.parse(proposal.source, f"trial {number}").tuned(proposal.tunables)
+    parsed = kernel_file.parse(proposal.source, f"trial {number}").tuned(proposal.tunables)
     row = verdict_row(
         verdict, elite.outcome.label or parsed.plan.name, parsed.tunables, task.target
     )
@@ -49,7 +49,7 @@ def _bound(parsed: Candidate, task: Task, verdict: Verdict) -> dict[str, Any]:
     if verdict.environment is None:
         return {}
     limits = limits_of(verdict.environment)
-    return {case: plan.bind(parsed, task, case, limits) for case in task.cases}
+    return {case: binding.bind(parsed, task, case, limits) for case in task.cases}
 
 
 def _resources(task: Task, verdict: Verdict) -> dict[str, Any]:

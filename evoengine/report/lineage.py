@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evoengine.records import Frozen, Interval, Proposal, Status
-from evoengine.report.derive import VerdictOf, name_of, speedup_of_verdict
+from evoengine.report.rows_from_store import VerdictOf, name_of, speedup_of_verdict
 
 
 class Ancestor(Frozen):

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
-from evoengine.report import figures
-from evoengine.report.fitted import Column, FittedTable, figure, words
+from evoengine.report import format
+from evoengine.report.fitted_table import Column, FittedTable, figure, words
 from evoengine.report.rows import ResourceRow
 
 _UNITS = "shared memory in KiB, local memory and spills in bytes"
@@ -35,7 +35,7 @@ def over_target(rows: Iterable[ResourceRow], exceeds: Iterable[str]) -> list[Tex
     """What the target would not take, in words, where no line of the table says it."""
     if any(row.over for row in rows):
         return []
-    return [Text(figures.printable(f"over the target: {item}"), style="yellow") for item in exceeds]
+    return [Text(format.printable(f"over the target: {item}"), style="yellow") for item in exceeds]
 
 
 def _cells(row: ResourceRow) -> list[str | Text]:
@@ -46,11 +46,11 @@ def _cells(row: ResourceRow) -> list[str | Text]:
             row.target_registers and str(row.target_registers),
             "registers" in row.over,
         ),
-        figures.kib(row.static_shared_bytes),
-        figures.kib(row.dynamic_shared_bytes),
+        format.kib(row.static_shared_bytes),
+        format.kib(row.dynamic_shared_bytes),
         _of(
-            figures.kib(row.shared_bytes),
-            row.target_shared_bytes and figures.kib(row.target_shared_bytes),
+            format.kib(row.shared_bytes),
+            row.target_shared_bytes and format.kib(row.target_shared_bytes),
             "shared" in row.over,
         ),
         str(row.local_bytes),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from evoengine.records import Frozen
-from evoengine.report import figures
-from evoengine.report.fitted import Column, FittedTable, figure, words
+from evoengine.report import format
+from evoengine.report.fitted_table import Column, FittedTable, figure, words
 from evoengine.report.rows import EliteRow
 
 
@@ -71,7 +71,7 @@ def _best(row: RunListRow) -> str:
 
 def _time(elite: EliteRow) -> str:
     if elite.modelled:
-        return f"{figures.micros(elite.latency_us)} us modelled"
+        return f"{format.micros(elite.latency_us)} us modelled"
     return (
-        f"{elite.speedup.value:.2f}x" if elite.speedup else f"{figures.micros(elite.latency_us)} us"
+        f"{elite.speedup.value:.2f}x" if elite.speedup else f"{format.micros(elite.latency_us)} us"
     )

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from evoengine.records import Environment, Status, Unanswered
-from evoengine.report import figures
-from evoengine.report.fitted import Column, FittedTable, figure, words
+from evoengine.report import format
+from evoengine.report.fitted_table import Column, FittedTable, figure, words
 from evoengine.report.resource_tables import over_target, resources_table
 from evoengine.report.rows import (
     CaseRow,
@@ -77,11 +77,11 @@ def elites_table(
             str(row.place),
             str(row.trial),
             row.name,
-            figures.tunables(row.changed),
+            format.tunables(row.changed),
             *(
                 _modelled_cells(row)
                 if modelled
-                else (figures.speedup(row.speedup), figures.micros(row.latency_us))
+                else (format.speedup(row.speedup), format.micros(row.latency_us))
             ),
             _registers(row),
             style="bold" if row.place == 1 else "",
@@ -95,7 +95,7 @@ def elites_table(
 
 
 def _modelled_cells(row: EliteRow) -> tuple[str, str, str]:
-    return figures.vs_first(row.vs_first), figures.micros(row.latency_us), row.limiter or "-"
+    return format.vs_first(row.vs_first), format.micros(row.latency_us), row.limiter or "-"
 
 
 def _registers(row: EliteRow) -> str:
@@ -127,17 +127,17 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
             str(row.trial),
             row.operator,
             row.name,
-            figures.tunables(row.changed),
+            format.tunables(row.changed),
             Text(row.status.value, style=status_style(row.status)),
             row.tier,
             (
-                figures.vs_first(row.vs_first)
+                format.vs_first(row.vs_first)
                 if modelled
                 else f"{row.speedup.value:.2f}x"
                 if row.speedup
                 else "-"
             ),
-            figures.micros(row.latency_us),
+            format.micros(row.latency_us),
             "" if row.place is None else str(row.place),
             "" if row.status is Status.correct else row.reason,
         )
@@ -182,7 +182,7 @@ def run_head(rows: RunRows) -> Table:
         ),
     }
     if rows.usage.prompt_tokens or rows.usage.completion_tokens:
-        facts["spent"] = figures.usage(rows.usage, rows.cost_known)
+        facts["spent"] = format.usage(rows.usage, rows.cost_known)
     if rows.unanswered.requests:
         facts["unanswered"] = _unanswered(rows.unanswered)
     if rows.changes:
@@ -221,7 +221,7 @@ def facts_grid(facts: dict[str, str]) -> Table:
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in facts.items():
-        grid.add_row(name, Text(figures.printable(value)))
+        grid.add_row(name, Text(format.printable(value)))
     return grid
 
 
@@ -242,7 +242,7 @@ def verdict_report(row: VerdictFigures) -> RenderableType:
     if row.detail:
         parts.append(
             section(
-                Group(Text("detail", style="bold"), Text(figures.printable(row.detail.rstrip())))
+                Group(Text("detail", style="bold"), Text(format.printable(row.detail.rstrip())))
             )
         )
     return Group(*parts)
@@ -254,14 +254,14 @@ def _verdict_head(row: VerdictFigures) -> Table:
         "status": row.status.value,
         "reason": row.reason,
         "tier": row.tier or "-",
-        "tunables": figures.tunables(row.tunables),
+        "tunables": format.tunables(row.tunables),
     }
     if row.speedup:
         facts["speed-up"] = (
-            f"{figures.speedup(row.speedup)}  ({figures.micros_interval(row.latency_us)} us a call)"
+            f"{format.speedup(row.speedup)}  ({format.micros_interval(row.latency_us)} us a call)"
         )
     if row.modelled:
-        facts["modelled time"] = f"{figures.micros(row.latency_us)} us a call; {MODELLED}"
+        facts["modelled time"] = f"{format.micros(row.latency_us)} us a call; {MODELLED}"
     if row.phases_s:
         facts["took"] = ", ".join(
             f"{name} {seconds:.2f} s" for name, seconds in row.phases_s.items()
@@ -302,10 +302,10 @@ def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
                 f"{row.case}{' (hidden)' if row.hidden else ''}",
                 Text("yes", style="green") if row.ok else Text("NO", style="red"),
                 f"{row.input_sets - row.failing_sets}/{row.input_sets}",
-                figures.error(row.max_abs),
-                figures.error(row.limit_abs),
-                figures.error(row.rel_rmse),
-                figures.error(row.limit_rel_rmse),
+                format.error(row.max_abs),
+                format.error(row.limit_abs),
+                format.error(row.rel_rmse),
+                format.error(row.limit_rel_rmse),
                 f"{row.failing_share or 0.0:.2%}"
                 + (f", {row.nan_count} NaN" if row.nan_count else ""),
                 row.worst_set,
@@ -379,11 +379,11 @@ def timings_table(rows: Iterable[CaseRow]) -> FittedTable:
             table.add(
                 row.case,
                 row.baseline,
-                figures.micros_interval(row.hot_us),
-                figures.micros(row.hot_baseline_us),
-                figures.speedup(row.hot_speedup),
-                figures.micros(row.cold_us),
-                figures.micros(row.cold_baseline_us),
+                format.micros_interval(row.hot_us),
+                format.micros(row.hot_baseline_us),
+                format.speedup(row.hot_speedup),
+                format.micros(row.cold_us),
+                format.micros(row.cold_baseline_us),
                 f"{row.cold_speedup.value:.2f}x" if row.cold_speedup else "-",
             )
     return table
@@ -407,12 +407,12 @@ def trial_report(detail: TrialDetail) -> RenderableType:
         if text
     }
     if detail.replies:
-        facts["replies"] = f"{detail.replies}, {figures.usage(detail.usage, detail.cost_known)}"
+        facts["replies"] = f"{detail.replies}, {format.usage(detail.usage, detail.cost_known)}"
     if detail.first is not None:
         time = (
-            f"modelled {figures.micros(detail.first.latency_us)} us"
+            f"modelled {format.micros(detail.first.latency_us)} us"
             if detail.first.modelled
-            else figures.speedup(detail.first.speedup)
+            else format.speedup(detail.first.speedup)
         )
         found = f"{detail.first.status.value}, {time}"
         facts["first verdict"] = f"{found}; below is the one of a fresh process"

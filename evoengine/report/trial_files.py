@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from evoengine import candidate
+from evoengine.candidate import kernel_file
 from evoengine.errors import CandidateError
 from evoengine.records import Proposal
 from evoengine.report import as_json
-from evoengine.report.stored import StoredTrials
+from evoengine.report.stored_trials import StoredTrials
 
 LAST = "verdict.json"  # written last: a folder that has it is whole
 
@@ -41,6 +41,6 @@ def files_of(number: int, stored: StoredTrials) -> dict[str, str]:
 def as_tried(proposal: Proposal, source: str) -> str:
     """The source with the chosen tunables first; as it came when its header cannot be used."""
     try:
-        return candidate.parse(source).tuned(proposal.tunables).with_defaults()
+        return kernel_file.parse(source).tuned(proposal.tunables).with_defaults()
     except CandidateError:
         return source

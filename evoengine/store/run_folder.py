@@ -14,7 +14,7 @@ from evoengine.paths import RunPaths
 from evoengine.records import RunInfo
 from evoengine.store.faults import translated
 from evoengine.store.run_lock import RunLock
-from evoengine.store.sqlite import SqliteStore
+from evoengine.store.sqlite_store import SqliteStore
 
 KNOWN_RUNS_SHOWN = 12
 

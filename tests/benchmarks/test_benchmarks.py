@@ -14,14 +14,14 @@ import pytest
 from benchmarks import loop, verdict
 from benchmarks.subjects import FLAWS, KERNELS, renewed, uncompilable, wrong
 from benchmarks.table import table
-from evoengine import candidate as candidates
-from evoengine import task as tasks
-from evoengine.arch import limits_of_arch
-from evoengine.evaluate.probe import CudaDevices
+from evoengine.candidate import kernel_file as candidates
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.candidate.binding import bind
+from evoengine.evaluate.cuda_driver import CudaDevices
 from evoengine.paths import find_kernel, find_task
-from evoengine.plan import bind
+from evoengine.protocols import Job, Report
 from evoengine.records import CaseTiming, Environment, Samples, Status
-from evoengine.seams import Job, Report
+from evoengine.task import schema as tasks
 
 ENVIRONMENT = Environment(
     device="scripted:0 Scripted",
@@ -36,7 +36,7 @@ ENVIRONMENT = Environment(
 
 
 class ScriptedDevice:
-    """seams.Device: judges the first kernel right, and whatever has other launches as its name
+    """protocols.Device: judges the first kernel right, and whatever has other launches as its name
     says.
     """
 

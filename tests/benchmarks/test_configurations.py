@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.configurations import SEEDS, jobs_of, spread
-from evoengine.arch import DeviceLimits
+from evoengine.candidate.arch import DeviceLimits
 
 H200 = DeviceLimits("sm_90", 227 * 1024, 132)
 

@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks import emulator
 from benchmarks.emulator import KERNELS, Memory, as_markdown, masked_row, measure, row_of, subjects
-from evoengine import task as tasks
 from evoengine.paths import find_task
+from evoengine.task import schema as tasks
 
 FOUND = {
     "clang_s": 0.2, "threads": 2, "blocks": 64, "jit_s": 0.2, "jit_processor_s": 0.2,

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# What a process's command line tells of its part; the first that fits. A worker has the nursery's
-# command line.
+# What a process's command line tells of its part; the first that fits. A worker has the fork
+# server's command line.
 ROLES = {
-    b"evoengine.evaluate.nursery": "nursery",
-    b"evoengine.evaluate.compile.worker": "NVRTC",
+    b"evoengine.evaluate.device.fork_server": "fork server",
+    b"evoengine.evaluate.compile.nvrtc_worker": "NVRTC",
     b"evoengine.evaluate.compile.clang_worker": "clang's parent",
-    b"evoengine.emulator.run.code": "maker of code",
+    b"evoengine.emulator.run.codegen_child": "maker of code",
     b"-cc1": "clang",
 }
 
@@ -76,7 +76,9 @@ class Watch:
     def _note(self, pid: int, table: dict[int, int]) -> None:
         command = self._read(pid, "cmdline")
         role = next((name for mark, name in ROLES.items() if mark in command), "?")
-        if role == "nursery" and b"evoengine.evaluate.nursery" in self._read(table[pid], "cmdline"):
+        if role == "fork server" and b"evoengine.evaluate.device.fork_server" in self._read(
+            table[pid], "cmdline"
+        ):
             role = "worker"
         self.roles[role] = self.roles.get(role, 0) + 1
         if any(canary in self._read(pid, "environ") for canary in self.canaries):

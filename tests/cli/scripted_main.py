@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from evoengine import wiring
-from evoengine.evaluate.devices import DeviceChoice
+from evoengine.evaluate.device_choice import DeviceChoice
+from evoengine.search import wiring
 from tests.report.scene import ScriptedExecutor
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from evoengine.cache_lock import CacheLock
+from evoengine.evaluate.compile.cache_lock import CacheLock
+from evoengine.evaluate.compile.compile_unit import CompileUnit
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.compile.unit import CompileUnit
 from tests.cli.conftest import Call
 
 DIGEST = "0123456789abcdef" * 2

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from evoengine.cli import emulator_examination, examination
-from evoengine.evaluate.compile.unit import Toolchain
-from evoengine.evaluate.probe import CudaDevices
+from evoengine.evaluate.compile.compile_unit import Toolchain
+from evoengine.evaluate.cuda_driver import CudaDevices
 from tests.cli.conftest import Call
 
 HEALTHY = Toolchain(

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import wiring
 from evoengine.config import CHECKS
 from evoengine.errors import DeviceError, UsageError
-from evoengine.evaluate.devices import DeviceChoice
+from evoengine.evaluate.device_choice import DeviceChoice
 from evoengine.paths import RunPaths
 from evoengine.records import RunInfo
+from evoengine.search import wiring
 from evoengine.store.run_folder import open_run
 from tests.cli.conftest import Call
 from tests.report.scene import EMULATOR, ENVIRONMENT, run_info, the_task, write_task

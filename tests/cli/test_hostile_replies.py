@@ -18,12 +18,12 @@ import pytest
 from evoengine.emulator.errors import CompilerMissing
 from evoengine.emulator.front.clang import find_clang
 from evoengine.paths import RunPaths
+from evoengine.protocols import ProposalRow, ReplyRow, VerdictRow
 from evoengine.records import Reply, Status
-from evoengine.seams import ProposalRow, ReplyRow, VerdictRow
 from evoengine.store.run_folder import open_run
 from tests.cli.conftest import Call
-from tests.engine.hostile import JUDGED, REFUSED
 from tests.generate.chat_server import ChatServer, Step, chat_server, completion, error
+from tests.search.hostile import JUDGED, REFUSED
 
 RUN = RunPaths(Path("runs/one"))
 KEY = "sk-of-nobody"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import candidate, plan, task
-from evoengine.arch import limits_of_arch
-from evoengine.evaluate.devices import missing_for_emulator
+from evoengine.candidate import binding, kernel_file
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.evaluate.device_choice import missing_for_emulator
+from evoengine.task import schema
 from tests.cli.conftest import Call
 from tests.cli.test_run import ROOT
 
@@ -26,17 +27,17 @@ def test_init_writes_a_task_that_loads_with_its_reference_and_kernel(
     found = call("init", "my_norm")
     assert found.code == 0, found.err
     assert found.out.splitlines()[:3] == [f"wrote {name}" for name in FILES]
-    loaded = task.load(tmp_path / "my_norm.yaml")
+    loaded = schema.load(tmp_path / "my_norm.yaml")
     assert (
         loaded.name == "my_norm"
         and loaded.reference == "my_norm.py:forward"
         and loaded.seeds_from == ("my_norm.cu",)
     )
     assert len(loaded.distributions) == 2 and loaded.hidden_cases
-    parsed = candidate.parse((tmp_path / "my_norm.cu").read_text())
+    parsed = kernel_file.parse((tmp_path / "my_norm.cu").read_text())
     assert (
         parsed.plan.name == "my_norm"
-        and len(list(plan.configurations(parsed, loaded, limits_of_arch("sm_89")))) > 1
+        and len(list(binding.configurations(parsed, loaded, limits_of_arch("sm_89")))) > 1
     )
     assert not [name for name in FILES if "starter" in (tmp_path / name).read_text()]
 
@@ -49,7 +50,7 @@ def test_every_key_of_a_new_task_is_explained_by_a_comment(call: Call, tmp_path:
         for number, line in enumerate(lines)
         if line.lstrip("# ").split(":")[0].isidentifier()
     }
-    assert set(keys) >= set(task.Task.model_fields) - {"limits"}
+    assert set(keys) >= set(schema.Task.model_fields) - {"limits"}
 
 
 @needs_emulator

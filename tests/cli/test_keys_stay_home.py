@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.evaluate.compile import confine
+from evoengine.evaluate.compile import landlock
 from tests.cli.descendants import Watch
 from tests.cli.prying import REFUSED
 from tests.generate.chat_server import chat_server, completion
@@ -151,12 +151,12 @@ async def watched(folder: Path, *arguments: str, user: int | None = None, **more
 
 def assert_kept(watch: Watch, folder: Path) -> None:
     assert watch.looks > 50
-    assert set(watch.roles) >= {"nursery", "worker", "NVRTC", "clang's parent", "maker of code"}
+    assert set(watch.roles) >= {"fork server", "worker", "NVRTC", "clang's parent", "maker of code"}
     assert not watch.leaks and not watch.privileged
     told = json.loads((folder / "told.json").read_text())
     assert str(watch.engine) in told and str(watch.pid) in told
     assert not open_ways(told[str(watch.engine)])
-    if confine.has_domains():  # the nursery, and the shell that the key was typed into
+    if landlock.has_domains():  # the fork server, and the shell that the key was typed into
         assert not {pid: open_ways(ways) for pid, ways in told.items() if open_ways(ways)}
 
 
@@ -199,7 +199,7 @@ def can_run_as(user: int) -> bool:
     if os.geteuid() != 0:
         return False
 
-    command = [sys.executable, "-c", "import torch, evoengine.wiring, tests.cli.prying"]
+    command = [sys.executable, "-c", "import torch, evoengine.search.wiring, tests.cli.prying"]
     try:
         done = subprocess.run(
             command,

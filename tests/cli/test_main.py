@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import __version__, wiring
+from evoengine import __version__
 from evoengine.errors import (
     DeviceError,
     GeneratorError,
@@ -18,6 +18,7 @@ from evoengine.errors import (
     ToolchainError,
     WorkerError,
 )
+from evoengine.search import wiring
 from tests.cli.conftest import Call
 
 HEAVY = ("torch", "cupy", "numpy", "optuna", "openai", "pydantic", "rich", "yaml", "jinja2")

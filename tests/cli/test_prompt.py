@@ -11,8 +11,8 @@ import pytest
 
 from evoengine.digest import digest
 from evoengine.paths import RunPaths
+from evoengine.protocols import ProposalRow, ReplyRow
 from evoengine.records import Proposal
-from evoengine.seams import ProposalRow, ReplyRow
 from evoengine.store.run_folder import open_run
 from tests.cli.conftest import Call
 from tests.report.scene import kernel

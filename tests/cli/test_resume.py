@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import wiring
-from evoengine.changes import current_info
 from evoengine.config import RunConfig
+from evoengine.protocols import ReplyRow
 from evoengine.records import Unanswered
-from evoengine.seams import ReplyRow
-from evoengine.store.sqlite import SqliteStore
+from evoengine.search import wiring
+from evoengine.search.changes import current_info
+from evoengine.store.sqlite_store import SqliteStore
 from tests.cli.conftest import Call
 from tests.generate.chat_server import Step, chat_server, completion, http
 from tests.report.scene import kernel, write_task

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import wiring
 from evoengine.records import Status
+from evoengine.search import wiring
 from tests.cli.conftest import Call
 
 ROOT = Path(__file__).parents[2]

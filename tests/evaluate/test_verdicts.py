@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import candidate as candidates
-from evoengine import task as tasks
+from evoengine.candidate import kernel_file as candidates
 from evoengine.evaluate.compile.pool import CompilePool
-from evoengine.evaluate.device.workers import cuda_device
-from evoengine.evaluate.local import LocalExecutor
-from evoengine.evaluate.probe import cuda_devices
+from evoengine.evaluate.cuda_driver import cuda_devices
+from evoengine.evaluate.device.worker_device import cuda_device
+from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import Status, Verdict
+from evoengine.task import schema as tasks
 from tests.evaluate.device.kernels import BODIES, source
 from tests.evaluate.device.test_contract import TASK
 

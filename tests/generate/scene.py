@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evoengine import candidate, task
+from evoengine.candidate import kernel_file
+from evoengine.protocols import Evaluated, Request
 from evoengine.records import (
     CaseCheck,
     Elite,
@@ -20,7 +21,7 @@ from evoengine.records import (
     Status,
     Verdict,
 )
-from evoengine.seams import Evaluated, Request
+from evoengine.task import schema
 
 HIDDEN_SIZES = ("7919", "4243", "6007")  # primes that occur nowhere else
 HIDDEN_NAMES = ("zq_ragged", "zq_tiny")
@@ -157,7 +158,7 @@ def specimen(
         trial=trial,
         operator="mutate",
         parents=(),
-        source_digest=candidate.parse(source).source_digest,
+        source_digest=kernel_file.parse(source).source_digest,
         tunables=tunables or {},
         label=name or f"kernel_{trial}",
         status=status,
@@ -192,7 +193,7 @@ def request(
     return Request(
         trial=trial,
         seed=seed,
-        task=task.load(task_path),
+        task=schema.load(task_path),
         environment=ENVIRONMENT,
         seeds=seeds,
         elites=tuple(held),

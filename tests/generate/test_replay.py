@@ -12,8 +12,8 @@ import pytest
 from scene import MemoryReplies, kernel, request
 
 from evoengine.generate.replay import ReplayGenerator
+from evoengine.protocols import Exhausted, ProposalRow, ReplyRow, Row, TrialSummary
 from evoengine.records import Proposal, Reply, Usage
-from evoengine.seams import Exhausted, ProposalRow, ReplyRow, Row, TrialSummary
 
 
 class Rows:
@@ -102,7 +102,7 @@ def test_beyond_the_recorded_trials_it_is_exhausted(task_path: Path) -> None:
 
 def test_nothing_of_the_network_is_imported_before_a_model_is_asked() -> None:
     code = (
-        "import sys, evoengine.generate.replay, evoengine.generate.model; sys.exit('openai' in"
+        "import sys, evoengine.generate.replay, evoengine.generate.llm; sys.exit('openai' in"
         " sys.modules or 'httpx' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

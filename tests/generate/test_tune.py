@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evoengine.arch import limits_of
-from evoengine.candidate import parse
+from evoengine.candidate.arch import limits_of
+from evoengine.candidate.binding import configurations, is_valid
+from evoengine.candidate.kernel_file import parse
 from evoengine.digest import derived_seed, digest
 from evoengine.generate.search_space import ENUMERATED, Point, SearchSpace
 from evoengine.generate.tune import HISTORY, STARTUP, WARM_UP, TuneGenerator, _instructive
-from evoengine.plan import configurations, is_valid
+from evoengine.protocols import Evaluated, Exhausted, Generator, Request
 from evoengine.records import (
     Elite,
     Environment,
@@ -30,8 +31,7 @@ from evoengine.records import (
     Status,
     Verdict,
 )
-from evoengine.seams import Evaluated, Exhausted, Generator, Request
-from evoengine.task import Task, load
+from evoengine.task.schema import Task, load
 
 WINDOW = 8
 
@@ -319,7 +319,7 @@ def test_another_seed_searches_elsewhere(task: Task) -> None:
 def test_the_choice_does_not_hang_on_the_process(task: Task, tmp_path: Path) -> None:
     """Python's string hashes differ from process to process; proposals must not."""
     script = (
-        "import sys; from pathlib import Path; from evoengine.task import load\nfrom"
+        "import sys; from pathlib import Path; from evoengine.task.schema import load\nfrom"
         " tests.generate.test_tune import Search, kernel\nsearch = Search(load(Path(sys.argv[1])),"
         " [kernel('a'), kernel('bb', 'fp16')]); search.run(20)\nprint(*(proposal.model_dump_json()"
         " for proposal in search.proposals), sep='\\n')\n"

@@ -9,11 +9,12 @@ import os
 import random
 from pathlib import Path
 
-from evoengine import candidate
-from evoengine.candidate import Candidate
+from evoengine.candidate import kernel_file
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import derived_seed
 from evoengine.outcome import outcome_of
 from evoengine.population.elites import Population
+from evoengine.protocols import Progress, ProposalRow, ReplyRow, Store, VerdictRow
 from evoengine.records import (
     CaseCheck,
     CaseModel,
@@ -32,9 +33,8 @@ from evoengine.records import (
     Usage,
     Verdict,
 )
-from evoengine.seams import Progress, ProposalRow, ReplyRow, Store, VerdictRow
 from evoengine.statistics import exact, latency_interval, ratio_interval
-from evoengine.task import Task, load
+from evoengine.task.schema import Task, load
 
 TASK = """\
 name: scale
@@ -215,7 +215,7 @@ def modelled_verdict_of(parsed: Candidate, fresh: bool = False) -> Verdict:
 
 
 class ScriptedExecutor:
-    """A seams.Executor that asks nobody."""
+    """A protocols.Executor that asks nobody."""
 
     def __init__(self, delay_s: float = 0.0, modelled: bool = False) -> None:
         self.delay_s = delay_s
@@ -293,13 +293,13 @@ def fill(store: Store, info: RunInfo, proposals: list[Proposal]) -> tuple[Elite,
         if proposal.source is None:
             verdict = Verdict(status=Status.rejected, reason=proposal.problem)
         else:
-            verdict = verdict_of(candidate.parse(proposal.source).tuned(proposal.tunables))
+            verdict = verdict_of(kernel_file.parse(proposal.source).tuned(proposal.tunables))
         store.append(VerdictRow(trial, 0, verdict))
         first, again = outcome_of(trial, proposal, verdict), None
         if population.would_take_place(first):
             assert proposal.source is not None
             second = verdict_of(
-                candidate.parse(proposal.source).tuned(proposal.tunables), fresh=True
+                kernel_file.parse(proposal.source).tuned(proposal.tunables), fresh=True
             )
             store.append(VerdictRow(trial, 1, second))
             again = outcome_of(trial, proposal, second)

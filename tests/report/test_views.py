@@ -12,12 +12,12 @@ from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMo
 from evoengine.records import Elite, Usage, Verdict
 from evoengine.report import as_json
 from evoengine.report.board import Board
-from evoengine.report.derive import case_rows, speedup_of, trial_row, verdict_row
-from evoengine.report.live import LiveView, screen
-from evoengine.report.plain import PlainView
-from evoengine.report.stored import StoredTrials
+from evoengine.report.live_view import LiveView, screen
+from evoengine.report.plain_view import PlainView
+from evoengine.report.rows_from_store import case_rows, speedup_of, trial_row, verdict_row
+from evoengine.report.stored_trials import StoredTrials
 from evoengine.report.tables import elites_table, trials_table, verdict_report
-from evoengine.store.memory import MemoryStore
+from evoengine.store.memory_store import MemoryStore
 from tests.report.scene import ENVIRONMENT, fill, proposals, run_info, the_task, write_task
 
 
@@ -240,7 +240,7 @@ def test_what_a_model_wrote_moves_no_cursor_and_is_no_markup(stored) -> None:
 
 def test_figures_stay_whole_when_the_window_is_narrow(stored) -> None:
     store, elites, _ = stored
-    from evoengine.report.derive import elite_row
+    from evoengine.report.rows_from_store import elite_row
 
     rows = [
         elite_row(elite, StoredTrials(store).verdict_of(elite.outcome.trial)) for elite in elites

@@ -12,7 +12,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from evoengine.store.sqlite import SqliteStore
+from evoengine.store.sqlite_store import SqliteStore
 from tests.store.rows_of_a_run import proposal, reply, verdict
 
 

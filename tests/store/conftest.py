@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.store.memory import MemoryStore
-from evoengine.store.sqlite import SqliteStore
+from evoengine.store.memory_store import MemoryStore
+from evoengine.store.sqlite_store import SqliteStore
 
 
 @pytest.fixture(params=["sqlite", "memory"])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from evoengine.records import Status
 from evoengine.store.migrations import MIGRATIONS
-from evoengine.store.sqlite import SqliteStore
+from evoengine.store.sqlite_store import SqliteStore
 from tests.store.rows_of_a_run import change, failure, info, proposal, reply, request, verdict
 
 

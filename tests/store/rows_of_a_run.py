@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evoengine.protocols import ChangeRow, FailureRow, ProposalRow, ReplyRow, RequestRow, VerdictRow
 from evoengine.records import (
     CaseCheck,
     CaseTiming,
@@ -16,7 +17,6 @@ from evoengine.records import (
     Usage,
     Verdict,
 )
-from evoengine.seams import ChangeRow, FailureRow, ProposalRow, ReplyRow, RequestRow, VerdictRow
 
 SOURCE = "/* evoengine\nname: kernel\n*/\n__global__ void kernel() {} // é\n"
 

@@ -13,10 +13,10 @@ import pytest
 
 from evoengine.errors import StoreError
 from evoengine.paths import RunPaths
+from evoengine.protocols import ProposalRow
 from evoengine.records import RunInfo
-from evoengine.seams import ProposalRow
 from evoengine.store.run_folder import open_run
-from evoengine.store.sqlite import SqliteStore
+from evoengine.store.sqlite_store import SqliteStore
 from tests.store.rows_of_a_run import info, proposal
 
 FULL = "the disk is full; nothing that was committed is lost: free some space, then resume the run"

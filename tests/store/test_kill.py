@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import IO
 
-from evoengine.seams import ProposalRow, ReplyRow, VerdictRow
-from evoengine.store.sqlite import SqliteStore
+from evoengine.protocols import ProposalRow, ReplyRow, VerdictRow
+from evoengine.store.sqlite_store import SqliteStore
 from tests.store.rows_of_a_run import proposal, reply, verdict
 
 KILLS = 25

@@ -6,8 +6,7 @@ import pytest
 
 from evoengine.digest import digest
 from evoengine.errors import StoreError
-from evoengine.records import RunInfo, Status, Unanswered, Usage
-from evoengine.seams import (
+from evoengine.protocols import (
     ChangeRow,
     FailureRow,
     ProposalRow,
@@ -18,8 +17,9 @@ from evoengine.seams import (
     TrialSummary,
     VerdictRow,
 )
-from evoengine.store.memory import MemoryStore
-from evoengine.store.sqlite import SqliteStore
+from evoengine.records import RunInfo, Status, Unanswered, Usage
+from evoengine.store.memory_store import MemoryStore
+from evoengine.store.sqlite_store import SqliteStore
 from tests.store.rows_of_a_run import (
     SOURCE,
     change,

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from evoengine.errors import StoreError
-from evoengine.seams import ProposalRow
-from evoengine.store.sqlite import SqliteStore
+from evoengine.protocols import ProposalRow
+from evoengine.store.sqlite_store import SqliteStore
 from evoengine.store.write_ahead_log import _checksum, log_of, refuse_damaged_log
 from tests.store.rows_of_a_run import info, proposal
 
@@ -23,7 +23,7 @@ HEADER, FRAME_HEADER = 32, 24
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from evoengine.store.sqlite import SqliteStore
+from evoengine.store.sqlite_store import SqliteStore
 from tests.store.rows_of_a_run import info, proposal
 store = SqliteStore(Path(sys.argv[1]), create=True)
 store.append(info())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evoengine.emulator.analyse.graph import Flow
 from evoengine.emulator.analyse.registers import read, registers_of, written
-from evoengine.emulator.ptx.program import TYPE_BITS, Address, Function, Instruction
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Address, Function, Instruction
 
 ARITHMETIC = frozenset(("mov", "cvta", "add", "sub", "mul", "mad", "shl", "selp"))
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from evoengine.emulator.analyse.dominance import post_dominators
 from evoengine.emulator.analyse.graph import Flow, Node, suspends
 from evoengine.emulator.analyse.liveness import find_live
-from evoengine.emulator.analyse.waiting import add_yields
+from evoengine.emulator.analyse.spin_loops import add_yields
 from evoengine.emulator.errors import PtxError, Unsupported
-from evoengine.emulator.ptx.program import Block, Function, Guard, Instruction, Symbol
+from evoengine.emulator.ptx.syntax import Block, Function, Guard, Instruction, Symbol
 
 
 def flow_of(function: Function) -> Flow:

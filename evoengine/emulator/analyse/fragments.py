@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from evoengine.emulator.analyse.graph import Flow
-from evoengine.emulator.ptx.program import Instruction, Operand, Register, Vector
+from evoengine.emulator.ptx.syntax import Instruction, Operand, Register, Vector
 
 OF_FRAGMENTS = frozenset(("mma", "wmma", "ldmatrix", "stmatrix"))
 

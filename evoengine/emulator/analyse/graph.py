@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evoengine.emulator.ptx.program import Instruction
+from evoengine.emulator.ptx.syntax import Instruction
 
 
 @dataclass

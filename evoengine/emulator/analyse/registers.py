@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.syntax import (
     Address,
     Instruction,
     Not,

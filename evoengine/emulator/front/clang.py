@@ -18,7 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evoengine.emulator.errors import CompileFailed, CompilerMissing
-from evoengine.emulator.front import child, diagnosis, overlay, precompiled, unit
+from evoengine.emulator.front import (
+    clang_process,
+    diagnosis,
+    overlay,
+    precompiled,
+    translation_unit,
+)
 
 VARIABLE = "EVOENGINE_CLANG"
 OLDEST = 18  # the first with PTX 8.3 and scoped atomics, which the headers use; tried with 22
@@ -102,7 +108,7 @@ def _usable(command: tuple[str, ...]) -> Clang | str:
     """The compiler, or why it cannot be used."""
     try:
         with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
-            told = child.run([*command, "--version"], Path(folder), 30.0)
+            told = clang_process.run([*command, "--version"], Path(folder), 30.0)
             version = _VERSION.search(told.stdout)
             if not version:
                 return "does not say that it is clang"
@@ -110,7 +116,7 @@ def _usable(command: tuple[str, ...]) -> Clang | str:
                 return f"{version[0]}, but {OLDEST} is needed"
             probe = Path(folder) / "probe.cu"
             probe.write_text(_PROBE)
-            made = child.run(
+            made = clang_process.run(
                 [*command, *_target("sm_80"), "-S", "-o", "-", str(probe)], Path(folder), 30.0
             )
     except OSError as error:
@@ -178,14 +184,18 @@ def compile_cuda(
     CompilerMissing; ValueError for a name, macro, arch or kernel that is none.
     """
     command = [*find_clang().command, *options(arch)]
-    text = unit.text(_checked(source, name), name, _checked_macros(macros), kernels)
+    text = translation_unit.text(_checked(source, name), name, _checked_macros(macros), kernels)
     result = _run(
-        command, text, precompiled.found(command, unit.headers(source)), ("-S",), timeout_s
+        command,
+        text,
+        precompiled.found(command, translation_unit.headers(source)),
+        ("-S",),
+        timeout_s,
     )
     if result.ended or result.stderr.startswith("LLVM ERROR: out of memory"):
         raise CompileFailed(
             f"{name}: the compiler was ended:"
-            f" {result.ended or f'it ran out of its {child.MEMORY_BYTES >> 30} GB'}"
+            f" {result.ended or f'it ran out of its {clang_process.MEMORY_BYTES >> 30} GB'}"
         )
     if result.code != 0:
         raise diagnosis.failure(
@@ -218,13 +228,13 @@ def _run(
     ready: precompiled.Headers | None,
     action: Sequence[str],
     timeout_s: float,
-) -> child.Result:
+) -> clang_process.Result:
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
         seen = overlay.write(
             Path(folder), {overlay.SOURCE: text.encode(), **(ready.files if ready else {})}
         )
         first = ready.options if ready else ("-include", overlay.PRELUDE)
-        return child.run(
+        return clang_process.run(
             [*command, *first, "-ivfsoverlay", str(seen), *action, "-o", "-", overlay.SOURCE],
             Path(folder),
             timeout_s,
@@ -253,8 +263,8 @@ def _checked_macros(macros: Mapping[str, str | int]) -> Mapping[str, str | int]:
 
 
 def _linked(ptx: str, name: str, source: str, kernels: Sequence[str]) -> CompiledPtx:
-    found, ptx = unit.extracted(ptx, kernels)
-    entries = unit.entries(ptx)
+    found, ptx = translation_unit.extracted(ptx, kernels)
+    entries = translation_unit.entries(ptx)
     for kernel in kernels:
         if found.get(kernel) not in entries:
             raise CompileFailed(

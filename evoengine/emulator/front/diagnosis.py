@@ -8,9 +8,11 @@ import re
 from collections.abc import Callable, Collection, Sequence
 
 from evoengine.emulator.errors import CompileFailed
-from evoengine.emulator.front import cuda_names, overlay, unit
+from evoengine.emulator.front import cuda_names, overlay, translation_unit
 
-_APPENDED = re.compile(rf"^{unit.FILE}:(\d+):\d+: (?:fatal )?error: (.*)$", re.MULTILINE)
+_APPENDED = re.compile(
+    rf"^{translation_unit.FILE}:(\d+):\d+: (?:fatal )?error: (.*)$", re.MULTILINE
+)
 _MISSING = re.compile(
     r"error: (?:(?:use of undeclared identifier|unknown type name|no member named|no template"
     r" named|no type named|"

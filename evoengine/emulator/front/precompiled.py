@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evoengine.emulator.front import child, overlay
+from evoengine.emulator.front import clang_process, overlay
 
 # Names in clang's file system. They differ from process to process, so that no source can ask
 # whether they are there.
@@ -73,6 +73,6 @@ def _made(command: tuple[str, ...], headers: tuple[str, ...]) -> Headers | None:
             "made",
             _TEXT,
         )
-        if child.run([*command, *making], folder, _TIMEOUT_S).code != 0:
+        if clang_process.run([*command, *making], folder, _TIMEOUT_S).code != 0:
             return None
         return Headers({_TEXT: text, _RESULT: (folder / "made").read_bytes()})

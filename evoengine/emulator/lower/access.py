@@ -6,13 +6,13 @@ dense ramp, gathers and scatters otherwise. Every address is confined to the res
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.shape import UNIFORM, VARYING, Ramp, Shape
+from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Ramp, Shape
 from evoengine.emulator.lower.address import Place, confine, confined_base
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES, integer
+from evoengine.emulator.lower.packed_words import items_of_words, words_of_items
 from evoengine.emulator.lower.scratch import SLOT_BYTES
 from evoengine.emulator.lower.value import Value
-from evoengine.emulator.lower.words import items_of_words, words_of_items
 
 WORD_BYTES, PAIR_BYTES = 4, 8
 ROW_BYTES = 16  # that C code moves at once for a lane

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evoengine.emulator.analyse.shape import UNIFORM, VARYING, Ramp
+from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Ramp
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.lower.value import Value, literal, steps
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Address,
     Instruction,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evoengine.emulator.lower.context import Context
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction
 
 # What lanes.h has: of bf16 ex2 exists with .ftz only, of tanh no type has .ftz.
 _KNOWN = frozenset(

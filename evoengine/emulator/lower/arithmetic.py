@@ -4,10 +4,10 @@ extended-precision pairs.
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniform import Ramp
-from evoengine.emulator.lower.carry import with_carry
+from evoengine.emulator.analyse.uniformity import Ramp
 from evoengine.emulator.lower.context import Context, Value, literal
 from evoengine.emulator.lower.emitter import LANES, floating, integer
+from evoengine.emulator.lower.extended_precision import with_carry
 from evoengine.emulator.lower.floats import (
     canonical_nan,
     fixed,
@@ -19,7 +19,7 @@ from evoengine.emulator.lower.floats import (
     is_half,
 )
 from evoengine.emulator.lower.half import half_arithmetic
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Register
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand, Register
 
 PACKED = ("u16x2", "s16x2")
 

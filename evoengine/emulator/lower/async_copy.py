@@ -7,11 +7,11 @@ bytes right behind it, which are a red zone.
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniform import UNIFORM
+from evoengine.emulator.analyse.uniformity import UNIFORM
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import integer
-from evoengine.emulator.lower.memory import confine, locate
-from evoengine.emulator.ptx.program import Instruction, Integer, Operand, Register
+from evoengine.emulator.lower.load_store import confine, locate
+from evoengine.emulator.ptx.syntax import Instruction, Integer, Operand, Register
 
 SIZES = (4, 8, 16)  # PTX ISA 9.7.9.25.3.1: bytes that one copy may have
 

@@ -7,10 +7,10 @@ the kernel and checked mode says so.
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniform import VARYING
+from evoengine.emulator.analyse.uniformity import VARYING
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import integer
-from evoengine.emulator.lower.memory import (
+from evoengine.emulator.lower.load_store import (
     ATOMIC,
     check,
     confine,
@@ -20,7 +20,7 @@ from evoengine.emulator.lower.memory import (
     restored,
     space_of,
 )
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Sink
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand, Sink
 
 _INTEGERS = ("u32", "s32", "u64", "s64")
 # PTX ISA 9.7.12.5: which operation has which types.

@@ -4,12 +4,12 @@ they may go on.
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.shape import UNIFORM
+from evoengine.emulator.analyse.lane_variance import UNIFORM
 from evoengine.emulator.errors import PtxError
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.value import Value
-from evoengine.emulator.ptx.program import Instruction, Integer, Operand
+from evoengine.emulator.ptx.syntax import Instruction, Integer, Operand
 from evoengine.emulator.run.abi import BARRIERS, WarpRecord
 
 

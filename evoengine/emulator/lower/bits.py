@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES, integer
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction
 
 _PERMUTATIONS = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")  # the modes of prmt
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniform import VARYING
+from evoengine.emulator.analyse.uniformity import VARYING
 from evoengine.emulator.front.externals import EXTERNALS, External
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.control import trap
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Symbol, Vector
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand, Symbol, Vector
 from evoengine.emulator.run.abi import BlockRecord
 
 PRINTF, ASSERTION = 0, 1  # kinds of run/printing.py

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniform import UNIFORM, Ramp
+from evoengine.emulator.analyse.uniformity import UNIFORM, Ramp
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import fixed, float_operands, flush_bits, is_float, is_half
 from evoengine.emulator.lower.half import halves_of, joined, widen_half
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand, Pair, Register
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand, Pair, Register
 
 _FLOAT_TESTS = {
     **{name: "o" + name for name in ("eq", "lt", "le", "gt", "ge")},

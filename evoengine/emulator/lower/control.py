@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evoengine.emulator.lower.context import Context
-from evoengine.emulator.ptx.program import Instruction
+from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.run.abi import End
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniform import UNIFORM, VARYING, Ramp
+from evoengine.emulator.analyse.uniformity import UNIFORM, VARYING, Ramp
 from evoengine.emulator.lower.arithmetic import widen_ramp
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import DIRECTED, fixed, flush, flush_bits, is_float, saturate
 from evoengine.emulator.lower.integers import as_64_bits, read_integer
 from evoengine.emulator.lower.narrow import FORMATS, convert_narrow
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Register
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Register
 
 INTEGERS = frozenset(("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"))
 TO_INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}

@@ -7,10 +7,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from evoengine.emulator.analyse.uniform import VARYING
+from evoengine.emulator.analyse.uniformity import VARYING
 from evoengine.emulator.lower.context import Context, Value, literal
 from evoengine.emulator.lower.emitter import FLOATS, LANES, floating, integer
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Operand
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand
 
 HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 DIRECTED = ("rz", "rm", "rp")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.shape import VARYING, thread_shape
-from evoengine.emulator.lower.body import LoweredBody
+from evoengine.emulator.analyse.lane_variance import VARYING, thread_shape
 from evoengine.emulator.lower.context import STRIP_ALIGN
 from evoengine.emulator.lower.emitter import LANES, integer
+from evoengine.emulator.lower.lowered_body import LoweredBody
 from evoengine.emulator.lower.scratch import SCRATCH_BYTES
 from evoengine.emulator.lower.value import IOTA
 from evoengine.emulator.run.abi import BlockRecord, WarpRecord

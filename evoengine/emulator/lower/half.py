@@ -4,11 +4,11 @@ rounding.
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniform import VARYING
+from evoengine.emulator.analyse.uniformity import VARYING
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import flush_bits
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction
 
 _KNOWN = {
     **dict.fromkeys(("add", "sub", "mul"), ("rn", "ftz", "sat")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import integer
 from evoengine.emulator.lower.floats import fixed
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction
 
 
 def read_integer(cx: Context, instruction: Instruction, source: str) -> Value:

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 from evoengine.emulator.analyse.flow import flow_of
 from evoengine.emulator.analyse.graph import Flow, Node
-from evoengine.emulator.analyse.shape import UNIFORM
-from evoengine.emulator.analyse.uniform import shapes_of
+from evoengine.emulator.analyse.lane_variance import UNIFORM
+from evoengine.emulator.analyse.uniformity import shapes_of
 from evoengine.emulator.lower import frame
-from evoengine.emulator.lower.body import LoweredBody
-from evoengine.emulator.lower.carry import explicit_carries
+from evoengine.emulator.lower.basic_block import BasicBlock
 from evoengine.emulator.lower.context import Site
+from evoengine.emulator.lower.divergence import Divergence
 from evoengine.emulator.lower.emitter import LANES
+from evoengine.emulator.lower.extended_precision import explicit_carries
 from evoengine.emulator.lower.layout import Layout
-from evoengine.emulator.lower.pending import Divergence
-from evoengine.emulator.lower.straight import BasicBlock
+from evoengine.emulator.lower.lowered_body import LoweredBody
 from evoengine.emulator.lower.suspension import Suspensions
-from evoengine.emulator.ptx.program import Function, Guard
+from evoengine.emulator.ptx.syntax import Function, Guard
 from evoengine.emulator.run.abi import End
 
 FUNCTION = "warp"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from evoengine.emulator.errors import Unsupported
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.syntax import (
     Address,
     Function,
     Instruction,

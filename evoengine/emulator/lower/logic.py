@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniform import UNIFORM, VARYING, Ramp
+from evoengine.emulator.analyse.uniformity import UNIFORM, VARYING, Ramp
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import integer
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Instruction,
     Operand,

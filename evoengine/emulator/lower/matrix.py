@@ -13,12 +13,12 @@ from contextlib import contextmanager
 
 from evoengine.emulator.analyse.fragments import names_of
 from evoengine.emulator.analyse.registers import registers_of as registers_in
-from evoengine.emulator.analyse.uniform import VARYING
+from evoengine.emulator.analyse.uniformity import VARYING
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import integer
-from evoengine.emulator.lower.memory import items_of
+from evoengine.emulator.lower.load_store import items_of
 from evoengine.emulator.lower.warp import sync
-from evoengine.emulator.ptx.program import Instruction, Operand
+from evoengine.emulator.ptx.syntax import Instruction, Operand
 
 # Where a, b, c and d of a product lie in the scratch: 8 registers of 32 lanes at most, or 4 of f64.
 FRAGMENT_BYTES = 1024

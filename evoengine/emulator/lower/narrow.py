@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniform import VARYING
+from evoengine.emulator.analyse.uniformity import VARYING
 from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import DIRECTED, flush, flush_bits, is_float, saturate
 from evoengine.emulator.lower.half import joined, widen_half
 from evoengine.emulator.lower.integers import as_64_bits, read_integer
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction
 
 SINGLE = frozenset(("f16", "bf16"))
 FORMATS = SINGLE | {"f16x2", "bf16x2", "tf32", "e4m3x2", "e5m2x2"}

@@ -6,7 +6,7 @@ clang passes inline PTX on as it stands, so nobody has looked at it before.
 
 from __future__ import annotations
 
-from evoengine.emulator.ptx.program import Instruction
+from evoengine.emulator.ptx.syntax import Instruction
 
 _COUNTS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(

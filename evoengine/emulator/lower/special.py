@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.shape import UNIFORM, VARYING, Ramp, thread_shape
+from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Ramp, thread_shape
 from evoengine.emulator.lower.emitter import LANES, Emitter
 from evoengine.emulator.lower.layout import Layout
 from evoengine.emulator.lower.value import Value, lane_masks

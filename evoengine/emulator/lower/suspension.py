@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evoengine.emulator.lower.barrier import arrive, pass_on
-from evoengine.emulator.lower.body import LoweredBody
-from evoengine.emulator.lower.pending import Divergence
-from evoengine.emulator.ptx.program import Instruction
+from evoengine.emulator.lower.divergence import Divergence
+from evoengine.emulator.lower.lowered_body import LoweredBody
+from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.run.abi import End, WarpRecord
 
 

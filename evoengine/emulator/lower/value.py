@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evoengine.emulator.analyse.shape import VARYING, Shape
+from evoengine.emulator.analyse.lane_variance import VARYING, Shape
 from evoengine.emulator.lower.emitter import LANES
 
 IOTA = "<" + ", ".join(f"i32 {lane}" for lane in range(LANES)) + ">"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evoengine.emulator.analyse.uniform import UNIFORM, VARYING
+from evoengine.emulator.analyse.uniformity import UNIFORM, VARYING
 from evoengine.emulator.lower.context import IOTA, Context, Value
 from evoengine.emulator.lower.emitter import LANES, integer
-from evoengine.emulator.ptx.program import TYPE_BITS, Instruction, Pair
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Pair
 from evoengine.emulator.run.abi import BARRIERS, WarpRecord
 
 # the third operand of a shuffle over the whole warp

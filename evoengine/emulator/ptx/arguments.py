@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from evoengine.emulator.errors import PtxError, Unsupported
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Address,
     Block,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.ptx.lexer import IDENTIFIER, Cursor, literal, negative
-from evoengine.emulator.ptx.program import TYPE_BITS, Float, Integer, Symbol, Variable
+from evoengine.emulator.ptx.syntax import TYPE_BITS, Float, Integer, Symbol, Variable
 
 MAX_BYTES = 1 << 40  # of one variable; more than any device has
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}

@@ -14,7 +14,9 @@ from dataclasses import replace
 
 from evoengine.emulator.errors import PtxError, Unsupported
 from evoengine.emulator.ptx.arguments import as_registers
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.rename import Renamer, with_variables_renamed
+from evoengine.emulator.ptx.simplify import simplify
+from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Address,
     Block,
@@ -29,8 +31,6 @@ from evoengine.emulator.ptx.program import (
     Variable,
     Vector,
 )
-from evoengine.emulator.ptx.rename import Renamer, with_variables_renamed
-from evoengine.emulator.ptx.simplify import simplify
 
 # instructions, registers, variables and blocks copied for one kernel; LLVM would take hours for
 # more

@@ -8,7 +8,7 @@ import struct
 from typing import NoReturn
 
 from evoengine.emulator.errors import PtxError
-from evoengine.emulator.ptx.program import Float, Integer
+from evoengine.emulator.ptx.syntax import Float, Integer
 
 # above the largest unrolled kernels (1-2 MiB); a bound on time and memory, not a format limit
 MAX_CHARACTERS = 1 << 22

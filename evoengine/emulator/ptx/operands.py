@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from evoengine.emulator.errors import Unsupported
 from evoengine.emulator.ptx.lexer import Cursor, literal, negative
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.scope import Scope
+from evoengine.emulator.ptx.syntax import (
     Address,
     Float,
     Integer,
@@ -17,7 +18,6 @@ from evoengine.emulator.ptx.program import (
     Symbol,
     Vector,
 )
-from evoengine.emulator.ptx.scope import Scope
 
 MAX_ITEMS = 256  # of a vector or an argument list; the ISA's widest vector has 128 (wgmma)
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evoengine.emulator.errors import Unsupported
-from evoengine.emulator.ptx.body import FunctionBody
 from evoengine.emulator.ptx.declare import declarator, variables
+from evoengine.emulator.ptx.function_body import FunctionBody
 from evoengine.emulator.ptx.lexer import Cursor, literal
-from evoengine.emulator.ptx.places import Places
-from evoengine.emulator.ptx.program import Function, Module, Parameter, Symbol, Variable
 from evoengine.emulator.ptx.scope import Scope
+from evoengine.emulator.ptx.source_lines import Places
+from evoengine.emulator.ptx.syntax import Function, Module, Parameter, Symbol, Variable
 
 _LINKING = (".visible", ".weak", ".extern", ".common")
 _SPACES = (".global", ".const", ".shared")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.syntax import (
     Address,
     Function,
     Guard,

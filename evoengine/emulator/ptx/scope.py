@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evoengine.emulator.ptx.lexer import literal
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Block,
     Integer,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.syntax import (
     Block,
     Function,
     Guard,

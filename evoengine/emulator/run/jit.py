@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 import llvmlite.binding as llvm
 
 from evoengine.emulator.errors import Unsupported
-from evoengine.emulator.run.code import FUNCTIONS, initialise, machine
-from evoengine.emulator.run.makers import codegen_pool
+from evoengine.emulator.run.codegen_child import FUNCTIONS, initialise, machine
+from evoengine.emulator.run.codegen_pool import codegen_pool
 from evoengine.emulator.run.native import Native, load_native
 
 # Of LLVM's code generator (benchmarks.levels; docs/measurements/emulator-speed.md): 2 takes 5 to 9

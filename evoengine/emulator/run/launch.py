@@ -11,10 +11,10 @@ import numpy
 
 from evoengine.emulator.check.findings import AccessCounts, Finding
 from evoengine.emulator.run.abi import PRINT, BlockRecord, LaunchRecord
-from evoengine.emulator.run.checking import Checking
 from evoengine.emulator.run.geometry import Geometry
+from evoengine.emulator.run.host_thread import Fault, HostThread
+from evoengine.emulator.run.launch_checker import Checking
 from evoengine.emulator.run.memory import DeviceMemory
-from evoengine.emulator.run.share import Fault, HostThread
 
 WORKS = 1 << 16  # blocks whose work is kept apart: half a megabyte
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from evoengine.emulator.errors import CompilerMissing, EmulatorError
-from evoengine.emulator.front import child
+from evoengine.emulator.front import clang_process
 from evoengine.emulator.front.clang import find_clang
 
 EMULATOR = Path(__file__).resolve().parent.parent
@@ -157,7 +157,7 @@ class _Build:
             output = Path(folder) / "output"
             command = [*self._clang.command, "-cc1", *arguments, "-o", str(output)]
             try:
-                alone = child.environment(Path(folder))
+                alone = clang_process.environment(Path(folder))
                 done = subprocess.run(  # noqa: S603 - our own sources, no shell
                     command, capture_output=True, text=True, check=False, env=alone
                 )

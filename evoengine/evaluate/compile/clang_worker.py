@@ -19,10 +19,10 @@ from evoengine.digest import digest
 from evoengine.emulator import front
 from evoengine.emulator.errors import CompileFailed, CompilerMissing
 from evoengine.emulator.front import clang
-from evoengine.evaluate.compile import messages
-from evoengine.evaluate.compile.confine import confine
-from evoengine.evaluate.compile.serve import serve
-from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
+from evoengine.evaluate.compile import compiler_log
+from evoengine.evaluate.compile.compile_unit import Built, CompileUnit, Toolchain
+from evoengine.evaluate.compile.compiler_loop import serve
+from evoengine.evaluate.compile.landlock import confine
 
 _FRONT = Path(front.__file__).parent
 # Where a clang of the system and the loader keep their libraries; the wheel's clang needs none of
@@ -49,7 +49,7 @@ class ClangCompiler:
         except CompileFailed as error:
             return Built(
                 status="unsupported" if error.lacking else "compile_error",
-                log=messages.cleaned(error.log, []),
+                log=compiler_log.cleaned(error.log, []),
             ), b""
         return Built(
             status="ok",

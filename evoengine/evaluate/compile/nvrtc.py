@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from evoengine.evaluate.compile import cubin, messages, ptxas_log
-from evoengine.evaluate.compile.binding import Binding, load_nvrtc
+from evoengine.evaluate.compile import compiler_log, cubin, ptxas_log
+from evoengine.evaluate.compile.compile_unit import Built, CompileUnit
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM
-from evoengine.evaluate.compile.unit import Built, CompileUnit
+from evoengine.evaluate.compile.nvrtc_binding import Binding, load_nvrtc
 from evoengine.records import KernelResources
 
 OPTIONS = (
@@ -170,8 +170,8 @@ class NvrtcCompiler:
     def _failed(self, unit: CompileUnit, error: str, log: str) -> Built:
         if _OUT_OF_MEMORY.search(error) or _OUT_OF_MEMORY.search(log):
             return Built(status="out_of_memory", log=self._cleaned(log))
-        if messages.assembler_errors(log):
-            log = messages.traced(log, self._ptx(unit), unit.name)
+        if compiler_log.assembler_errors(log):
+            log = compiler_log.traced(log, self._ptx(unit), unit.name)
         return Built(status="compile_error", log=self._cleaned(log) or error)
 
     def _ptx(self, unit: CompileUnit) -> str:
@@ -190,7 +190,7 @@ class NvrtcCompiler:
             self.nvrtc.destroyProgram(program)
 
     def _cleaned(self, log: str) -> str:
-        return messages.cleaned(log, [str(SHIM), *map(str, self.folders)])
+        return compiler_log.cleaned(log, [str(SHIM), *map(str, self.folders)])
 
 
 def _absent(unit: CompileUnit, kernels: list[str], log: str) -> str:

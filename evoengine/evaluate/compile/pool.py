@@ -13,13 +13,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from evoengine import atomic
-from evoengine.cache_lock import CacheLock
+from evoengine import whole_files
 from evoengine.errors import ToolchainError, WorkerError
-from evoengine.evaluate.compile.cache import CompileCache, key_of
-from evoengine.evaluate.compile.child import CLANG, NVRTC, CompilerProcess, Killed
+from evoengine.evaluate.compile.cache_lock import CacheLock
+from evoengine.evaluate.compile.compile_cache import CompileCache, key_of
+from evoengine.evaluate.compile.compile_unit import Built, CompileResult, CompileUnit, Toolchain
+from evoengine.evaluate.compile.compiler_process import CLANG, NVRTC, CompilerProcess, Killed
 from evoengine.evaluate.compile.includes import IncludeRefused, check_includes
-from evoengine.evaluate.compile.unit import Built, CompileResult, CompileUnit, Toolchain
 from evoengine.paths import cache_dir
 
 __all__ = ["CLANG", "NVRTC", "CompilePool", "CompileResult", "CompileUnit", "toolchain"]
@@ -187,7 +187,7 @@ class CompilePool:
             self._unkept = tempfile.TemporaryDirectory(prefix="evoengine-code-")
         self._unkept_count += 1
         path = Path(self._unkept.name) / f"{self._unkept_count}{self._suffix}"
-        atomic.write_bytes(path, code)
+        whole_files.write_bytes(path, code)
         return str(path)
 
 

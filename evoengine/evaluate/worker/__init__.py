@@ -1,1 +1,1 @@
-"""The process that runs candidates: inputs, answers, gates, and a bench for each kind of device."""
+"""The process that runs candidates: inputs, expected outputs, gates, a backend for each device."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import torch
 
-from evoengine.evaluate.worker.answers import ExpectedOutput, ExpectedOutputs
+from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.worker.arena import Layout, wipe
-from evoengine.evaluate.worker.bench import Backend, LoadedCandidate
-from evoengine.evaluate.worker.findings import Cheated
+from evoengine.evaluate.worker.backend import Backend, LoadedCandidate
+from evoengine.evaluate.worker.candidate_failures import Cheated
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, ExpectedOutputs
 from evoengine.evaluate.worker.gate import compare
 from evoengine.evaluate.worker.inputs import Tensors
-from evoengine.plan import CasePlan
+from evoengine.protocols import CompiledCase
 from evoengine.records import CaseCheck, InputSetCheck
-from evoengine.seams import CompiledCase
-from evoengine.task import Input, Output, Task, shape_of
+from evoengine.task.schema import Input, Output, Task, shape_of
 
 
 def layout_of(task: Task, plan: CasePlan, scratch: bool = True) -> Layout:
@@ -38,13 +38,13 @@ def written_by(task: Task, plan: CasePlan) -> list[str]:
 
 
 def check_case(
-    task: Task, answers: ExpectedOutputs, bench: Backend, compiled: CompiledCase, tier: str
+    task: Task, answers: ExpectedOutputs, backend: Backend, compiled: CompiledCase, tier: str
 ) -> CaseCheck:
     """The verdict on one case, all its input sets; raises Finding as soon as one shows."""
     plan = compiled.plan
-    with bench.load(compiled) as loaded:
+    with backend.load(compiled) as loaded:
         checker = _Checker(task, answers, loaded, plan, tier)
-        sets = [checker.check(distribution, seed) for distribution, seed in bench.input_sets]
+        sets = [checker.check(distribution, seed) for distribution, seed in backend.input_sets]
     return CaseCheck(
         case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets)
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from evoengine.evaluate.worker.inputs import Tensors
-from evoengine.task import Tier
+from evoengine.task.schema import Tier
 
 # Elements that a CPU compares at once: their float64 stay in its cache, and torch begins to use
 # threads above it, which takes longer than the work. On an AMD EPYC 30 ms of a core for 4 million

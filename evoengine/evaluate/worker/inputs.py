@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from evoengine import expression
 from evoengine.digest import derived_seed
-from evoengine.expression import Value
-from evoengine.task import Task, shape_of
+from evoengine.task import expression
+from evoengine.task.expression import Value
+from evoengine.task.schema import Task, shape_of
 
 Tensors = dict[str, torch.Tensor]
 InputSet = tuple[str, int]  # distribution, seed

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from evoengine.evaluate.worker.answers import ExpectedOutputs
-from evoengine.evaluate.worker.bench import Backend
+from evoengine.evaluate.worker.backend import Backend
+from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.evaluate.worker.check import check_case
-from evoengine.evaluate.worker.findings import CandidateFailure
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.protocols import CompiledCase, Job, Report
 from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, Status
-from evoengine.seams import CompiledCase, Job, Report
-from evoengine.task import Task
+from evoengine.task.schema import Task
 
 Doing = Callable[[str, bool], None]  # what happens next, and whether candidate code may run
 
@@ -20,10 +20,12 @@ Doing = Callable[[str, bool], None]  # what happens next, and whether candidate 
 class Judge:
     """Judges jobs of one task on one device."""
 
-    def __init__(self, task: Task, answers: ExpectedOutputs, bench: Backend, doing: Doing) -> None:
+    def __init__(
+        self, task: Task, answers: ExpectedOutputs, backend: Backend, doing: Doing
+    ) -> None:
         self.task = task
         self.answers = answers
-        self.bench = bench
+        self.backend = backend
         self.doing = doing
         self.healthy = True
 
@@ -33,18 +35,18 @@ class Judge:
             return self._baselines()
         trial = JobRun(self, job)
         try:
-            self.bench.sanitize(trial)
+            self.backend.sanitize(trial)
             trial.check()
             if trial.status is Status.correct:
-                self.bench.time(trial)
+                self.backend.time(trial)
         except CandidateFailure as finding:
             self._end(trial, finding)
         except (
-            self.bench.errors
+            self.backend.errors
         ) as error:  # beside a launch: buffers that leave no memory for the comparison
             if not trial.candidate:
                 raise
-            self._end(trial, self.bench.finding(error))
+            self._end(trial, self.backend.finding(error))
         return trial.report()
 
     def _end(self, trial: JobRun, finding: CandidateFailure) -> None:
@@ -55,7 +57,7 @@ class Judge:
         found = {}
         for case in self.task.cases:
             self.doing(f"timing baselines on {case}", False)
-            found[case] = self.bench.baselines(case)
+            found[case] = self.backend.baselines(case)
         return Report(status=Status.correct, baselines=found)
 
 
@@ -83,7 +85,7 @@ class JobRun:
                 self._prepare(compiled)
                 self.enter("checking", compiled)
                 found = check_case(
-                    self.judge.task, self.judge.answers, self.judge.bench, compiled, self.job.tier
+                    self.judge.task, self.judge.answers, self.judge.backend, compiled, self.job.tier
                 )
                 self.checks.append(
                     found.model_copy(update={"checked": self.checked.get(found.case)})
@@ -135,7 +137,7 @@ class JobRun:
     def _prepare(self, compiled: CompiledCase) -> None:
         """Computes the answers first: that takes our time, not the candidate's."""
         case = compiled.plan.case
-        for distribution, seed in self.judge.bench.input_sets:
+        for distribution, seed in self.judge.backend.input_sets:
             self.leave(f"preparing {shown(compiled)}")
             self.judge.answers.get(case, distribution, seed)
 

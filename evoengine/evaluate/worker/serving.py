@@ -14,11 +14,20 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from evoengine.errors import DeviceError, TaskError
-from evoengine.evaluate.wire import REQUEST, Done, Failed, FaultKind, Ready, Run, Start, StepBegun
+from evoengine.evaluate.device.worker_protocol import (
+    REQUEST,
+    Done,
+    Failed,
+    FaultKind,
+    Ready,
+    Run,
+    Start,
+    StepBegun,
+)
 from evoengine.evaluate.worker import judge
-from evoengine.evaluate.worker.reference import AtWork
+from evoengine.evaluate.worker.task_functions import AtWork
+from evoengine.protocols import Job, Report
 from evoengine.records import Environment
-from evoengine.seams import Job, Report
 
 
 class Session(Protocol):

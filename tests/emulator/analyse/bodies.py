@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from evoengine.emulator.analyse.flow import flow_of
 from evoengine.emulator.analyse.graph import Flow
-from evoengine.emulator.analyse.uniform import Shapes, shapes_of
+from evoengine.emulator.analyse.uniformity import Shapes, shapes_of
 from evoengine.emulator.ptx.parser import parse
-from evoengine.emulator.ptx.program import Function
+from evoengine.emulator.ptx.syntax import Function
 
 REGISTERS = ".reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %d<9>; .shared .b8 tile[64];"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.analyse.ends import after_ends
+from evoengine.emulator.analyse.early_exits import after_ends
 from evoengine.emulator.analyse.flow import flow_of
-from evoengine.emulator.analyse.uniform import shapes_of
+from evoengine.emulator.analyse.uniformity import shapes_of
 from tests.emulator.analyse.bodies import function, number
 
 PARTS = "mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 7; setp.gt.u32 %p2, %r9, 7; mov.u32 %r2, 0;"

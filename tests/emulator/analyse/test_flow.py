@@ -12,7 +12,7 @@ from evoengine.emulator.analyse.dominance import post_dominators
 from evoengine.emulator.analyse.flow import flow_of
 from evoengine.emulator.analyse.graph import Flow
 from evoengine.emulator.errors import PtxError
-from evoengine.emulator.ptx.program import Block, Instruction, Operand, Register, Symbol
+from evoengine.emulator.ptx.syntax import Block, Instruction, Operand, Register, Symbol
 from tests.emulator.analyse.bodies import flow, function, number
 
 DIAMOND = (

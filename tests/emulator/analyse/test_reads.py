@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.analyse.data import data_registers
-from evoengine.emulator.analyse.looks import looking_loads
+from evoengine.emulator.analyse.atomic_polls import looking_loads
+from evoengine.emulator.analyse.data_registers import data_registers
 from tests.emulator.analyse.bodies import flow, function
 
 LOAD = "ld.param.u64 %d1, [a]; ld.volatile.global.u32 %r1, [%d1];"

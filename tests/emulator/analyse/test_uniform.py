@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.analyse.shape import UNIFORM, VARYING, Ramp, Shape, meet, thread_shape
+from evoengine.emulator.analyse.lane_variance import (
+    UNIFORM,
+    VARYING,
+    Ramp,
+    Shape,
+    meet,
+    thread_shape,
+)
 from tests.emulator.analyse.bodies import flow, number, shapes
 
 T = "mov.u32 %r1, %tid.x; "

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evoengine.emulator.errors import CompileFailed, CompilerMissing
-from evoengine.emulator.front import child, clang
+from evoengine.emulator.front import clang, clang_process
 from evoengine.emulator.front.clang import CompiledPtx, compile_cuda, find_clang
 
 
@@ -220,9 +220,11 @@ def test_a_compilation_that_does_not_end_is_ended() -> None:
 def test_a_child_that_writes_without_end_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(clang_process, "OUTPUT_BYTES", 1 << 20)
     assert (
-        child.run(["/bin/sh", "-c", "while :; do echo 0123456789; done"], tmp_path, 30).ended
+        clang_process.run(
+            ["/bin/sh", "-c", "while :; do echo 0123456789; done"], tmp_path, 30
+        ).ended
         == "more than 1 MB of output"
     )
     assert (tmp_path / "stdout").stat().st_size == 1 << 20
@@ -231,8 +233,8 @@ def test_a_child_that_writes_without_end_is_ended(
 def test_a_child_gets_no_more_memory_than_its_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "MEMORY_BYTES", 512 << 20)
-    result = child.run(
+    monkeypatch.setattr(clang_process, "MEMORY_BYTES", 512 << 20)
+    result = clang_process.run(
         [sys.executable, "-c", "import time; time.sleep(0.2); bytearray(1 << 30)"], tmp_path, 30
     )
     assert result.code == 1
@@ -240,7 +242,7 @@ def test_a_child_gets_no_more_memory_than_its_limit(
 
 
 def test_a_child_leaves_no_process_behind(tmp_path: Path) -> None:
-    result = child.run(["/bin/sh", "-c", "(while :; do :; done) & echo $!"], tmp_path, 1.0)
+    result = clang_process.run(["/bin/sh", "-c", "(while :; do :; done) & echo $!"], tmp_path, 1.0)
     stat = Path(f"/proc/{int(result.stdout)}/stat")
     time.sleep(0.1)
     assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evoengine.emulator.errors import CompileFailed
-from evoengine.emulator.front import clang, precompiled, unit
+from evoengine.emulator.front import clang, precompiled, translation_unit
 from evoengine.emulator.front.clang import compile_cuda
 
 WMMA = Path(__file__).parent / "assets" / "styles" / "wmma_epilogue.cu"
@@ -18,8 +18,8 @@ WMMA = Path(__file__).parent / "assets" / "styles" / "wmma_epilogue.cu"
 def ready(source: str, arch: str = "sm_89") -> precompiled.Headers:
     """The precompiled headers for a source that includes these; asked for until they are there."""
     command = [*clang.find_clang().command, *clang.options(arch)]
-    found = precompiled.found(command, unit.headers(source)) or precompiled.found(
-        command, unit.headers(source)
+    found = precompiled.found(command, translation_unit.headers(source)) or precompiled.found(
+        command, translation_unit.headers(source)
     )
     assert found is not None
     return found

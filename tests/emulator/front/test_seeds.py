@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import candidate
+from evoengine.candidate import kernel_file
 from evoengine.emulator.front.clang import compile_cuda
 
 SEEDS = sorted((Path(__file__).parents[3] / "seeds").glob("*.cu"))
@@ -21,7 +21,7 @@ KNOWN = {
 }
 
 
-def kernels_of(seed: candidate.Candidate) -> list[str]:
+def kernels_of(seed: kernel_file.Candidate) -> list[str]:
     names = []
     for launch in seed.plan.launches:
         arguments = [
@@ -35,7 +35,7 @@ def kernels_of(seed: candidate.Candidate) -> list[str]:
 @pytest.mark.parametrize("arch", ["sm_89", "sm_90"])
 @pytest.mark.parametrize("path", SEEDS, ids=lambda path: path.stem)
 def test_a_seed_compiles_and_its_kernels_are_found(path: Path, arch: str) -> None:
-    seed = candidate.parse(path.read_text(), path.name)
+    seed = kernel_file.parse(path.read_text(), path.name)
     kernels = kernels_of(seed)
     compiled = compile_cuda(
         seed.code, name=path.name, macros=seed.tunables, arch=arch, kernels=kernels

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evoengine.emulator.errors import EmulatorError, LaunchRefused, PtxError, Unsupported
-from evoengine.emulator.lower.families import HANDLERS
+from evoengine.emulator.lower.dispatch import HANDLERS
 from evoengine.emulator.lower.kernel import lower
 from evoengine.emulator.lower.layout import lay_out
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
-from evoengine.emulator.ptx.program import TYPE_BITS
-from evoengine.emulator.run.code import CodegenRefused, parsed
+from evoengine.emulator.ptx.syntax import TYPE_BITS
+from evoengine.emulator.run.codegen_child import CodegenRefused, parsed
 from tests.emulator.lower.small_kernels import kernel
 
 TEXTS = Path(__file__).resolve().parent.parent / "ptx" / "texts"

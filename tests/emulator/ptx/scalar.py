@@ -4,7 +4,7 @@ program does.
 
 from __future__ import annotations
 
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Function,
     Instruction,

@@ -9,7 +9,8 @@ import pytest
 from evoengine.emulator.errors import PtxError, Unsupported
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.simplify import falls_through, targets
+from evoengine.emulator.ptx.syntax import (
     Address,
     Function,
     Guard,
@@ -19,7 +20,6 @@ from evoengine.emulator.ptx.program import (
     Symbol,
     Vector,
 )
-from evoengine.emulator.ptx.simplify import falls_through, targets
 from tests.emulator.ptx.scalar import run
 
 TEXTS = Path(__file__).parent / "texts"

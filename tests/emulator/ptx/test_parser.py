@@ -11,7 +11,7 @@ import pytest
 
 from evoengine.emulator.errors import PtxError, Unsupported
 from evoengine.emulator.ptx.parser import parse
-from evoengine.emulator.ptx.program import (
+from evoengine.emulator.ptx.syntax import (
     Address,
     Float,
     Function,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.run.codegen_pool import CodegenPool
 from evoengine.emulator.run.jit import Jit
-from evoengine.emulator.run.makers import CodegenPool
 
 
 def test_a_function_runs() -> None:

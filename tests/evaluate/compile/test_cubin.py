@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evoengine.evaluate.compile import cubin, ptxas_log
+from evoengine.evaluate.compile.compile_unit import CompileUnit
 from evoengine.evaluate.compile.headers import find_headers
 from evoengine.evaluate.compile.nvrtc import NvrtcCompiler, load
-from evoengine.evaluate.compile.unit import CompileUnit
 from tests.evaluate.compile.kernels import COPY, VARIED, VARIED_KERNELS
 
 

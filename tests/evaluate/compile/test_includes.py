@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evoengine.candidate import MAX_SOURCE_BYTES
+from evoengine.candidate.kernel_file import MAX_SOURCE_BYTES
+from evoengine.evaluate.compile.compile_unit import CompileUnit
 from evoengine.evaluate.compile.headers import find_headers
 from evoengine.evaluate.compile.includes import IncludeRefused, allowed_headers, check_includes
 from evoengine.evaluate.compile.nvrtc import NvrtcCompiler, load
-from evoengine.evaluate.compile.unit import CompileUnit
 from tests.evaluate.compile.tricks import HARMLESS, LEAKING, OTHERS
 
 MARKER = "SECRET_TOKEN_4711"

@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import candidate
-from evoengine.arch import limits_of_arch
+from evoengine.candidate import kernel_file
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.candidate.binding import CasePlan, bind
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
 from evoengine.paths import find_task, seeds_dir
-from evoengine.plan import CasePlan, bind
-from evoengine.task import load
+from evoengine.task.schema import load
 
 SEEDS = sorted(path.stem for path in seeds_dir().glob("*.cu"))
 TASKS = {"layernorm": "layernorm", "matmul_fp16": "matmul_fp16"}
@@ -17,7 +17,7 @@ TASKS = {"layernorm": "layernorm", "matmul_fp16": "matmul_fp16"}
 def plans(seed: str, arch: str) -> list[CasePlan]:
     """The seed's plans, one for each machine code that its task's cases need."""
     path = seeds_dir() / f"{seed}.cu"
-    kernel = candidate.parse(path.read_text(), path.name)
+    kernel = kernel_file.parse(path.read_text(), path.name)
     task = load(find_task(TASKS.get(seed, "sdpa_l4")))
     bound = [bind(kernel, task, case, limits_of_arch(arch)) for case in task.cases]
     return list({plan.specialisation: plan for plan in bound}.values())
@@ -29,7 +29,7 @@ def test_every_seed_compiles_and_its_launches_pass_what_its_kernels_take(
     seed: str, arch: str, tmp_path: Path
 ) -> None:
     path = seeds_dir() / f"{seed}.cu"
-    code = candidate.parse(path.read_text(), path.name).code
+    code = kernel_file.parse(path.read_text(), path.name).code
     bound = plans(seed, arch)
 
     async def compile_all() -> list[CompileResult]:
@@ -63,7 +63,7 @@ def test_an_error_in_a_seed_is_reported_at_the_line_of_the_file(tmp_path: Path) 
         for number, content in enumerate(text.splitlines(), 1)
         if content.startswith("constexpr unsigned")
     )
-    broken = candidate.parse(text.replace("constexpr unsigned", "constexpr unsignedd", 1))
+    broken = kernel_file.parse(text.replace("constexpr unsigned", "constexpr unsignedd", 1))
     plan = plans("sdpa_v2c", "sm_89")[0]
 
     async def compile_broken() -> CompileResult:

@@ -4,10 +4,10 @@ host's headers.
 
 import pytest
 
+from evoengine.evaluate.compile.compile_unit import Built, CompileUnit
 from evoengine.evaluate.compile.headers import find_headers
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM, allowed_headers
 from evoengine.evaluate.compile.nvrtc import NvrtcCompiler, load
-from evoengine.evaluate.compile.unit import Built, CompileUnit
 
 BARE = r"""
 constexpr float LARGE = INFINITY, NOTHING = NAN;

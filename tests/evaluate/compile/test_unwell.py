@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from evoengine.errors import WorkerError
+from evoengine.evaluate.compile.compiler_protocol import (
+    MAX_CODE_BYTES,
+    MAX_LINE_BYTES,
+    CompileAnswer,
+)
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
-from evoengine.evaluate.compile.wire import MAX_CODE_BYTES, MAX_LINE_BYTES, CompileAnswer
 
 UNWELL = "tests.evaluate.compile.unwell_worker"
 

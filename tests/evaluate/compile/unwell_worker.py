@@ -7,9 +7,9 @@ from __future__ import annotations
 import errno
 import os
 
-from evoengine.evaluate.compile.serve import serve
-from evoengine.evaluate.compile.unit import Built, CompileUnit, Toolchain
-from evoengine.evaluate.compile.wire import MAX_CODE_BYTES
+from evoengine.evaluate.compile.compile_unit import Built, CompileUnit, Toolchain
+from evoengine.evaluate.compile.compiler_loop import serve
+from evoengine.evaluate.compile.compiler_protocol import MAX_CODE_BYTES
 
 
 class Unwell:

@@ -8,9 +8,9 @@ import socket
 import sys
 import time
 
-from evoengine.evaluate.wire import REQUEST, Done, Failed, Ready, Start, StepBegun
+from evoengine.evaluate.device.worker_protocol import REQUEST, Done, Failed, Ready, Start, StepBegun
+from evoengine.protocols import Report
 from evoengine.records import Environment, Status
-from evoengine.seams import Report
 
 ENVIRONMENT = Environment(
     device="scripted:0 Scripted",

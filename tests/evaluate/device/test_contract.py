@@ -15,19 +15,19 @@ from typing import Any
 
 import pytest
 
-from evoengine import candidate as candidates
-from evoengine import task as tasks
-from evoengine.arch import DeviceLimits
+from evoengine.candidate import kernel_file as candidates
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.binding import CasePlan, ScratchBuffer
 from evoengine.config import CHECKS
 from evoengine.errors import TaskError, WorkerError
-from evoengine.evaluate.build import CandidateCompiler
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device.forks import ForkServer
-from evoengine.evaluate.device.workers import WorkerDevice, cuda_device, emulator_device
-from evoengine.evaluate.probe import cuda_devices
-from evoengine.plan import CasePlan, ScratchBuffer
+from evoengine.evaluate.compile_candidate import CandidateCompiler
+from evoengine.evaluate.cuda_driver import cuda_devices
+from evoengine.evaluate.device.fork_client import ForkServer
+from evoengine.evaluate.device.worker_device import WorkerDevice, cuda_device, emulator_device
+from evoengine.protocols import CompiledCase, Device, Job
 from evoengine.records import Status
-from evoengine.seams import CompiledCase, Device, Job
+from evoengine.task import schema as tasks
 from tests.evaluate.device.kernels import source
 
 TASK = """
@@ -99,23 +99,24 @@ class Bench:
 
 
 @pytest.fixture(params=["scripted", "emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     if request.param == "cuda" and not HAS_GPU:
         pytest.skip("needs a CUDA device")
     return Bench(request.param, tmp_path)
 
 
-def run_in_turn(bench: Bench, *behaviours: str) -> list[Any]:
+def run_in_turn(backend: Bench, *behaviours: str) -> list[Any]:
     async def scene(device: Device) -> list[Any]:
         return [
-            await device.run(await bench.job(behaviour), lambda _: None) for behaviour in behaviours
+            await device.run(await backend.job(behaviour), lambda _: None)
+            for behaviour in behaviours
         ]
 
-    return bench.play(scene)
+    return backend.play(scene)
 
 
-def test_a_correct_candidate_is_correct(bench):
-    assert run_in_turn(bench, "correct")[0].status is Status.correct
+def test_a_correct_candidate_is_correct(backend):
+    assert run_in_turn(backend, "correct")[0].status is Status.correct
 
 
 @pytest.mark.parametrize(
@@ -128,23 +129,23 @@ def test_a_correct_candidate_is_correct(bench):
     ],
 )
 def test_whatever_a_candidate_does_is_a_value_and_the_next_one_finds_a_healthy_device(
-    bench, behaviour, status
+    backend, behaviour, status
 ):
-    bad, good = run_in_turn(bench, behaviour, "correct")
+    bad, good = run_in_turn(backend, behaviour, "correct")
     # before it can break anything
-    seen = Status.fault if (bench.kind, behaviour) == ("emulator", "illegal access") else status
+    seen = Status.fault if (backend.kind, behaviour) == ("emulator", "illegal access") else status
     assert bad.status is seen, bad
     assert status is Status.correct or bad.reason
     assert good.status is Status.correct, good
 
 
-def test_what_a_candidate_prints_is_cut_to_a_few_kilobytes(bench):
-    assert len(run_in_turn(bench, "prints")[0].detail) <= 64 * 1024
+def test_what_a_candidate_prints_is_cut_to_a_few_kilobytes(backend):
+    assert len(run_in_turn(backend, "prints")[0].detail) <= 64 * 1024
 
 
-def test_a_fresh_process_has_run_no_other_candidate(bench):
+def test_a_fresh_process_has_run_no_other_candidate(backend):
     async def scene(device: WorkerDevice) -> tuple[int, int, int]:
-        job = await bench.job("correct")
+        job = await backend.job("correct")
         await device.run(job, lambda _: None)
         first = device._worker.pid
         await device.run(job, lambda _: None)
@@ -152,32 +153,32 @@ def test_a_fresh_process_has_run_no_other_candidate(bench):
         await device.run(job, lambda _: None, fresh=True)
         return first, second, device._worker.pid
 
-    first, second, fresh = bench.play(scene)
+    first, second, fresh = backend.play(scene)
     assert first == second != fresh
 
 
-def test_a_cancelled_job_leaves_a_healthy_device(bench):
+def test_a_cancelled_job_leaves_a_healthy_device(backend):
     async def scene(device: Device) -> Any:
-        endless, correct = await bench.job("endless"), await bench.job("correct")
+        endless, correct = await backend.job("endless"), await backend.job("correct")
         under_way = asyncio.create_task(device.run(endless, lambda _: None))
         await asyncio.sleep(0.3)
         under_way.cancel()
         await asyncio.wait([under_way])
         return await device.run(correct, lambda _: None)
 
-    assert bench.play(scene).status is Status.correct
+    assert backend.play(scene).status is Status.correct
 
 
-def test_closing_ends_every_process_and_may_be_repeated(bench):
+def test_closing_ends_every_process_and_may_be_repeated(backend):
     async def scene(device: WorkerDevice) -> list[int]:
-        await device.run(await bench.job("correct"), lambda _: None)
+        await device.run(await backend.job("correct"), lambda _: None)
         worker, _ = await device._spare
         pids = [device._worker.pid, worker.pid]
         await device.close()
         await device.close()
         return pids
 
-    for pid in bench.play(scene):
+    for pid in backend.play(scene):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
@@ -432,22 +433,22 @@ def test_a_spare_that_could_not_start_beside_the_other_is_tried_again(scripted, 
 
 def test_a_fork_that_was_given_up_does_not_answer_for_the_next(scripted):
     async def scene() -> tuple[int, int, int]:
-        nursery = ForkServer(SCRIPTED)
+        fork_server = ForkServer(SCRIPTED)
         try:
-            first = await nursery.fork()
-            given_up = asyncio.create_task(nursery.fork())
+            first = await fork_server.fork()
+            given_up = asyncio.create_task(fork_server.fork())
             await asyncio.sleep(0)
             given_up.cancel()
             await asyncio.wait([given_up])
-            second = await nursery.fork()
+            second = await fork_server.fork()
             os.killpg(second.pid, signal.SIGTERM)
-            ended = await nursery.wait(second.pid)
+            ended = await fork_server.wait(second.pid)
             for fork in (first, second):
                 fork.connection.close()
                 os.close(fork.log)
             return first.pid, second.pid, ended
         finally:
-            await nursery.close()
+            await fork_server.close()
 
     first, second, ended = asyncio.run(scene())
     assert second > first
@@ -458,26 +459,26 @@ def test_no_worker_outlives_a_parent_that_is_killed(scripted, tmp_path):
     program = (
         "import asyncio, pathlib, time\n"
         "from evoengine import task\n"
-        "from evoengine.evaluate.device.forks import Nursery\n"
-        "from evoengine.evaluate.device.workers import WorkerDevice\n"
+        "from evoengine.evaluate.device.fork_client import ForkServer\n"
+        "from evoengine.evaluate.device.worker_device import WorkerDevice\n"
         "async def main():\n"
-        f"    device = WorkerDevice(Nursery({SCRIPTED!r}))\n"
+        f"    device = WorkerDevice(ForkServer({SCRIPTED!r}))\n"
         f"    await device.start(task.load(pathlib.Path({str(scripted.path)!r})), 'scale.yaml')\n"
-        "    print(device._worker.pid, device._nursery._process.pid, flush=True)\n"
+        "    print(device._worker.pid, device._fork_server._process.pid, flush=True)\n"
         "    time.sleep(60)\n"
         "asyncio.run(main())\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
     ) as parent:
-        worker, nursery = map(int, parent.stdout.readline().split())
-        assert _members(worker) and _members(nursery)
+        worker, fork_server = map(int, parent.stdout.readline().split())
+        assert _members(worker) and _members(fork_server)
         parent.kill()
     for _ in range(200):
-        if not _members(worker) | _members(nursery):
+        if not _members(worker) | _members(fork_server):
             break
         time.sleep(0.02)
-    assert not _members(worker) | _members(nursery)
+    assert not _members(worker) | _members(fork_server)
 
 
 def test_a_kill_reaches_the_whole_process_group(scripted):

@@ -6,11 +6,11 @@ from functools import cache
 
 import torch
 
-from evoengine import task as tasks
-from evoengine.evaluate.worker.answers import ExpectedOutputs
-from evoengine.evaluate.worker.reference import TaskFunctions
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.paths import find_task
-from evoengine.task import Task
+from evoengine.task import schema as tasks
+from evoengine.task.schema import Task
 
 CPU = torch.device("cpu")
 

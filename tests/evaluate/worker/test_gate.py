@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evoengine.evaluate.worker import gate
 from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
-from evoengine.task import Tier
+from evoengine.task.schema import Tier
 
 halves = st.floats(width=16)
 finite = st.floats(-1e4, 1e4)

@@ -17,7 +17,7 @@ from evoengine.evaluate.worker.inputs import (
     paired_sets,
     scalar_inputs,
 )
-from evoengine.task import DISTRIBUTIONS, DTYPES, Task
+from evoengine.task.schema import DISTRIBUTIONS, DTYPES, Task
 from tests.evaluate.worker.shrunken import CASES, CPU, shrunken
 from tests.small import small_task
 

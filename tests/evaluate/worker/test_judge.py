@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import torch
 
+from evoengine.candidate.binding import CasePlan
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker import judge
-from evoengine.evaluate.worker.answers import ExpectedOutputs
+from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated, Crashed
 from evoengine.evaluate.worker.check import compare_outputs
-from evoengine.evaluate.worker.cuda import bench, launch
-from evoengine.evaluate.worker.cuda.launch import translate
-from evoengine.evaluate.worker.findings import CannotLaunch, Cheated, Crashed
-from evoengine.evaluate.worker.reference import TaskFunctions
-from evoengine.plan import CasePlan
+from evoengine.evaluate.worker.cuda import cuda_backend, cuda_launch
+from evoengine.evaluate.worker.cuda.cuda_launch import translate
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.protocols import CompiledCase, Job
 from evoengine.records import Status
-from evoengine.seams import CompiledCase, Job
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
 
@@ -44,10 +44,10 @@ def judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Except
             raise fault
 
         monkeypatch.setattr(judge, "check_case", check_case)
-        monkeypatch.setattr(bench, "Flusher", lambda _: None)
+        monkeypatch.setattr(cuda_backend, "Flusher", lambda _: None)
         answers = answers_of(tmp_path)
         return judge.Judge(
-            answers.task, answers, bench.CudaBackend(answers.task, answers), lambda *_: None
+            answers.task, answers, cuda_backend.CudaBackend(answers.task, answers), lambda *_: None
         )
 
     return make
@@ -109,7 +109,7 @@ def test_a_lack_of_memory_leaves_the_process_healthy_and_nothing_else_that_torch
 def test_torch_without_a_type_for_device_errors_will_do() -> None:
     program = (
         "import torch; vars(torch).pop('AcceleratorError', None);"
-        "from evoengine.evaluate.worker.cuda.launch import CUDA_ERRORS as e; print(e)"
+        "from evoengine.evaluate.worker.cuda.cuda_launch import CUDA_ERRORS as e; print(e)"
     )
     found = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -120,9 +120,9 @@ def test_torch_without_a_type_for_device_errors_will_do() -> None:
 def test_code_is_loaded_anew_for_every_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """CuPy keeps modules by path; a candidate's globals would live on from check to timing."""
     calls: list[str] = []
-    monkeypatch.setattr(launch.cupy, "clear_memo", lambda: calls.append("forgotten"))
-    monkeypatch.setattr(launch.cupy, "RawModule", lambda **_: calls.append("loaded"))
-    launch.CudaProgram(job().cases[0])
+    monkeypatch.setattr(cuda_launch.cupy, "clear_memo", lambda: calls.append("forgotten"))
+    monkeypatch.setattr(cuda_launch.cupy, "RawModule", lambda **_: calls.append("loaded"))
+    cuda_launch.CudaProgram(job().cases[0])
     assert calls == ["forgotten", "loaded"]
 
 

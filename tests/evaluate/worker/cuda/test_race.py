@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from evoengine.candidate.binding import CasePlan
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker.answers import ExpectedOutputs
-from evoengine.evaluate.worker.cuda import race, timing
-from evoengine.evaluate.worker.cuda.contenders import time_baselines
-from evoengine.evaluate.worker.findings import CannotLaunch, Cheated
-from evoengine.evaluate.worker.reference import TaskFunctions
-from evoengine.plan import CasePlan
+from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
+from evoengine.evaluate.worker.cuda import paired_timing, timing
+from evoengine.evaluate.worker.cuda.baselines import time_baselines
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.protocols import CompiledCase
 from evoengine.records import CaseTiming, InputSetCheck
-from evoengine.seams import CompiledCase
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
 
@@ -81,7 +81,7 @@ class Stage:
 
         monkeypatch.setattr(timing, "Graph", Graph)
         monkeypatch.setattr(timing, "_event", Event)
-        monkeypatch.setattr(race, "Program", Program)
+        monkeypatch.setattr(paired_timing, "Program", Program)
         monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
         monkeypatch.setattr(torch.cuda, "current_stream", lambda: None)
 
@@ -96,7 +96,7 @@ class Stage:
             code_path="",
             functions={},
         )
-        contest = race.PairedTiming(self.task, self.answers, self, compiled, baseline)  # type: ignore[arg-type]  # it flushes
+        contest = paired_timing.PairedTiming(self.task, self.answers, self, compiled, baseline)  # type: ignore[arg-type]  # it flushes
         return contest.run(), contest.verify("fp32")
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from evoengine import candidate as candidates
-from evoengine import task as tasks
+from evoengine.candidate import kernel_file as candidates
 from evoengine.config import CHECKS
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device.workers import emulator_device
-from evoengine.evaluate.local import LocalExecutor
+from evoengine.evaluate.device.worker_device import emulator_device
+from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.records import Verdict
+from evoengine.task import schema as tasks
 
 TASK = """
 name: NAME

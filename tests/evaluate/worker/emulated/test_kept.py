@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from evoengine.errors import DeviceError
-from evoengine.evaluate.worker import answers as answers_module
-from evoengine.evaluate.worker.answers import ExpectedOutputs
-from evoengine.evaluate.worker.emulated import arrays
-from evoengine.evaluate.worker.emulated.arrays import KeptArrays
-from evoengine.evaluate.worker.emulated.kept import KeptExpectedOutputs, KeptInputs
+from evoengine.evaluate.worker import expected_outputs as answers_module
+from evoengine.evaluate.worker.emulated import array_cache
+from evoengine.evaluate.worker.emulated.array_cache import KeptArrays
+from evoengine.evaluate.worker.emulated.reference_cache import KeptExpectedOutputs, KeptInputs
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.inputs import make_inputs
-from evoengine.evaluate.worker.reference import TaskFunctions
-from evoengine.task import Task
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.task.schema import Task
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
 
@@ -120,7 +120,7 @@ def test_a_damaged_entry_is_as_if_it_were_not_there(folder: Path, suffix: str) -
 def test_the_oldest_are_forgotten_when_there_are_too_many(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrays, "LIMIT_BYTES", 3 * 64 * 96 * 8)
+    monkeypatch.setattr(array_cache, "LIMIT_BYTES", 3 * 64 * 96 * 8)
     answers, _ = answers_of(folder)
     found = [answers.get("plain", "normal", seed) for seed in range(6)]
     assert len(list((folder / "answers").glob("*.npy"))) <= 3

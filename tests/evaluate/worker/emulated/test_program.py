@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from evoengine.candidate.binding import BoundLaunch, CasePlan
 from evoengine.emulator.device import Emulator
 from evoengine.emulator.front.clang import compile_cuda
-from evoengine.evaluate.worker.answers import ExpectedOutputs
-from evoengine.evaluate.worker.emulated import bench as emulated_bench
-from evoengine.evaluate.worker.emulated.bench import EmulatedBackend
-from evoengine.evaluate.worker.emulated.memory import SPARE_BYTES
-from evoengine.evaluate.worker.emulated.program import LoadedModule
-from evoengine.evaluate.worker.findings import CannotLaunch
+from evoengine.evaluate.worker.candidate_failures import CannotLaunch
+from evoengine.evaluate.worker.emulated import emulated_backend as emulated_bench
+from evoengine.evaluate.worker.emulated.emulated_arena import SPARE_BYTES
+from evoengine.evaluate.worker.emulated.emulated_backend import EmulatedBackend
+from evoengine.evaluate.worker.emulated.emulated_program import LoadedModule
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import JobRun, Judge
-from evoengine.evaluate.worker.reference import TaskFunctions
-from evoengine.plan import BoundLaunch, CasePlan
-from evoengine.seams import CompiledCase, Job
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.protocols import CompiledCase, Job
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
 
@@ -62,14 +62,16 @@ def test_variables_that_this_machine_cannot_keep_twice_are_refused_before_they_t
         tier="fp32",
     )
     answers = ExpectedOutputs(task, TaskFunctions(task, tmp_path / "t.yaml"), CPU)
-    bench = EmulatedBackend(task, answers, emulator, (), lambda: None)
+    backend = EmulatedBackend(task, answers, emulator, (), lambda: None)
     before = resident_bytes()
     try:
         with pytest.raises(
             CannotLaunch,
             match="global variables of 1073741824 bytes do not fit into this machine's memory",
         ):
-            bench.sanitize(JobRun(Judge(task, answers, bench, lambda what, candidate: None), job))
+            backend.sanitize(
+                JobRun(Judge(task, answers, backend, lambda what, candidate: None), job)
+            )
         assert resident_bytes() - before < 1 << 29
     finally:
         emulator.close()

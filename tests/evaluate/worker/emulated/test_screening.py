@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.evaluate.worker.emulated.screening import sample
+from evoengine.evaluate.worker.emulated.checked_mode import sample
 
 
 @pytest.mark.parametrize("total", [1, 2, 3, 4, 5, 7, 64, 1000, 2**31 - 1])

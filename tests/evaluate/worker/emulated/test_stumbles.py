@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evoengine.emulator import errors
-from evoengine.evaluate.worker.emulated.program import as_findings
-from evoengine.evaluate.worker.findings import DeviceTrap, Lacking, Stumbled
+from evoengine.evaluate.worker.candidate_failures import DeviceTrap, Lacking, Stumbled
+from evoengine.evaluate.worker.emulated.emulated_program import as_findings
 from evoengine.records import Status
 
 

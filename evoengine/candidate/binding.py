@@ -1,0 +1,330 @@
+"""From expressions to numbers: a candidate's launch plan bound to one case.
+
+What comes out is all that a device worker needs: buffers, macros, and launches with
+integers in them. It crosses to the worker as JSON.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from evoengine.candidate.arch import MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, DeviceLimits
+from evoengine.candidate.kernel_file import Candidate, LaunchSpec, TypedArgument
+from evoengine.digest import digest_json
+from evoengine.errors import CandidateError
+from evoengine.records import Frozen
+from evoengine.task import expression
+from evoengine.task.expression import ExpressionError, Value
+from evoengine.task.names import MAX_NAME_EXPRESSION
+from evoengine.task.schema import Task
+
+ITEM_BYTES = {
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "int8": 1,
+    "uint8": 1,
+    "int32": 4,
+    "int64": 8,
+    "bool": 1,
+}
+
+
+class OverLimits(CandidateError):  # noqa: N818 - says what happened, as the status of that name does
+    """The plan asks for more than the device has."""
+
+
+class BufferArgument(Frozen):
+    """An argument that is a device pointer: an input, an output or a scratch buffer."""
+
+    buffer: str
+
+
+class ScalarArgument(Frozen):
+    """An argument that is a number."""
+
+    scalar: int | float
+    dtype: str
+
+
+class BoundLaunch(Frozen):
+    """One launch with every extent known."""
+
+    kernel: str  # the name expression, e.g. sdpa<64, false>
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_bytes: int
+    args: tuple[BufferArgument | ScalarArgument, ...]
+
+
+class ScratchBuffer(Frozen):
+    """One scratch buffer with its extents."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class CasePlan(Frozen):
+    """A candidate's plan for one case."""
+
+    case: str
+    hidden: bool
+    macros: dict[str, str]
+    scratch: dict[str, ScratchBuffer]
+    launches: tuple[BoundLaunch, ...]
+
+    @property
+    def specialisation(self) -> str:
+        """The name of the machine code that this case needs; cases may share one."""
+        return digest_json([self.macros, sorted({launch.kernel for launch in self.launches})])
+
+
+def bind(candidate: Candidate, task: Task, case: str, limits: DeviceLimits) -> CasePlan:
+    """The plan of `candidate` for `case` on a device with `limits`.
+
+    Raises CandidateError where an expression fails or a requirement does not hold, and
+    OverLimits where the device has less than the plan asks for.
+    """
+    return _Binding(candidate, task, case, limits).plan()
+
+
+def configurations(
+    candidate: Candidate, task: Task, limits: DeviceLimits
+) -> Iterator[dict[str, int]]:
+    """Every choice of tunables whose requirements and limits hold for all cases, in the order of
+    the header.
+    """
+    names = list(candidate.plan.tunables)
+    for values in itertools.product(*candidate.plan.tunables.values()):
+        chosen = dict(zip(names, values, strict=True))
+        if is_valid(candidate.tuned(chosen), task, limits):
+            yield chosen
+
+
+def is_valid(candidate: Candidate, task: Task, limits: DeviceLimits) -> bool:
+    """Whether the plan binds for every case of the task."""
+    try:
+        for case in task.all_cases:
+            bind(candidate, task, case, limits)
+    except CandidateError:
+        return False
+    return True
+
+
+class _Binding:
+    """One candidate on one case."""
+
+    def __init__(self, candidate: Candidate, task: Task, case: str, limits: DeviceLimits) -> None:
+        self.candidate = candidate
+        self.task = task
+        self.case = case
+        self.limits = limits
+        self.buffers = self._buffers()
+        self.scope: dict[str, Value] = {**limits.scope(), **task.scope(case)}
+        self._fill_scope()
+
+    def plan(self) -> CasePlan:
+        spec = self.candidate.plan
+        for index, formula in enumerate(spec.require):
+            if not self._value(("require", index), formula):
+                raise CandidateError(
+                    self._at(
+                        ("require", index), f"requirement {formula!r} does not hold {self._where()}"
+                    )
+                )
+        macros = {name: _spell(value) for name, value in self.candidate.tunables.items()}
+        macros |= {
+            name: _spell(self._value(("constants", name), formula))
+            for name, formula in spec.constants.items()
+        }
+        return CasePlan(
+            case=self.case,
+            hidden=self.case in self.task.hidden_cases,
+            macros=macros,
+            scratch=self._scratch(),
+            launches=tuple(
+                self._launch(index, launch) for index, launch in enumerate(spec.launches)
+            ),
+        )
+
+    def _buffers(self) -> set[str]:
+        tensors = {name for name, spec in self.task.inputs.items() if spec.shape is not None}
+        names = tensors | set(self.task.outputs)
+        for name in self.candidate.plan.scratch:
+            if name in names:
+                raise CandidateError(
+                    self._at(
+                        ("scratch", name), f"scratch {name!r} has the name of a tensor of the task"
+                    )
+                )
+        return names | set(self.candidate.plan.scratch)
+
+    def _fill_scope(self) -> None:
+        for name, spec in self.task.inputs.items():
+            if spec.value is not None:
+                self.scope[name] = expression.parse(spec.value).evaluate(self.scope)
+        for name, value in self.candidate.tunables.items():
+            self._define(("tunables", name), name, value)
+        for name, formula in self.candidate.plan.let.items():
+            self._define(("let", name), name, self._value(("let", name), formula))
+
+    def _define(self, path: tuple[str | int, ...], name: str, value: Value) -> None:
+        if name in self.scope or name in self.buffers:
+            raise CandidateError(
+                self._at(path, f"{name!r} is already a name of the task or the device")
+            )
+        self.scope[name] = value
+
+    def _scratch(self) -> dict[str, ScratchBuffer]:
+        result, total = {}, 0
+        for name, spec in self.candidate.plan.scratch.items():
+            shape = tuple(
+                self._integer(("scratch", name), formula, "an extent of scratch")
+                for formula in spec.shape
+            )
+            total += math.prod(shape) * ITEM_BYTES[spec.dtype]
+            if total > self.task.limits.scratch:
+                asks = f"scratch takes {self._shown(total)} bytes {self._where()}"
+                raise OverLimits(
+                    self._at(
+                        ("scratch", name), f"{asks}, the task allows {self.task.limits.scratch}"
+                    )
+                )
+            result[name] = ScratchBuffer(dtype=spec.dtype, shape=shape)
+        return result
+
+    def _launch(self, index: int, spec: LaunchSpec) -> BoundLaunch:
+        path = ("launches", index)
+        launch = BoundLaunch(
+            kernel=self._kernel(path, spec),
+            grid=tuple(
+                self._integer((*path, "grid"), formula, "a grid extent") for formula in spec.grid
+            ),
+            block=tuple(
+                self._integer((*path, "block"), formula, "a block extent") for formula in spec.block
+            ),
+            shared_bytes=self._integer((*path, "shared"), spec.shared, "shared", smallest=0),
+            args=tuple(
+                self._argument((*path, "args", position), argument)
+                for position, argument in enumerate(spec.args)
+            ),
+        )
+        self._keep_limits(path, launch)
+        return launch
+
+    def _keep_limits(self, path: tuple[str | int, ...], launch: BoundLaunch) -> None:
+        threads = math.prod(launch.block)
+        where = self._where()
+        if threads > MAX_THREADS_PER_BLOCK:
+            asks = f"block {self._shown(launch.block)} has {self._shown(threads)} threads {where}"
+            raise OverLimits(
+                self._at((*path, "block"), f"{asks}, a device allows {MAX_THREADS_PER_BLOCK}")
+            )
+        if any(extent > most for extent, most in zip(launch.block, MAX_BLOCK, strict=False)):
+            raise OverLimits(
+                self._at(
+                    (*path, "block"),
+                    f"block {self._shown(launch.block)} is beyond {MAX_BLOCK} {where}",
+                )
+            )
+        if any(extent > most for extent, most in zip(launch.grid, MAX_GRID, strict=False)):
+            raise OverLimits(
+                self._at(
+                    (*path, "grid"), f"grid {self._shown(launch.grid)} is beyond {MAX_GRID} {where}"
+                )
+            )
+        if launch.shared_bytes > self.limits.max_shared_bytes:
+            asks = f"asks for {self._shown(launch.shared_bytes)} bytes of shared memory {where}"
+            allows = f"{self.limits.arch} allows {self.limits.max_shared_bytes} per block"
+            raise OverLimits(self._at((*path, "shared"), f"{asks}, {allows}"))
+
+    def _kernel(self, path: tuple[str | int, ...], spec: LaunchSpec) -> str:
+        arguments = [
+            _spell(self._value((*path, "kernel"), argument)) for argument in spec.template_arguments
+        ]
+        name = f"{spec.function}<{', '.join(arguments)}>" if arguments else spec.function
+        if len(name) > MAX_NAME_EXPRESSION:
+            asks = (
+                f"has {self._shown(len(name))} characters with its template arguments"
+                f" {self._where()}"
+            )
+            raise CandidateError(
+                self._at(
+                    (*path, "kernel"),
+                    f"the kernel's name {asks}, expected at most {MAX_NAME_EXPRESSION}",
+                )
+            )
+        return name
+
+    def _argument(
+        self, path: tuple[str | int, ...], argument: str | TypedArgument
+    ) -> BufferArgument | ScalarArgument:
+        if isinstance(argument, TypedArgument):
+            value = self._value(path, argument.value)
+            if not argument.dtype.startswith(("float", "bfloat")) and value != int(value):
+                asked = f"{argument.value!r} is {self._shown(value)} {self._where()}"
+                raise CandidateError(
+                    self._at(
+                        path, f"an argument of type {argument.dtype} must be an integer, {asked}"
+                    )
+                )
+            return ScalarArgument(scalar=value, dtype=argument.dtype)
+        if argument in self.buffers:
+            return BufferArgument(buffer=argument)
+        if argument.isidentifier() and argument not in self.scope:
+            self._refuse_unknown(path, argument)
+        given = self.task.inputs.get(argument)
+        value = self._value(path, argument)
+        dtype = given.dtype if given else "float32" if isinstance(value, float) else "int64"
+        return ScalarArgument(scalar=value, dtype=dtype)
+
+    def _refuse_unknown(self, path: tuple[str | int, ...], name: str) -> None:
+        known = [*sorted(self.buffers), *self.scope]
+        near = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ";"
+        raise CandidateError(
+            self._at(path, f"unknown name {name!r}{hint} known: {', '.join(known)}")
+        )
+
+    def _integer(
+        self, path: tuple[str | int, ...], formula: str, what: str, smallest: int = 1
+    ) -> int:
+        value = self._value(path, formula)
+        if value != int(value) or value < smallest:
+            raise CandidateError(
+                self._at(
+                    path,
+                    f"{what} must be an integer >= {smallest}, {formula!r} is {self._shown(value)}"
+                    f" {self._where()}",
+                )
+            )
+        return int(value)
+
+    def _value(self, path: tuple[str | int, ...], formula: str) -> Value:
+        try:
+            return expression.parse(formula).evaluate(self.scope)
+        except ExpressionError as error:
+            raise CandidateError(self._at(path, f"{error} ({self._where()})")) from None
+
+    def _where(self) -> str:
+        if self.case in self.task.hidden_cases:
+            return "in a hidden case"  # its sizes are never shown to a generator
+        return f"in case {self.case}"
+
+    def _shown(self, figure: object) -> str:
+        """A figure as a message may tell it: one of a hidden case would give its sizes away."""
+        return "?" if self.case in self.task.hidden_cases else str(figure)
+
+    def _at(self, path: tuple[str | int, ...], message: str) -> str:
+        return f"{self.candidate.header.at(path)}: {message}"
+
+
+def _spell(value: Value) -> str:
+    """The C++ literal of `value`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value)

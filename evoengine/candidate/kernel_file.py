@@ -1,0 +1,378 @@
+"""One self-contained .cu file: a launch plan in its first comment, device code below.
+
+`parse` reads it. The header is data: YAML through a safe loader, expressions through a
+whitelist. Every complaint names line and column, what was expected and what was found.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from evoengine.digest import digest, digest_json
+from evoengine.errors import CandidateError
+from evoengine.records import Frozen
+from evoengine.task import expression, yaml_source
+from evoengine.task.expression import ExpressionError
+from evoengine.task.names import CandidateName, Name
+from evoengine.task.schema import Dtype, Formula, Shape
+from evoengine.task.yaml_source import Mark, MisplacedError, YamlSource
+
+MAX_SOURCE_BYTES = 256 * 1024  # a large hand-written kernel has 60 KiB
+# those of the shipped seeds have 1.5 KiB; a YAML parser in Python reads 100 KiB a second
+MAX_HEADER_BYTES = 32 * 1024
+MAX_CONFIGURATIONS = 1_000_000
+
+_HEADER = re.compile(r"\A\ufeff?\s*/\*[ \t]*evoengine[ \t]*\r?\n(.*?)\*/", re.DOTALL)
+_OPENING = re.compile(r"/\*[ \t]*evoengine\b")
+# Nothing but what stands in <> is tried twice: 30,000 blanks would otherwise take seconds.
+_KERNEL = re.compile(r"\s*+([A-Za-z_][\w:]*+)\s*+(?:<(.*)>\s*+)?\Z", re.DOTALL | re.ASCII)
+
+
+def _extents(value: Any) -> Any:
+    """One extent may stand without a list."""
+    return [value] if isinstance(value, str | int) else value
+
+
+TunableValue = Annotated[
+    int, Field(strict=True, ge=-expression.MAX_MAGNITUDE, le=expression.MAX_MAGNITUDE)
+]
+
+
+class ScratchSpec(Frozen):
+    """A device buffer between launches; poisoned before every run of the plan."""
+
+    dtype: Dtype
+    shape: Shape
+
+
+class TypedArgument(Frozen):
+    """A scalar argument whose type is said: {value: expression, dtype: float64}."""
+
+    value: Formula
+    dtype: Dtype
+
+
+def _kind(argument: Any) -> str:
+    return "typed" if isinstance(argument, dict | TypedArgument) else "expression"
+
+
+Argument = Annotated[
+    Annotated[Formula, Tag("expression")] | Annotated[TypedArgument, Tag("typed")],
+    Discriminator(_kind),
+]
+
+
+class LaunchSpec(Frozen):
+    """One kernel launch, in expressions."""
+
+    kernel: str
+    grid: Annotated[
+        tuple[Formula, ...], Field(min_length=1, max_length=3), BeforeValidator(_extents)
+    ]
+    block: Annotated[
+        tuple[Formula, ...], Field(min_length=1, max_length=3), BeforeValidator(_extents)
+    ]
+    shared: Formula = "0"
+    args: tuple[Argument, ...]
+
+    @field_validator("kernel")
+    @classmethod
+    def _kernel(cls, value: str) -> str:
+        match = _KERNEL.match(value)
+        if not match:
+            raise ValueError(
+                "expected a kernel's name, with template arguments in <> where it has any"
+            )
+        for argument in split_arguments(match[2]):
+            _check_expression(argument)
+        return value
+
+    @property
+    def function(self) -> str:
+        """The kernel's name without template arguments."""
+        return _KERNEL.match(self.kernel)[1]  # type: ignore[index]  # checked on the way in
+
+    @property
+    def template_arguments(self) -> tuple[str, ...]:
+        """The expressions between < and >."""
+        return split_arguments(_KERNEL.match(self.kernel)[2])  # type: ignore[index]  # checked on the way in
+
+
+class Plan(Frozen):
+    """The header: what a host would do for this kernel."""
+
+    name: CandidateName
+    precision: str
+    summary: str = ""
+    tunables: dict[Name, Annotated[tuple[TunableValue, ...], Field(min_length=1)]] = {}
+    let: dict[Name, Formula] = {}
+    constants: dict[Name, Formula] = {}
+    require: tuple[Formula, ...] = ()
+    scratch: dict[Name, ScratchSpec] = {}
+    launches: Annotated[tuple[LaunchSpec, ...], Field(min_length=1, max_length=16)]
+
+    @field_validator("tunables", mode="after")
+    @classmethod
+    def _distinct(cls, value: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+        for name, choices in value.items():
+            if len(set(choices)) != len(choices):
+                raise MisplacedError(f"{name}: a value stands twice in {list(choices)}", name)
+        return value
+
+    @model_validator(mode="after")
+    def _unique_names(self) -> Plan:
+        seen: dict[str, str] = {}
+        for group in ("tunables", "let", "scratch"):
+            for name in getattr(self, group):
+                if name in seen:
+                    raise MisplacedError(
+                        f"{name!r} stands in {seen[name]} and in {group}", group, name
+                    )
+                seen[name] = group
+        for name in self.constants:
+            if name in self.tunables:  # both are -D macros, and one of the two would win silently
+                raise MisplacedError(
+                    f"{name!r} stands in tunables and in constants", "constants", name
+                )
+        return self
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A parsed kernel file with its chosen tunables (defaults unless said otherwise)."""
+
+    source: str
+    plan: Plan
+    tunables: dict[str, int]
+    header: YamlSource
+
+    def tuned(self, tunables: dict[str, int], undeclared_values: bool = False) -> Candidate:
+        """The same code with other values; raises CandidateError for a value that is not declared.
+
+        With `undeclared_values` a declared name takes any whole number of 64 bits.
+        """
+        for name, value in tunables.items():
+            fits = (
+                undeclared_values
+                and name in self.plan.tunables
+                and abs(value) <= expression.MAX_MAGNITUDE
+            )
+            if not fits and value not in self.plan.tunables.get(name, ()):
+                declared = self.plan.tunables.get(name)
+                known = (
+                    f"one of {list(declared)}"
+                    if declared
+                    else f"a tunable among {', '.join(self.plan.tunables) or 'none'}"
+                )
+                raise CandidateError(
+                    f"{self.header.at(('tunables', name))}: {name}={value}: expected {known}"
+                )
+        return replace(self, tunables={**self.tunables, **tunables})
+
+    @property
+    def code(self) -> str:
+        """The device code; the header is blanked, line numbers stay those of the file."""
+        end = self._header.end()
+        return "\n" * self.source.count("\n", 0, end) + self.source[end:]
+
+    @cached_property
+    def source_digest(self) -> str:
+        """The name of the file's text."""
+        return digest(self.source)
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of code, plan and chosen values; comments outside the code do not count."""
+        plan = self.plan.model_dump(mode="json", exclude={"name", "summary", "tunables"})
+        return digest(self.code.strip(), digest_json(plan), digest_json(self.tunables))
+
+    def with_defaults(self) -> str:
+        """The file's text in which the chosen values stand first, so that it is what was measured.
+
+        Values change places and nothing else moves: comments and layout stay. A value that is
+        not declared takes the place of the last one.
+        """
+        pieces: list[tuple[Mark, int]] = []
+        for name, values in self.plan.tunables.items():
+            chosen = self.tunables[name]
+            if chosen != values[0]:
+                order = [chosen, *(value for value in values if value != chosen)][: len(values)]
+                pieces += [
+                    (self.header.marks["tunables", name, position], value)
+                    for position, value in enumerate(order)
+                ]
+        text = self.source
+        offset = self._header.start(1)
+        # from the end: offsets before stay right
+        for mark, value in sorted(pieces, key=lambda piece: -piece[0].start):
+            text = text[: offset + mark.start] + str(value) + text[offset + mark.end :]
+        return text
+
+    @property
+    def _header(self) -> re.Match[str]:
+        match = _HEADER.match(self.source)
+        if match is None:
+            # parse never lets such a source through
+            raise CandidateError(f"{self.header.name}: the header is gone")
+        return match
+
+
+def _check_expression(text: str) -> None:
+    try:
+        expression.parse(text)
+    except ExpressionError as error:
+        raise ValueError(str(error)) from None
+
+
+def split_arguments(text: str | None) -> tuple[str, ...]:
+    """The parts of `text` between commas outside parentheses."""
+    parts, depth, current = [], 0, ""
+    for character in text or "":
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += character
+    return (*parts, current.strip()) if text else ()
+
+
+def read(path: Path) -> Candidate:
+    """The candidate in the file at `path`; raises CandidateError, also for a file that cannot be
+    read or is not UTF-8.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CandidateError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        source = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        raise CandidateError(
+            f"{path}:{line}:{column}: expected UTF-8 text, got byte {data[error.start]:#04x}; save"
+            " the file as UTF-8"
+        ) from None
+    return parse(source.replace("\r\n", "\n").replace("\r", "\n"), str(path))
+
+
+def parse(source: str, name: str = "kernel.cu") -> Candidate:
+    """The candidate in `source`; raises CandidateError with `name`:line:column."""
+    _check_text(source, name)
+    match = _HEADER.match(source)
+    if not match:
+        raise CandidateError(_no_header(source, name))
+    first_line = source.count("\n", 0, match.start(1)) + 1
+    if len(match[1].encode()) > MAX_HEADER_BYTES:
+        raise CandidateError(
+            f"{name}:{first_line}:1: expected a header of at most {MAX_HEADER_BYTES} bytes, got"
+            f" {len(match[1].encode())}"
+        )
+    try:
+        header = yaml_source.load(match[1], name, first_line)
+        if not isinstance(header.data, dict):
+            raise header.error(
+                (),
+                "expected keys such as name, precision, launches; got"
+                f" {yaml_source.shown(header.data)}",
+            )
+        plan = _plan(header)
+    except yaml_source.YamlError as error:
+        raise CandidateError(str(error)) from None
+    defaults = {tunable: values[0] for tunable, values in plan.tunables.items()}
+    return Candidate(source, plan, defaults, header)
+
+
+def _check_text(source: str, name: str) -> None:
+    """A compiler takes neither NUL nor what is no Unicode text (a lone surrogate, as JSON can spell
+    it).
+    """
+    if bad := re.search("[\0\ud800-\udfff]", source):
+        line = source.count("\n", 0, bad.start()) + 1
+        column = bad.start() - source.rfind("\n", 0, bad.start())
+        raise CandidateError(f"{name}:{line}:{column}: character {bad[0]!r} is not allowed")
+    if len(source.encode()) > MAX_SOURCE_BYTES:
+        raise CandidateError(
+            f"{name}: expected at most {MAX_SOURCE_BYTES} bytes, got {len(source.encode())}"
+        )
+
+
+def _no_header(source: str, name: str) -> str:
+    """Why there is no header at the start of `source`."""
+    expected = (
+        "expected the launch plan first: a comment that begins with '/* evoengine' on a line of"
+        " its own"
+    )
+    found = _OPENING.search(source)
+    if not found:
+        return f"{name}:1:1: {expected}, got {yaml_source.shown(source.lstrip()[:40])}"
+    line = source.count("\n", 0, found.start()) + 1
+    if source[: found.start()].strip("\ufeff \t\r\n"):
+        return f"{name}:{line}:1: {expected}; this one has text before it"
+    if "*/" not in source[found.end() :]:
+        return f"{name}:{line}:1: {expected}; this one is not closed by '*/'"
+    return f"{name}:{line}:1: {expected}; this one goes on on the same line"
+
+
+def _plan(header: YamlSource) -> Plan:
+    _explain_bare_commas(header)
+    try:
+        plan = Plan.model_validate(header.data)
+    except ValidationError as error:
+        raise header.explain(error, Plan) from None
+    configurations = 1
+    for values in plan.tunables.values():
+        configurations *= len(values)
+    if configurations > MAX_CONFIGURATIONS:
+        raise header.error(
+            ("tunables",),
+            f"expected at most {MAX_CONFIGURATIONS} configurations, got {configurations}",
+        )
+    return plan
+
+
+def _explain_bare_commas(header: YamlSource) -> None:
+    """A forgotten quote is explained: [ceil_div(S, 64), B] reaches us as three items, {kernel: f<A,
+    B>} as two keys.
+    """
+    launches = header.data.get("launches")
+    for index, launch in enumerate(launches if isinstance(launches, list) else []):
+        if not isinstance(launch, dict):
+            continue
+        name = launch.get("kernel")
+        if (
+            isinstance(name, str)
+            and name.count("<")
+            and not name.count(">")
+            and any(str(key).endswith(">") for key in launch)
+        ):
+            raise header.error(
+                ("launches", index, "kernel"),
+                f"kernel: {yaml_source.shown(name)} is cut at a comma: YAML splits {{...}} at bare"
+                ' commas, so quote the name, e.g. {kernel: "sdpa<D, causal>", ...}',
+            )
+        for key in ("grid", "block", "args"):
+            items = launch.get(key)
+            for position, item in enumerate(items if isinstance(items, list) else []):
+                if isinstance(item, str) and item.count("(") > item.count(")"):
+                    raise header.error(
+                        ("launches", index, key, position),
+                        f"{key}: {yaml_source.shown(item)} is cut at a comma: YAML splits a list at"
+                        " bare commas, so quote the expression, "
+                        f'e.g. {key}: ["ceil_div(S, BLOCK_M)", "B*H"]',
+                    )

@@ -1,0 +1,201 @@
+"""Runs a search that a person watches and may interrupt."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from rich.console import Group
+
+from evoengine.cli import output
+from evoengine.command_line import command
+from evoengine.errors import EvoError, OutputError, StoreError, TaskError, UsageError
+from evoengine.events import Event, Observer, RunEnded, RunStarted
+from evoengine.paths import RunPaths
+from evoengine.protocols import Store
+from evoengine.records import Outcome, Verdict
+from evoengine.report import as_json
+from evoengine.report.live_files import LiveFiles
+from evoengine.report.live_view import LiveView
+from evoengine.report.plain_view import PlainView
+from evoengine.report.quiet_view import QuietView
+from evoengine.report.rows import RunRows
+from evoengine.report.tables import elites_table, run_head, section
+from evoengine.search.run_reader import RunReader
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+STOPPING = "stopping; replies under way are waited for, press again to drop them"
+DROPPING = "dropping the replies under way; press again to leave at once"
+
+Begin = Callable[[Observer, asyncio.Event, asyncio.Event], Awaitable[RunEnded]]
+
+
+class _Reading:
+    """The run's store, opened for reading when it is first needed: before that it may not exist."""
+
+    def __init__(self, paths: RunPaths) -> None:
+        self._paths = paths
+        self._reader: RunReader | None = None
+        self.begun = False  # whether the run told that it is open
+
+    def reader(self) -> RunReader:
+        if self._reader is None:
+            self._reader = RunReader(self._paths)
+        return self._reader
+
+    def store(self) -> Store:
+        return self.reader().folder.store
+
+    def verdict_of(self, trial: int) -> Verdict | None:
+        return self.reader().stored.verdict_of(trial)
+
+    def changed_of(self, outcome: Outcome) -> dict[str, int]:
+        return self.reader().stored.changed_of(outcome)
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+
+def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = False) -> int:
+    """Runs `begin` to its end with a view on stderr; the result on stdout; the exit code."""
+    reading = _Reading(paths)
+    stopped: list[signal.Signals] = []
+    try:
+        view = QuietView(output.say) if quiet else _view(reading, as_json_wanted)
+        with view:
+            exporter = LiveFiles(paths, reading.store, view)
+
+            def observe(event: Event) -> None:
+                reading.begun = reading.begun or isinstance(event, RunStarted)
+                exporter(event)
+                view(event)
+
+            ended = asyncio.run(_interruptible(begin, observe, stopped))
+        if _is_stored(paths):
+            _finish(paths, ended, as_json_wanted)
+        else:
+            output.say(f"ended: {ended.reason}; nothing is stored")
+    except (EvoError, KeyboardInterrupt) as error:
+        # for the run is whole then: its result alone could not be written
+        unsaid = not isinstance(error, OutputError)
+        if isinstance(error, TaskError) and _is_stored(paths):
+            output.say(
+                "the run keeps its task and references as they were: repair them, then start a"
+                " new run"
+            )
+        elif unsaid and (
+            reading.begun or (not isinstance(error, (StoreError, UsageError)) and _is_stored(paths))
+        ):
+            _say_how_to_resume(paths)
+        raise
+    finally:
+        reading.close()
+    return INTERRUPTED if stopped and not ended.complete else 0
+
+
+def _view(reading: _Reading, as_json_wanted: bool) -> LiveView | PlainView:
+    console = output.messages()
+    if console.is_terminal and not console.is_dumb_terminal:
+        result_follows = output.results().is_terminal and not as_json_wanted
+        return LiveView(
+            console, time.monotonic, reading.verdict_of, reading.changed_of, result_follows
+        )
+    return PlainView(
+        output.say, time.monotonic, lambda: datetime.now().astimezone(), reading.changed_of
+    )
+
+
+async def _interruptible(
+    begin: Begin, observe: Observer, stopped: list[signal.Signals]
+) -> RunEnded:
+    stop, drop = asyncio.Event(), asyncio.Event()
+    with _signals(stop, drop, stopped):
+        return await begin(observe, stop, drop)
+
+
+@contextmanager
+def _signals(
+    stop: asyncio.Event, drop: asyncio.Event, stopped: list[signal.Signals]
+) -> Iterator[None]:
+    """The first SIGINT or SIGTERM stops, the second drops; a third does what it does to any
+    program.
+    """
+    loop = asyncio.get_running_loop()
+
+    def handle(number: signal.Signals) -> None:
+        stopped.append(number)
+        if len(stopped) == 1:
+            stop.set()
+            output.say(STOPPING)
+        else:
+            drop.set()
+            release()
+            output.say(DROPPING)
+
+    def release() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, handle, number)
+    try:
+        yield
+    finally:
+        release()
+
+
+def _finish(paths: RunPaths, ended: RunEnded, as_json_wanted: bool) -> None:
+    with RunReader(paths) as reader:
+        rows = reader.rows(ended.reason, with_trials=as_json_wanted)
+        try:
+            exports = reader.exports()
+            exports.config()
+            exports.elites(reader.fold().elites)
+        except OSError as error:
+            output.say(
+                f"the readable files could not be written: {error};"
+                f" `{command('export', paths.root)}` rebuilds them"
+            )
+    try:
+        _print_end(rows, as_json_wanted)
+    finally:
+        _say_where_it_is(paths)
+    if not ended.complete:
+        _say_how_to_resume(paths)
+
+
+def _print_end(rows: RunRows, as_json_wanted: bool) -> None:
+    output.give(
+        as_json_wanted,
+        lambda: as_json.dumps(rows),
+        lambda: Group(run_head(rows), section(elites_table(rows.elites))),
+    )
+    sys.stdout.flush()
+
+
+def _say_where_it_is(paths: RunPaths) -> None:
+    output.say(
+        f"files: {paths.root} (elites/ holds the winners); look closer:"
+        f" {command('show', paths.root)}"
+    )
+
+
+def _say_how_to_resume(paths: RunPaths) -> None:
+    output.say(f"resume with: {command('resume', paths.root)}")
+
+
+def _is_stored(paths: RunPaths) -> bool:
+    """Whether there is a run that could be resumed: one that was killed before its device was up is
+    not.
+    """
+    try:
+        with RunReader(paths) as reader:
+            return bool(reader.info)
+    except EvoError:
+        return False

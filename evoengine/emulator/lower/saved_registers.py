@@ -1,0 +1,119 @@
+"""What a warp keeps while others run: registers that are alive where it goes on, behind the fields
+of run/abi.py's Warp.
+
+A register has one place however many barriers there are, because a warp waits at one of them at a
+time. Strips of registers that are kept in memory anyway live there all the time, where one of
+theirs is alive while the warp waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from evoengine.emulator.analyse.lane_variance import VARYING
+from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.emitter import LANES
+from evoengine.emulator.ptx.syntax import TYPE_BITS
+from evoengine.emulator.run.abi import REGISTERS_OFFSET
+
+VECTOR_ALIGN = 64  # of AVX-512
+SCALAR_BYTES = 8
+WORD_BYTES = 4  # of a lane in a strip
+
+
+class Saved:
+    """The places of registers in the memory of a warp."""
+
+    def __init__(self, cx: Context, alive: frozenset[str]) -> None:
+        """`alive`: registers that may be alive while the warp waits."""
+        self._cx = cx
+        self._ir = cx.ir
+        self._offsets: dict[str, int] = {}
+        self._end = REGISTERS_OFFSET
+        self._strips = {
+            number: self._room(LANES * WORD_BYTES * len(names), VECTOR_ALIGN)
+            for number, names in enumerate(cx.strips)
+            if not alive.isdisjoint(names)
+        }
+        self._stays = frozenset(name for number in self._strips for name in cx.strips[number])
+
+    @property
+    def warp_bytes(self) -> int:
+        """The memory of a warp, as a multiple of its alignment."""
+        return _aligned(self._end, VECTOR_ALIGN)
+
+    def strip(self, number: int) -> int | None:
+        """The offset of a strip that lives in the memory of the warp."""
+        return self._strips.get(number)
+
+    def save(self, registers: Iterable[str]) -> None:
+        """Registers to memory, predicates as a bit for each lane."""
+        for name in self._moving(registers):
+            value, at = self._as_saved(name), self._at(name)
+            self._ir.do(f"store {self._type(name)} {value}, ptr {at}, align {self._align(name)}")
+
+    def restore(self, registers: Iterable[str]) -> None:
+        """Memory to registers."""
+        for name in self._moving(registers):
+            loaded = self._ir.get(
+                f"load {self._type(name)}, ptr {self._at(name)}, align {self._align(name)}"
+            )
+            if self._is_predicate(name):
+                loaded = self._ir.get(
+                    f"bitcast i32 {loaded} to <{LANES} x i1>"
+                    if self._is_vector(name)
+                    else f"trunc i32 {loaded} to i1"
+                )
+            self._ir.do(f"store {self._cx.slot_type(name)} {loaded}, {self._cx.slot_access(name)}")
+
+    def _moving(self, registers: Iterable[str]) -> Iterator[str]:
+        return (name for name in registers if name not in self._stays)
+
+    def parked(self, number: int) -> str:
+        """A pointer to where the lanes that are parked before block `number` are kept."""
+        key = f" parked {number}"  # no register's name: it has blanks
+        if key not in self._offsets:
+            self._offsets[key] = self._room(SCALAR_BYTES, SCALAR_BYTES)
+        return self._ir.get(f"getelementptr i8, ptr %warp, i64 {self._offsets[key]}")
+
+    def _is_predicate(self, name: str) -> bool:
+        return self._cx.registers[name] == "pred"
+
+    def _is_vector(self, name: str) -> bool:
+        return self._cx.shape(name) is VARYING
+
+    def _type(self, name: str) -> str:
+        return "i32" if self._is_predicate(name) else self._cx.slot_type(name)
+
+    def _align(self, name: str) -> int:
+        return VECTOR_ALIGN if self._is_vector(name) and not self._is_predicate(name) else 4
+
+    def _as_saved(self, name: str) -> str:
+        value = self._ir.get(f"load {self._cx.slot_type(name)}, {self._cx.slot_access(name)}")
+        if not self._is_predicate(name):
+            return value
+        return self._ir.get(
+            f"bitcast <{LANES} x i1> {value} to i32"
+            if self._is_vector(name)
+            else f"zext i1 {value} to i32"
+        )
+
+    def _at(self, name: str) -> str:
+        if name not in self._offsets:
+            wide = self._is_vector(name) and not self._is_predicate(name)
+            size = TYPE_BITS[self._cx.registers[name]] // 8
+            self._offsets[name] = (
+                self._room(LANES * size, VECTOR_ALIGN)
+                if wide
+                else self._room(max(SCALAR_BYTES, size), SCALAR_BYTES)
+            )
+        return self._ir.get(f"getelementptr i8, ptr %warp, i64 {self._offsets[name]}")
+
+    def _room(self, size: int, align: int) -> int:
+        start = _aligned(self._end, align)
+        self._end = start + size
+        return start
+
+
+def _aligned(size: int, align: int) -> int:
+    return -(-size // align) * align

@@ -1,0 +1,171 @@
+"""The parent's side of the fork server: new workers in milliseconds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evoengine.errors import WorkerError
+from evoengine.evaluate.child_environment import child_environment
+from evoengine.evaluate.device.fork_server import FORK, NUMBER, WAIT
+
+START_S = 300.0  # torch's first import on a cold disk has taken a minute
+ANSWER_S = 60.0
+ENDING_S = 5.0
+LOG_BYTES = 16 * 1024
+# One thread: a process is forked safely only while it has no other. Workers compute on the GPU.
+SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A running worker: its process, our end of its connection, and where to read what it
+    prints.
+    """
+
+    pid: int
+    connection: socket.socket
+    log: int
+
+
+class ForkServer:
+    """Forks workers that run `module`.serve(connection, arguments)."""
+
+    def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
+        self._module = module
+        self._arguments = list(arguments)
+        self._process: asyncio.subprocess.Process | None = None
+        self._connection: socket.socket | None = None
+        self._turn = asyncio.Lock()
+
+    async def fork(self) -> Fork:
+        """A new worker in a process group of its own; raises WorkerError."""
+        async with self._turn:
+            await self._start()
+            ours, theirs = socket.socketpair()
+            log, written = os.pipe()
+            try:
+                pid = await self._ask(FORK, 0, [theirs.fileno(), written])
+            except BaseException:
+                # a worker that was forked all the same ends when it finds nobody at the other end
+                ours.close()
+                os.close(log)
+                raise
+            finally:
+                theirs.close()
+                os.close(written)
+            return Fork(pid, ours, log)
+
+    async def wait(self, pid: int) -> int:
+        """How a worker ended: exit code or negative signal; it is gone afterwards."""
+        async with self._turn:
+            if self._connection is None:
+                return 0
+            return await self._ask(WAIT, pid, [])
+
+    async def close(self) -> None:
+        """Ends the fork server, and with it every worker that is left; safe more than once."""
+        process, self._process = self._process, None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+    async def _start(self) -> None:
+        if self._process is not None:
+            return
+        try:
+            await self._launch()
+        except BaseException:
+            await self.close()  # one that is half started would take the next request for a new one
+            raise
+
+    async def _launch(self) -> None:
+        ours, theirs = socket.socketpair()
+        command = [
+            sys.executable,
+            "-m",
+            "evoengine.evaluate.device.fork_server",
+            "--fd",
+            str(theirs.fileno()),
+            self._module,
+            *self._arguments,
+        ]
+        ours.setblocking(False)
+        self._connection = ours
+        with theirs:
+            self._process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                env={**child_environment(), **SINGLE_THREADED},
+            )
+        if not (await self._receive(1, START_S, until=b"\n")).endswith(b"\n"):
+            raise WorkerError(
+                f"{self._module} cannot be imported by a worker: {await self._last_words()}"
+            )
+
+    async def _ask(self, what: bytes, number: int, descriptors: list[int]) -> int:
+        """The answer to one request; a cancelled one is waited for, because whoever asks next would
+        take it for his.
+        """
+        exchange = asyncio.create_task(self._exchange(what, number, descriptors))
+        try:
+            return await asyncio.shield(exchange)
+        except asyncio.CancelledError:
+            await asyncio.gather(exchange, return_exceptions=True)
+            raise
+
+    async def _exchange(self, what: bytes, number: int, descriptors: list[int]) -> int:
+        assert self._connection is not None
+        try:
+            socket.send_fds(self._connection, [what + NUMBER.pack(number)], descriptors)
+        except OSError:
+            raise WorkerError(
+                "the process that device workers are forked from is gone:"
+                f" {await self._last_words()}"
+            ) from None
+        answer = await self._receive(NUMBER.size, ANSWER_S)
+        if len(answer) < NUMBER.size:
+            raise WorkerError(
+                f"the process that device workers are forked from died: {await self._last_words()}"
+            )
+        return int(NUMBER.unpack(answer)[0])
+
+    async def _receive(self, size: int, limit_s: float, until: bytes = b"") -> bytes:
+        """`size` bytes, or all up to `until`; fewer when the fork server ended."""
+        assert self._connection is not None
+        loop, data = asyncio.get_running_loop(), b""
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(limit_s):
+                while not (data.endswith(until) and until) and (until or len(data) < size):
+                    chunk = await loop.sock_recv(
+                        self._connection, size - len(data) if not until else 1
+                    )
+                    if not chunk:
+                        break
+                    data += chunk
+        return data
+
+    async def _last_words(self) -> str:
+        """The last line that the fork server wrote to its standard error."""
+        assert self._process is not None and self._process.stderr is not None
+        # its connection closes a moment before it has said why
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), ENDING_S)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        text = (await self._process.stderr.read()).decode(errors="replace").strip()
+        return text.splitlines()[-1] if text else "it said nothing"

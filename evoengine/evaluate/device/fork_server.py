@@ -1,0 +1,105 @@
+"""The process that device workers are forked from: `python -m evoengine.evaluate.device.fork_server
+--fd N MODULE ARGUMENT...`.
+
+Importing torch and CuPy takes seconds, a fork milliseconds. The fork server imports MODULE once,
+never touches CUDA, and for every request to fork starts a child in a process group of its own that
+runs `MODULE.serve(connection, arguments)`. Such a request carries two descriptors: the child's
+connection and where its standard output goes. The other request waits for a child to end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import traceback
+from types import ModuleType
+
+from evoengine.evaluate import parent_death
+from evoengine.evaluate.compile.landlock import own_domain
+from evoengine.evaluate.process_isolation import isolate
+
+FORK, WAIT = b"f", b"w"
+NUMBER = struct.Struct("<q")
+DESCRIPTORS = 2
+
+
+def main() -> None:
+    _, _, descriptor, module, *arguments = sys.argv
+    parent_death.die_with_parent()
+    isolate()  # before the import, which may start threads
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    found = importlib.import_module(module)
+    # workers' collectors need not look through all of torch again and again: that took a tenth of
+    # their time
+    gc.freeze()
+    _Nursery(socket.socket(fileno=int(descriptor)), found, arguments).serve()
+
+
+class _Nursery:
+    """Serves its parent until it hangs up."""
+
+    def __init__(self, connection: socket.socket, module: ModuleType, arguments: list[str]) -> None:
+        self.connection = connection
+        self.module = module
+        self.arguments = arguments
+
+    def serve(self) -> None:
+        self.connection.sendall(json.dumps({"ready": self.module.__name__}).encode() + b"\n")
+        while True:
+            message, descriptors, _, _ = socket.recv_fds(
+                self.connection, 1 + NUMBER.size, DESCRIPTORS
+            )
+            if not message:
+                return
+            if message[:1] == FORK:
+                self._answer(self._fork(*descriptors))
+            else:
+                self._answer(_wait(NUMBER.unpack(message[1:])[0]))
+
+    def _answer(self, number: int) -> None:
+        self.connection.sendall(NUMBER.pack(number))
+
+    def _fork(self, connection: int, log: int) -> int:
+        fork_server = os.getpid()
+        child = os.fork()
+        if child == 0:
+            self._become_worker(fork_server, connection, log)
+        # here as well as in the child: whoever is asked to kill the group finds it
+        os.setpgid(child, child)
+        os.close(connection)
+        os.close(log)
+        return child
+
+    def _become_worker(self, fork_server: int, connection: int, log: int) -> None:
+        """Runs the worker in the child; never returns."""
+        try:
+            os.setpgid(0, 0)
+            parent_death.die_with_parent(fork_server)
+            own_domain()  # the fork server and other workers are outside of it
+            self.connection.close()
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            os.close(log)
+            self.module.serve(socket.socket(fileno=connection), self.arguments)
+        except BaseException:  # noqa: BLE001 - the top of the worker's process: the log tells what ended it
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+
+
+def _wait(pid: int) -> int:
+    """How the child ended: its exit code, or the negative number of its signal."""
+    with contextlib.suppress(ChildProcessError):
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return 0
+
+
+if __name__ == "__main__":
+    main()

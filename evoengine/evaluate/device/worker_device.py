@@ -1,0 +1,246 @@
+"""A device behind worker processes: one judges, one stands by warm.
+
+The one that stands by takes over when the other was killed, broke its context, or when
+a candidate must be judged by a process in which no other candidate has run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evoengine.errors import EvoError, TaskError, WorkerError
+from evoengine.evaluate.device.fork_client import ForkServer
+from evoengine.evaluate.device.worker_process import Died, Silent, WorkerProcess
+from evoengine.evaluate.device.worker_protocol import Done, Ready, Run, Start
+from evoengine.protocols import Job, Progress, Report
+from evoengine.records import Environment, Status
+from evoengine.task.schema import Limits, Task
+
+DETAIL_BYTES = 4096
+REASON_CHARACTERS = 1000  # one line; an instruction that it quotes may be as long as its file
+START_S = 600.0
+# no device code sends it: this is the system's, short of memory, or a person's
+KILLED = "signal SIGKILL"
+
+
+def cuda_device(ordinal: int) -> WorkerDevice:
+    """The CUDA device of this number."""
+    return WorkerDevice(ForkServer("evoengine.evaluate.worker.cuda.cuda_worker", [str(ordinal)]))
+
+
+def emulator_device(
+    target: str, checks: Sequence[str], answers: Path, threads: int | None = None
+) -> WorkerDevice:
+    """The emulator of a target's GPU on `threads` cores of this machine (None: all that this
+    process may use).
+
+    `checks` is what checked mode looks for; `answers` a folder where references are kept, so that a
+    worker that takes over need not compute them again.
+    """
+    cores = threads or len(os.sched_getaffinity(0))
+    return WorkerDevice(
+        ForkServer(
+            "evoengine.evaluate.worker.emulated.emulated_worker",
+            [target, str(cores), ",".join(checks), str(answers)],
+        ),
+        _emulated,
+    )
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How long a candidate may be silent, and run in all."""
+
+    silence_s: float
+    total_s: float
+
+
+def _on_a_gpu(limits: Limits) -> Allowance:
+    return Allowance(limits.launch_s, limits.evaluate_s)
+
+
+def _emulated(limits: Limits) -> Allowance:
+    return Allowance(limits.emulator_launch_s, limits.emulator_evaluate_s)
+
+
+class _Killed(WorkerError):  # noqa: N818 - says what was found
+    """Somebody else, the system perhaps, killed the worker while a candidate's code ran."""
+
+
+class WorkerDevice:
+    """protocols.Device over workers that speak evaluate/device/worker_protocol.py, forked from
+    `fork server`.
+    """
+
+    def __init__(
+        self, fork_server: ForkServer, allow: Callable[[Limits], Allowance] = _on_a_gpu
+    ) -> None:
+        """`allow` picks this kind of device's own from the task's limits."""
+        self._fork_server = fork_server
+        self._allow = allow
+        self._task: Task | None = None
+        self._task_path = ""
+        self._worker: WorkerProcess | None = None
+        self._environment: Environment | None = None
+        self._spare: asyncio.Task[tuple[WorkerProcess, Environment]] | None = None
+        self._condemned = False  # whether the last candidate was, for being killed twice
+        self._turn = asyncio.Lock()
+
+    async def start(self, task: Task, task_path: str) -> Environment:
+        """Brings up the judging process; raises DeviceError, TaskError or WorkerError."""
+        self._task, self._task_path = task, task_path
+        self._worker, self._environment = await self._bring_up()
+        return self._environment
+
+    async def run(self, job: Job, progress: Progress, fresh: bool = False) -> Report:
+        """One job at a time; what the candidate breaks is replaced before the next one."""
+        async with self._turn:
+            if self._task is None:
+                raise WorkerError("the device was asked to judge before it was started")
+            if self._worker is not None and fresh and self._worker.jobs:
+                progress("changing to a fresh process")
+                await self._replace()
+            if self._worker is None:
+                await self._replace()
+            if self._spare is None:
+                self._spare = asyncio.create_task(self._bring_up())
+            try:
+                return await self._judge_again_if_killed(job, progress)
+            except BaseException:
+                await self._drop()  # in the middle of a job it is of no use to the next one
+                raise
+
+    async def close(self) -> None:
+        """Ends every process."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.cancel()
+            await asyncio.wait([spare])
+            if not spare.cancelled() and spare.exception() is None:
+                await spare.result()[0].kill()
+        await self._drop()
+        await self._fork_server.close()
+
+    async def _judge_again_if_killed(self, job: Job, progress: Progress) -> Report:
+        """A candidate whose process is killed twice is taken to bring it about; two such candidates
+        in a row are the machine's fault.
+        """
+        try:
+            report = await self._judge(job, progress)
+        except _Killed:
+            progress("its process was killed; trying once more")
+            await self._replace()
+            try:
+                report = await self._judge(job, progress)
+            except _Killed:
+                if self._condemned:
+                    raise
+                self._condemned = True
+                reason = (
+                    "its process was killed twice (SIGKILL) while it ran: it may take more memory"
+                    " than the system has"
+                )
+                return Report(status=Status.crash, reason=reason)
+        self._condemned = False
+        return report
+
+    async def _judge(self, job: Job, progress: Progress) -> Report:
+        assert self._task is not None and self._worker is not None
+        worker, allowed, function_s = (
+            self._worker,
+            self._allow(self._task.limits),
+            self._task.limits.reference_s,
+        )
+        worker.jobs += bool(job.cases)
+        try:
+            answer = await worker.ask(
+                lambda number: Run(id=number, job=job),
+                progress,
+                allowed.silence_s,
+                allowed.total_s,
+                function_s,
+            )
+        except Silent as error:
+            await self._drop()
+            if error.now.function:
+                raise TaskError(
+                    f"{error.now.function} has not ended after {error.seconds:g} s, which is all"
+                    " that the task's limits.reference_s allows: make the function faster, or"
+                    f" raise limits.reference_s in {self._task_path}"
+                ) from error
+            if not error.now.candidate:
+                raise WorkerError(f"the device worker is stuck: {error}") from error
+            return Report(
+                status=Status.timeout,
+                reason=f"{error.now.what} took longer than {error.seconds:.3g} s",
+            )
+        except Died as error:
+            await self._drop()
+            if error.how == KILLED:
+                kind = _Killed if error.now.candidate else WorkerError
+                raise kind(
+                    f"{error}, sent from outside: see whether the machine is short of memory"
+                ) from error
+            if error.now.function:
+                last = next(iter(error.log.strip().splitlines()[-1:]), "it printed nothing")
+                raise TaskError(
+                    f"{error.now.function} ended its process with {error.how}: {last[:500]}"
+                ) from error
+            if not error.now.candidate:
+                raise WorkerError(f"the device worker died: {error}: {error.log[-500:]}") from error
+            return Report(status=Status.crash, reason=str(error), detail=error.log[-DETAIL_BYTES:])
+        assert isinstance(answer, Done)
+        report, words = answer.report, answer.report.detail[:DETAIL_BYTES]
+        if report.status is not Status.correct and worker.log.strip():
+            # findings come before what the candidate printed
+            said = "\n".join(filter(None, (report.detail, worker.log)))
+            words = said[:DETAIL_BYTES] if report.detail else said[-DETAIL_BYTES:]
+        report = report.model_copy(
+            update={"reason": report.reason[:REASON_CHARACTERS], "detail": words}
+        )
+        if not answer.healthy:
+            await self._drop()
+        return report
+
+    async def _replace(self) -> None:
+        await self._drop()
+        spare, self._spare = self._spare, None
+        try:
+            self._worker, self._environment = await (spare or self._bring_up())
+        except EvoError:
+            if spare is None:
+                raise
+            # What kept it from standing by, a device that takes one process only, may be over now.
+            self._worker, self._environment = await self._bring_up()
+
+    async def _drop(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.kill()
+
+    async def _bring_up(self) -> tuple[WorkerProcess, Environment]:
+        assert self._task is not None
+        task, path = self._task, self._task_path
+        worker = WorkerProcess(self._fork_server)
+        try:
+            await worker.spawn()
+            answer = await worker.ask(
+                lambda number: Start(id=number, task=task, task_path=path),
+                lambda _: None,
+                START_S,
+                START_S,
+            )
+        except (Silent, Died) as error:
+            await worker.kill()
+            raise WorkerError(
+                f"the device worker did not start: {error}: {worker.log[-500:]}"
+            ) from error
+        except BaseException:
+            await worker.kill()
+            raise
+        assert isinstance(answer, Ready)
+        return worker, answer.environment

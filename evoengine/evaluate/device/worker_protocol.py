@@ -1,0 +1,83 @@
+"""What parent and device worker say to each other: one JSON document a line, each with the
+request's id.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from evoengine.protocols import Job, Report
+from evoengine.records import Environment, Frozen
+from evoengine.task.schema import Task
+
+FaultKind = Literal["task", "device", "worker"]  # whose fault it is that a request failed
+
+
+class Start(Frozen):
+    """Parent to worker: bring up the device for this task."""
+
+    kind: Literal["start"] = "start"
+    id: int
+    task: Task
+    task_path: str
+
+
+class Run(Frozen):
+    """Parent to worker: judge this job."""
+
+    kind: Literal["run"] = "run"
+    id: int
+    job: Job
+
+
+class Ready(Frozen):
+    """Worker to parent: the device is up."""
+
+    kind: Literal["ready"] = "ready"
+    id: int
+    environment: Environment
+
+
+class StepBegun(Frozen):
+    """Worker to parent: what happens next, and whose fault it is if nothing follows.
+
+    `candidate` is true while the candidate's code may be running: the parent's limit for silence is
+    then the task's, and a death of the worker is the candidate's crash. `function` names the task's
+    own function at work and its case, for the user; silence and death are then its fault.
+    """
+
+    kind: Literal["doing"] = "doing"
+    id: int
+    what: str
+    candidate: bool
+    function: str = ""
+
+
+class Done(Frozen):
+    """Worker to parent: the job's report. `healthy` is false when this process must be replaced."""
+
+    kind: Literal["done"] = "done"
+    id: int
+    report: Report
+    healthy: bool
+
+
+class Failed(Frozen):
+    """Worker to parent: a fault of ours or of the task, with the message for the user."""
+
+    kind: Literal["failed"] = "failed"
+    id: int
+    error: FaultKind
+    message: str
+    traceback: str
+
+
+Request = Annotated[Start | Run, Field(discriminator="kind")]
+Answer = Annotated[Ready | StepBegun | Done | Failed, Field(discriminator="kind")]
+
+REQUEST: TypeAdapter[Start | Run] = TypeAdapter(Request)
+ANSWER: TypeAdapter[Ready | StepBegun | Done | Failed] = TypeAdapter(Answer)
+
+MAX_LINE_BYTES = 64 * 1024 * 1024  # a report with raw samples has some hundred kilobytes

@@ -1,0 +1,137 @@
+"""Which device a run uses: a CUDA device of this machine, or the emulator for a GPU that is not
+here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evoengine.candidate.arch import DEFAULT_ARCH
+from evoengine.emulator import targets
+from evoengine.errors import DeviceError, UsageError
+from evoengine.evaluate.cuda_driver import CudaDevices, cuda_devices
+from evoengine.records import Environment
+
+EMULATOR = "emulator"
+INSTALL_EMULATOR = "pip install 'evoengine[emulator]'"
+# of the GPUs of one architecture; elsewhere the table of targets decides
+_PREFERRED = {"sm_90": "h200"}
+_NEEDED = ("llvmlite", "numpy", "torch")  # by the emulator's worker
+
+
+@dataclass(frozen=True)
+class DeviceChoice:
+    """A CUDA device by its number, or the emulator (None) with the name of its target.
+
+    `notice` is what the user must know, `brief` the same in one short line.
+    """
+
+    ordinal: int | None
+    target: str = ""
+    notice: str = ""
+    brief: str = ""
+
+    @property
+    def is_emulator(self) -> bool:
+        """Whether nothing that it says about time was measured."""
+        return self.ordinal is None
+
+
+def missing_for_emulator() -> list[str]:
+    """The packages that the emulator needs and that are not installed."""
+    return [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+
+
+def choose_device(
+    text: str,
+    arch: str | None,
+    probe: Callable[[], CudaDevices] = cuda_devices,
+    missing: Callable[[], list[str]] | None = None,
+) -> DeviceChoice:
+    """The device that `text` asks for: auto, cuda, cuda:N, emulator or emulator:TARGET.
+
+    `auto` is the first CUDA device, or the emulator for a GPU of `arch`, the task's target, where
+    there is none. `missing` are the packages that the emulator lacks here, by default those that it
+    needs to run. Raises UsageError for a text that is none of these or an unknown target,
+    DeviceError for what is not there.
+    """
+    kind, _, which = text.partition(":")
+    lacking = missing or missing_for_emulator
+    if kind == EMULATOR and text != f"{EMULATOR}:":
+        return _emulator(which or _target_of(arch), "", lacking())
+    found = probe()
+    if text == "auto":
+        return (
+            DeviceChoice(0)
+            if found.names
+            else _emulator(_target_of(arch), found.problem or "no CUDA device", lacking())
+        )
+    if kind != "cuda" or not (which or "0").isdecimal():
+        raise UsageError(
+            f"expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got {text!r}"
+        )
+    number = int(which or "0")
+    if number >= len(found.names):
+        here = found.problem or f"this machine has {len(found.names)}: {', '.join(found.names)}"
+        raise DeviceError(f"no device {text!r}: {here}; --device emulator does without")
+    return DeviceChoice(number)
+
+
+def same_compilers(begun: Environment, here: Environment) -> list[str]:
+    """How to have the compilers of `begun` where those of `here` differ, one sentence for each."""
+    ways = []
+    clang, nvrtc = begun.versions.get("clang", ""), begun.versions.get("nvrtc", "")
+    if clang != here.versions.get("clang", ""):
+        ways.append(
+            f"install clang {clang} ({INSTALL_EMULATOR} brings the one of the wheel ziglang) and"
+            " name it with EVOENGINE_CLANG"
+        )
+    if nvrtc and nvrtc != here.versions.get("nvrtc"):
+        ways.append(f"install NVRTC {nvrtc} with its headers (pip install '{_toolkit(nvrtc)}')")
+    if not nvrtc and "nvrtc" in here.versions:
+        ways.append(
+            "go on in an environment without NVRTC (pip uninstall nvidia-cuda-nvrtc, and no CUDA"
+            " toolkit)"
+        )
+    return ways
+
+
+def _toolkit(nvrtc: str) -> str:
+    """The package of NVIDIA's that brings this NVRTC; up to CUDA 12 some headers come with its
+    nvcc.
+    """
+    headers = "crt" if int(nvrtc.partition(".")[0]) >= 13 else "nvcc"
+    return f"cuda-toolkit[nvrtc,cudart,{headers},cccl]=={nvrtc}.*"
+
+
+def _emulator(target: str, instead: str, missing: list[str]) -> DeviceChoice:
+    try:
+        found = targets.find(target)
+    except targets.UnknownTarget as error:
+        raise UsageError(f"--device emulator:TARGET: {error}") from None
+    if missing:
+        why = f"{instead}, and the emulator" if instead else "the emulator"
+        raise DeviceError(f"{why} cannot run without {', '.join(missing)}: {INSTALL_EMULATOR}")
+    begin = f"{instead}: kernels run" if instead else "kernels run"
+    return DeviceChoice(
+        None,
+        found.name,
+        f"{begin} on an emulator on this machine's CPU. Verified: the results of every case."
+        f" Modelled, not measured: every time, for an {found.title} ({found.arch}); no speed-up"
+        " against a library is claimed",
+        f"{'no GPU here: ' if instead else ''}an emulated {found.title} judges; results are"
+        " verified, times are modelled",
+    )
+
+
+def _target_of(arch: str | None) -> str:
+    wanted = (arch or DEFAULT_ARCH).rstrip("af")
+    try:
+        return _PREFERRED.get(wanted) or targets.for_arch(wanted).name
+    except targets.UnknownTarget as error:
+        raise UsageError(
+            f"the task's target cannot be emulated: {error}; choose one with --device"
+            " emulator:TARGET"
+        ) from None

@@ -1,0 +1,78 @@
+"""Keeps a process that runs what a model wrote out of all other processes.
+
+The engine is not dumpable (cli/own_environment.py), which stops others of the same user, unless
+they may trace any process, as root may. Here such a process gives that up for ever, before it
+imports or reads anything that it did not bring along. Where the kernel has it, a Landlock domain of
+its own is a second wall, and an ordinary user's only one around the engine's own parents: the shell
+that a key was typed into is as dumpable as any program. Neither replaces the other: CAP_PERFMON
+reads an environment past every domain.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from evoengine.evaluate.compile.landlock import own_domain
+
+_PR_SET_NO_NEW_PRIVS = 38  # linux/prctl.h
+_CAPABILITY_VERSION_3 = 0x20080522  # linux/capability.h
+# Of what root may do, only what a folder of another owner wants: a checkout or a cache that is
+# mounted into a container belongs to who is outside, and /proc/PID/mem and environ do not ask for
+# these two. All others go, not just CAP_SYS_PTRACE, because many come to the same: a module loaded,
+# raw memory, bpf, a file system mounted, packets of the endpoint seen. CUDA needs none of them.
+_CAP_DAC_OVERRIDE, _CAP_FOWNER = 1, 3
+_KEPT = 1 << _CAP_DAC_OVERRIDE | 1 << _CAP_FOWNER
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Sets(ctypes.Structure):
+    _fields_ = (
+        ("effective", ctypes.c_uint32),
+        ("permitted", ctypes.c_uint32),
+        ("inheritable", ctypes.c_uint32),
+    )
+
+
+def isolate() -> bool:
+    """Takes this thread, and those and the processes that it starts, the means to look into other
+    processes.
+
+    Call it while there is one thread. False where the kernel has no Landlock that is fit for it:
+    then a process of the same user that did not make itself unreadable can be read. Raises OSError
+    where privileges cannot be given up.
+    """
+    give_up_privileges()
+    return own_domain()
+
+
+def give_up_privileges() -> None:
+    """No capability is left but those for files of other owners, and no program that is started
+    brings one back.
+
+    That holds for programs that are set-user-ID, too, such as nvidia-modprobe, which makes device
+    files: the engine asks the driver for its devices before any worker starts, so they are there.
+    Raises OSError.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    _demand(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+    header, sets = _Header(_CAPABILITY_VERSION_3, 0), (_Sets * 2)()
+    _demand(libc.capget(ctypes.byref(header), sets), "capget")
+    for low_or_high, kept in zip(sets, (_KEPT, 0), strict=True):
+        low_or_high.permitted &= kept
+        low_or_high.effective &= kept
+        low_or_high.inheritable = 0  # the ambient set shrinks with it
+    _demand(libc.capset(ctypes.byref(header), sets), "capset")
+
+
+def _demand(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(
+            number,
+            f"{what} was refused ({os.strerror(number)}), so a candidate could look into other"
+            " processes",
+        )

@@ -1,0 +1,187 @@
+"""One candidate against one baseline on one case: fresh inputs, and the timed outputs are
+checked.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from evoengine.errors import TaskError
+from evoengine.evaluate.worker.arena import Arena, Layout
+from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
+from evoengine.evaluate.worker.check import compare_outputs, layout_of
+from evoengine.evaluate.worker.cuda.cuda_launch import CUDA_ERRORS, CudaProgram, translate
+from evoengine.evaluate.worker.cuda.timing import (
+    Call,
+    Flusher,
+    Side,
+    calls_per_sample,
+    estimate_us,
+    measure,
+)
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.inputs import Tensors, make_inputs
+from evoengine.protocols import CompiledCase
+from evoengine.records import CaseTiming, InputSetCheck
+from evoengine.task.schema import Task
+
+# calls of one sample alternate between them, so that the answer of the call before is never the
+# right one
+INPUT_SETS = 2
+MAX_OUTPUT_BYTES = 512 * 1024**2  # the timed outputs of one sample, all kept apart
+DISTRIBUTION = "normal"
+
+
+class PairedTiming:
+    """Times a checked candidate, its code loaded anew. Its inputs have seeds that nobody could know
+    before.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        answers: ExpectedOutputs,
+        flusher: Flusher,
+        compiled: CompiledCase,
+        baseline: str,
+    ) -> None:
+        """Prepares the baseline, which may have to be compiled first; no code of the candidate runs
+        yet.
+        """
+        self.task = task
+        self.answers = answers
+        self.flusher = flusher
+        self.case = compiled.plan.case
+        self.compiled = compiled
+        self.seeds = [1000 + secrets.randbelow(2**30) for _ in range(INPUT_SETS)]
+        self.inputs: list[Tensors] = [
+            make_inputs(task, self.case, DISTRIBUTION, seed, answers.device) for seed in self.seeds
+        ]
+        self.layout = layout_of(task, compiled.plan)
+        self.shared: list[Arena] = []  # the candidate's inputs, by input set
+        self.arenas: list[
+            Arena
+        ] = []  # its outputs and scratch, by call; the last one is for cold samples
+        self.baseline = baseline
+        self._opponent = self._baseline(task.baselines[baseline])
+
+    def run(self) -> CaseTiming:
+        """Hot and cold samples of both sides; raises Crashed or LaunchRefused."""
+        try:
+            hot_side, cold_side = self._candidate()
+            budget_s = self.task.limits.timing_ms / 1000
+            hot = measure(hot_side, self._opponent, budget_s)
+            cold = measure(cold_side, self._opponent, budget_s, self.flusher)
+        except CUDA_ERRORS as error:
+            raise translate(error) from None
+        except TaskError as error:
+            raise _no_memory(error) from None
+        return CaseTiming(case=self.case, baseline=self.baseline, hot=hot, cold=cold)
+
+    def verify(self, tier: str) -> list[InputSetCheck]:
+        """The outputs that the last timed launches left, hot and cold, each compared in full;
+        raises Cheated.
+        """
+        self._refuse_stray_writes()
+        checks = []
+        try:
+            answers = [self.answers.one_off(self.case, DISTRIBUTION, seed) for seed in self.seeds]
+        except TaskError as error:
+            raise _no_memory(error) from None
+        for index, arena in enumerate(self.arenas):
+            turn = index % INPUT_SETS
+            outputs = {name: arena.tensors[name] for name in self.task.outputs}
+            checks.append(
+                compare_outputs(
+                    outputs, answers[turn], tier, f"timed {DISTRIBUTION}", self.seeds[turn]
+                )
+            )
+        return checks
+
+    def _refuse_stray_writes(self) -> None:
+        """As for a checked launch: inputs bit for bit, and the zones around all buffers.
+
+        Compared with inputs that are made again: the baseline was given the first ones, and may
+        have written there.
+        """
+        for arena, seed in zip(self.shared, self.seeds, strict=True):
+            for name, value in make_inputs(
+                self.task, self.case, DISTRIBUTION, seed, self.answers.device
+            ).items():
+                if bool(arena.differs(name, value)):
+                    raise Cheated(f"input {name!r} was overwritten in a timed launch")
+        if any(bool(arena.guards_broken()) for arena in (*self.shared, *self.arenas)):
+            raise Cheated("memory outside the buffers was written in a timed launch")
+
+    def _candidate(self) -> tuple[Side, Side]:
+        """For hot and for cold samples: calls that share input buffers by turns and have outputs
+        and scratch of their own.
+        """
+        program = CudaProgram(self.compiled)
+        own = {name: entry for name, entry in self.layout.items() if name not in self.inputs[0]}
+        for tensors in self.inputs:
+            arena = Arena({name: self.layout[name] for name in tensors}, self.answers.device)
+            arena.fill(tensors)
+            self.shared.append(arena)
+        first = self._add_call(program, own)
+        rest = [self._add_call(program, own) for _ in range(self._count(estimate_us(first)))]
+        calls: list[Call] = [first, *rest]
+        resets: list[Call] = [partial(arena.poison, list(own)) for arena in self.arenas]
+        return Side(calls[:-1], resets[:-1]), Side(calls[-1:], resets[-1:])
+
+    def _add_call(self, program: CudaProgram, own: Layout) -> Callable[[], None]:
+        """One more call of the candidate, with an arena of its own for what it writes."""
+        inputs, written = (
+            self.shared[len(self.arenas) % INPUT_SETS],
+            Arena(own, self.answers.device),
+        )
+        written.poison(list(own))
+        self.arenas.append(written)
+        pointers = {
+            name: arena.pointer(name) for arena in (inputs, written) for name in arena.tensors
+        }
+        return program.prepare(pointers, torch.cuda.current_stream())
+
+    def _baseline(self, function: str) -> Side:
+        """Estimated on inputs of its own: what it writes there and leaves behind is no answer to
+        the timed ones.
+        """
+        bind = partial(self.answers.functions.bind, function, case=self.case)
+        spare = make_inputs(
+            self.task, self.case, DISTRIBUTION, self.task.seeds[0], self.answers.device
+        )
+        with self.answers.functions.at_work(function, self.case):
+            count = self._count(estimate_us(bind(tensors=spare)))
+        bound = [self._at_work(function, bind(tensors=tensors)) for tensors in self.inputs]
+        return Side([bound[index % INPUT_SETS] for index in range(count)], [])
+
+    def _at_work(self, function: str, call: Call) -> Call:
+        """`call`, whose time is the function's own: it is captured while the candidate is timed."""
+
+        def work() -> object:
+            with self.answers.functions.at_work(function, self.case):
+                return call()
+
+        return work
+
+    def _count(self, call_us: float) -> int:
+        """As many calls as make a sample, as far as their outputs and scratch find room."""
+        written = [entry for name, entry in self.layout.items() if name not in self.inputs[0]]
+        outputs = sum(math.prod(shape) * dtype.itemsize for dtype, shape in written)
+        return max(1, min(calls_per_sample(call_us), MAX_OUTPUT_BYTES // max(1, outputs)))
+
+
+def _no_memory(error: TaskError) -> TaskError | CannotLaunch:
+    """What is told of `error`: a function that has worked before finds no memory beside the
+    candidate's buffers.
+    """
+    return (
+        CannotLaunch(str(error))
+        if isinstance(error.__cause__, torch.cuda.OutOfMemoryError)
+        else error
+    )

@@ -1,0 +1,95 @@
+"""Buffers in the emulator's memory as tensors, each between red zones of its own, freed
+together.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy
+import torch
+
+from evoengine.emulator.device import Emulator
+from evoengine.emulator.errors import EmulatorError
+from evoengine.evaluate.worker.arena import Arena, Layout
+from evoengine.evaluate.worker.candidate_failures import CannotLaunch
+from evoengine.evaluate.worker.emulated.emulated_program import finding_of
+
+SPARE_BYTES = 1 << 30  # left to comparisons, the JIT and everything else on the machine
+
+
+class EmulatedArena(Arena):
+    """The buffers of one loaded candidate; leaving the block frees them, and their tensors must
+    not be used any more.
+    """
+
+    def __init__(self, layout: Layout, emulator: Emulator) -> None:
+        """Raises LaunchRefused where the device, or this machine, has not as many bytes."""
+        self._memory = emulator.memory
+        self._flat: dict[str, torch.Tensor] = {}
+        sizes = {name: math.prod(shape) * dtype.itemsize for name, (dtype, shape) in layout.items()}
+        free = available_bytes()
+        if sum(sizes.values()) > free - SPARE_BYTES:
+            raise CannotLaunch(
+                f"buffers of {sum(sizes.values())} bytes do not fit into this machine's memory, of"
+                f" which {free} are free"
+            )
+        try:
+            for name, size in sizes.items():
+                self._flat[name] = torch.from_numpy(
+                    self._memory.view(self._memory.allocate(size, name=name), size)
+                )
+        except EmulatorError as error:
+            self.free()
+            raise finding_of(error) from None
+        self.tensors = {
+            name: self._flat[name].view(dtype).view(shape)
+            for name, (dtype, shape) in layout.items()
+        }
+
+    def differs(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        """As numpy compares: without threads and in words, four times as fast."""
+        return torch.tensor(not numpy.array_equal(_words(self._flat[name]), _words(value)))
+
+    def guards_broken(self) -> torch.Tensor:
+        """Whether any byte around a buffer changed."""
+        return torch.tensor(
+            any(self._memory.red_zones_broken(flat.data_ptr()) for flat in self._flat.values())
+        )
+
+    def free(self) -> None:
+        """Gives all buffers back."""
+        for flat in self._flat.values():
+            self._memory.free(flat.data_ptr())
+        self._flat.clear()
+
+    def _span(self, name: str) -> torch.Tensor:
+        return self._flat[name]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.free()
+
+
+def _words(value: torch.Tensor) -> numpy.ndarray[Any, Any]:
+    """All bytes of a contiguous tensor, in pieces of eight where that comes out even."""
+    array = value.view(-1).view(torch.uint8).numpy()
+    return array.view(numpy.uint64) if array.size % 8 == 0 else array
+
+
+def available_bytes() -> int:
+    """Memory that can be had without swapping, as Linux estimates it."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise OSError("/proc/meminfo tells no MemAvailable")

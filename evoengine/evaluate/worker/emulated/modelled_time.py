@@ -1,0 +1,104 @@
+"""Modelled times of a case from what its launches counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from evoengine.candidate.binding import BoundLaunch, BufferArgument
+from evoengine.emulator.check.findings import Check
+from evoengine.emulator.device import Checks, LaunchReport
+from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.targets import TargetGpu
+from evoengine.emulator.timing_model.counts import Counts
+from evoengine.emulator.timing_model.observe import counts_of
+from evoengine.emulator.timing_model.time import modelled
+from evoengine.evaluate.worker.candidate_failures import Endless
+from evoengine.evaluate.worker.emulated.checked_mode import sample
+from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
+from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram, finding_of, three
+from evoengine.evaluate.worker.emulated.plan_state import State
+from evoengine.records import CaseModel, LaunchModel
+
+# without NVRTC nobody says how many: the model then lets occupancy depend on the rest alone
+UNKNOWN_REGISTERS = 0
+# whose bank conflicts and sectors are counted; what is executed is counted on the whole grid
+COUNTED_BLOCKS = 8
+
+
+def model_case(
+    program: EmulatedProgram,
+    arena: EmulatedArena,
+    written: Sequence[str],
+    executions: Sequence[LaunchReport],
+    target: TargetGpu,
+    cold: bool,
+) -> CaseModel:
+    """The modelled time of a whole plan, launch by launch, whose buffers are filled; raises Finding
+    where no block fits on the target.
+
+    `written` are the buffers that are no inputs; `executions` the reports of whole grids on the
+    same inputs.
+    """
+    pointers = {name: arena.pointer(name) for name in arena.tensors}
+    launches = []
+    for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
+        before = State(program, arena, written)
+        sampled = _sampled(program, launch, pointers, before)
+        counts = counts_of(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
+        launches.append(
+            _model_launch(program, launch, counts, whole.lowered.layout.static_shared, target, cold)
+        )
+        if len(launches) < len(executions) and sampled.blocks_run < sampled.blocks:
+            before.restore()
+            program.run(launch, pointers)  # the next launch reads what all blocks write
+    return CaseModel(case=program.compiled.plan.case, target=target.name, launches=tuple(launches))
+
+
+def _sampled(
+    program: EmulatedProgram, launch: BoundLaunch, pointers: Mapping[str, int], before: State
+) -> LaunchReport:
+    """The report of some blocks; of the whole grid where these have no end alone."""
+    try:
+        return program.run(
+            launch, pointers, Checks(Check(0)), sample(math.prod(launch.grid), COUNTED_BLOCKS)
+        )
+    except Endless:  # blocks that wait for blocks which are not in the sample
+        before.restore()
+        return program.run(launch, pointers, Checks(Check(0)))
+
+
+def _touched_bytes(launch: BoundLaunch, arena: EmulatedArena) -> int:
+    """The sizes of all buffers that a launch is given: what it touches at least once, as far as
+    anybody knows.
+    """
+    touched = {argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)}
+    return sum(arena.tensors[name].numel() * arena.tensors[name].element_size() for name in touched)
+
+
+def _model_launch(
+    program: EmulatedProgram,
+    launch: BoundLaunch,
+    counts: Counts,
+    static_shared_bytes: int,
+    target: TargetGpu,
+    cold: bool,
+) -> LaunchModel:
+    resources = next(
+        (item for item in program.compiled.resources if item.kernel == launch.kernel), None
+    )
+    try:
+        found = modelled(
+            counts,
+            target=target,
+            grid=three(launch.grid),
+            block=three(launch.block),
+            registers=resources.registers if resources else UNKNOWN_REGISTERS,
+            shared_bytes=static_shared_bytes + launch.shared_bytes,
+            cold=cold,
+        )
+    except EmulatorError as error:
+        raise finding_of(error) from None
+    return LaunchModel(
+        kernel=launch.kernel, us=found.us, limiter=found.limiter, bounds_us=dict(found.bounds_us)
+    )

@@ -1,0 +1,103 @@
+"""Inputs and answers kept on disk: computing them takes minutes of a CPU, and workers come and go.
+
+They are named after all that they follow from: the Python files beside the task, what the task says
+of tensors, tiers and the case, the release of torch, and our own code that makes them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from evoengine.digest import digest, digest_json
+from evoengine.evaluate.worker import (
+    expected_outputs,
+    gate,
+    inputs,
+    returned_values,
+    task_functions,
+)
+from evoengine.evaluate.worker.emulated.array_cache import Array, Kept, KeptArrays
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, Key
+from evoengine.evaluate.worker.gate import Errors, Gate
+from evoengine.evaluate.worker.inputs import Tensors
+from evoengine.records import Frozen
+from evoengine.task.schema import Task, shape_of
+
+
+class _Facts(Frozen):
+    """What an answer has beside its arrays."""
+
+    trusted: dict[str, Errors]
+    gates: dict[str, Gate]
+
+
+class KeptExpectedOutputs:
+    """Implements answers.Keep for one task."""
+
+    def __init__(self, arrays: KeptArrays, task: Task, task_path: Path) -> None:
+        self._arrays = arrays
+        told = task.model_dump(
+            mode="json",
+            include={"reference", "dims", "inputs", "outputs", "cases", "hidden_cases", "tiers"},
+        )
+        beside = [path.read_bytes() for path in sorted(task_path.parent.glob("*.py"))]
+        ours = [
+            inspect.getsource(module)
+            for module in (expected_outputs, gate, inputs, task_functions, returned_values)
+        ]
+        self._meaning = digest("answers", digest_json(told), torch.__version__, *ours, *beside)
+
+    def __call__(self, key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
+        name = digest(self._meaning, *map(str, key))
+        found = self._arrays.read(name)
+        if found is None:
+            answer = make()
+            facts = _Facts(trusted=answer.trusted, gates=answer.gates).model_dump_json()
+            found = self._arrays.write(
+                name,
+                Kept({output: value.numpy() for output, value in answer.reference.items()}, facts),
+            )
+        facts_found = _Facts.model_validate_json(found.facts)
+        return ExpectedOutput(
+            {output: torch.from_numpy(array) for output, array in found.arrays.items()},
+            facts_found.trusted,
+            facts_found.gates,
+        )
+
+
+class KeptInputs:
+    """Implements answers.KeepInputs for one task."""
+
+    def __init__(self, arrays: KeptArrays, task: Task) -> None:
+        self._arrays = arrays
+        self._task = task
+        told = task.model_dump(mode="json", include={"dims", "inputs", "cases", "hidden_cases"})
+        self._meaning = digest(
+            "inputs", digest_json(told), torch.__version__, inspect.getsource(inputs)
+        )
+
+    def __call__(self, key: Key, make: Callable[[], Tensors]) -> Tensors:
+        name = digest(self._meaning, *map(str, key))
+        found = self._arrays.read(name) or self._arrays.write(
+            name, Kept({of: _bytes(value) for of, value in make().items()})
+        )
+        return {
+            of: self._tensor(of, key[0], torch.from_numpy(array))
+            for of, array in found.arrays.items()
+        }
+
+    def _tensor(self, name: str, case: str, flat: torch.Tensor) -> torch.Tensor:
+        spec = self._task.inputs[name]
+        assert spec.shape is not None  # scalars are not kept
+        return flat.view(getattr(torch, spec.dtype)).view(
+            shape_of(spec.shape, self._task.scope(case))
+        )
+
+
+def _bytes(value: torch.Tensor) -> Array:
+    """As numpy can keep it, which knows no bfloat16."""
+    return value.view(-1).view(torch.uint8).numpy()

@@ -1,0 +1,160 @@
+"""What the right answer is, and how far from it is allowed: one entry for each input set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from evoengine.errors import TaskError
+from evoengine.evaluate.worker.arena import wipe
+from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
+from evoengine.evaluate.worker.inputs import Tensors, make_inputs
+from evoengine.evaluate.worker.returned_values import refuse_values
+from evoengine.evaluate.worker.task_functions import HostCache, TaskFunctions
+from evoengine.task.schema import Input, Output, Task, shape_of
+
+
+@dataclass(frozen=True)
+class ExpectedOutput:
+    """The float64 reference of one input set, on the host, with each tier's trusted errors."""
+
+    reference: Tensors
+    trusted: dict[str, Errors]
+    gates: dict[str, Gate]
+
+
+Key = tuple[str, str, int]  # case, distribution, seed
+Keep = Callable[[Key, Callable[[], ExpectedOutput]], ExpectedOutput]
+KeepInputs = Callable[[Key, Callable[[], Tensors]], Tensors]
+
+
+class ExpectedOutputs:
+    """Computes each answer once and keeps it where no candidate can read it."""
+
+    def __init__(
+        self,
+        task: Task,
+        functions: TaskFunctions,
+        device: torch.device,
+        keep: Keep | None = None,
+        keep_inputs: KeepInputs = lambda _, make: make(),
+    ) -> None:
+        """`keep` gives the answer of a key, made where it is not kept; left out, this process's
+        memory keeps them.
+
+        `keep_inputs` does so for inputs; left out, they are made anew every time.
+        """
+        self.task = task
+        self.functions = functions
+        self.device = device
+        self._keep = keep or _in_memory()
+        self._keep_inputs = keep_inputs
+        self._probed = False
+
+    def inputs(self, case: str, distribution: str, seed: int) -> Tensors:
+        """The tensors of one input set, on the device."""
+        return self._keep_inputs(
+            (case, distribution, seed),
+            lambda: make_inputs(self.task, case, distribution, seed, self.device),
+        )
+
+    def get(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
+        """The answer for one input set; raises TaskError where a function of the task gives none
+        that can be used.
+        """
+
+        def make() -> ExpectedOutput:
+            return self._compute(case, distribution, seed, self.inputs(case, distribution, seed))
+
+        return self._keep((case, distribution, seed), make)
+
+    def one_off(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
+        """The same for an input set that will not be asked for again."""
+        return self._compute(
+            case, distribution, seed, make_inputs(self.task, case, distribution, seed, self.device)
+        )
+
+    def _compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> ExpectedOutput:
+        self._refuse_chance()
+        reference = self._reference(case, distribution, seed, tensors)
+        trusted, on_device = {}, [*reference.values()]
+        for tier_name, tier in self.task.tiers.items():
+            if tier.trusted is not None:
+                raw = self.functions.call(tier.trusted, tensors, case)
+                outputs = {
+                    name: value.to(getattr(torch, self.task.outputs[name].dtype))
+                    for name, value in raw.items()
+                }
+                on_device += [*raw.values(), *outputs.values()]
+                trusted[tier_name] = compare(outputs, reference, tier.atol, tier.rtol)
+        gates = {name: gate_of(tier, trusted.get(name)) for name, tier in self.task.tiers.items()}
+        kept = {name: _to_host(value) for name, value in reference.items()}
+        wipe(on_device)
+        return ExpectedOutput(kept, trusted, gates)
+
+    def _reference(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Tensors:
+        """Float64 outputs that a kernel can write; raises TaskError."""
+        reference = self.functions.reference(tensors, case)
+        for name, value in reference.items():
+            where = f"case {case}, distribution {distribution}, seed {seed}"
+            refuse_values(
+                f"{self.task.reference}: {name}", value, self.task.outputs[name].dtype, where
+            )
+        return reference
+
+    def _refuse_chance(self) -> None:
+        """Raises TaskError where the reference answers one question in two ways; asked once, on the
+        smallest case.
+        """
+        if self._probed:
+            return
+        self._probed = True
+        case = min(self.task.all_cases, key=self._elements)
+        distribution, seed = self.task.distributions[0], self.task.seeds[0]
+        tensors = make_inputs(self.task, case, distribution, seed, self.device)
+        first, second = (self._reference(case, distribution, seed, tensors) for _ in range(2))
+        if any(first[name].data_ptr() == second[name].data_ptr() for name in first):
+            raise TaskError(
+                f"{self.task.reference} returns the same memory twice for case {case}; expected a"
+                " new tensor from every call"
+            )
+        # sums may be taken in another order every time; what the gates let pass is one answer
+        for tier in self.task.tiers.values():
+            found = compare(second, first, tier.atol, tier.rtol)
+            if not gate_of(tier, None).passes(found):
+                raise TaskError(
+                    f"{self.task.reference} answers the same inputs in two ways:"
+                    f" {found.worst_output} differs by up to {found.max_abs:.3g} between two calls"
+                    f" for case {case}; expected one answer: take out what is random, or what it"
+                    " keeps from call to call"
+                )
+        wipe([*first.values(), *second.values()])
+
+    def _elements(self, case: str) -> int:
+        scope = self.task.scope(case)
+        tensors: list[Input | Output] = [*self.task.inputs.values(), *self.task.outputs.values()]
+        return sum(
+            math.prod(shape_of(spec.shape, scope)) for spec in tensors if spec.shape is not None
+        )
+
+
+def _to_host(value: torch.Tensor) -> torch.Tensor:
+    host = torch.empty(value.shape, dtype=value.dtype, device="cpu", pin_memory=value.is_cuda)
+    return host.copy_(value)
+
+
+def _in_memory() -> Keep:
+    cache = HostCache()
+
+    def keep(key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
+        found: ExpectedOutput = cache.get(key, make, _size)
+        return found
+
+    return keep
+
+
+def _size(answer: ExpectedOutput) -> int:
+    return sum(value.numel() * value.element_size() for value in answer.reference.values())

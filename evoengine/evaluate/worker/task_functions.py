@@ -1,0 +1,193 @@
+"""The task's own functions: float64 reference, trusted implementation, baselines.
+
+References are computed once per input set and kept on the host: while a candidate runs,
+no right answer is in the device's memory.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evoengine.errors import TaskError
+from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
+from evoengine.evaluate.worker.returned_values import outputs_of, refuse_written
+from evoengine.task.schema import Task
+
+HOST_CACHE_BYTES = 4 * 1024**3  # the shipped attention tasks need 0.7 GiB
+MOST_WORDS = 500  # characters of an exception that are told
+
+
+# what is done, and whose time it is inside: a function's, in words
+AtWork = Callable[[str, str], AbstractContextManager[None]]
+
+
+def _untold(_what: str, _function: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+class TaskFunctions:
+    """The Python functions that a task file names, called by argument name."""
+
+    def __init__(self, task: Task, task_path: Path, at_work: AtWork = _untold) -> None:
+        """`at_work` is told of every function that begins, so that one without an end is told by
+        its name.
+        """
+        self.task = task
+        self.folder = task_path.parent
+        self._at_work = at_work
+        self._modules: dict[str, Any] = {}
+
+    def reference(self, tensors: Tensors, case: str) -> Tensors:
+        """The outputs in float64, computed from float64 copies of `tensors`; raises TaskError as
+        `call` does.
+        """
+        wide = {
+            name: value.to(torch.float64, copy=True) if value.is_floating_point() else value.clone()
+            for name, value in tensors.items()
+        }
+        return {
+            name: value.double()
+            for name, value in self._once(
+                self.task.reference, wide, tensors, case, exact=True
+            ).items()
+        }
+
+    def call(self, name: str, tensors: Tensors, case: str) -> Tensors:
+        """The outputs of function `name` ("file.py:function") for copies of `tensors`, by output
+        name.
+
+        Raises TaskError when it raises, returns something else than the task's outputs, or writes
+        into its inputs.
+        """
+        return self._once(
+            name, {key: value.clone() for key, value in tensors.items()}, tensors, case, exact=False
+        )
+
+    def _once(self, name: str, given: Tensors, tensors: Tensors, case: str, exact: bool) -> Tensors:
+        with self.at_work(name, case):
+            outputs = self.bind(name, given, case, exact)()
+            with _told(name, case):
+                for value in outputs.values():
+                    if value.is_cuda:
+                        # what it has begun is its own time, and its own fault
+                        torch.cuda.synchronize(value.device)
+            refuse_written(name, given, tensors, case)
+        return outputs
+
+    def at_work(self, name: str, case: str) -> AbstractContextManager[None]:
+        """Inside, the time is that of function `name`."""
+        hidden = case in self.task.hidden_cases
+        # what is done may be shown to a model, an error never is
+        shown = "a hidden case" if hidden else f"case {case}"
+        return self._at_work(
+            f"computing {name} for {shown}",
+            f"{name} for case {case}{' (hidden)' if hidden else ''}",
+        )
+
+    def bind(
+        self, name: str, tensors: Tensors, case: str, exact: bool = False
+    ) -> Callable[[], Tensors]:
+        """A call of function `name` with all arguments looked up; `exact` where it is the
+        reference.
+        """
+        function = self._function(name)
+        arguments = self._arguments(name, function, {**scalar_inputs(self.task, case), **tensors})
+        device = next((value.device for value in tensors.values()), None)
+
+        def run() -> Tensors:
+            with _told(name, case):
+                result = function(**arguments)
+            return outputs_of(self.task, name, result, case, device, exact)
+
+        return run
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        file, function = name.split(":")
+        if file not in self._modules:
+            self._modules[file] = _import(self.folder / file)
+        found = getattr(self._modules[file], function, None)
+        if not callable(found):
+            raise TaskError(
+                f"{self.folder / file}: expected a function {function!r}, there is none"
+            )
+        return found  # type: ignore[no-any-return]  # checked to be callable
+
+    def _arguments(
+        self, name: str, function: Callable[..., Any], known: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        wanted = list(inspect.signature(function).parameters)
+        unknown = [parameter for parameter in wanted if parameter not in known]
+        if unknown:
+            raise TaskError(
+                f"{name} takes {', '.join(unknown)}, which is no input, dimension or flag; known:"
+                f" {', '.join(known)}"
+            )
+        return {parameter: known[parameter] for parameter in wanted}
+
+
+@contextmanager
+def _told(name: str, case: str) -> Iterator[None]:
+    """Whatever the user's function raises is told as a fault of that function."""
+    try:
+        yield
+    except (
+        BaseException
+    ) as error:  # the top of the user's code: sys.exit() there must not end this process
+        raise TaskError(
+            _words(f"{name} raised {type(error).__name__} for case {case}", error)
+        ) from error
+
+
+def _words(what: str, error: BaseException) -> str:
+    """`what`, and the first line of what `error` says; raises TaskError where its text is at fault,
+    too.
+    """
+    try:
+        lines = str(error).strip().splitlines()
+    except BaseException as another:
+        raise TaskError(f"{what}, and its text raises {type(another).__name__}") from another
+    return f"{what}: {lines[0][:MOST_WORDS]}" if lines else what
+
+
+def _import(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"evoengine_task_{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise TaskError(f"no reference file {str(path)!r}")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (
+        BaseException
+    ) as error:  # whatever the user's file raises is told as a fault of that file
+        raise TaskError(_words(f"{path}: {type(error).__name__} on import", error)) from error
+    return module
+
+
+class HostCache:
+    """Keeps the most recently used references, on the host, up to a number of bytes."""
+
+    def __init__(self, limit_bytes: int = HOST_CACHE_BYTES) -> None:
+        self._limit = limit_bytes
+        self._kept: OrderedDict[Any, Any] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: Any, make: Callable[[], Any], size: Callable[[Any], int]) -> Any:
+        """The value of `key`, made where it is not kept; `size` tells its bytes."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        value = make()
+        self._kept[key] = value
+        self._bytes += size(value)
+        while self._bytes > self._limit and len(self._kept) > 1:
+            _, old = self._kept.popitem(last=False)
+            self._bytes -= size(old)
+        return value

@@ -1,0 +1,217 @@
+"""Proposals from a language model behind any OpenAI-compatible endpoint.
+
+Every trial is a conversation of at most two turns: a prompt by one of the operators,
+and one repair turn when the reply holds no usable kernel. A reply is stored before it
+is read, so a run that was killed continues from what it has already paid for.
+
+A request that the endpoint refuses, or fails on again and again while it answers others,
+costs its trial only. When the endpoint is not there from the start, refuses the key, stays
+unwell longer than the run's patience, or when reply after reply holds no kernel,
+GeneratorError stops the run; all that was stored stays, and a resume goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evoengine.config import ModelSettings
+from evoengine.errors import GeneratorError
+from evoengine.generate import parsed_reply
+from evoengine.generate.circuit_breaker import CircuitBreaker, RequestRefused, Transient
+from evoengine.generate.endpoint_address import address_of
+from evoengine.generate.ledger import Before, Ledger, most_tokens
+from evoengine.generate.operators import choose
+from evoengine.generate.parsed_reply import ParsedReply, Refuse, refuse_nothing
+from evoengine.generate.prompt_templates import Prompts
+from evoengine.protocols import Replies, Request
+from evoengine.records import Outcome, Proposal, Reply, Unanswered, Usage
+
+if TYPE_CHECKING:
+    from evoengine.generate.endpoint import EndpointAnswer
+
+
+def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
+    """Raises GeneratorError or UsageError for settings with which nothing could ever be asked;
+    sends nothing.
+    """
+    address_of(settings.base_url, environ)
+    Ledger(settings, Before(), lambda _: None)
+
+
+class ModelGenerator:
+    """A protocols.Generator that asks a model.
+
+    `before` is what earlier processes of the run have spent, or may have: the cap of `settings`
+    counts it. `refuse` raises CandidateError for code that may not be compiled; its words go into
+    the repair turn. `notify` is told what a user should see: an unknown price, an attempt that
+    failed.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        task_path: Path,
+        before: Before = Before(),  # noqa: B008 - frozen
+        notify: Callable[[str], None] = lambda text: None,
+        refuse: Refuse = refuse_nothing,
+        environ: Mapping[str, str] = os.environ,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: random.Random | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        # here, because the openai package takes half a second to import
+        from evoengine.generate.endpoint import (
+            Endpoint,
+        )
+
+        self._settings = settings
+        self._refuse = refuse
+        self._prompts = Prompts(task_path)
+        self._ledger = Ledger(settings, before, notify)
+        self._endpoint = Endpoint(settings, environ)
+        self._circuit = CircuitBreaker(
+            settings.retries, settings.patience_s, notify, sleep, jitter, clock
+        )
+        # by an earlier process's model; then a refusal is the request's own
+        self._was_answered = before.spent != Usage()
+        self._without_kernel = 0  # requests of this process in a row
+        self._refusal = ""  # of the last one, where it was refused
+        if self._endpoint.notice:
+            notify(self._endpoint.notice)
+        if before.unanswered.requests:
+            notify(_possibly_paid(before.unanswered, self._ledger.lost_usd))
+
+    @property
+    def spent(self) -> Usage:
+        """What all replies of the run have cost, earlier processes included."""
+        return self._ledger.spent
+
+    def tell(self, outcome: Outcome) -> None:
+        """Nothing is kept: what a prompt needs of the past stands in the request."""
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        """A candidate by the operator that the request's seed chooses."""
+        choice = choose(request)
+        prompt = self._prompts.render(choice, request)
+        try:
+            reply, made = await self._reply(replies, 0, prompt, request)
+        except RequestRefused as refused:
+            return Proposal(
+                operator=choice.operator,
+                parents=choice.trials,
+                source=None,
+                problem=f"no reply: {refused}",
+            )
+        operator = choice.operator
+        if made.source is None:
+            made = await self._repair(prompt, reply, made, request, replies)
+            operator = "repair" if made.source else operator
+        return made.proposal(operator, choice.trials)
+
+    async def close(self) -> None:
+        """Closes the connections to the endpoint."""
+        await self._endpoint.close()
+
+    async def _repair(
+        self, prompt: str, reply: Reply, made: ParsedReply, request: Request, replies: Replies
+    ) -> ParsedReply:
+        again = self._prompts.repair(prompt, reply, made)
+        try:
+            return (await self._reply(replies, 1, again, request))[1]
+        except RequestRefused as refused:
+            return replace(
+                made, problem=f"{made.problem}; no reply to the request to repair it: {refused}"
+            )
+
+    async def _reply(
+        self, replies: Replies, turn: int, prompt: str, request: Request
+    ) -> tuple[Reply, ParsedReply]:
+        """The reply of a turn and what it comes to. Only one that was asked now counts among those
+        without a kernel.
+        """
+        asked: list[bool] = []
+
+        async def ask() -> Reply:
+            asked.append(True)
+            return await self._ask(replies, turn, prompt)
+
+        reply = await replies.get_or_ask(turn, ask)
+        made = parsed_reply.read(reply, request, self._refuse)
+        if asked:
+            self._refusal = ""
+            self._without_kernel = 0 if made.kernel is not None else self._without_kernel + 1
+        return reply, made
+
+    async def _ask(self, replies: Replies, turn: int, prompt: str) -> Reply:
+        limit = self._settings.replies_without_kernel
+        if self._without_kernel >= limit:
+            why = (
+                f"; the last one: {self._refusal}"
+                if self._refusal
+                else ": read some replies under trials/"
+            )
+            raise GeneratorError(
+                f"the last {self._without_kernel} requests to {self._settings.model} brought no"
+                f" kernel, nothing more is asked{why}; then resume, with another --model perhaps"
+            )
+        try:
+            return await self._circuit.run(lambda: self._attempt(replies, turn, prompt))
+        except RequestRefused as refused:
+            self._without_kernel += 1
+            self._refusal = str(refused)
+            if not (self._was_answered or self._circuit.answers):
+                raise GeneratorError(str(refused)) from None
+            raise
+
+    async def _attempt(self, replies: Replies, turn: int, prompt: str) -> Reply:
+        async with self._ledger.hold(prompt) as hold:
+            number = replies.send(turn, hold.usd if self._ledger.price else None)
+            try:
+                answer = await self._endpoint.ask(prompt)
+            except Transient as failure:
+                replies.fail(number, str(failure), failure.maybe_paid)
+                if failure.maybe_paid:
+                    hold.lose()
+                raise
+            except (RequestRefused, GeneratorError) as refused:
+                replies.fail(number, str(refused), maybe_paid=False)
+                raise
+            usage = self._usage(prompt, answer)
+            hold.settle(usage)
+        return Reply(
+            model=self._settings.model,
+            prompt=prompt,
+            text=answer.text,
+            usage=usage,
+            finish_reason=answer.finish_reason,
+        )
+
+    def _usage(self, prompt: str, answer: EndpointAnswer) -> Usage:
+        """What the endpoint counted; where it counts nothing, the most that the texts can have."""
+        prompt_tokens = (
+            most_tokens(prompt) if answer.prompt_tokens is None else answer.prompt_tokens
+        )
+        completion_tokens = (
+            most_tokens(answer.text)
+            if answer.completion_tokens is None
+            else answer.completion_tokens
+        )
+        return self._ledger.usage(prompt_tokens, completion_tokens)
+
+
+def _possibly_paid(unanswered: Unanswered, most_usd: float) -> str:
+    count = unanswered.requests
+    what = (
+        "request of an earlier process was" if count == 1 else "requests of earlier processes were"
+    )
+    cost = f", for up to ${most_usd:.4f}" if most_usd else ""
+    return (
+        f"{count} {what} never answered and may have been paid for{cost}; the cost cap counts that"
+    )

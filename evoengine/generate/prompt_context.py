@@ -1,0 +1,249 @@
+"""What a prompt tells of the candidates so far: their figures, and why others failed.
+
+The words of a verdict may come from a hidden case. They keep what kind of fault it was
+and lose every whole number, because those tell the case's sizes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from evoengine import statistics
+from evoengine.candidate import binding, kernel_file
+from evoengine.candidate.arch import limits_of
+from evoengine.candidate.binding import CasePlan
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.errors import CandidateError
+from evoengine.protocols import Evaluated, Request
+from evoengine.records import CaseModel, Elite, KernelResources, Status, Verdict
+from evoengine.task.schema import Task
+
+MAX_REASON = 300  # characters
+MAX_DETAIL = 900  # characters: a compiler's first few errors
+MAX_BOUNDS = 4  # of a modelled time
+MAX_TOLD = 8  # trials in the section on what was learnt
+
+_WHOLE_NUMBER = re.compile(r"(?<![\w.])(?<!\de[-+])\d+(?:\.0+)?(?![\w.])")
+_PLACE = re.compile(r"^\S+?:\d+(?::\d+)?: ")
+
+
+@dataclass(frozen=True)
+class PromptContext:
+    """One candidate as a prompt shows it; texts are "" and lists empty where nothing is known."""
+
+    trial: int
+    place: int | None  # in its tier
+    tier: str
+    label: str
+    operator: str
+    status: str
+    summary: str
+    source: str  # with the chosen tunables first
+    tunables: dict[str, int]
+    speedup: float | None
+    times: tuple[str, ...]
+    resources: tuple[str, ...]
+    launches: tuple[str, ...]
+    accuracy: str
+    exceeds: tuple[str, ...]
+    reason: str
+    detail: str
+
+
+def prompt_context(
+    specimen: Evaluated, request: Request, place: int | None = None
+) -> PromptContext:
+    """What a prompt may show of `specimen`."""
+    outcome, verdict = specimen.outcome, specimen.verdict
+    parsed = _parsed(specimen)
+    reason, detail = _words(verdict, request.task)
+    return PromptContext(
+        trial=outcome.trial,
+        place=place,
+        tier=verdict.tier or outcome.tier,
+        label=outcome.label,
+        operator=outcome.operator,
+        status=verdict.status.value,
+        summary=parsed.plan.summary if parsed else "",
+        source=parsed.with_defaults() if parsed else specimen.source,
+        tunables=parsed.tunables if parsed else dict(outcome.tunables),
+        speedup=verdict.speedup,
+        times=tuple(_times(verdict)),
+        resources=tuple(_resources(item) for item in verdict.resources),
+        launches=tuple(_launches(parsed, request)) if parsed else (),
+        accuracy=_accuracy(verdict),
+        exceeds=verdict.target_exceeds,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def elites(request: Request) -> list[PromptContext]:
+    """The holders of places, by tier and place."""
+    return [prompt_context(specimen, request, elite.place) for elite, specimen in request.elites]
+
+
+def lessons(request: Request) -> list[PromptContext]:
+    """The last trials that teach something, newest first: those that are no elites, each reason
+    once.
+    """
+    held = {specimen.outcome.trial for _, specimen in request.elites}
+    told: dict[str, PromptContext] = {}
+    for specimen in reversed(request.recent):
+        if specimen.outcome.trial in held:
+            continue
+        item = prompt_context(specimen, request)
+        told.setdefault(
+            item.reason if item.status != Status.correct else f"trial {item.trial}", item
+        )
+    return list(told.values())[:MAX_TOLD]
+
+
+def best(request: Request, tier: str) -> Evaluated | None:
+    """A kernel that works, to show what works looks like: an elite of `tier`, any elite, a correct
+    seed, or none.
+    """
+    by_rank: list[tuple[Elite, Evaluated]] = sorted(
+        request.elites, key=lambda pair: (pair[0].tier != tier, pair[0].place)
+    )
+    correct = [specimen for specimen in request.seeds if specimen.verdict.status == Status.correct]
+    return by_rank[0][1] if by_rank else correct[0] if correct else None
+
+
+def baseline_times(request: Request) -> list[str]:
+    """What has to be beaten, as measured beside the best elite."""
+    return [
+        f"{timing.case}: {timing.baseline} takes {statistics.median(timing.hot.baseline_us):.2f} us"
+        for _, specimen in request.elites[:1]
+        for timing in specimen.verdict.timings
+    ]
+
+
+def veiled(text: str, task: Task) -> str:
+    """`text` without what would tell a hidden case: its name, and every whole number once one is
+    spoken of.
+    """
+    names = "|".join(re.escape(name) for name in task.hidden_cases)
+    named = (
+        re.sub(rf"(?:\b(?:in )?case )?\b(?:{names})\b", "a hidden case", text)
+        if names and _speaks_of(text, names)
+        else text
+    )
+    if "hidden case" not in named:
+        return named
+    return "\n".join(_blank(line) for line in named.split("\n"))
+
+
+def _speaks_of(text: str, names: str) -> bool:
+    """A hidden case's name may be an everyday word: it counts after 'case', or at the head of a
+    complaint.
+    """
+    return bool(re.search(rf"\bcase\s+['\"]?(?:{names})\b|^(?:{names})\b", text, re.MULTILINE))
+
+
+def _blank(line: str) -> str:
+    place = _PLACE.match(line)
+    start = place.end() if place else 0
+    return line[:start] + _WHOLE_NUMBER.sub("#", line[start:])
+
+
+def _words(verdict: Verdict, task: Task) -> tuple[str, str]:
+    if verdict.status == Status.correct:
+        return "", ""
+    both = veiled(f"{verdict.reason}\x1f{verdict.detail}", task)
+    reason, _, detail = both.partition("\x1f")
+    return _cut(reason, MAX_REASON), _cut(detail, MAX_DETAIL)
+
+
+def _cut(text: str, length: int) -> str:
+    """The beginning of `text`, by whole lines where that keeps at least half."""
+    if len(text) <= length:
+        return text
+    kept = text[:length]
+    line_end = kept.rfind("\n")
+    return (kept[:line_end] if line_end > length // 2 else kept) + "\n[cut]"
+
+
+def _parsed(specimen: Evaluated) -> Candidate | None:
+    try:
+        return kernel_file.parse(specimen.source).tuned(specimen.outcome.tunables)
+    except CandidateError:
+        return None
+
+
+def _times(verdict: Verdict) -> list[str]:
+    lines = [_modelled(model) for model in verdict.modelled]
+    for timing in verdict.timings:
+        latency, ratio = statistics.latency_interval(timing), statistics.ratio_interval(timing)
+        line = (
+            f"{timing.case}: {latency.value:.2f} us [{latency.low:.2f}, {latency.high:.2f}],"
+            f" {1 / ratio.value:.3f}x of {timing.baseline}"
+        )
+        if timing.cold:
+            line += (
+                f"; {statistics.latency_interval(timing, cold=True).value:.2f} us with a flushed L2"
+            )
+        lines.append(line)
+    return lines
+
+
+def _modelled(model: CaseModel) -> str:
+    """The modelled time of a case with its bounds, the largest first: they say what to work on."""
+    lines = []
+    for launch in model.launches:
+        bounds = sorted(launch.bounds_us.items(), key=lambda bound: -bound[1])[:MAX_BOUNDS]
+        told = ", ".join(f"{name} {us:.3g}" for name, us in bounds)
+        lines.append(
+            f"{launch.kernel} {launch.us:.2f} us, limited by {launch.limiter} (alone: {told})"
+        )
+    return f"{model.case}: {model.us:.2f} us modelled, not measured: {'; '.join(lines)}"
+
+
+def _resources(item: KernelResources) -> str:
+    shared = item.static_shared_bytes + item.dynamic_shared_bytes
+    spills = (
+        f"spills {item.spill_store_bytes} B stored and {item.spill_load_bytes} B loaded per thread"
+    )
+    words = spills if item.spill_store_bytes or item.spill_load_bytes else "no spills"
+    return f"{item.kernel} ({item.arch}): {item.registers} registers, {shared} B shared, {words}"
+
+
+def _launches(parsed: Candidate, request: Request) -> list[str]:
+    """The launches of the timed cases, with how they fill the device."""
+    lines = []
+    limits = limits_of(request.environment)
+    for case in request.task.objective.cases:
+        try:
+            bound = binding.bind(parsed, request.task, case, limits)
+        except CandidateError:
+            continue
+        lines += [f"{case}: {words}" for words in _launch_words(bound, limits.sm_count)]
+    return lines
+
+
+def _launch_words(bound: CasePlan, sm_count: int) -> list[str]:
+    lines = []
+    for launch in bound.launches:
+        grid, block = (
+            "x".join(str(extent) for extent in extents) for extents in (launch.grid, launch.block)
+        )
+        blocks = math.prod(launch.grid)
+        filling = f"grid {grid} = {blocks} blocks ({blocks / sm_count:.2f} per SM)"
+        lines.append(
+            f"{launch.kernel}: {filling}, block {block}, {launch.shared_bytes} B dynamic shared"
+        )
+    return lines
+
+
+def _accuracy(verdict: Verdict) -> str:
+    """The error nearest to its limit over the cases that may be shown."""
+    shown = [item for check in verdict.checks if not check.hidden for item in check.sets]
+    if not shown:
+        return ""
+    worst = max(
+        shown, key=lambda item: item.rel_rmse / item.limit_rel_rmse if item.limit_rel_rmse else 0.0
+    )
+    rmse = f"relative RMSE {worst.rel_rmse:.2e} of {worst.limit_rel_rmse:.2e} allowed"
+    return f"largest error {worst.max_abs:.2e}, {rmse} (inputs: {worst.distribution})"

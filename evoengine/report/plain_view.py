@@ -1,0 +1,107 @@
+"""The same run without a terminal: one line for each settled trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialSettled
+from evoengine.records import Status
+from evoengine.report import format
+from evoengine.report.asked_model import generator_of
+from evoengine.report.board import Board
+from evoengine.report.rows import TrialRow
+from evoengine.report.rows_from_store import ChangedOf, all_tunables, trial_row
+
+
+class PlainView:
+    """An Observer that gives lines to `write`, each of them once."""
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        clock: Callable[[], float],
+        time_of_day: Callable[[], datetime],
+        changed_of: ChangedOf = all_tunables,
+    ) -> None:
+        """`clock` counts seconds, `time_of_day` says when: with its offset from UTC."""
+        self._write_line = write
+        self._time_of_day = time_of_day
+        self._changed_of = changed_of
+        self._board = Board(clock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing is open."""
+
+    def __call__(self, event: Event) -> None:
+        self._board(event)
+        if isinstance(event, RunStarted):
+            self._write(self._started(event))
+        elif isinstance(event, TrialSettled):
+            if not self._board.is_restored(event.outcome.trial):
+                self._write(self._settled(event))
+        elif isinstance(event, Notice):
+            self._write(f"note: {event.text}")
+        elif isinstance(event, RunEnded):
+            self._write(self._ended(event))
+        elif isinstance(event, Spent):
+            self._write(f"spent: {format.usage(event.total, self._board.snapshot().cost_known)}")
+
+    def _write(self, text: str) -> None:
+        self._write_line(" ".join(format.printable(text).split("\n")))
+
+    def _started(self, event: RunStarted) -> str:
+        info = event.info
+        verb = f"resumed after {event.settled} trials" if event.resumed else "started"
+        about = (
+            f"task {info.task.get('name', '')}, {event.trials} trials, generator"
+            f" {generator_of(info.config)}"
+        )
+        return (
+            f"run {info.name} {verb} {self._moment()}: {about}, device {event.environment.device}"
+        )
+
+    def _moment(self) -> str:
+        return self._time_of_day().isoformat(sep=" ", timespec="seconds")
+
+    def _settled(self, event: TrialSettled) -> str:
+        now, row = (
+            self._board.snapshot(),
+            trial_row(event.outcome, event.took_place, self._board.firsts, self._changed_of),
+        )
+        left = f", {format.duration(now.left_s)} left" if now.left_s is not None else ""
+        return f"[{row.trial + 1}/{now.budget} {self._time_of_day():%H:%M:%S}{left}]  {_words(row)}"
+
+    def _ended(self, event: RunEnded) -> str:
+        now = self._board.snapshot()
+        return (
+            f"ended {self._moment()}: {event.reason}; {now.settled} of {now.budget} trials are"
+            " settled"
+        )
+
+
+def _words(row: TrialRow) -> str:
+    words = [row.status.value]
+    if row.speedup:
+        words += [format.speedup(row.speedup), f"{format.micros(row.latency_us)} us"]
+    elif row.modelled and row.latency_us:
+        words.append(
+            f"{format.vs_first(row.vs_first)} as fast as the first seed,"
+            f" {format.micros(row.latency_us)} us (modelled)"
+        )
+    words += [row.name, *([format.tunables(row.changed)] if row.changed else [])]
+    if row.place:
+        words.append(f"takes place {row.place} of {row.tier}")
+    if row.status is not Status.correct:
+        words.append(row.reason)
+    return "  ".join(words)

@@ -1,0 +1,289 @@
+"""From records to rows: every figure that is shown is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from evoengine.records import (
+    CaseCheck,
+    CaseModel,
+    CaseTiming,
+    Elite,
+    Interval,
+    KernelResources,
+    Outcome,
+    Proposal,
+    Usage,
+    Verdict,
+)
+from evoengine.report.asked_model import knows_cost
+from evoengine.report.rows import (
+    CaseRow,
+    EliteRow,
+    ResourceRow,
+    TrialDetail,
+    TrialRow,
+    VerdictFigures,
+)
+from evoengine.statistics import latency_interval, median_interval, ratio_interval
+from evoengine.task.schema import Target
+
+# the verdict that counts for a trial; None when there is none
+VerdictOf = Callable[[int], Verdict | None]
+# the tunables of a trial that differ from its kernel's defaults
+ChangedOf = Callable[[Outcome], dict[str, int]]
+
+
+def speedup_of(score: Interval | None) -> Interval | None:
+    """How many times faster than the baseline; None without a usable score."""
+    if score is None or not score.low > 0:
+        return None
+    return Interval(value=1 / score.value, low=1 / score.high, high=1 / score.low)
+
+
+def speedup_of_verdict(verdict: Verdict) -> Interval | None:
+    """The same for a verdict: none where its score is a modelled time."""
+    return None if verdict.is_modelled else speedup_of(verdict.score)
+
+
+class Firsts:
+    """The modelled times of the first correct trial of each tier: what later ones are compared
+    with. A fold over outcomes.
+    """
+
+    def __init__(self, modelled: bool) -> None:
+        """`modelled`: whether the run's times are; measured ones are compared with a baseline
+        instead.
+        """
+        self.modelled = modelled
+        self._us: dict[str, float] = {}
+
+    def tell(self, outcome: Outcome) -> None:
+        """A settled trial, in the order of numbers."""
+        if outcome.latency_us:
+            self._us.setdefault(outcome.tier, outcome.latency_us.value)
+
+    def ratio(self, outcome: Outcome) -> float | None:
+        """How many times shorter the modelled time of `outcome` is; None without one."""
+        first = self._us.get(outcome.tier)
+        return (
+            first / outcome.latency_us.value
+            if self.modelled and first and outcome.latency_us
+            else None
+        )
+
+
+MEASURED = Firsts(modelled=False)
+
+
+def all_tunables(outcome: Outcome) -> dict[str, int]:
+    """A ChangedOf for those who do not know the defaults."""
+    return outcome.tunables
+
+
+def elite_row(
+    elite: Elite,
+    verdict: Verdict | None,
+    firsts: Firsts = MEASURED,
+    changed_of: ChangedOf = all_tunables,
+) -> EliteRow:
+    """A place with what its verdict says about the machine code."""
+    outcome = elite.outcome
+    here = on_device(verdict) if verdict else []
+    return EliteRow(
+        tier=elite.tier,
+        place=elite.place,
+        trial=outcome.trial,
+        name=name_of(outcome.label, outcome.trial),
+        operator=outcome.operator,
+        tunables=outcome.tunables,
+        changed=changed_of(outcome),
+        speedup=None if firsts.modelled else speedup_of(outcome.score),
+        latency_us=outcome.latency_us,
+        modelled=firsts.modelled,
+        vs_first=firsts.ratio(outcome),
+        limiter=verdict.modelled[0].limiter if verdict and verdict.modelled else "",
+        registers=max((item.registers for item in here), default=None),
+        shared_bytes=max(
+            (item.static_shared_bytes + item.dynamic_shared_bytes for item in here), default=None
+        ),
+        keeps_target=not verdict.target_exceeds if verdict else None,
+    )
+
+
+def trial_row(
+    outcome: Outcome,
+    place: int | None = None,
+    firsts: Firsts = MEASURED,
+    changed_of: ChangedOf = all_tunables,
+) -> TrialRow:
+    """A settled trial; `place` is the one that it holds now."""
+    return TrialRow(
+        trial=outcome.trial,
+        operator=outcome.operator,
+        parents=outcome.parents,
+        name=name_of(outcome.label, outcome.trial),
+        tunables=outcome.tunables,
+        changed=changed_of(outcome),
+        status=outcome.status,
+        tier=outcome.tier,
+        speedup=None if firsts.modelled else speedup_of(outcome.score),
+        latency_us=outcome.latency_us,
+        modelled=firsts.modelled,
+        vs_first=firsts.ratio(outcome),
+        place=place,
+        reason=outcome.reason,
+    )
+
+
+def name_of(label: str, trial: int) -> str:
+    """How a trial without a label is called."""
+    return label or f"trial {trial}"
+
+
+def on_device(verdict: Verdict) -> list[KernelResources]:
+    """The kernels as they were compiled for the device that judged them."""
+    arch = verdict.environment.arch if verdict.environment else None
+    return [item for item in verdict.resources if arch is None or item.arch == arch]
+
+
+def verdict_row(
+    verdict: Verdict, name: str, tunables: dict[str, int], target: Target | None
+) -> VerdictFigures:
+    """One verdict with the figures of every case."""
+    return VerdictFigures(
+        name=name,
+        status=verdict.status,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        tier=verdict.tier,
+        tunables=tunables,
+        speedup=speedup_of_verdict(verdict),
+        latency_us=verdict.latency_us,
+        modelled=verdict.is_modelled,
+        cases=case_rows(verdict),
+        resources=resource_rows(verdict.resources, target),
+        target_exceeds=verdict.target_exceeds,
+        code_digest=verdict.code_digest,
+        phases_s=verdict.phases_s,
+        environment=verdict.environment,
+    )
+
+
+def case_rows(verdict: Verdict) -> tuple[CaseRow, ...]:
+    """One row for each case that was checked or timed; a failing check counts before a passing
+    one.
+    """
+    checks: dict[str, CaseCheck] = {}
+    for check in verdict.checks:
+        if check.case not in checks or not check.ok:
+            checks[check.case] = check
+    timings = {timing.case: timing for timing in verdict.timings}
+    models = {model.case: model for model in verdict.modelled}
+    return tuple(
+        _case_row(case, checks.get(case), timings.get(case), models.get(case))
+        for case in {**checks, **timings, **models}
+    )
+
+
+def _case_row(
+    case: str, check: CaseCheck | None, timing: CaseTiming | None, model: CaseModel | None
+) -> CaseRow:
+    worst = check.worst if check and check.sets else None
+    cold = timing.cold if timing else None
+    checked = check.checked if check else None
+    return CaseRow(
+        case=case,
+        hidden=check.hidden if check else False,
+        ok=check.ok if check else None,
+        input_sets=len(check.sets) if check else 0,
+        failing_sets=sum(not item.ok for item in check.sets) if check else 0,
+        worst_set=f"{worst.distribution} seed {worst.seed}" if worst else "",
+        worst_at=f"{worst.worst_output}{list(worst.worst_index)}" if worst else "",
+        max_abs=worst.max_abs if worst else None,
+        limit_abs=worst.limit_abs if worst else None,
+        rel_rmse=worst.rel_rmse if worst else None,
+        limit_rel_rmse=worst.limit_rel_rmse if worst else None,
+        failing_share=worst.failing_share if worst else None,
+        nan_count=worst.nan_count if worst else 0,
+        baseline=timing.baseline if timing else "",
+        hot_us=latency_interval(timing) if timing else None,
+        hot_baseline_us=median_interval(timing.hot.baseline_us) if timing else None,
+        hot_speedup=speedup_of(ratio_interval(timing)) if timing else None,
+        cold_us=latency_interval(timing, cold=True) if timing and cold else None,
+        cold_baseline_us=median_interval(cold.baseline_us) if cold else None,
+        cold_speedup=speedup_of(ratio_interval(timing, cold=True)) if timing and cold else None,
+        modelled_us=model.us if model else None,
+        limiter=model.limiter if model else "",
+        bounds_us=_bounds_us(model) if model else {},
+        checked_for=checked.checks if checked else (),
+        checked_blocks=checked.blocks if checked else 0,
+        wavefronts_per_request=(
+            checked.shared_wavefronts / checked.shared_requests
+            if checked and checked.shared_requests
+            else None
+        ),
+        sectors_per_request=(
+            checked.global_sectors / checked.global_requests
+            if checked and checked.global_requests
+            else None
+        ),
+        total_blocks=checked.total_blocks if checked else 0,
+        findings=checked.findings if checked else (),
+    )
+
+
+def _bounds_us(model: CaseModel) -> dict[str, float]:
+    """Each bound over all launches, the largest first."""
+    sums: dict[str, float] = {}
+    for launch in model.launches:
+        for name, us in launch.bounds_us.items():
+            sums[name] = sums.get(name, 0.0) + us
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def resource_rows(
+    found: Iterable[KernelResources], target: Target | None
+) -> tuple[ResourceRow, ...]:
+    """What each kernel takes; the target's limits stand beside those compiled for it."""
+    rows = []
+    for item in found:
+        limits = target if target and target.arch == item.arch else None
+        row = ResourceRow(
+            **item.model_dump(),
+            target_registers=limits.registers if limits else None,
+            target_shared_bytes=limits.shared if limits else None,
+        )
+        if row not in rows:
+            rows.append(row)
+    return tuple(rows)
+
+
+def trial_detail(
+    row: TrialRow,
+    proposal: Proposal,
+    replies: Iterable[Usage],
+    first: VerdictFigures,
+    again: VerdictFigures | None,
+    config: Mapping[str, Any],
+    times: tuple[str, str] = ("", ""),
+) -> TrialDetail:
+    """One trial whole, with its first verdict and the one of a fresh process.
+
+    `config` are the settings of its run, `times` is when the trial was begun and ended.
+    """
+    costs = list(replies)
+    return TrialDetail(
+        row=row,
+        problem=proposal.problem,
+        insight=proposal.insight,
+        replies=len(costs),
+        usage=sum(costs, Usage()),
+        began=times[0],
+        ended=times[1],
+        cost_known=knows_cost(config, sum(costs, Usage())),
+        verdict=again or first,
+        first=first if again else None,
+        source=proposal.source,
+    )

@@ -1,0 +1,137 @@
+"""Settings that a resume may change, and the settings that hold after it did.
+
+What trials were proposed from and judged with stays as it was; the rest may change, and
+every change is a row of the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from evoengine.config import GeneratorName, RunConfig
+from evoengine.duration import duration
+from evoengine.errors import UsageError
+from evoengine.protocols import ChangeRow, Store
+from evoengine.records import RunInfo
+
+# Why a resume does not take these.
+KEPT = {
+    "--seed": "the proposals so far follow from it",
+    "--in-flight": "which trials a proposal has seen follows from it",
+    "--kernel": "the starting kernels are the first trials",
+    "--device": "verdicts of two devices are not comparable",
+    "--check": "verdicts found with other checks are not comparable",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for: of a new run in place of the defaults, of a resume in place of what was;
+    None leaves that as it is.
+    """
+
+    trials: int | None = None
+    generator: GeneratorName | None = None
+    replay_from: str | None = None
+    model: str | None = None
+    # for a million prompt and a million completion tokens
+    price_usd: tuple[float, float] | None = None
+    cost_cap_usd: float | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout_s: float | None = None
+    retries: int | None = None
+    patience_s: float | None = None
+
+    @property
+    def of_the_model(self) -> dict[str, Any]:
+        """Those that are model settings, by name."""
+        names = (
+            "model",
+            "cost_cap_usd",
+            "temperature",
+            "max_tokens",
+            "timeout_s",
+            "retries",
+            "patience_s",
+        )
+        found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.price_usd:
+            found |= {
+                "usd_per_million_prompt": self.price_usd[0],
+                "usd_per_million_completion": self.price_usd[1],
+            }
+        return found
+
+
+def changed(config: RunConfig, wanted: Wanted, proposed: int) -> RunConfig:
+    """`config` with what is wanted; raises UsageError for what `proposed` trials, which are stored,
+    do not allow.
+    """
+    if wanted.trials is not None and wanted.trials < proposed:
+        raise UsageError(
+            f"--trials {wanted.trials}: {proposed} trials are already proposed; expected at least"
+            f" {proposed}"
+        )
+    model = config.model
+    # the price belonged to the other model
+    if wanted.model not in (None, model.model) and not wanted.price_usd:
+        model = model.model_copy(
+            update={"usd_per_million_prompt": None, "usd_per_million_completion": None}
+        )
+    if wanted.generator == "replay" and not (wanted.replay_from or config.replay_from):
+        raise UsageError("--generator replay needs the run to answer from: --replay-from RUN")
+    updates: dict[str, Any] = {"model": model.model_copy(update=wanted.of_the_model)}
+    updates |= {
+        name: getattr(wanted, name)
+        for name in ("trials", "generator", "replay_from")
+        if getattr(wanted, name) is not None
+    }
+    return RunConfig.model_validate(config.model_copy(update=updates).model_dump())
+
+
+def differences(before: RunConfig, after: RunConfig) -> tuple[str, ...]:
+    """What changed, one line each, by the option that changes it, e.g. `--trials 45 -> 90`."""
+    old, new = _options(before), _options(after)
+    return tuple(f"{name} {old[name]} -> {new[name]}" for name in new if new[name] != old[name])
+
+
+def current_info(store: Store) -> RunInfo | None:
+    """What a stored run was started with, its settings as they are after every resume; None where
+    none was started.
+    """
+    info = store.get(RunInfo)
+    changes = changes_of(store)
+    return (
+        info.model_copy(update={"config": changes[-1].change.config}) if info and changes else info
+    )
+
+
+def changes_of(store: Store) -> list[ChangeRow]:
+    """All changes, oldest first."""
+    found: list[ChangeRow] = []
+    while (row := store.get(ChangeRow, 0, len(found))) is not None:
+        found.append(row)
+    return found
+
+
+def _options(config: RunConfig) -> dict[str, str]:
+    """The settings that may change, as they are said on the command line or in the environment."""
+    model = config.model
+    prices = model.usd_per_million_prompt, model.usd_per_million_completion
+    found = {
+        "--trials": config.trials,
+        "--generator": config.generator,
+        "--replay-from": config.replay_from,
+        "--model": model.model,
+        "--price": None if None in prices else f"{prices[0]:g}/{prices[1]:g}",
+        "--cost-cap": model.cost_cap_usd,
+        "--temperature": model.temperature,
+        "--max-tokens": model.max_tokens,
+        "--timeout": duration(model.timeout_s),
+        "--retries": model.retries,
+        "--patience": duration(model.patience_s),
+        "OPENAI_BASE_URL": model.base_url or "OpenAI's",
+    }
+    return {name: "none" if value is None else str(value) for name, value in found.items()}

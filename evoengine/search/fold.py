@@ -1,0 +1,51 @@
+"""What is settled: the one fold over stored trials, for the engine, for whoever counts, and for
+reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from evoengine.population.elites import Population
+from evoengine.protocols import TrialSummary
+from evoengine.records import Outcome
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A trial that is done: its first outcome, and the one of a fresh process where it was up for a
+    place.
+    """
+
+    first: Outcome
+    reverified: Outcome | None
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome that counts."""
+        return self.first.after(self.reverified)
+
+
+def settled_trials(
+    trials: Iterable[tuple[int, TrialSummary]], would_take_place: Callable[[Outcome], bool]
+) -> Iterator[Settled]:
+    """The settled ones of the stored `trials`, from trial 0 on, in order.
+
+    They end before the first trial that is open: one without a verdict, or one that would
+    take a place and has no second verdict yet. Whoever asks `would_take_place` of a
+    population must tell it each trial before taking the next.
+    """
+    for number, (trial, light) in enumerate(trials):
+        if trial != number or light.outcome is None:
+            return
+        if light.reverified is None and would_take_place(light.outcome):
+            return
+        yield Settled(light.outcome, light.reverified)
+
+
+def folded(trials: Iterable[tuple[int, TrialSummary]], population: Population) -> Iterator[Settled]:
+    """The same, each told to `population` before it is given."""
+    for settled in settled_trials(trials, population.would_take_place):
+        population.tell(settled.first, settled.reverified)
+        yield settled

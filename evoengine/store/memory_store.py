@@ -1,0 +1,144 @@
+"""A Store that forgets: for tests and benchmarks that need no disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from evoengine.errors import StoreError
+from evoengine.outcome import outcome_of
+from evoengine.protocols import (
+    ChangeRow,
+    FailureRow,
+    ProposalRow,
+    R,
+    ReplyRow,
+    RequestRow,
+    Row,
+    TrialSummary,
+    VerdictRow,
+)
+from evoengine.records import RunInfo, Status, Unanswered, Usage
+from evoengine.store import faults
+from evoengine.store.row_names import name_of
+
+Key = tuple[type, int, int]
+
+
+def _key(row: Row) -> Key:
+    if isinstance(row, RunInfo):
+        return (RunInfo, 0, 0)
+    if isinstance(row, ReplyRow):
+        return (ReplyRow, row.trial, row.turn)
+    if isinstance(row, ProposalRow):
+        return (ProposalRow, row.trial, 0)
+    if isinstance(row, ChangeRow):
+        return (ChangeRow, 0, row.number)
+    return (type(row), row.trial, row.round if isinstance(row, VerdictRow) else row.number)
+
+
+def _forerunner(row: Row) -> Key | None:
+    """The key of what must be there before `row`."""
+    if isinstance(row, VerdictRow):
+        return (ProposalRow, row.trial, 0)
+    return (RequestRow, row.trial, row.number) if isinstance(row, FailureRow) else None
+
+
+class MemoryStore:
+    """Implements protocols.Store in memory."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Key, Row] = {}
+        self._lights: dict[int, TrialSummary] = {}
+
+    def append(self, *rows: Row) -> None:
+        new: dict[Key, Row] = {}
+        for row in rows:
+            key = _key(row)
+            if key in self._rows or key in new:
+                raise StoreError(faults.already_stored(name_of(row)))
+            before = _forerunner(row)
+            if before is not None and before not in self._rows and before not in new:
+                raise StoreError(faults.nothing_before(name_of(row)))
+            new[key] = row
+        self._rows |= new
+        for row in rows:
+            if isinstance(row, (ReplyRow, ProposalRow, VerdictRow)):
+                self._lights[row.trial] = self._light(row.trial)
+
+    def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
+        key = (
+            kind,
+            0 if kind in (RunInfo, ChangeRow) else trial,
+            0 if kind in (RunInfo, ProposalRow) else part,
+        )
+        row = self._rows.get(key)
+        return row if isinstance(row, kind) else None
+
+    def trials(self, start: int = 0) -> Iterator[tuple[int, TrialSummary]]:
+        for trial in sorted(number for number in self._lights if number >= start):
+            yield trial, self._lights[trial]
+
+    def spent(self) -> Usage:
+        """What all stored replies have cost."""
+        return sum(
+            (row.reply.usage for row in self._rows.values() if isinstance(row, ReplyRow)), Usage()
+        )
+
+    def unanswered(self) -> Unanswered:
+        """The requests without a reply that may have been paid for; those under way are among
+        them.
+        """
+        rows = [
+            row
+            for row in self._rows.values()
+            if isinstance(row, RequestRow) and self._may_be_paid(row)
+        ]
+        unpriced = sum(row.most_usd is None for row in rows)
+        return Unanswered(
+            requests=len(rows), most_usd=sum(row.most_usd or 0.0 for row in rows), unpriced=unpriced
+        )
+
+    def _may_be_paid(self, row: RequestRow) -> bool:
+        failure = self.get(FailureRow, row.trial, row.number)
+        if failure is not None and not failure.maybe_paid:
+            return False
+        last = max(
+            key[2]
+            for key, item in self._rows.items()
+            if isinstance(item, RequestRow) and (item.trial, item.turn) == (row.trial, row.turn)
+        )
+        return row.number != last or self.get(ReplyRow, row.trial, row.turn) is None
+
+    def statuses(self) -> dict[Status, int]:
+        """How many settled trials ended in each status, best first; a fresh process has the last
+        word.
+        """
+        counts = Counter(
+            light.outcome.status.after(light.reverified.status if light.reverified else None)
+            for light in self._lights.values()
+            if light.outcome
+        )
+        return {status: counts[status] for status in reversed(Status) if counts[status]}
+
+    def last_trial(self) -> int | None:
+        """The highest number of a stored trial; None when there is none."""
+        return max(self._lights, default=None)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _light(self, trial: int) -> TrialSummary:
+        proposed = self._rows.get((ProposalRow, trial, 0))
+        if not isinstance(proposed, ProposalRow):
+            return TrialSummary(proposed=False, outcome=None, reverified=None)
+        verdicts = [self._rows.get((VerdictRow, trial, number)) for number in (0, 1)]
+        first, second = (
+            (
+                outcome_of(trial, proposed.proposal, row.verdict)
+                if isinstance(row, VerdictRow)
+                else None
+            )
+            for row in verdicts
+        )
+        return TrialSummary(proposed=True, outcome=first, reverified=second)

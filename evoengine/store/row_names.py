@@ -1,0 +1,23 @@
+"""What stores have in common: the names of rows, and an outcome from a proposal and a verdict."""
+
+from __future__ import annotations
+
+from evoengine.protocols import ChangeRow, FailureRow, ProposalRow, ReplyRow, RequestRow, Row
+from evoengine.records import RunInfo
+
+
+def name_of(row: Row) -> str:
+    """How a message names `row`."""
+    if isinstance(row, RunInfo):
+        return "the run's description"
+    if isinstance(row, ReplyRow):
+        return f"reply {row.turn} of trial {row.trial}"
+    if isinstance(row, ProposalRow):
+        return f"the proposal of trial {row.trial}"
+    if isinstance(row, RequestRow):
+        return f"request {row.number} of trial {row.trial}"
+    if isinstance(row, FailureRow):
+        return f"the failure of request {row.number} of trial {row.trial}"
+    if isinstance(row, ChangeRow):
+        return f"change {row.number} of the settings"
+    return f"verdict {row.round} of trial {row.trial}"

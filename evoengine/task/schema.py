@@ -1,0 +1,326 @@
+"""A task: what to speed up, and what counts as correct.
+
+A task file is YAML beside a plain torch reference; `load` reads it. Every complaint
+names file, line and column.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+
+from evoengine.errors import CandidateError, TaskError
+from evoengine.paths import find_kernel
+from evoengine.records import Frozen
+from evoengine.task import expression, yaml_source
+from evoengine.task.expression import ExpressionError, Value
+from evoengine.task.functions import check_defines
+from evoengine.task.names import Name
+from evoengine.task.yaml_source import MisplacedError, YamlSource
+
+UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+
+
+def _bytes(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"([0-9]{1,18})\s*(B|KiB|MiB|GiB)", value)
+    if not match:
+        raise ValueError("expected a number of bytes such as 4096, 99KiB, 2 MiB or 1 GiB")
+    return int(match[1]) * UNITS[match[2]]
+
+
+def _expression_text(value: Any) -> str:
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"expected an expression, got {yaml_source.shown(value)}")
+    try:
+        return expression.parse(value).text
+    except ExpressionError as error:
+        raise ValueError(str(error)) from None
+
+
+def _function_reference(value: str) -> str:
+    if not re.fullmatch(r"[\w./-]+\.py:[A-Za-z_]\w*", value):
+        raise ValueError("expected FILE.py:FUNCTION, e.g. sdpa.py:forward")
+    return value
+
+
+def _arch(value: str) -> str:
+    if not re.fullmatch(r"sm_[0-9]+a?", value):
+        raise ValueError("expected an architecture such as sm_89 or sm_90a")
+    return value
+
+
+Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Formula = Annotated[str, BeforeValidator(_expression_text)]
+Dtype = Literal[
+    "float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"
+]
+Distribution = Literal["normal", "outliers", "wide", "shifted"]
+DTYPES: tuple[str, ...] = get_args(Dtype)
+DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
+FunctionRef = Annotated[str, AfterValidator(_function_reference)]
+# one extent at least: a lone number is a tensor of one
+Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]
+Case = dict[Name, int | bool]
+
+
+class Input(Frozen):
+    """A tensor (shape, dtype) or a scalar (value, dtype)."""
+
+    dtype: Dtype
+    shape: Shape | None = None
+    value: Formula | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Input:
+        if (self.shape is None) == (self.value is None):
+            raise ValueError("expected either shape (a tensor) or value (a scalar)")
+        return self
+
+
+class Output(Frozen):
+    """A tensor that the candidate writes whole."""
+
+    dtype: Dtype
+    shape: Shape
+
+
+class Tier(Frozen):
+    """The gate of one precision tier.
+
+    An element fails when |out - ref| > atol + rtol * |ref|, where atol is raised to
+    `trusted_factor` times the largest error of the trusted implementation on the same
+    inputs; the whole output fails when its relative RMSE exceeds the larger of
+    `rel_rmse` and the same factor times the trusted one's.
+    """
+
+    atol: NotNegative
+    rtol: NotNegative = 0.0
+    rel_rmse: Positive
+    trusted: FunctionRef | None = None
+    trusted_factor: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
+
+
+class Objective(Frozen):
+    """What candidates are ordered by: the geometric mean of time ratios over `cases`."""
+
+    cases: Annotated[tuple[str, ...], Field(min_length=1)]
+    aggregate: Literal["geomean"] = "geomean"
+    cache: Literal["hot", "cold"] = "hot"
+
+
+class Target(Frozen):
+    """The device that the kernels are meant for; its limits are reported for every candidate."""
+
+    arch: Annotated[str, AfterValidator(_arch)]
+    registers: Annotated[int, Field(gt=0)] | None = None
+    shared: Bytes | None = None
+
+
+class Budget(Frozen):
+    """When a run ends: after so many trials, the starting kernels included."""
+
+    trials: Annotated[int, Field(gt=0)]
+    cost_usd: NotNegative | None = None
+
+
+class Limits(Frozen):
+    """What one candidate may take, and what one call of the task's own functions may."""
+
+    compile_s: Positive = 30.0
+    compile_memory: Bytes = 4 * 1024**3
+    launch_s: Positive = 10.0  # longest silence of the device worker while it checks
+    evaluate_s: Positive = 120.0
+    # The same two for the emulator, which runs a scalar kernel a thousand times slower than a GPU:
+    # 10 s a launch of the slowest packaged kernel on two cores. Endless kernels are ended by the
+    # number of their instructions before that.
+    emulator_launch_s: Positive = 300.0
+    emulator_evaluate_s: Positive = 1800.0
+    # Rounds of loops that the warps of a launch may go on the emulator, for each element of the
+    # case's inputs and outputs: 50 times what the packaged scalar attention needs at most. So an
+    # endless loop ends after seconds, with its line named.
+    emulator_rounds: Positive = 150.0
+    # One call of a function that the task names: reference, trusted implementation, baseline.
+    # Beyond it the run ends and names the function: an endless one would hold every run for ever.
+    # The packaged references take up to 10 s a call on two cores (AMD EPYC), a baseline that torch
+    # tunes for a GPU up to minutes.
+    reference_s: Positive = 300.0
+    timing_ms: Positive = 60.0  # measuring time per case, each of hot and cold
+    scratch: Bytes = 2 * 1024**3
+
+
+class Task(Frozen):
+    """One task, checked; `reference`, `trusted` and baselines name functions in Python files beside
+    it.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
+    summary: str = ""
+    reference: FunctionRef
+    dims: dict[Name, Literal["int", "bool"]]
+    inputs: dict[Name, Input]
+    outputs: dict[Name, Output]
+    distributions: tuple[Distribution, ...] = ("normal", "outliers", "wide")
+    cases: dict[Name, Case]
+    hidden_cases: dict[Name, Case] = {}
+    seeds: tuple[int, ...] = (0, 1, 2)
+    tiers: dict[Name, Tier]
+    objective: Objective
+    baselines: dict[str, FunctionRef]
+    target: Target | None = None
+    seeds_from: tuple[str, ...] = ()
+    budget: Budget
+    limits: Limits = Limits()
+
+    @property
+    def all_cases(self) -> dict[str, Case]:
+        """The cases shown to generators, then the hidden ones."""
+        return {**self.cases, **self.hidden_cases}
+
+    def scope(self, case: str) -> dict[str, Value]:
+        """The names that an expression may use for `case`: its dimensions and flags."""
+        return dict(self.all_cases[case])
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Task:
+        different = len(set(self.seeds))
+        _need(
+            different == len(self.seeds) >= 3,
+            f"seeds: expected at least 3 different ones, got {list(self.seeds)}",
+            "seeds",
+        )
+        for key in ("distributions", "cases", "outputs", "tiers", "baselines"):
+            _need(bool(getattr(self, key)), f"{key}: expected at least one", key)
+        for name in sorted(set(self.cases) & set(self.hidden_cases)):
+            raise MisplacedError(
+                f"{name!r} is the name of a case and of a hidden case", "hidden_cases", name
+            )
+        for position, name in enumerate(self.objective.cases):
+            place = ("objective", "cases", position)
+            _need(
+                name in self.cases,
+                f"objective.cases: no case {name!r}; known: {', '.join(self.cases)}",
+                *place,
+            )
+        self._check_names()
+        for group, cases in (("cases", self.cases), ("hidden_cases", self.hidden_cases)):
+            for name, case in cases.items():
+                self._check_case(group, name, case)
+        return self
+
+    def _check_names(self) -> None:
+        seen: dict[str, str] = {}
+        for group in ("dims", "inputs", "outputs"):
+            for name in getattr(self, group):
+                _need(
+                    name not in seen,
+                    f"{name!r} stands in {seen.get(name)} and in {group}",
+                    group,
+                    name,
+                )
+                seen[name] = group
+
+    def _check_case(self, group: str, name: str, case: Case) -> None:
+        wanted = (
+            f"case {name}: expected values for {', '.join(self.dims)}, got"
+            f" {', '.join(case) or 'none'}"
+        )
+        _need(set(case) == set(self.dims), wanted, group, name)
+        for dim, kind in self.dims.items():
+            value = case[dim]
+            right = (
+                isinstance(value, bool)
+                if kind == "bool"
+                else not isinstance(value, bool) and value > 0
+            )
+            expected = "true or false" if kind == "bool" else "a positive integer"
+            _need(right, f"case {name}: {dim} must be {expected}, got {value!r}", group, name, dim)
+        for key, specs in (("inputs", self.inputs), ("outputs", self.outputs)):
+            for buffer, spec in specs.items():
+                self._check_extents(name, (key, buffer), spec)
+
+    def _check_extents(self, case: str, place: tuple[str, str], spec: Input | Output) -> None:
+        for position, formula in enumerate(spec.shape or ()):
+            size = self._value(case, formula, *place, "shape", position)
+            wanted = f"{place[1]}: {formula} is {size} for case {case}, expected a positive integer"
+            _need(size == int(size) > 0, wanted, *place, "shape", position)
+        if isinstance(spec, Input) and spec.value is not None:
+            self._value(case, spec.value, *place, "value")
+
+    def _value(self, case: str, formula: str, *place: str | int) -> Value:
+        try:
+            return expression.parse(formula).evaluate(self.scope(case))
+        except ExpressionError as error:
+            raise MisplacedError(f"{place[1]}: {error} for case {case}", *place) from None
+
+
+def _need(condition: bool, message: str, *path: str | int) -> None:
+    if not condition:
+        raise MisplacedError(message, *path)
+
+
+def shape_of(shape: tuple[str, ...], scope: dict[str, Value]) -> tuple[int, ...]:
+    """The extents that the formulas `shape` have in `scope`."""
+    return tuple(int(expression.parse(formula).evaluate(scope)) for formula in shape)
+
+
+def load(path: Path) -> Task:
+    """The task in the file at `path`; raises TaskError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise TaskError(
+            f"no task file {str(path)!r}; `evoengine tasks` lists the packaged ones"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"{path}: cannot be read: {error}") from None
+    try:
+        source = yaml_source.load(text, str(path))
+        if not isinstance(source.data, dict):
+            raise source.error(
+                (),
+                "expected a mapping with name, reference, dims, ..., got"
+                f" {type(source.data).__name__}",
+            )
+        task = _validated(source)
+    except yaml_source.YamlError as error:
+        raise TaskError(str(error)) from None
+    _check_files(task, path, source)
+    return task
+
+
+def _validated(source: YamlSource) -> Task:
+    try:
+        return Task.model_validate(source.data)
+    except ValidationError as error:
+        raise source.explain(error, Task) from None
+
+
+def _check_files(task: Task, path: Path, source: YamlSource) -> None:
+    """Every Python function that the task names stands beside it, and so does every starting kernel
+    or it is a packaged one.
+    """
+    named: dict[tuple[str | int, ...], str] = {
+        ("reference",): task.reference,
+        **{("baselines", key): ref for key, ref in task.baselines.items()},
+    }
+    named |= {
+        ("tiers", key, "trusted"): tier.trusted for key, tier in task.tiers.items() if tier.trusted
+    }
+    for place, reference in named.items():
+        file_name, _, function = reference.partition(":")
+        file = path.parent / file_name
+        if not file.is_file():
+            raise TaskError(f"{source.at(place)}: no file {str(file)!r}")
+        check_defines(file, function, source.at(place))
+    for position, kernel in enumerate(task.seeds_from):
+        try:
+            find_kernel(kernel, path.parent)
+        except CandidateError as error:
+            raise TaskError(f"{source.at(('seeds_from', position))}: {error}") from None

@@ -1,0 +1,222 @@
+"""What compiling alone finds out about a candidate, with the real compiler."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evoengine.candidate import kernel_file as candidates
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.evaluate.compile.pool import CLANG, CompilePool, CompileResult, CompileUnit
+from evoengine.evaluate.compile_candidate import (
+    CandidateCompiler,
+    CandidateRefused,
+    CompiledCandidate,
+)
+from evoengine.records import Status
+from tests.report.scene import kernel, the_task
+
+START = "{ y[0]"
+
+
+def compiled(
+    folder: Path, source: str, gate: bool = True, front: bool = False
+) -> tuple[Status, str, CompiledCandidate]:
+    """How far a source comes on an L4, with NVRTC (`gate`) and with clang for the emulator
+    (`front`).
+    """
+
+    async def run() -> tuple[Status, str, CompiledCandidate]:
+        pool = CompilePool(1, folder / "cache") if gate else None
+        clang = CompilePool(1, folder / "ptx", module=CLANG) if front else None
+        try:
+            builder = CandidateCompiler(the_task(folder / "tasks"), pool, clang)
+            build = await builder.build(
+                candidates.parse(source), limits_of_arch("sm_89"), lambda _: None
+            )
+            return Status.correct, "", build
+        except CandidateRefused as refused:
+            return refused.verdict.status, refused.verdict.reason, refused.build
+        finally:
+            for item in (pool, clang):
+                if item is not None:
+                    await item.close()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "status", "says"),
+    [
+        (START, START, Status.correct, ""),
+        (
+            START,
+            "{ __shared__ float tile[60000]; tile[n] = 1; y[1] = tile[n + 1]; y[0]",
+            Status.over_limits,
+            "uses too much shared data",
+        ),
+        (
+            "args:",
+            "shared: 300000\n    args:",
+            Status.over_limits,
+            "asks for 300000 bytes of shared memory in case small, sm_89 allows 101376",
+        ),
+        (
+            "block: [BLOCK]",
+            "block: [16*BLOCK]",
+            Status.over_limits,
+            "has 2048 threads in case small",
+        ),
+        (
+            "args: [x, y, N]",
+            "args: [x, y]",
+            Status.rejected,
+            "takes 3 parameters, its launch passes 2",
+        ),
+        ("args: [x, y, N]", "args: [x, z, N]", Status.rejected, "unknown name 'z'"),
+        (
+            "precision: fp32",
+            "precision: fp64",
+            Status.rejected,
+            "no tier 'fp64' in task scale; known: fp32, fp16",
+        ),
+        (
+            START,
+            (
+                "{ static __device__ float kept[20000]; kept[n + 1] = x[0]; __syncthreads(); y[1] ="
+                " kept[n]; y[0]"
+            ),
+            Status.rejected,
+            "global variables take 80000 bytes, allowed are 65536",
+        ),
+        (
+            START,
+            "{ float* kept = (float*)malloc(64); kept[n] = x[1]; y[1] = kept[n / 2]; y[0]",
+            Status.rejected,
+            "malloc or new",
+        ),
+        (START, "{ bug; y[0]", Status.compile_error, 'identifier "bug" is undefined'),
+        (
+            "extern",
+            '#include "/etc/hostname"\nextern',
+            Status.rejected,
+            "'/etc/hostname' is not allowed",
+        ),
+    ],
+)
+def test_every_fault_that_needs_no_device_has_its_status(
+    tmp_path: Path, old: str, new: str, status: Status, says: str
+) -> None:
+    source = kernel("scale_a")
+    assert old in source
+    found, reason, _ = compiled(tmp_path, source.replace(old, new, 1))
+    assert (found, says in reason) == (status, True), reason
+
+
+def test_a_log_that_is_not_utf8_is_a_log(tmp_path: Path) -> None:
+    source = kernel("scale_a")
+    found, _, build = compiled(
+        tmp_path, source.replace("extern", '#pragma message "\\xff\\xfe"\nextern', 1)
+    )
+    assert found is Status.correct and build.cases
+    source = source.replace("extern", '#pragma message "\\xff"\nextern', 1).replace(
+        START, "{ bug; y[0]", 1
+    )
+    found, reason, _ = compiled(tmp_path, source)
+    assert found is Status.compile_error and 'identifier "bug" is undefined' in reason
+
+
+def test_what_no_compiler_can_be_given_ends_the_candidate_and_not_the_run(tmp_path: Path) -> None:
+    """The header refuses such a name itself; this is the barrier behind it."""
+    parsed = candidates.parse(kernel("scale_a"))
+    bent = replace(parsed, plan=parsed.plan.model_copy(update={"name": "../x"}))
+
+    async def run() -> None:
+        builder = CandidateCompiler(
+            the_task(tmp_path / "tasks"), CompilePool(1, tmp_path / "cache")
+        )
+        await builder.build(bent, limits_of_arch("sm_89"), lambda _: None)
+
+    with pytest.raises(
+        CandidateRefused,
+        match=(
+            r"cannot be given to a compiler: name: String should match pattern .* got '\.\./x\.cu'"
+        ),
+    ) as refused:
+        asyncio.run(run())
+    assert refused.value.verdict.status is Status.rejected
+
+
+def test_machine_code_that_nobody_can_read_ends_the_candidate_and_not_the_run(
+    tmp_path: Path,
+) -> None:
+    class Garbled(CompilePool):
+        async def compile(self, unit: CompileUnit) -> CompileResult:
+            (tmp_path / "garbled").write_bytes(b"\x7fELF")
+            return CompileResult(
+                status="ok", functions={"scale": "scale"}, code_path=str(tmp_path / "garbled")
+            )
+
+    async def run() -> None:
+        builder = CandidateCompiler(the_task(tmp_path / "tasks"), Garbled(1, tmp_path / "cache"))
+        await builder.build(
+            candidates.parse(kernel("scale_a")), limits_of_arch("sm_89"), lambda _: None
+        )
+
+    with pytest.raises(
+        CandidateRefused, match="its machine code cannot be read: expected a cubin"
+    ) as refused:
+        asyncio.run(run())
+    assert refused.value.verdict.status is Status.compile_error
+
+
+def test_the_emulator_gets_ptx_and_nvrtc_tells_its_resources(tmp_path: Path) -> None:
+    status, _, build = compiled(tmp_path, kernel("scale_a"), front=True)
+    case = build.cases[0]
+    assert status is Status.correct
+    assert f".entry {case.functions['scale']}(" in Path(case.code_path).read_text()
+    assert case.resources[0].registers > 0 and build.resources[0].arch == "sm_89"
+
+
+def test_without_nvrtc_the_emulator_has_ptx_and_no_resources(tmp_path: Path) -> None:
+    status, _, build = compiled(tmp_path, kernel("scale_a"), gate=False, front=True)
+    assert status is Status.correct and build.code_digest
+    assert build.resources == () == build.cases[0].resources
+
+
+@pytest.mark.parametrize(
+    ("new", "gate", "status", "says"),
+    [
+        (
+            "{ y[1] = __nv_no_such_function(x[0]); y[0]",
+            False,
+            Status.unsupported,
+            "the emulator's headers lack __nv_no_such_function",
+        ),
+        ("{ bug; y[0]", False, Status.compile_error, "use of undeclared identifier 'bug'"),
+        ("{ bug; y[0]", True, Status.compile_error, 'identifier "bug" is undefined'),
+    ],
+)
+def test_what_our_headers_lack_is_unsupported_and_a_fault_of_the_source_is_not(
+    tmp_path: Path, new: str, gate: bool, status: Status, says: str
+) -> None:
+    found, reason, _ = compiled(
+        tmp_path, kernel("scale_a").replace(START, new, 1), gate=gate, front=True
+    )
+    assert (found, says in reason) == (status, True), reason
+
+
+def test_what_nvrtc_accepts_and_clang_does_not_is_a_lack_of_the_emulator(tmp_path: Path) -> None:
+    source = kernel("scale_a").replace(
+        "extern", "#ifdef __clang__\n#error not for clang\n#endif\nextern", 1
+    )
+    found, reason, build = compiled(tmp_path, source, front=True)
+    assert (
+        found is Status.unsupported
+        and reason.startswith("not for the emulator: ")
+        and "not for clang" in reason
+    )
+    assert build.resources, "NVRTC has told them"

@@ -1,0 +1,139 @@
+"""Bringing up an executor: which compilers it needs, and what it says when it goes without one."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evoengine.candidate import kernel_file
+from evoengine.errors import DeviceError, ToolchainError
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.records import Environment, Status, Verdict
+from tests.report.scene import EMULATOR, ENVIRONMENT, kernel, the_task
+
+
+class Lacking(CompilePool):
+    """A pool on a machine without its compiler."""
+
+    async def start(self) -> str:
+        raise ToolchainError("no compiler: pip install it")
+
+
+class There(CompilePool):
+    """A pool whose compiler is never asked."""
+
+    async def start(self) -> str:
+        return "22.1"
+
+    async def warm(self) -> None: ...
+
+
+class Idle:
+    """A device that is asked for nothing but what it is."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+
+    async def start(self, task: Any, task_path: str) -> Environment:
+        return self.environment
+
+    async def run(self, *_: Any) -> Any:
+        raise AssertionError("baselines were asked for")
+
+    async def close(self) -> None: ...
+
+
+def started(
+    folder: Path, pool: type[CompilePool], front: type[CompilePool] | None, environment: Environment
+) -> LocalExecutor:
+    executor = LocalExecutor(
+        the_task(folder),
+        "t.yaml",
+        pool(1, folder),
+        Idle(environment),
+        front=front(1, folder) if front else None,
+    )
+
+    async def run() -> None:
+        try:
+            await executor.start()
+        finally:
+            await executor.close()
+
+    asyncio.run(run())
+    return executor
+
+
+def test_an_emulator_does_without_nvrtc_and_says_so(tmp_path: Path) -> None:
+    executor = started(tmp_path, Lacking, There, EMULATOR)
+    assert executor.builder.pool is None
+    assert executor.notices == [
+        "kernels are compiled by clang alone: nobody tells their registers and spills, and modelled"
+        " times take occupancy from threads and shared memory alone, so they stand beside none of a"
+        " run with NVRTC. no compiler: pip install it"
+    ]
+
+
+def test_an_emulator_asks_for_no_baselines(tmp_path: Path) -> None:
+    assert started(tmp_path, There, There, EMULATOR).notices == []
+
+
+def test_an_emulator_without_clang_is_no_device(tmp_path: Path) -> None:
+    with pytest.raises(
+        DeviceError, match="the emulator has no compiler: no compiler: pip install it"
+    ):
+        started(tmp_path, There, Lacking, EMULATOR)
+
+
+def test_a_gpu_without_nvrtc_is_of_no_use(tmp_path: Path) -> None:
+    with pytest.raises(ToolchainError, match="pip install it"):
+        started(tmp_path, Lacking, None, ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("file", "shown"),
+    [
+        ("/somewhere/compile.cu", "compile.cu"),
+        ("trial 7", "kernel.cu"),
+        ("scale_a.cu", "scale_a.cu"),
+    ],
+)
+@pytest.mark.parametrize("front", [False, True])
+def test_a_compile_error_names_the_file_that_the_user_gave_or_that_of_a_trial(
+    tmp_path: Path, file: str, shown: str, front: bool
+) -> None:
+    source = kernel("scale_a").replace("{ y[0]", "{ bug; y[0]")
+
+    async def judged() -> Verdict:
+        pool = There(1) if front else CompilePool(1)
+        clang = CompilePool(1, module=CLANG) if front else None
+        executor = LocalExecutor(
+            the_task(tmp_path),
+            str(tmp_path),
+            pool,
+            Idle(EMULATOR if front else ENVIRONMENT),
+            {"large": "x"},
+            clang,
+        )
+        if front:
+            executor.builder.pool = None  # clang alone is asked, as where NVRTC is not there
+        try:
+            await executor.start()
+            return await executor.evaluate(kernel_file.parse(source, file), lambda _: None)
+        finally:
+            await executor.close()
+
+    found = asyncio.run(judged())
+    assert found.status is Status.compile_error
+    line = source[: source.index("bug")].count("\n") + 1
+    assert re.match(rf"{re.escape(shown)}(\({line}\)|:{line}:\d+): error: ", found.reason), (
+        found.reason
+    )
+    assert shown in found.detail and (
+        shown == "scale_a.cu" or "scale_a.cu" not in found.reason + found.detail
+    )

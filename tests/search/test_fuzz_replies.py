@@ -1,0 +1,201 @@
+"""Mutated replies and headers from proposal to verdict: no exception ends a run of them. Reader,
+engine, executor and store are real.
+
+EVOENGINE_FUZZ_REPLIES says how many replies there are in all; a hundredth of them goes through the
+real compilers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evoengine.config import RunConfig
+from evoengine.evaluate.compile.includes import check_includes
+from evoengine.evaluate.compile.pool import CLANG, NVRTC, CompilePool, toolchain
+from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.generate.operators import choose
+from evoengine.generate.prompt_templates import Prompts
+from evoengine.generate.replay import ReplayGenerator
+from evoengine.protocols import ProposalRow, Replies, ReplyRow, Request, VerdictRow
+from evoengine.records import Outcome, Proposal, Reply, RunInfo, Status
+from evoengine.search.engine import Engine
+from evoengine.store.memory_store import MemoryStore
+from evoengine.store.sqlite_store import SqliteStore
+from evoengine.task.schema import Task
+from tests.report.scene import kernel, run_info, the_task, write_task
+from tests.search.hostile import CODE, KERNEL, Change, fenced, mutated
+from tests.search.scripted_compilers import ScriptedDevice, ScriptedPool
+
+REPLIES = int(os.environ.get("EVOENGINE_FUZZ_REPLIES", "20000"))
+PARTS = 4
+BATCH = 20  # replies of one run
+BOTH = (NVRTC, CLANG)
+
+changes = st.lists(
+    st.tuples(st.integers(0, 255), st.integers(0, 65535), st.integers(0, 255), st.integers(0, 255)),
+    max_size=4,
+)
+# A base is large, and so are twenty of them: what is drawn is small, what is made of it need not
+# be.
+
+
+def bounded(replies: int) -> settings:
+    """So many replies, and no limit on their time. A base is large and so are twenty of them,
+    though little is drawn for each.
+    """
+    examples = max(1, replies // BATCH)
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+class Recorded(ReplayGenerator):
+    """A replay that also writes the prompt of its last trial, with all that went before in it."""
+
+    def __init__(self, recorded: MemoryStore, prompts: Prompts, last: int) -> None:
+        super().__init__(recorded, check_includes)
+        self._prompts = prompts
+        self._last = last
+        self.told: list[Outcome] = []
+
+    def tell(self, outcome: Outcome) -> None:
+        self.told.append(outcome)
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        if request.trial == self._last:
+            assert self._prompts.render(choose(request), request)
+        return await super().propose(request, replies)
+
+
+class Scene:
+    """Runs over one task and one executor."""
+
+    def __init__(self, folder: Path, pool: CompilePool | None, front: CompilePool | None) -> None:
+        self.folder = folder
+        self.path = write_task(folder / "tasks")
+        task = the_task(folder / "tasks")
+        self.task: Task = task.model_copy(
+            update={"limits": task.limits.model_copy(update={"compile_s": 5.0})}
+        )
+        self.executor = LocalExecutor(
+            self.task,
+            str(self.path),
+            pool or CompilePool(1, folder),
+            ScriptedDevice(self.task),
+            front=front,
+        )
+        self.runner = asyncio.Runner()
+        self.environment = self.runner.run(self.executor.start())[0]
+        self.prompts = Prompts(self.path)
+        self.runs = 0
+
+    def judge(self, replies: list[str]) -> list[Status]:
+        """What became of the trials of a run of these replies, which is resumed after its end and
+        stored as well.
+        """
+        recorded, kept = MemoryStore(), MemoryStore()
+        seeds = [Proposal(operator="seed", source=kernel("scale_a"), label="scale_a")]
+        trials = len(seeds) + len(replies)
+        for trial, text in enumerate(replies, start=len(seeds)):
+            recorded.append(
+                ReplyRow(
+                    trial, 0, Reply(model="m", prompt="p", text=text.replace("NUMBER", str(trial)))
+                )
+            )
+        told = self._run(recorded, kept, seeds, trials)
+        assert told == self._run(recorded, kept, seeds, trials), "a resumed run is the run that was"
+        self._store(kept, trials)
+        assert [outcome.trial for outcome in told] == list(range(trials))
+        return [outcome.status for outcome in told[len(seeds) :]]
+
+    def _run(
+        self, recorded: MemoryStore, kept: MemoryStore, seeds: list[Proposal], trials: int
+    ) -> list[Outcome]:
+        generator = Recorded(recorded, self.prompts, trials - 1)
+        engine = Engine(
+            task=self.task,
+            config=RunConfig(task=str(self.path), trials=trials, generator="replay"),
+            environment=self.environment,
+            seeds=seeds,
+            generator=generator,
+            executor=self.executor,
+            store=kept,
+        )
+        engine.restore()
+        ended = self.runner.run(engine.run(asyncio.Event()))
+        assert ended.complete, ended
+        return generator.told
+
+    def _store(self, kept: MemoryStore, trials: int) -> None:
+        """On disk in one transaction, and back."""
+        self.runs += 1
+        path = self.folder / f"{self.runs}.db"
+        rows = [
+            row
+            for trial in range(trials)
+            for kind in (ReplyRow, ProposalRow, VerdictRow)
+            if (row := kept.get(kind, trial))
+        ]
+        info: RunInfo = run_info(self.task, self.path, trials=trials)
+        with SqliteStore(path, create=True) as store:
+            store.append(info, *rows)
+            assert all(repr(store.get(type(row), row.trial)) == repr(row) for row in rows)
+        path.unlink()
+
+    def close(self) -> None:
+        self.runner.run(self.executor.close())
+        self.runner.close()
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_mutated_replies_become_verdicts(part: int, tmp_path: Path) -> None:
+    scene = Scene(
+        tmp_path, ScriptedPool(tmp_path / "nvrtc", NVRTC), ScriptedPool(tmp_path / "clang", CLANG)
+    )
+    seen: set[Status] = set()
+
+    @bounded(REPLIES // PARTS)
+    @given(st.lists(st.tuples(st.integers(0, 255), changes), min_size=BATCH, max_size=BATCH))
+    def replies(drawn: list[tuple[int, list[Change]]]) -> None:
+        seen.update(scene.judge([mutated(base + part * 67, list(made)) for base, made in drawn]))
+
+    try:
+        replies()
+    finally:
+        scene.close()
+    assert {Status.rejected, Status.compile_error, Status.correct} <= seen, seen
+
+
+@pytest.mark.parametrize("module", [NVRTC, CLANG], ids=["nvrtc", "clang"])
+def test_mutated_sources_become_verdicts_of_the_real_compilers(module: str, tmp_path: Path) -> None:
+    problem = asyncio.run(toolchain(module)).problem
+    if problem:
+        pytest.skip(problem)
+    pools = {
+        name: CompilePool(1, tmp_path / name, module=name)
+        if name == module
+        else ScriptedPool(tmp_path / name, name)
+        for name in BOTH
+    }
+    scene = Scene(tmp_path, pools[NVRTC], pools[CLANG])
+    bases = [fenced(KERNEL)]
+    seen: set[Status] = set()
+
+    @bounded(REPLIES // 200)
+    @given(st.lists(changes, min_size=BATCH, max_size=BATCH))
+    def replies(drawn: list[list[Change]]) -> None:
+        seen.update(scene.judge([mutated(0, made, CODE, bases, begin="*/\n") for made in drawn]))
+
+    try:
+        replies()
+    finally:
+        scene.close()
+    assert Status.compile_error in seen and len(seen) > 1, seen
