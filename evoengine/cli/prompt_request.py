@@ -19,10 +19,9 @@ from evoengine.evaluate.device_description import describe_device
 from evoengine.generate import parsed_reply
 from evoengine.generate.operators import choose, choose_as
 from evoengine.generate.prompt_templates import Prompts
-from evoengine.outcome import outcome_of
 from evoengine.paths import RunPaths, find_kernel, find_task
 from evoengine.protocols import Evaluated, Exhausted, Replies, Request
-from evoengine.records import Elite, Outcome, Proposal, Reply, Status, Verdict
+from evoengine.records import Elite, Outcome, Proposal, Reply, Status, Verdict, outcome_of
 from evoengine.search import wiring
 from evoengine.search.engine import Engine
 from evoengine.search.run_reader import RunReader

@@ -6,14 +6,14 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from evoengine import whole_files
+from evoengine import atomic_files
 
 
 def write(path: Path, text: str) -> None:
     """Puts `text` at `path` in one step; half a surrogate pair, which a reply can hold and UTF-8
     cannot, becomes a question mark.
     """
-    whole_files.write_bytes(path, text.encode("utf-8", "replace"))
+    atomic_files.write_bytes(path, text.encode("utf-8", "replace"))
 
 
 def replace_folder(folder: Path, files: Mapping[str, str]) -> None:

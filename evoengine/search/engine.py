@@ -19,7 +19,6 @@ from evoengine.config import RunConfig
 from evoengine.digest import derived_seed, digest, digest_json
 from evoengine.errors import CandidateError
 from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
-from evoengine.outcome import outcome_of
 from evoengine.population.elites import Population, resolution_of
 from evoengine.protocols import (
     Evaluated,
@@ -32,7 +31,7 @@ from evoengine.protocols import (
     TrialSummary,
     VerdictRow,
 )
-from evoengine.records import Environment, Outcome, Proposal, Status, Usage, Verdict
+from evoengine.records import Environment, Outcome, Proposal, Status, Usage, Verdict, outcome_of
 from evoengine.search.clock import utc_now
 from evoengine.search.fold import settled_trials
 from evoengine.search.shared_verdicts import SharedVerdicts

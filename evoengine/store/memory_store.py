@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from evoengine.errors import StoreError
-from evoengine.outcome import outcome_of
 from evoengine.protocols import (
     ChangeRow,
     FailureRow,
@@ -18,7 +17,7 @@ from evoengine.protocols import (
     TrialSummary,
     VerdictRow,
 )
-from evoengine.records import RunInfo, Status, Unanswered, Usage
+from evoengine.records import RunInfo, Status, Unanswered, Usage, outcome_of
 from evoengine.store import faults
 from evoengine.store.row_names import name_of
 

@@ -20,7 +20,6 @@ from pydantic_core import from_json
 
 from evoengine.digest import digest
 from evoengine.errors import StoreError
-from evoengine.outcome import numbers_only
 from evoengine.protocols import (
     ChangeRow,
     FailureRow,
@@ -43,6 +42,7 @@ from evoengine.records import (
     Unanswered,
     Usage,
     Verdict,
+    numbers_only,
 )
 from evoengine.store.database import open_database
 from evoengine.store.faults import translated

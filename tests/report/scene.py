@@ -12,7 +12,6 @@ from pathlib import Path
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import derived_seed
-from evoengine.outcome import outcome_of
 from evoengine.population.elites import Population
 from evoengine.protocols import Progress, ProposalRow, ReplyRow, Store, VerdictRow
 from evoengine.records import (
@@ -32,6 +31,7 @@ from evoengine.records import (
     Status,
     Usage,
     Verdict,
+    outcome_of,
 )
 from evoengine.statistics import exact, latency_interval, ratio_interval
 from evoengine.task.schema import Task, load

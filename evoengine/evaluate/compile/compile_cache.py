@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from evoengine import whole_files
+from evoengine import atomic_files
 from evoengine.digest import digest, digest_json
 from evoengine.evaluate.compile.compile_unit import Built, CompileResult, CompileUnit
 from evoengine.records import Frozen
@@ -76,8 +76,8 @@ class CompileCache:
         )
         try:
             if code:
-                whole_files.write_bytes(code_path, code)
-            whole_files.write_text(entry_path, entry.model_dump_json())
+                atomic_files.write_bytes(code_path, code)
+            atomic_files.write_text(entry_path, entry.model_dump_json())
         except OSError as error:
             self._writable = False
             self.warn(

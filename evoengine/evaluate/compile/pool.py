@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from evoengine import whole_files
+from evoengine import atomic_files
 from evoengine.errors import ToolchainError, WorkerError
 from evoengine.evaluate.compile.cache_lock import CacheLock
 from evoengine.evaluate.compile.compile_cache import CompileCache, key_of
@@ -187,7 +187,7 @@ class CompilePool:
             self._unkept = tempfile.TemporaryDirectory(prefix="evoengine-code-")
         self._unkept_count += 1
         path = Path(self._unkept.name) / f"{self._unkept_count}{self._suffix}"
-        whole_files.write_bytes(path, code)
+        atomic_files.write_bytes(path, code)
         return str(path)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 from pydantic import ValidationError
 
-from evoengine import whole_files
+from evoengine import atomic_files
 from evoengine.errors import DeviceError
 from evoengine.records import Frozen
 
@@ -95,7 +95,7 @@ class KeptArrays:
             facts=kept.facts,
         )
         # last: whoever finds it finds the arrays
-        whole_files.write_text(self.folder / f"{name}.json", entry.model_dump_json())
+        atomic_files.write_text(self.folder / f"{name}.json", entry.model_dump_json())
 
     def _forget_the_oldest(self) -> None:
         """A file that another process has mapped stays with it until it ends."""

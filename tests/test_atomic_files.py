@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from evoengine import whole_files
+from evoengine import atomic_files
 
 
 def test_a_file_is_written_whole_with_its_folders(tmp_path: Path) -> None:
     path = tmp_path / "elites" / "fp16" / "1" / "kernel.cu"
-    whole_files.write_text(path, "é\n")
+    atomic_files.write_text(path, "é\n")
     assert path.read_bytes() == "é\n".encode()
-    whole_files.write_bytes(path, b"new")
+    atomic_files.write_bytes(path, b"new")
     assert path.read_bytes() == b"new"
     assert list(path.parent.iterdir()) == [path]
 
@@ -31,7 +31,7 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
-        whole_files.write_text(path, "new")
+        atomic_files.write_text(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -39,14 +39,14 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(
 def test_a_folder_in_the_way_is_told(tmp_path: Path) -> None:
     (tmp_path / "report").mkdir()
     with pytest.raises(OSError, match="report"):
-        whole_files.write_text(tmp_path / "report", "x")
+        atomic_files.write_text(tmp_path / "report", "x")
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
 def test_others_may_read_what_the_user_lets_them(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        whole_files.write_text(tmp_path / "kernel.cu", "x")
+        atomic_files.write_text(tmp_path / "kernel.cu", "x")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "kernel.cu").stat().st_mode) == 0o644
@@ -54,5 +54,5 @@ def test_others_may_read_what_the_user_lets_them(tmp_path: Path) -> None:
 
 def test_a_name_as_long_as_a_name_can_be_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 255)
-    whole_files.write_text(path, "x")
+    atomic_files.write_text(path, "x")
     assert path.read_text() == "x"
