@@ -12,7 +12,7 @@ from typing import NoReturn
 from evoengine.candidate import kernel_file
 from evoengine.config import RunConfig
 from evoengine.digest import derived_seed
-from evoengine.errors import UsageError
+from evoengine.errors import UsageError, hint
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.device_choice import choose_device
 from evoengine.evaluate.device_description import describe_device
@@ -82,8 +82,7 @@ def _unjudged(trial: int, file: Path, task: Task) -> Evaluated:
     tier = kernel_file.parse(proposal.source or "", str(file)).plan.precision
     if tier not in task.tiers:
         raise UsageError(
-            f"{file}: precision {tier!r} is no tier of task {task.name}; known:"
-            f" {', '.join(task.tiers)}"
+            f"{file}: precision {tier!r} is no tier of task {task.name}{hint(tier, task.tiers)}"
         )
     verdict = Verdict(status=Status.correct, reason="not judged", tier=tier)
     return Evaluated(outcome_of(trial, proposal, verdict), proposal.source or "", verdict)

@@ -21,7 +21,7 @@ from evoengine.candidate import kernel_file as candidates
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.config import CHECKS, CheckName, GeneratorName, ModelSettings, RunConfig
 from evoengine.digest import digest
-from evoengine.errors import DeviceError, TaskError, UsageError
+from evoengine.errors import DeviceError, TaskError, UsageError, hint
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.worker_device import cuda_device, emulator_device
@@ -122,7 +122,7 @@ def _generator_name(
     known: dict[str, GeneratorName] = {name: name for name in get_args(GeneratorName)}
     if wanted:
         if wanted not in known:
-            raise UsageError(f"no generator {wanted!r}; known: {', '.join(known)}")
+            raise UsageError(f"no generator {wanted!r}{hint(wanted, known)}")
         return known[wanted], []
     if replay_from is not None:
         return "replay", []
