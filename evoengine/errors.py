@@ -21,8 +21,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-NEAR = 0.76  # how alike two names are that may be confused: fp16 is not meant by fp64 (0.75)
-
 
 class EvoError(Exception):
     """A known fault; its text is the one line that the user sees."""
@@ -95,7 +93,8 @@ class OutputError(EvoError):
 def hint(name: str, known: Iterable[str], title: str = "known", most: int | None = None) -> str:
     """The end of a message about an unknown name, e.g. `; did you mean 'gemm'? known: gemm, sdpa`.
 
-    `title` stands before the known names; at most `most` of them are listed.
+    `title` stands before the known names; at most `most` of them are listed. Without a name there
+    is no guess.
     """
     names = list(known)
     near = nearest(name, names)
@@ -107,4 +106,4 @@ def hint(name: str, known: Iterable[str], title: str = "known", most: int | None
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` is probably a misspelling of; None where none is near."""
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=NEAR)), None)
+    return next(iter(get_close_matches(name, list(known), n=1)), None)

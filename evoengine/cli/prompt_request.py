@@ -82,7 +82,7 @@ def _unjudged(trial: int, file: Path, task: Task) -> Evaluated:
     tier = kernel_file.parse(proposal.source or "", str(file)).plan.precision
     if tier not in task.tiers:
         raise UsageError(
-            f"{file}: precision {tier!r} is no tier of task {task.name}{hint(tier, task.tiers)}"
+            f"{file}: precision {tier!r} is no tier of task {task.name}{hint('', task.tiers)}"
         )
     verdict = Verdict(status=Status.correct, reason="not judged", tier=tier)
     return Evaluated(outcome_of(trial, proposal, verdict), proposal.source or "", verdict)

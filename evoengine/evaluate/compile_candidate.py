@@ -139,7 +139,7 @@ class CandidateCompiler:
     ) -> list[CasePlan]:
         if candidate.plan.precision not in self.task.tiers:
             tier = candidate.plan.precision
-            known = hint(tier, self.task.tiers)
+            known = hint("", self.task.tiers)
             reason = f"precision: no tier {tier!r} in task {self.task.name}{known}"
             raise CandidateRefused(build, Status.rejected, reason)
         try:

@@ -91,7 +91,7 @@ def _check(parsed: Candidate, request: Request, refuse: Refuse) -> None:
     tier = parsed.plan.precision
     if tier not in task.tiers:
         place = parsed.header.at(("precision",))
-        raise CandidateError(f"{place}: no tier {tier!r}{hint(tier, task.tiers)}")
+        raise CandidateError(f"{place}: no tier {tier!r}{hint('', task.tiers)}")
     functions = {launch.function.rpartition("::")[2] for launch in parsed.plan.launches}
     for function in sorted(functions):
         if not re.search(rf"\b{re.escape(function)}\b", parsed.code):
