@@ -59,14 +59,14 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
         choose_device(device, task.target.arch if task.target else None, missing=list)
     )
     files = [find_kernel(name, path.parent) for name in kernels or task.seeds_from]
-    specimens = tuple(_unjudged(trial, file, task) for trial, file in enumerate(files))
+    seeds = tuple(_unjudged(trial, file, task) for trial, file in enumerate(files))
     request = Request(
         trial=len(files),
         seed=derived_seed(seed, len(files)),
         task=task,
         environment=environment,
-        seeds=specimens,
-        elites=_in_order(specimens),
+        seeds=seeds,
+        elites=_in_order(seeds),
         recent=(),
         pending=_nothing_pending,
     )
@@ -88,15 +88,15 @@ def _unjudged(trial: int, file: Path, task: Task) -> Evaluated:
     return Evaluated(outcome_of(trial, proposal, verdict), proposal.source or "", verdict)
 
 
-def _in_order(specimens: tuple[Evaluated, ...]) -> tuple[tuple[Elite, Evaluated], ...]:
+def _in_order(seeds: tuple[Evaluated, ...]) -> tuple[tuple[Elite, Evaluated], ...]:
     """As many as there are places in each tier, the first ones first."""
     taken: Counter[str] = Counter()
     held = []
-    for specimen in specimens:
-        tier = specimen.outcome.tier
+    for evaluated in seeds:
+        tier = evaluated.outcome.tier
         taken[tier] += 1
         if taken[tier] <= PLACES:
-            held.append((Elite(tier=tier, place=taken[tier], outcome=specimen.outcome), specimen))
+            held.append((Elite(tier=tier, place=taken[tier], outcome=evaluated.outcome), evaluated))
     return tuple(sorted(held, key=lambda pair: (pair[0].tier, pair[0].place)))
 
 
