@@ -89,11 +89,11 @@ def _rows(folder: Path, days: float | None) -> CacheRows:
 def _row(kind: CacheKind, folder: Path, days: float | None) -> KindRow:
     import time
 
-    from evoengine.cli.cache_files import DAY_S, files_of, remove
+    from evoengine.cli.cache_files import DAY_S, find_cache_files, remove_cache_files
     from evoengine.report.cache_rows import KindRow
 
-    freed = (0, 0) if days is None else remove(kind, folder, time.time() - days * DAY_S)
-    files = files_of(kind, folder)
+    freed = (0, 0) if days is None else remove_cache_files(kind, folder, time.time() - days * DAY_S)
+    files = find_cache_files(kind, folder)
     return KindRow(
         kind=kind.name,
         what=kind.what,

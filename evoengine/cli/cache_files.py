@@ -54,7 +54,7 @@ class CacheFile:
     used: float
 
 
-def files_of(kind: CacheKind, cache: Path) -> list[CacheFile]:
+def find_cache_files(kind: CacheKind, cache: Path) -> list[CacheFile]:
     """The files of `kind` below the folder `cache`."""
     folder = cache / kind.name
     found = []
@@ -68,12 +68,12 @@ def files_of(kind: CacheKind, cache: Path) -> list[CacheFile]:
     return found
 
 
-def remove(kind: CacheKind, cache: Path, before: float) -> tuple[int, int]:
+def remove_cache_files(kind: CacheKind, cache: Path, before: float) -> tuple[int, int]:
     """Removes the files of `kind` last used before `before`; how many they were, and their bytes.
     Raises OSError.
     """
     count = total = 0
-    for file in files_of(kind, cache):
+    for file in find_cache_files(kind, cache):
         if file.used < before:
             file.path.unlink(missing_ok=True)
             count, total = count + 1, total + file.bytes

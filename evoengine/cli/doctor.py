@@ -26,11 +26,11 @@ def doctor(
     Exits with 0 when a run can be started here, else with the code of the first thing it lacks.
     """
     from evoengine.cli import output
-    from evoengine.cli.examination import examine
+    from evoengine.cli.doctor_checks import run_checks
     from evoengine.report import as_json
     from evoengine.report.doctor_findings import findings_table
 
-    findings = examine(runs_dir, context.obj, connect)
+    findings = run_checks(runs_dir, context.obj, connect)
     output.give(json, lambda: as_json.dumps(findings), lambda: findings_table(findings))
     raise typer.Exit(
         next((finding.exit_code for finding in findings if finding.state == "missing"), 0)

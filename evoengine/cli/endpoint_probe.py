@@ -6,7 +6,7 @@ import http.client
 import urllib.error
 import urllib.request
 
-TIMEOUT_S = 10.0
+PROBE_TIMEOUT_S = 10.0
 
 
 def probe(url: str, key: str) -> str:
@@ -16,7 +16,7 @@ def probe(url: str, key: str) -> str:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         request = urllib.request.Request(f"{url.rstrip('/')}/models", headers=headers)  # noqa: S310 - http or https, see above
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=PROBE_TIMEOUT_S) as answer:  # noqa: S310
             return (
                 ""
                 if answer.status == http.HTTPStatus.OK

@@ -45,9 +45,9 @@ def give(as_json: bool, text: Callable[[], str], table: Callable[[], RenderableT
 
 def show(table: RenderableType) -> None:
     """Prints what `table` draws on stdout; no line ends in blanks."""
-    from evoengine.report.trimmed import Trimmed
+    from evoengine.report.right_stripped import RightStripped
 
-    results().print(Trimmed(table))
+    results().print(RightStripped(table))
 
 
 def progress() -> Progress:

@@ -32,14 +32,14 @@ def rm(
     from evoengine.cli import output
     from evoengine.errors import UsageError
     from evoengine.report.format import size
-    from evoengine.store.removal import files_of
+    from evoengine.store.removal import find_run_files
     from evoengine.store.run_lock import RunLock
 
     with ExitStack() as locks:
         found = {}
         for paths in dict.fromkeys(_checked(text, runs_dir) for text in runs):
             locks.callback(RunLock(paths.lock).release)
-            found[paths] = files_of(paths)
+            found[paths] = find_run_files(paths)
         for paths, files in found.items():
             output.say(f"{paths.root}: {files.count} files, {size(files.bytes)}")
         if not yes:

@@ -9,7 +9,7 @@ import typer
 
 from evoengine.cli.run_argument import RUNS_DIR
 
-LAST = 30  # trials shown without --all: what fits on a screen
+TRIALS_SHOWN = 30  # trials shown without --all: what fits on a screen
 
 
 def show(
@@ -19,7 +19,7 @@ def show(
         typer.Option(min=0, help="One trial whole: errors of every case, resources, times."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help=f"All trials, not the last {LAST}.")
+        bool, typer.Option("--all", help=f"All trials, not the last {TRIALS_SHOWN}.")
     ] = False,
     source: Annotated[
         bool, typer.Option("--source", help="With --trial: print the kernel's source alone.")
@@ -42,7 +42,7 @@ def show(
             output.give(
                 json,
                 lambda: as_json.dumps(rows),
-                lambda: run_report(rows, None if everything else LAST),
+                lambda: run_report(rows, None if everything else TRIALS_SHOWN),
             )
             return
         detail = reader.trial(trial)

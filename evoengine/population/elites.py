@@ -58,7 +58,7 @@ class Population:
         """Whether `outcome` would take a place, so that it must be verified before `tell`."""
         return self._candidate(outcome) is not None
 
-    def tell(self, outcome: Outcome, verified: Outcome | None = None) -> int | None:
+    def add(self, outcome: Outcome, verified: Outcome | None = None) -> int | None:
         """The place, from 1, that a settled trial takes in its tier; None when it takes none.
 
         Of a verified trial only the verification counts: its score, and no place at all unless it

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
 from evoengine.records import Elite, Status, Usage
-from evoengine.report.asked_model import knows_cost
 from evoengine.report.rows import EliteRow
 from evoengine.report.rows_from_store import (
-    MEASURED,
-    ChangedOf,
-    Firsts,
-    VerdictOf,
+    NO_MODELLED_TIMES,
+    ChangedTunables,
+    FirstCorrectTimes,
+    VerdictLookup,
     all_tunables,
     elite_row,
 )
+from evoengine.report.run_model import cost_is_known
 
 NOTICES_KEPT = 3  # on the screen; all of them are printed by the plain view
 RATE_WINDOW = 32  # settled trials that the time left is estimated from
@@ -54,7 +54,7 @@ class Snapshot:
     @property
     def cost_known(self) -> bool:
         """Whether what was spent has a price."""
-        return self.started is None or knows_cost(self.started.info.config, self.spent)
+        return self.started is None or cost_is_known(self.started.info.config, self.spent)
 
     @property
     def budget(self) -> int:
@@ -68,8 +68,8 @@ class Board:
     def __init__(
         self,
         clock: Callable[[], float],
-        verdict_of: VerdictOf = lambda _: None,
-        changed_of: ChangedOf = all_tunables,
+        verdict_of: VerdictLookup = lambda _: None,
+        changed_of: ChangedTunables = all_tunables,
     ) -> None:
         self._clock = clock
         self._verdict_of = verdict_of
@@ -82,7 +82,7 @@ class Board:
         self._counts: dict[Status, int] = {}
         self._elites: tuple[Elite, ...] = ()
         self._rows: dict[int, EliteRow] = {}  # by trial
-        self.firsts = MEASURED
+        self.firsts = NO_MODELLED_TIMES
         self._doing: dict[int, TrialStep] = {}
         self._spent = Usage()
         self._notices: deque[str] = deque(maxlen=NOTICES_KEPT)
@@ -90,7 +90,7 @@ class Board:
 
     def __call__(self, event: Event) -> None:
         with self._lock:
-            self._tell(event)
+            self._update(event)
 
     def is_restored(self, trial: int) -> bool:
         """Whether an earlier process settled `trial`."""
@@ -121,10 +121,10 @@ class Board:
                 left_s=self._left_s(),
             )
 
-    def _tell(self, event: Event) -> None:
+    def _update(self, event: Event) -> None:
         if isinstance(event, RunStarted):
             self._started = event
-            self.firsts = Firsts(event.environment.is_modelled)
+            self.firsts = FirstCorrectTimes(event.environment.is_modelled)
             self._times.append(self._clock())
         elif isinstance(event, TrialMoved):
             self._doing[event.trial] = TrialStep(
@@ -148,7 +148,7 @@ class Board:
         if not self.is_restored(outcome.trial):
             self._times.append(self._clock())
         self._elites = event.elites
-        self.firsts.tell(outcome)
+        self.firsts.add(outcome)
         held = {elite.outcome.trial: elite for elite in event.elites}
         self._rows = {
             trial: self._rows.get(trial)

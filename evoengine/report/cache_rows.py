@@ -7,7 +7,7 @@ from rich.text import Text
 
 from evoengine.records import Frozen
 from evoengine.report import format
-from evoengine.report.fitted_table import Column, FittedTable, figure, words
+from evoengine.report.fitted_table import Column, FittedTable, number_column, text_column
 
 
 class KindRow(Frozen):
@@ -33,8 +33,10 @@ class CacheRows(Frozen):
 
 def cache_report(rows: CacheRows) -> RenderableType:
     """The folder, a line for each kind, and the sum; with what was freed after pruning."""
-    freed = [figure("freed files"), figure("freed")] if rows.pruned else []
-    table = FittedTable([Column("kind"), words("what"), figure("files"), figure("size"), *freed])
+    freed = [number_column("freed files"), number_column("freed")] if rows.pruned else []
+    table = FittedTable(
+        [Column("kind"), text_column("what"), number_column("files"), number_column("size"), *freed]
+    )
     sums = [0, 0, 0, 0]
     for row in rows.kinds:
         what = f"{row.what}: a link to {row.link}, not followed" if row.link else row.what

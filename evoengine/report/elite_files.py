@@ -16,7 +16,7 @@ from evoengine.report.stored_trials import StoredTrials
 from evoengine.task.schema import Task
 
 
-def files_of(elite: Elite, task: Task, stored: StoredTrials) -> dict[str, str]:
+def elite_texts(elite: Elite, task: Task, stored: StoredTrials) -> dict[str, str]:
     """Name to text of every file in the elite's folder."""
     number = elite.outcome.trial
     proposal, verdict = stored.proposal_of(number), stored.verdict_of(number)

@@ -18,7 +18,7 @@ from evoengine.paths import RunPaths
 from evoengine.protocols import Store
 from evoengine.records import Elite, RunInfo
 from evoengine.report import elite_files, trial_files
-from evoengine.report.folders import remove, replace_folder, write
+from evoengine.report.folders import remove_path, replace_folder, write_file
 from evoengine.report.stored_trials import StoredTrials
 from evoengine.task.schema import Task
 
@@ -44,7 +44,7 @@ class RunFolderFiles:
             f"# run {info.name}, begun {info.created} by evoengine {info.version}; a copy: changing"
             " it changes nothing\n"
         )
-        write(
+        write_file(
             self._paths.config,
             head + yaml.safe_dump(info.config, sort_keys=False, allow_unicode=True),
         )
@@ -56,29 +56,29 @@ class RunFolderFiles:
         wanted = {(_checked(elite.tier), str(elite.place)): elite for elite in elites}
         for key, elite in wanted.items():
             if self._places.get(key) != elite.outcome.trial:
-                files = elite_files.files_of(elite, self._task, self._stored)
+                files = elite_files.elite_texts(elite, self._task, self._stored)
                 replace_folder(self._paths.elite(elite.tier, elite.place), files)
                 self._places[key] = elite.outcome.trial
         self._remove_all_but(set(wanted))
 
     def has_trial(self, number: int) -> bool:
         """Whether the folder of a trial is whole."""
-        return (self._paths.trial(number) / trial_files.LAST).is_file()
+        return (self._paths.trial(number) / trial_files.WRITTEN_LAST).is_file()
 
     def trial(self, number: int) -> None:
         """Writes the folder of one trial; nothing for a trial without a verdict."""
-        for name, text in trial_files.files_of(number, self._stored).items():
-            write(self._paths.trial(number) / name, text)
+        for name, text in trial_files.trial_texts(number, self._stored).items():
+            write_file(self._paths.trial(number) / name, text)
 
     def _remove_all_but(self, wanted: set[tuple[str, str]]) -> None:
         root = self._paths.elites
         for tier in list(root.iterdir()) if root.is_dir() else ():
             if tier.is_symlink() or tier.name not in {name for name, _ in wanted}:
-                remove(tier)
+                remove_path(tier)
                 continue
             for place in list(tier.iterdir()):
                 if (tier.name, place.name) not in wanted:
-                    remove(place)
+                    remove_path(place)
         self._places = {key: trial for key, trial in self._places.items() if key in wanted}
 
 

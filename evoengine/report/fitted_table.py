@@ -35,12 +35,12 @@ class Column:
     least: int = NARROWEST  # an elastic one with less room goes below
 
 
-def figure(name: str, optional: bool = False) -> Column:
+def number_column(name: str, optional: bool = False) -> Column:
     """A column of figures."""
     return Column(name, right=True, optional=optional)
 
 
-def words(name: str, optional: bool = False, least: int = NARROWEST) -> Column:
+def text_column(name: str, optional: bool = False, least: int = NARROWEST) -> Column:
     """A column of words that may be wrapped."""
     return Column(name, elastic=True, optional=optional, least=least)
 
@@ -112,12 +112,12 @@ class FittedTable:
         """What had no room in a row: the short facts side by side, wrapped, and nothing of empty
         cells.
         """
-        told = [
+        facts = [
             Text.assemble(f"{self.columns[index].name}: ", cells[index])
             for index in below
             if cells[index].plain.strip(" -")
         ]
-        for line in _flowed(console, told, max(NARROWEST, room - INDENT)):
+        for line in _flowed(console, facts, max(NARROWEST, room - INDENT)):
             yield Text(" " * INDENT, style=style, no_wrap=True).append_text(line)
 
     def _fit(self, room: int) -> tuple[list[int], dict[int, int]]:

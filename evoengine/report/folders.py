@@ -9,7 +9,7 @@ from pathlib import Path
 from evoengine import atomic_files
 
 
-def write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     """Puts `text` at `path` in one step; half a surrogate pair, which a reply can hold and UTF-8
     cannot, becomes a question mark.
     """
@@ -22,16 +22,16 @@ def replace_folder(folder: Path, files: Mapping[str, str]) -> None:
     """
     fresh, stale = _beside(folder, "new"), _beside(folder, "old")
     for left_over in (fresh, stale):
-        remove(left_over)
+        remove_path(left_over)
     for name, text in files.items():
-        write(fresh / name, text)
+        write_file(fresh / name, text)
     if folder.exists() or folder.is_symlink():
         folder.replace(stale)
     fresh.replace(folder)
-    remove(stale)
+    remove_path(stale)
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Takes away whatever is at `path`; a link itself, never what it points to."""
     if path.is_symlink() or path.is_file():
         path.unlink()

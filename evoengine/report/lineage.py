@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evoengine.records import Frozen, Interval, Proposal, Status
-from evoengine.report.rows_from_store import VerdictOf, name_of, speedup_of_verdict
+from evoengine.report.rows_from_store import VerdictLookup, display_name, speedup_of_verdict
 
 
 class Ancestor(Frozen):
@@ -24,7 +24,7 @@ class Ancestor(Frozen):
 
 
 def lineage(
-    trial: int, proposal_of: Callable[[int], Proposal | None], verdict_of: VerdictOf
+    trial: int, proposal_of: Callable[[int], Proposal | None], verdict_of: VerdictLookup
 ) -> tuple[Ancestor, ...]:
     """`trial` and all of its ancestors, the youngest first, each once."""
     found: dict[int, Ancestor] = {}
@@ -39,7 +39,7 @@ def lineage(
             trial=number,
             operator=proposal.operator,
             parents=proposal.parents,
-            name=name_of(proposal.label, number),
+            name=display_name(proposal.label, number),
             tunables=proposal.tunables,
             status=verdict.status if verdict else None,
             score=verdict.score if verdict else None,

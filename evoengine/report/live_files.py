@@ -16,13 +16,13 @@ class LiveFiles:
     """An Observer that writes trials as they settle and elites as they change.
 
     A file that cannot be written never ends a run, because all of them can be rebuilt:
-    it is said once through `tell`.
+    it is said once through `notify`.
     """
 
-    def __init__(self, paths: RunPaths, open_store: Callable[[], Store], tell: Observer) -> None:
+    def __init__(self, paths: RunPaths, open_store: Callable[[], Store], notify: Observer) -> None:
         self._paths = paths
         self._open_store = open_store
-        self._tell = tell
+        self._notify = notify
         self._exports: RunFolderFiles | None = None
         self._settled_before = 0
         self._last: tuple[int, ...] | None = None  # trials of the elites whose files stand
@@ -36,7 +36,7 @@ class LiveFiles:
         except (OSError, EvoError) as error:
             self._failed = True
             again = command("export", self._paths.root)
-            self._tell(
+            self._notify(
                 Notice(
                     f"the readable files of the run are no longer written: {error}; `{again}`"
                     " rebuilds them"

@@ -14,11 +14,11 @@ from rich.text import Text
 
 from evoengine.events import Event
 from evoengine.report import format
-from evoengine.report.asked_model import generator_of
 from evoengine.report.board import Board, Snapshot, TrialStep
-from evoengine.report.rows_from_store import ChangedOf, VerdictOf, all_tunables
+from evoengine.report.right_stripped import RightStripped
+from evoengine.report.rows_from_store import ChangedTunables, VerdictLookup, all_tunables
+from evoengine.report.run_model import generator_label
 from evoengine.report.tables import elites_table, status_style
-from evoengine.report.trimmed import Trimmed
 
 REFRESHES_PER_SECOND = 4  # a person reads no faster, and the machine is measuring
 MOST_DOING = 8  # lines; the default number of trials in flight
@@ -31,8 +31,8 @@ class LiveView:
         self,
         console: Console,
         clock: Callable[[], float],
-        verdict_of: VerdictOf = lambda _: None,
-        changed_of: ChangedOf = all_tunables,
+        verdict_of: VerdictLookup = lambda _: None,
+        changed_of: ChangedTunables = all_tunables,
         result_follows: bool = False,
     ) -> None:
         """`result_follows`: whether the result is printed on the same terminal; then the last
@@ -64,7 +64,7 @@ class LiveView:
 
     def render(self) -> RenderableType:
         """The run as it is now."""
-        return Trimmed(screen(self._board.snapshot(), self._result_follows))
+        return RightStripped(screen(self._board.snapshot(), self._result_follows))
 
 
 def screen(now: Snapshot, result_follows: bool = False) -> RenderableType:
@@ -91,7 +91,7 @@ def _head(now: Snapshot) -> Text:
         return Text(f"starting compilers and device ... {format.duration(now.now - now.begun)}")
     info = now.started.info
     words = (
-        f"{info.name}  {info.task.get('name', '')}  {generator_of(info.config)} "
+        f"{info.name}  {info.task.get('name', '')}  {generator_label(info.config)} "
         f" {now.started.environment.device}"
     )
     return Text(words, style="bold", no_wrap=True, overflow="ellipsis")

@@ -10,10 +10,10 @@ from typing import Self
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialSettled
 from evoengine.records import Status
 from evoengine.report import format
-from evoengine.report.asked_model import generator_of
 from evoengine.report.board import Board
 from evoengine.report.rows import TrialRow
-from evoengine.report.rows_from_store import ChangedOf, all_tunables, trial_row
+from evoengine.report.rows_from_store import ChangedTunables, all_tunables, trial_row
+from evoengine.report.run_model import generator_label
 
 
 class PlainView:
@@ -24,7 +24,7 @@ class PlainView:
         write: Callable[[str], None],
         clock: Callable[[], float],
         time_of_day: Callable[[], datetime],
-        changed_of: ChangedOf = all_tunables,
+        changed_of: ChangedTunables = all_tunables,
     ) -> None:
         """`clock` counts seconds, `time_of_day` says when: with its offset from UTC."""
         self._write_line = write
@@ -65,7 +65,7 @@ class PlainView:
         verb = f"resumed after {event.settled} trials" if event.resumed else "started"
         about = (
             f"task {info.task.get('name', '')}, {event.trials} trials, generator"
-            f" {generator_of(info.config)}"
+            f" {generator_label(info.config)}"
         )
         return (
             f"run {info.name} {verb} {self._moment()}: {about}, device {event.environment.device}"

@@ -7,25 +7,25 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from evoengine.report import format
-from evoengine.report.fitted_table import Column, FittedTable, figure, words
+from evoengine.report.fitted_table import Column, FittedTable, number_column, text_column
 from evoengine.report.rows import ResourceRow
 
 _UNITS = "shared memory in KiB, local memory and spills in bytes"
 _TAKES = (
     Column("arch", optional=True),
-    figure("registers"),
-    figure("static"),
-    figure("dynamic"),
-    figure("shared"),
-    figure("local", optional=True),
-    figure("spills"),
+    number_column("registers"),
+    number_column("static"),
+    number_column("dynamic"),
+    number_column("shared"),
+    number_column("local", optional=True),
+    number_column("spills"),
     Column("target"),
 )
 
 
 def resources_table(rows: Iterable[ResourceRow]) -> FittedTable:
     """What each compiled kernel takes of the device."""
-    table = FittedTable([words("kernel"), *_TAKES], f"resources ({_UNITS})")
+    table = FittedTable([text_column("kernel"), *_TAKES], f"resources ({_UNITS})")
     for row in rows:
         table.add(row.kernel, *_cells(row))
     return table

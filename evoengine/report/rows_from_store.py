@@ -17,7 +17,6 @@ from evoengine.records import (
     Usage,
     Verdict,
 )
-from evoengine.report.asked_model import knows_cost
 from evoengine.report.rows import (
     CaseRow,
     EliteRow,
@@ -26,13 +25,14 @@ from evoengine.report.rows import (
     TrialRow,
     VerdictFigures,
 )
+from evoengine.report.run_model import cost_is_known
 from evoengine.statistics import latency_interval, median_interval, ratio_interval
 from evoengine.task.schema import Target
 
 # the verdict that counts for a trial; None when there is none
-VerdictOf = Callable[[int], Verdict | None]
+VerdictLookup = Callable[[int], Verdict | None]
 # the tunables of a trial that differ from its kernel's defaults
-ChangedOf = Callable[[Outcome], dict[str, int]]
+ChangedTunables = Callable[[Outcome], dict[str, int]]
 
 
 def speedup_of(score: Interval | None) -> Interval | None:
@@ -47,7 +47,7 @@ def speedup_of_verdict(verdict: Verdict) -> Interval | None:
     return None if verdict.is_modelled else speedup_of(verdict.score)
 
 
-class Firsts:
+class FirstCorrectTimes:
     """The modelled times of the first correct trial of each tier: what later ones are compared
     with. A fold over outcomes.
     """
@@ -59,7 +59,7 @@ class Firsts:
         self.modelled = modelled
         self._us: dict[str, float] = {}
 
-    def tell(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome) -> None:
         """A settled trial, in the order of numbers."""
         if outcome.latency_us:
             self._us.setdefault(outcome.tier, outcome.latency_us.value)
@@ -74,7 +74,7 @@ class Firsts:
         )
 
 
-MEASURED = Firsts(modelled=False)
+NO_MODELLED_TIMES = FirstCorrectTimes(modelled=False)
 
 
 def all_tunables(outcome: Outcome) -> dict[str, int]:
@@ -85,8 +85,8 @@ def all_tunables(outcome: Outcome) -> dict[str, int]:
 def elite_row(
     elite: Elite,
     verdict: Verdict | None,
-    firsts: Firsts = MEASURED,
-    changed_of: ChangedOf = all_tunables,
+    firsts: FirstCorrectTimes = NO_MODELLED_TIMES,
+    changed_of: ChangedTunables = all_tunables,
 ) -> EliteRow:
     """A place with what its verdict says about the machine code."""
     outcome = elite.outcome
@@ -95,7 +95,7 @@ def elite_row(
         tier=elite.tier,
         place=elite.place,
         trial=outcome.trial,
-        name=name_of(outcome.label, outcome.trial),
+        name=display_name(outcome.label, outcome.trial),
         operator=outcome.operator,
         tunables=outcome.tunables,
         changed=changed_of(outcome),
@@ -115,15 +115,15 @@ def elite_row(
 def trial_row(
     outcome: Outcome,
     place: int | None = None,
-    firsts: Firsts = MEASURED,
-    changed_of: ChangedOf = all_tunables,
+    firsts: FirstCorrectTimes = NO_MODELLED_TIMES,
+    changed_of: ChangedTunables = all_tunables,
 ) -> TrialRow:
     """A settled trial; `place` is the one that it holds now."""
     return TrialRow(
         trial=outcome.trial,
         operator=outcome.operator,
         parents=outcome.parents,
-        name=name_of(outcome.label, outcome.trial),
+        name=display_name(outcome.label, outcome.trial),
         tunables=outcome.tunables,
         changed=changed_of(outcome),
         status=outcome.status,
@@ -137,7 +137,7 @@ def trial_row(
     )
 
 
-def name_of(label: str, trial: int) -> str:
+def display_name(label: str, trial: int) -> str:
     """How a trial without a label is called."""
     return label or f"trial {trial}"
 
@@ -282,7 +282,7 @@ def trial_detail(
         usage=sum(costs, Usage()),
         began=times[0],
         ended=times[1],
-        cost_known=knows_cost(config, sum(costs, Usage())),
+        cost_known=cost_is_known(config, sum(costs, Usage())),
         verdict=verified or first,
         first=first if verified else None,
         source=proposal.source,

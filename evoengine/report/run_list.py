@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from evoengine.records import Frozen
 from evoengine.report import format
-from evoengine.report.fitted_table import Column, FittedTable, figure, words
+from evoengine.report.fitted_table import Column, FittedTable, number_column, text_column
 from evoengine.report.rows import EliteRow
 
 
@@ -37,21 +37,21 @@ class RunListRow(Frozen):
     problem: str = ""
 
 
-STYLES = {RunState.running: "green", RunState.stopped: "yellow", RunState.unreadable: "red"}
+STATE_STYLES = {RunState.running: "green", RunState.stopped: "yellow", RunState.unreadable: "red"}
 
 
 def runs_table(rows: Sequence[RunListRow]) -> FittedTable:
     """Name, task, best of each tier, trials, state and when it was begun."""
     columns = [
-        words("run"),
-        words("task"),
-        words("best"),
-        figure("trials"),
+        text_column("run"),
+        text_column("task"),
+        text_column("best"),
+        number_column("trials"),
         Column("state"),
         Column("begun (UTC)", optional=True),
     ]
     problems = any(row.problem for row in rows)
-    table = FittedTable([*columns, words("problem")] if problems else columns)
+    table = FittedTable([*columns, text_column("problem")] if problems else columns)
     for row in rows:
         cells = [
             row.name,
@@ -60,7 +60,9 @@ def runs_table(rows: Sequence[RunListRow]) -> FittedTable:
             f"{row.settled}/{row.budget}" if row.budget else "-",
         ]
         cells += [row.state.value, row.begun[:16].replace("T", " ") or "-"]
-        table.add(*cells, *([row.problem] if problems else []), style=STYLES.get(row.state, ""))
+        table.add(
+            *cells, *([row.problem] if problems else []), style=STATE_STYLES.get(row.state, "")
+        )
     return table
 
 

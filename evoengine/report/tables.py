@@ -10,7 +10,7 @@ from rich.text import Text
 
 from evoengine.records import Environment, Status, Unanswered
 from evoengine.report import format
-from evoengine.report.fitted_table import Column, FittedTable, figure, words
+from evoengine.report.fitted_table import Column, FittedTable, number_column, text_column
 from evoengine.report.resource_tables import over_target, resources_table
 from evoengine.report.rows import (
     CaseRow,
@@ -22,7 +22,7 @@ from evoengine.report.rows import (
     VerdictFigures,
 )
 
-STYLES = {  # all others: red
+STATUS_STYLES = {  # all others: red
     Status.correct: "green",
     Status.wrong_result: "yellow",
     Status.unstable: "yellow",
@@ -41,7 +41,7 @@ OVER_TARGET = "!: compiled for the task's target it exceeds a limit; `show --tri
 
 def status_style(status: Status) -> str:
     """The colour of a status."""
-    return STYLES.get(status, "red")
+    return STATUS_STYLES.get(status, "red")
 
 
 def elites_table(
@@ -57,18 +57,18 @@ def elites_table(
         return Text("no elites yet: no correct kernel has a time", style="dim")
     modelled = any(row.modelled for row in rows)
     times = (
-        [figure("vs first seed"), figure("modelled us"), words("limited by")]
+        [number_column("vs first seed"), number_column("modelled us"), text_column("limited by")]
         if modelled
-        else [Column("speed-up"), figure("us")]
+        else [Column("speed-up"), number_column("us")]
     )
     columns = [
         Column("tier"),
-        figure("place"),
-        figure("trial"),
-        words("name"),
-        words("tunables"),
+        number_column("place"),
+        number_column("trial"),
+        text_column("name"),
+        text_column("tunables"),
         *times,
-        figure("regs"),
+        number_column("regs"),
     ]
     table = FittedTable(columns, title)
     for row in rows:
@@ -109,16 +109,16 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
     modelled = any(row.modelled for row in rows)
     table = FittedTable(
         [
-            figure("trial"),
+            number_column("trial"),
             Column("operator", optional=True),
-            words("name"),
-            words("tunables"),
+            text_column("name"),
+            text_column("tunables"),
             Column("status"),
             Column("tier", optional=True),
-            figure("vs first seed" if modelled else "speed-up"),
-            figure("modelled us" if modelled else "us", optional=True),
-            figure("place"),
-            words("reason", least=32),
+            number_column("vs first seed" if modelled else "speed-up"),
+            number_column("modelled us" if modelled else "us", optional=True),
+            number_column("place"),
+            text_column("reason", least=32),
         ],
         "trials",
     )
@@ -281,19 +281,19 @@ def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
     compared has no row.
     """
     limits = [
-        figure("max abs"),
-        figure("allowed max abs"),
-        figure("rel RMSE"),
-        figure("allowed rel RMSE"),
+        number_column("max abs"),
+        number_column("allowed max abs"),
+        number_column("rel RMSE"),
+        number_column("allowed rel RMSE"),
     ]
     columns = [
-        words("case"),
+        text_column("case"),
         Column("ok"),
-        figure("sets"),
+        number_column("sets"),
         *limits,
-        figure("failing"),
-        words("worst set", True),
-        words("at", True),
+        number_column("failing"),
+        text_column("worst set", True),
+        text_column("at", True),
     ]
     table = FittedTable(columns, "checks: the worst input set of each case")
     for row in rows:
@@ -317,12 +317,12 @@ def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
 def followed_table(rows: Iterable[CaseRow]) -> FittedTable:
     """How much of every case checked mode has followed, and how many findings there were."""
     columns = [
-        words("case"),
-        words("looked for"),
-        figure("blocks"),
-        figure("findings"),
-        figure("wavefronts"),
-        figure("sectors"),
+        text_column("case"),
+        text_column("looked for"),
+        number_column("blocks"),
+        number_column("findings"),
+        number_column("wavefronts"),
+        number_column("sectors"),
     ]
     table = FittedTable(
         columns,
@@ -354,7 +354,12 @@ def followed_table(rows: Iterable[CaseRow]) -> FittedTable:
 def modelled_table(rows: Iterable[CaseRow]) -> FittedTable:
     """The modelled time of every case that has one, with what would take longest alone."""
     table = FittedTable(
-        [words("case"), figure("modelled us"), Column("limited by"), words("bounds in us")],
+        [
+            text_column("case"),
+            number_column("modelled us"),
+            Column("limited by"),
+            text_column("bounds in us"),
+        ],
         "modelled times a call",
     )
     for row in rows:
@@ -368,10 +373,14 @@ def modelled_table(rows: Iterable[CaseRow]) -> FittedTable:
 
 def timings_table(rows: Iterable[CaseRow]) -> FittedTable:
     """Times of every timed case beside its baseline, hot and with a flushed L2."""
-    hot = [Column("hot us"), figure("hot baseline us", True), Column("hot speed-up")]
-    cold = [figure("cold us"), figure("cold baseline us", True), figure("cold speed-up")]
+    hot = [Column("hot us"), number_column("hot baseline us", True), Column("hot speed-up")]
+    cold = [
+        number_column("cold us"),
+        number_column("cold baseline us", True),
+        number_column("cold speed-up"),
+    ]
     table = FittedTable(
-        [words("case"), words("baseline"), *hot, *cold],
+        [text_column("case"), text_column("baseline"), *hot, *cold],
         "times a call: the median with its 95 % interval",
     )
     for row in rows:
@@ -425,10 +434,10 @@ def tasks_table(rows: Iterable[TaskRow]) -> FittedTable:
         [
             Column("task"),
             Column("target"),
-            figure("trials"),
+            number_column("trials"),
             Column("tiers"),
-            words("cases", least=20),
-            words("summary", least=32),
+            text_column("cases", least=20),
+            text_column("summary", least=32),
         ]
     )
     for row in rows:

@@ -8,10 +8,10 @@ from evoengine.records import Proposal
 from evoengine.report import as_json
 from evoengine.report.stored_trials import StoredTrials
 
-LAST = "verdict.json"  # written last: a folder that has it is whole
+WRITTEN_LAST = "verdict.json"  # written last: a folder that has it is whole
 
 
-def files_of(number: int, stored: StoredTrials) -> dict[str, str]:
+def trial_texts(number: int, stored: StoredTrials) -> dict[str, str]:
     """Name to text of every file in the trial's folder, `LAST` at the end; empty for a trial
     without a verdict.
     """
@@ -34,7 +34,9 @@ def files_of(number: int, stored: StoredTrials) -> dict[str, str]:
     about = proposal.model_dump(mode="json", exclude={"source"})
     return {
         **files,
-        LAST: as_json.dumps({"trial": number, "proposal": about, "verdict": verified or first})
+        WRITTEN_LAST: as_json.dumps(
+            {"trial": number, "proposal": about, "verdict": verified or first}
+        )
         + "\n",
     }
 

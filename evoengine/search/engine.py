@@ -198,7 +198,7 @@ class Engine:
         self, outcome: Outcome, verified: Outcome | None, evaluated: Evaluated | None
     ) -> None:
         """The one way into population and generator, live and on resume."""
-        place = self.population.tell(outcome, verified)
+        place = self.population.add(outcome, verified)
         final = outcome.after(verified)
         if evaluated is not None:
             self._keep(outcome.trial, Evaluated(final, evaluated.source, evaluated.verdict))

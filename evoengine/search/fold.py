@@ -32,7 +32,7 @@ def settled_trials(
 
     They end before the first trial that is open: one without a verdict, or one that would
     take a place and has no second verdict yet. Whoever asks `would_take_place` of a
-    population must tell it each trial before taking the next.
+    population must add each trial to it before taking the next.
     """
     for number, (trial, summary) in enumerate(trials):
         if trial != number or summary.outcome is None:
@@ -43,7 +43,7 @@ def settled_trials(
 
 
 def folded(trials: Iterable[tuple[int, TrialSummary]], population: Population) -> Iterator[Settled]:
-    """The same, each told to `population` before it is given."""
+    """The same, each added to `population` before it is given."""
     for settled in settled_trials(trials, population.would_take_place):
-        population.tell(settled.first, settled.verified)
+        population.add(settled.first, settled.verified)
         yield settled

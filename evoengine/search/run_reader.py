@@ -9,17 +9,17 @@ from evoengine.errors import UsageError
 from evoengine.paths import RunPaths
 from evoengine.population.elites import Population, resolution_of
 from evoengine.records import Elite, Environment, Outcome, RunInfo
-from evoengine.report.asked_model import knows_cost, model_of
 from evoengine.report.files import RunFolderFiles
 from evoengine.report.rows import RunRows, TrialDetail
 from evoengine.report.rows_from_store import (
-    Firsts,
+    FirstCorrectTimes,
+    display_name,
     elite_row,
-    name_of,
     trial_detail,
     trial_row,
     verdict_row,
 )
+from evoengine.report.run_model import cost_is_known, model_name
 from evoengine.report.stored_trials import StoredTrials
 from evoengine.search.changes import changes_of, current_info
 from evoengine.search.fold import folded
@@ -98,7 +98,7 @@ class RunReader:
             folder=str(self.paths.root),
             task=str(info.task.get("name", "")),
             generator=str(info.config.get("generator", "")),
-            model=model_of(info.config),
+            model=model_name(info.config),
             device=environment.device if environment else "",
             modelled=firsts.modelled,
             created=info.created,
@@ -114,7 +114,7 @@ class RunReader:
                 for row in changes_of(store)
                 for words in row.change.words
             ),
-            cost_known=knows_cost(info.config, spent.usage),
+            cost_known=cost_is_known(info.config, spent.usage),
             baselines=info.baselines,
             baseline_us=info.baseline_us,
             baseline_problems=info.baseline_problems,
@@ -132,11 +132,11 @@ class RunReader:
             ),
         )
 
-    def _firsts(self, outcomes: list[Outcome]) -> Firsts:
+    def _firsts(self, outcomes: list[Outcome]) -> FirstCorrectTimes:
         environment = self.environment
-        firsts = Firsts(environment is not None and environment.is_modelled)
+        firsts = FirstCorrectTimes(environment is not None and environment.is_modelled)
         for outcome in outcomes:
-            firsts.tell(outcome)
+            firsts.add(outcome)
         return firsts
 
     def trial(self, number: int) -> TrialDetail:
@@ -160,7 +160,7 @@ class RunReader:
         target = Task.model_validate(self.info.task).target
         rows = [
             (
-                verdict_row(item, name_of(proposal.label, number), proposal.tunables, target)
+                verdict_row(item, display_name(proposal.label, number), proposal.tunables, target)
                 if item
                 else None
             )
@@ -186,9 +186,9 @@ def rebuild(paths: RunPaths) -> int:
 
 
 def _counts(outcomes: list[Outcome]) -> dict[str, int]:
-    from evoengine.population.summary import Summary
+    from evoengine.population.status_counts import StatusCounts
 
-    summary = Summary()
+    counts = StatusCounts()
     for outcome in outcomes:
-        summary.tell(outcome)
-    return {status.value: count for status, count in summary.counts.items()}
+        counts.add(outcome)
+    return {status.value: count for status, count in counts.by_status.items()}

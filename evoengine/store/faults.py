@@ -63,7 +63,7 @@ def translated(path: Path, what: str = "") -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(f"{path}: {explain(error, what)}") from error
+        raise StoreError(f"{path}: {sqlite_message(error, what)}") from error
     except (
         UnicodeEncodeError,
         PydanticSerializationError,
@@ -76,7 +76,7 @@ def translated(path: Path, what: str = "") -> Iterator[None]:
         ) from error
 
 
-def explain(error: sqlite3.Error, what: str) -> str:
+def sqlite_message(error: sqlite3.Error, what: str) -> str:
     """What `error` means; `what` names the row that was being stored."""
     code = getattr(error, "sqlite_errorcode", None)
     if code in (
@@ -86,7 +86,7 @@ def explain(error: sqlite3.Error, what: str) -> str:
     ):
         return already_stored(what)
     if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
-        return nothing_before(what)
+        return missing_row(what)
     # the low byte of an extended code is its primary one
     known = _BY_CODE.get(code & 0xFF) if code is not None else None
     return (
@@ -101,7 +101,7 @@ def already_stored(what: str) -> str:
     return f"{what} is already stored; nothing is ever overwritten"
 
 
-def nothing_before(what: str) -> str:
+def missing_row(what: str) -> str:
     """The complaint about a row whose forerunner is missing."""
     return (
         f"{what} cannot be stored: a verdict needs the proposal of its trial, a failure its request"

@@ -22,10 +22,10 @@ from evoengine.records import RunInfo, Status, Unanswered, Usage, outcome_of
 from evoengine.store import faults
 from evoengine.store.row_names import name_of
 
-Key = tuple[type, int, int]
+RowKey = tuple[type, int, int]
 
 
-def _key(row: Row) -> Key:
+def _key(row: Row) -> RowKey:
     if isinstance(row, RunInfo):
         return (RunInfo, 0, 0)
     if isinstance(row, ReplyRow):
@@ -37,7 +37,7 @@ def _key(row: Row) -> Key:
     return (type(row), row.trial, row.part if isinstance(row, VerdictRow) else row.number)
 
 
-def _forerunner(row: Row) -> Key | None:
+def _forerunner(row: Row) -> RowKey | None:
     """The key of what must be there before `row`."""
     if isinstance(row, VerdictRow):
         return (ProposalRow, row.trial, 0)
@@ -48,18 +48,18 @@ class MemoryStore:
     """Implements protocols.Store in memory."""
 
     def __init__(self) -> None:
-        self._rows: dict[Key, Row] = {}
+        self._rows: dict[RowKey, Row] = {}
         self._summaries: dict[int, TrialSummary] = {}
 
     def append(self, *rows: Row) -> None:
-        new: dict[Key, Row] = {}
+        new: dict[RowKey, Row] = {}
         for row in rows:
             key = _key(row)
             if key in self._rows or key in new:
                 raise StoreError(faults.already_stored(name_of(row)))
             before = _forerunner(row)
             if before is not None and before not in self._rows and before not in new:
-                raise StoreError(faults.nothing_before(name_of(row)))
+                raise StoreError(faults.missing_row(name_of(row)))
             new[key] = row
         self._rows |= new
         for row in rows:

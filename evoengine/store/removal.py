@@ -46,7 +46,7 @@ class RunFiles:
         return left
 
 
-def files_of(paths: RunPaths) -> RunFiles:
+def find_run_files(paths: RunPaths) -> RunFiles:
     """What there is to remove of a run; raises StoreError for a folder whose run.db is not one of
     ours.
     """

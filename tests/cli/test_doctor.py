@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.cli import emulator_examination, examination
+from evoengine.cli import doctor_checks, doctor_emulator_checks
 from evoengine.evaluate.compile.compile_unit import Toolchain
 from evoengine.evaluate.cuda_driver import CudaDevices
 from tests.cli.conftest import Call
@@ -38,9 +38,9 @@ def findings(
     *more: str,
     clang: Toolchain = CLANG,
 ):
-    monkeypatch.setattr(examination, "cuda_devices", lambda: devices)
-    monkeypatch.setattr(examination, "_toolchain", lambda: toolchain)
-    monkeypatch.setattr(emulator_examination, "_clang", lambda: clang)
+    monkeypatch.setattr(doctor_checks, "cuda_devices", lambda: devices)
+    monkeypatch.setattr(doctor_checks, "_toolchain", lambda: toolchain)
+    monkeypatch.setattr(doctor_emulator_checks, "_clang", lambda: clang)
     found = call("doctor", "--json", *more)
     assert call("doctor", *more).code == found.code
     return found.code, {row["name"]: row for row in json.loads(found.out)}
@@ -91,7 +91,7 @@ def test_doctor_with_a_device_but_a_torch_for_the_cpu_exits_with_6(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        examination,
+        doctor_checks,
         "_version",
         lambda package: {"torch": "2.13.0+cpu", "cupy-cuda13x": "14.2"}.get(package),
     )
@@ -120,7 +120,7 @@ def test_doctor_without_a_device_says_how_to_do_without_the_libraries_of_cuda(
     # which another test may have imported into this process
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(
-        examination,
+        doctor_checks,
         "_version",
         lambda package: {"torch": "2.13.0", "cupy-cuda13x": "14.2"}.get(package),
     )
@@ -149,7 +149,7 @@ def test_doctor_without_a_driver_and_without_nvrtc_says_what_is_led_by_it(
 def test_doctor_without_a_device_and_without_torch_names_the_build_for_cpus(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(examination, "_version", lambda _: None)
+    monkeypatch.setattr(doctor_checks, "_version", lambda _: None)
     _, found = findings(call, monkeypatch, NO_DRIVER)
     assert (
         found["torch"]["state"] == "missing"
@@ -161,7 +161,7 @@ def test_doctor_of_a_whole_machine_exits_with_0(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        examination,
+        doctor_checks,
         "_version",
         lambda package: {"torch": "2.11.0+cu130", "cupy-cuda13x": "14.2"}.get(package),
     )
@@ -173,7 +173,7 @@ def test_doctor_names_a_cupy_that_is_too_new_for_the_driver(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        examination,
+        doctor_checks,
         "_version",
         lambda package: {"torch": "2.11.0+cu130", "cupy-cuda13x": "14.2"}.get(package),
     )
@@ -225,10 +225,10 @@ def test_doctor_names_a_folder_that_cannot_hold_runs(
 def test_doctor_names_a_kernel_that_cannot_keep_workers_out_of_other_programs(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(examination, "has_domains", lambda: False)
+    monkeypatch.setattr(doctor_checks, "has_domains", lambda: False)
     _, found = findings(call, monkeypatch, CudaDevices(()), HEALTHY)
     assert found["workers"]["state"] == "absent" and "Landlock" in found["workers"]["remedy"]
-    monkeypatch.setattr(examination, "has_domains", lambda: True)
+    monkeypatch.setattr(doctor_checks, "has_domains", lambda: True)
     assert "workers" not in findings(call, monkeypatch, CudaDevices(()), HEALTHY)[1]
 
 
@@ -236,9 +236,9 @@ def test_doctor_names_a_kernel_that_cannot_keep_workers_out_of_other_programs(
 def test_doctor_is_readable_at_any_width(
     call: Call, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
-    monkeypatch.setattr(examination, "cuda_devices", lambda: NO_DRIVER)
-    monkeypatch.setattr(examination, "_toolchain", lambda: HEALTHY)
-    monkeypatch.setattr(emulator_examination, "_clang", lambda: CLANG)
+    monkeypatch.setattr(doctor_checks, "cuda_devices", lambda: NO_DRIVER)
+    monkeypatch.setattr(doctor_checks, "_toolchain", lambda: HEALTHY)
+    monkeypatch.setattr(doctor_emulator_checks, "_clang", lambda: CLANG)
     monkeypatch.setenv("COLUMNS", str(width))
     lines = call("doctor").out.splitlines()
     assert max(map(len, lines)) <= width and all(line == line.rstrip() for line in lines)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evoengine.population.elites import Population, beats, resolution_of
-from evoengine.population.summary import Summary
+from evoengine.population.status_counts import StatusCounts
 from evoengine.records import Environment, Interval, Outcome, Status
 
 
@@ -39,10 +39,10 @@ def outcome(
     )
 
 
-def told(*outcomes: Outcome, places: int = 3) -> Population:
+def population_of(*outcomes: Outcome, places: int = 3) -> Population:
     population = Population(places)
     for each in outcomes:
-        population.tell(each)
+        population.add(each)
     return population
 
 
@@ -53,7 +53,7 @@ def trials(population: Population, tier: str = "fp16") -> list[int]:
 def test_free_places_take_any_correct_candidate_in_the_order_of_scores() -> None:
     population = Population()
     assert [
-        population.tell(outcome(trial, value, half=9.0))
+        population.add(outcome(trial, value, half=9.0))
         for trial, value in enumerate([2.0, 1.0, 3.0])
     ] == [1, 1, 3]
     assert trials(population) == [1, 0, 2]
@@ -61,40 +61,40 @@ def test_free_places_take_any_correct_candidate_in_the_order_of_scores() -> None
 
 
 def test_a_full_tier_is_entered_only_beyond_the_noise_and_the_last_one_leaves() -> None:
-    population = told(outcome(0, 1.0), outcome(1, 2.0), outcome(2, 3.0, half=0.3))
+    population = population_of(outcome(0, 1.0), outcome(1, 2.0), outcome(2, 3.0, half=0.3))
     within = outcome(3, 2.55, half=0.4)  # 0.45 better, noise hypot(0.3, 0.4) = 0.5
     beyond = outcome(4, 2.45, half=0.4)  # 0.55 better
     assert not population.would_take_place(within)
-    assert population.tell(within) is None
+    assert population.add(within) is None
     assert population.would_take_place(beyond)
-    assert population.tell(beyond) == 3
+    assert population.add(beyond) == 3
     assert trials(population) == [0, 1, 4]
 
 
 def test_a_newcomer_may_take_the_first_place() -> None:
-    population = told(outcome(0, 2.0), outcome(1, 3.0), outcome(2, 4.0))
-    assert population.tell(outcome(3, 1.0)) == 1
+    population = population_of(outcome(0, 2.0), outcome(1, 3.0), outcome(2, 4.0))
+    assert population.add(outcome(3, 1.0)) == 1
     assert trials(population) == [3, 0, 1]
 
 
 def test_equal_scores_stand_in_the_order_of_their_trials() -> None:
-    assert trials(told(outcome(5, 1.0), outcome(7, 1.0), outcome(6, 1.0))) == [5, 6, 7]
+    assert trials(population_of(outcome(5, 1.0), outcome(7, 1.0), outcome(6, 1.0))) == [5, 6, 7]
 
 
 def test_an_equal_score_never_pushes_anybody_out() -> None:
-    population = told(outcome(0, 1.0), places=1)
-    assert population.tell(outcome(1, 1.0)) is None
+    population = population_of(outcome(0, 1.0), places=1)
+    assert population.add(outcome(1, 1.0)) is None
 
 
 def test_a_duplicate_of_an_elite_takes_no_second_place_however_fast() -> None:
-    population = told(outcome(0, 2.0, code="same"))
+    population = population_of(outcome(0, 2.0, code="same"))
     assert not population.would_take_place(outcome(1, 1.0, code="same"))
-    assert population.tell(outcome(1, 1.0, code="same")) is None
+    assert population.add(outcome(1, 1.0, code="same")) is None
     assert trials(population) == [0]
 
 
 def test_tiers_have_places_of_their_own() -> None:
-    population = told(outcome(0, 2.0), outcome(1, 1.0, tier="fp8", code="code0"), places=1)
+    population = population_of(outcome(0, 2.0), outcome(1, 1.0, tier="fp8", code="code0"), places=1)
     assert [(elite.tier, elite.place, elite.outcome.trial) for elite in population.elites] == [
         ("fp16", 1, 0),
         ("fp8", 1, 1),
@@ -105,18 +105,18 @@ def test_tiers_have_places_of_their_own() -> None:
 def test_only_correct_ones_take_places(status: Status) -> None:
     population = Population()
     assert not population.would_take_place(outcome(0, 1.0, status=status))
-    assert population.tell(outcome(0, 1.0, status=status)) is None
+    assert population.add(outcome(0, 1.0, status=status)) is None
     assert population.elites == ()
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf])
 def test_without_a_score_there_is_no_place(value: float | None) -> None:
-    assert Population().tell(outcome(0, value)) is None
+    assert Population().add(outcome(0, value)) is None
 
 
 def test_the_score_of_the_fresh_process_counts() -> None:
-    population = told(outcome(0, 2.0))
-    assert population.tell(outcome(1, 1.0), outcome(1, 2.5)) == 2
+    population = population_of(outcome(0, 2.0))
+    assert population.add(outcome(1, 1.0), outcome(1, 2.5)) == 2
     assert [elite.outcome.score.value for elite in population.elites if elite.outcome.score] == [
         2.0,
         2.5,
@@ -124,23 +124,23 @@ def test_the_score_of_the_fresh_process_counts() -> None:
 
 
 def test_a_fresh_process_that_finds_it_slower_takes_the_place_away() -> None:
-    population = told(outcome(0, 2.0), places=1)
+    population = population_of(outcome(0, 2.0), places=1)
     assert population.would_take_place(outcome(1, 1.0))
-    assert population.tell(outcome(1, 1.0), outcome(1, 2.5)) is None
+    assert population.add(outcome(1, 1.0), outcome(1, 2.5)) is None
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.correct])
 def test_a_fresh_process_that_finds_it_wrong_makes_it_unstable(status: Status) -> None:
     population, first, second = Population(), outcome(0, 1.0), outcome(0, None, status=status)
-    assert population.tell(first, second) is None
+    assert population.add(first, second) is None
     assert population.elites == ()
     assert first.after(second).status is Status.unstable
-    summary = Summary()
-    summary.tell(first, second)
-    summary.tell(outcome(1, 1.0))
-    assert summary.counts == {Status.correct: 1, Status.unstable: 1}
-    assert list(summary.counts) == [Status.correct, Status.unstable]
-    assert summary.settled == 2
+    counts = StatusCounts()
+    counts.add(first, second)
+    counts.add(outcome(1, 1.0))
+    assert counts.by_status == {Status.correct: 1, Status.unstable: 1}
+    assert list(counts.by_status) == [Status.correct, Status.unstable]
+    assert counts.settled == 2
 
 
 def test_no_places_make_no_population() -> None:
@@ -177,7 +177,7 @@ def test_whatever_happens_places_are_few_sorted_distinct_and_correct(
     population = Population(places)
     for first, second in history:
         before = population.elites
-        taken = population.tell(first, second)
+        taken = population.add(first, second)
         if taken is None:
             assert population.elites == before
         else:
@@ -205,7 +205,7 @@ def test_nobody_who_was_significantly_better_than_the_last_place_is_missing(
 ) -> None:
     population, outsiders = Population(places), []
     for first, second in history:
-        population.tell(first, second)
+        population.add(first, second)
         counted = first.after(second)
         if counted.status is Status.correct and counted.score:
             outsiders.append(counted)
@@ -248,7 +248,7 @@ def test_without_noise_the_elites_are_the_best_whatever_the_order(
     ]
     distinct = list({(each.tier, each.code_digest): each for each in exact}.values())
     for order in (distinct, distinct[::-1]):
-        population = told(*order)
+        population = population_of(*order)
         for tier in ("fp16", "fp8"):
             best = sorted(
                 each.score.value
@@ -267,7 +267,7 @@ def test_the_same_history_gives_the_same_elites(
     history: list[tuple[Outcome, Outcome | None]],
 ) -> None:
     one, two = Population(), Population()
-    assert [one.tell(*each) for each in history] == [two.tell(*each) for each in history]
+    assert [one.add(*each) for each in history] == [two.add(*each) for each in history]
     assert one.elites == two.elites
 
 
@@ -289,7 +289,7 @@ def test_to_beat_is_one_way_and_needs_a_lower_value(
 
 def test_where_times_are_modelled_a_near_tie_takes_no_place() -> None:
     population = Population(places=1, resolution=0.01)
-    population.tell(outcome(0, 10.0))
+    population.add(outcome(0, 10.0))
     assert not population.would_take_place(outcome(1, 9.91))
     assert population.would_take_place(outcome(2, 9.89))
 

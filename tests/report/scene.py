@@ -305,7 +305,7 @@ def fill(store: Store, info: RunInfo, proposals: list[Proposal]) -> tuple[Elite,
             )
             store.append(VerdictRow(trial, 1, second))
             again = outcome_of(trial, proposal, second)
-        population.tell(first, again)
+        population.add(first, again)
     return population.elites
 
 

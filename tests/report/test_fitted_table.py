@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from evoengine.report.fitted_table import Column, FittedTable, figure, words
+from evoengine.report.fitted_table import Column, FittedTable, number_column, text_column
 
 NAMES = ("layernorm", "layernorm_with_a_name_that_is_longer_than_any_column")
 SETTING = "THREADS=512 VECTOR=1 ROWS_PER_BLOCK=2"
@@ -18,13 +18,13 @@ REASON = "case small: 1 of 2 input sets fail, the worst of them by far at y[3]"
 def table() -> FittedTable:
     made = FittedTable(
         [
-            figure("trial"),
-            words("name"),
-            words("tunables"),
+            number_column("trial"),
+            text_column("name"),
+            text_column("tunables"),
             Column("status"),
-            figure("vs first seed"),
-            figure("us", True),
-            words("reason", least=32),
+            number_column("vs first seed"),
+            number_column("us", True),
+            text_column("reason", least=32),
         ],
         "trials",
     )
@@ -63,7 +63,7 @@ def test_a_wide_terminal_has_one_line_for_each_row() -> None:
 
 
 def test_words_are_wrapped_between_words_and_figures_stay_in_their_columns() -> None:
-    made = FittedTable([figure("trial"), words("tunables"), figure("us")])
+    made = FittedTable([number_column("trial"), text_column("tunables"), number_column("us")])
     made.add("7", SETTING, "24.56")
     assert lines(made, 36) == [
         "trial  tunables                   us",
@@ -74,7 +74,9 @@ def test_words_are_wrapped_between_words_and_figures_stay_in_their_columns() -> 
 
 
 def test_heads_are_wrapped_before_a_column_goes_below_its_rows() -> None:
-    made = FittedTable([figure("trial"), figure("vs first seed"), figure("modelled us")])
+    made = FittedTable(
+        [number_column("trial"), number_column("vs first seed"), number_column("modelled us")]
+    )
     made.add("7", "1.10x", "22.35")
     assert lines(made, 27) == [
         "trial  vs first    modelled",
@@ -93,16 +95,23 @@ def test_a_column_without_room_goes_below_its_rows_with_its_name() -> None:
 
 
 def test_the_first_column_stays_where_the_row_is_looked_up() -> None:
-    made = FittedTable([words("case"), figure("max abs"), figure("allowed"), figure("failing")])
+    made = FittedTable(
+        [
+            text_column("case"),
+            number_column("max abs"),
+            number_column("allowed"),
+            number_column("failing"),
+        ]
+    )
     made.add("mission_causal", "2.00e-05", "1.00e-03", "0.00%")
     assert [line.startswith("mission_causal") for line in lines(made, 30)].count(True) == 1
 
 
 def test_a_column_without_any_content_is_left_out() -> None:
-    made = FittedTable([figure("trial"), figure("place"), words("reason")])
+    made = FittedTable([number_column("trial"), number_column("place"), text_column("reason")])
     made.add("0", "", "")
     assert lines(made, 80)[0] == "trial"
 
 
 def test_a_table_without_rows_has_its_first_head() -> None:
-    assert lines(FittedTable([figure("trial"), words("name")]), 80)[0] == "trial"
+    assert lines(FittedTable([number_column("trial"), text_column("name")]), 80)[0] == "trial"

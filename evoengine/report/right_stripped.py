@@ -9,7 +9,7 @@ from rich.segment import Segment
 
 
 @dataclass(frozen=True)
-class Trimmed:
+class RightStripped:
     """`content` as it is drawn, each line up to its last visible character."""
 
     content: RenderableType

@@ -21,7 +21,7 @@ _EXTENSIONS = {
 }
 
 
-def examine_emulator(needed: bool) -> Iterator[DoctorFinding]:
+def check_emulator(needed: bool) -> Iterator[DoctorFinding]:
     """Findings about the emulator; what it lacks is `missing` where it is `needed`, because there
     is no GPU.
     """

@@ -9,21 +9,25 @@ from typing import Any
 
 from evoengine.records import Usage
 
-ASKS = "openai"  # the generator that sends requests
+MODEL_GENERATOR = "openai"  # the generator that sends requests
 
 
-def model_of(config: Mapping[str, Any]) -> str:
+def model_name(config: Mapping[str, Any]) -> str:
     """The name of the model that is asked; empty for a generator that asks none."""
-    return str(_settings(config).get("model", "")) if config.get("generator") == ASKS else ""
+    return (
+        str(_settings(config).get("model", ""))
+        if config.get("generator") == MODEL_GENERATOR
+        else ""
+    )
 
 
-def generator_of(config: Mapping[str, Any]) -> str:
+def generator_label(config: Mapping[str, Any]) -> str:
     """The generator as it is shown, with its model where it asks one."""
-    generator, model = str(config.get("generator", "")), model_of(config)
+    generator, model = str(config.get("generator", "")), model_name(config)
     return f"{generator}, model {model}" if model else generator
 
 
-def knows_cost(config: Mapping[str, Any], spent: Usage) -> bool:
+def cost_is_known(config: Mapping[str, Any], spent: Usage) -> bool:
     """Whether the cost of `spent` is a sum of prices: a run without a price stores 0.
 
     A run that an earlier evoengine began has no price in its settings even where it knew
@@ -34,7 +38,7 @@ def knows_cost(config: Mapping[str, Any], spent: Usage) -> bool:
         settings.get("usd_per_million_prompt"),
         settings.get("usd_per_million_completion"),
     )
-    return not (config.get("generator") == ASKS and unpriced and spent.cost_usd == 0)
+    return not (config.get("generator") == MODEL_GENERATOR and unpriced and spent.cost_usd == 0)
 
 
 def _settings(config: Mapping[str, Any]) -> Mapping[str, Any]:

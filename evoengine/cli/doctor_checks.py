@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from evoengine.cli.emulator_examination import examine_emulator
+from evoengine.cli.doctor_emulator_checks import check_emulator
 from evoengine.cli.endpoint_probe import probe
 from evoengine.errors import DeviceError, EvoError, StoreError, ToolchainError
 from evoengine.evaluate.compile.compile_unit import Toolchain
@@ -42,10 +42,10 @@ WITHOUT_NVRTC = (
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
-def examine(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[DoctorFinding]:
+def run_checks(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[DoctorFinding]:
     """All findings, in the order in which a person would look."""
     devices = cuda_devices()
-    emulators = [*examine_emulator(needed=not devices.names)]
+    emulators = [*check_emulator(needed=not devices.names)]
     # then a run needs none of what a GPU needs
     emulated = all(finding.state == "ok" for finding in emulators)
     return [
