@@ -1,1 +1,1 @@
-"""What a person sees: a live view, tables, JSON and files, all made from the same rows."""
+"""What the user sees: a live view, tables, JSON and files, all made from the same rows."""

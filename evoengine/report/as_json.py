@@ -1,4 +1,4 @@
-"""Rows as JSON that every parser reads."""
+"""Rows as JSON that every parser accepts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 
 def dumps(value: BaseModel | Sequence[BaseModel] | Mapping[str, Any]) -> str:
-    """`value` as indented JSON. Numbers that JSON has not become the words "NaN", "Infinity",
-    "-Infinity".
+    """`value` as indented JSON. NaN and infinities, which JSON lacks, become the strings "NaN",
+    "Infinity" and "-Infinity".
     """
     return json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False)
 
@@ -27,7 +27,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, str):
-        return value.encode(
-            "utf-8", "replace"
-        ).decode()  # half a surrogate pair, as JSON replies can hold, is no text
+        # a JSON reply can hold half a surrogate pair, which UTF-8 cannot encode
+        return value.encode("utf-8", "replace").decode()
     return value

@@ -1,4 +1,4 @@
-"""What a run is doing now: a fold over its events, for every view of it."""
+"""The state of a run, built from its events; every view of the run shows it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RATE_WINDOW = 32  # settled trials that the time left is estimated from
 
 @dataclass(frozen=True)
 class TrialStep:
-    """What one trial in flight is at."""
+    """The step that one trial in flight is in."""
 
     trial: int
     step: str
@@ -41,7 +41,7 @@ class Snapshot:
     now: float
     started: RunStarted | None
     begun: float
-    last_settled: float | None  # None until something was settled in this process
+    last_settled: float | None  # None until this process has settled a trial
     settled: int
     counts: dict[Status, int]  # best first
     elites: tuple[EliteRow, ...]
@@ -49,21 +49,21 @@ class Snapshot:
     spent: Usage
     notices: tuple[str, ...]
     ended: RunEnded | None
-    left_s: float | None  # None until something was settled
+    left_s: float | None  # None until a trial is settled
 
     @property
     def cost_known(self) -> bool:
-        """Whether what was spent has a price."""
+        """Whether the cost of what was spent is known."""
         return self.started is None or cost_is_known(self.started.info.config, self.spent)
 
     @property
     def budget(self) -> int:
-        """The trials of the whole run; 0 before it started."""
+        """The number of trials of the whole run; 0 before it started."""
         return self.started.trials if self.started else 0
 
 
 class Board:
-    """Observes a run; `snapshot` may be asked for by another thread."""
+    """Observes a run; another thread may call `snapshot`."""
 
     def __init__(
         self,

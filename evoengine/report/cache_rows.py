@@ -1,4 +1,4 @@
-"""What the cache holds, by kind."""
+"""The contents of the cache, by kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evoengine.report.fitted_table import Column, FittedTable, number_column, te
 
 
 class KindRow(Frozen):
-    """One kind of kept files, after pruning where that was asked for."""
+    """One kind of cached files, after pruning if that was requested."""
 
     kind: str
     what: str
@@ -19,7 +19,7 @@ class KindRow(Frozen):
     bytes: int
     freed_files: int = 0
     freed_bytes: int = 0
-    link: str = ""  # where its folder points when it is a symbolic link, which is not followed
+    link: str = ""  # target of its folder if that is a symbolic link, which is not followed
 
 
 class CacheRows(Frozen):
@@ -28,11 +28,11 @@ class CacheRows(Frozen):
     folder: str
     kinds: tuple[KindRow, ...]
     pruned: bool = False
-    in_use: bool = False  # pruning left out what a live run may need
+    in_use: bool = False  # pruning kept what a live run may need
 
 
 def cache_report(rows: CacheRows) -> RenderableType:
-    """The folder, a line for each kind, and the sum; with what was freed after pruning."""
+    """The folder, a line for each kind and the total; after pruning also what was freed."""
     freed = [number_column("freed files"), number_column("freed")] if rows.pruned else []
     table = FittedTable(
         [Column("kind"), text_column("what"), number_column("files"), number_column("size"), *freed]
@@ -48,6 +48,6 @@ def cache_report(rows: CacheRows) -> RenderableType:
 
 
 def _cells(counts: list[int], pruned: bool) -> list[str]:
-    """Files and bytes there, and where it was pruned files and bytes freed."""
+    """The number and size of the files; after pruning also of those that were freed."""
     cells = [str(counts[0]), format.size(counts[1]), str(counts[2]), format.size(counts[3])]
     return cells if pruned else cells[:2]

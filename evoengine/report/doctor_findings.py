@@ -1,4 +1,4 @@
-"""What `evoengine doctor` found, as a person reads it."""
+"""The findings of `evoengine doctor` as a table."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rich.text import Text
 from evoengine.report.fitted_table import INDENT
 from evoengine.report.rows import DoctorFinding
 
-ROOM = 60  # columns; in fewer, what was found would have less than half of them
+ROOM = 60  # columns; below that, the findings would get less than half of the width
 
 
 def findings_table(rows: Iterable[DoctorFinding]) -> RenderableType:
-    """What `doctor` found, and what to do."""
+    """What `doctor` found, and what to do about it."""
     return _Findings(tuple(rows))
 
 
 @dataclass(frozen=True)
 class _Findings:
-    """Side by side where there is room for it, else one below the other."""
+    """Name, state and finding side by side where there is room, else below each other."""
 
     rows: tuple[DoctorFinding, ...]
 

@@ -1,4 +1,4 @@
-"""The files of one elite: everything that is needed to trust it."""
+"""The files of one elite: all the evidence for its verdict."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def elite_texts(elite: Elite, task: Task, stored: StoredTrials) -> dict[str, str
 
 
 def _bound(parsed: Candidate, task: Task, verdict: Verdict) -> dict[str, Any]:
-    """The launch plan of every case that generators see, with numbers in place of expressions."""
+    """The launch plan of every case that generators see, with expressions evaluated."""
     if verdict.environment is None:
         return {}
     limits = limits_of(verdict.environment)

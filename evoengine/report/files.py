@@ -1,9 +1,9 @@
-"""The readable files of a run folder, made from its store; they can be deleted and rebuilt at any
-time.
+"""The readable files of a run folder, written from its store; they can be rebuilt at any time.
 
-config.yaml                     the resolved settings elites/<tier>/<place>/          kernel.cu,
-plan.json, verdict.json, samples.json, resources.json, environment.json, lineage.json trials/<n>/
-kernel.cu, prompt.md, reply.md, verdict.json
+config.yaml              the resolved settings
+elites/<tier>/<place>/   kernel.cu, plan.json, verdict.json, samples.json, resources.json,
+                         environment.json, lineage.json
+trials/<n>/              kernel.cu, prompt.md, reply.md, verdict.json
 """
 
 from __future__ import annotations
@@ -33,16 +33,15 @@ class RunFolderFiles:
         self._stored = StoredTrials(store)
         self._info = info
         self._task = Task.model_validate(info.task)
-        self._places: dict[
-            tuple[str, str], int
-        ] = {}  # (tier, place) -> the trial whose files were written there
+        # (tier, place) -> the trial whose files were written there
+        self._places: dict[tuple[str, str], int] = {}
 
     def config(self) -> None:
         """Writes config.yaml."""
         info = self._info
         head = (
-            f"# run {info.name}, begun {info.created} by evoengine {info.version}; a copy: changing"
-            " it changes nothing\n"
+            f"# run {info.name}, begun {info.created} by evoengine {info.version}; a copy:"
+            " editing it has no effect\n"
         )
         write_file(
             self._paths.config,
@@ -50,8 +49,8 @@ class RunFolderFiles:
         )
 
     def elites(self, elites: Iterable[Elite]) -> None:
-        """Makes elites/ hold exactly `elites`; raises StoreError for a tier that cannot be a
-        folder.
+        """Makes elites/ hold exactly `elites`; raises StoreError if a tier's name cannot be a
+        folder's.
         """
         wanted = {(_checked(elite.tier), str(elite.place)): elite for elite in elites}
         for key, elite in wanted.items():
@@ -62,11 +61,11 @@ class RunFolderFiles:
         self._remove_all_but(set(wanted))
 
     def has_trial(self, number: int) -> bool:
-        """Whether the folder of a trial is whole."""
+        """Whether the folder of a trial is complete."""
         return (self._paths.trial(number) / trial_files.WRITTEN_LAST).is_file()
 
     def trial(self, number: int) -> None:
-        """Writes the folder of one trial; nothing for a trial without a verdict."""
+        """Writes the folder of one trial; does nothing for a trial without a verdict."""
         for name, text in trial_files.trial_texts(number, self._stored).items():
             write_file(self._paths.trial(number) / name, text)
 
@@ -83,9 +82,7 @@ class RunFolderFiles:
 
 
 def _checked(tier: str) -> str:
-    """`tier`, which becomes a folder's name; raises StoreError for one that could lead
-    elsewhere.
-    """
+    """`tier`, which becomes a folder's name; raises StoreError if it could be a path."""
     if not _FOLDER_NAME.fullmatch(tier):
         raise StoreError(
             f"expected the name of a tier to be a plain folder name, got {tier!r}: its elites are"

@@ -1,7 +1,7 @@
-"""A table that shows all of every cell, whatever the width of the terminal.
+"""A table that shows every cell in full, whatever the width of the terminal.
 
-rich by itself would shorten every column by its share, figures too. Here words are wrapped
-in their column; a column that has no room even so goes below its row, as `name: value`.
+rich would truncate all columns, numbers too. Here text is wrapped in its column; a column that
+still has no room moves below its row, as `name: value`.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from rich.text import Text
 
 from evoengine.report.format import printable
 
-GAP = 2  # blanks between columns
-INDENT = 4  # of what stands below its row
-NARROWEST = 8  # a wrapped column below this says nothing
-LONGEST_WORD = 24  # a longer one is folded, for it would keep all other columns from the row
-LONGEST_RULE = 160  # below the heads; a table in a file may be far wider
+GAP = 2  # spaces between columns
+INDENT = 4  # of the cells below their row
+NARROWEST = 8  # a narrower wrapped column is unreadable
+LONGEST_WORD = 24  # a longer word is folded, or it would leave no room for other columns
+LONGEST_RULE = 160  # below the headings; a table in a file may be far wider
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: figures stand right and are never wrapped, elastic ones are; optional ones go
-    below before the others.
+    """One column: only elastic columns are wrapped; optional ones move below the row before
+    others do.
     """
 
     name: str
     right: bool = False
     elastic: bool = False
     optional: bool = False
-    least: int = NARROWEST  # an elastic one with less room goes below
+    least: int = NARROWEST  # an elastic column with less room moves below the row
 
 
 def number_column(name: str, optional: bool = False) -> Column:
-    """A column of figures."""
+    """A right-aligned column of numbers, which are never wrapped."""
     return Column(name, right=True, optional=optional)
 
 
 def text_column(name: str, optional: bool = False, least: int = NARROWEST) -> Column:
-    """A column of words that may be wrapped."""
+    """A column of text that may be wrapped."""
     return Column(name, elastic=True, optional=optional, least=least)
 
 
 @dataclass
 class FittedTable:
-    """Columns and rows; widths are settled when it is printed. A column without any content is left
-    out; no line ends in blanks.
+    """Columns and rows; widths are chosen when it is printed. Empty columns are left out; no line
+    ends in spaces.
     """
 
     columns: Sequence[Column]
@@ -56,7 +56,7 @@ class FittedTable:
     rows: list[tuple[list[Text], StyleType]] = field(default_factory=list)
 
     def add(self, *cells: str | Text, style: StyleType = "") -> None:
-        """One row; text is taken as it is, without markup, and in one line."""
+        """Adds a row; text is taken literally, without markup, on one line."""
         assert len(cells) == len(self.columns), (
             f"expected {len(self.columns)} cells, got {len(cells)}"
         )
@@ -89,7 +89,7 @@ class FittedTable:
         widths: dict[int, int],
         style: StyleType,
     ) -> Iterator[Text]:
-        """One row: as many lines as its highest cell has."""
+        """One row: as many lines as its tallest cell has."""
         wrapped = [
             _wrapped(console, cell, widths[index]) for cell, index in zip(cells, shown, strict=True)
         ]
@@ -109,9 +109,7 @@ class FittedTable:
     def _below(
         self, console: Console, cells: list[Text], below: list[int], room: int, style: StyleType
     ) -> Iterator[Text]:
-        """What had no room in a row: the short facts side by side, wrapped, and nothing of empty
-        cells.
-        """
+        """The cells that had no room in a row, side by side and wrapped, without empty ones."""
         facts = [
             Text.assemble(f"{self.columns[index].name}: ", cells[index])
             for index in below
@@ -121,7 +119,7 @@ class FittedTable:
             yield Text(" " * INDENT, style=style, no_wrap=True).append_text(line)
 
     def _fit(self, room: int) -> tuple[list[int], dict[int, int]]:
-        """The columns that stand in the rows, and the width of each."""
+        """The columns that fit in the rows, and the width of each."""
         natural = [
             max([len(column.name), *(cells[index].cell_len for cells, _ in self.rows)])
             for index, column in enumerate(self.columns)
@@ -132,12 +130,14 @@ class FittedTable:
             len(shown) > 1 and sum(least[index] for index in shown) + GAP * (len(shown) - 1) > room
         ):
             shown.remove(
-                max(shown[1:], key=lambda index: (self._yields(index, natural[index]), index))
+                max(
+                    shown[1:], key=lambda index: (self._move_priority(index, natural[index]), index)
+                )
             )
         return shown, self._widths(shown, natural, least, room)
 
     def _filled(self) -> list[int]:
-        """The columns that hold something; the first one always counts."""
+        """The first column and all that are not empty."""
         return [
             index
             for index in range(len(self.columns))
@@ -145,8 +145,8 @@ class FittedTable:
         ]
 
     def _least(self, index: int, natural: int) -> int:
-        """The width below which a column goes below its rows: words and heads are wrapped between
-        words, figures never.
+        """The width below which a column moves below its rows: text and headings can wrap between
+        words, numbers cannot.
         """
         column = self.columns[index]
         head = max(len(word) for word in column.name.split())
@@ -159,9 +159,9 @@ class FittedTable:
         )
         return min(natural, max(column.least, head, min(longest, LONGEST_WORD)))
 
-    def _yields(self, index: int, natural: int) -> int:
-        """Who goes below first: sentences, then optional columns, then other words, then
-        figures.
+    def _move_priority(self, index: int, natural: int) -> int:
+        """The priority for moving below the row: sentences first, then optional columns, other
+        text, numbers.
         """
         column = self.columns[index]
         if column.elastic and natural > column.least > NARROWEST:
@@ -171,7 +171,7 @@ class FittedTable:
     def _widths(
         self, shown: list[int], natural: list[int], least: list[int], room: int
     ) -> dict[int, int]:
-        """Columns share what is left, those that want least of it first."""
+        """The columns share the width that is left; those that need least are served first."""
         wanted = sorted(shown, key=lambda index: natural[index] - least[index])
         left = max(0, room - GAP * (len(shown) - 1) - sum(least[index] for index in shown))
         widths = {}
@@ -183,7 +183,7 @@ class FittedTable:
 
 
 def _wrapped(console: Console, cell: Text, width: int) -> list[Text]:
-    """The lines of a cell, broken at blanks, within a word only when it is longer than the line."""
+    """The lines of a cell, broken at spaces; only a word longer than a line is split."""
     if cell.cell_len <= width:
         return [cell]
     lines = list(cell.wrap(console, width, overflow="fold"))
@@ -193,7 +193,7 @@ def _wrapped(console: Console, cell: Text, width: int) -> list[Text]:
 
 
 def _flowed(console: Console, facts: Sequence[Text], room: int) -> Iterator[Text]:
-    """`facts` side by side while they fit, else in lines of their own."""
+    """`facts` side by side while they fit, else on lines of their own."""
     line = Text()
     for fact in facts:
         if line and line.cell_len + GAP + fact.cell_len <= room:

@@ -10,16 +10,14 @@ from evoengine import atomic_files
 
 
 def write_file(path: Path, text: str) -> None:
-    """Puts `text` at `path` in one step; half a surrogate pair, which a reply can hold and UTF-8
-    cannot, becomes a question mark.
+    """Writes `text` to `path` atomically; half a surrogate pair, which a reply can hold but UTF-8
+    cannot encode, becomes a question mark.
     """
     atomic_files.write_bytes(path, text.encode("utf-8", "replace"))
 
 
 def replace_folder(folder: Path, files: Mapping[str, str]) -> None:
-    """Makes `folder` hold exactly `files`: a reader sees all of the old ones or all of the new
-    ones.
-    """
+    """Makes `folder` hold exactly `files`: a reader sees all the old ones or all the new ones."""
     fresh, stale = _beside(folder, "new"), _beside(folder, "old")
     for left_over in (fresh, stale):
         remove_path(left_over)
@@ -32,7 +30,7 @@ def replace_folder(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def remove_path(path: Path) -> None:
-    """Takes away whatever is at `path`; a link itself, never what it points to."""
+    """Removes the file, folder or link at `path`, never the target of a link."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.is_dir():

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers as text for people."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ KIB = 1024
 
 
 def speedup(interval: Interval | None) -> str:
-    """`1.23x [1.20, 1.26]`; a dash without a time."""
+    """`1.23x [1.20, 1.26]`; a dash if there is no time."""
     return f"{interval.value:.2f}x [{interval.low:.2f}, {interval.high:.2f}]" if interval else "-"
 
 
 def vs_first(ratio: float | None) -> str:
-    """`1.23x` of the first correct trial's modelled time; a dash without one."""
+    """`1.23x`, against the first correct trial's modelled time; a dash if there is none."""
     return f"{ratio:.2f}x" if ratio else "-"
 
 
 def micros(interval: Interval | None) -> str:
-    """A time in microseconds with four digits, without its unit."""
+    """A time in microseconds with about four digits, without its unit."""
     return _four_digits(interval.value) if interval else "-"
 
 
@@ -36,12 +36,12 @@ def micros_interval(interval: Interval | None) -> str:
 
 
 def error(value: float | None) -> str:
-    """An error of a check; NaN and infinity stay words."""
+    """An error of a check; NaN and infinity are spelled out."""
     return "-" if value is None else f"{value:.2e}"
 
 
 def kib(count: int) -> str:
-    """Bytes in KiB, exact enough to compare with a limit."""
+    """Bytes in KiB, precise enough to compare with a limit."""
     return "0" if count == 0 else f"{count / KIB:.1f}"
 
 
@@ -54,7 +54,7 @@ def size(count: int) -> str:
 
 
 def tunables(values: Mapping[str, int]) -> str:
-    """`BLOCK_M=64 WARPS=8`; a dash when all keep their defaults."""
+    """`BLOCK_M=64 WARPS=8`; a dash if there are none."""
     return " ".join(f"{name}={value}" for name, value in values.items()) or "-"
 
 
@@ -63,7 +63,7 @@ def usage(spent: Usage, cost_known: bool = True) -> str:
     cost = (
         f"{spent.cost_usd:.4f} USD"
         if cost_known
-        else "cost unknown (--price tells what a million tokens cost)"
+        else "cost unknown (set --price to the cost of a million tokens)"
     )
     return f"{spent.prompt_tokens:,} prompt + {spent.completion_tokens:,} completion tokens, {cost}"
 
@@ -74,9 +74,7 @@ def _four_digits(value: float) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` without characters that would move a terminal's cursor or colours: a model may have
-    written it.
-    """
+    """`text` without characters that control the terminal, because a model may have written it."""
     return "".join(
         character if character.isprintable() or character in "\n\t" else "\N{REPLACEMENT CHARACTER}"
         for character in text

@@ -1,4 +1,4 @@
-"""Where a kernel comes from: its parents, up to the starting kernels."""
+"""The ancestors of a kernel, up to the starting kernels."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Ancestor(Frozen):
     status: Status | None
     score: Interval | None
     speedup: Interval | None
-    modelled_us: Interval | None  # where times are modelled
+    modelled_us: Interval | None  # if times are modelled
     insight: str
 
 
 def lineage(
     trial: int, proposal_of: Callable[[int], Proposal | None], verdict_of: VerdictLookup
 ) -> tuple[Ancestor, ...]:
-    """`trial` and all of its ancestors, the youngest first, each once."""
+    """`trial` and all its ancestors, the latest first, each once."""
     found: dict[int, Ancestor] = {}
     waiting = [trial]
     while waiting:

@@ -16,7 +16,7 @@ class LiveFiles:
     """An Observer that writes trials as they settle and elites as they change.
 
     A file that cannot be written never ends a run, because all of them can be rebuilt:
-    it is said once through `notify`.
+    the user is notified once through `notify`.
     """
 
     def __init__(self, paths: RunPaths, open_store: Callable[[], Store], notify: Observer) -> None:
@@ -25,7 +25,7 @@ class LiveFiles:
         self._notify = notify
         self._exports: RunFolderFiles | None = None
         self._settled_before = 0
-        self._last: tuple[int, ...] | None = None  # trials of the elites whose files stand
+        self._last: tuple[int, ...] | None = None  # trials of the elites that were written last
         self._failed = False
 
     def __call__(self, event: Event) -> None:
@@ -38,7 +38,7 @@ class LiveFiles:
             again = command("export", self._paths.root)
             self._notify(
                 Notice(
-                    f"the readable files of the run are no longer written: {error}; `{again}`"
+                    f"the readable files of the run are no longer updated: {error}; `{again}`"
                     " rebuilds them"
                 )
             )

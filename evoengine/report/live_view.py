@@ -20,12 +20,12 @@ from evoengine.report.rows_from_store import ChangedTunables, VerdictLookup, all
 from evoengine.report.run_model import generator_label
 from evoengine.report.tables import elites_table, status_style
 
-REFRESHES_PER_SECOND = 4  # a person reads no faster, and the machine is measuring
+REFRESHES_PER_SECOND = 4  # more would take CPU time from the measurements
 MOST_DOING = 8  # lines; the default number of trials in flight
 
 
 class LiveView:
-    """An Observer that redraws a run's state on `console` while it is entered."""
+    """An Observer that redraws the state of a run on `console` while its context is active."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class LiveView:
         changed_of: ChangedTunables = all_tunables,
         result_follows: bool = False,
     ) -> None:
-        """`result_follows`: whether the result is printed on the same terminal; then the last
-        picture leaves it out.
+        """`result_follows`: the result is printed on the same terminal, so the last frame omits
+        it.
         """
         self._board = Board(clock, verdict_of, changed_of)
         self._result_follows = result_follows
@@ -68,7 +68,7 @@ class LiveView:
 
 
 def screen(now: Snapshot, result_follows: bool = False) -> RenderableType:
-    """One picture: head, progress, elites, counts, what is going on, cost, notices."""
+    """One frame: heading, progress, elites, counts, trials in flight, cost, notices."""
     if now.ended is not None and result_follows:
         return Group(_progress(now), *_notes(now))
     parts: list[RenderableType] = [_head(now), _progress(now)]

@@ -1,4 +1,4 @@
-"""The same run without a terminal: one line for each settled trial."""
+"""The view of a run where stderr is not a terminal: one line for each settled trial."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evoengine.report.run_model import generator_label
 
 
 class PlainView:
-    """An Observer that gives lines to `write`, each of them once."""
+    """An Observer that passes each line to `write` once."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class PlainView:
         time_of_day: Callable[[], datetime],
         changed_of: ChangedTunables = all_tunables,
     ) -> None:
-        """`clock` counts seconds, `time_of_day` says when: with its offset from UTC."""
+        """`clock` counts seconds; `time_of_day` returns the local time with its UTC offset."""
         self._write_line = write
         self._time_of_day = time_of_day
         self._changed_of = changed_of
@@ -41,7 +41,7 @@ class PlainView:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Nothing is open."""
+        """Has nothing to close."""
 
     def __call__(self, event: Event) -> None:
         self._board(event)
@@ -80,7 +80,7 @@ class PlainView:
             trial_row(event.outcome, event.took_place, self._board.firsts, self._changed_of),
         )
         left = f", {format.duration(now.left_s)} left" if now.left_s is not None else ""
-        return f"[{row.trial + 1}/{now.budget} {self._time_of_day():%H:%M:%S}{left}]  {_words(row)}"
+        return f"[{now.settled}/{now.budget} {self._time_of_day():%H:%M:%S}{left}]  {_line(row)}"
 
     def _ended(self, event: RunEnded) -> str:
         now = self._board.snapshot()
@@ -90,8 +90,8 @@ class PlainView:
         )
 
 
-def _words(row: TrialRow) -> str:
-    words = [row.status.value]
+def _line(row: TrialRow) -> str:
+    words = [f"trial {row.trial}", row.status.value]
     if row.speedup:
         words += [format.speedup(row.speedup), f"{format.micros(row.latency_us)} us"]
     elif row.modelled and row.latency_us:
@@ -99,7 +99,10 @@ def _words(row: TrialRow) -> str:
             f"{format.vs_first(row.vs_first)} as fast as the first seed,"
             f" {format.micros(row.latency_us)} us (modelled)"
         )
-    words += [row.name, *([format.tunables(row.changed)] if row.changed else [])]
+    if row.name != words[0]:  # a kernel without a label is named after its trial
+        words.append(row.name)
+    if row.changed:
+        words.append(format.tunables(row.changed))
     if row.place:
         words.append(f"takes place {row.place} of {row.tier}")
     if row.status is not Status.correct:

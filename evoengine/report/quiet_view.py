@@ -1,4 +1,4 @@
-"""A run that is not watched: only what a person must know is told."""
+"""The view of a run with --quiet: only notices."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from evoengine.report import format
 
 
 class QuietView:
-    """An Observer that gives notices alone to `write`: what is used in place of what is missing,
-    and what goes wrong.
+    """An Observer that passes only notices to `write`: fallbacks that are used, and what goes
+    wrong.
     """
 
     def __init__(self, write: Callable[[str], None]) -> None:
@@ -27,7 +27,7 @@ class QuietView:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Nothing is open."""
+        """Has nothing to close."""
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Notice):

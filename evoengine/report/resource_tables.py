@@ -1,4 +1,4 @@
-"""Tables of what compiled kernels take, beside the limits of the task's target."""
+"""Tables of the resources of compiled kernels beside the limits of the task's target."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAKES = (
 
 
 def resources_table(rows: Iterable[ResourceRow]) -> FittedTable:
-    """What each compiled kernel takes of the device."""
+    """The registers, shared memory, local memory and spills of each compiled kernel."""
     table = FittedTable([text_column("kernel"), *_TAKES], f"resources ({_UNITS})")
     for row in rows:
         table.add(row.kernel, *_cells(row))
@@ -32,23 +32,25 @@ def resources_table(rows: Iterable[ResourceRow]) -> FittedTable:
 
 
 def over_target(rows: Iterable[ResourceRow], exceeds: Iterable[str]) -> list[Text]:
-    """What the target would not take, in words, where no line of the table says it."""
+    """The target's limits that are exceeded, if no row of the table shows it."""
     if any(row.over for row in rows):
         return []
-    return [Text(format.printable(f"over the target: {item}"), style="yellow") for item in exceeds]
+    return [
+        Text(format.printable(f"exceeds the target: {item}"), style="yellow") for item in exceeds
+    ]
 
 
 def _cells(row: ResourceRow) -> list[str | Text]:
     return [
         row.arch,
-        _of(
+        _used_of_limit(
             str(row.registers),
             row.target_registers and str(row.target_registers),
             "registers" in row.over,
         ),
         format.kib(row.static_shared_bytes),
         format.kib(row.dynamic_shared_bytes),
-        _of(
+        _used_of_limit(
             format.kib(row.shared_bytes),
             row.target_shared_bytes and format.kib(row.target_shared_bytes),
             "shared" in row.over,
@@ -59,8 +61,8 @@ def _cells(row: ResourceRow) -> list[str | Text]:
     ]
 
 
-def _of(taken: str, limit: str | int | None, over: bool) -> Text:
-    """`40/72`, or what is taken alone where the target sets no limit."""
+def _used_of_limit(taken: str, limit: str | int | None, over: bool) -> Text:
+    """`40/72`, or `40` if the target sets no limit."""
     return Text(f"{taken}/{limit}" if limit else taken, style="yellow" if over else "")
 
 

@@ -1,4 +1,4 @@
-"""Lines without blanks at their end, which rich adds to fill what it draws."""
+"""Strips the trailing spaces that rich adds to lines."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from rich.segment import Segment
 
 @dataclass(frozen=True)
 class RightStripped:
-    """`content` as it is drawn, each line up to its last visible character."""
+    """`content`, each line cut after its last visible character."""
 
     content: RenderableType
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for line in console.render_lines(self.content, options, pad=False):
-            yield from _trimmed(line)
+            yield from _right_stripped(line)
             yield Segment.line()
 
 
-def _trimmed(line: list[Segment]) -> list[Segment]:
+def _right_stripped(line: list[Segment]) -> list[Segment]:
     kept = list(line)
     while kept and not kept[-1].text.strip(" "):
         kept.pop()

@@ -1,6 +1,6 @@
-"""The rows that a person sees. Tables print them, `--json` dumps them, files hold them.
+"""The rows of reports: tables print them, `--json` dumps them, files hold them.
 
-Every figure is recomputed from the stored verdicts; a row holds no words of a table.
+Every number is recomputed from the stored verdicts; formatting is left to the tables.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class EliteRow(Frozen):
     name: str
     operator: str
     tunables: dict[str, int]
-    changed: dict[str, int]  # of the tunables: those that differ from the kernel's defaults
+    changed: dict[str, int]  # the tunables that differ from the kernel's defaults
     speedup: Interval | None
     latency_us: Interval | None
     modelled: bool = False  # whether latency_us is modelled; then there is no speed-up
-    # of modelled times: the first correct trial of the tier / this one
+    # modelled time of the tier's first correct trial / modelled time of this one
     vs_first: float | None = None
-    limiter: str = ""  # what the modelled time of the first timed case is limited by
-    registers: int | None  # the most that one of its kernels takes on the device
-    shared_bytes: int | None  # static and dynamic of one block, the most over its kernels
+    limiter: str = ""  # what limits the modelled time of the first timed case
+    registers: int | None  # per thread, the most over its kernels
+    shared_bytes: int | None  # static and dynamic, per block, the most over its kernels
     keeps_target: bool | None
 
 
@@ -46,19 +46,19 @@ class TrialRow(Frozen):
     parents: tuple[int, ...]
     name: str
     tunables: dict[str, int]
-    changed: dict[str, int]  # of the tunables: those that differ from the kernel's defaults
+    changed: dict[str, int]  # the tunables that differ from the kernel's defaults
     status: Status
     tier: str
     speedup: Interval | None
     latency_us: Interval | None
     modelled: bool = False
     vs_first: float | None = None
-    place: int | None  # that it holds now
+    place: int | None  # the place that it holds now
     reason: str
 
 
 class CaseRow(Frozen):
-    """What was found on one case: its worst input set, and its times where it was timed."""
+    """The result of one case: its worst input set, and its times if it was timed."""
 
     case: str
     hidden: bool
@@ -82,22 +82,19 @@ class CaseRow(Frozen):
     cold_speedup: Interval | None
     modelled_us: float | None = None  # in place of all times above
     limiter: str = ""
-    bounds_us: dict[
-        str, float
-    ] = {}  # what each part of the modelled device would take alone, over all launches
-    checked_for: tuple[str, ...] = ()  # what checked mode looked for; empty: it did not run
+    # the time that each part of the modelled device would take alone, over all launches
+    bounds_us: dict[str, float] = {}
+    checked_for: tuple[str, ...] = ()  # the checks of checked mode; empty if it did not run
     checked_blocks: int = 0
     total_blocks: int = 0
-    # of shared memory, in the blocks followed; None without any
+    # of shared memory, over the blocks followed; None without requests
     wavefronts_per_request: float | None = None
     sectors_per_request: float | None = None  # of global memory
     findings: tuple[str, ...] = ()
 
 
 class ResourceRow(Frozen):
-    """One compiled kernel against the limits of the task's target, which hold for its architecture
-    only.
-    """
+    """One compiled kernel and the limits of the task's target, if it was compiled for that."""
 
     kernel: str
     arch: str
@@ -113,12 +110,12 @@ class ResourceRow(Frozen):
 
     @property
     def shared_bytes(self) -> int:
-        """All that one block takes."""
+        """Static and dynamic shared memory of one block."""
         return self.static_shared_bytes + self.dynamic_shared_bytes
 
     @property
     def over(self) -> tuple[str, ...]:
-        """The limits of the target that it does not keep."""
+        """The limits of the target that it exceeds."""
         found = [
             ("registers", self.registers, self.target_registers),
             ("shared", self.shared_bytes, self.target_shared_bytes),
@@ -127,7 +124,7 @@ class ResourceRow(Frozen):
 
 
 class VerdictFigures(Frozen):
-    """One verdict whole, without raw samples."""
+    """One verdict in full, without raw samples."""
 
     name: str
     status: Status
@@ -147,14 +144,14 @@ class VerdictFigures(Frozen):
 
 
 class TrialDetail(Frozen):
-    """One trial whole. `first` is the verdict before it was verified; None where it was not."""
+    """One trial in full. `first` is its first verdict if it was verified, else None."""
 
     row: TrialRow
     problem: str
     insight: str
     replies: int
     usage: Usage
-    began: str = ""  # ISO 8601, UTC; empty where an earlier version did not write it down
+    began: str = ""  # ISO 8601, UTC; empty if an earlier version did not store it
     ended: str = ""
     cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
     verdict: VerdictFigures
@@ -163,35 +160,35 @@ class TrialDetail(Frozen):
 
 
 class RunRows(Frozen):
-    """One run: what `show` prints and what `run` ends with."""
+    """One run, as `show` and the end of `run` print it."""
 
     name: str
     folder: str
     task: str
     generator: str
-    model: str = ""  # that is asked; empty for a generator that asks none
+    model: str = ""  # empty for a generator that asks no model
     device: str
     modelled: bool = False  # whether its times are modelled
     created: str
     version: str
     budget: int
     settled: int
-    ended: str  # why it ended; empty for a run that was only looked at
+    ended: str  # why it ended; empty for `show`
     counts: dict[str, int]  # status -> trials, best first
     usage: Usage
-    # requests to a model that may have been paid for; in a live run those under way, too
+    # requests without a reply that may have been paid for; in a live run also those under way
     unanswered: Unanswered = Unanswered()
     changes: tuple[str, ...] = ()  # settings that a resume changed
     cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
-    baselines: dict[str, str]  # case -> the one that speed-ups are counted against
-    baseline_us: dict[str, dict[str, float]]  # case -> baseline -> its time at the start
+    baselines: dict[str, str]  # case -> the baseline of its speed-ups
+    baseline_us: dict[str, dict[str, float]]  # case -> baseline -> its time when the run began
     baseline_problems: dict[str, str]  # baseline -> why it does not work here
     elites: tuple[EliteRow, ...]
     trials: tuple[TrialRow, ...]
 
 
 class TaskRow(Frozen):
-    """One packaged task; `problem` says why one cannot be read."""
+    """One packaged task; `problem` says why it cannot be read."""
 
     name: str
     file: str
@@ -205,10 +202,10 @@ class TaskRow(Frozen):
 
 
 class DoctorFinding(Frozen):
-    """One thing that a run needs, or may use."""
+    """The state of one thing that a run needs or can use."""
 
     name: str
     state: Literal["ok", "missing", "absent"]  # absent: a run works without it
     found: str
     remedy: str = ""
-    exit_code: int = 0  # what a run would end with for want of it
+    exit_code: int = 0  # of a run that lacks it

@@ -1,4 +1,4 @@
-"""From records to rows: every figure that is shown is computed here."""
+"""Turns records into rows; every number that is shown is computed here."""
 
 from __future__ import annotations
 
@@ -29,43 +29,43 @@ from evoengine.report.run_model import cost_is_known
 from evoengine.statistics import latency_interval, median_interval, ratio_interval
 from evoengine.task.schema import Target
 
-# the verdict that counts for a trial; None when there is none
+# returns the verdict that counts for a trial; None if there is none
 VerdictLookup = Callable[[int], Verdict | None]
-# the tunables of a trial that differ from its kernel's defaults
+# returns the tunables of a trial that differ from its kernel's defaults
 ChangedTunables = Callable[[Outcome], dict[str, int]]
 
 
 def speedup_of(score: Interval | None) -> Interval | None:
-    """How many times faster than the baseline; None without a usable score."""
+    """The speed-up against the baseline; None without a usable score."""
     if score is None or not score.low > 0:
         return None
     return Interval(value=1 / score.value, low=1 / score.high, high=1 / score.low)
 
 
 def speedup_of_verdict(verdict: Verdict) -> Interval | None:
-    """The same for a verdict: none where its score is a modelled time."""
+    """The speed-up of a verdict; None if its score is a modelled time."""
     return None if verdict.is_modelled else speedup_of(verdict.score)
 
 
 class FirstCorrectTimes:
-    """The modelled times of the first correct trial of each tier: what later ones are compared
-    with. A fold over outcomes.
+    """The modelled time of each tier's first correct trial, which later trials are compared
+    with.
     """
 
     def __init__(self, modelled: bool) -> None:
-        """`modelled`: whether the run's times are; measured ones are compared with a baseline
+        """`modelled`: whether the run's times are modelled; measured times have a baseline
         instead.
         """
         self.modelled = modelled
         self._us: dict[str, float] = {}
 
     def add(self, outcome: Outcome) -> None:
-        """A settled trial, in the order of numbers."""
+        """Adds a settled trial; call it in the order of trial numbers."""
         if outcome.latency_us:
             self._us.setdefault(outcome.tier, outcome.latency_us.value)
 
     def ratio(self, outcome: Outcome) -> float | None:
-        """How many times shorter the modelled time of `outcome` is; None without one."""
+        """First modelled time / modelled time of `outcome`; None if either is missing."""
         first = self._us.get(outcome.tier)
         return (
             first / outcome.latency_us.value
@@ -78,7 +78,7 @@ NO_MODELLED_TIMES = FirstCorrectTimes(modelled=False)
 
 
 def all_tunables(outcome: Outcome) -> dict[str, int]:
-    """A ChangedOf for those who do not know the defaults."""
+    """All tunables: a ChangedTunables for when the defaults are unknown."""
     return outcome.tunables
 
 
@@ -88,7 +88,7 @@ def elite_row(
     firsts: FirstCorrectTimes = NO_MODELLED_TIMES,
     changed_of: ChangedTunables = all_tunables,
 ) -> EliteRow:
-    """A place with what its verdict says about the machine code."""
+    """The row of an elite, with the resources of its machine code from `verdict`."""
     outcome = elite.outcome
     here = on_device(verdict) if verdict else []
     return EliteRow(
@@ -118,7 +118,7 @@ def trial_row(
     firsts: FirstCorrectTimes = NO_MODELLED_TIMES,
     changed_of: ChangedTunables = all_tunables,
 ) -> TrialRow:
-    """A settled trial; `place` is the one that it holds now."""
+    """The row of a settled trial; `place` is the place that it holds now."""
     return TrialRow(
         trial=outcome.trial,
         operator=outcome.operator,
@@ -138,12 +138,12 @@ def trial_row(
 
 
 def display_name(label: str, trial: int) -> str:
-    """How a trial without a label is called."""
+    """The name that is shown for a trial: its label, else `trial N`."""
     return label or f"trial {trial}"
 
 
 def on_device(verdict: Verdict) -> list[KernelResources]:
-    """The kernels as they were compiled for the device that judged them."""
+    """The resources of the kernels as compiled for the device that judged them."""
     arch = verdict.environment.arch if verdict.environment else None
     return [item for item in verdict.resources if arch is None or item.arch == arch]
 
@@ -151,7 +151,7 @@ def on_device(verdict: Verdict) -> list[KernelResources]:
 def verdict_row(
     verdict: Verdict, name: str, tunables: dict[str, int], target: Target | None
 ) -> VerdictFigures:
-    """One verdict with the figures of every case."""
+    """One verdict with the numbers of every case."""
     return VerdictFigures(
         name=name,
         status=verdict.status,
@@ -172,8 +172,8 @@ def verdict_row(
 
 
 def case_rows(verdict: Verdict) -> tuple[CaseRow, ...]:
-    """One row for each case that was checked or timed; a failing check counts before a passing
-    one.
+    """One row for each case that was checked or timed; a failing check of a case replaces a
+    passing one.
     """
     checks: dict[str, CaseCheck] = {}
     for check in verdict.checks:
@@ -235,7 +235,7 @@ def _case_row(
 
 
 def _bounds_us(model: CaseModel) -> dict[str, float]:
-    """Each bound over all launches, the largest first."""
+    """Each bound summed over all launches, the largest first."""
     sums: dict[str, float] = {}
     for launch in model.launches:
         for name, us in launch.bounds_us.items():
@@ -246,7 +246,7 @@ def _bounds_us(model: CaseModel) -> dict[str, float]:
 def resource_rows(
     found: Iterable[KernelResources], target: Target | None
 ) -> tuple[ResourceRow, ...]:
-    """What each kernel takes; the target's limits stand beside those compiled for it."""
+    """The resources of each kernel, with the target's limits if it was compiled for the target."""
     rows = []
     for item in found:
         limits = target if target and target.arch == item.arch else None
@@ -269,9 +269,9 @@ def trial_detail(
     config: Mapping[str, Any],
     times: tuple[str, str] = ("", ""),
 ) -> TrialDetail:
-    """One trial whole, with its first verdict and its verification.
+    """One trial in full, with its first verdict and its verification.
 
-    `config` are the settings of its run, `times` is when the trial was begun and ended.
+    `config` holds the settings of its run; `times` are when the trial began and ended.
     """
     costs = list(replies)
     return TrialDetail(

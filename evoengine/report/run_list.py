@@ -12,21 +12,21 @@ from evoengine.report.rows import EliteRow
 
 
 class RunState(StrEnum):
-    """What becomes of a run when nobody does anything."""
+    """The state of a run."""
 
     running = "running"  # a process holds its lock
-    stopped = "stopped"  # trials of its budget are left: it can be resumed
-    complete = "complete"  # its budget is settled
+    stopped = "stopped"  # its budget is not spent: it can be resumed
+    complete = "complete"  # all trials of its budget are settled
     unreadable = "unreadable"  # `problem` says why
 
 
 class RunListRow(Frozen):
-    """One run; what could not be read is empty."""
+    """One run; fields that could not be read are empty."""
 
     name: str
     folder: str
     state: RunState
-    holder: str = ""  # who works on it, e.g. "process 4711"
+    holder: str = ""  # the process that works on it, e.g. "process 4711"
     task: str = ""
     generator: str = ""
     device: str = ""
@@ -41,7 +41,7 @@ STATE_STYLES = {RunState.running: "green", RunState.stopped: "yellow", RunState.
 
 
 def runs_table(rows: Sequence[RunListRow]) -> FittedTable:
-    """Name, task, best of each tier, trials, state and when it was begun."""
+    """Name, task, best of each tier, trials, state and time of start."""
     columns = [
         text_column("run"),
         text_column("task"),

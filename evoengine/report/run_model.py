@@ -1,6 +1,4 @@
-"""Which model a run asks, and whether what it costs is known: read from the run's stored
-settings.
-"""
+"""The model that a run asks, and whether its cost is known, from the run's stored settings."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ MODEL_GENERATOR = "openai"  # the generator that sends requests
 
 
 def model_name(config: Mapping[str, Any]) -> str:
-    """The name of the model that is asked; empty for a generator that asks none."""
+    """The name of the model; empty for a generator that asks no model."""
     return (
         str(_settings(config).get("model", ""))
         if config.get("generator") == MODEL_GENERATOR
@@ -22,16 +20,16 @@ def model_name(config: Mapping[str, Any]) -> str:
 
 
 def generator_label(config: Mapping[str, Any]) -> str:
-    """The generator as it is shown, with its model where it asks one."""
+    """The generator as it is shown, with the name of its model if it asks one."""
     generator, model = str(config.get("generator", "")), model_name(config)
     return f"{generator}, model {model}" if model else generator
 
 
 def cost_is_known(config: Mapping[str, Any], spent: Usage) -> bool:
-    """Whether the cost of `spent` is a sum of prices: a run without a price stores 0.
+    """Whether the cost of `spent` is known: a run without a price stores 0.
 
-    A run that an earlier evoengine began has no price in its settings even where it knew
-    one; then its cost is above 0.
+    A run begun by an earlier evoengine has no price in its settings even if it knew one;
+    then its cost is above 0.
     """
     settings = _settings(config)
     unpriced = None in (

@@ -1,4 +1,4 @@
-"""What a store holds about one trial, as reports ask for it."""
+"""Reads single trials from a store, for reports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from evoengine.errors import CandidateError
 from evoengine.protocols import FIRST, VERIFY, ProposalRow, ReplyRow, Store, VerdictRow
 from evoengine.records import Outcome, Proposal, Reply, Verdict
 
-TURNS = 16  # far more than a trial has: a first reply and one repair
+TURNS = 16  # far more than a trial has: one first reply and one repair
 
 
 class StoredTrials:
@@ -18,30 +18,30 @@ class StoredTrials:
         self._defaults: dict[str, dict[str, int]] = {}  # by the digest of a kernel's source
 
     def proposal_of(self, trial: int) -> Proposal | None:
-        """What was proposed; None where nothing was yet."""
+        """The proposal of a trial; None if there is none yet."""
         row = self._store.get(ProposalRow, trial)
         return row.proposal if row else None
 
     def first_verdict_of(self, trial: int) -> Verdict | None:
-        """The verdict before the candidate was verified."""
+        """The first verdict of a trial; None if there is none yet."""
         row = self._store.get(VerdictRow, trial, FIRST)
         return row.verdict if row else None
 
     def verification_of(self, trial: int) -> Verdict | None:
-        """The verdict of the verification; None for a trial that was not up for a place.
+        """The verdict of the verification; None for a trial that was not verified.
 
-        What checked mode found stands with the first one alone, and is shown with this one too.
+        Only the first verdict holds the results of checked mode; they are copied into this one.
         """
         row = self._store.get(VerdictRow, trial, VERIFY)
-        return _with_checked(row.verdict, self.first_verdict_of(trial)) if row else None
+        return _with_checked_mode(row.verdict, self.first_verdict_of(trial)) if row else None
 
     def verdict_of(self, trial: int) -> Verdict | None:
-        """The verdict that counts: the second one where there is one."""
+        """The verdict that counts: the verification if there is one, else the first."""
         return self.verification_of(trial) or self.first_verdict_of(trial)
 
     def times_of(self, trial: int) -> tuple[str, str]:
-        """When a judged trial was begun and when its last verdict was found, ISO 8601; empty where
-        nobody wrote it down.
+        """When a judged trial began and when its last verdict ended, ISO 8601; empty if an earlier
+        version did not store it.
         """
         first, verified = (self._store.get(VerdictRow, trial, number) for number in (FIRST, VERIFY))
         last = verified or first
@@ -59,7 +59,7 @@ class StoredTrials:
         }
 
     def replies_of(self, trial: int) -> list[Reply]:
-        """The replies of a model, by turn."""
+        """The replies of the model, by turn."""
         found = []
         for turn in range(TURNS):
             row = self._store.get(ReplyRow, trial, turn)
@@ -70,14 +70,14 @@ class StoredTrials:
 
 
 def _defaults_in(proposal: Proposal | None) -> dict[str, int]:
-    """None of a kernel whose header cannot be read: then every tunable is one that was changed."""
+    """The default tunables; empty if the header cannot be read, so all count as changed."""
     try:
         return kernel_file.parse(proposal.source).tunables if proposal and proposal.source else {}
     except CandidateError:
         return {}
 
 
-def _with_checked(second: Verdict, first: Verdict | None) -> Verdict:
+def _with_checked_mode(second: Verdict, first: Verdict | None) -> Verdict:
     found = {check.case: check.checked for check in first.checks} if first else {}
     checks = tuple(
         check.model_copy(update={"checked": check.checked or found.get(check.case)})

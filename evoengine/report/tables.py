@@ -26,17 +26,17 @@ STATUS_STYLES = {  # all others: red
     Status.correct: "green",
     Status.wrong_result: "yellow",
     Status.unstable: "yellow",
-    Status.unsupported: "yellow",  # a lack of ours
+    Status.unsupported: "yellow",  # a gap of the emulator, not a fault of the kernel
     Status.rejected: "dim",
 }
-MOST_BOUNDS = 4  # that a line shows; the JSON has all
-MODELLED = "times are modelled, not measured: no speed-up against a library follows from them"
-CHANGED = "tunables: those that differ from the kernel's defaults"
+MOST_BOUNDS = 4  # shown on a line; the JSON has all
+MODELLED = "times are modelled, not measured: they give no speed-up against a library"
+CHANGED = "tunables: only values that differ from the kernel's defaults"
 SPEEDUP = (
-    "speed-up: the fastest baseline's time over the kernel's, with its 95 % interval; below 1 the"
-    " kernel is slower"
+    "speed-up: time of the fastest baseline / time of the kernel, with its 95 % interval; below 1"
+    " the kernel is slower"
 )
-OVER_TARGET = "!: compiled for the task's target it exceeds a limit; `show --trial` says which"
+OVER_TARGET = "!: exceeds a limit of the task's target; `show --trial` says which"
 
 
 def status_style(status: Status) -> str:
@@ -47,14 +47,13 @@ def status_style(status: Status) -> str:
 def elites_table(
     rows: Sequence[EliteRow], title: str | None = "elites", with_notes: bool = True
 ) -> RenderableType:
-    """The holders of places: tier, place, trial, name, tunables, speed-up with interval, latency,
-    registers.
+    """The elites: tier, place, trial, name, tunables, speed-up with interval, latency, registers.
 
-    Where times are modelled: against the first seed, the modelled time and what limits it.
-    `with_notes`: also what stands beside every table of a run.
+    If times are modelled: the ratio to the first seed, the modelled time and what limits it.
+    `with_notes`: also the notes that explain the columns.
     """
     if not rows:
-        return Text("no elites yet: no correct kernel has a time", style="dim")
+        return Text("no elites yet: no kernel has been correct and timed", style="dim")
     modelled = any(row.modelled for row in rows)
     times = (
         [number_column("vs first seed"), number_column("modelled us"), text_column("limited by")]
@@ -145,7 +144,7 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
 
 
 def run_report(rows: RunRows, last: int | None = None) -> RenderableType:
-    """The run's head, its elites, and its trials: the last so many of them (None: all)."""
+    """The summary of a run, its elites, and its `last` trials (None: all of them)."""
     shown = rows.trials if last is None else rows.trials[max(0, len(rows.trials) - last) :]
     parts: list[RenderableType] = [
         run_head(rows),
@@ -165,7 +164,7 @@ def run_report(rows: RunRows, last: int | None = None) -> RenderableType:
 
 
 def run_head(rows: RunRows) -> Table:
-    """What the run is, in a few lines."""
+    """The summary of a run in a few lines."""
     facts = {
         "run": f"{rows.name}  ({rows.folder})",
         "begun": f"{rows.created} by evoengine {rows.version}",
@@ -197,8 +196,8 @@ def run_head(rows: RunRows) -> Table:
 def _unanswered(found: Unanswered) -> str:
     cost = f", for up to {found.most_usd:.4f} USD" if found.most_usd else ""
     return (
-        f"{found.requests} requests without a reply may have been paid for{cost} (those under way"
-        " are among them)"
+        f"{found.requests} requests without a reply may have been paid for{cost} (including those"
+        " under way)"
     )
 
 
@@ -216,7 +215,7 @@ def section(content: RenderableType) -> Group:
 
 
 def facts_grid(facts: dict[str, str]) -> Table:
-    """Names on the left, what they are on the right."""
+    """Names on the left, values on the right."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -226,12 +225,12 @@ def facts_grid(facts: dict[str, str]) -> Table:
 
 
 def verdict_report(row: VerdictFigures) -> RenderableType:
-    """One verdict whole: status, errors of every case, times, resources, environment."""
+    """One verdict in full: status, errors of every case, times, resources, environment."""
     parts: list[RenderableType] = [_verdict_head(row)]
     if any(case.input_sets for case in row.cases):
         parts.append(section(checks_table(row.cases)))
     if any(case.checked_for for case in row.cases):
-        parts.append(section(followed_table(row.cases)))
+        parts.append(section(checked_mode_table(row.cases)))
     if any(case.hot_us for case in row.cases):
         parts.append(section(timings_table(row.cases)))
     if any(case.modelled_us for case in row.cases):
@@ -258,10 +257,10 @@ def _verdict_head(row: VerdictFigures) -> Table:
     }
     if row.speedup:
         facts["speed-up"] = (
-            f"{format.speedup(row.speedup)}  ({format.micros_interval(row.latency_us)} us a call)"
+            f"{format.speedup(row.speedup)}  ({format.micros_interval(row.latency_us)} us per call)"
         )
     if row.modelled:
-        facts["modelled time"] = f"{format.micros(row.latency_us)} us a call; {MODELLED}"
+        facts["modelled time"] = f"{format.micros(row.latency_us)} us per call; {MODELLED}"
     if row.phases_s:
         facts["took"] = ", ".join(
             f"{name} {seconds:.2f} s" for name, seconds in row.phases_s.items()
@@ -277,8 +276,8 @@ def _environment(found: Environment) -> str:
 
 
 def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
-    """The worst input set of every case against its limits; a case that ended before anything was
-    compared has no row.
+    """The worst input set of every case against its limits; a case without a comparison has no
+    row.
     """
     limits = [
         number_column("max abs"),
@@ -314,11 +313,11 @@ def checks_table(rows: Iterable[CaseRow]) -> FittedTable:
     return table
 
 
-def followed_table(rows: Iterable[CaseRow]) -> FittedTable:
-    """How much of every case checked mode has followed, and how many findings there were."""
+def checked_mode_table(rows: Iterable[CaseRow]) -> FittedTable:
+    """The blocks of every case that checked mode followed, and the number of findings."""
     columns = [
         text_column("case"),
-        text_column("looked for"),
+        text_column("checks"),
         number_column("blocks"),
         number_column("findings"),
         number_column("wavefronts"),
@@ -326,8 +325,8 @@ def followed_table(rows: Iterable[CaseRow]) -> FittedTable:
     ]
     table = FittedTable(
         columns,
-        "checked mode: every access followed (wavefronts: of shared, sectors: of global memory, for"
-        " a request)",
+        "checked mode: every memory access is followed (wavefronts per shared-memory request,"
+        " sectors per global-memory request)",
     )
     for row in rows:
         if row.checked_for:
@@ -352,15 +351,15 @@ def followed_table(rows: Iterable[CaseRow]) -> FittedTable:
 
 
 def modelled_table(rows: Iterable[CaseRow]) -> FittedTable:
-    """The modelled time of every case that has one, with what would take longest alone."""
+    """The modelled time of every case, with its largest bounds."""
     table = FittedTable(
         [
             text_column("case"),
             number_column("modelled us"),
             Column("limited by"),
-            text_column("bounds in us"),
+            text_column("bounds, us"),
         ],
-        "modelled times a call",
+        "modelled times per call",
     )
     for row in rows:
         if row.modelled_us is not None:
@@ -372,7 +371,7 @@ def modelled_table(rows: Iterable[CaseRow]) -> FittedTable:
 
 
 def timings_table(rows: Iterable[CaseRow]) -> FittedTable:
-    """Times of every timed case beside its baseline, hot and with a flushed L2."""
+    """The times of every timed case and its baseline, hot and with a flushed L2."""
     hot = [Column("hot us"), number_column("hot baseline us", True), Column("hot speed-up")]
     cold = [
         number_column("cold us"),
@@ -381,7 +380,7 @@ def timings_table(rows: Iterable[CaseRow]) -> FittedTable:
     ]
     table = FittedTable(
         [text_column("case"), text_column("baseline"), *hot, *cold],
-        "times a call: the median with its 95 % interval",
+        "times per call: the median with its 95 % interval",
     )
     for row in rows:
         if row.hot_us:
@@ -399,7 +398,7 @@ def timings_table(rows: Iterable[CaseRow]) -> FittedTable:
 
 
 def trial_report(detail: TrialDetail) -> RenderableType:
-    """One trial whole."""
+    """One trial in full."""
     row = detail.row
     facts = {
         "trial": str(row.trial),

@@ -1,4 +1,4 @@
-"""The files of one trial: what was asked, what was answered, what was found."""
+"""The files of one trial: its prompts, its replies, its kernel and its verdict."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from evoengine.records import Proposal
 from evoengine.report import as_json
 from evoengine.report.stored_trials import StoredTrials
 
-WRITTEN_LAST = "verdict.json"  # written last: a folder that has it is whole
+WRITTEN_LAST = "verdict.json"  # written last: a folder that has it is complete
 
 
 def trial_texts(number: int, stored: StoredTrials) -> dict[str, str]:
-    """Name to text of every file in the trial's folder, `LAST` at the end; empty for a trial
-    without a verdict.
+    """Name to text of every file in the trial's folder, `WRITTEN_LAST` at the end; empty for a
+    trial without a verdict.
     """
     proposal, first, verified = (
         stored.proposal_of(number),
@@ -42,7 +42,7 @@ def trial_texts(number: int, stored: StoredTrials) -> dict[str, str]:
 
 
 def as_tried(proposal: Proposal, source: str) -> str:
-    """The source with the chosen tunables first; as it came when its header cannot be used."""
+    """The source with the chosen tunables first; unchanged if its header cannot be used."""
     try:
         return kernel_file.parse(source).tuned(proposal.tunables).with_defaults()
     except CandidateError:

@@ -212,4 +212,4 @@ def test_exports_that_cannot_be_written_are_said_once_and_end_nothing(
     for event in [RunStarted(info, ENVIRONMENT, 8, 0, False), *settled(store, elites)]:
         exporter(event)
     assert [type(event) for event in said] == [Notice]
-    assert "no longer written" in said[0].text and "evoengine export" in said[0].text
+    assert "no longer updated" in said[0].text and "evoengine export" in said[0].text

@@ -99,7 +99,7 @@ SPENT = Usage(prompt_tokens=1200, completion_tokens=340)
 
 
 @pytest.mark.parametrize(("price", "spent", "cost"), [
-    ({}, SPENT, "cost unknown (--price tells what a million tokens cost)"),
+    ({}, SPENT, "cost unknown (set --price to the cost of a million tokens)"),
     ({"usd_per_million_prompt": 0.0, "usd_per_million_completion": 0.0}, SPENT, "0.0000 USD"),
     # a run of a version that did not store the price it knew
     ({}, SPENT.model_copy(update={"cost_usd": 0.5}), "0.5000 USD"),
@@ -135,6 +135,19 @@ def test_a_run_without_a_model_names_none_and_its_cost_is_known(stored) -> None:
     board(events[1])
     plain(events[1])
     assert "generator tune, device" in lines[0] and board.snapshot().cost_known
+
+
+def test_a_line_of_the_plain_view_counts_settled_trials_and_names_its_trial_as_show_does(
+    stored,
+) -> None:
+    lines: list[str] = []
+    plain = PlainView(lines.append, Clock(), moment)
+    for event in stored[2]:
+        plain(event)
+    settled = [line for line in lines if line.startswith("[")]
+    assert len(settled) == 8
+    for number, line in enumerate(settled):
+        assert line.startswith(f"[{number + 1}/8 ") and f"]  trial {number}  " in line
 
 
 def test_what_is_shown_of_a_trial_is_what_differs_from_the_defaults(stored) -> None:
