@@ -145,7 +145,7 @@ def test_a_line_of_the_plain_view_counts_settled_trials_and_names_its_trial_as_s
     for event in stored[2]:
         plain(event)
     settled = [line for line in lines if line.startswith("[")]
-    assert len(settled) == 8
+    assert len(settled) == 7
     for number, line in enumerate(settled):
         assert line.startswith(f"[{number + 1}/8 ") and f"]  trial {number}  " in line
 
