@@ -57,7 +57,7 @@ def test_no_complaint_about_a_file_is_in_the_words_of_a_library(text: str) -> No
 
 
 @pytest.mark.parametrize("key", ["name", "dims", "reference", "budget", "cases", "tiers"])
-def test_a_missing_key_is_said_to_be_needed(key: str) -> None:
+def test_the_error_of_a_missing_key_says_that_it_is_required(key: str) -> None:
     lines = TASK.splitlines(keepends=True)
     start = next(number for number, line in enumerate(lines) if line.startswith(f"{key}:"))
     end = next(
@@ -67,5 +67,5 @@ def test_a_missing_key_is_said_to_be_needed(key: str) -> None:
     )
     assert (
         complaint("".join(lines[:start] + lines[end:]), is_header=False)
-        == f"t.yaml:1:1: {key}: this key is needed, and it is not there"
+        == f"t.yaml:1:1: {key}: this key is required"
     )

@@ -1,1 +1,1 @@
-"""A candidate: one kernel file with its launch plan, and that plan bound to a case."""
+"""A candidate: a kernel file with its launch plan, and that plan bound to a case."""

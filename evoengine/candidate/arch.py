@@ -1,4 +1,4 @@
-"""What each compute capability allows a block.
+"""The limits of each compute capability.
 
 Source: CUDA C++ Programming Guide 13.0, table "Technical Specifications per Compute
 Capability" (maximum shared memory per block, opt-in; 65,536 registers per block at most).
@@ -15,7 +15,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
 WARP_SIZE = 32
 MAX_REGISTERS_PER_THREAD = 255
-DEFAULT_ARCH = "sm_90"  # compiled for where there is neither a device nor a target
+DEFAULT_ARCH = "sm_90"  # used if there is neither a device nor a target
 
 _MAX_SHARED_KIB = {
     "sm_75": 64,
@@ -28,7 +28,7 @@ _MAX_SHARED_KIB = {
     "sm_103": 227,
     "sm_120": 99,
 }
-# of T4, A100, A40, L4, H100 and H200, B200, RTX PRO 6000
+# T4, A100, A40, L4, H100 and H200, B200, RTX PRO 6000
 _SM_COUNT = {
     "sm_75": 40,
     "sm_80": 108,
@@ -42,14 +42,14 @@ _SM_COUNT = {
 
 @dataclass(frozen=True)
 class DeviceLimits:
-    """The figures of a device that a launch plan may use."""
+    """The properties of a device that a launch plan may use."""
 
     arch: str
     max_shared_bytes: int  # per block, opt-in
     sm_count: int
 
     def scope(self) -> dict[str, int]:
-        """The names that expressions see."""
+        """The names of the limits in expressions, with their values."""
         return {
             "MAX_SHARED_BYTES": self.max_shared_bytes,
             "SM_COUNT": self.sm_count,
@@ -58,13 +58,11 @@ class DeviceLimits:
 
 
 def limits_of(environment: Environment) -> DeviceLimits:
-    """The limits of a device that is there."""
+    """The limits of the device in `environment`."""
     return DeviceLimits(environment.arch, environment.max_shared_bytes, environment.sm_count)
 
 
 def limits_of_arch(arch: str) -> DeviceLimits:
-    """The limits of a device that is not there, by its architecture; unknown ones get the
-    smallest.
-    """
+    """The limits of an architecture; unknown ones get the smallest limits."""
     plain = arch.rstrip("a")
     return DeviceLimits(arch, _MAX_SHARED_KIB.get(plain, 48) * 1024, _SM_COUNT.get(plain, 1))

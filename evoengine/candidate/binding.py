@@ -1,7 +1,7 @@
-"""From expressions to numbers: a candidate's launch plan bound to one case.
+"""Binds a candidate's launch plan to one case: evaluates its expressions.
 
-What comes out is all that a device worker needs: buffers, macros, and launches with
-integers in them. It crosses to the worker as JSON.
+The result is all that a device worker needs: buffers, macros, and launches with integer extents.
+It is sent to the worker as JSON.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ ITEM_BYTES = {
 }
 
 
-class OverLimits(CandidateError):  # noqa: N818 - says what happened, as the status of that name does
-    """The plan asks for more than the device has."""
+class OverLimits(CandidateError):  # noqa: N818 - named like its status
+    """The plan asks for more than the device allows."""
 
 
 class BufferArgument(Frozen):
-    """An argument that is a device pointer: an input, an output or a scratch buffer."""
+    """A device pointer as an argument: an input, an output or a scratch buffer."""
 
     buffer: str
 
 
 class ScalarArgument(Frozen):
-    """An argument that is a number."""
+    """A number as an argument."""
 
     scalar: int | float
     dtype: str
 
 
 class BoundLaunch(Frozen):
-    """One launch with every extent known."""
+    """One launch with all expressions evaluated."""
 
     kernel: str  # the name expression, e.g. sdpa<64, false>
     grid: tuple[int, ...]
@@ -78,15 +78,15 @@ class CasePlan(Frozen):
 
     @property
     def specialisation(self) -> str:
-        """The name of the machine code that this case needs; cases may share one."""
+        """A digest of the machine code that this case needs; cases may share it."""
         return digest_json([self.macros, sorted({launch.kernel for launch in self.launches})])
 
 
 def bind(candidate: Candidate, task: Task, case: str, limits: DeviceLimits) -> CasePlan:
     """The plan of `candidate` for `case` on a device with `limits`.
 
-    Raises CandidateError where an expression fails or a requirement does not hold, and
-    OverLimits where the device has less than the plan asks for.
+    Raises CandidateError if an expression fails or a requirement does not hold, and
+    OverLimits if the plan asks for more than the device allows.
     """
     return _Binding(candidate, task, case, limits).plan()
 
@@ -94,8 +94,8 @@ def bind(candidate: Candidate, task: Task, case: str, limits: DeviceLimits) -> C
 def configurations(
     candidate: Candidate, task: Task, limits: DeviceLimits
 ) -> Iterator[dict[str, int]]:
-    """Every choice of tunables whose requirements and limits hold for all cases, in the order of
-    the header.
+    """All choices of tunables that keep requirements and limits in every case, in the header's
+    order.
     """
     names = list(candidate.plan.tunables)
     for values in itertools.product(*candidate.plan.tunables.values()):
@@ -115,7 +115,7 @@ def is_valid(candidate: Candidate, task: Task, limits: DeviceLimits) -> bool:
 
 
 class _Binding:
-    """One candidate on one case."""
+    """Binds one candidate to one case."""
 
     def __init__(self, candidate: Candidate, task: Task, case: str, limits: DeviceLimits) -> None:
         self.candidate = candidate
@@ -135,9 +135,9 @@ class _Binding:
                         ("require", index), f"requirement {formula!r} does not hold {self._where()}"
                     )
                 )
-        macros = {name: _spell(value) for name, value in self.candidate.tunables.items()}
+        macros = {name: _cpp_literal(value) for name, value in self.candidate.tunables.items()}
         macros |= {
-            name: _spell(self._value(("constants", name), formula))
+            name: _cpp_literal(self._value(("constants", name), formula))
             for name, formula in spec.constants.items()
         }
         return CasePlan(
@@ -157,7 +157,8 @@ class _Binding:
             if name in names:
                 raise CandidateError(
                     self._at(
-                        ("scratch", name), f"scratch {name!r} has the name of a tensor of the task"
+                        ("scratch", name),
+                        f"scratch {name!r} has the same name as a tensor of the task",
                     )
                 )
         return names | set(self.candidate.plan.scratch)
@@ -212,16 +213,16 @@ class _Binding:
                 for position, argument in enumerate(spec.args)
             ),
         )
-        self._keep_limits(path, launch)
+        self._check_limits(path, launch)
         return launch
 
-    def _keep_limits(self, path: tuple[str | int, ...], launch: BoundLaunch) -> None:
+    def _check_limits(self, path: tuple[str | int, ...], launch: BoundLaunch) -> None:
         threads = math.prod(launch.block)
         where = self._where()
         if threads > MAX_THREADS_PER_BLOCK:
             asks = f"block {self._shown(launch.block)} has {self._shown(threads)} threads {where}"
             raise OverLimits(
-                self._at((*path, "block"), f"{asks}, a device allows {MAX_THREADS_PER_BLOCK}")
+                self._at((*path, "block"), f"{asks}, devices allow {MAX_THREADS_PER_BLOCK}")
             )
         if any(extent > most for extent, most in zip(launch.block, MAX_BLOCK, strict=False)):
             raise OverLimits(
@@ -243,7 +244,8 @@ class _Binding:
 
     def _kernel(self, path: tuple[str | int, ...], spec: LaunchSpec) -> str:
         arguments = [
-            _spell(self._value((*path, "kernel"), argument)) for argument in spec.template_arguments
+            _cpp_literal(self._value((*path, "kernel"), argument))
+            for argument in spec.template_arguments
         ]
         name = f"{spec.function}<{', '.join(arguments)}>" if arguments else spec.function
         if len(name) > MAX_NAME_EXPRESSION:
@@ -307,18 +309,18 @@ class _Binding:
 
     def _where(self) -> str:
         if self.case in self.task.hidden_cases:
-            return "in a hidden case"  # its sizes are never shown to a generator
+            return "in a hidden case"  # generators must not see its name and sizes
         return f"in case {self.case}"
 
     def _shown(self, figure: object) -> str:
-        """A figure as a message may tell it: one of a hidden case would give its sizes away."""
+        """`figure` as text; `?` for a hidden case, because it would reveal the case's sizes."""
         return "?" if self.case in self.task.hidden_cases else str(figure)
 
     def _at(self, path: tuple[str | int, ...], message: str) -> str:
         return f"{self.candidate.header.at(path)}: {message}"
 
 
-def _spell(value: Value) -> str:
+def _cpp_literal(value: Value) -> str:
     """The C++ literal of `value`."""
     if isinstance(value, bool):
         return "true" if value else "false"

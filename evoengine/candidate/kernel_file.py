@@ -1,7 +1,7 @@
 """One self-contained .cu file: a launch plan in its first comment, device code below.
 
-`parse` reads it. The header is data: YAML through a safe loader, expressions through a
-whitelist. Every complaint names line and column, what was expected and what was found.
+`parse` reads it. The header is data: YAML read by a safe loader, expressions checked against a
+whitelist. Every error message names line and column, what was expected and what was found.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from evoengine.task.schema import Dtype, Formula, Shape
 from evoengine.task.yaml_source import Mark, MisplacedError, YamlSource
 
 MAX_SOURCE_BYTES = 256 * 1024  # a large hand-written kernel has 60 KiB
-# those of the shipped seeds have 1.5 KiB; a YAML parser in Python reads 100 KiB a second
+# headers of the shipped seeds have 1.5 KiB; PyYAML reads 100 KiB per second
 MAX_HEADER_BYTES = 32 * 1024
 MAX_CONFIGURATIONS = 1_000_000
 
 _HEADER = re.compile(r"\A\ufeff?\s*/\*[ \t]*evoengine[ \t]*\r?\n(.*?)\*/", re.DOTALL)
 _OPENING = re.compile(r"/\*[ \t]*evoengine\b")
-# Nothing but what stands in <> is tried twice: 30,000 blanks would otherwise take seconds.
+# Possessive, except inside <>: with backtracking 30,000 spaces would take seconds.
 _KERNEL = re.compile(r"\s*+([A-Za-z_][\w:]*+)\s*+(?:<(.*)>\s*+)?\Z", re.DOTALL | re.ASCII)
 
 
 def _extents(value: Any) -> Any:
-    """One extent may stand without a list."""
+    """A list of extents; a single extent may be given without a list."""
     return [value] if isinstance(value, str | int) else value
 
 
@@ -53,14 +53,14 @@ TunableValue = Annotated[
 
 
 class ScratchSpec(Frozen):
-    """A device buffer between launches; poisoned before every run of the plan."""
+    """A device buffer shared by launches; filled with NaN patterns before every run of the plan."""
 
     dtype: Dtype
     shape: Shape
 
 
 class TypedArgument(Frozen):
-    """A scalar argument whose type is said: {value: expression, dtype: float64}."""
+    """A scalar argument with an explicit type: {value: expression, dtype: float64}."""
 
     value: Formula
     dtype: Dtype
@@ -113,7 +113,7 @@ class LaunchSpec(Frozen):
 
 
 class Plan(Frozen):
-    """The header: what a host would do for this kernel."""
+    """The header: the work of host code for this kernel."""
 
     name: CandidateName
     precision: str
@@ -130,7 +130,7 @@ class Plan(Frozen):
     def _distinct(cls, value: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
         for name, choices in value.items():
             if len(set(choices)) != len(choices):
-                raise MisplacedError(f"{name}: a value stands twice in {list(choices)}", name)
+                raise MisplacedError(f"{name}: a value appears twice in {list(choices)}", name)
         return value
 
     @model_validator(mode="after")
@@ -140,20 +140,20 @@ class Plan(Frozen):
             for name in getattr(self, group):
                 if name in seen:
                     raise MisplacedError(
-                        f"{name!r} stands in {seen[name]} and in {group}", group, name
+                        f"{name!r} is in both {seen[name]} and {group}", group, name
                     )
                 seen[name] = group
         for name in self.constants:
             if name in self.tunables:  # both are -D macros, and one of the two would win silently
                 raise MisplacedError(
-                    f"{name!r} stands in tunables and in constants", "constants", name
+                    f"{name!r} is in both tunables and constants", "constants", name
                 )
         return self
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A parsed kernel file with its chosen tunables (defaults unless said otherwise)."""
+    """A parsed kernel file with its chosen tunables, by default the first values."""
 
     source: str
     plan: Plan
@@ -161,7 +161,7 @@ class Candidate:
     header: YamlSource
 
     def tuned(self, tunables: dict[str, int], undeclared_values: bool = False) -> Candidate:
-        """The same code with other values; raises CandidateError for a value that is not declared.
+        """The candidate with other values; raises CandidateError for a value that is not declared.
 
         With `undeclared_values` a declared name takes any whole number of 64 bits.
         """
@@ -191,20 +191,20 @@ class Candidate:
 
     @cached_property
     def source_digest(self) -> str:
-        """The name of the file's text."""
+        """The digest of the file's text."""
         return digest(self.source)
 
     @cached_property
     def digest(self) -> str:
-        """The name of code, plan and chosen values; comments outside the code do not count."""
+        """The digest of code, plan and chosen values; the header's comments do not count."""
         plan = self.plan.model_dump(mode="json", exclude={"name", "summary", "tunables"})
         return digest(self.code.strip(), digest_json(plan), digest_json(self.tunables))
 
     def with_defaults(self) -> str:
-        """The file's text in which the chosen values stand first, so that it is what was measured.
+        """The file's text with the chosen values first, so that its defaults are what was measured.
 
-        Values change places and nothing else moves: comments and layout stay. A value that is
-        not declared takes the place of the last one.
+        Only values change places: comments and layout stay. A value that is not declared
+        replaces the last one.
         """
         pieces: list[tuple[Mark, int]] = []
         for name, values in self.plan.tunables.items():
@@ -217,7 +217,7 @@ class Candidate:
                 ]
         text = self.source
         offset = self._header.start(1)
-        # from the end: offsets before stay right
+        # from the end, so that earlier offsets stay valid
         for mark, value in sorted(pieces, key=lambda piece: -piece[0].start):
             text = text[: offset + mark.start] + str(value) + text[offset + mark.end :]
         return text
@@ -226,8 +226,8 @@ class Candidate:
     def _header(self) -> re.Match[str]:
         match = _HEADER.match(self.source)
         if match is None:
-            # parse never lets such a source through
-            raise CandidateError(f"{self.header.name}: the header is gone")
+            # parse refuses sources without a header
+            raise CandidateError(f"{self.header.name}: the header is missing")
         return match
 
 
@@ -299,8 +299,8 @@ def parse(source: str, name: str = "kernel.cu") -> Candidate:
 
 
 def _check_text(source: str, name: str) -> None:
-    """A compiler takes neither NUL nor what is no Unicode text (a lone surrogate, as JSON can spell
-    it).
+    """Raises CandidateError for text that compilers refuse: NUL or a lone surrogate (which JSON can
+    spell), or too many bytes.
     """
     if bad := re.search("[\0\ud800-\udfff]", source):
         line = source.count("\n", 0, bad.start()) + 1
@@ -313,7 +313,7 @@ def _check_text(source: str, name: str) -> None:
 
 
 def _no_header(source: str, name: str) -> str:
-    """Why there is no header at the start of `source`."""
+    """The error message for a `source` without a header at its start."""
     expected = (
         "expected the launch plan first: a comment that begins with '/* evoengine' on a line of"
         " its own"
@@ -326,7 +326,7 @@ def _no_header(source: str, name: str) -> str:
         return f"{name}:{line}:1: {expected}; this one has text before it"
     if "*/" not in source[found.end() :]:
         return f"{name}:{line}:1: {expected}; this one is not closed by '*/'"
-    return f"{name}:{line}:1: {expected}; this one goes on on the same line"
+    return f"{name}:{line}:1: {expected}; this one continues on the same line"
 
 
 def _plan(header: YamlSource) -> Plan:
@@ -347,8 +347,8 @@ def _plan(header: YamlSource) -> Plan:
 
 
 def _explain_bare_commas(header: YamlSource) -> None:
-    """A forgotten quote is explained: [ceil_div(S, 64), B] reaches us as three items, {kernel: f<A,
-    B>} as two keys.
+    """Raises a helpful error for forgotten quotes: YAML reads [ceil_div(S, 64), B] as three items
+    and {kernel: f<A, B>} as two keys.
     """
     launches = header.data.get("launches")
     for index, launch in enumerate(launches if isinstance(launches, list) else []):

@@ -1,1 +1,1 @@
-"""The command line: one command a file, on top of everything else."""
+"""The command line: one file for each command."""

@@ -1,4 +1,4 @@
-"""`evoengine cache`: how large the cache is, and making it smaller."""
+"""`evoengine cache`: shows the size of the cache and prunes it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ def cache(
         str | None,
         typer.Option(
             metavar="DAYS|all",
-            help="Remove what was neither read nor written for so many days, or everything.",
+            help="Remove files that were not used for DAYS days, or all files.",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Show how large the cache is, and prune it.
+    """Show the size of the cache, and prune it.
 
-    Compiled code, headers and reference answers are kept between runs; all of it is made anew when
-    it is needed. What a live run may need is left alone, and so is every file that is not ours.
+    The cache keeps compiled code, headers and reference outputs between runs; whatever is removed
+    is made again when it is needed. Pruning keeps files that a live run may need and files that
+    evoengine did not write.
     """
     from evoengine.cli import output
     from evoengine.errors import StoreError
@@ -43,7 +44,7 @@ def cache(
         raise StoreError(f"{folder}: the cache cannot be pruned: {error}") from error
     if rows.in_use:
         output.say(
-            "note: a run is live: its compiled code and headers are left alone; prune again when it"
+            "note: a run is live, so compiled code and headers were not pruned; prune again when it"
             " has ended"
         )
     output.give(json, lambda: as_json.dumps(rows), lambda: cache_report(rows))
@@ -66,8 +67,8 @@ def _days(text: str) -> float:
 
 
 def _rows(folder: Path, days: float | None) -> CacheRows:
-    """What there is, after everything older than `days` was removed (None: nothing, minus infinity:
-    everything).
+    """The contents of the cache, after removing files older than `days` (None: none of them,
+    minus infinity: all).
     """
     from evoengine.cli.cache_files import KINDS
     from evoengine.evaluate.compile.cache_lock import CacheLock

@@ -1,7 +1,7 @@
-"""What stands in the cache folder, by kind; and how it is removed.
+"""The files of the cache folder, by kind, and their removal.
 
-Only files with the names that this program gives are counted or removed, so that a cache
-folder which is somebody's home by mistake stays whole. Symbolic links are never followed.
+Only files with names that this program gives are counted or removed, so that nothing is lost if
+the cache folder is set to a home directory by mistake. Symbolic links are never followed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CacheKind:
     name: str
     what: str
     pattern: re.Pattern[str]  # of the paths of its files, within it
-    # by a live run that has found them: what reads the others copes with their going
+    # by a live run that has found them; other files may disappear during a run
     needed_later: bool
 
 
@@ -38,15 +38,17 @@ KINDS = (
         re.compile(rf"native-{_DIGEST}\.\w+|\.native-\w+"),
         True,
     ),
-    CacheKind("headers", "headers that NVRTC carries", re.compile(r"\d+\.\d+/.+", re.DOTALL), True),
-    CacheKind("answers", "inputs and references for the emulator", re.compile(_ANSWERS), False),
+    CacheKind("headers", "headers built into NVRTC", re.compile(r"\d+\.\d+/.+", re.DOTALL), True),
+    CacheKind(
+        "answers", "inputs and reference outputs for the emulator", re.compile(_ANSWERS), False
+    ),
 )
 
 
 @dataclass(frozen=True)
 class CacheFile:
-    """One file of a kind; `used` is when it was last read or written, in seconds since 1970, as far
-    as the disk tells.
+    """One file of a kind; `used` is when it was last read or written, in seconds since 1970, if
+    the file system records that.
     """
 
     path: Path
@@ -62,14 +64,14 @@ def find_cache_files(kind: CacheKind, cache: Path) -> list[CacheFile]:
         if kind.pattern.fullmatch(path.relative_to(folder).as_posix()):
             try:
                 state = path.lstat()
-            except FileNotFoundError:  # a live run forgets its oldest answers
+            except FileNotFoundError:  # a live run removes its oldest reference outputs
                 continue
             found.append(CacheFile(path, state.st_size, max(state.st_atime, state.st_mtime)))
     return found
 
 
 def remove_cache_files(kind: CacheKind, cache: Path, before: float) -> tuple[int, int]:
-    """Removes the files of `kind` last used before `before`; how many they were, and their bytes.
+    """Removes the files of `kind` last used before `before`; returns their number and bytes.
     Raises OSError.
     """
     count = total = 0
@@ -77,13 +79,13 @@ def remove_cache_files(kind: CacheKind, cache: Path, before: float) -> tuple[int
         if file.used < before:
             file.path.unlink(missing_ok=True)
             count, total = count + 1, total + file.bytes
-    if kind.needed_later:  # nobody writes there now; answers have no folders in theirs
+    if kind.needed_later:  # no run is live, so nothing writes there; the others have no subfolders
         _remove_empty(cache / kind.name)
     return count, total
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Files below `folder`, links to files among them; no folder behind a link."""
+    """All files below `folder`, including links; linked folders are not entered."""
     if folder.is_symlink() or not folder.is_dir():
         return
     for place, _, names in os.walk(folder, followlinks=False):

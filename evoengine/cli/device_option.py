@@ -1,11 +1,11 @@
-"""The words of --device and --check, which two commands have."""
+"""The help of --device and --check, which two commands share."""
 
 DEVICE_HELP = (
-    "auto, cuda, cuda:N, emulator or emulator:TARGET (l4, h200, a100, ...); auto takes a GPU, or"
-    " where there is none the emulator for the task's target: results are checked as on a GPU,"
-    " times are modelled."
+    "auto, cuda, cuda:N, emulator or emulator:TARGET (l4, h200, a100, ...); auto uses a GPU, or"
+    " without one the emulator of the task's target, which checks results as a GPU would and models"
+    " times."
 )
 CHECK_HELP = (
-    "What the emulator looks for in every first verdict: races,bounds,init,async (all of them by"
-    " default) or none."
+    "Checks that the emulator makes in every first verdict: some of races,bounds,init,async (all by"
+    " default), or none."
 )

@@ -1,4 +1,4 @@
-"""`evoengine doctor`: what this machine has, and what to do about what is missing."""
+"""`evoengine doctor`: reports what this machine has and how to get what is missing."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def doctor(
     connect: Annotated[
         bool,
         typer.Option(
-            "--connect", help="Also ask the model endpoint for its models; sends the key."
+            "--connect", help="Also request the model endpoint's list of models; sends the key."
         ),
     ] = False,
-    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Check driver, devices, torch, CuPy, compiler, model endpoint and disk.
 
-    Exits with 0 when a run can be started here, else with the code of the first thing it lacks.
+    Exits with 0 if a run can start here, else with the exit code of the first missing thing.
     """
     from evoengine.cli import output
     from evoengine.cli.doctor_checks import run_checks

@@ -1,6 +1,4 @@
-"""The examinations of `evoengine doctor`, each of one thing; nothing here starts torch or CuPy in
-this process.
-"""
+"""The checks of `evoengine doctor`; none of them imports torch or CuPy into this process."""
 
 from __future__ import annotations
 
@@ -26,55 +24,58 @@ from evoengine.paths import cache_dir
 from evoengine.report.rows import DoctorFinding
 
 DEFAULT_URL = "https://api.openai.com/v1"  # the openai package's own default
-# a run of some hundred trials with its exports takes far less; a full disk ends it
+# a run of a few hundred trials with its exports takes far less; a full disk ends a run
 LOW_SPACE_BYTES = 1 << 30
 CUDA13_DRIVER = (13, 0)
 # PyPI's torch for Linux is built for CUDA and brings its libraries; PyTorch's own index has the
-# build without.
+# CPU build.
 CPU_BUILD = (
     "pip install --extra-index-url https://download.pytorch.org/whl/cpu 'evoengine[emulator]'"
 )
 INSTALL = "pip install 'evoengine[cuda13]' (driver 580 or later) or 'evoengine[cuda12]'"
 WITHOUT_NVRTC = (
-    "kernels run without it, but nobody tells their registers, and modelled times are other ones:"
+    "kernels run without it, but their register counts are unknown, which changes modelled times:"
     " pip install 'evoengine[emulator]'"
 )
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
 def run_checks(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> list[DoctorFinding]:
-    """All findings, in the order in which a person would look."""
+    """All findings, in the order in which they are shown."""
     devices = cuda_devices()
     emulators = [*check_emulator(needed=not devices.names)]
-    # then a run needs none of what a GPU needs
+    # then a run needs nothing that a GPU needs
     emulated = all(finding.state == "ok" for finding in emulators)
     return [
         _python(),
         *(
-            _spared(finding, emulated and not devices.names)
+            _optional_with_emulator(finding, emulated and not devices.names)
             for finding in (_driver(devices), _devices(devices))
         ),
         _torch(bool(devices.names)),
-        _spared(_cupy(devices), emulated and not devices.names),
+        _optional_with_emulator(_cupy(devices), emulated and not devices.names),
         *(
-            _spared(finding, emulated and not devices.names, WITHOUT_NVRTC)
+            _optional_with_emulator(finding, emulated and not devices.names, WITHOUT_NVRTC)
             for finding in _compiler(_toolchain())
         ),
         *emulators,
         *_workers(),
         _endpoint(environ, connect),
-        _folder("runs folder", runs_dir, "--runs-dir names another one"),
-        _folder("cache", cache_dir(environ), "EVOENGINE_CACHE_DIR names another one"),
+        _folder("runs folder", runs_dir, "--runs-dir chooses another folder"),
+        _folder("cache", cache_dir(environ), "EVOENGINE_CACHE_DIR chooses another folder"),
     ]
 
 
-def _spared(finding: DoctorFinding, emulated: bool, remedy: str = "") -> DoctorFinding:
-    """A finding about a GPU's needs: nothing is missing where the emulator stands in; `remedy` is
-    what is better there.
+def _optional_with_emulator(
+    finding: DoctorFinding, emulated: bool, remedy: str = ""
+) -> DoctorFinding:
+    """`finding` about something that a GPU needs: absent, not missing, if the emulator is used.
+
+    `remedy` replaces its remedy then.
     """
     if finding.state != "missing" or not emulated:
         return finding
-    words = remedy or f"the emulator does without; for a GPU: {finding.remedy}"
+    words = remedy or f"the emulator does not need it; for a GPU: {finding.remedy}"
     return finding.model_copy(update={"state": "absent", "remedy": words, "exit_code": 0})
 
 
@@ -108,9 +109,9 @@ def _devices(devices: CudaDevices) -> DoctorFinding:
             found=", ".join(f"cuda:{number} {name}" for number, name in enumerate(devices.names)),
         )
     remedy = (
-        "see that `nvidia-smi` lists a device and that CUDA_VISIBLE_DEVICES does not hide it"
+        "check that `nvidia-smi` lists a device and that CUDA_VISIBLE_DEVICES does not hide it"
         if devices.driver
-        else "needs the driver"
+        else "install the driver first"
     )
     return DoctorFinding(
         name="devices",
@@ -135,20 +136,20 @@ def _torch(has_device: bool) -> DoctorFinding:
     cuda = "" if has_device else _cuda_of_torch()
     if cuda:
         remedy = (
-            "it works; its CPU build does the same without the 6 GB of CUDA libraries, in a new"
+            "it works; the CPU build does the same without 6 GB of CUDA libraries; in a new"
             f" environment: {CPU_BUILD}"
         )
         return DoctorFinding(
             name="torch",
             state="ok",
-            found=f"{version}, a build for CUDA {cuda}, which no device here can use",
+            found=f"{version}, built for CUDA {cuda}, which no device here can use",
             remedy=remedy,
         )
     if has_device and version.endswith("+cpu"):
         return DoctorFinding(
             name="torch",
             state="missing",
-            found=f"{version}, a build without CUDA",
+            found=f"{version}, built without CUDA",
             remedy=INSTALL,
             exit_code=ToolchainError.exit_code,
         )
@@ -156,8 +157,8 @@ def _torch(has_device: bool) -> DoctorFinding:
 
 
 def _cuda_of_torch() -> str:
-    """The CUDA that the installed torch was built for, from its own file: empty for a CPU build,
-    and where it does not say.
+    """The CUDA version that the installed torch was built for, from its version.py; empty for a
+    CPU build or if the file does not say.
     """
     found = importlib.util.find_spec("torch")
     file = Path(found.origin or "").parent / "version.py" if found else Path()
@@ -180,7 +181,9 @@ def _cupy(devices: CudaDevices) -> DoctorFinding:
             and devices.driver
             and _numbers(devices.driver) < CUDA13_DRIVER
         ):
-            remedy = f"pip install 'evoengine[cuda12]': the driver knows CUDA {devices.driver} only"
+            remedy = (
+                f"pip install 'evoengine[cuda12]': the driver supports only CUDA {devices.driver}"
+            )
             return DoctorFinding(
                 name="CuPy",
                 state="missing",
@@ -199,7 +202,7 @@ def _cupy(devices: CudaDevices) -> DoctorFinding:
 
 
 def _toolchain() -> Toolchain:
-    """What a real compiler process finds; one that does not start is a finding, too."""
+    """The toolchain that a real compiler process finds, or why that process does not start."""
     try:
         return asyncio.run(toolchain())
     except EvoError as error:
@@ -212,13 +215,13 @@ def _compiler(found: Toolchain) -> Iterator[DoctorFinding]:
         archs = (
             f"sm_{min(found.architectures)} to sm_{max(found.architectures)}"
             if found.architectures
-            else "no architectures named"
+            else "architectures unknown"
         )
         yield DoctorFinding(
             name="compiler", state="ok", found=f"NVRTC {found.nvrtc}, {archs} ({found.library})"
         )
     else:
-        problem = (found.problem.strip() or "it says nothing").splitlines()[-1]
+        problem = (found.problem.strip() or "no error message").splitlines()[-1]
         yield DoctorFinding(
             name="compiler",
             state="missing",
@@ -240,13 +243,13 @@ def _compiler(found: Toolchain) -> Iterator[DoctorFinding]:
         )
     if found.nvrtc and not found.confined:
         remedy = (
-            "Linux 5.13 or later with Landlock; until then only the check of includes keeps a"
+            "Linux 5.13 or later with Landlock; until then only the check of #include lines keeps a"
             " kernel from reading files"
         )
         yield DoctorFinding(
             name="confinement",
             state="absent",
-            found="compiler processes may open any file",
+            found="compiler processes can open any file",
             remedy=remedy,
         )
 
@@ -254,10 +257,10 @@ def _compiler(found: Toolchain) -> Iterator[DoctorFinding]:
 def _workers() -> Iterator[DoctorFinding]:
     if not has_domains():
         found = (
-            "a kernel that breaks out of its worker may read the environment of your other programs"
+            "a kernel that breaks out of its worker can read the environment of your other programs"
         )
         remedy = (
-            "Linux 5.19 or later with Landlock; until then give a key to evoengine alone"
+            "Linux 5.19 or later with Landlock; until then give the key only to evoengine"
             " (OPENAI_API_KEY=... evoengine run)"
         )
         yield DoctorFinding(name="workers", state="absent", found=found, remedy=remedy)
@@ -277,7 +280,7 @@ def _endpoint(environ: Mapping[str, str], connect: bool) -> DoctorFinding:
     shown = f"{_without_secrets(url)}, {'a key is set' if key else 'no key'}"
     if not connect:
         return DoctorFinding(
-            name="model endpoint", state="ok", found=f"{shown}; not asked (--connect asks it)"
+            name="model endpoint", state="ok", found=f"{shown}; not contacted (--connect does)"
         )
     problem = probe(url, key)
     if problem:
@@ -291,34 +294,34 @@ def _endpoint(environ: Mapping[str, str], connect: bool) -> DoctorFinding:
 
 
 def _folder(name: str, folder: Path, elsewhere: str) -> DoctorFinding:
-    there = next(
+    existing = next(
         place for place in (folder.absolute(), *folder.absolute().parents) if place.exists()
     )
     code = StoreError.exit_code
-    if not there.is_dir():
+    if not existing.is_dir():
         return DoctorFinding(
             name=name,
             state="missing",
-            found=f"{folder}: {there} is not a folder",
+            found=f"{folder}: {existing} is not a folder",
             remedy=elsewhere,
             exit_code=code,
         )
-    if not os.access(there, os.W_OK | os.X_OK):
+    if not os.access(existing, os.W_OK | os.X_OK):
         return DoctorFinding(
             name=name,
             state="missing",
-            found=f"{folder}: {there} cannot be written",
+            found=f"{folder}: {existing} cannot be written",
             remedy=f"make it writable; {elsewhere}",
             exit_code=code,
         )
-    free = shutil.disk_usage(there).free
+    free = shutil.disk_usage(existing).free
     words = f"{folder}: {free / 2**30:.1f} GiB free"
     if free < LOW_SPACE_BYTES:
         return DoctorFinding(
             name=name,
             state="missing",
             found=words,
-            remedy=f"make room; {elsewhere}",
+            remedy=f"free some space; {elsewhere}",
             exit_code=code,
         )
     return DoctorFinding(name=name, state="ok", found=words)

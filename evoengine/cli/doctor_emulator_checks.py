@@ -1,4 +1,4 @@
-"""What `evoengine doctor` says of the emulator: clang, the JIT, the processor."""
+"""The checks of `evoengine doctor` for the emulator: clang, the JIT, the processor."""
 
 from __future__ import annotations
 
@@ -22,25 +22,23 @@ _EXTENSIONS = {
 
 
 def check_emulator(needed: bool) -> Iterator[DoctorFinding]:
-    """Findings about the emulator; what it lacks is `missing` where it is `needed`, because there
-    is no GPU.
+    """Findings about the emulator; what it lacks is `missing` if the emulator is `needed` because
+    there is no GPU, else `absent`.
     """
     found = _clang()
     if found.clang and not found.problem:
         confined = (
-            ""
-            if found.confined
-            else "; not confined, but it sees no file of this machine by itself"
+            "" if found.confined else "; not confined (it opens no file of this machine by itself)"
         )
         yield DoctorFinding(
             name="emulator: clang", state="ok", found=f"clang {found.clang}{confined}"
         )
     else:
-        problem = (found.problem.strip() or "it says nothing").splitlines()[-1]
-        yield _lacking("emulator: clang", problem, needed)
+        problem = (found.problem.strip() or "no error message").splitlines()[-1]
+        yield _gap("emulator: clang", problem, needed)
     missing = missing_for_emulator()
     if missing:
-        yield _lacking("emulator: packages", f"{', '.join(missing)} not installed", needed)
+        yield _gap("emulator: packages", f"{', '.join(missing)} not installed", needed)
     else:
         yield DoctorFinding(
             name="emulator: packages",
@@ -50,18 +48,18 @@ def check_emulator(needed: bool) -> Iterator[DoctorFinding]:
     yield DoctorFinding(name="emulator: processor", state="ok", found=_processor())
 
 
-def _lacking(name: str, found: str, needed: bool) -> DoctorFinding:
+def _gap(name: str, found: str, needed: bool) -> DoctorFinding:
     return DoctorFinding(
         name=name,
         state="missing" if needed else "absent",
         found=found,
-        remedy=f"{INSTALL_EMULATOR}, to run kernels without a GPU",
+        remedy=f"to run kernels without a GPU: {INSTALL_EMULATOR}",
         exit_code=DeviceError.exit_code if needed else 0,
     )
 
 
 def _clang() -> Toolchain:
-    """What a real compiler process finds; one that does not start is a finding, too."""
+    """The toolchain that a real compiler process finds, or why that process does not start."""
     try:
         return asyncio.run(toolchain(CLANG))
     except EvoError as error:
@@ -73,13 +71,13 @@ def _processor() -> str:
     flags = _flags()
     widest = next(
         (name for name, wanted in _EXTENSIONS.items() if flags.issuperset(wanted)),
-        "neither AVX-512 nor AVX2: it works, slowly",
+        "neither AVX-512 nor AVX2: the emulator works, slowly",
     )
     return f"{cores} core{'' if cores == 1 else 's'}, {widest}"
 
 
 def _flags() -> set[str]:
-    """What the processor can do, in the kernel's words."""
+    """The processor's flags in /proc/cpuinfo."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Asks a model endpoint whether it is there, without asking a model."""
+"""Checks whether a model endpoint answers, without asking a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PROBE_TIMEOUT_S = 10.0
 
 
 def probe(url: str, key: str) -> str:
-    """What is wrong with the endpoint at `url`; empty when it lists its models."""
+    """What is wrong with the endpoint at `url`; empty if it lists its models."""
     if not url.startswith(("http://", "https://")):
         return "its address must begin with http:// or https://"
     headers = {"Authorization": f"Bearer {key}"} if key else {}

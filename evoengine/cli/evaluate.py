@@ -1,4 +1,4 @@
-"""`evoengine evaluate KERNEL.cu --task TASK`: one verdict, no search."""
+"""`evoengine evaluate KERNEL.cu --task TASK`: one verdict without a search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def evaluate(
     task: Annotated[str, typer.Option(help="A task file, or the name of a packaged task.")],
     chosen: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A tunable's value, any; repeatable."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set a tunable to any whole number; repeatable."
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
     check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
@@ -32,7 +34,7 @@ def evaluate(
     """Judge one kernel: errors of every case, resources, times against the fastest baseline
     (modelled times on the emulator).
 
-    Exits with 0 when it is correct and with 1 when it is not.
+    Exits with 0 if the kernel is correct, else with 1.
     """
     import asyncio
 
@@ -72,7 +74,7 @@ def _read(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candid
         declared = tuned.plan.tunables[name]
         if value not in declared:
             output.say(
-                f"warning: {name}={value} is not among the declared values {list(declared)}: no"
+                f"warning: {name}={value} is not one of the declared values {list(declared)}, so no"
                 " search would try it"
             )
     return file, tuned

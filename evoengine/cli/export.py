@@ -1,4 +1,4 @@
-"""`evoengine export RUN`: writes the readable files of a run anew."""
+"""`evoengine export RUN`: rewrites the readable files of a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from evoengine.cli.run_argument import RUNS_DIR
 
 def export(
     run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
-    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
 ) -> None:
-    """Write elites/, trials/ and config.yaml of a run anew from its database."""
+    """Rewrite elites/, trials/ and config.yaml of a run from its database."""
     from evoengine.cli.run_argument import find_run
     from evoengine.errors import StoreError
     from evoengine.search.run_reader import rebuild
@@ -24,7 +24,7 @@ def export(
         count = rebuild(paths)
     except OSError as error:
         raise StoreError(
-            f"{paths.root}: the readable files cannot be written: {error}; make room or make it"
-            " writable, then export again"
+            f"{paths.root}: the readable files cannot be written: {error}; free some space or"
+            " make the folder writable, then export again"
         ) from error
-    print(f"{paths.root}: elites, {count} trials and config.yaml are written")
+    print(f"{paths.root}: wrote elites/, trials/ ({count} trials) and config.yaml")

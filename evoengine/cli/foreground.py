@@ -1,4 +1,4 @@
-"""Runs a search that a person watches and may interrupt."""
+"""Runs a search with a view on stderr, and handles interruption by signals."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from evoengine.report.tables import elites_table, run_head, section
 from evoengine.search.run_reader import RunReader
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
-STOPPING = "stopping; replies under way are waited for, press again to drop them"
-DROPPING = "dropping the replies under way; press again to leave at once"
+STOPPING = "stopping after the replies under way; press again to drop them"
+DROPPING = "dropping the replies under way; press again to exit at once"
 
 Begin = Callable[[Observer, asyncio.Event, asyncio.Event], Awaitable[RunEnded]]
 
@@ -41,7 +41,7 @@ class _Reading:
     def __init__(self, paths: RunPaths) -> None:
         self._paths = paths
         self._reader: RunReader | None = None
-        self.begun = False  # whether the run told that it is open
+        self.begun = False  # whether the run has started
 
     def reader(self) -> RunReader:
         if self._reader is None:
@@ -63,7 +63,7 @@ class _Reading:
 
 
 def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = False) -> int:
-    """Runs `begin` to its end with a view on stderr; the result on stdout; the exit code."""
+    """Runs `begin` with a view on stderr, prints the result on stdout; returns the exit code."""
     reading = _Reading(paths)
     stopped: list[signal.Signals] = []
     try:
@@ -80,14 +80,13 @@ def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = Fa
         if _is_stored(paths):
             _finish(paths, ended, as_json_wanted)
         else:
-            output.say(f"ended: {ended.reason}; nothing is stored")
+            output.say(f"ended: {ended.reason}; nothing was stored")
     except (EvoError, KeyboardInterrupt) as error:
-        # for the run is whole then: its result alone could not be written
+        # after an OutputError the run is complete: only its result could not be written
         unsaid = not isinstance(error, OutputError)
         if isinstance(error, TaskError) and _is_stored(paths):
             output.say(
-                "the run keeps its task and references as they were: repair them, then start a"
-                " new run"
+                "this run keeps its stored task and references: repair them, then start a new run"
             )
         elif unsaid and (
             reading.begun or (not isinstance(error, (StoreError, UsageError)) and _is_stored(paths))
@@ -123,8 +122,8 @@ async def _interruptible(
 def _signals(
     stop: asyncio.Event, drop: asyncio.Event, stopped: list[signal.Signals]
 ) -> Iterator[None]:
-    """The first SIGINT or SIGTERM stops, the second drops; a third does what it does to any
-    program.
+    """The first SIGINT or SIGTERM sets `stop`, the second sets `drop`; a third has its default
+    effect.
     """
     loop = asyncio.get_running_loop()
 
@@ -181,7 +180,7 @@ def _print_end(rows: RunRows, as_json_wanted: bool) -> None:
 
 def _say_where_it_is(paths: RunPaths) -> None:
     output.say(
-        f"files: {paths.root} (elites/ holds the winners); look closer:"
+        f"files: {paths.root} (the best kernels are in elites/); details:"
         f" {command('show', paths.root)}"
     )
 
@@ -191,8 +190,8 @@ def _say_how_to_resume(paths: RunPaths) -> None:
 
 
 def _is_stored(paths: RunPaths) -> bool:
-    """Whether there is a run that could be resumed: one that was killed before its device was up is
-    not.
+    """Whether there is a run to resume; a run that was killed before its device was up is not
+    one.
     """
     try:
         with RunReader(paths) as reader:

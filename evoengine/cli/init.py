@@ -1,4 +1,4 @@
-"""`evoengine init NAME`: a task, a reference and a kernel to start from."""
+"""`evoengine init NAME`: writes a task, a reference and a kernel to start from."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from typing import Annotated
 
 import typer
 
-MODEL = "starter"  # the name of the packaged files, and in them
+STARTER = "starter"  # the name of the packaged files, also within them
 SUFFIXES = (".yaml", ".py", ".cu")
 LONGEST = 64  # characters: a run's folder is named after the task
 
 
 def init(
-    name: Annotated[str, typer.Argument(help="What the task is called: letters, digits and _.")],
+    name: Annotated[str, typer.Argument(help="The name of the task: letters, digits and _.")],
     folder: Annotated[
-        Path, typer.Option("--dir", help="Where the files are written; made when it is missing.")
+        Path, typer.Option("--dir", help="Where to write the files; created if it is missing.")
     ] = Path(),
 ) -> None:
-    """Write a small task that works, to start from.
+    """Write a small working task to start from.
 
-    NAME.yaml, its reference NAME.py and a first kernel NAME.cu, explained by comments. It
-    normalises rows (RMS norm): change the three files into your own task bit by bit. Nothing is
-    overwritten.
+    Writes the task NAME.yaml, its reference NAME.py and a first kernel NAME.cu, explained by
+    comments. The task normalises rows (RMS norm): change the three files into your own task step
+    by step. Existing files are not overwritten.
     """
     from evoengine.errors import UsageError
     from evoengine.paths import starter_dir
 
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII) or len(name) > LONGEST:
         raise UsageError(
-            f"expected a name of letters, digits and _ that begins with no digit, at most {LONGEST}"
-            f" of them, got {name!r}"
+            f"expected a name of at most {LONGEST} letters, digits and _ that does not begin with a"
+            f" digit, got {name!r}"
         )
     texts = {
-        folder / f"{name}{suffix}": _named(starter_dir() / f"{MODEL}{suffix}", name)
+        folder / f"{name}{suffix}": _named(starter_dir() / f"{STARTER}{suffix}", name)
         for suffix in SUFFIXES
     }
     taken = [str(path) for path in texts if path.exists() or path.is_symlink()]
     if taken:
         raise UsageError(
-            f"{', '.join(taken)} {'is' if len(taken) == 1 else 'are'} already there and would be"
+            f"{', '.join(taken)} already {'exists' if len(taken) == 1 else 'exist'} and would be"
             " overwritten; choose another name"
         )
     _write(texts)
@@ -48,11 +48,11 @@ def init(
 
 
 def _named(path: Path, name: str) -> str:
-    return re.sub(rf"\b{MODEL}\b", name, path.read_text(encoding="utf-8"))
+    return re.sub(rf"\b{STARTER}\b", name, path.read_text(encoding="utf-8"))
 
 
 def _write(texts: dict[Path, str]) -> None:
-    """All of them, or none; none over another file, also when one appears meanwhile."""
+    """Writes all files or none; never over an existing file, even one that appears meanwhile."""
     from evoengine.errors import UsageError
 
     written: list[Path] = []
@@ -77,8 +77,8 @@ def _next(folder: Path, name: str) -> list[str]:
     return [
         "next:",
         (
-            f"  {program()} evaluate {kernel} --task {task}    # one verdict; --device emulator:"
-            " without a GPU"
+            f"  {program()} evaluate {kernel} --task {task}    # one verdict; uses the emulator if"
+            " there is no GPU"
         ),
         f"  {program()} prompt {task}    # what a model would be sent",
         f"  {program()} run {task}    # the search",

@@ -1,13 +1,12 @@
-"""The console script `evoengine`: reads the command line, and turns faults into one line and an
-exit code.
+"""The console script `evoengine`: runs a command and turns errors into one line and an exit code.
 
     0    done; for `evaluate`: the kernel is correct
     1    an internal error; for `evaluate`: the kernel is not correct
-    2-10 a known fault, see evoengine/errors.py
-    130  interrupted; the exact command that resumes the run was printed
+    2-10 a known error, see evoengine/errors.py
+    130  interrupted; the command that resumes the run was printed
 
-Nothing heavy is imported here: `evoengine --help` answers at once. Commands import what they need
-when they are called.
+Nothing heavy is imported here, so that `evoengine --help` answers at once; commands import what
+they need when they are called.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -40,14 +39,14 @@ from evoengine.errors import EvoError, OutputError, UsageError
 INTERNAL, INTERRUPTED = 1, 130  # 130: 128 + SIGINT, as shells count
 DEBUG = "--debug"
 
-# what every complaint about a command line is; typer gives it no public name
+# the base class of all errors in a command line; typer does not export it
 _ParserError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="evoengine",
     help=(
-        "Searches for fast CUDA kernels: proposes, compiles, checks and times them, keeps the best,"
-        " and can be stopped at any moment."
+        "Search for fast CUDA kernels: propose, compile, check and time them, and keep the best. A"
+        " run can be stopped at any moment and resumed."
     ),
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -65,9 +64,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback(
     epilog=(
-        "Exit codes: 0 done, 1 internal error or a kernel that is not correct, 2 usage, 3 task, 4"
-        " kernel file, 5 device, 6 compiler, 7 run folder, 8 model endpoint, 9 worker process, 10"
-        " output that cannot be written, 130 interrupted."
+        "Exit codes: 0 done, 1 internal error or incorrect kernel, 2 usage, 3 task, 4 kernel file,"
+        " 5 device, 6 compiler, 7 run folder, 8 model endpoint, 9 worker process, 10 output that"
+        " cannot be written, 130 interrupted."
     )
 )
 def _everywhere(
@@ -78,14 +77,14 @@ def _everywhere(
         ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option(DEBUG, help="Print the traceback of an error; may stand anywhere.")
+        bool, typer.Option(DEBUG, help="Print the traceback of an error; can be given anywhere.")
     ] = False,
 ) -> None:
-    """Options of all commands; --debug is taken out before they are read."""
+    """Options of all commands; --debug is removed before typer sees them."""
 
 
 def main() -> NoReturn:
-    """Ends the process with the exit code of the command line."""
+    """Runs the command line and exits with its exit code."""
     try:
         streams.prepare()
     except OutputError as error:
@@ -94,8 +93,9 @@ def main() -> NoReturn:
 
 
 def answer(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
-    """Does what `arguments` say; the exit code. Commands find `environ` in their context: keys are
-    nowhere else.
+    """Runs the command in `arguments`; returns the exit code.
+
+    Commands find `environ` in their context: no other object holds keys.
     """
     debug = DEBUG in arguments
     rest = [argument for argument in arguments if argument != DEBUG]
@@ -110,11 +110,11 @@ def answer(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) ->
     except EvoError as error:
         return _fail(str(error), error.exit_code, debug)
     except _ParserError as error:
-        return _fail(_words_of(error), UsageError.exit_code, debug)
+        return _fail(_message_of(error), UsageError.exit_code, debug)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INTERRUPTED, debug)
     except BrokenPipeError:
-        streams.silence()  # whoever read our output has seen enough
+        streams.silence()  # the reader of our output has closed the pipe
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the top of the command line
         return _fail(
@@ -133,16 +133,22 @@ def _fail(message: str, code: int, debug: bool) -> int:
     return code
 
 
-def _words_of(error: Exception) -> str:
-    words = getattr(error, "format_message", error.__str__)()
+def _message_of(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     where = getattr(context, "command_path", "evoengine")
-    return f"{words.rstrip('.')}{_found_in(error)}; see `{where} --help`"
+    message = _value_message(error) or getattr(error, "format_message", error.__str__)()
+    return f"{message.rstrip('.')}; see `{where} --help`"
 
 
-def _found_in(error: Exception) -> str:
-    """The value that was refused, where the words about it leave it out, as those of pydantic
-    do.
-    """
-    complaints: list[dict[str, object]] = getattr(error.__cause__, "errors", list)()
-    return f", got {str(complaints[0]['input'])!r}" if complaints else ""
+def _value_message(error: Exception) -> str:
+    """`--trials: expected a number >= 1, got '0'`; empty if `error` is not about a value."""
+    names = getattr(getattr(error, "param", None), "opts", None)
+    if not names or not (text := getattr(error, "message", "")):
+        return ""
+    complaints: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    if complaints:
+        from evoengine.task.yaml_source import pydantic_message
+
+        text, value = pydantic_message(complaints[0]), repr(str(complaints[0]["input"]))
+        text += "" if value in text else f", got {value}"
+    return f"{max(names, key=len)}: {text}"

@@ -1,4 +1,4 @@
-"""Where words go: results on stdout, everything else on stderr."""
+"""Prints results on stdout and everything else on stderr."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from evoengine.protocols import Progress
 
-WIDE = 10_000  # columns of a table that goes into a file or a pipe, where nothing has to be wrapped
+WIDE = 10_000  # columns of a table in a file or a pipe, where nothing must be wrapped
 
 
 def results() -> Console:
-    """The console of results; wide where nobody's window is too narrow for it."""
+    """The console for results; very wide unless stdout is a terminal."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else WIDE
@@ -24,19 +24,19 @@ def results() -> Console:
 
 
 def messages() -> Console:
-    """The console of progress, notices and errors."""
+    """The console for progress, notices and errors."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
 
 
 def say(text: str) -> None:
-    """One line on stderr, at once."""
+    """Prints one line on stderr and flushes it."""
     print(text, file=sys.stderr, flush=True)
 
 
 def give(as_json: bool, text: Callable[[], str], table: Callable[[], RenderableType]) -> None:
-    """Prints one of two forms of the same rows on stdout."""
+    """Prints rows on stdout, as JSON or as a table."""
     if as_json:
         print(text())
     else:
@@ -44,19 +44,19 @@ def give(as_json: bool, text: Callable[[], str], table: Callable[[], RenderableT
 
 
 def show(table: RenderableType) -> None:
-    """Prints what `table` draws on stdout; no line ends in blanks."""
+    """Prints `table` on stdout; no line ends in spaces."""
     from evoengine.report.right_stripped import RightStripped
 
     results().print(RightStripped(table))
 
 
 def progress() -> Progress:
-    """Tells each new step once."""
+    """A Progress that prints each new step once."""
     seen: list[str] = []
 
-    def tell(step: str) -> None:
+    def report(step: str) -> None:
         if seen[-1:] != [step]:
             seen[:] = [step]
             say(f"{step} ...")
 
-    return tell
+    return report

@@ -1,8 +1,8 @@
-"""The environment of this process, read once and then put out of everybody's sight.
+"""Reads the environment of this process once and then hides it from other processes.
 
 The engine holds the key of a model endpoint and starts processes that run what a model wrote, as
-the same user. These get an environment of their own (evaluate/child_environment.py); this file
-keeps them from reading ours out of /proc or memory.
+the same user. These get their own environment (evaluate/child_environment.py); this file keeps
+them from reading ours from /proc or memory.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _PR_SET_DUMPABLE = 4  # linux/prctl.h
 
 
 def take_environment() -> Mapping[str, str]:
-    """The environment as it was, for whoever is to read keys; afterwards no other process can.
+    """The environment with its keys; afterwards no other process can read them.
 
-    This process becomes "not dumpable": no process of the same user, but for one with
-    CAP_SYS_PTRACE (see evaluate/process_isolation.py), may read its memory, its /proc/PID/environ,
-    or attach to it. It writes no core file either, and a profiler needs root. Secret variables are
-    gone from `os.environ`, and their values are overwritten in the memory that the kernel shows as
-    /proc/PID/environ. So are addresses of proxies that hold a user, but these stay in `os.environ`,
-    where the endpoint's client reads them.
+    This process becomes "not dumpable": no process of the same user, except one with
+    CAP_SYS_PTRACE (see evaluate/process_isolation.py), may read its memory or /proc/PID/environ, or
+    attach to it. It also writes no core file, and a profiler needs root. Secret variables are
+    removed from `os.environ`, and their values are overwritten in the memory that the kernel shows
+    as /proc/PID/environ. Proxy addresses that hold a user are overwritten there too, but stay in
+    `os.environ`, where the endpoint's client reads them.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    # elsewhere nothing runs candidates
+    # candidates run only on Linux
     if sys.platform == "linux" and libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(
             ctypes.get_errno(),
@@ -45,8 +45,8 @@ def take_environment() -> Mapping[str, str]:
 
 
 def _wipe(libc: ctypes.CDLL, name: str) -> None:
-    """Overwrites the value in the block that the process was started with; deleting it would only
-    drop a pointer.
+    """Overwrites the value in the process's initial environment block; deleting the variable
+    would only drop a pointer.
     """
     libc.getenv.restype = ctypes.c_void_p
     address = libc.getenv(os.fsencode(name))

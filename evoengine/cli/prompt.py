@@ -1,4 +1,4 @@
-"""`evoengine prompt TASK`: what a model would be sent."""
+"""`evoengine prompt TASK`: prints the prompt that a model would get."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from evoengine.cli.run_argument import RUNS_DIR
 if TYPE_CHECKING:
     from evoengine.cli.prompt_request import Asked
 
-BYTES_A_TOKEN = 4  # of English and code, by the tokenizers of today's models; none of them is asked
-COUNTED_AS = f"an estimate: UTF-8 bytes / {BYTES_A_TOKEN}"
+BYTES_PER_TOKEN = 4  # of English and code, with the tokenizers of current models
+COUNTED_AS = f"an estimate: UTF-8 bytes / {BYTES_PER_TOKEN}"
 
 
 class OperatorName(StrEnum):
-    """What generate/operators.py chooses from."""
+    """The operators of generate/operators.py."""
 
     first = "first"
     mutate = "mutate"
@@ -31,39 +31,40 @@ def prompt(
     ] = None,
     run: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="A stored run in place of a task: its next prompt."),
+        typer.Option(metavar="RUN", help="Print the next prompt of this run, instead of a task's."),
     ] = None,
     operator: Annotated[
-        OperatorName | None, typer.Option(help="What to ask for; by default what the run would.")
+        OperatorName | None, typer.Option(help="What to ask for; by default the run's choice.")
     ] = None,
     reply: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="A reply without a usable kernel: the repair turn after it."
+            metavar="FILE", help="Print the repair prompt that follows this unusable reply."
         ),
     ] = None,
     kernel: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="A starting kernel in place of the task's; repeatable."),
+        typer.Option(metavar="FILE", help="Starting kernel, instead of the task's; repeatable."),
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(help="The device to write for, as for `run`; it is described, not used."),
+        typer.Option(help="The device to describe, as for `run`; it is not used."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="The run's seed, 0 by default: it chooses tier and parents.")
+        int | None,
+        typer.Option(help="The run's seed, which chooses tier and parents; 0 by default."),
     ] = None,
-    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
     json: Annotated[
-        bool, typer.Option("--json", help="The prompt with its size and parents as JSON on stdout.")
+        bool, typer.Option("--json", help="JSON on stdout: the prompt, its size and its parents.")
     ] = False,
 ) -> None:
-    """Print what a model would be sent, and its tokens.
+    """Print the prompt that a model would get, and its number of tokens.
 
-    The prompt goes to stdout, its size in tokens (an estimate) to stderr. No key, no network and no
-    GPU are needed, and nothing is sent. For a TASK: the first prompt of a run, in which the
-    starting kernels stand without times, because nothing has judged them. For --run: the next
-    prompt of that run, exactly.
+    The prompt goes to stdout, its size in tokens (an estimate) to stderr. Nothing is sent, and no
+    key, network or GPU is needed. For a TASK it is the first prompt of a run, except that the
+    starting kernels have no times, because they are not evaluated. For --run it is exactly the next
+    prompt of that run.
     """
     from evoengine.cli import output, prompt_request
     from evoengine.cli.run_argument import find_run
@@ -93,7 +94,7 @@ def prompt(
 
 def _size(text: str) -> dict[str, object]:
     count = len(text.encode("utf-8", "replace"))
-    return {"bytes": count, "tokens": -(-count // BYTES_A_TOKEN), "tokens_are": COUNTED_AS}
+    return {"bytes": count, "tokens": -(-count // BYTES_PER_TOKEN), "tokens_are": COUNTED_AS}
 
 
 def _summary(asked: Asked, facts: dict[str, object]) -> str:

@@ -1,6 +1,4 @@
-"""What a prompt is made from: a task of which nothing is known yet, or a stored run; and the prompt
-itself.
-"""
+"""Builds the request of a new task or a stored run, and renders its prompt."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ PLACES = int(RunConfig.model_fields["places"].default)
 
 @dataclass(frozen=True)
 class Asked:
-    """A request with the task's file; `notes` say where its prompt is not what a run would send."""
+    """A request; `notes` say how its prompt differs from what a run would send."""
 
     name: str  # of the task or the run
     task_path: Path
@@ -43,7 +41,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Rendered:
-    """A prompt, and what it was made for."""
+    """A prompt, and facts about its request."""
 
     text: str
     facts: dict[str, object]
@@ -71,8 +69,8 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
         pending=_nothing_pending,
     )
     note = (
-        "nothing is judged yet: the starting kernels stand without times and in the order of the"
-        " task, as if all were correct"
+        "no kernel is evaluated: the starting kernels have no times, are in the task's order and"
+        " are taken as correct"
     )
     return Asked(task.name, path, request, [note] if files else [])
 
@@ -82,14 +80,14 @@ def _unjudged(trial: int, file: Path, task: Task) -> Evaluated:
     tier = kernel_file.parse(proposal.source or "", str(file)).plan.precision
     if tier not in task.tiers:
         raise UsageError(
-            f"{file}: precision {tier!r} is no tier of task {task.name}{hint('', task.tiers)}"
+            f"{file}: precision {tier!r} is not a tier of task {task.name}{hint('', task.tiers)}"
         )
     verdict = Verdict(status=Status.correct, reason="not judged", tier=tier)
     return Evaluated(outcome_of(trial, proposal, verdict), proposal.source or "", verdict)
 
 
 def _in_order(seeds: tuple[Evaluated, ...]) -> tuple[tuple[Elite, Evaluated], ...]:
-    """As many as there are places in each tier, the first ones first."""
+    """The first seeds of each tier, as many as it has places, as elites."""
     taken: Counter[str] = Counter()
     held = []
     for evaluated in seeds:
@@ -110,7 +108,7 @@ def of_run(paths: RunPaths) -> Asked:
         info, environment, store = reader.info, reader.environment, reader.folder.store
         config, task = RunConfig.model_validate(info.config), Task.model_validate(info.task)
         if environment is None:
-            raise UsageError(f"{paths.root}: the run does not tell its device")
+            raise UsageError(f"{paths.root}: the run does not record its device")
         seeds = wiring.starting_kernels(store, config)
         onlooker = _Onlooker()
         engine = Engine(
@@ -137,39 +135,39 @@ def _doubts(config: RunConfig, request: Request, exact: bool, settled: int) -> l
             " would be sent"
         )
     if config.generator != "openai":
-        doubts.append(f"the run's generator is {config.generator}: no model is asked in it")
+        doubts.append(f"the run's generator is {config.generator}, which asks no model")
     if not exact:
         doubts.append(
-            f"{settled} trials are settled; others before trial {request.trial} are not, and may"
-            " still change this prompt"
+            f"{settled} trials are settled; other trials before trial {request.trial} are not, and"
+            " may still change this prompt"
         )
     return doubts
 
 
 class _Onlooker:
-    """Generator and executor of a run that is only looked at: told of what happened, and never
-    asked.
+    """Generator and executor of a run that is only read: it takes outcomes and refuses all
+    work.
     """
 
     def tell(self, outcome: Outcome) -> None:
-        """Nothing is kept."""
+        """Ignores the outcome."""
 
     async def propose(self, request: Request, replies: Replies) -> NoReturn:
-        raise Exhausted("the run is only looked at")
+        raise Exhausted("the run is only read")
 
     async def start(self) -> NoReturn:
-        raise Exhausted("the run is only looked at")
+        raise Exhausted("the run is only read")
 
     async def evaluate(self, *_: object, **__: object) -> NoReturn:
-        raise Exhausted("the run is only looked at")
+        raise Exhausted("the run is only read")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Has nothing to close."""
 
 
 def render(asked: Asked, operator: str | None, reply: Path | None) -> Rendered:
-    """The prompt, by the code that a run has; with a `reply` that cannot be used, the repair turn
-    after it.
+    """The prompt, rendered by the code of a run; with an unusable `reply`, the repair prompt after
+    it.
     """
     prompts, request = Prompts(asked.task_path), asked.request
     choice = choose(request) if operator is None else choose_as(operator, request)
@@ -187,7 +185,7 @@ def render(asked: Asked, operator: str | None, reply: Path | None) -> Rendered:
     made = parsed_reply.read(given, request, check_includes)
     if made.source is not None:
         raise UsageError(
-            f"{reply}: this reply holds a usable kernel, so no repair turn would follow it"
+            f"{reply}: this reply holds a usable kernel, so no repair prompt would follow it"
         )
     return Rendered(prompts.repair(text, given, made), {**facts, "operator": "repair"})
 

@@ -1,4 +1,4 @@
-"""`evoengine resume RUN`: goes on with a run that was stopped."""
+"""`evoengine resume RUN`: continues a run that was stopped."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from evoengine.cli.run_argument import RUNS_DIR
 def resume(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
-    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="The budget from now on, all earlier trials included.")
+        int | None, typer.Option(min=1, help="The new budget, including all earlier trials.")
     ] = None,
     generator: options.Generator = None,
     replay_from: Annotated[
-        str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")
+        str | None,
+        typer.Option(
+            metavar="RUN", help="With --generator replay: the run whose stored replies are used."
+        ),
     ] = None,
     model: options.Model = None,
     cost_cap: options.CostCap = None,
@@ -39,11 +42,11 @@ def resume(
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
 ) -> None:
-    """Go on with a run that was stopped or killed; its settings are stored with it.
+    """Continue a run that was stopped or killed, with its stored settings.
 
-    An option changes a setting from here on, and the run keeps a record of that. Seed, device,
-    checks, starting kernels and the number of trials under way stay as they were: what was found so
-    far follows from them.
+    An option changes a setting from here on, and the run records the change. Seed, device, checks,
+    starting kernels and the number of trials in flight cannot change, because the results so far
+    depend on them.
     """
     from evoengine.cli.foreground import search
     from evoengine.cli.run_argument import find_run
@@ -87,7 +90,7 @@ def resume(
 
 
 def _refuse(given: dict[str, object]) -> None:
-    """Raises UsageError for an option that would make what was found so far meaningless."""
+    """Raises UsageError for an option that would invalidate the results so far."""
     from evoengine.errors import UsageError
     from evoengine.search.changes import KEPT
 

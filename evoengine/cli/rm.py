@@ -18,13 +18,13 @@ def rm(
         list[str],
         typer.Argument(metavar="RUN...", help="Names of runs, or paths of their folders."),
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
 ) -> None:
-    """Remove runs: databases and written files.
+    """Remove runs: their databases and exported files.
 
-    A run that a process works on is refused, and so is a folder that is no run. Files that no run
-    writes stay.
+    A run that is in use and a folder that is not a run are refused. Files that evoengine did not
+    write are kept.
     """
     import sys
     from contextlib import ExitStack
@@ -45,7 +45,7 @@ def rm(
         if not yes:
             if not sys.stdin.isatty():
                 raise UsageError(
-                    "expected --yes, because there is no terminal to ask on; nothing was removed"
+                    "expected --yes, because stdin is not a terminal; nothing was removed"
                 )
             typer.confirm(
                 f"remove {'this run' if len(found) == 1 else f'these {len(found)} runs'}?",
@@ -54,12 +54,12 @@ def rm(
             )
         for paths, files in found.items():
             left = files.remove()
-            kept = f"; left there, because no run writes it: {', '.join(left)}" if left else ""
+            kept = f"; kept files that evoengine did not write: {', '.join(left)}" if left else ""
             print(f"removed {paths.root}: {files.count} files, {size(files.bytes)}{kept}")
 
 
 def _checked(text: str, runs_dir: Path) -> RunPaths:
-    """The run that `text` names, which is one and no link to one."""
+    """The run that `text` names; raises if there is none or it is a symbolic link."""
     from evoengine.cli.run_argument import find_run
     from evoengine.errors import UsageError
     from evoengine.store.run_folder import open_run
@@ -73,7 +73,5 @@ def _checked(text: str, runs_dir: Path) -> RunPaths:
                 " remove the link itself"
             )
     if not paths.database.is_file():
-        open_run(
-            paths, read_only=True
-        ).close()  # says that there is no such run, and which are near
+        open_run(paths, read_only=True).close()  # raises and names similar runs
     return paths

@@ -1,4 +1,4 @@
-"""`evoengine run TASK`: one search from its first trial."""
+"""`evoengine run TASK`: starts a search."""
 
 from __future__ import annotations
 
@@ -21,18 +21,25 @@ def run(
     name: Annotated[
         str | None,
         typer.Option(
-            "--run", metavar="NAME", help="The run's name; by default the task's with the time."
+            "--run",
+            metavar="NAME",
+            help="The run's name; by default the task's name with the time.",
         ),
     ] = None,
-    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
     trials: Annotated[
         int | None,
-        typer.Option(min=1, help="The budget, starting kernels included; by default the task's."),
+        typer.Option(
+            min=1, help="The budget, including the starting kernels; by default the task's."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of all random choices.")] = 0,
     generator: options.Generator = None,
     replay_from: Annotated[
-        str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")
+        str | None,
+        typer.Option(
+            metavar="RUN", help="With --generator replay: the run whose stored replies are used."
+        ),
     ] = None,
     model: options.Model = None,
     cost_cap: options.CostCap = None,
@@ -46,16 +53,18 @@ def run(
     check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
     kernel: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="A starting kernel in place of the task's; repeatable."),
+        typer.Option(metavar="FILE", help="Starting kernel, instead of the task's; repeatable."),
     ] = None,
-    in_flight: Annotated[int | None, typer.Option(min=1, help="Trials under way at once.")] = None,
+    in_flight: Annotated[
+        int | None, typer.Option(min=1, help="The number of trials in flight at once.")
+    ] = None,
     time_limit: options.TimeLimit = None,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
 ) -> None:
     """Search for faster kernels until the budget of trials is spent.
 
-    Ctrl-C stops; what is committed is kept and the command that resumes is printed.
+    Ctrl-C stops the run, keeps everything so far and prints the command that resumes it.
     """
     from evoengine.cli.foreground import search
     from evoengine.cli.run_argument import find_run

@@ -12,14 +12,16 @@ RUNS_DIR = Path("runs")
 
 
 def find_run(text: str, runs_dir: Path) -> RunPaths:
-    """The folder that `text` names; whether a run is in it is for the store to say, which knows the
-    near names.
+    """The folder that `text` names; it may not hold a run: opening it reports that, with similar
+    names.
     """
     from evoengine.errors import UsageError
     from evoengine.paths import RunPaths
 
     if not text.strip():
-        raise UsageError("expected the name of a run or the path of its folder, got an empty text")
+        raise UsageError(
+            "expected the name of a run or the path of its folder, got an empty string"
+        )
     given = Path(text)
     if given.name == "run.db":
         given = given.parent

@@ -1,4 +1,4 @@
-"""`evoengine runs`: what is in the folder of runs."""
+"""`evoengine runs`: lists the runs in a folder."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def runs(
-    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """List the runs: task, best, trials, state, begin.
+    """List the runs: task, best elites, trials, state, start time.
 
-    The latest stands last. Folders that hold no run are left out; a run that cannot be read is
+    The latest run comes last. Folders without a run are left out; a run that cannot be read is
     listed with the reason.
     """
     from evoengine.cli import output
@@ -33,20 +33,24 @@ def runs(
     )
     if not rows:
         output.say(
-            f"no runs in {runs_dir}; `evoengine run TASK` begins one, --runs-dir looks elsewhere"
+            f"no runs in {runs_dir}; `evoengine run TASK` starts one, --runs-dir chooses another"
+            " folder"
         )
     if rows or json:
         output.give(json, lambda: as_json.dumps(rows), lambda: runs_table(rows))
 
 
 def _folders(runs_dir: Path) -> Iterator[RunPaths]:
-    """The folders with anything that a run leaves behind."""
-    from evoengine.errors import UsageError
+    """The folders that hold any file of a run."""
+    from evoengine.errors import StoreError
     from evoengine.paths import RunPaths
     from evoengine.store.faults import translated
 
     if runs_dir.exists() and not runs_dir.is_dir():
-        raise UsageError(f"--runs-dir: expected a folder, {str(runs_dir)!r} is a file")
+        raise StoreError(
+            f"{runs_dir}: expected a folder that holds runs, found a file; choose another folder"
+            " with --runs-dir"
+        )
     with translated(runs_dir):
         found = sorted(runs_dir.iterdir()) if runs_dir.exists() else []
     for folder in found:
@@ -56,8 +60,8 @@ def _folders(runs_dir: Path) -> Iterator[RunPaths]:
 
 
 def _is_there(path: Path) -> bool:
-    """What is in a closed folder cannot be told: then it counts as there, and reading it says why
-    it cannot be.
+    """Whether `path` exists; True also if its folder may not be searched, because reading it then
+    reports why.
     """
     try:
         path.lstat()
@@ -102,13 +106,13 @@ def _read(paths: RunPaths, holder: str) -> RunListRow:
     from evoengine.search.run_reader import RunReader
 
     if not paths.database.is_file():
-        raise StoreError("run.db is missing; what else a run leaves behind is there")
+        raise StoreError("run.db is missing, but other files of a run are there")
     with RunReader(paths) as reader:
         if reader.folder.store.get(RunInfo) is None:
             raise StoreError(
-                "its device is being brought up"
+                "its device is starting"
                 if holder
-                else "it was never started; start it again under the same name"
+                else "the run was never started; start it again under the same name"
             )
         rows = reader.rows(with_trials=False)
     ended = RunState.complete if rows.settled >= rows.budget else RunState.stopped

@@ -1,6 +1,4 @@
-"""Options that `run` and `resume` share: of the model, and of how long a search takes and what it
-says.
-"""
+"""Options that `run` and `resume` share: the model, time limits and verbosity."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ import typer
 
 
 class GeneratorChoice(StrEnum):
-    """config.GeneratorName, which is not imported here because it would cost the help 100 ms."""
+    """config.GeneratorName; importing that would delay the help by 100 ms."""
 
     openai = "openai"
     tune = "tune"
@@ -56,14 +54,14 @@ def _amount(value: float | None) -> float | None:
 
 Generator = Annotated[
     GeneratorChoice | None,
-    typer.Option(help="Who proposes; by default openai with a key, else tune."),
+    typer.Option(help="What proposes candidates; by default openai if a key is set, else tune."),
 ]
-Model = Annotated[str | None, typer.Option(help="The model that is asked.")]
+Model = Annotated[str | None, typer.Option(help="The model to ask.")]
 Price = Annotated[
     str | None,
     typer.Option(
         metavar="USD/USD",
-        help="A million prompt and completion tokens of the model, e.g. 2/8; known for OpenAI's.",
+        help="Price of a million prompt / completion tokens; known for OpenAI's models.",
     ),
 ]
 CostCap = Annotated[
@@ -73,31 +71,29 @@ CostCap = Annotated[
         callback=_amount,
         metavar="USD",
         help=(
-            "Ask nothing that could bring the cost above this; an endpoint that ignores"
-            " --max-tokens can still pass it."
+            "Send no request that could raise the cost above this; an endpoint that ignores"
+            " --max-tokens can still exceed it."
         ),
     ),
 ]
 Temperature = Annotated[
     float | None,
-    typer.Option(min=0, max=2, help="The model's temperature; the endpoint's own by default."),
+    typer.Option(min=0, max=2, help="The sampling temperature; by default the endpoint's."),
 ]
 MaxTokens = Annotated[
-    int | None, typer.Option(min=1, help="The most tokens that a reply may have; 16384 by default.")
+    int | None, typer.Option(min=1, help="Maximum tokens of a reply; 16384 by default.")
 ]
 Timeout = Annotated[
     float | None,
     typer.Option(
-        parser=_time, metavar="TIME", help="How long one reply may take, e.g. 300s; 5m by default."
+        parser=_time, metavar="TIME", help="Time limit of one reply, e.g. 300s; 5m by default."
     ),
 ]
 Retries = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help=(
-            "How often a request is sent again that fails while others are answered; 6 by default."
-        ),
+        help=("How often a request that fails is repeated while others succeed; 6 by default."),
     ),
 ]
 Patience = Annotated[
@@ -105,14 +101,18 @@ Patience = Annotated[
     typer.Option(
         parser=_time,
         metavar="TIME",
-        help="How long the endpoint may answer nothing at all; 30m by default.",
+        help="Stop if the endpoint answers no request for so long; 30m by default.",
     ),
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(parser=_time, metavar="TIME", help="Stop after so long, e.g. 2h; resumable."),
+    typer.Option(
+        parser=_time, metavar="TIME", help="Stop after this time, e.g. 2h; the run can be resumed."
+    ),
 ]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="No line for each trial: notes, errors and the result."),
+    typer.Option(
+        "--quiet", "-q", help="Print only notes, errors and the result, no line for each trial."
+    ),
 ]

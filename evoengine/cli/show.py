@@ -1,4 +1,4 @@
-"""`evoengine show RUN`: what a run has found; the run may be live."""
+"""`evoengine show RUN`: prints the results of a run, which may be live."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import typer
 
 from evoengine.cli.run_argument import RUNS_DIR
 
-TRIALS_SHOWN = 30  # trials shown without --all: what fits on a screen
+TRIALS_SHOWN = 30  # without --all: as many as fit on a screen
 
 
 def show(
     run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
     trial: Annotated[
         int | None,
-        typer.Option(min=0, help="One trial whole: errors of every case, resources, times."),
+        typer.Option(min=0, help="Show one trial in full: errors of every case, resources, times."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help=f"All trials, not the last {TRIALS_SHOWN}.")
+        bool, typer.Option("--all", help=f"Show all trials, not only the last {TRIALS_SHOWN}.")
     ] = False,
     source: Annotated[
-        bool, typer.Option("--source", help="With --trial: print the kernel's source alone.")
+        bool, typer.Option("--source", help="With --trial: print only the kernel's source.")
     ] = False,
-    runs_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = RUNS_DIR,
+    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
     json: Annotated[
-        bool, typer.Option("--json", help="JSON on stdout; always holds all trials.")
+        bool, typer.Option("--json", help="JSON on stdout, always with all trials.")
     ] = False,
 ) -> None:
-    """Show a run: its elites and trials, or one trial whole."""
+    """Show a run: its elites and trials, or one trial in full."""
     from evoengine.cli import output
     from evoengine.cli.run_argument import find_run
     from evoengine.report import as_json

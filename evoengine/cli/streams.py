@@ -1,4 +1,4 @@
-"""The three standard streams of this process: what is closed, and output that cannot be written."""
+"""Makes the standard streams safe when they are closed or cannot be written."""
 
 from __future__ import annotations
 
@@ -15,43 +15,41 @@ STDOUT, STDERR = 1, 2
 def prepare() -> None:
     """Makes the standard streams safe to use; raises OutputError when stdout is closed.
 
-    A closed one is opened on the null device first: else the next file that is opened, a
-    run's database perhaps, would get its number, and what is printed would go into it.
+    A closed stream is first opened on the null device. Otherwise the next file that is opened,
+    perhaps a run's database, would get its descriptor, and output would go into that file.
     """
     closed = _open_closed()
     sys.stdout = _text(sys.stdout, _Result(STDOUT, "w", closefd=False))
     sys.stderr = _text(sys.stderr, _Messages(STDERR, "w", closefd=False), always_by_line=True)
     if STDOUT in closed:
         raise OutputError(
-            "stdout is closed: the result would be lost; send it to a file, or to /dev/null"
+            "stdout is closed: the result would be lost; redirect it to a file, or to /dev/null"
         )
 
 
 def silence() -> None:
-    """Sends what is still to be written to stdout nowhere: whoever read it is gone, or its disk is
-    full.
-    """
+    """Discards the rest of stdout, because its reader has gone or its disk is full."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
 
 
 def _open_closed() -> set[int]:
-    """The standard descriptors that were closed, all of them open now."""
+    """Opens the closed standard descriptors on the null device; returns which they were."""
     closed = set()
     for descriptor in range(STDERR + 1):
         try:
             os.fstat(descriptor)
         except OSError:
-            # it has the lowest free number, which is this one
+            # open returns the lowest free number, which is this one
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             closed.add(descriptor)
     return closed
 
 
 def _text(before: TextIO | None, raw: io.FileIO, always_by_line: bool = False) -> TextIO:
-    """A stream in place of `before`; characters that it cannot show are replaced, because a model
-    may have written them.
+    """A stream that replaces `before`; it substitutes characters that cannot be encoded, because
+    a model may have written them.
     """
     encoding = before.encoding if before is not None else "utf-8"
     return io.TextIOWrapper(
@@ -60,8 +58,8 @@ def _text(before: TextIO | None, raw: io.FileIO, always_by_line: bool = False) -
 
 
 class _Result(io.FileIO):
-    """Bytes to stdout. A pipe whose reader is gone raises BrokenPipeError as ever: that is no
-    fault.
+    """Bytes to stdout; raises OutputError, or BrokenPipeError if the reader of a pipe has gone,
+    which is not a fault.
     """
 
     def write(self, data: Any, /) -> int:
@@ -71,14 +69,14 @@ class _Result(io.FileIO):
             raise
         except OSError as error:
             raise OutputError(
-                f"stdout cannot be written: {error.strerror or error}; the output is not whole:"
-                " send it elsewhere"
+                f"stdout cannot be written: {error.strerror or error}; the output is incomplete:"
+                " redirect it elsewhere"
             ) from error
 
 
 class _Messages(io.FileIO):
-    """Bytes to stderr. What cannot be written is dropped: watching never changes a run, and there
-    is nowhere left to say it.
+    """Bytes to stderr. What cannot be written is dropped: messages never change a run, and
+    there is no other place to report it.
     """
 
     def write(self, data: Any, /) -> int:

@@ -1,4 +1,4 @@
-"""`evoengine tasks`: the packaged tasks."""
+"""`evoengine tasks`: lists the packaged tasks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The arithmetic of task files and launch plans.
 
 An expression is parsed with Python's own parser, checked against a whitelist of syntax
-and evaluated by walking the tree: what a model wrote is data and never becomes code.
-Numbers are bounded (64 bits), texts are short and trees are flat, so no expression can
-take long or run out of stack.
+and evaluated by walking the tree: what a model wrote is data and never runs as code.
+Numbers are limited to 64 bits, texts are short and trees are shallow, so no expression can
+take long or overflow the stack.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Value = int | float | bool
 MAX_LENGTH = 400  # characters; the longest expression of the shipped seeds has 90
 MAX_MAGNITUDE = 2**63 - 1  # what a kernel argument can hold
 MAX_EXPONENT = 64
-MAX_DEPTH = 100  # levels; a walk takes three Python frames for each, and Python allows 1000 in all
+MAX_DEPTH = 100  # levels; a walk takes three Python frames for each of the 1000 that Python allows
 
-_FOREIGN = re.compile(r"[^A-Za-z0-9_.+\-*/%()<>=!, ]")  # what no arithmetic is written with
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.+\-*/%()<>=!, ]")  # characters that arithmetic does not use
 
 
 class ExpressionError(ValueError):
@@ -48,7 +48,7 @@ def _round_up(a: int, b: int) -> int:
 
 
 def _power(a: Value, b: Value) -> Value:
-    # no values in these messages: they may be the sizes of a hidden case
+    # these messages hold no values, because they may be sizes of a hidden case
     if abs(b) > MAX_EXPONENT:
         raise ValueError(f"an exponent is beyond {MAX_EXPONENT}")
     result: Value | complex = a**b
@@ -111,7 +111,7 @@ class Expression:
     _tree: ast.expr
 
     def evaluate(self, scope: Mapping[str, Value]) -> Value:
-        """Its value where every name has the value that `scope` gives it.
+        """The value of the expression with the values of names in `scope`.
 
         Raises ExpressionError for an unknown name, a division by zero, a domain error
         or a number beyond 64 bits.
@@ -148,7 +148,7 @@ def parse(text: str | int | float) -> Expression:
 def _tree(source: str) -> ast.expr:
     try:
         with warnings.catch_warnings():
-            # Python's advice on style, e.g. for "1if x else 2", would reach the terminal
+            # Python's warnings, e.g. for "1if x else 2", would reach the terminal
             warnings.simplefilter("ignore")
             return ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -168,7 +168,7 @@ def _quote_hint(source: str) -> str:
 
 
 def _check(node: ast.expr, text: str, names: set[str], depth: int = 1) -> None:
-    """Refuses every syntax outside the whitelist, and collects the names used."""
+    """Refuses syntax outside the whitelist and collects the names used."""
     if depth > MAX_DEPTH:
         raise ExpressionError(
             f"expected at most {MAX_DEPTH} levels of nesting", text, node.col_offset + 1

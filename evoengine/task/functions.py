@@ -1,4 +1,4 @@
-"""What a Python file defines, told from its text: the file is not run."""
+"""Checks from its text, without running it, what a Python file defines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from evoengine.errors import TaskError, hint
 
 
 def check_defines(path: Path, name: str, place: str) -> None:
-    """Returns when the file may define `name`; raises TaskError, at `place` or with the line of a
-    syntax error.
+    """Returns if the file may define `name`; else raises TaskError, at `place` or with the line of
+    a syntax error.
 
     Only a name that nothing in the file can define is refused: a star import or a function
-    __getattr__ may bring any.
+    __getattr__ may define any name.
     """
     functions, others = _names(path)
     if not others.union(functions).isdisjoint((name, "*", "__getattr__")):
@@ -24,7 +24,7 @@ def check_defines(path: Path, name: str, place: str) -> None:
 
 
 def _names(path: Path) -> tuple[list[str], set[str]]:
-    """The functions and classes of the file, and every other name that is bound anywhere in it."""
+    """The functions and classes in the file, and all other names that it binds."""
     functions: list[str] = []
     others: set[str] = set()
     for node in ast.walk(_tree(path)):
@@ -45,7 +45,7 @@ def _names(path: Path) -> tuple[list[str], set[str]]:
 def _tree(path: Path) -> ast.Module:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape is no fault here
+            warnings.simplefilter("ignore")  # an invalid escape does not matter here
             return ast.parse(path.read_bytes())
     except OSError as error:
         raise TaskError(f"{path}: cannot be read: {error}") from None

@@ -1,6 +1,6 @@
 """A task: what to speed up, and what counts as correct.
 
-A task file is YAML beside a plain torch reference; `load` reads it. Every complaint
+A task file is YAML beside a plain torch reference; `load` reads it. Every error message
 names file, line and column.
 """
 
@@ -18,7 +18,7 @@ from evoengine.records import Frozen
 from evoengine.task import expression, yaml_source
 from evoengine.task.expression import ExpressionError, Value
 from evoengine.task.functions import check_defines
-from evoengine.task.names import Name
+from evoengine.task.names import Name, TaskName
 from evoengine.task.yaml_source import MisplacedError, YamlSource
 
 UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
@@ -65,7 +65,7 @@ Distribution = Literal["normal", "outliers", "wide", "shifted"]
 DTYPES: tuple[str, ...] = get_args(Dtype)
 DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
 FunctionRef = Annotated[str, AfterValidator(_function_reference)]
-# one extent at least: a lone number is a tensor of one
+# at least one extent: a single number is a tensor of one element
 Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]
 Case = dict[Name, int | bool]
 
@@ -85,7 +85,7 @@ class Input(Frozen):
 
 
 class Output(Frozen):
-    """A tensor that the candidate writes whole."""
+    """A tensor that the candidate writes in full."""
 
     dtype: Dtype
     shape: Shape
@@ -124,43 +124,43 @@ class Target(Frozen):
 
 
 class Budget(Frozen):
-    """When a run ends: after so many trials, the starting kernels included."""
+    """When a run ends: after `trials` trials, including the starting kernels."""
 
     trials: Annotated[int, Field(gt=0)]
     cost_usd: NotNegative | None = None
 
 
 class Limits(Frozen):
-    """What one candidate may take, and what one call of the task's own functions may."""
+    """The limits of one candidate, and of one call of the task's own functions."""
 
     compile_s: Positive = 30.0
     compile_memory: Bytes = 4 * 1024**3
-    launch_s: Positive = 10.0  # longest silence of the device worker while it checks
+    launch_s: Positive = 10.0  # longest time without a message from the worker while it checks
     evaluate_s: Positive = 120.0
     # The same two for the emulator, which runs a scalar kernel a thousand times slower than a GPU:
-    # 10 s a launch of the slowest packaged kernel on two cores. Endless kernels are ended by the
-    # number of their instructions before that.
+    # the slowest packaged kernel takes 10 s per launch on two cores. A kernel with an endless loop
+    # reaches `emulator_rounds` before that.
     emulator_launch_s: Positive = 300.0
     emulator_evaluate_s: Positive = 1800.0
-    # Rounds of loops that the warps of a launch may go on the emulator, for each element of the
+    # Loop iterations that the warps of a launch may execute on the emulator, per element of the
     # case's inputs and outputs: 50 times what the packaged scalar attention needs at most. So an
-    # endless loop ends after seconds, with its line named.
+    # endless loop ends after seconds, and the verdict names its line.
     emulator_rounds: Positive = 150.0
     # One call of a function that the task names: reference, trusted implementation, baseline.
-    # Beyond it the run ends and names the function: an endless one would hold every run for ever.
-    # The packaged references take up to 10 s a call on two cores (AMD EPYC), a baseline that torch
-    # tunes for a GPU up to minutes.
+    # Beyond it the run ends and names the function; an endless one would block the run for ever.
+    # The packaged references take up to 10 s per call on two cores (AMD EPYC), a baseline that
+    # torch tunes for a GPU up to minutes.
     reference_s: Positive = 300.0
     timing_ms: Positive = 60.0  # measuring time per case, each of hot and cold
     scratch: Bytes = 2 * 1024**3
 
 
 class Task(Frozen):
-    """One task, checked; `reference`, `trusted` and baselines name functions in Python files beside
-    it.
+    """A checked task; `reference`, `trusted` and baselines name functions in Python files beside
+    the task file.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
+    name: TaskName
     summary: str = ""
     reference: FunctionRef
     dims: dict[Name, Literal["int", "bool"]]
@@ -190,20 +190,20 @@ class Task(Frozen):
     @model_validator(mode="after")
     def _consistent(self) -> Task:
         different = len(set(self.seeds))
-        _need(
+        _require(
             different == len(self.seeds) >= 3,
             f"seeds: expected at least 3 different ones, got {list(self.seeds)}",
             "seeds",
         )
         for key in ("distributions", "cases", "outputs", "tiers", "baselines"):
-            _need(bool(getattr(self, key)), f"{key}: expected at least one", key)
+            _require(bool(getattr(self, key)), f"{key}: expected at least one", key)
         for name in sorted(set(self.cases) & set(self.hidden_cases)):
             raise MisplacedError(
-                f"{name!r} is the name of a case and of a hidden case", "hidden_cases", name
+                f"{name!r} is the name of both a case and a hidden case", "hidden_cases", name
             )
         for position, name in enumerate(self.objective.cases):
             place = ("objective", "cases", position)
-            _need(
+            _require(
                 name in self.cases,
                 f"objective.cases: no case {name!r}{hint(name, self.cases)}",
                 *place,
@@ -218,9 +218,9 @@ class Task(Frozen):
         seen: dict[str, str] = {}
         for group in ("dims", "inputs", "outputs"):
             for name in getattr(self, group):
-                _need(
+                _require(
                     name not in seen,
-                    f"{name!r} stands in {seen.get(name)} and in {group}",
+                    f"{name!r} is in both {seen.get(name)} and {group}",
                     group,
                     name,
                 )
@@ -231,7 +231,7 @@ class Task(Frozen):
             f"case {name}: expected values for {', '.join(self.dims)}, got"
             f" {', '.join(case) or 'none'}"
         )
-        _need(set(case) == set(self.dims), wanted, group, name)
+        _require(set(case) == set(self.dims), wanted, group, name)
         for dim, kind in self.dims.items():
             value = case[dim]
             right = (
@@ -240,7 +240,9 @@ class Task(Frozen):
                 else not isinstance(value, bool) and value > 0
             )
             expected = "true or false" if kind == "bool" else "a positive integer"
-            _need(right, f"case {name}: {dim} must be {expected}, got {value!r}", group, name, dim)
+            _require(
+                right, f"case {name}: {dim} must be {expected}, got {value!r}", group, name, dim
+            )
         for key, specs in (("inputs", self.inputs), ("outputs", self.outputs)):
             for buffer, spec in specs.items():
                 self._check_extents(name, (key, buffer), spec)
@@ -249,7 +251,7 @@ class Task(Frozen):
         for position, formula in enumerate(spec.shape or ()):
             size = self._value(case, formula, *place, "shape", position)
             wanted = f"{place[1]}: {formula} is {size} for case {case}, expected a positive integer"
-            _need(size == int(size) > 0, wanted, *place, "shape", position)
+            _require(size == int(size) > 0, wanted, *place, "shape", position)
         if isinstance(spec, Input) and spec.value is not None:
             self._value(case, spec.value, *place, "value")
 
@@ -260,13 +262,13 @@ class Task(Frozen):
             raise MisplacedError(f"{place[1]}: {error} for case {case}", *place) from None
 
 
-def _need(condition: bool, message: str, *path: str | int) -> None:
+def _require(condition: bool, message: str, *path: str | int) -> None:
     if not condition:
         raise MisplacedError(message, *path)
 
 
 def shape_of(shape: tuple[str, ...], scope: dict[str, Value]) -> tuple[int, ...]:
-    """The extents that the formulas `shape` have in `scope`."""
+    """The values of the formulas in `shape`, with the names in `scope`."""
     return tuple(int(expression.parse(formula).evaluate(scope)) for formula in shape)
 
 
@@ -303,8 +305,8 @@ def _validated(source: YamlSource) -> Task:
 
 
 def _check_files(task: Task, path: Path, source: YamlSource) -> None:
-    """Every Python function that the task names stands beside it, and so does every starting kernel
-    or it is a packaged one.
+    """Raises TaskError unless every Python function that the task names is in a file beside it and
+    every starting kernel is beside it or packaged.
     """
     named: dict[tuple[str | int, ...], str] = {
         ("reference",): task.reference,

@@ -1,7 +1,7 @@
-"""YAML whose every value knows its line and column.
+"""A YAML reader that records the line and column of every value.
 
-Only plain data comes out: no tags, no anchors, no aliases, no duplicate keys. Numbers are
-what they look like: 010 and 1:30, which YAML 1.1 reads as 8 and 90, stay text.
+It accepts only plain data: no tags, anchors, aliases or duplicate keys. Numbers mean what they
+look like: 010 and 1:30, which YAML 1.1 reads as 8 and 90, stay text.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from evoengine.errors import hint
+from evoengine.task.names import PATTERN_RULES
 
 Path = tuple[str | int, ...]
 
-# Longer numbers stay text: none here has more than 19 digits, and Python refuses to print those
-# beyond 4300.
+# Longer numbers stay text: no value here has more than 19 digits, and Python refuses to print
+# numbers of more than 4300.
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,24}|0x[0-9a-fA-F]{1,16})")
 
-# an escape can spell half a character, which no file can hold
+# an escape can spell half a surrogate pair, which no UTF-8 file can hold
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _QUOTES = " (a value that begins with * & ! % @ ` or holds ': ' needs quotes)"
@@ -32,7 +33,7 @@ _QUOTES = " (a value that begins with * & ! % @ ` or holds ': ' needs quotes)"
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a value stands: line and column count from 1, start and end are offsets into the
+    """The place of a value: line and column count from 1; start and end are offsets into the
     text.
     """
 
@@ -43,11 +44,11 @@ class Mark:
 
 
 class YamlError(ValueError):
-    """The text is not the YAML that is wanted; the message begins with file:line:column."""
+    """The text is not valid YAML or not the expected data; the message begins with its place."""
 
 
 class MisplacedError(ValueError):
-    """Something is wrong with the value at `path` below the model whose validator raises this."""
+    """The value at `path`, relative to the model whose validator raises this, is wrong."""
 
     def __init__(self, message: str, *path: str | int) -> None:
         super().__init__(message)
@@ -56,7 +57,7 @@ class MisplacedError(ValueError):
 
 @dataclass(frozen=True)
 class YamlSource:
-    """A parsed text: its data, and where each value stands."""
+    """A parsed text: its data, and the place of each value."""
 
     name: str
     data: Any
@@ -70,20 +71,20 @@ class YamlSource:
         return f"{self.name}:{mark.line}:{mark.column}" if mark else self.name
 
     def error(self, path: Path, message: str) -> YamlError:
-        """An error whose message says where `path` stands."""
+        """An error whose message begins with the place of `path`."""
         return YamlError(f"{self.at(path)}: {message}")
 
     def explain(self, error: ValidationError, model: type[BaseModel]) -> YamlError:
-        """The complaint of pydantic that helps most, with its place in the text.
+        """The most helpful of pydantic's errors, with its place in the text.
 
-        An unknown key comes first, because it often is the misspelling of a missing one.
+        An unknown key comes first, because it is often the misspelling of a missing one.
         """
         complaints = error.errors()
         first = next(
             (item for item in complaints if item["type"] == "extra_forbidden"), complaints[0]
         )
         path = self._in_data(first["loc"], first["type"] in ("extra_forbidden", "missing"))
-        message = _words_of(first)
+        message = pydantic_message(first)
         if first["type"] == "extra_forbidden":
             known = _known_keys(model, path[:-1])
             message = f"unknown key{hint(str(path[-1]), known) if known else ''}"
@@ -109,7 +110,7 @@ class YamlSource:
         return self.error(place, f"{dotted}: {message}" if dotted else message)
 
     def _in_data(self, loc: Path, is_about_a_key: bool) -> Path:
-        """`loc` without the parts that name a type of a union, not a place."""
+        """`loc` without the parts that name a type of a union instead of a place."""
         path: Path = ()
         for part in loc:
             if (*path, part) in self.marks:
@@ -117,9 +118,9 @@ class YamlSource:
         return (*path, loc[-1]) if is_about_a_key and path[-1:] != loc[-1:] else path
 
 
-# by pydantic's type of a complaint; https://docs.pydantic.dev/latest/errors/validation_errors/
+# by pydantic's type of error; https://docs.pydantic.dev/latest/errors/validation_errors/
 _EXPECTED = {
-    "missing": "this key is needed, and it is not there",
+    "missing": "this key is required",
     "dict_type": "expected a mapping",
     "model_type": "expected a mapping",
     "tuple_type": "expected a list",
@@ -141,30 +142,32 @@ _EXPECTED = {
     "less_than_equal": "expected a number <= {le:g}",
     "too_short": "expected at least {min_length} in the list",
     "too_long": "expected at most {max_length} in the list",
-    "string_pattern_mismatch": "expected text of the form {pattern}",
+    "string_too_long": "expected at most {max_length} characters",
 }
 
 
-def _words_of(complaint: Any) -> str:
-    """What pydantic complains about, in the words of this house; those of our own checks stay as
-    they are.
+def pydantic_message(complaint: Any) -> str:
+    """The message for one of pydantic's errors, in our words; messages of our own validators are
+    unchanged.
     """
     context = complaint.get("ctx", {})
     if "error" in context:
         return str(context["error"])
+    if complaint["type"] == "string_pattern_mismatch":
+        return f"expected {PATTERN_RULES.get(context['pattern'], context['pattern'])}"
     words = _EXPECTED.get(complaint["type"])
     return words.format(**context) if words else str(complaint["msg"])
 
 
 def shown(value: Any) -> str:
-    """`value` as a message quotes it: short, on one line."""
+    """`value` as messages quote it: short, on one line."""
     brief = Repr()
     brief.maxstring = brief.maxother = 80
     return brief.repr(value)
 
 
 def _known_keys(model: type[BaseModel], path: Path) -> list[str]:
-    """The keys that the mapping at `path` may have, as far as the types of `model` tell."""
+    """The keys that the mapping at `path` may have; empty if the types of `model` do not say."""
     inner: type[BaseModel] | None = model
     for part in path:
         if inner and part in inner.model_fields:
@@ -211,7 +214,7 @@ def load(text: str, name: str, first_line: int = 1) -> YamlSource:
 
 
 class _Places:
-    """Lines and columns of a text, as an editor counts them: YAML also ends lines at U+0085 and
+    """Lines and columns of a text as editors count them; YAML would also end lines at U+0085 and
     U+2028.
     """
 
@@ -221,7 +224,7 @@ class _Places:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def mark(self, start: int, end: int) -> Mark:
-        """Where the text from `start` to `end` stands."""
+        """The place of the text from `start` to `end`."""
         line = bisect_right(self._starts, start) - 1
         return Mark(line + self.first_line, start - self._starts[line] + 1, start, end)
 
@@ -232,7 +235,7 @@ class _Places:
 
 
 class _RefusedError(yaml.MarkedYAMLError):
-    """It is YAML, but not of the kind that is used here."""
+    """The text is YAML, but uses a feature that is not allowed here."""
 
     def __init__(self, problem: str, mark: yaml.Mark) -> None:
         super().__init__(None, None, problem, mark)
@@ -240,16 +243,14 @@ class _RefusedError(yaml.MarkedYAMLError):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's own loader without aliases and tags; numbers like 1e-3 are numbers."""
+    """PyYAML's safe loader without aliases and tags, and with 1e-3 read as a number."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]  # the stubs leave it out
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise _RefusedError(f"anchors and aliases are not used here{_QUOTES}", event.start_mark)
+            raise _RefusedError(f"anchors and aliases are not allowed{_QUOTES}", event.start_mark)
         if getattr(event, "tag", None) is not None:
-            raise _RefusedError(
-                f"tag {shown(event.tag)} is not used here{_QUOTES}", event.start_mark
-            )
+            raise _RefusedError(f"tag {shown(event.tag)} is not allowed{_QUOTES}", event.start_mark)
         return super().compose_node(parent, index)
 
 
@@ -262,7 +263,7 @@ _Loader.add_implicit_resolver(
 
 
 class _Builder:
-    """Turns nodes into data and notes where each stands."""
+    """Turns YAML nodes into data and records the place of each."""
 
     def __init__(self, places: _Places) -> None:
         self.places = places
@@ -270,7 +271,7 @@ class _Builder:
         self._scalars = yaml.constructor.SafeConstructor()
 
     def build(self, node: yaml.Node, path: Path) -> Any:
-        """The data of `node`, which stands at `path`."""
+        """The data of `node`, whose place is recorded under `path`."""
         self.marks[path] = self.places.mark(node.start_mark.index, node.end_mark.index)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
@@ -285,7 +286,7 @@ class _Builder:
                 raise _RefusedError("a key must be a plain word", key_node.start_mark)
             key = _text(key_node)
             if key in result:
-                raise _RefusedError(f"key {shown(key)} stands twice", key_node.start_mark)
+                raise _RefusedError(f"key {shown(key)} appears twice", key_node.start_mark)
             result[key] = self.build(value_node, (*path, key))
         return result
 

@@ -156,7 +156,7 @@ def test_cases_with_the_same_macros_and_kernels_share_machine_code() -> None:
         (
             "  ROWS: [1, 2]",
             "  ROWS: [1, 2]\nscratch:\n  x: {dtype: int8, shape: [1]}",
-            "^k.cu:8:6: scratch 'x' has the name of a tensor of the task",
+            "^k.cu:8:6: scratch 'x' has the same name as a tensor of the task",
         ),
         (
             "  ROWS: [1, 2]",
@@ -177,7 +177,7 @@ def test_a_plan_that_does_not_bind_is_explained(old: str, new: str, says: str) -
         (
             "[THREADS]",
             "[THREADS, 8]",
-            r"^k.cu:10:12: block \(256, 8\) has 2048 threads in case plain, a device allows 1024",
+            r"^k.cu:10:12: block \(256, 8\) has 2048 threads in case plain, devices allow 1024",
         ),
         (
             "[THREADS]",

@@ -87,7 +87,7 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
         (
             "budget: {trials: 10}\n",
             "",
-            "t.yaml:1:1: budget: this key is needed, and it is not there",
+            "t.yaml:1:1: budget: this key is required",
         ),
         (
             "budget: {trials: 10}",
@@ -168,7 +168,7 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
         (
             "odd: {N: 7",
             "plain: {N: 7",
-            "t.yaml:12:10: 'plain' is the name of a case and of a hidden case",
+            "t.yaml:12:10: 'plain' is the name of both a case and a hidden case",
         ),
         (
             "{cases: [plain]}",
@@ -195,8 +195,8 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
             "  {}",
             "t.yaml:15:3: tiers: expected at least one",
         ),
-        ("  out: {shape", "  x: {shape", "t.yaml:8:6: 'x' stands in inputs and in outputs"),
-        ("  out: {shape", "  N: {shape", "t.yaml:8:6: 'N' stands in dims and in outputs"),
+        ("  out: {shape", "  x: {shape", "t.yaml:8:6: 'x' is in both inputs and outputs"),
+        ("  out: {shape", "  N: {shape", "t.yaml:8:6: 'N' is in both dims and outputs"),
         (
             "shared: 99KiB",
             "shared: 99kb",
