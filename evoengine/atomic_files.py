@@ -1,18 +1,18 @@
-"""Files that are either whole or not there."""
+"""Writes files atomically: a reader sees a complete file or none."""
 
 from pathlib import Path
 from uuid import uuid4
 
 
 def write_text(path: Path, text: str) -> None:
-    """Puts `text` at `path` in one step; makes the folder where it is missing."""
+    """Writes `text` to `path` atomically; creates missing folders."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Puts `data` at `path` in one step: a reader sees the old file or the new one."""
+    """Writes `data` to `path` atomically: a reader sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # not by tempfile: its files are closed to other users
+    # not with tempfile, whose files other users cannot read
     part = path.with_name(f".{path.name[:100]}.{uuid4().hex}")
     try:
         part.write_bytes(data)

@@ -1,5 +1,5 @@
-"""The commands that messages tell a person to paste: they name the program as it was called, and
-the folder of the run.
+"""The commands in messages, ready to paste: with the program as it was called and the run's
+folder.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 
 
 def command(verb: str, root: Path) -> str:
-    """What a shell in this folder needs for `evoengine VERB` on the run in the folder `root`."""
+    """The shell command, from the current folder, for `evoengine VERB` on the run in `root`."""
     return f"{program()} {verb} {shlex.quote(root.name)} --runs-dir {shlex.quote(str(root.parent))}"
 
 
 def program() -> str:
-    """How this program was called, in a shell's words."""
+    """The shell words that this program was called with."""
     called = Path(sys.argv[0])
     if called.name == "evoengine" and called.is_file():
         on_path = shutil.which("evoengine")

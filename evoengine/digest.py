@@ -1,4 +1,4 @@
-"""Names for content: the same bytes have the same digest, everywhere."""
+"""Digests: the same content has the same digest on every machine."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ LENGTH = 32  # hexadecimal digits kept: 128 bits, no accidental collision in any
 
 
 def digest(*parts: str | bytes) -> str:
-    """A hexadecimal name for `parts`; where one part ends and the next begins counts."""
+    """The hexadecimal digest of `parts`; it depends on the boundaries between parts."""
     state = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -18,10 +18,10 @@ def digest(*parts: str | bytes) -> str:
 
 
 def digest_json(value: Any) -> str:
-    """A name for a JSON value; the order of keys does not count."""
+    """The digest of a JSON value; it does not depend on the order of keys."""
     return digest(json.dumps(value, sort_keys=True, separators=(",", ":")))
 
 
 def derived_seed(*parts: object) -> int:
-    """A 32-bit seed that depends on all of `parts` and on nothing else."""
+    """A 32-bit seed that depends only on `parts`."""
     return int(digest(*(str(part) for part in parts))[:8], 16)

@@ -1,4 +1,4 @@
-"""Lengths of time as people write and read them."""
+"""Durations as people write and read them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PARTS = re.compile(r"(\d+(?:\.\d+)?)([smh])")
 
 
 def duration(seconds: float) -> str:
-    """`45s`, `3m07s`, `2h05m`."""
+    """`seconds` as text: `45s`, `3m07s`, `2h05m`."""
     whole = max(0, round(seconds))
     if whole < MINUTE_S:
         return f"{whole}s"
@@ -20,8 +20,8 @@ def duration(seconds: float) -> str:
 
 
 def seconds_of(text: str) -> float:
-    """The seconds of `90`, `45s`, `1h30m` or `2.5h`; raises ValueError for a text that is none of
-    these, or not more than 0.
+    """The seconds in a text such as `90`, `45s`, `1h30m` or `2.5h`; raises ValueError for other
+    texts and for 0.
     """
     plain = text.strip().lower()
     parts = _PARTS.findall(plain)

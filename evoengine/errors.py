@@ -1,19 +1,19 @@
-"""Everything that can go wrong through no fault of a candidate.
+"""All errors that are not the fault of a candidate.
 
-    EvoError                 a known fault: one line for the user, an exit code
-    |- UsageError        2   the command line asks for something that does not fit
+    EvoError                 a known error: one line for the user, an exit code
+    |- UsageError        2   a wrong command line
     |- TaskError         3   a task file or its reference is missing or malformed
     |- CandidateError    4   a kernel file cannot be used: its header or an expression is wrong
-    |- DeviceError       5   no usable device, or a device that does not fit the run
+    |- DeviceError       5   no usable device, or not the device of the run
     |- ToolchainError    6   no compiler, or one without its headers
     |- StoreError        7   a run folder that cannot be read or written
-    |  |- NewerSchema        it was written by a later evoengine
+    |  |- NewerSchema        a later evoengine wrote it
     |  |- RunLocked          another process is working on it
     |- GeneratorError    8   the model endpoint cannot be used
-    |- WorkerError       9   one of our own processes does not start or does not answer
+    |- WorkerError       9   a worker process does not start or does not answer
     |- OutputError      10   the result cannot be written to stdout
 
-A bad kernel is never an exception: it is a verdict.
+A bad kernel is never an exception: it gets a verdict.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from difflib import get_close_matches
 
 
 class EvoError(Exception):
-    """A known fault; its text is the one line that the user sees."""
+    """A known error; its text is the line that the user sees."""
 
     exit_code = 1
 
 
 class UsageError(EvoError):
-    """The command line asks for something that does not fit."""
+    """The command line is wrong."""
 
     exit_code = 2
 
@@ -41,19 +41,19 @@ class TaskError(EvoError):
 
 
 class CandidateError(EvoError):
-    """A kernel file cannot be used; the text names line and column where there are any."""
+    """A kernel file cannot be used; the text names line and column where possible."""
 
     exit_code = 4
 
 
 class DeviceError(EvoError):
-    """There is no usable device, or it does not fit the run."""
+    """There is no usable device, or it is not the device of the run."""
 
     exit_code = 5
 
 
 class ToolchainError(EvoError):
-    """There is no compiler, or it lacks headers."""
+    """There is no compiler, or its headers are missing."""
 
     exit_code = 6
 
@@ -64,11 +64,11 @@ class StoreError(EvoError):
     exit_code = 7
 
 
-class NewerSchema(StoreError):  # noqa: N818 - says what was found
-    """The run was written by a later evoengine than this one."""
+class NewerSchema(StoreError):  # noqa: N818 - names what was found
+    """A later evoengine wrote the run."""
 
 
-class RunLocked(StoreError):  # noqa: N818 - says what was found
+class RunLocked(StoreError):  # noqa: N818 - names what was found
     """Another process is working on the run."""
 
 
@@ -79,7 +79,7 @@ class GeneratorError(EvoError):
 
 
 class WorkerError(EvoError):
-    """One of the engine's own processes does not start or does not answer."""
+    """A worker process does not start or does not answer."""
 
     exit_code = 9
 
@@ -93,8 +93,8 @@ class OutputError(EvoError):
 def hint(name: str, known: Iterable[str], title: str = "known", most: int | None = None) -> str:
     """The end of a message about an unknown name, e.g. `; did you mean 'gemm'? known: gemm, sdpa`.
 
-    `title` stands before the known names; at most `most` of them are listed. Without a name there
-    is no guess.
+    `title` precedes the known names, of which at most `most` are listed. An empty name gives no
+    guess.
     """
     names = list(known)
     near = nearest(name, names)
@@ -105,5 +105,5 @@ def hint(name: str, known: Iterable[str], title: str = "known", most: int | None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` is probably a misspelling of; None where none is near."""
+    """The known name that is most similar to `name`; None if none is similar."""
     return next(iter(get_close_matches(name, list(known), n=1)), None)

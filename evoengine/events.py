@@ -1,4 +1,4 @@
-"""What a run tells those who watch it. Watching never changes a run."""
+"""The events of a run, for its observers. Observing never changes a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evoengine.records import Elite, Environment, Outcome, RunInfo, Usage
 
 @dataclass(frozen=True)
 class RunStarted:
-    """The run is open: its settings, the device, and how many trials were already settled."""
+    """The run has started: its settings, its device, and the trials that were already settled."""
 
     info: RunInfo
     environment: Environment
@@ -30,7 +30,7 @@ class TrialMoved:
 
 @dataclass(frozen=True)
 class TrialSettled:
-    """A trial is done, in the order of numbers."""
+    """A trial is settled; these events come in the order of trial numbers."""
 
     outcome: Outcome
     took_place: int | None  # its place in its tier, from 1
@@ -39,21 +39,21 @@ class TrialSettled:
 
 @dataclass(frozen=True)
 class Spent:
-    """What the run's replies have cost so far."""
+    """The tokens and cost of the run's replies so far."""
 
     total: Usage
 
 
 @dataclass(frozen=True)
 class Notice:
-    """A sentence that the user should see, e.g. what is used in place of what is missing."""
+    """A message for the user, e.g. that the emulator replaces a missing GPU."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class RunEnded:
-    """The run stopped: budget spent, exhausted, cost cap, or interrupted."""
+    """The run ended: budget spent, nothing left to propose, cost cap, or interrupted."""
 
     reason: str
     complete: bool

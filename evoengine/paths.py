@@ -1,4 +1,4 @@
-"""Where things are: packaged tasks, seeds and prompts; the folders of a run; the cache."""
+"""The paths of packaged tasks, seeds and prompts, of a run's files and of the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def _shipped(kind: str) -> Path:
-    """The folder `kind` beside the package in a checkout, inside it in an installed wheel."""
+    """The folder `kind`: beside the package in a checkout, inside it if installed."""
     beside = _PACKAGE.parent / kind
     return (
         beside
@@ -23,27 +23,27 @@ def _shipped(kind: str) -> Path:
 
 
 def tasks_dir() -> Path:
-    """The packaged tasks."""
+    """The folder of the packaged tasks."""
     return _shipped("tasks")
 
 
 def seeds_dir() -> Path:
-    """The packaged starting kernels."""
+    """The folder of the packaged starting kernels."""
     return _shipped("seeds")
 
 
 def prompts_dir() -> Path:
-    """The packaged prompt templates."""
+    """The folder of the packaged prompt templates."""
     return _shipped("prompts")
 
 
 def starter_dir() -> Path:
-    """The task that `evoengine init` copies."""
+    """The folder of the task that `evoengine init` copies."""
     return tasks_dir() / "starter"
 
 
 def packaged_tasks() -> Iterator[Path]:
-    """The packaged task files, by name."""
+    """The packaged task files, sorted by name."""
     return iter(sorted(tasks_dir().glob("*.yaml")))
 
 
@@ -58,7 +58,7 @@ def find_task(text: str) -> Path:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether a file can be reached there; a name too long or a closed folder is a no."""
+    """Whether `path` is a file; False also for a name too long or a folder without access."""
     try:
         return path.is_file()
     except OSError:
@@ -82,7 +82,7 @@ def find_kernel(text: str, beside: Path | None = None) -> Path:
 
 
 def cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where compiled code is kept between runs."""
+    """The cache folder, which keeps compiled code between runs."""
     base = environ.get("EVOENGINE_CACHE_DIR")
     if base:
         return Path(base)
@@ -91,7 +91,7 @@ def cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 @dataclass(frozen=True)
 class RunPaths:
-    """The folder of one run and everything in it; run.db is the truth, the rest can be rebuilt."""
+    """The paths of one run; only run.db is needed, the other files can be rebuilt from it."""
 
     root: Path
 

@@ -1,7 +1,7 @@
-"""Where parts can be exchanged: the protocols, their contracts written once.
+"""The protocols of exchangeable parts, with their contracts.
 
-Each has at most three methods and at least two implementations; one contract suite in
-the tests runs over all of them.
+Each has at least two implementations; one contract suite in the tests runs over all of
+them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from evoengine.records import (
 )
 from evoengine.task.schema import Task
 
-Progress = Callable[[str], None]  # told what is going on now, e.g. "checking mission"
+Progress = Callable[[str], None]  # called with each new step, e.g. "checking mission"
 
 
 # ---------------------------------------------------------------- generating
@@ -40,7 +40,7 @@ Progress = Callable[[str], None]  # told what is going on now, e.g. "checking mi
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A candidate that a generator may learn from or build upon."""
+    """A candidate with its outcome and verdict, for generators to learn from or build on."""
 
     outcome: Outcome
     source: str
@@ -49,11 +49,10 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Request:
-    """What a generator may know when it proposes trial number `trial`.
+    """All that a generator may use to propose trial number `trial`.
 
-    All of it follows from the settled trials and from the proposals of those in flight
-    (`pending`: the engine gives the same ones live and on resume), so a resumed run asks
-    the same again.
+    It depends only on the settled trials and on the proposals of those in flight (`pending`:
+    the same live and on resume), so a resumed run makes the same requests again.
     `seed` is derived from the run's seed and the trial's number.
     """
 
@@ -64,7 +63,7 @@ class Request:
     seeds: tuple[Evaluated, ...]  # the starting kernels, by trial number
     elites: tuple[tuple[Elite, Evaluated], ...]  # by tier and place
     recent: tuple[Evaluated, ...]  # the last settled trials, oldest first, failures included
-    # proposals before `trial` that are not settled yet; waits until they are known
+    # returns the proposals before `trial` that are not settled yet; waits until they are known
     pending: Callable[[], Awaitable[tuple[Proposal, ...]]]
 
 
@@ -72,24 +71,22 @@ class Replies(Protocol):
     """The stored replies of one trial, and the requests that were sent for them."""
 
     async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """The stored reply of `turn`; where there is none, `ask()` is awaited and its reply
-        committed before it is returned.
+        """The stored reply of `turn`; if there is none, awaits `ask()` and commits its reply
+        before returning it.
         """
         ...
 
     def send(self, turn: int, most_usd: float | None) -> int:
-        """Commits that a request is about to leave, whose answer costs `most_usd` at most (None:
-        unknown); its number.
+        """Commits that a request is about to be sent, whose reply costs at most `most_usd` (None:
+        unknown); returns its number.
 
-        Until a reply of its turn or a failure follows, it counts as possibly paid, also after a
+        Until a reply of its turn or a failure is stored, it counts as possibly paid, also after a
         kill.
         """
         ...
 
     def fail(self, number: int, reason: str, maybe_paid: bool) -> None:
-        """Commits that request `number` brought no reply, and whether the endpoint may charge for
-        it.
-        """
+        """Commits that request `number` failed, and whether the endpoint may charge for it."""
         ...
 
 
@@ -101,10 +98,10 @@ class Generator(Protocol):
     """Proposes candidates.
 
     `tell` is called once for every settled trial in the order of their numbers, also on
-    resume; `propose` must depend on its request, its replies and what was told, and on
-    nothing else. Several `propose` may be in flight. A reply without a usable kernel is
-    a Proposal with a problem, never an exception; GeneratorError means that no further
-    trial can succeed; Exhausted that there is nothing left to try.
+    resume; `propose` must depend only on its request, its replies and the outcomes passed to
+    `tell`. Several `propose` may be in flight. A reply without a usable kernel is a Proposal
+    with a problem, never an exception; GeneratorError means that no further trial can
+    succeed, Exhausted that there is nothing left to try.
     """
 
     def tell(self, outcome: Outcome) -> None: ...
@@ -118,58 +115,57 @@ class Generator(Protocol):
 
 
 class CompiledCase(Frozen):
-    """One case's plan with the machine code that it needs."""
+    """The plan of one case with its machine code."""
 
     plan: CasePlan
     code_path: str  # of the cubin; on the emulator, of clang's PTX
     functions: dict[str, str]  # the plan's kernel -> its name in that file
-    resources: tuple[
-        KernelResources, ...
-    ] = ()  # of its kernels on the device; empty where no NVRTC told them
+    # of its kernels on the device; empty without NVRTC
+    resources: tuple[KernelResources, ...] = ()
 
 
 class BaselineTimes(Frozen):
-    """The baselines of one case, in microseconds a call; those that do not work here say why."""
+    """The times per call of the baselines of one case, and why others do not work here."""
 
     median_us: dict[str, float]
     problems: dict[str, str] = {}
 
     @property
     def fastest(self) -> str | None:
-        """The one that speed-ups are counted against; None when none works."""
+        """The baseline of speed-ups: the fastest; None if none works."""
         return min(self.median_us, key=lambda name: self.median_us[name], default=None)
 
 
 class Job(Frozen):
-    """What a device is asked to judge."""
+    """The compiled cases of one candidate, for a device to judge."""
 
-    cases: tuple[CompiledCase, ...]  # checked in this order; the first wrong case ends the job
+    cases: tuple[CompiledCase, ...]  # checked in this order, up to the first wrong case
     tier: str
-    baselines: dict[str, str] = {}  # case -> baseline to time against; cases left out are not timed
-    # whether an emulator runs it in checked mode first; a verification does not need that
+    baselines: dict[str, str] = {}  # case -> baseline to time against; other cases are not timed
+    # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
 
 
 class Report(Frozen):
-    """What a device found. `status` is correct, or why the job ended early."""
+    """The result of a job. `status` is correct, or why the job ended early."""
 
     status: Status
     reason: str = ""
     detail: str = ""
     checks: tuple[CaseCheck, ...] = ()
     timings: tuple[CaseTiming, ...] = ()
-    modelled: tuple[CaseModel, ...] = ()  # of an emulator, which times nothing
+    modelled: tuple[CaseModel, ...] = ()  # from an emulator, instead of timings
     phases_s: dict[str, float] = {}
-    baselines: dict[str, BaselineTimes] = {}  # case -> what was found, for a Job without cases
+    baselines: dict[str, BaselineTimes] = {}  # by case; only for a Job without cases
 
 
 class Device(Protocol):
     """Runs compiled candidates. Closing is safe at any time and more than once.
 
-    `start` brings the device up for a task and returns what it is. `run` judges one job;
-    whatever the candidate does, it returns a Report within the task's limits, and the
-    next job finds a healthy device. With `verify`, no other candidate has run before in
-    the process that judges. `baselines` are measured by `run` of a Job without cases.
+    `start` starts the device for a task and returns its environment. `run` judges one job;
+    whatever the candidate does, it returns a Report within the task's limits, and the next
+    job finds a working device. With `verify`, the process that judges has run no other
+    candidate. `run` of a Job without cases measures the baselines.
     """
 
     async def start(self, task: Task, task_path: str) -> Environment: ...
@@ -180,21 +176,21 @@ class Device(Protocol):
 
 
 class ExecutorStart(Frozen):
-    """What an executor found when it started."""
+    """The result of starting an executor."""
 
-    environment: Environment  # what verdicts are found with
-    baselines: dict[str, str] = {}  # case -> the fastest baseline; none where times are modelled
-    # case -> baseline that works here -> its median time; empty where nothing was timed
+    environment: Environment  # of the verdicts to come
+    baselines: dict[str, str] = {}  # case -> the fastest baseline; empty if times are modelled
+    # case -> baseline that works here -> its median time; empty if nothing was timed
     baseline_us: dict[str, dict[str, float]] = {}
     baseline_problems: dict[str, str] = {}  # baseline -> why it does not work here
-    notices: tuple[str, ...] = ()  # what the user should know, e.g. what is missing here
+    notices: tuple[str, ...] = ()  # messages for the user, e.g. what is missing here
 
 
 class Executor(Protocol):
-    """Compiles candidates and has a device judge them."""
+    """Compiles candidates and judges them on a device."""
 
     async def start(self) -> ExecutorStart:
-        """Brings up compilers and device; raises EvoError where they cannot work."""
+        """Starts compilers and device; raises EvoError if they cannot work."""
         ...
 
     async def evaluate(
@@ -224,7 +220,7 @@ class ProposalRow:
     proposal: Proposal
 
 
-# The verdicts of a trial: the first one, and the one of a process that has run no other candidate.
+# The verdicts of a trial: the first one, and the verification.
 FIRST, VERIFY = 0, 1
 
 
@@ -232,32 +228,32 @@ FIRST, VERIFY = 0, 1
 class VerdictRow:
     """One stored verdict: the first one of a trial, or its verification before it takes a place.
 
-    Of a first verdict, `began` is when the trial began; of a verification, when that began.
+    `began` is when the trial began or, for a verification, when that began.
     """
 
     trial: int
     part: int  # FIRST or VERIFY
     verdict: Verdict
-    began: str = field(default="", compare=False)  # ISO 8601, UTC; "" where nobody wrote it down
+    began: str = field(default="", compare=False)  # ISO 8601, UTC; "" if not stored
     ended: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
 class RequestRow:
-    """One request to a model, stored before it is sent; `number` counts those of a trial from 0,
-    over all turns.
+    """One request to a model, stored before it is sent; `number` counts a trial's requests from
+    0, over all turns.
     """
 
     trial: int
     number: int
     turn: int
-    most_usd: float | None  # that its answer can cost; None where the price is unknown
+    most_usd: float | None  # the most that its reply can cost; None if the price is unknown
     sent: str = field(default="", compare=False)  # ISO 8601, UTC
 
 
 @dataclass(frozen=True)
 class FailureRow:
-    """Why a request brought no reply, and whether the endpoint may charge for it."""
+    """Why a request failed, and whether the endpoint may charge for it."""
 
     trial: int
     number: int
@@ -267,7 +263,7 @@ class FailureRow:
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """Settings that a resume changed; `number` counts from 0."""
+    """A change of settings by a resume; `number` counts from 0."""
 
     number: int
     change: SettingsChange
@@ -278,7 +274,7 @@ Row = RunInfo | ReplyRow | ProposalRow | VerdictRow | RequestRow | FailureRow | 
 
 @dataclass(frozen=True)
 class TrialSummary:
-    """One trial without its bulk: what the fold over a stored run needs."""
+    """One trial reduced to what a fold over a stored run needs."""
 
     proposed: bool
     outcome: Outcome | None  # of the first verdict
@@ -287,11 +283,11 @@ class TrialSummary:
 
 @dataclass(frozen=True)
 class Spending:
-    """What the requests of a run have cost so far, or may have."""
+    """The cost of a run's requests so far, certain and possible."""
 
     usage: Usage = Usage()  # noqa: RUF009 - frozen; of all stored replies
     unpriced: Usage = Usage()  # noqa: RUF009 - frozen; tokens of those without a known price
-    unanswered: Unanswered = Unanswered()  # noqa: RUF009 - frozen; those under way among them
+    unanswered: Unanswered = Unanswered()  # noqa: RUF009 - frozen; includes requests under way
     longest_reply: int = 0  # completion tokens
 
 
@@ -299,17 +295,17 @@ R = TypeVar("R", RunInfo, ReplyRow, ProposalRow, VerdictRow, RequestRow, Failure
 
 
 class Store(Protocol):
-    """Keeps a run. What `append` has returned from is on disk, whole, whatever happens next."""
+    """Stores a run. Rows are safely on disk once `append` has returned."""
 
     def append(self, *rows: Row) -> None:
         """Commits `rows` in one transaction.
 
-        A row whose key is already there raises StoreError: nothing is ever overwritten.
+        A row whose key is already stored raises StoreError: rows are never overwritten.
         """
         ...
 
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
-        """One row whole, None where there is none.
+        """One row in full; None if there is none.
 
         `part` is the turn of a reply, FIRST or VERIFY of a verdict, the number of a request, a
         failure or a change.
@@ -317,13 +313,13 @@ class Store(Protocol):
         ...
 
     def trials(self, start: int = 0) -> Iterator[tuple[int, TrialSummary]]:
-        """The stored trials from number `start` on, in order, without their bulk."""
+        """The summaries of the stored trials from number `start` on, in order."""
         ...
 
     def spent(self) -> Spending:
-        """What all requests have cost, or may have."""
+        """The cost of all requests, certain and possible."""
         ...
 
     def counts(self) -> dict[Status, int]:
-        """How many judged trials ended in each status, best first; of verified ones that counts."""
+        """The number of judged trials in each final status, best first."""
         ...

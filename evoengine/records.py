@@ -1,6 +1,6 @@
-"""What crosses a process or the disk: frozen, and no unknown keys.
+"""Records that are stored or sent between processes: frozen, without unknown keys.
 
-Lengths are bytes, times microseconds unless a name says otherwise.
+Sizes are in bytes and times in microseconds unless a name says otherwise.
 """
 
 from __future__ import annotations
@@ -15,51 +15,50 @@ from evoengine.digest import digest
 
 
 class Frozen(BaseModel):
-    """A value that never changes and that refuses keys it does not know."""
+    """A record that cannot change and refuses unknown keys."""
 
-    # NaN and infinity stay themselves in JSON: an error of a wrong result can be either
+    # JSON keeps NaN and infinity, because the error of a wrong result can be either
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class Status(StrEnum):
-    """How far a candidate came, from worst to best."""
+    """The result of a candidate, from worst to best."""
 
     rejected = "rejected"  # refused before compiling: header, include, plan, or a duplicate
     compile_error = "compile_error"
-    # compiled, but the emulator lacks an instruction or a function; nothing is known against the
-    # kernel
+    # compiled, but the emulator lacks an instruction or a function; the kernel may be correct
     unsupported = "unsupported"
-    over_limits = "over_limits"  # asks for more than the device has
+    over_limits = "over_limits"  # asks for more than the device allows
     launch_error = "launch_error"  # the driver refused to load or launch it
-    crash = "crash"  # illegal access, trap, assert, a worker that died under it
+    crash = "crash"  # illegal access, trap, assert, or its worker died
     timeout = "timeout"
     wrong_result = "wrong_result"
     # checked mode found a race, a stray or misaligned access, an uninitialised read, a copy read
     # too early
     fault = "fault"
     cheat = "cheat"  # wrote to its inputs or outside its buffers
-    unstable = "unstable"  # correct at first, not when it was verified in another process
+    unstable = "unstable"  # correct at first, but not when verified in another process
     correct = "correct"
 
     @property
     def rank(self) -> int:
-        """0 for the worst status; a higher rank came further."""
+        """0 for the worst status; a higher rank is better."""
         return list(Status).index(self)
 
     def after(self, verified: Status | None) -> Status:
-        """The status that counts: this one, or what the verification made of it."""
+        """The final status of a first verdict with this status and of its verification."""
         return self if verified is None or self is verified is Status.correct else Status.unstable
 
 
 class KernelResources(Frozen):
-    """What one compiled kernel needs; from the cubin, spills from the assembler's report."""
+    """The resources of one compiled kernel, from the cubin; spills from ptxas's report."""
 
     kernel: str  # as the plan names it, with its template arguments
     arch: str
     registers: int
-    # what the kernel declares; what the system reserves from sm_90 on is not in it
+    # declared by the kernel; without what the system reserves from sm_90 on
     static_shared_bytes: int
-    dynamic_shared_bytes: int  # the largest that the plan asks for over the cases
+    dynamic_shared_bytes: int  # the most that the plan asks for in any case
     local_bytes: int  # stack frame per thread
     spill_store_bytes: int
     spill_load_bytes: int
@@ -77,31 +76,31 @@ class InputSetCheck(Frozen):
     failing_share: float  # of all elements
     worst_index: tuple[int, ...]
     worst_output: str
-    limit_abs: float  # the absolute part of the gate that held here
+    limit_abs: float  # the absolute part of the gate that was applied
     limit_rel_rmse: float
-    trusted_max_abs: float  # the trusted implementation on the same inputs
+    trusted_max_abs: float  # of the trusted implementation on the same inputs
     trusted_rel_rmse: float
     nan_count: int = 0
 
 
 class CheckedRun(Frozen):
-    """One case run in checked mode, which follows every access of every thread."""
+    """One case in checked mode, which follows every memory access of every thread."""
 
-    checks: tuple[str, ...]  # what was looked for: races, bounds, init, async
-    blocks: int  # that were followed, over all launches of the plan
-    total_blocks: int  # that the launches have
-    findings: tuple[str, ...] = ()  # one line each, the first of their kind first
-    shared_requests: int = 0  # of the blocks followed: warp instructions that reach shared memory
-    # passes that they take: more than the requests where lanes meet in a bank, or ask for 8 or 16
-    # bytes
+    checks: tuple[str, ...]  # the checks made: races, bounds, init, async
+    blocks: int  # blocks followed, over all launches of the plan
+    total_blocks: int  # blocks of all launches
+    findings: tuple[str, ...] = ()  # one line each
+    shared_requests: int = 0  # warp instructions that access shared memory, in blocks followed
+    # passes of these requests: more than one each for bank conflicts and for 8- or 16-byte
+    # accesses
     shared_wavefronts: int = 0
     global_requests: int = 0
-    # of 32 bytes, distinct within a request: 4 for 4 bytes a lane side by side
+    # 32-byte sectors, distinct within a request: 4 if the lanes read 4 consecutive bytes each
     global_sectors: int = 0
 
     @property
     def sampled(self) -> bool:
-        """Whether blocks were left out."""
+        """Whether only some of the blocks were followed."""
         return self.blocks < self.total_blocks
 
 
@@ -116,21 +115,21 @@ class CaseCheck(Frozen):
 
     @property
     def worst(self) -> InputSetCheck:
-        """The failing set with the largest error, else the passing one."""
+        """The failing set with the largest error; without failures, the passing one."""
         return max(self.sets, key=lambda item: (not item.ok, item.nan_count > 0, item.max_abs))
 
 
 class Samples(Frozen):
-    """Paired raw samples: the i-th of both sides were taken one after the other."""
+    """Paired raw samples: the i-th samples of both sides were taken one after the other."""
 
-    candidate_calls: int  # calls in one sample: one replay of a CUDA graph of so many
+    candidate_calls: int  # calls per sample, which is one replay of a CUDA graph of these calls
     baseline_calls: int
     candidate_us: tuple[float, ...]  # per call
     baseline_us: tuple[float, ...]  # per call
 
 
 class CaseTiming(Frozen):
-    """Raw times of one case; every figure shown is recomputed from them."""
+    """Raw times of one case; all numbers that are shown are recomputed from them."""
 
     case: str
     baseline: str
@@ -143,14 +142,12 @@ class LaunchModel(Frozen):
 
     kernel: str
     us: float
-    limiter: str  # the bound that decides, e.g. "tensor", "shared memory"
-    bounds_us: dict[str, float]  # what each part of the device would take alone
+    limiter: str  # the largest bound, e.g. "tensor", "shared memory"
+    bounds_us: dict[str, float]  # the time that each part of the device would take alone
 
 
 class CaseModel(Frozen):
-    """The modelled time of one case on a GPU that is not here: counted and computed, no clock was
-    read.
-    """
+    """The modelled time of one case on a GPU that is not here: computed, not measured."""
 
     case: str
     target: str  # e.g. "l4"
@@ -158,17 +155,17 @@ class CaseModel(Frozen):
 
     @property
     def us(self) -> float:
-        """All launches, one after the other."""
+        """The sum over all launches."""
         return sum(launch.us for launch in self.launches)
 
     @property
     def limiter(self) -> str:
-        """What limits the longest launch."""
+        """The limiter of the longest launch."""
         return max(self.launches, key=lambda launch: launch.us).limiter
 
 
 class Interval(Frozen):
-    """A median with its 95 % interval; of a modelled time, the same figure three times."""
+    """A median with its 95 % interval; for a modelled time all three are equal."""
 
     value: float
     low: float
@@ -176,7 +173,7 @@ class Interval(Frozen):
 
 
 class Environment(Frozen):
-    """The machine and the programs that a verdict was found with."""
+    """The device and the software versions that a verdict was made with."""
 
     device: str  # e.g. "cuda:0 NVIDIA H200", "emulator:l4 NVIDIA L4 (modelled on 2 cores)"
     kind: str  # "cuda", "emulator", "none"
@@ -189,26 +186,24 @@ class Environment(Frozen):
 
     @property
     def is_modelled(self) -> bool:
-        """Whether times are modelled: then no clock was read, and they are compared with no
-        measured time.
-        """
+        """Whether times are modelled; they are never compared with measured times."""
         return self.kind == "emulator"
 
 
 class Verdict(Frozen):
-    """What the harness found about one candidate."""
+    """The result of evaluating one candidate."""
 
     status: Status
     reason: str  # one line
-    detail: str = ""  # the compiler's or checker's own words, cut to a few kilobytes
+    detail: str = ""  # the output of the compiler or checker, cut to a few kilobytes
     tier: str = ""
-    # What candidates are ordered by, lower is better: candidate time / baseline time, the geomean
-    # of the objective's cases; where times are modelled there is no baseline, and it is the
-    # modelled time itself in microseconds.
+    # Candidates are ordered by it, lower is better: candidate time / baseline time, the geomean
+    # over the objective's cases; if times are modelled there is no baseline, and it is the
+    # modelled time in microseconds.
     score: Interval | None = None
     latency_us: Interval | None = None  # geomean of the objective's cases
     resources: tuple[KernelResources, ...] = ()
-    target_exceeds: tuple[str, ...] = ()  # limits of the task's target that it does not keep
+    target_exceeds: tuple[str, ...] = ()  # limits of the task's target that it exceeds
     checks: tuple[CaseCheck, ...] = ()
     timings: tuple[CaseTiming, ...] = ()
     modelled: tuple[CaseModel, ...] = ()  # in place of timings, on the emulator
@@ -223,12 +218,12 @@ class Verdict(Frozen):
 
     @property
     def speedup(self) -> float | None:
-        """Against the fastest baseline, in the same process; None without a measured time."""
+        """Against the fastest baseline in the same process; None without a measured time."""
         return 1.0 / self.score.value if self.score and not self.is_modelled else None
 
 
 class Usage(Frozen):
-    """What replies cost."""
+    """The tokens and cost of replies."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -243,15 +238,15 @@ class Usage(Frozen):
 
 
 class Unanswered(Frozen):
-    """Requests that brought no reply and for which the endpoint may charge all the same."""
+    """Requests without a reply for which the endpoint may still charge."""
 
     requests: int = 0
-    most_usd: float = 0.0  # that they can have cost; those of an unknown price are not in it
+    most_usd: float = 0.0  # the most that they can have cost, without those of unknown price
     unpriced: int = 0  # requests whose price was unknown
 
 
 class Reply(Frozen):
-    """One answer of a model, as it came; stored before anything is made of it."""
+    """One reply of a model, unchanged; stored before it is parsed."""
 
     model: str
     prompt: str
@@ -266,19 +261,19 @@ class Proposal(Frozen):
     operator: str  # seed, first, mutate, crossover, repair or tune
     parents: tuple[int, ...] = ()  # trial numbers
     source: str | None  # the .cu file; None when there is no usable candidate
-    tunables: dict[str, int] = {}  # chosen values; those left out keep their default
+    tunables: dict[str, int] = {}  # chosen values; others keep their defaults
     problem: str = ""  # why source is None
-    insight: str = ""  # the generator's own words on what it tried
+    insight: str = ""  # the generator's explanation of what it tried
     label: str = ""  # a short name, e.g. the file of a seed
 
 
 class Outcome(Frozen):
-    """One settled trial, reduced to what a population or a generator needs to remember."""
+    """One settled trial, reduced to what populations and generators need."""
 
     trial: int
     operator: str
     parents: tuple[int, ...]
-    source_digest: str  # "" when there was no candidate
+    source_digest: str  # "" if there was no candidate
     tunables: dict[str, int]
     label: str
     status: Status
@@ -289,8 +284,8 @@ class Outcome(Frozen):
     latency_us: Interval | None
 
     def after(self, verified: Outcome | None) -> Outcome:
-        """The outcome that counts: this one, or what the verification made of it: its times, or
-        `unstable`.
+        """The final outcome: this one if it was not verified, else the verification's, which is
+        `unstable` unless both are correct.
         """
         if verified is None:
             return self
@@ -301,7 +296,7 @@ class Outcome(Frozen):
 
 
 def outcome_of(trial: int, proposal: Proposal, verdict: Verdict) -> Outcome:
-    """A trial without its bulk; the same live and read from a store."""
+    """The outcome of a trial; the same live and read from a store."""
     return Outcome(
         trial=trial,
         operator=proposal.operator,
@@ -319,9 +314,7 @@ def outcome_of(trial: int, proposal: Proposal, verdict: Verdict) -> Outcome:
 
 
 def numbers_only(interval: Interval | None) -> Interval | None:
-    """None for an interval with a NaN in it: SQLite has no NaN, and nothing can be ordered by
-    one.
-    """
+    """`interval`, or None if it holds a NaN: SQLite has no NaN, and NaN cannot be ordered."""
     if interval is None or any(
         math.isnan(figure) for figure in (interval.value, interval.low, interval.high)
     ):
@@ -330,7 +323,7 @@ def numbers_only(interval: Interval | None) -> Interval | None:
 
 
 class Elite(Frozen):
-    """A candidate that holds a place of its tier; place counts from 1."""
+    """A candidate that holds a place in its tier; places count from 1."""
 
     tier: str
     place: int
@@ -338,29 +331,27 @@ class Elite(Frozen):
 
 
 class RunInfo(Frozen):
-    """What a run was started with; never changes."""
+    """The settings and facts at the start of a run; never changed."""
 
     name: str
     task_path: str
     config: dict[str, Any]  # RunConfig as JSON
     task: dict[str, Any]  # the Task as JSON
     environment: dict[str, Any] | None
-    baselines: dict[str, str]  # case -> the fastest baseline found at the start
-    baseline_us: dict[
-        str, dict[str, float]
-    ] = {}  # case -> every baseline that works here -> its median time a call
+    baselines: dict[str, str]  # case -> the fastest baseline at the start
+    # case -> every baseline that works here -> its median time per call
+    baseline_us: dict[str, dict[str, float]] = {}
     baseline_problems: dict[str, str] = {}  # baseline -> why it does not work here
-    references: dict[
-        str, str
-    ] = {}  # Python file beside the task -> digest of its text at the start
+    # Python file beside the task -> digest of its text at the start
+    references: dict[str, str] = {}
     created: str  # ISO 8601, UTC
     version: str
 
 
 class SettingsChange(Frozen):
-    """Settings that a resume changed, from one trial on."""
+    """The settings from one trial on, after a resume changed them."""
 
     made: str  # ISO 8601, UTC
-    trial: int  # the first that was not settled then
-    config: dict[str, Any]  # the whole RunConfig as JSON, as it holds from now on
+    trial: int  # the first trial that was not settled then
+    config: dict[str, Any]  # the whole new RunConfig as JSON
     words: tuple[str, ...]  # what changed, e.g. "--trials 45 -> 90"

@@ -1,4 +1,4 @@
-"""Figures from raw samples: medians with intervals, and the score of a verdict."""
+"""Statistics of raw samples: medians with intervals, and their geometric mean."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import cache
 
 from evoengine.records import CaseTiming, Interval, Samples
 
-OUTSIDE_PERMILLE = 25  # of a 95 % interval, on each side
+OUTSIDE_PERMILLE = 25  # outside a 95 % interval, on each side
 
 
 def median(samples: Sequence[float]) -> float:
-    """The middle value; the mean of the two middle ones for an even count."""
+    """The middle value, or the mean of the two middle values for an even count."""
     ordered = sorted(samples)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
@@ -31,13 +31,13 @@ def median_interval(samples: Sequence[float]) -> Interval:
 
 @cache
 def _outside(count: int) -> int:
-    """How many samples on either side the narrowest symmetric 95 % interval of the median leaves
-    out.
+    """The number of samples on each side outside the narrowest symmetric 95 % interval of the
+    median.
 
     The number of samples below the median is binomial with p = 1/2.
     """
     allowed = OUTSIDE_PERMILLE * 2**count // 1000
-    ways = tail = 1  # to have 0 samples below it; at most 0
+    ways = tail = 1  # for exactly 0 samples below the median; for at most 0
     outside = 0
     while tail <= allowed:
         outside += 1
@@ -47,7 +47,7 @@ def _outside(count: int) -> int:
 
 
 def ratio_interval(timing: CaseTiming, cold: bool = False) -> Interval:
-    """Candidate time over baseline time, pair by pair, so that clock drift cancels."""
+    """Candidate time / baseline time, pair by pair, so that clock drift cancels."""
     samples = _samples(timing, cold)
     pairs = zip(samples.candidate_us, samples.baseline_us, strict=True)
     return median_interval([candidate / baseline for candidate, baseline in pairs])
@@ -59,7 +59,7 @@ def latency_interval(timing: CaseTiming, cold: bool = False) -> Interval:
 
 
 def exact(value: float) -> Interval:
-    """A figure without noise, as a modelled one is."""
+    """The interval of a number without noise, such as a modelled time."""
     return Interval(value=value, low=value, high=value)
 
 

@@ -1,1 +1,1 @@
-"""Keeps the best: a fold over settled trials."""
+"""Keeps the elites of a run: a fold over its settled trials."""

@@ -12,7 +12,7 @@ from evoengine.records import Elite, Environment, Interval, Outcome, Status
 
 @dataclass(frozen=True)
 class _Holder:
-    """Who holds a place, with the score that it holds it by."""
+    """An elite, with the score that it holds its place by."""
 
     score: Interval
     outcome: Outcome
@@ -22,32 +22,31 @@ class _Holder:
         return self.score.value, self.outcome.trial
 
 
-# modelled times that differ by less are taken as equal: published models are 5 to 17 % off
+# modelled times that differ by less count as equal: published models are 5 to 17 % off
 MODEL_RESOLUTION = 0.01
 
 
 def resolution_of(environment: Environment | None) -> float:
-    """The share by which a newcomer must be better than an elite, beyond the noise of both: 0 where
-    times are measured.
+    """The share by which a newcomer must beat an elite, beyond the noise of both: 0 if times are
+    measured.
     """
     return MODEL_RESOLUTION if environment is not None and environment.is_modelled else 0.0
 
 
 class Population:
-    """A fold over settled trials in the order of their numbers; the same outcomes give the same
-    elites.
+    """The elites of each tier: a fold over settled trials in the order of their numbers, so that
+    the same outcomes give the same elites.
 
     Each tier has `places` places, ordered by score (lower is better), the older trial first among
     equals. A correct candidate takes a place while one is free. After that it must beat the last
-    place by more than the noise of both figures (`beats`), and pushes that one out: the score of
-    the last place never rises, so a candidate that was turned away was never significantly better
-    than any elite that came later. A candidate with the machine code and plan of an elite of its
-    tier is the same candidate: it takes no second place, nor does a lucky measurement of it improve
-    the first one's score.
+    place by more than the noise of both scores (`beats`) and replaces it: the score of the last
+    place never rises, so a rejected candidate was never significantly better than a later elite. A
+    candidate with the same machine code and plan as an elite of its tier is the same candidate: it
+    takes no second place, and a lucky measurement of it does not improve the elite's score.
     """
 
     def __init__(self, places: int = 3, resolution: float = 0.0) -> None:
-        """`resolution` is the share of a score below which a difference counts for nothing."""
+        """`resolution`: score differences up to this share of the score are ignored."""
         if places < 1:
             raise ValueError(f"places must be >= 1, got {places!r}")
         self._places = places
@@ -55,14 +54,14 @@ class Population:
         self._tiers: dict[str, list[_Holder]] = {}
 
     def would_take_place(self, outcome: Outcome) -> bool:
-        """Whether `outcome` would take a place, so that it must be verified before `tell`."""
+        """Whether `outcome` would take a place, so that it must be verified before `add`."""
         return self._candidate(outcome) is not None
 
     def add(self, outcome: Outcome, verified: Outcome | None = None) -> int | None:
-        """The place, from 1, that a settled trial takes in its tier; None when it takes none.
+        """Adds a settled trial; returns the place, from 1, that it takes in its tier, or None.
 
-        Of a verified trial only the verification counts: its score, and no place at all unless it
-        found `correct` too.
+        For a verified trial only the verification counts: its score is used, and the trial takes
+        no place unless the verification was `correct` too.
         """
         newcomer = self._candidate(outcome.after(verified))
         if newcomer is None:
@@ -75,7 +74,7 @@ class Population:
 
     @property
     def elites(self) -> tuple[Elite, ...]:
-        """All holders of places, by tier and place."""
+        """All elites, by tier and place."""
         return tuple(
             Elite(tier=tier, place=place, outcome=holder.outcome)
             for tier in sorted(self._tiers)
@@ -83,7 +82,7 @@ class Population:
         )
 
     def _candidate(self, outcome: Outcome) -> _Holder | None:
-        """`outcome` as the holder of a place, None when it deserves none."""
+        """`outcome` as the holder of a place; None if it would not take one."""
         score = outcome.score
         if (
             outcome.status is not Status.correct
@@ -111,8 +110,8 @@ def beats(newcomer: Interval, holder: Interval) -> bool:
     """Whether `newcomer` is below `holder` by more than the interval of their difference.
 
     The half-widths that face each other add in quadrature, as for independent
-    measurements. To ask for intervals that do not overlap would ask for up to sqrt(2)
-    times as much, and would turn away differences that are significant at 95 %
+    measurements. To require intervals that do not overlap would require up to sqrt(2)
+    times as much, and would reject differences that are significant at 95 %
     (Schenker and Gentleman, The American Statistician 55(3), 2001).
     """
     return holder.value - newcomer.value > math.hypot(

@@ -1,4 +1,4 @@
-"""Counts over settled trials."""
+"""The number of settled trials in each status."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from evoengine.records import Outcome, Status
 
 
 class StatusCounts:
-    """How many trials ended in each status; a fold, like the population."""
+    """The number of settled trials that ended in each status."""
 
     def __init__(self) -> None:
         self._counts: dict[Status, int] = {}
@@ -18,12 +18,12 @@ class StatusCounts:
 
     @property
     def by_status(self) -> dict[Status, int]:
-        """The statuses that occurred, best first."""
+        """The counts of the statuses that occurred, best status first."""
         return {
             status: self._counts[status] for status in reversed(Status) if status in self._counts
         }
 
     @property
     def settled(self) -> int:
-        """All trials counted."""
+        """The number of all trials counted."""
         return sum(self._counts.values())

@@ -1,1 +1,1 @@
-"""Keeps a run: a SQLite file in its folder, or the memory of a test."""
+"""Stores runs: in a SQLite file in the run's folder, or in memory for tests."""

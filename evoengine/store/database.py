@@ -1,4 +1,4 @@
-"""Opens run.db: tells ours from others, and brings it to the latest schema."""
+"""Opens run.db: checks that it is ours and migrates it to the latest schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evoengine.store.faults import translated
 from evoengine.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, version_of
 from evoengine.store.write_ahead_log import log_of, refuse_damaged_log
 
-# somebody who looks at the file with another program holds it for a moment, never for so long
+# another program that reads the file locks it only for a moment
 BUSY_TIMEOUT_S = 10.0
 
 
@@ -20,11 +20,11 @@ def open_database(path: Path, create: bool, read_only: bool) -> sqlite3.Connecti
     """A connection to the run.db at `path` with the latest schema; raises StoreError, or
     NewerSchema.
 
-    `create` also takes a file that is missing or empty: a run that was killed before its first
-    commit leaves one. With `read_only` the file stays as it is.
+    `create` also accepts a missing or empty file: a run that was killed before its first commit
+    leaves an empty one. With `read_only` the file is not changed.
     """
     if not create and not path.is_file():
-        raise StoreError(f"{path}: there is no database; expected a run's run.db")
+        raise StoreError(f"{path}: no such file; expected the run.db of a run")
     refuse_damaged_log(path)
     with translated(path):
         _refuse_lost_database(path)
@@ -45,8 +45,8 @@ def open_database(path: Path, create: bool, read_only: bool) -> sqlite3.Connecti
 
 
 def _refuse_lost_database(path: Path) -> None:
-    """A log without its database holds commits, and SQLite deletes the log of a database that is
-    empty.
+    """Raises StoreError for a log without its database: it holds commits, and SQLite deletes the
+    log of an empty database.
     """
     log = log_of(path)
     if (
@@ -64,17 +64,16 @@ def _refuse_lost_database(path: Path) -> None:
 
 def _connect(path: Path, create: bool, read_only: bool) -> sqlite3.Connection:
     mode = "ro" if read_only else "rwc" if create else "rw"
-    # without its log and in a folder that cannot be written, SQLite reads a database only when told
-    # that nobody changes it
-    unchanging = read_only and not log_of(path).exists() and not os.access(path.parent, os.W_OK)
-    uri = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if unchanging else ''}"
+    # a database without a log in a read-only folder can be opened only as immutable
+    immutable = read_only and not log_of(path).exists() and not os.access(path.parent, os.W_OK)
+    uri = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if immutable else ''}"
     return sqlite3.connect(
         uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
 
 
 def _checked_version(connection: sqlite3.Connection, path: Path, create: bool) -> int:
-    """The schema version of a database that is ours and not too new."""
+    """The schema version; raises StoreError if the database is not ours, NewerSchema if too new."""
     version = version_of(connection)
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     empty = (
@@ -87,20 +86,19 @@ def _checked_version(connection: sqlite3.Connection, path: Path, create: bool) -
         )
     if not empty and application != APPLICATION_ID:
         raise StoreError(
-            f"{path}: it is a database, but not one of evoengine: expected application_id"
+            f"{path}: the database is not evoengine's: expected application_id"
             f" {APPLICATION_ID}, got {application}"
         )
     if version > len(MIGRATIONS):
         raise NewerSchema(
             f"{path}: has schema version {version}, but evoengine {__version__} knows versions up"
-            f" to {len(MIGRATIONS)}; a later evoengine wrote it: open it with that one, or upgrade"
-            " this one"
+            f" to {len(MIGRATIONS)}; a later evoengine wrote it: use that one, or upgrade this one"
         )
     return version
 
 
 def _migrated_copy(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """A copy in memory with the latest schema, in place of `connection`."""
+    """A copy in memory with the latest schema; closes `connection`."""
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.backup(copy)
     connection.close()

@@ -1,6 +1,4 @@
-"""From foreign errors to ours: what sqlite3 and the file system raise, said once in the user's
-words.
-"""
+"""Translates errors of sqlite3 and the file system into StoreError with messages for users."""
 
 from __future__ import annotations
 
@@ -14,16 +12,14 @@ from pydantic_core import PydanticSerializationError
 
 from evoengine.errors import StoreError
 
-_NO_SPACE = (
-    "the disk is full; nothing that was committed is lost: free some space, then resume the run"
-)
+_NO_SPACE = "the disk is full; no committed data is lost: free some space, then resume the run"
 _NOT_WRITABLE = "it cannot be written; choose another place with --runs-dir, or make it writable"
 _CORRUPT = (
     "the database is damaged; restore run.db (with run.db-wal and run.db-shm, where they exist)"
     " from a copy"
 )
 _BUSY = (
-    "another process has kept the database locked for too long; close what else has it open, then"
+    "another process has locked the database for too long; close other programs that use it, then"
     " try again"
 )
 
@@ -57,17 +53,13 @@ _BY_ERRNO = {
 
 @contextmanager
 def translated(path: Path, what: str = "") -> Iterator[None]:
-    """Turns what sqlite3 and the file system raise inside into StoreError naming `path` and
-    `what`.
-    """
+    """Turns errors of sqlite3 and the file system into StoreError naming `path` and `what`."""
     try:
         yield
     except sqlite3.Error as error:
         raise StoreError(f"{path}: {sqlite_message(error, what)}") from error
-    except (
-        UnicodeEncodeError,
-        PydanticSerializationError,
-    ) as error:  # half a surrogate pair, as JSON can spell it
+    # for half a surrogate pair, which JSON can spell
+    except (UnicodeEncodeError, PydanticSerializationError) as error:
         raise StoreError(f"{path}: {what} holds text that is not Unicode: {error}") from error
     except OSError as error:
         known = _BY_ERRNO.get(error.errno or 0)
@@ -77,7 +69,7 @@ def translated(path: Path, what: str = "") -> Iterator[None]:
 
 
 def sqlite_message(error: sqlite3.Error, what: str) -> str:
-    """What `error` means; `what` names the row that was being stored."""
+    """The message for `error`; `what` names the row that was being stored."""
     code = getattr(error, "sqlite_errorcode", None)
     if code in (
         sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
@@ -97,12 +89,12 @@ def sqlite_message(error: sqlite3.Error, what: str) -> str:
 
 
 def already_stored(what: str) -> str:
-    """The complaint about a key that is taken."""
-    return f"{what} is already stored; nothing is ever overwritten"
+    """The message for a key that is already taken."""
+    return f"{what} is already stored; stored rows are never overwritten"
 
 
 def missing_row(what: str) -> str:
-    """The complaint about a row whose forerunner is missing."""
+    """The message for a row whose required row is missing."""
     return (
         f"{what} cannot be stored: a verdict needs the proposal of its trial, a failure its request"
     )

@@ -1,4 +1,4 @@
-"""A Store that forgets: for tests and benchmarks that need no disk."""
+"""A Store in memory, for tests and benchmarks that need no disk."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _key(row: Row) -> RowKey:
     return (type(row), row.trial, row.part if isinstance(row, VerdictRow) else row.number)
 
 
-def _forerunner(row: Row) -> RowKey | None:
-    """The key of what must be there before `row`."""
+def _required_row(row: Row) -> RowKey | None:
+    """The key of the row that must be stored before `row`; None if there is none."""
     if isinstance(row, VerdictRow):
         return (ProposalRow, row.trial, 0)
     return (RequestRow, row.trial, row.number) if isinstance(row, FailureRow) else None
@@ -57,7 +57,7 @@ class MemoryStore:
             key = _key(row)
             if key in self._rows or key in new:
                 raise StoreError(faults.already_stored(name_of(row)))
-            before = _forerunner(row)
+            before = _required_row(row)
             if before is not None and before not in self._rows and before not in new:
                 raise StoreError(faults.missing_row(name_of(row)))
             new[key] = row
@@ -117,11 +117,11 @@ class MemoryStore:
         return {status: counts[status] for status in reversed(Status) if counts[status]}
 
     def last_trial(self) -> int | None:
-        """The highest number of a stored trial; None when there is none."""
+        """The highest number of a stored trial; None if there is none."""
         return max(self._summaries, default=None)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Has nothing to close."""
 
     def _summary(self, trial: int) -> TrialSummary:
         proposed = self._rows.get((ProposalRow, trial, 0))

@@ -1,8 +1,8 @@
-"""The tables of run.db, version by version.
+"""The schema of run.db, version by version.
 
-A database carries its version in `PRAGMA user_version`. Migration n turns version n - 1
-into version n; released migrations are never edited, only followed by new ones, and one
-database of every version is kept among the tests.
+A database stores its version in `PRAGMA user_version`. Migration n turns version n - 1
+into version n. Released migrations are never edited, only followed by new ones; the tests
+keep one database of every version.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-APPLICATION_ID = 0x45564F45  # "EVOE": tells our databases from others
+APPLICATION_ID = 0x45564F45  # "EVOE": marks our databases
 
 Migration = tuple[str, ...]
 
-# What a fold over the run reads (proposals, verdicts) is kept apart from what is bulky
-# (sources, verdict_bodies), so that folding never turns the pages of the bulk.
+# Small rows that a pass over the run reads (proposals, verdicts) are apart from large ones
+# (sources, verdict_bodies), so that such a pass never reads the pages of the large ones.
 _VERSION_1: Migration = (
     """CREATE TABLE run (
         id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -67,8 +67,8 @@ _VERSION_1: Migration = (
     )""",
 )
 
-# What was sent to a model before it left, what became of requests without an answer, settings
-# changed by a resume, and when verdicts were begun and found.
+# Requests to a model, stored before they are sent; requests that failed; settings changed by a
+# resume; and when trials began and verdicts ended.
 _VERSION_2: Migration = (
     """CREATE TABLE requests (
         trial INTEGER NOT NULL,
@@ -99,12 +99,12 @@ MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2)
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """The schema version of a database; 0 when nothing was ever put into it."""
+    """The schema version of a database; 0 for a new one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Brings a database to the latest of `migrations` in one transaction: killed half-way, it keeps
+    """Applies the missing `migrations` in one transaction: if killed half-way, the database keeps
     its old version.
     """
     connection.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Removes what a run has written, and nothing else."""
+"""Removes the files that a run has written, and no others."""
 
 from __future__ import annotations
 
@@ -12,31 +12,28 @@ from evoengine.store.faults import translated
 from evoengine.store.migrations import APPLICATION_ID
 
 # https://www.sqlite.org/fileformat.html, the database header
-_MAGIC, _PAGES_AT, _APPLICATION_AT = (
-    b"SQLite format 3\0",
-    28,
-    68,
-)
+_MAGIC = b"SQLite format 3\0"
+_PAGES_AT, _APPLICATION_AT = 28, 68
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The files of one run; symbolic links count as themselves and are never followed."""
+    """The files of one run; symbolic links are never followed."""
 
     paths: RunPaths
     count: int
     bytes: int
 
     def remove(self) -> list[str]:
-        """Removes them, and the folder when nothing else is in it; the names of what else is.
-        Raises StoreError.
+        """Removes the files, and the folder if it is empty then; returns the names of other
+        files in it. Raises StoreError.
 
-        The database goes last but for the lock: interrupted, what is left is still a run.
+        The database is removed last, except for the lock: if interrupted, the rest is still a run.
         """
         with translated(self.paths.root):
             for place in _written(self.paths):
                 if place.is_dir() and not place.is_symlink():
-                    # which follows no link, also when a folder becomes one meanwhile
+                    # rmtree follows no link, even if a folder is replaced by one meanwhile
                     shutil.rmtree(place)
                 else:
                     place.unlink(missing_ok=True)
@@ -47,9 +44,7 @@ class RunFiles:
 
 
 def find_run_files(paths: RunPaths) -> RunFiles:
-    """What there is to remove of a run; raises StoreError for a folder whose run.db is not one of
-    ours.
-    """
+    """The files to remove of a run; raises StoreError if run.db is another program's database."""
     with translated(paths.root):
         _refuse_foreign(paths.database)
         sizes = [path.lstat().st_size for path in _below(_written(paths))]
@@ -57,7 +52,7 @@ def find_run_files(paths: RunPaths) -> RunFiles:
 
 
 def _written(paths: RunPaths) -> list[Path]:
-    """What a run writes, in the order in which it is removed."""
+    """The files and folders that a run writes, in the order of removal."""
     log, index = (
         paths.database.with_name(f"{paths.database.name}-{kind}") for kind in ("wal", "shm")
     )
@@ -84,16 +79,14 @@ def _below(places: list[Path]) -> list[Path]:
 
 
 def _refuse_foreign(database: Path) -> None:
-    """A run that was killed early, or is damaged, is a run; a database of something else with
-    tables in it is none.
+    """Raises StoreError for another program's database that has tables; a damaged run.db, or one
+    of a run that was killed early, is accepted.
     """
     with database.open("rb") as file:
         head = file.read(_APPLICATION_AT + 4)
     if len(head) < _APPLICATION_AT + 4 or not head.startswith(_MAGIC):
         return
     pages, application = (int.from_bytes(head[at : at + 4]) for at in (_PAGES_AT, _APPLICATION_AT))
-    # the first page is there before the first commit of a run
+    # before the first commit of a run the database has one page
     if application != APPLICATION_ID and pages > 1:
-        raise StoreError(
-            f"{database}: it is a database, but not one of evoengine: nothing is removed"
-        )
+        raise StoreError(f"{database}: the database is not evoengine's; nothing was removed")

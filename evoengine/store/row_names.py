@@ -1,4 +1,4 @@
-"""What stores have in common: the names of rows, and an outcome from a proposal and a verdict."""
+"""The names of stored rows in messages."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ KNOWN_RUNS_SHOWN = 12
 
 @dataclass(frozen=True)
 class RunFolder:
-    """An open run; closing it lets the next process in."""
+    """An open run; closing it releases its lock."""
 
     paths: RunPaths
     store: SqliteStore
-    lock: RunLock | None  # None when it is only read
+    lock: RunLock | None  # None if it is only read
 
     def close(self) -> None:
         """Closes the database, then the lock; safe more than once."""
@@ -45,10 +45,10 @@ class RunFolder:
 
 
 def open_run(paths: RunPaths, create: bool = False, read_only: bool = False) -> RunFolder:
-    """The run in `paths.root`: a new one with `create`, else the one that is there.
+    """Opens the run in `paths.root`; with `create` a new one.
 
-    With `read_only` nothing is locked and nothing written, so a live run can be looked
-    at. Raises StoreError, RunLocked, NewerSchema.
+    With `read_only` nothing is locked or written, so a live run can be read. Raises
+    StoreError, RunLocked, NewerSchema.
     """
     with translated(paths.root):
         _refuse_place(paths)
@@ -85,14 +85,14 @@ def _locked_store(paths: RunPaths, create: bool) -> SqliteStore:
         started = store.get(RunInfo) is not None
         if create and started:
             raise StoreError(
-                f"{paths.root}: run {paths.root.name!r} is already there; continue it with"
+                f"{paths.root}: run {paths.root.name!r} already exists; continue it with"
                 f" `{command('resume', paths.root)}`, or choose another name with --run"
             )
         if not started:
             _refuse_orphans(paths)
         if not create and not started:
             raise StoreError(
-                f"{paths.root}: the run was never started: its description is missing; start it"
+                f"{paths.root}: the run was never started (its settings are missing); start it"
                 " again under the same name"
             )
     except BaseException:
@@ -102,21 +102,25 @@ def _locked_store(paths: RunPaths, create: bool) -> SqliteStore:
 
 
 def _refuse_place(paths: RunPaths) -> None:
-    """Raises StoreError when something on the way to the run's folder is a file."""
+    """Raises StoreError if the run's folder or a folder above it is a file or a dangling link."""
     place = next(
         place for place in (paths.root, *paths.root.parents) if place.exists() or place.is_symlink()
     )
     if not place.is_dir():
         what = "the folder of a run" if place == paths.root else "a folder that holds runs"
         raise StoreError(
-            f"{place}: expected {what}, found {_kind(place)}; choose another place with --runs-dir,"
-            " or move it away"
+            f"{place}: expected {what}, found {_kind(place)}; choose another folder with"
+            " --runs-dir, or move it away"
         )
 
 
 def _kind(place: Path) -> str:
     return (
-        "a file" if place.is_file() else "a link to nothing" if place.is_symlink() else "no folder"
+        "a file"
+        if place.is_file()
+        else "a dangling link"
+        if place.is_symlink()
+        else "something that is not a folder"
     )
 
 
@@ -125,7 +129,7 @@ def _has_data(database: Path) -> bool:
 
 
 def _refuse_orphans(paths: RunPaths) -> None:
-    """Raises StoreError when files of a run are there whose database is not: a new run would delete
+    """Raises StoreError if there are exported files but no database: a new run would delete
     them.
     """
     found = {
@@ -147,9 +151,9 @@ def _refuse_orphans(paths: RunPaths) -> None:
         )
         raise StoreError(
             f"{paths.root}: {paths.database.name} {state}, but {' and '.join(held)}: the database"
-            f" of this run is lost; restore {paths.database.name} (with run.db-wal, where there is"
+            f" of this run is lost; restore {paths.database.name} (with run.db-wal, if there is"
             " one) from a copy; a new run under this name would delete these files: choose another"
-            " one with --run, or move them away"
+            " name with --run, or move them away"
         )
 
 

@@ -1,7 +1,7 @@
 """The Store of a real run: one SQLite file, append-only.
 
-Write-ahead log with `synchronous=FULL`: a commit that has returned is on the disk, a
-commit that has not leaves no trace, whenever the process or the machine dies.
+Write-ahead log with `synchronous=FULL`: a commit that has returned is on the disk, and
+an unfinished one leaves no trace, whenever the process or the machine dies.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from evoengine.store.faults import translated
 from evoengine.store.row_names import name_of
 
 COMPRESSION = 1  # a verdict of 32 KB: 0.2 ms and 8.2 KB; level 6 takes 1.1 ms for 7.7 KB
-# trials read at once: no statement stays open while the caller works, memory stays flat
+# trials read at once: no statement stays open while the caller works, memory use stays flat
 PAGE_ROWS = 2000
 
-# Trials that have a reply but no proposal yet count as well: their replies are paid for.
+# Includes trials with a reply but no proposal yet: their replies are paid for.
 _TRIALS = """
 SELECT t.trial, p.trial IS NOT NULL, p.operator, p.parents, p.source_digest, p.tunables, p.label,
     a.status, a.reason, a.tier, a.code_digest,
@@ -95,16 +95,14 @@ AND NOT (
     )
 )
 """
-_FIRST, _SECOND = 7, 17  # where the columns of both verdicts begin
+_FIRST_AT, _VERIFY_AT = 7, 17  # the first columns of both verdicts in _TRIALS
 
 
 class SqliteStore:
     """Implements protocols.Store on the database at `path`; usable from several threads."""
 
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
-        """Opens the database; raises StoreError, or NewerSchema for one that a later evoengine
-        wrote.
-        """
+        """Opens the database; raises StoreError, or NewerSchema if a later evoengine wrote it."""
         self._path = path
         self._read_only = read_only
         self._lock = threading.RLock()
@@ -113,7 +111,7 @@ class SqliteStore:
     def append(self, *rows: Row) -> None:
         if self._read_only:
             raise StoreError(
-                f"{self._path}: was opened for reading only,"
+                f"{self._path}: opened for reading only;"
                 f" {name_of(rows[0]) if rows else 'nothing'} cannot be stored"
             )
         with self._lock, translated(self._path), self._transaction():
@@ -131,7 +129,7 @@ class SqliteStore:
             FailureRow: self._failure,
             ChangeRow: self._change,
         }
-        with self._lock, translated(self._path), self._understood(kind, trial):
+        with self._lock, translated(self._path), self._readable(kind, trial):
             row: R | None = readers[kind](trial, part)
             return row
 
@@ -166,7 +164,7 @@ class SqliteStore:
         return {status: counts[status] for status in reversed(Status) if status in counts}
 
     def last_trial(self) -> int | None:
-        """The highest number of a stored trial; None when there is none."""
+        """The highest number of a stored trial; None if there is none."""
         row = self._rows(
             "SELECT max(trial) FROM (SELECT max(trial) AS trial FROM proposals UNION ALL SELECT"
             " max(trial) FROM replies)"
@@ -174,7 +172,7 @@ class SqliteStore:
         return None if row[0] is None else int(row[0])
 
     def close(self) -> None:
-        """Lets the file go; safe more than once."""
+        """Closes the database; safe more than once."""
         with self._lock:
             self._connection.close()
 
@@ -196,13 +194,13 @@ class SqliteStore:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
-            # SQLite itself rolls back after some errors, a full disk among them
+            # SQLite itself rolls back after some errors, such as a full disk
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
 
     @contextmanager
-    def _understood(self, kind: type[Any], trial: int) -> Iterator[None]:
+    def _readable(self, kind: type[Any], trial: int) -> Iterator[None]:
         try:
             yield
         except (ValidationError, zlib.error, ValueError) as error:
@@ -381,7 +379,9 @@ def _summary(row: tuple[Any, ...]) -> TrialSummary:
     if not row[1]:
         return TrialSummary(proposed=False, outcome=None, verified=None)
     about = (row[0], row[2], tuple(from_json(row[3])), row[4] or "", from_json(row[5]), row[6])
-    return TrialSummary(True, _outcome(about, row[_FIRST:_SECOND]), _outcome(about, row[_SECOND:]))
+    return TrialSummary(
+        True, _outcome(about, row[_FIRST_AT:_VERIFY_AT]), _outcome(about, row[_VERIFY_AT:])
+    )
 
 
 def _outcome(about: tuple[Any, ...], found: tuple[Any, ...]) -> Outcome | None:

@@ -1,12 +1,12 @@
-"""Looks at run.db-wal before SQLite does: a log that SQLite cannot read it drops without a word,
-commits and all.
+"""Checks run.db-wal before SQLite opens it: SQLite silently drops a log that it cannot read, with
+all its commits.
 
-A log whose last frames are torn is what a kill or a power cut leaves, and SQLite reads it up to
-there. Its first 32 bytes are another matter: they are on the disk before the first frame is
-written, so no kill leaves them wrong. https://www.sqlite.org/fileformat2.html#walformat
+A kill or a power cut can leave torn frames at the end of the log; SQLite reads it up to there. Its
+first 32 bytes are on the disk before the first frame is written, so no kill damages them.
+https://www.sqlite.org/fileformat2.html#walformat
 
 The database itself is not opened here: a process that closes any descriptor of a file loses all its
-locks on it (POSIX), and with them those that keep others from a live run's log.
+locks on it (POSIX), including those that protect a live run's log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evoengine.errors import StoreError
 from evoengine.store.faults import translated
 
 _HEADER = 32  # bytes: magic, version, page size, checkpoint number, two salts, two checksums
-_MAGIC = 0x377F0682  # its lowest bit says that the checksums are of big-endian words
+_MAGIC = 0x377F0682  # the lowest bit is set if the checksums are of big-endian words
 _VERSION = 3007000
 
 
@@ -29,8 +29,8 @@ def log_of(database: Path) -> Path:
 
 
 def refuse_damaged_log(database: Path) -> None:
-    """Returns when the log beside `database` is absent, empty or one that SQLite reads; raises
-    StoreError for any other.
+    """Raises StoreError unless the log beside `database` is absent, empty or readable by
+    SQLite.
     """
     log = log_of(database)
     with translated(log):
@@ -40,21 +40,21 @@ def refuse_damaged_log(database: Path) -> None:
             size = log.stat().st_size
             raise StoreError(
                 f"{log}: expected SQLite's write-ahead log of {database.name}, got {size} bytes"
-                f" with {problem}: what was committed last may stand in it alone, and opening"
-                f" {database.name} would drop it; restore both files from a copy, or go on without"
-                f" what it held: mv {shlex.quote(str(log))} {shlex.quote(f'{log}.damaged')}"
+                f" with {problem}: it may hold the latest commits, and opening {database.name}"
+                " would drop them; restore both files from a copy, or continue without"
+                f" these commits: mv {shlex.quote(str(log))} {shlex.quote(f'{log}.damaged')}"
             )
 
 
 def _problem(log: Path) -> str:
-    """What is wrong with the beginning of the log; nothing to say when it is right."""
+    """What is wrong with the header of the log; empty if it is valid."""
     try:
         with log.open("rb") as file:
             head = file.read(_HEADER)
             more = bool(file.read(1))
     except FileNotFoundError:
         return ""
-    # a power cut may keep the length of a first header and not its words
+    # after a power cut a first header can have its length but no content
     if not head or (head == bytes(_HEADER) and not more):
         return ""
     if len(head) < _HEADER:

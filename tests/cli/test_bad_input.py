@@ -179,7 +179,7 @@ def test_run_that_exists_is_not_begun_again(scripted: Call, task: Path) -> None:
     found = scripted("run", task, "--run", "one", "--trials", "2")
     assert found.code == 7 and found.out == ""
     assert (
-        "run 'one' is already there" in found.err
+        "run 'one' already exists" in found.err
         and "evoengine resume one" in found.err
         and "resume with" not in found.err
     )
@@ -233,7 +233,7 @@ def test_runs_folder_that_is_a_file_says_what_was_expected(scripted: Call, task:
     for arguments in (["run", task], ["show", "x"], ["resume", "x"], ["export", "x"]):
         found = line(scripted(*arguments, "--runs-dir", "afile"), 7)
         assert (
-            "afile: expected a folder that holds runs, found a file; choose another place with"
+            "afile: expected a folder that holds runs, found a file; choose another folder with"
             " --runs-dir" in found
         )
 

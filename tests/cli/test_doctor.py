@@ -56,7 +56,7 @@ def test_doctor_without_a_driver_finds_the_emulator_and_nothing_missing(
     assert code == 0
     assert (
         found["driver"]["state"] == "absent"
-        and "the emulator does without" in found["driver"]["remedy"]
+        and "the emulator does not need it" in found["driver"]["remedy"]
     )
     assert (
         found["emulator: clang"]["found"] == "clang 22.1.8"
@@ -127,7 +127,7 @@ def test_doctor_without_a_device_says_how_to_do_without_the_libraries_of_cuda(
     code, found = findings(call, monkeypatch, NO_DRIVER)
     assert code == 0 and found["torch"]["state"] == "ok"
     assert (
-        f"a build for CUDA {cuda}, which no device here can use" in found["torch"]["found"]
+        f"built for CUDA {cuda}, which no device here can use" in found["torch"]["found"]
     ) == bool(cuda)
     assert (
         "--extra-index-url https://download.pytorch.org/whl/cpu 'evoengine[emulator]'"

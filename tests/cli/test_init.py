@@ -90,7 +90,7 @@ def test_what_init_prints_next_works(call: Call, tmp_path: Path) -> None:
 def test_init_overwrites_nothing(call: Call, tmp_path: Path, taken: str) -> None:
     (tmp_path / taken).write_text("mine")
     found = call("init", "my_norm")
-    assert found.code == 2 and f"{taken} is already there and would be overwritten" in found.err
+    assert found.code == 2 and f"{taken} already exists and would be overwritten" in found.err
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [taken] and (
         tmp_path / taken
     ).read_text() == "mine"

@@ -82,20 +82,17 @@ def test_no_command_shows_the_help(call: Call) -> None:
         (["run", "x", "--trails", "3"], "No such option: --trails"),
         (
             ["run", "x", "--trials", "0"],
-            (
-                "Invalid value for '--trials': Input should be greater than or equal to 1, got"
-                " '0'; see"
-            ),
+            "--trials: expected a number >= 1, got '0'; see `evoengine run --help`",
         ),
-        (["run", "x", "--seed", "two"], "unable to parse string as an integer, got 'two'; see"),
+        (["run", "x", "--seed", "two"], "--seed: expected a whole number, got 'two'; see"),
         (
             ["show", "x", "--trial", "-1"],
-            (
-                "Invalid value for '--trial': Input should be greater than or equal to 0, got"
-                " '-1'; see"
-            ),
+            "--trial: expected a number >= 0, got '-1'; see `evoengine show --help`",
         ),
-        (["run", "x", "--generator", "magic"], "'magic' is not one of"),
+        (
+            ["run", "x", "--generator", "magic"],
+            "--generator: 'magic' is not one of 'openai', 'tune', 'replay'; see",
+        ),
         (["evaluate", "x.cu"], "Missing option '--task'"),
     ],
 )
@@ -169,7 +166,7 @@ def test_a_full_disk_behind_stdout_is_one_line_and_code_10(command: str) -> None
     assert (done.returncode, done.stderr) == (
         OutputError.exit_code,
         (
-            "evoengine: stdout cannot be written: No space left on device; the output is not whole:"
+            "evoengine: stdout cannot be written: No space left on device; the output is incomplete:"
             " send it elsewhere\n"
         ),
     )

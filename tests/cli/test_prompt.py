@@ -123,7 +123,7 @@ def test_the_first_prompt_of_a_task_needs_no_key_and_shows_its_kernels(
     found = call("prompt", task)
     assert found.code == 0, found.err
     assert "def forward(x)" in found.out and "# Your reply" in found.out
-    assert "nothing is judged yet: the starting kernels stand without times" in found.err
+    assert "no kernel is evaluated: the starting kernels have no times" in found.err
     assert "trial 2 of scale: first, tier " in found.err and "emulator:l4 NVIDIA L4" in found.out
     assert re.search(r"## trial 0, scale_a \(fp32, place 1\)", found.out) and re.search(
         r"## trial 1, scale_b \(fp16, place 1\)", found.out

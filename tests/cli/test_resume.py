@@ -440,7 +440,7 @@ def test_a_second_interrupt_drops_the_replies_under_way(tmp_path: Path, call: Ca
             async with asyncio.timeout(60):
                 await sent.wait()
                 for words in (
-                    "stopping; replies under way are waited for",
+                    "stopping after the replies under way",
                     "dropping the replies under way",
                 ):
                     process.send_signal(signal.SIGINT)

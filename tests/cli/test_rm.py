@@ -87,7 +87,7 @@ def test_rm_refuses_what_is_no_run(scripted: Call, run: Path) -> None:
     with sqlite3.connect("runs/photos/run.db") as connection:
         connection.execute("CREATE TABLE cats (name TEXT)")
     found = scripted("rm", "photos", "--yes")
-    assert found.code == 7 and "not one of evoengine: nothing is removed" in found.err
+    assert found.code == 7 and "not evoengine's; nothing was removed" in found.err
     assert {path.name for path in Path("runs/photos").iterdir()} >= {"cat.jpg", "run.db"}
 
 
@@ -108,7 +108,7 @@ def test_rm_follows_no_link_and_leaves_what_no_run_writes(
     (run / "elites" / "link").symlink_to(outside / "precious")
     (run / "notes.txt").write_text("mine")
     found = scripted("rm", "one", "--yes")
-    assert found.code == 0 and "left there, because no run writes it: notes.txt" in found.out
+    assert found.code == 0 and "kept files that evoengine did not write: notes.txt" in found.out
     assert (outside / "precious").read_text() == "gold"
     assert [path.name for path in run.iterdir()] == ["notes.txt"]
 

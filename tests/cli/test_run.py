@@ -196,7 +196,7 @@ def test_interrupted_run_prints_the_command_that_resumes_it_to_the_same_end(
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
-    assert "stopping; replies under way are waited for, press again to drop them" in err
+    assert "stopping after the replies under way; press again to drop them" in err
     assert "interrupted" in out
     command = err.splitlines()[-1].removeprefix("resume with: ")
     assert shlex.split(command)[-4:] == ["resume", "it's", "--runs-dir", "my runs"]
@@ -254,7 +254,7 @@ def test_second_resume_of_a_live_run_is_refused_and_show_works(
     finally:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
-    assert process.returncode == 130 and "stopping; replies under way are waited for" in err
+    assert process.returncode == 130 and "stopping after the replies under way" in err
 
 
 # ---------------------------------------------------------------- widths
@@ -339,7 +339,7 @@ def test_evaluate_takes_a_value_that_is_not_declared_and_warns(scripted: Call, t
     assert row["tunables"] == {"BLOCK": 96, "UNROLL": 2} and found.code in (0, 1)
     warnings = [line for line in found.err.splitlines() if line.startswith("warning: ")]
     assert warnings == [
-        "warning: BLOCK=96 is not among the declared values [128, 64, 32, 256]: no search would"
+        "warning: BLOCK=96 is not one of the declared values [128, 64, 32, 256], so no search would"
         " try it"
     ]
 

@@ -96,11 +96,11 @@ def test_folders_without_a_run_are_left_out_and_damaged_runs_say_why(
 def test_a_run_whose_device_is_being_brought_up_is_running(scripted: Call) -> None:
     with open_run(RunPaths(Path("runs") / "young"), create=True):
         row = listed(scripted)["young"]
-        assert (row["state"], row["problem"]) == ("running", "its device is being brought up")
+        assert (row["state"], row["problem"]) == ("running", "its device is starting")
     row = listed(scripted)["young"]
     assert (row["state"], row["problem"]) == (
         "unreadable",
-        "it was never started; start it again under the same name",
+        "the run was never started; start it again under the same name",
     )
 
 
@@ -110,7 +110,7 @@ def test_no_runs_are_said_and_a_file_is_refused(call: Call, tmp_path: Path) -> N
     assert call("runs", "--json").out == "[]\n"
     (tmp_path / "afile").write_text("")
     found = call("runs", "--runs-dir", "afile")
-    assert found.code == 2 and "--runs-dir: expected a folder, 'afile' is a file" in found.err
+    assert found.code == 7 and "afile: expected a folder that holds runs, found a file" in found.err
 
 
 def test_looking_at_a_lock_keeps_nobody_out(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from evoengine.store.run_folder import open_run
 from evoengine.store.sqlite_store import SqliteStore
 from tests.store.rows_of_a_run import info, proposal
 
-FULL = "the disk is full; nothing that was committed is lost: free some space, then resume the run"
+FULL = "the disk is full; no committed data is lost: free some space, then resume the run"
 
 
 def fill(store: SqliteStore) -> int:

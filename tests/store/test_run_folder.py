@@ -59,7 +59,7 @@ def test_a_name_that_is_taken_is_refused_with_the_command_to_go_on(paths: RunPat
     with pytest.raises(
         StoreError,
         match=(
-            r"run 'sdpa_l4' is already there; continue it with `evoengine resume sdpa_l4 --runs-dir"
+            r"run 'sdpa_l4' already exists; continue it with `evoengine resume sdpa_l4 --runs-dir"
             r" \S+runs`"
         ),
     ):
@@ -113,7 +113,7 @@ def test_a_child_program_does_not_keep_the_lock(paths: RunPaths) -> None:
 
 def test_the_lock_is_free_again_when_opening_fails(paths: RunPaths) -> None:
     for _ in range(2):
-        with pytest.raises(StoreError, match="already there"):
+        with pytest.raises(StoreError, match="already exists"):
             open_run(paths, create=True)
     with open_run(paths) as run:
         run.store.append(proposal(0))
@@ -123,7 +123,7 @@ def test_the_lock_is_free_again_when_opening_fails(paths: RunPaths) -> None:
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path, create: bool) -> None:
     (tmp_path / "file").write_text("")
     expected = (
-        r"file: expected a folder that holds runs, found a file; choose another place with"
+        r"file: expected a folder that holds runs, found a file; choose another folder with"
         r" --runs-dir, or move it away"
     )
     for read_only in {False, not create}:
@@ -133,7 +133,7 @@ def test_a_place_that_is_no_folder_is_refused(tmp_path: Path, create: bool) -> N
         open_run(RunPaths(tmp_path / "file"), create=create)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(
-        StoreError, match="link: expected a folder that holds runs, found a link to nothing"
+        StoreError, match="link: expected a folder that holds runs, found a dangling link"
     ):
         open_run(RunPaths(tmp_path / "link" / "run"), create=create)
 
@@ -173,7 +173,7 @@ def test_files_of_a_run_whose_database_is_lost_are_never_deleted(
     before = everything(paths.root)
     words = (
         rf"one: run\.db {state}, but elites/ holds 1 file and trials/ holds 2 files: .*restore"
-        r" run\.db .*another one with --run"
+        r" run\.db .*another name with --run"
     )
     with pytest.raises(StoreError, match=words):
         open_run(paths, create, read_only)

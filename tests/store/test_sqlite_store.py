@@ -98,7 +98,7 @@ def test_a_reader_sees_what_a_live_writer_has_committed(path: Path) -> None:
         writer.append(proposal(1))
         assert reader.get(ProposalRow, 1) == proposal(1)
         with pytest.raises(
-            StoreError, match=r"opened for reading only, the proposal of trial 2 cannot be stored"
+            StoreError, match=r"opened for reading only; the proposal of trial 2 cannot be stored"
         ):
             reader.append(proposal(2))
 
@@ -211,7 +211,7 @@ def test_a_database_of_something_else_is_refused_unchanged(tmp_path: Path) -> No
     before = path.read_bytes()
     with pytest.raises(
         StoreError,
-        match="a database, but not one of evoengine: expected application_id 1163284293, got 0",
+        match="the database is not evoengine's: expected application_id 1163284293, got 0",
     ):
         SqliteStore(path, create=True)
     assert path.read_bytes() == before
@@ -258,7 +258,7 @@ def test_text_that_is_not_unicode_is_kept_in_a_reply_and_refused_elsewhere(path:
 
 
 def test_a_missing_database_and_an_empty_one_are_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"run\.db: there is no database"):
+    with pytest.raises(StoreError, match=r"run\.db: no such file; expected the run.db of a run"):
         SqliteStore(tmp_path / "run.db")
     (tmp_path / "run.db").touch()
     for read_only in (False, True):
@@ -275,7 +275,7 @@ def test_a_database_that_somebody_keeps_locked_is_reported(
     with SqliteStore(path) as store:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(
-            StoreError, match="another process has kept the database locked for too long"
+            StoreError, match="another process has locked the database for too long"
         ):
             store.append(proposal(1))
         other.execute("ROLLBACK")

@@ -86,7 +86,9 @@ def test_what_is_not_there_is_none(store: AnyStore) -> None:
 )
 def test_nothing_is_overwritten(store: AnyStore, row: Row, named: str) -> None:
     store.append(info(), reply(1), proposal(1), verdict(1), request(1), failure(1), change(0))
-    with pytest.raises(StoreError, match=f"{named} is already stored; nothing is ever overwritten"):
+    with pytest.raises(
+        StoreError, match=f"{named} is already stored; stored rows are never overwritten"
+    ):
         store.append(row)
     assert store.get(RunInfo) == info()
 
