@@ -38,7 +38,7 @@ constexpr int PITCH_A = BLOCK_K + 8, PITCH_B = BLOCK_N + 8, PITCH_OUT = BLOCK_N 
 // Fetches eight halves of a row-major [rows, columns] matrix, zeros outside it: a zero adds nothing to the product, so
 // edge tiles need no other care.
 __device__ __forceinline__ uint4 fetch(const __half* __restrict__ matrix, int rows, int columns, int row, int column) {
-    // One 16-byte load wants the whole piece inside, and every row aligned, which it is when the row length is a multiple of 8.
+    // One 16-byte load needs the whole piece inside and every row aligned, which holds when the row length is a multiple of 8.
     if (columns % 8 == 0 && row < rows && column < columns)
         return *reinterpret_cast<const uint4*>(matrix + size_t(row) * columns + column);
     __align__(16) __half piece[8];
@@ -91,11 +91,11 @@ matmul(const __half* __restrict__ a, const __half* __restrict__ b, __half* __res
                 for (int i = 0; i < WARP_M / 16; ++i) wmma::mma_sync(sum[i][j], rows[i], columns, sum[i][j]);
             }
         }
-        __syncthreads();     // nobody may overwrite a tile that another warp still reads
+        __syncthreads();     // all warps have read the tile before it is overwritten
     }
 
-    // How a fragment spreads over the lanes is not specified: it goes through shared memory, where rows and columns are known.
-    float* tile_out = reinterpret_cast<float*>(shared);       // [BLOCK_M][PITCH_OUT], over the input tiles, which are done with
+    // The layout of a fragment over the lanes is unspecified: it goes through shared memory, where rows and columns are known.
+    float* tile_out = reinterpret_cast<float*>(shared);       // [BLOCK_M][PITCH_OUT], over the input tiles, which are no longer needed
 #pragma unroll
     for (int i = 0; i < WARP_M / 16; ++i)
 #pragma unroll

@@ -33,7 +33,7 @@ launches:
 //
 // In the second launch a block computes BLOCK_M rows of one head and walks over the keys in tiles of
 // N. Every warp owns 16 rows from beginning to end; m and l (running maximum and sum of a row) and U
-// (its output, not yet divided by l) live in shared memory. Warps only meet around a K/V tile.
+// (its output, not yet divided by l) live in shared memory. Warps synchronise only per K/V tile.
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 #include <mma.h>
@@ -128,7 +128,7 @@ __device__ __forceinline__ uint4 load16(const unsigned char* head, int first, in
     return *reinterpret_cast<const uint4*>(head + size_t(row) * D + i % (D / 16) * 16);
 }
 
-// The 1 (block a multiprocessor) keeps the compiler from spilling registers so that more would fit.
+// The 1 (block per multiprocessor) keeps the compiler from spilling registers to fit more blocks.
 template <int D, int N, bool CAUSAL>
 __global__ void __launch_bounds__(THREADS, 1)
 sdpa(const unsigned char* __restrict__ q8, const unsigned char* __restrict__ k8,
@@ -168,7 +168,7 @@ sdpa(const unsigned char* __restrict__ q8, const unsigned char* __restrict__ k8,
         k_table[i] = dequantise(i, ks);
         v_table[i] = dequantise(i, vs);
     }
-    // Each value of Q is needed once, so that a table would not pay.
+    // Each value of Q is needed once, so a table would not pay.
     for (int i = threadIdx.x; i < M * D / 16; i += THREADS) {
         expand16(sQ + i / (D / 16) * LD + i % (D / 16) * 16, load16<D>(q8 + head, q0, i, S),
                  [&](unsigned byte) { return dequantise(byte, qs); });
@@ -265,7 +265,7 @@ sdpa(const unsigned char* __restrict__ q8, const unsigned char* __restrict__ k8,
         }
         __syncwarp();
 
-        // U = U * shrink + P@V. WMMA does not say which thread holds which element. With a leading
+        // U = U * shrink + P@V. WMMA does not specify which thread holds what. With a leading
         // dimension of 0 every column of `factor` is the same 16 factors, so that its element e
         // belongs to the row of element e of any accumulator.
         FragSum factor;

@@ -136,7 +136,7 @@ sdpa(const half* __restrict__ q, const half* __restrict__ k, const half* __restr
 
     for (int t = 0; t < tiles; ++t) {
         if (producer) wait_copies<STAGES - 2>();
-        __syncthreads();   // tile t is there for all, and all are through with tile t - 1
+        __syncthreads();   // tile t is visible to all, and all are done with tile t - 1
         if (producer) {
             const int next = t + STAGES - 1;   // takes the buffer of tile t - 1
             if (next < tiles) {
@@ -156,7 +156,7 @@ sdpa(const half* __restrict__ q, const half* __restrict__ k, const half* __restr
             for (int i = 0; i < PAIRS; ++i)
                 query[i] = __half22float2(reinterpret_cast<const half2*>(q_tile)[row * D / 2 + lane + 32 * i]);
 
-            // Every lane hears every score but keeps only those of its own keys, lane and
+            // Every lane receives every score but keeps only those of its own keys, lane and
             // lane + 32 and so on: N scores in each lane would not fit in registers.
             float scores[KEYS_PER_LANE];
             float tile_max = minus_infinity();

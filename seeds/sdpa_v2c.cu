@@ -238,7 +238,7 @@ sdpa(const half* __restrict__ q, const half* __restrict__ k, const half* __restr
 
     for (int t = 0; t < tiles; ++t) {
         if (producer) wait_copies<STAGES - 2>();
-        __syncthreads();   // tile t is there for all, and all are through with tile t - 1
+        __syncthreads();   // tile t is visible to all, and all are done with tile t - 1
         if (producer) {
             const int next = t + STAGES - 1;   // takes the buffer of tile t - 1
             if (next < tiles) {

@@ -18,12 +18,12 @@ launches:
     args: [q, k, v, out, S, scale]
 */
 // One block computes BLOCK_M rows of one head and walks over the keys in tiles of N. Every warp owns
-// 16 rows from beginning to end: their scores, statistics and output. Warps therefore only meet where
-// a K/V tile changes hands, once a tile.
+// 16 rows from beginning to end: their scores, statistics and output. Warps therefore synchronise only
+// once per K/V tile.
 //
-// WMMA does not say which thread holds which element of a fragment. What needs to know the row of an
-// element goes through shared memory: scores take the way out, and the factor that rescales a row of
-// the output comes in as a fragment of its own.
+// WMMA does not specify which thread holds which element of a fragment, so whatever depends on an
+// element's row goes through shared memory: scores are stored there, and the factors that rescale the
+// rows of the output are loaded from there as a fragment.
 #include <cuda_fp16.h>
 #include <mma.h>
 
@@ -97,7 +97,7 @@ sdpa(const __half* __restrict__ q, const __half* __restrict__ k, const __half* _
     const int r = lane % 16, half = lane / 16;
     const int row = q0 + warp * 16 + r;
     float m = minus_inf;  // running maximum of the row, the same in both lanes
-    float l = 0.0f;       // running sum over this lane's keys; the two halves meet after the last tile
+    float l = 0.0f;       // running sum over this lane's keys; the two halves are added after the last tile
 
     FragSum o[D / 16];
 #pragma unroll

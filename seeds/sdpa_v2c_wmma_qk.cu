@@ -23,9 +23,9 @@ launches:
 // One block computes M rows of one head and walks over the keys in tiles of BLOCK_N. Only one
 // tile of scores ever exists: the softmax is carried along as a running maximum m and sum l a row.
 //
-// Two divisions of labour meet in this kernel. For Q@K^T the warps share out 16x16 squares of the
+// The kernel divides its work in two ways. For Q@K^T the warps share out 16x16 squares of the
 // score tile; for softmax and P@V every warp owns M/WARPS consecutive rows. Scores therefore
-// change hands, through shared memory and across a block-wide barrier.
+// go through shared memory and across a block-wide barrier.
 #include <cuda_fp16.h>
 #include <mma.h>
 
@@ -111,7 +111,7 @@ sdpa(const __half* __restrict__ q, const __half* __restrict__ k, const __half* _
     float o[ROWS][2 * PAIRS] = {};
     const int my_row = warp * ROWS + lane / LANES_A_ROW, part = lane % LANES_A_ROW;
     float m = minus_inf;  // maximum of my_row: the same in all lanes that share it
-    float l = 0.0f;       // sum over this lane's keys only; the parts meet once, after the last tile
+    float l = 0.0f;       // sum over this lane's keys only; the parts are added after the last tile
 
     copy_rows<D, M, Q_LD>(sQ, q + head, q0, S);
     const int kv_end = CAUSAL ? min(S, q0 + M) : S;  // no row of this block sees a later key

@@ -131,8 +131,8 @@ def _doubts(config: RunConfig, request: Request, exact: bool, settled: int) -> l
     doubts = []
     if request.trial >= config.trials:
         doubts.append(
-            f"all {config.trials} trials of the budget are proposed: this is what the next one"
-            " would be sent"
+            f"all {config.trials} trials of the budget are proposed: this is the prompt of a further"
+            " trial"
         )
     if config.generator != "openai":
         doubts.append(f"the run's generator is {config.generator}, which asks no model")

@@ -7,7 +7,7 @@ tunables:                      # the first value is the default; the tuner searc
   VECTOR: [4, 2, 1]            # floats per load where C is a multiple of it
 let:                           # names for the expressions below
   V: VECTOR if C % VECTOR == 0 else 1
-require:                       # what does not hold is not tried
+require:                       # choices that violate it are not tried
   - THREADS % WARP_SIZE == 0
 launches:
   - kernel: rms_norm<V>        # the code below, with its template arguments

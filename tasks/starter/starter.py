@@ -8,12 +8,12 @@ import torch.nn.functional as F
 
 
 def forward(x, weight, eps):
-    """The definition; it is called with float64 tensors, and its results are the right ones."""
+    """The definition; it is called with float64 tensors and returns the correct outputs."""
     return x / torch.sqrt((x * x).mean(dim=-1, keepdim=True) + eps) * weight
 
 
 def native(x, weight, eps):
-    """torch's own, in the inputs' precision: trusted, and a baseline."""
+    """torch's own, in the precision of the inputs: the trusted implementation and a baseline."""
     return F.rms_norm(x, x.shape[-1:], weight, eps)
 
 

@@ -141,7 +141,7 @@ def test_doctor_without_a_driver_and_without_nvrtc_says_what_is_led_by_it(
     code, found = findings(call, monkeypatch, NO_DRIVER, Toolchain(problem="no NVRTC: no libnvrtc"))
     assert code == 0 and found["compiler"]["state"] == "absent"
     assert (
-        "modelled times are other ones: pip install 'evoengine[emulator]'"
+        "which changes modelled times: pip install 'evoengine[emulator]'"
         in found["compiler"]["remedy"]
     )
 

@@ -72,7 +72,7 @@ def test_one_trial_shows_bounds_and_what_checked_mode_followed(run: Call) -> Non
     shown = run("show", "one", "--trial", trial).out
     assert (
         "modelled time" in shown
-        and "checked mode: every access followed" in shown
+        and "checked mode: every memory access is followed" in shown
         and "8 of 32" in shown
     )
     assert (

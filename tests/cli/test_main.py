@@ -167,7 +167,7 @@ def test_a_full_disk_behind_stdout_is_one_line_and_code_10(command: str) -> None
         OutputError.exit_code,
         (
             "evoengine: stdout cannot be written: No space left on device; the output is incomplete:"
-            " send it elsewhere\n"
+            " redirect it elsewhere\n"
         ),
     )
 
@@ -178,8 +178,8 @@ def test_a_closed_stdout_is_one_line_and_code_10(others: str) -> None:
     assert (done.returncode, done.stderr) == (
         OutputError.exit_code,
         (
-            "evoengine: stdout is closed: the result would be lost; send it to a file, or to"
-            " /dev/null\n"
+            "evoengine: stdout is closed: the result would be lost; redirect it to a file, or"
+            " to /dev/null\n"
         ),
     )
 

@@ -113,7 +113,7 @@ def test_a_prompt_that_verdicts_may_still_change_says_so(asking: Call, task: Pat
     found = asking("prompt", "--run", "one")
     assert (
         found.code == 0
-        and "others before trial 6 are not, and may still change this prompt" in found.err
+        and "other trials before trial 6 are not, and may still change this prompt" in found.err
     )
 
 

@@ -182,7 +182,7 @@ def test_an_interrupt_while_the_device_comes_up_says_so(tmp_path: Path) -> None:
     )
     assert found.returncode == 0
     assert (
-        "ended: the time limit of 1s is over before the first trial; nothing is stored"
+        "ended: the time limit of 1s is over before the first trial; nothing was stored"
         in found.stderr
     )
     assert "still being brought up" not in found.stderr

@@ -87,7 +87,7 @@ def test_folders_without_a_run_are_left_out_and_damaged_runs_say_why(
     )
     assert "not a database" in found["damaged"]["problem"]
     assert "schema version" in found["newer"]["problem"]
-    assert found["bare"]["problem"] == "run.db is missing; what else a run leaves behind is there"
+    assert found["bare"]["problem"] == "run.db is missing, but other files of a run are there"
     assert "places" in found["odd"]["problem"]
     text = scripted("runs").out
     assert "unreadable" in text and "complete" in text

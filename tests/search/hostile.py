@@ -71,7 +71,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     "a name of 81 characters": (
         bent("name: wanted", "name: " + "n" * 81),
-        "name: String should have at most 80 characters",
+        "name: expected at most 80 characters",
     ),
     "a kernel's name of 1,100 characters": (
         bent("kernel: scale", "kernel: " + "k" * 1100),
