@@ -88,10 +88,7 @@ def _python() -> DoctorFinding:
 def _driver(devices: CudaDevices) -> DoctorFinding:
     if devices.driver:
         return DoctorFinding(name="driver", state="ok", found=f"CUDA {devices.driver}")
-    remedy = (
-        "install NVIDIA's driver, or give the container the GPU (docker run --gpus all); without it"
-        " kernels run on the emulator"
-    )
+    remedy = "install NVIDIA's driver, or give the container the GPU (docker run --gpus all)"
     return DoctorFinding(
         name="driver",
         state="missing",

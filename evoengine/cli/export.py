@@ -11,7 +11,9 @@ from evoengine.cli.run_argument import RUNS_DIR
 
 
 def export(
-    run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="The run's name, or the path of its folder.")
+    ],
     runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
 ) -> None:
     """Rewrite elites/, trials/ and config.yaml of a run from its database."""

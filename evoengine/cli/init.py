@@ -14,7 +14,9 @@ LONGEST = 64  # characters: a run's folder is named after the task
 
 
 def init(
-    name: Annotated[str, typer.Argument(help="The name of the task: letters, digits and _.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of the task: letters, digits and _.")
+    ],
     folder: Annotated[
         Path, typer.Option("--dir", help="Where to write the files; created if it is missing.")
     ] = Path(),

@@ -27,7 +27,8 @@ class OperatorName(StrEnum):
 
 def prompt(
     task: Annotated[
-        str | None, typer.Argument(help="A task file, or the name of a packaged task.")
+        str | None,
+        typer.Argument(metavar="TASK", help="A task file, or the name of a packaged task."),
     ] = None,
     run: Annotated[
         str | None,

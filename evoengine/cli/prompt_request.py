@@ -131,7 +131,7 @@ def _doubts(config: RunConfig, request: Request, exact: bool, settled: int) -> l
     doubts = []
     if request.trial >= config.trials:
         doubts.append(
-            f"all {config.trials} trials of the budget are proposed: this is the prompt of a further"
+            f"all {config.trials} trials of the budget are proposed: this is the prompt of one more"
             " trial"
         )
     if config.generator != "openai":

@@ -13,7 +13,9 @@ from evoengine.cli.run_argument import RUNS_DIR
 
 def resume(
     context: typer.Context,
-    run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="The run's name, or the path of its folder.")
+    ],
     runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
     trials: Annotated[
         int | None, typer.Option(min=1, help="The new budget, including all earlier trials.")

@@ -16,7 +16,10 @@ def run(
     context: typer.Context,
     task: Annotated[
         str,
-        typer.Argument(help="A task file, or the name of a packaged task; see `evoengine tasks`."),
+        typer.Argument(
+            metavar="TASK",
+            help="A task file, or the name of a packaged task; see `evoengine tasks`.",
+        ),
     ],
     name: Annotated[
         str | None,

@@ -61,7 +61,7 @@ Price = Annotated[
     str | None,
     typer.Option(
         metavar="USD/USD",
-        help="Price of a million prompt / completion tokens; known for OpenAI's models.",
+        help="Price of a million prompt/completion tokens, e.g. 2/8; known for OpenAI's models.",
     ),
 ]
 CostCap = Annotated[

@@ -13,7 +13,9 @@ TRIALS_SHOWN = 30  # without --all: as many as fit on a screen
 
 
 def show(
-    run: Annotated[str, typer.Argument(help="The run's name, or the path of its folder.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="The run's name, or the path of its folder.")
+    ],
     trial: Annotated[
         int | None,
         typer.Option(min=0, help="Show one trial in full: errors of every case, resources, times."),

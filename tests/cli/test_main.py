@@ -78,7 +78,7 @@ def test_no_command_shows_the_help(call: Call) -> None:
     ("arguments", "words"),
     [
         (["shwo"], "No such command 'shwo'. Did you mean 'show'?; see `evoengine --help`"),
-        (["run"], "Missing argument 'task'; see `evoengine run --help`"),
+        (["run"], "Missing argument 'TASK'; see `evoengine run --help`"),
         (["run", "x", "--trails", "3"], "No such option: --trails"),
         (
             ["run", "x", "--trials", "0"],
