@@ -37,19 +37,19 @@ class DeviceTrap(CandidateFailure):
     status = Status.crash
 
 
-class Endless(CandidateFailure):
+class LaunchTimeout(CandidateFailure):
     """It ran further than any honest kernel does."""
 
     status = Status.timeout
 
 
-class Lacking(CandidateFailure):
+class UnsupportedKernel(CandidateFailure):
     """The emulator cannot do what the candidate asks for."""
 
     status = Status.unsupported
 
 
-class Stumbled(Lacking):
+class EmulatorFailure(UnsupportedKernel):
     """The emulator itself failed on the candidate's code; nobody knows what state that left it
     in.
     """

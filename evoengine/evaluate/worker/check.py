@@ -38,12 +38,16 @@ def written_by(task: Task, plan: CasePlan) -> list[str]:
 
 
 def check_case(
-    task: Task, answers: ExpectedOutputs, backend: Backend, compiled: CompiledCase, tier: str
+    task: Task,
+    expected_outputs: ExpectedOutputs,
+    backend: Backend,
+    compiled: CompiledCase,
+    tier: str,
 ) -> CaseCheck:
     """The verdict on one case, all its input sets; raises Finding as soon as one shows."""
     plan = compiled.plan
     with backend.load(compiled) as loaded:
-        checker = _Checker(task, answers, loaded, plan, tier)
+        checker = _Checker(task, expected_outputs, loaded, plan, tier)
         sets = [checker.check(distribution, seed) for distribution, seed in backend.input_sets]
     return CaseCheck(
         case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets)
@@ -56,13 +60,13 @@ class _Checker:
     def __init__(
         self,
         task: Task,
-        answers: ExpectedOutputs,
+        expected_outputs: ExpectedOutputs,
         loaded: LoadedCandidate,
         plan: CasePlan,
         tier: str,
     ) -> None:
         self.task = task
-        self.answers = answers
+        self.expected_outputs = expected_outputs
         self.tier = tier
         self.case = plan.case
         self.written = written_by(task, plan)
@@ -71,14 +75,14 @@ class _Checker:
 
     def check(self, distribution: str, seed: int) -> InputSetCheck:
         """One launch on one input set."""
-        answer = self.answers.get(self.case, distribution, seed)
-        tensors = self.answers.inputs(self.case, distribution, seed)
+        expected = self.expected_outputs.get(self.case, distribution, seed)
+        tensors = self.expected_outputs.inputs(self.case, distribution, seed)
         self.arena.fill(tensors)
         self.arena.poison(self.written)
         self.launch()
         self._refuse_stray_writes(tensors)
         outputs = {name: self.arena.tensors[name] for name in self.task.outputs}
-        return compare_outputs(outputs, answer, self.tier, distribution, seed)
+        return compare_outputs(outputs, expected, self.tier, distribution, seed)
 
     def _refuse_stray_writes(self, tensors: Tensors) -> None:
         changed = [self.arena.differs(name, value) for name, value in tensors.items()]
@@ -91,19 +95,21 @@ class _Checker:
 
 
 def compare_outputs(
-    outputs: Tensors, answer: ExpectedOutput, tier: str, distribution: str, seed: int
+    outputs: Tensors, expected: ExpectedOutput, tier: str, distribution: str, seed: int
 ) -> InputSetCheck:
     """The comparison of `outputs` with `answer` under the gate of `tier`.
 
     Where outputs lie on a GPU, the reference visits it for the comparison only and is wiped
     afterwards.
     """
-    gate = answer.gates[tier]
+    gate = expected.gates[tier]
     device = next(iter(outputs.values())).device
-    staged = {name: value.to(device, non_blocking=True) for name, value in answer.reference.items()}
+    staged = {
+        name: value.to(device, non_blocking=True) for name, value in expected.reference.items()
+    }
     errors = compare(outputs, staged, gate.atol, gate.rtol)
-    wipe(value for name, value in staged.items() if value is not answer.reference[name])
-    trusted = answer.trusted.get(tier)
+    wipe(value for name, value in staged.items() if value is not expected.reference[name])
+    trusted = expected.trusted.get(tier)
     return InputSetCheck(
         distribution=distribution,
         seed=seed,

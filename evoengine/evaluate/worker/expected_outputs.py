@@ -27,8 +27,8 @@ class ExpectedOutput:
 
 
 Key = tuple[str, str, int]  # case, distribution, seed
-Keep = Callable[[Key, Callable[[], ExpectedOutput]], ExpectedOutput]
-KeepInputs = Callable[[Key, Callable[[], Tensors]], Tensors]
+OutputCache = Callable[[Key, Callable[[], ExpectedOutput]], ExpectedOutput]
+InputCache = Callable[[Key, Callable[[], Tensors]], Tensors]
 
 
 class ExpectedOutputs:
@@ -39,8 +39,8 @@ class ExpectedOutputs:
         task: Task,
         functions: TaskFunctions,
         device: torch.device,
-        keep: Keep | None = None,
-        keep_inputs: KeepInputs = lambda _, make: make(),
+        keep: OutputCache | None = None,
+        keep_inputs: InputCache = lambda _, make: make(),
     ) -> None:
         """`keep` gives the answer of a key, made where it is not kept; left out, this process's
         memory keeps them.
@@ -146,7 +146,7 @@ def _to_host(value: torch.Tensor) -> torch.Tensor:
     return host.copy_(value)
 
 
-def _in_memory() -> Keep:
+def _in_memory() -> OutputCache:
     cache = HostCache()
 
     def keep(key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
@@ -156,5 +156,5 @@ def _in_memory() -> Keep:
     return keep
 
 
-def _size(answer: ExpectedOutput) -> int:
-    return sum(value.numel() * value.element_size() for value in answer.reference.values())
+def _size(expected: ExpectedOutput) -> int:
+    return sum(value.numel() * value.element_size() for value in expected.reference.values())

@@ -21,10 +21,10 @@ class Judge:
     """Judges jobs of one task on one device."""
 
     def __init__(
-        self, task: Task, answers: ExpectedOutputs, backend: Backend, doing: Doing
+        self, task: Task, expected_outputs: ExpectedOutputs, backend: Backend, doing: Doing
     ) -> None:
         self.task = task
-        self.answers = answers
+        self.expected_outputs = expected_outputs
         self.backend = backend
         self.doing = doing
         self.healthy = True
@@ -85,7 +85,11 @@ class JobRun:
                 self._prepare(compiled)
                 self.enter("checking", compiled)
                 found = check_case(
-                    self.judge.task, self.judge.answers, self.judge.backend, compiled, self.job.tier
+                    self.judge.task,
+                    self.judge.expected_outputs,
+                    self.judge.backend,
+                    compiled,
+                    self.job.tier,
                 )
                 self.checks.append(
                     found.model_copy(update={"checked": self.checked.get(found.case)})
@@ -139,7 +143,7 @@ class JobRun:
         case = compiled.plan.case
         for distribution, seed in self.judge.backend.input_sets:
             self.leave(f"preparing {shown(compiled)}")
-            self.judge.answers.get(case, distribution, seed)
+            self.judge.expected_outputs.get(case, distribution, seed)
 
 
 def shown(compiled: CompiledCase) -> str:

@@ -170,12 +170,12 @@ def test_a_function_that_writes_into_its_inputs_is_told(tmp_path: Path, code: st
         r"scale_rows.py:forward writes into its input x for case plain: expected .*; work on a"
         r" copy, x.clone\(\)"
     )
-    for answer in (
+    for expected in (
         lambda: made.reference(tensors, "plain"),
         lambda: made.call("scale_rows.py:forward", tensors, "plain"),
     ):
         with pytest.raises(TaskError, match=says):
-            answer()
+            expected()
     assert torch.equal(tensors["x"], before), "what others read stays as it was"
 
 
@@ -207,12 +207,12 @@ def test_a_reference_may_give_back_its_input_and_gradients_and_inference_tensors
     ):
         (tmp_path / "scale_rows.py").unlink(missing_ok=True)
         tiers = {"fp32": {"atol": 0, "rel_rmse": 1e-9, "trusted": "scale_rows.py:forward"}}
-        found = answers_of(tmp_path, f"def forward(x):\n    {body}", tiers=tiers)
-        answer = found.get("plain", "normal", 0)
+        found = expected_outputs_of(tmp_path, f"def forward(x):\n    {body}", tiers=tiers)
+        expected = found.get("plain", "normal", 0)
         assert torch.equal(
-            answer.reference["out"], found.inputs("plain", "normal", 0)["x"].double()
+            expected.reference["out"], found.inputs("plain", "normal", 0)["x"].double()
         ), body
-        assert not answer.reference["out"].requires_grad and answer.trusted["fp32"].failing == 0
+        assert not expected.reference["out"].requires_grad and expected.trusted["fp32"].failing == 0
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
@@ -220,13 +220,13 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
         call(functions(tmp_path, ""), "gone.py:forward")
 
 
-def answers_of(folder: Path, code: str, **changes: Any) -> ExpectedOutputs:
+def expected_outputs_of(folder: Path, code: str, **changes: Any) -> ExpectedOutputs:
     made = functions(folder, code, **changes)
     return ExpectedOutputs(made.task, made, CPU)
 
 
 def test_a_reference_that_is_not_finite_is_a_fault_of_the_task(tmp_path: Path) -> None:
-    found = answers_of(tmp_path, "def forward(x, N): return x / 0 if N > 3 else x")
+    found = expected_outputs_of(tmp_path, "def forward(x, N): return x / 0 if N > 3 else x")
     with pytest.raises(
         TaskError,
         match=(
@@ -255,7 +255,7 @@ def test_a_reference_of_another_type_is_a_fault_of_the_task(
             r" leave out"
         ),
     ):
-        answers_of(tmp_path, f"def forward(x): return {body}").get("plain", "normal", 0)
+        expected_outputs_of(tmp_path, f"def forward(x): return {body}").get("plain", "normal", 0)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_an_answer_that_no_kernel_can_write_is_a_fault_of_the_task(
     tmp_path: Path, dtype: str, body: str, says: str
 ) -> None:
     with pytest.raises(TaskError, match=says):
-        answers_of(
+        expected_outputs_of(
             tmp_path,
             f"def forward(x): return {body}",
             outputs={"out": {"shape": ["N", "C"], "dtype": dtype}},
@@ -310,9 +310,9 @@ def test_an_answer_that_no_kernel_can_write_is_a_fault_of_the_task(
 def test_whole_numbers_may_come_in_any_type(tmp_path: Path) -> None:
     outputs = {"out": {"shape": ["N", "C"], "dtype": "int32"}}
     for body in ("x.round()", "x.round().long()", "x > 0"):
-        found = answers_of(tmp_path, f"def forward(x): return {body}", outputs=outputs).get(
-            "plain", "normal", 0
-        )
+        found = expected_outputs_of(
+            tmp_path, f"def forward(x): return {body}", outputs=outputs
+        ).get("plain", "normal", 0)
         assert found.reference["out"].dtype == torch.float64
 
 
@@ -341,38 +341,40 @@ def test_a_reference_without_one_answer_is_a_fault_of_the_task(
 ) -> None:
     hidden = {"odd": {"N": 3, "C": 5, "flip": True}}
     with pytest.raises(TaskError, match=f"scale_rows.py:forward {says}"):
-        answers_of(tmp_path, code, hidden_cases=hidden).get("plain", "normal", 0)
+        expected_outputs_of(tmp_path, code, hidden_cases=hidden).get("plain", "normal", 0)
 
 
 def test_what_a_tasks_file_makes_of_torchs_defaults_changes_no_input(tmp_path: Path) -> None:
     """Inputs are drawn before and after the file is imported: another default type would be other
     numbers, and every kernel wrong.
     """
-    found = answers_of(
+    found = expected_outputs_of(
         tmp_path, "torch.set_default_dtype(torch.float64)\ndef forward(x): return x * 2"
     )
     before = found.inputs("plain", "outliers", 0)["x"]
     try:
-        answer = found.get("plain", "outliers", 0)
+        expected = found.get("plain", "outliers", 0)
         after = found.inputs("plain", "outliers", 0)["x"]
     finally:
         torch.set_default_dtype(torch.float32)
-    assert torch.equal(before, after) and torch.equal(answer.reference["out"], 2 * before.double())
+    assert torch.equal(before, after) and torch.equal(
+        expected.reference["out"], 2 * before.double()
+    )
 
 
 def test_integer_outputs_have_answers_too(tmp_path: Path) -> None:
     outputs = {"out": {"shape": ["N", "C"], "dtype": "int32"}}
     inputs = {"x": {"shape": ["N", "C"], "dtype": "int32"}}
     tiers = {"exact": {"atol": 0, "rel_rmse": 1e-9, "trusted": "scale_rows.py:forward"}}
-    answer = answers_of(
+    expected = expected_outputs_of(
         tmp_path, "def forward(x): return x * 2", outputs=outputs, inputs=inputs, tiers=tiers
     ).get("plain", "normal", 0)
-    assert answer.trusted["exact"].failing == 0
-    assert answer.reference["out"].dtype == torch.float64
+    assert expected.trusted["exact"].failing == 0
+    assert expected.reference["out"].dtype == torch.float64
 
 
 def test_answers_are_computed_once_and_kept(tmp_path: Path) -> None:
-    found = answers_of(
+    found = expected_outputs_of(
         tmp_path, "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * 2"
     )
     first = found.get("plain", "normal", 0)

@@ -26,10 +26,10 @@ from evoengine.task.schema import Task
 class CudaBackend:
     """Implements backend.Backend: cubins on the current device."""
 
-    def __init__(self, task: Task, answers: ExpectedOutputs) -> None:
+    def __init__(self, task: Task, expected_outputs: ExpectedOutputs) -> None:
         self.task = task
-        self.answers = answers
-        self.flusher = Flusher(answers.device)
+        self.expected_outputs = expected_outputs
+        self.flusher = Flusher(expected_outputs.device)
 
     @property
     def input_sets(self) -> tuple[InputSet, ...]:
@@ -45,7 +45,7 @@ class CudaBackend:
     @contextmanager
     def load(self, compiled: CompiledCase) -> Iterator[LoadedCandidate]:
         try:
-            arena = Arena(layout_of(self.task, compiled.plan), self.answers.device)
+            arena = Arena(layout_of(self.task, compiled.plan), self.expected_outputs.device)
             pointers = {name: arena.pointer(name) for name in arena.tensors}
             launch = CudaProgram(compiled).prepare(pointers, torch.cuda.current_stream())
         except CUDA_ERRORS as error:
@@ -65,7 +65,9 @@ class CudaBackend:
                 if baseline is None or trial.status is not Status.correct:
                     continue
                 trial.leave(f"preparing to time {shown(compiled)}")
-                race = PairedTiming(self.task, self.answers, self.flusher, compiled, baseline)
+                race = PairedTiming(
+                    self.task, self.expected_outputs, self.flusher, compiled, baseline
+                )
                 trial.enter("timing", compiled)
                 trial.timings.append(race.run())
                 wrong = [item for item in race.verify(trial.job.tier) if not item.ok]
@@ -73,7 +75,7 @@ class CudaBackend:
                     _refuse_timed(trial, compiled, wrong)
 
     def baselines(self, case: str) -> BaselineTimes:
-        return time_baselines(self.task, self.answers, case, self.flusher)
+        return time_baselines(self.task, self.expected_outputs, case, self.flusher)
 
 
 def run_guarded(launch: Callable[[], None]) -> None:

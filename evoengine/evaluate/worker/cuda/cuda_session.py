@@ -41,8 +41,8 @@ class CudaSession:
                 f"cuda:{ordinal} cannot be used: {str(error).strip().splitlines()[0]}"
             ) from error
         self.environment = describe(ordinal)
-        answers = ExpectedOutputs(task, TaskFunctions(task, task_path, at_work), device)
-        self._judge = Judge(task, answers, CudaBackend(task, answers), doing)
+        expected_outputs = ExpectedOutputs(task, TaskFunctions(task, task_path, at_work), device)
+        self._judge = Judge(task, expected_outputs, CudaBackend(task, expected_outputs), doing)
 
     def run(self, job: Job) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may go on."""

@@ -45,7 +45,7 @@ class PairedTiming:
     def __init__(
         self,
         task: Task,
-        answers: ExpectedOutputs,
+        expected_outputs: ExpectedOutputs,
         flusher: Flusher,
         compiled: CompiledCase,
         baseline: str,
@@ -54,13 +54,14 @@ class PairedTiming:
         yet.
         """
         self.task = task
-        self.answers = answers
+        self.expected_outputs = expected_outputs
         self.flusher = flusher
         self.case = compiled.plan.case
         self.compiled = compiled
         self.seeds = [1000 + secrets.randbelow(2**30) for _ in range(INPUT_SETS)]
         self.inputs: list[Tensors] = [
-            make_inputs(task, self.case, DISTRIBUTION, seed, answers.device) for seed in self.seeds
+            make_inputs(task, self.case, DISTRIBUTION, seed, expected_outputs.device)
+            for seed in self.seeds
         ]
         self.layout = layout_of(task, compiled.plan)
         self.shared: list[Arena] = []  # the candidate's inputs, by input set
@@ -90,7 +91,9 @@ class PairedTiming:
         self._refuse_stray_writes()
         checks = []
         try:
-            answers = [self.answers.one_off(self.case, DISTRIBUTION, seed) for seed in self.seeds]
+            expected = [
+                self.expected_outputs.one_off(self.case, DISTRIBUTION, seed) for seed in self.seeds
+            ]
         except TaskError as error:
             raise _no_memory(error) from None
         for index, arena in enumerate(self.arenas):
@@ -98,7 +101,7 @@ class PairedTiming:
             outputs = {name: arena.tensors[name] for name in self.task.outputs}
             checks.append(
                 compare_outputs(
-                    outputs, answers[turn], tier, f"timed {DISTRIBUTION}", self.seeds[turn]
+                    outputs, expected[turn], tier, f"timed {DISTRIBUTION}", self.seeds[turn]
                 )
             )
         return checks
@@ -111,7 +114,7 @@ class PairedTiming:
         """
         for arena, seed in zip(self.shared, self.seeds, strict=True):
             for name, value in make_inputs(
-                self.task, self.case, DISTRIBUTION, seed, self.answers.device
+                self.task, self.case, DISTRIBUTION, seed, self.expected_outputs.device
             ).items():
                 if bool(arena.differs(name, value)):
                     raise Cheated(f"input {name!r} was overwritten in a timed launch")
@@ -125,7 +128,9 @@ class PairedTiming:
         program = CudaProgram(self.compiled)
         own = {name: entry for name, entry in self.layout.items() if name not in self.inputs[0]}
         for tensors in self.inputs:
-            arena = Arena({name: self.layout[name] for name in tensors}, self.answers.device)
+            arena = Arena(
+                {name: self.layout[name] for name in tensors}, self.expected_outputs.device
+            )
             arena.fill(tensors)
             self.shared.append(arena)
         first = self._add_call(program, own)
@@ -138,7 +143,7 @@ class PairedTiming:
         """One more call of the candidate, with an arena of its own for what it writes."""
         inputs, written = (
             self.shared[len(self.arenas) % INPUT_SETS],
-            Arena(own, self.answers.device),
+            Arena(own, self.expected_outputs.device),
         )
         written.poison(list(own))
         self.arenas.append(written)
@@ -151,11 +156,11 @@ class PairedTiming:
         """Estimated on inputs of its own: what it writes there and leaves behind is no answer to
         the timed ones.
         """
-        bind = partial(self.answers.functions.bind, function, case=self.case)
+        bind = partial(self.expected_outputs.functions.bind, function, case=self.case)
         spare = make_inputs(
-            self.task, self.case, DISTRIBUTION, self.task.seeds[0], self.answers.device
+            self.task, self.case, DISTRIBUTION, self.task.seeds[0], self.expected_outputs.device
         )
-        with self.answers.functions.at_work(function, self.case):
+        with self.expected_outputs.functions.at_work(function, self.case):
             count = self._count(estimate_us(bind(tensors=spare)))
         bound = [self._at_work(function, bind(tensors=tensors)) for tensors in self.inputs]
         return Side([bound[index % INPUT_SETS] for index in range(count)], [])
@@ -164,7 +169,7 @@ class PairedTiming:
         """`call`, whose time is the function's own: it is captured while the candidate is timed."""
 
         def work() -> object:
-            with self.answers.functions.at_work(function, self.case):
+            with self.expected_outputs.functions.at_work(function, self.case):
                 return call()
 
         return work

@@ -34,14 +34,14 @@ class _Entry(Frozen):
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedArrays:
     """Arrays with what the one who keeps them wants to know about them."""
 
     arrays: dict[str, Array]
     facts: str = ""
 
 
-class KeptArrays:
+class ArrayCache:
     """A folder of arrays, shared by any number of processes; the oldest are forgotten when there
     are too many.
     """
@@ -50,7 +50,7 @@ class KeptArrays:
         self.folder = folder
         self._sound: set[str] = set()  # whose checksums this process has seen to be right
 
-    def read(self, name: str) -> Kept | None:
+    def read(self, name: str) -> CachedArrays | None:
         """What is kept under `name`; None where that is nothing, or damaged."""
         try:
             entry = _Entry.model_validate_json((self.folder / f"{name}.json").read_bytes())
@@ -65,9 +65,9 @@ class KeptArrays:
             if any(_checksum(array) != entry.checksums[key] for key, array in arrays.items()):
                 return None
             self._sound.add(name)
-        return Kept(arrays, entry.facts)
+        return CachedArrays(arrays, entry.facts)
 
-    def write(self, name: str, kept: Kept) -> Kept:
+    def write(self, name: str, kept: CachedArrays) -> CachedArrays:
         """The same, as it is now mapped from the disk; raises DeviceError where the folder takes no
         more.
         """
@@ -81,7 +81,7 @@ class KeptArrays:
             ) from error
         return self.read(name) or kept  # of another process that keeps more than there is room for
 
-    def _write(self, name: str, kept: Kept) -> None:
+    def _write(self, name: str, kept: CachedArrays) -> None:
         """Whole or not at all for other processes; the machine's own end may leave rubbish, which
         the checksum tells.
         """

@@ -10,11 +10,11 @@ import numpy
 from evoengine.candidate.binding import BoundLaunch, BufferArgument
 from evoengine.emulator.check.findings import AccessCounts, Check
 from evoengine.emulator.device import Checks, LaunchReport
-from evoengine.evaluate.worker.candidate_failures import Endless
+from evoengine.evaluate.worker.candidate_failures import LaunchTimeout
 from evoengine.evaluate.worker.check import written_by
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
-from evoengine.evaluate.worker.emulated.plan_state import State
+from evoengine.evaluate.worker.emulated.plan_state import PlanState
 from evoengine.records import CheckedRun
 from evoengine.task.schema import Task
 
@@ -89,10 +89,10 @@ class _Followed:
         """
         total = math.prod(launch.grid)
         self.total_blocks += total
-        before = State(self.program, self.arena, self.written)
+        before = PlanState(self.program, self.arena, self.written)
         try:
             followed = self._follow(launch, total, before)
-        except Endless:
+        except LaunchTimeout:
             followed = 0
         self.blocks += followed
         if not self.findings and (not followed or (followed < total and not last)):
@@ -102,7 +102,7 @@ class _Followed:
             argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)
         }
 
-    def _follow(self, launch: BoundLaunch, total: int, before: State) -> int:
+    def _follow(self, launch: BoundLaunch, total: int, before: PlanState) -> int:
         """How many of its blocks were followed."""
         chosen = sample(total, PROBES)
         report = self._run(launch, chosen)

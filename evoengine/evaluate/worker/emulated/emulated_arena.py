@@ -16,7 +16,7 @@ from evoengine.emulator.device import Emulator
 from evoengine.emulator.errors import EmulatorError
 from evoengine.evaluate.worker.arena import Arena, Layout
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch
-from evoengine.evaluate.worker.emulated.emulated_program import finding_of
+from evoengine.evaluate.worker.emulated.emulated_program import failure_of
 
 SPARE_BYTES = 1 << 30  # left to comparisons, the JIT and everything else on the machine
 
@@ -44,7 +44,7 @@ class EmulatedArena(Arena):
                 )
         except EmulatorError as error:
             self.free()
-            raise finding_of(error) from None
+            raise failure_of(error) from None
         self.tensors = {
             name: self._flat[name].view(dtype).view(shape)
             for name, (dtype, shape) in layout.items()

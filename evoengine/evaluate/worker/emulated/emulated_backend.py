@@ -21,7 +21,7 @@ from evoengine.evaluate.worker.emulated.emulated_arena import (
 from evoengine.evaluate.worker.emulated.emulated_program import (
     EmulatedProgram,
     LoadedModule,
-    finding_of,
+    failure_of,
 )
 from evoengine.evaluate.worker.emulated.modelled_time import model_case
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
@@ -42,13 +42,13 @@ class EmulatedBackend:
     def __init__(
         self,
         task: Task,
-        answers: ExpectedOutputs,
+        expected_outputs: ExpectedOutputs,
         emulator: Emulator,
         checks: Sequence[str],
         alive: Callable[[], None],
     ) -> None:
         self.task = task
-        self.answers = answers
+        self.expected_outputs = expected_outputs
         self.emulator = emulator
         self._checks = tuple(checks)
         self._loaded = LoadedModule(emulator, alive)
@@ -71,7 +71,7 @@ class EmulatedBackend:
 
     def finding(self, error: Exception) -> CandidateFailure:
         if isinstance(error, EmulatorError):
-            return finding_of(error)
+            return failure_of(error)
         return CannotLaunch(f"this machine's memory does not suffice: {error}")
 
     @contextmanager
@@ -179,7 +179,7 @@ class EmulatedBackend:
         plan, task = compiled.plan, self.task
         program = self._program(compiled)
         with EmulatedArena(layout_of(task, plan), self.emulator) as arena:
-            arena.fill(self.answers.inputs(plan.case, *self.input_sets[0]))
+            arena.fill(self.expected_outputs.inputs(plan.case, *self.input_sets[0]))
             arena.poison(written_by(task, plan))
             yield program, arena
 

@@ -20,9 +20,9 @@ from evoengine.evaluate.worker.candidate_failures import (
     CandidateFailure,
     CannotLaunch,
     DeviceTrap,
-    Endless,
-    Lacking,
-    Stumbled,
+    EmulatorFailure,
+    LaunchTimeout,
+    UnsupportedKernel,
 )
 from evoengine.protocols import CompiledCase
 
@@ -68,7 +68,7 @@ class LoadedModule:
         `rounds` of loops are what the warps of one launch of a whole grid may go.
         """
         module = self._module(compiled)
-        with as_findings():
+        with as_candidate_failures():
             module.reset()
         return EmulatedProgram(module, compiled, rounds, self._alive)
 
@@ -85,7 +85,7 @@ class LoadedModule:
     def _module(self, compiled: CompiledCase) -> emulated.Program:
         path = compiled.code_path
         if path not in self._modules:
-            with as_findings():
+            with as_candidate_failures():
                 self._modules[path] = self._emulator.load(Path(path).read_text(encoding="utf-8"))
         return self._modules[path]
 
@@ -139,7 +139,7 @@ class EmulatedProgram:
         """
         self._alive()
         symbol = self.compiled.functions[launch.kernel]
-        with as_findings():
+        with as_candidate_failures():
             report = self._module.launch(
                 symbol,
                 grid=three(launch.grid),
@@ -162,30 +162,32 @@ class EmulatedProgram:
 
 
 @contextmanager
-def as_findings() -> Iterator[None]:
+def as_candidate_failures() -> Iterator[None]:
     """Turns what the emulator raises into what it says about the candidate, whose code alone brings
     it to fail.
     """
     try:
         yield
     except errors.EmulatorError as error:
-        raise finding_of(error) from None
+        raise failure_of(error) from None
     except UNFORESEEN as error:
-        raise Stumbled(
+        raise EmulatorFailure(
             f"the emulator fails on this kernel: {type(error).__name__}: {error}",
             traceback.format_exc(),
         ) from error
 
 
-def finding_of(error: errors.EmulatorError) -> CandidateFailure:
+def failure_of(error: errors.EmulatorError) -> CandidateFailure:
     """What an error of the emulator says about the candidate that it was raised for."""
     if isinstance(error, errors.OutOfFuel):
-        return Endless(str(error))
+        return LaunchTimeout(str(error))
     if isinstance(error, errors.KernelFault):
         return DeviceTrap(str(error))
     if isinstance(error, errors.LaunchRefused):
         return CannotLaunch(str(error))
-    return Lacking(str(error))  # Unsupported, and PTX of our own compiler that we cannot read
+    return UnsupportedKernel(
+        str(error)
+    )  # Unsupported, and PTX of our own compiler that we cannot read
 
 
 def three(extents: tuple[int, ...]) -> tuple[int, int, int]:

@@ -16,10 +16,15 @@ from evoengine.emulator.device import Emulator
 from evoengine.emulator.errors import EmulatorError
 from evoengine.errors import DeviceError
 from evoengine.evaluate.device_description import modelled_gpu
-from evoengine.evaluate.worker.emulated.array_cache import KeptArrays
+from evoengine.evaluate.worker.emulated.array_cache import ArrayCache
 from evoengine.evaluate.worker.emulated.emulated_backend import EmulatedBackend
-from evoengine.evaluate.worker.emulated.reference_cache import KeptExpectedOutputs, KeptInputs
-from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, ExpectedOutputs, Keep, Key
+from evoengine.evaluate.worker.emulated.reference_cache import DiskInputCache, DiskOutputCache
+from evoengine.evaluate.worker.expected_outputs import (
+    ExpectedOutput,
+    ExpectedOutputs,
+    Key,
+    OutputCache,
+)
 from evoengine.evaluate.worker.judge import Doing, Judge
 from evoengine.evaluate.worker.task_functions import AtWork, TaskFunctions
 from evoengine.protocols import Job, Report
@@ -53,14 +58,14 @@ class EmulatedSession:
             raise DeviceError(f"the emulator cannot be used here: {error}") from error
         self.environment = describe(targets.find(target), threads)
         cpu = torch.device("cpu")
-        arrays = KeptArrays(answers)
+        arrays = ArrayCache(answers)
         functions = TaskFunctions(task, task_path, at_work)
         right = ExpectedOutputs(
             task,
             functions,
             cpu,
-            _in_threads(threads, KeptExpectedOutputs(arrays, task, task_path)),
-            KeptInputs(arrays, task),
+            _in_threads(threads, DiskOutputCache(arrays, task, task_path)),
+            DiskInputCache(arrays, task),
         )
         repeated = _Repeated(doing)
         self._backend = EmulatedBackend(task, right, self._emulator, checks, repeated.again)
@@ -72,7 +77,7 @@ class EmulatedSession:
         return report, self._judge.healthy and self._backend.settled()
 
 
-def _in_threads(count: int, keep: Keep) -> Keep:
+def _in_threads(count: int, keep: OutputCache) -> OutputCache:
     """`keep`, with answers computed on `count` cores."""
 
     def kept(key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:

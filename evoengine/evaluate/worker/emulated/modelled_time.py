@@ -13,11 +13,11 @@ from evoengine.emulator.targets import TargetGpu
 from evoengine.emulator.timing_model.counts import Counts
 from evoengine.emulator.timing_model.observe import counts_of
 from evoengine.emulator.timing_model.time import modelled
-from evoengine.evaluate.worker.candidate_failures import Endless
+from evoengine.evaluate.worker.candidate_failures import LaunchTimeout
 from evoengine.evaluate.worker.emulated.checked_mode import sample
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
-from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram, finding_of, three
-from evoengine.evaluate.worker.emulated.plan_state import State
+from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram, failure_of, three
+from evoengine.evaluate.worker.emulated.plan_state import PlanState
 from evoengine.records import CaseModel, LaunchModel
 
 # without NVRTC nobody says how many: the model then lets occupancy depend on the rest alone
@@ -43,7 +43,7 @@ def model_case(
     pointers = {name: arena.pointer(name) for name in arena.tensors}
     launches = []
     for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
-        before = State(program, arena, written)
+        before = PlanState(program, arena, written)
         sampled = _sampled(program, launch, pointers, before)
         counts = counts_of(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
         launches.append(
@@ -56,14 +56,14 @@ def model_case(
 
 
 def _sampled(
-    program: EmulatedProgram, launch: BoundLaunch, pointers: Mapping[str, int], before: State
+    program: EmulatedProgram, launch: BoundLaunch, pointers: Mapping[str, int], before: PlanState
 ) -> LaunchReport:
     """The report of some blocks; of the whole grid where these have no end alone."""
     try:
         return program.run(
             launch, pointers, Checks(Check(0)), sample(math.prod(launch.grid), COUNTED_BLOCKS)
         )
-    except Endless:  # blocks that wait for blocks which are not in the sample
+    except LaunchTimeout:  # blocks that wait for blocks which are not in the sample
         before.restore()
         return program.run(launch, pointers, Checks(Check(0)))
 
@@ -98,7 +98,7 @@ def _model_launch(
             cold=cold,
         )
     except EmulatorError as error:
-        raise finding_of(error) from None
+        raise failure_of(error) from None
     return LaunchModel(
         kernel=launch.kernel, us=found.us, limiter=found.limiter, bounds_us=dict(found.bounds_us)
     )

@@ -10,7 +10,7 @@ from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
 
 
-class State:
+class PlanState:
     """All of it as it was when this was made.
 
     Whoever runs some blocks of a launch, and then others or all of them, restores it between: on a

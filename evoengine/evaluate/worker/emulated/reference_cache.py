@@ -20,7 +20,7 @@ from evoengine.evaluate.worker import (
     returned_values,
     task_functions,
 )
-from evoengine.evaluate.worker.emulated.array_cache import Array, Kept, KeptArrays
+from evoengine.evaluate.worker.emulated.array_cache import Array, ArrayCache, CachedArrays
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, Key
 from evoengine.evaluate.worker.gate import Errors, Gate
 from evoengine.evaluate.worker.inputs import Tensors
@@ -35,10 +35,10 @@ class _Facts(Frozen):
     gates: dict[str, Gate]
 
 
-class KeptExpectedOutputs:
+class DiskOutputCache:
     """Implements answers.Keep for one task."""
 
-    def __init__(self, arrays: KeptArrays, task: Task, task_path: Path) -> None:
+    def __init__(self, arrays: ArrayCache, task: Task, task_path: Path) -> None:
         self._arrays = arrays
         told = task.model_dump(
             mode="json",
@@ -55,11 +55,13 @@ class KeptExpectedOutputs:
         name = digest(self._meaning, *map(str, key))
         found = self._arrays.read(name)
         if found is None:
-            answer = make()
-            facts = _Facts(trusted=answer.trusted, gates=answer.gates).model_dump_json()
+            expected = make()
+            facts = _Facts(trusted=expected.trusted, gates=expected.gates).model_dump_json()
             found = self._arrays.write(
                 name,
-                Kept({output: value.numpy() for output, value in answer.reference.items()}, facts),
+                CachedArrays(
+                    {output: value.numpy() for output, value in expected.reference.items()}, facts
+                ),
             )
         facts_found = _Facts.model_validate_json(found.facts)
         return ExpectedOutput(
@@ -69,10 +71,10 @@ class KeptExpectedOutputs:
         )
 
 
-class KeptInputs:
+class DiskInputCache:
     """Implements answers.KeepInputs for one task."""
 
-    def __init__(self, arrays: KeptArrays, task: Task) -> None:
+    def __init__(self, arrays: ArrayCache, task: Task) -> None:
         self._arrays = arrays
         self._task = task
         told = task.model_dump(mode="json", include={"dims", "inputs", "cases", "hidden_cases"})
@@ -83,7 +85,7 @@ class KeptInputs:
     def __call__(self, key: Key, make: Callable[[], Tensors]) -> Tensors:
         name = digest(self._meaning, *map(str, key))
         found = self._arrays.read(name) or self._arrays.write(
-            name, Kept({of: _bytes(value) for of, value in make().items()})
+            name, CachedArrays({of: _bytes(value) for of, value in make().items()})
         )
         return {
             of: self._tensor(of, key[0], torch.from_numpy(array))

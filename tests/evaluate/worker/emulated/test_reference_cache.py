@@ -12,8 +12,8 @@ import torch
 from evoengine.errors import DeviceError
 from evoengine.evaluate.worker import expected_outputs as answers_module
 from evoengine.evaluate.worker.emulated import array_cache
-from evoengine.evaluate.worker.emulated.array_cache import KeptArrays
-from evoengine.evaluate.worker.emulated.reference_cache import KeptExpectedOutputs, KeptInputs
+from evoengine.evaluate.worker.emulated.array_cache import ArrayCache
+from evoengine.evaluate.worker.emulated.reference_cache import DiskInputCache, DiskOutputCache
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.evaluate.worker.task_functions import TaskFunctions
@@ -27,20 +27,22 @@ FOUND_ANEW = 4
 COUNTING = "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * 2\n"
 
 
-def answers_of(folder: Path, task: Task | None = None) -> tuple[ExpectedOutputs, TaskFunctions]:
+def expected_outputs_of(
+    folder: Path, task: Task | None = None
+) -> tuple[ExpectedOutputs, TaskFunctions]:
     """As a new worker would make them."""
     task = task or small_task(
         tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}}
     )
     functions = TaskFunctions(task, folder / "t.yaml")
-    arrays = KeptArrays(folder / "answers")
+    arrays = ArrayCache(folder / "answers")
     return (
         ExpectedOutputs(
             task,
             functions,
             CPU,
-            KeptExpectedOutputs(arrays, task, folder / "t.yaml"),
-            KeptInputs(arrays, task),
+            DiskOutputCache(arrays, task, folder / "t.yaml"),
+            DiskInputCache(arrays, task),
         ),
         functions,
     )
@@ -57,8 +59,8 @@ def calls(functions: TaskFunctions) -> int:
 
 
 def test_a_new_worker_finds_the_same_answer_without_computing_it(folder: Path) -> None:
-    first, _ = answers_of(folder)
-    second, functions = answers_of(folder)
+    first, _ = expected_outputs_of(folder)
+    second, functions = expected_outputs_of(folder)
     before, after = first.get("plain", "wide", 2), second.get("plain", "wide", 2)
     assert (
         torch.equal(before.reference["out"], after.reference["out"])
@@ -72,20 +74,20 @@ def test_a_new_worker_finds_the_same_answer_without_computing_it(folder: Path) -
 def test_a_change_of_any_python_file_beside_the_task_makes_all_answers_anew(
     folder: Path, change: str
 ) -> None:
-    answers_of(folder)[0].get("plain", "normal", 0)
+    expected_outputs_of(folder)[0].get("plain", "normal", 0)
     (folder / change).write_text(COUNTING + "# changed\n")
-    again, functions = answers_of(folder)
+    again, functions = expected_outputs_of(folder)
     again.get("plain", "normal", 0)
     assert calls(functions) == FOUND_ANEW
 
 
 def test_another_gate_or_another_size_is_another_answer(folder: Path) -> None:
-    answers_of(folder)[0].get("plain", "normal", 0)
+    expected_outputs_of(folder)[0].get("plain", "normal", 0)
     for changes in (
         {"tiers": {"fp32": {"atol": 1e-5, "rel_rmse": 1e-6}}},
         {"cases": {"plain": {"N": 8, "C": 96, "flip": False}}},
     ):
-        again, functions = answers_of(folder, small_task(**changes))
+        again, functions = expected_outputs_of(folder, small_task(**changes))
         again.get("plain", "normal", 0)
         assert calls(functions) >= 1
 
@@ -97,7 +99,7 @@ def test_kept_inputs_are_those_that_were_drawn(
     task = small_task(inputs={"x": {"shape": ["N", "C"], "dtype": dtype}})
     drawn = make_inputs(task, "plain", "wide", 1, CPU)
     for _ in range(2):
-        found = answers_of(folder, task)[0].inputs("plain", "wide", 1)
+        found = expected_outputs_of(folder, task)[0].inputs("plain", "wide", 1)
         assert (
             list(found) == ["x"]
             and found["x"].dtype is drawn["x"].dtype
@@ -109,10 +111,10 @@ def test_kept_inputs_are_those_that_were_drawn(
 @pytest.mark.parametrize("suffix", ["*.json", "*.npy"])
 def test_a_damaged_entry_is_as_if_it_were_not_there(folder: Path, suffix: str) -> None:
     # what is mapped must not be cut
-    before = answers_of(folder)[0].get("plain", "normal", 0).reference["out"].clone()
+    before = expected_outputs_of(folder)[0].get("plain", "normal", 0).reference["out"].clone()
     for path in (folder / "answers").glob(suffix):
         path.write_bytes(path.read_bytes()[:50])
-    again, functions = answers_of(folder)
+    again, functions = expected_outputs_of(folder)
     assert torch.equal(again.get("plain", "normal", 0).reference["out"], before)
     assert calls(functions) == FOUND_ANEW
 
@@ -121,10 +123,10 @@ def test_the_oldest_are_forgotten_when_there_are_too_many(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(array_cache, "LIMIT_BYTES", 3 * 64 * 96 * 8)
-    answers, _ = answers_of(folder)
-    found = [answers.get("plain", "normal", seed) for seed in range(6)]
+    expected_outputs, _ = expected_outputs_of(folder)
+    found = [expected_outputs.get("plain", "normal", seed) for seed in range(6)]
     assert len(list((folder / "answers").glob("*.npy"))) <= 3
-    assert all(bool(answer.reference["out"].isfinite().all()) for answer in found), (
+    assert all(bool(expected.reference["out"].isfinite().all()) for expected in found), (
         "what is mapped stays"
     )
 
@@ -134,4 +136,4 @@ def test_a_folder_that_cannot_be_written_says_what_to_do(folder: Path) -> None:
     with pytest.raises(
         DeviceError, match=r"inputs and references cannot be kept in .*; set EVOENGINE_CACHE_DIR"
     ):
-        answers_of(folder)[0].get("plain", "normal", 0)
+        expected_outputs_of(folder)[0].get("plain", "normal", 0)

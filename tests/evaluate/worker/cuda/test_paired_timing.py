@@ -38,7 +38,9 @@ class Stage:
         self.task = small_task(
             baselines={"torch.mul": "scale_rows.py:forward", "spoiling": "scale_rows.py:spoiling"}
         )
-        self.answers = ExpectedOutputs(self.task, TaskFunctions(self.task, folder / "t.yaml"), CPU)
+        self.expected_outputs = ExpectedOutputs(
+            self.task, TaskFunctions(self.task, folder / "t.yaml"), CPU
+        )
         self.elapsed_ms = 1.0
         self.baseline_outputs: list[torch.Tensor] = []
         self.kernel: Kernel = honest
@@ -81,7 +83,7 @@ class Stage:
 
         monkeypatch.setattr(timing, "Graph", Graph)
         monkeypatch.setattr(timing, "_event", Event)
-        monkeypatch.setattr(paired_timing, "Program", Program)
+        monkeypatch.setattr(paired_timing, "CudaProgram", Program)
         monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
         monkeypatch.setattr(torch.cuda, "current_stream", lambda: None)
 
@@ -96,7 +98,9 @@ class Stage:
             code_path="",
             functions={},
         )
-        contest = paired_timing.PairedTiming(self.task, self.answers, self, compiled, baseline)  # type: ignore[arg-type]  # it flushes
+        contest = paired_timing.PairedTiming(
+            self.task, self.expected_outputs, self, compiled, baseline
+        )  # type: ignore[arg-type]  # it flushes
         return contest.run(), contest.verify("fp32")
 
 
@@ -153,7 +157,7 @@ def test_a_baseline_that_writes_into_its_inputs_condemns_no_candidate(stage: Sta
 
 
 def test_a_baseline_that_writes_into_its_inputs_is_left_out_by_name(stage: Stage) -> None:
-    found = time_baselines(stage.task, stage.answers, "plain", stage)  # type: ignore[arg-type]  # it flushes
+    found = time_baselines(stage.task, stage.expected_outputs, "plain", stage)  # type: ignore[arg-type]  # it flushes
     assert list(found.median_us) == ["torch.mul"]
     assert found.problems["spoiling"].startswith(
         "scale_rows.py:spoiling writes into its input x for case plain: expected it to leave"
@@ -165,7 +169,7 @@ def test_a_fault_of_the_reference_is_not_told_as_that_of_every_baseline(
 ) -> None:
     (tmp_path / "scale_rows.py").write_text("def forward(x):\n    return x.float() * 2\n")
     with pytest.raises(TaskError, match=r"^scale_rows.py:forward: out must be torch.float64"):
-        time_baselines(stage.task, stage.answers, "plain", stage)  # type: ignore[arg-type]  # it flushes
+        time_baselines(stage.task, stage.expected_outputs, "plain", stage)  # type: ignore[arg-type]  # it flushes
 
 
 def test_the_time_of_a_baseline_is_told_as_its_own(stage: Stage) -> None:
@@ -177,7 +181,7 @@ def test_the_time_of_a_baseline_is_told_as_its_own(stage: Stage) -> None:
         yield
         told.append("")
 
-    stage.answers.functions._at_work = at_work
+    stage.expected_outputs.functions._at_work = at_work
     stage.run(honest)
     assert told[:2] == [
         "scale_rows.py:forward for case plain",
@@ -197,7 +201,7 @@ def test_a_reference_without_memory_beside_a_candidates_buffers_ends_no_run(
                 error if begun else None
             )
 
-    stage.answers.one_off = no_memory  # type: ignore[assignment,method-assign]
+    stage.expected_outputs.one_off = no_memory  # type: ignore[assignment,method-assign]
     with pytest.raises(CannotLaunch if begun else TaskError, match="raised OutOfMemoryError"):
         stage.run(honest)
 
