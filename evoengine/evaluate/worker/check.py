@@ -1,4 +1,4 @@
-"""Correctness: every case, every input set, every element."""
+"""The check of every case: all its input sets, all elements of all outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evoengine.task.schema import Input, Output, Task, shape_of
 
 
 def layout_of(task: Task, plan: CasePlan, scratch: bool = True) -> Layout:
-    """Every buffer of a plan: inputs, outputs, and scratch where it is asked for."""
+    """The dtype and shape of every buffer of a plan, by name; scratch buffers with `scratch`."""
     scope = task.scope(plan.case)
     tensors: dict[str, Input | Output] = {**task.inputs, **task.outputs}
     layout = {
@@ -33,7 +33,7 @@ def layout_of(task: Task, plan: CasePlan, scratch: bool = True) -> Layout:
 
 
 def written_by(task: Task, plan: CasePlan) -> list[str]:
-    """The buffers that a candidate writes: poisoned before every launch."""
+    """The names of the buffers that a candidate writes: outputs and scratch."""
     return [*task.outputs, *plan.scratch]
 
 
@@ -44,7 +44,7 @@ def check_case(
     compiled: CompiledCase,
     tier: str,
 ) -> CaseCheck:
-    """The verdict on one case, all its input sets; raises Finding as soon as one shows."""
+    """The check of one case on all its input sets; raises CandidateFailure."""
     plan = compiled.plan
     with backend.load(compiled) as loaded:
         checker = _Checker(task, expected_outputs, loaded, plan, tier)
@@ -55,7 +55,7 @@ def check_case(
 
 
 class _Checker:
-    """One candidate on one case."""
+    """Checks one candidate on one case."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class _Checker:
         self.launch = loaded.launch
 
     def check(self, distribution: str, seed: int) -> InputSetCheck:
-        """One launch on one input set."""
+        """Launch once on one input set and compare; raises CandidateFailure."""
         expected = self.expected_outputs.get(self.case, distribution, seed)
         tensors = self.expected_outputs.inputs(self.case, distribution, seed)
         self.arena.fill(tensors)
@@ -97,10 +97,11 @@ class _Checker:
 def compare_outputs(
     outputs: Tensors, expected: ExpectedOutput, tier: str, distribution: str, seed: int
 ) -> InputSetCheck:
-    """The comparison of `outputs` with `answer` under the gate of `tier`.
+    """The comparison of `outputs` with `expected` under the gate of `tier`.
 
-    Where outputs lie on a GPU, the reference visits it for the comparison only and is wiped
-    afterwards.
+    `outputs` hold a tensor for each output of the task, of its shape and dtype, on any
+    device. The float64 reference is copied to that device for the comparison, and the copy
+    is wiped afterwards.
     """
     gate = expected.gates[tier]
     device = next(iter(outputs.values())).device
@@ -124,4 +125,19 @@ def compare_outputs(
         trusted_max_abs=trusted.max_abs if trusted else 0.0,
         trusted_rel_rmse=trusted.rel_rmse if trusted else 0.0,
         nan_count=errors.nan_count,
+    )
+
+
+def explain(check: CaseCheck) -> str:
+    """One line on what is wrong with a case."""
+    worst = check.worst
+    where = "a hidden case" if check.hidden else f"case {check.case}"
+    failing = sum(not item.ok for item in check.sets)
+    nan = f", {worst.nan_count} NaN" if worst.nan_count else ""
+    index = "" if check.hidden else f", worst at {worst.worst_output}{list(worst.worst_index)}"
+    return (
+        f"{where}: {failing} of {len(check.sets)} input sets fail; {worst.distribution} seed"
+        f" {worst.seed}: max abs error {worst.max_abs:.3g} (allowed {worst.limit_abs:.3g}),"
+        f" relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}),"
+        f" {worst.failing_share:.2%} of elements fail{nan}{index}"
     )

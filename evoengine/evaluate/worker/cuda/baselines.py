@@ -38,7 +38,7 @@ def time_baselines(
     times, problems = {}, {}
     for name in task.baselines:
         try:
-            with expected_outputs.functions.at_work(task.baselines[name], case):
+            with expected_outputs.functions.running(task.baselines[name], case):
                 times[name] = _time_one(task, expected_outputs, case, name, cold)
         except (TaskError, *CUDA_ERRORS) as error:
             problems[name] = str(error).strip().splitlines()[0][:200]

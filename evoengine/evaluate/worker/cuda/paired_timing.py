@@ -160,16 +160,16 @@ class PairedTiming:
         spare = make_inputs(
             self.task, self.case, DISTRIBUTION, self.task.seeds[0], self.expected_outputs.device
         )
-        with self.expected_outputs.functions.at_work(function, self.case):
+        with self.expected_outputs.functions.running(function, self.case):
             count = self._count(estimate_us(bind(tensors=spare)))
-        bound = [self._at_work(function, bind(tensors=tensors)) for tensors in self.inputs]
+        bound = [self._announced(function, bind(tensors=tensors)) for tensors in self.inputs]
         return Side([bound[index % INPUT_SETS] for index in range(count)], [])
 
-    def _at_work(self, function: str, call: Call) -> Call:
+    def _announced(self, function: str, call: Call) -> Call:
         """`call`, whose time is the function's own: it is captured while the candidate is timed."""
 
         def work() -> object:
-            with self.expected_outputs.functions.at_work(function, self.case):
+            with self.expected_outputs.functions.running(function, self.case):
                 return call()
 
         return work

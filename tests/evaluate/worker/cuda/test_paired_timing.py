@@ -176,12 +176,12 @@ def test_the_time_of_a_baseline_is_told_as_its_own(stage: Stage) -> None:
     told: list[str] = []
 
     @contextmanager
-    def at_work(_: str, function: str) -> Iterator[None]:
+    def announce(_: str, function: str) -> Iterator[None]:
         told.append(function)
         yield
         told.append("")
 
-    stage.expected_outputs.functions._at_work = at_work
+    stage.expected_outputs.functions._announce = announce
     stage.run(honest)
     assert told[:2] == [
         "scale_rows.py:forward for case plain",

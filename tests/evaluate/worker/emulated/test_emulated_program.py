@@ -18,7 +18,6 @@ from evoengine.evaluate.worker.emulated.emulated_arena import SPARE_BYTES
 from evoengine.evaluate.worker.emulated.emulated_backend import EmulatedBackend
 from evoengine.evaluate.worker.emulated.emulated_program import LoadedModule
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.evaluate.worker.judge import JobRun, Judge
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import CompiledCase, Job
 from tests.evaluate.worker.shrunken import CPU
@@ -69,9 +68,7 @@ def test_variables_that_this_machine_cannot_keep_twice_are_refused_before_they_t
             CannotLaunch,
             match="global variables of 1073741824 bytes do not fit into this machine's memory",
         ):
-            backend.sanitize(
-                JobRun(Judge(task, expected_outputs, backend, lambda what, candidate: None), job)
-            )
+            backend.sanitize(job, lambda *_: None)
         assert resident_bytes() - before < 1 << 29
     finally:
         emulator.close()
