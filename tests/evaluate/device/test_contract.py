@@ -458,12 +458,12 @@ def test_a_fork_that_was_given_up_does_not_answer_for_the_next(scripted):
 def test_no_worker_outlives_a_parent_that_is_killed(scripted, tmp_path):
     program = (
         "import asyncio, pathlib, time\n"
-        "from evoengine import task\n"
+        "from evoengine.task import schema\n"
         "from evoengine.evaluate.device.fork_client import ForkServer\n"
         "from evoengine.evaluate.device.worker_device import WorkerDevice\n"
         "async def main():\n"
         f"    device = WorkerDevice(ForkServer({SCRIPTED!r}))\n"
-        f"    await device.start(task.load(pathlib.Path({str(scripted.path)!r})), 'scale.yaml')\n"
+        f"    await device.start(schema.load(pathlib.Path({str(scripted.path)!r})), 'scale.yaml')\n"
         "    print(device._worker.pid, device._fork_server._process.pid, flush=True)\n"
         "    time.sleep(60)\n"
         "asyncio.run(main())\n"
