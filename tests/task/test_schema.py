@@ -237,8 +237,7 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
         (
             "seeds: [0, 1, 2]",
             "seeds: [0, 1, 2]\ndistributions: [normal, uniform]",
-            "t.yaml:14:25: distributions.1: expected 'normal', 'outliers', 'wide' or 'shifted', got"
-            " 'uniform'",
+            "t.yaml:14:25: distributions.1: expected 'normal', .* or '[a-z]+', got 'uniform'",
         ),
         ("seeds: [0, 1, 2]", "seeds: [0, 1, 2", "t.yaml:14:6: not YAML"),
     ],
