@@ -274,7 +274,7 @@ def test_a_reference_of_another_type_is_a_fault_of_the_task(
             "x.round() * 1000",
             (
                 r"out reaches -?\d+e?\+?\d* for case flipped, .*, int8 goes from -128 to 127: no"
-                r" kernel can write that answer"
+                r" kernel can write that value"
             ),
         ),
         ("bool", "x.round() * 4", r"out reaches -?\d+ for case flipped, .*, bool goes from 0 to 1"),
@@ -283,7 +283,7 @@ def test_a_reference_of_another_type_is_a_fault_of_the_task(
             "x * 1e6",
             (
                 r"out reaches -?[\d.e+]+ for case flipped, .*, float16 ends at 65504: no kernel can"
-                r" write that answer"
+                r" write that value"
             ),
         ),
         (
@@ -322,13 +322,13 @@ def test_whole_numbers_may_come_in_any_type(tmp_path: Path) -> None:
         (
             "def forward(x): return x * torch.rand(())",
             (
-                "answers the same inputs in two ways: out differs by up to .* between two calls for"
+                "returns two results for the same inputs: out differs by up to .* between two calls for"
                 " case odd"
             ),
         ),
         (
             "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * len(calls)",
-            "answers the same inputs in two ways",
+            "returns two results for the same inputs",
         ),
         (
             "kept = []\ndef forward(x):\n    kept.append(x * 2)\n    return kept[0]",

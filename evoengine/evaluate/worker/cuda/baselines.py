@@ -1,4 +1,4 @@
-"""The baselines: which of them work here, are right, and how fast each is."""
+"""The baselines: whether each runs and is right on this device, and its time."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from evoengine.protocols import BaselineTimes
 from evoengine.statistics import median
 from evoengine.task.schema import Task
 
-BUDGET_S = 0.05
+BUDGET_S = 0.05  # of sampling one baseline
 
 
 def time_baselines(
     task: Task, expected_outputs: ExpectedOutputs, case: str, flusher: Flusher
 ) -> BaselineTimes:
-    """Every baseline of `task` on `case`, in microseconds a call, with the cache that the objective
-    asks for.
+    """The time of every baseline of `task` on `case`, in microseconds a call, with the L2 cache hot
+    or cold as the objective says.
     """
     cold = flusher if task.objective.cache == "cold" else None
     expected_outputs.get(
         case, *_first_set(task)
-    )  # a fault of the reference is none of the baselines
+    )  # a fault of the reference is not one of every baseline
     times, problems = {}, {}
     for name in task.baselines:
         try:

@@ -1,7 +1,7 @@
-"""Inputs and answers kept on disk: computing them takes minutes of a CPU, and workers come and go.
+"""Inputs and expected outputs cached on disk: computing them takes minutes of a CPU.
 
-They are named after all that they follow from: the Python files beside the task, what the task says
-of tensors, tiers and the case, the release of torch, and our own code that makes them.
+Their names are digests of all that they depend on: the Python files beside the task, the task's
+tensors, tiers and cases, torch's version, and our own code that makes them.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from evoengine.task.schema import Task, shape_of
 
 
 class _Facts(Frozen):
-    """What an answer has beside its arrays."""
+    """The part of an ExpectedOutput that is not arrays."""
 
     trusted: dict[str, Errors]
     gates: dict[str, Gate]
 
 
 class DiskOutputCache:
-    """Implements answers.Keep for one task."""
+    """Implements expected_outputs.OutputCache for one task."""
 
     def __init__(self, arrays: ArrayCache, task: Task, task_path: Path) -> None:
         self._arrays = arrays
-        told = task.model_dump(
+        described = task.model_dump(
             mode="json",
             include={"reference", "dims", "inputs", "outputs", "cases", "hidden_cases", "tiers"},
         )
@@ -49,10 +49,10 @@ class DiskOutputCache:
             inspect.getsource(module)
             for module in (expected_outputs, gate, inputs, task_functions, returned_values)
         ]
-        self._meaning = digest("answers", digest_json(told), torch.__version__, *ours, *beside)
+        self._digest = digest("answers", digest_json(described), torch.__version__, *ours, *beside)
 
     def __call__(self, key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
-        name = digest(self._meaning, *map(str, key))
+        name = digest(self._digest, *map(str, key))
         found = self._arrays.read(name)
         if found is None:
             expected = make()
@@ -72,18 +72,20 @@ class DiskOutputCache:
 
 
 class DiskInputCache:
-    """Implements answers.KeepInputs for one task."""
+    """Implements expected_outputs.InputCache for one task."""
 
     def __init__(self, arrays: ArrayCache, task: Task) -> None:
         self._arrays = arrays
         self._task = task
-        told = task.model_dump(mode="json", include={"dims", "inputs", "cases", "hidden_cases"})
-        self._meaning = digest(
-            "inputs", digest_json(told), torch.__version__, inspect.getsource(inputs)
+        described = task.model_dump(
+            mode="json", include={"dims", "inputs", "cases", "hidden_cases"}
+        )
+        self._digest = digest(
+            "inputs", digest_json(described), torch.__version__, inspect.getsource(inputs)
         )
 
     def __call__(self, key: Key, make: Callable[[], Tensors]) -> Tensors:
-        name = digest(self._meaning, *map(str, key))
+        name = digest(self._digest, *map(str, key))
         found = self._arrays.read(name) or self._arrays.write(
             name, CachedArrays({of: _bytes(value) for of, value in make().items()})
         )
@@ -94,12 +96,12 @@ class DiskInputCache:
 
     def _tensor(self, name: str, case: str, flat: torch.Tensor) -> torch.Tensor:
         spec = self._task.inputs[name]
-        assert spec.shape is not None  # scalars are not kept
+        assert spec.shape is not None  # scalars are not cached
         return flat.view(getattr(torch, spec.dtype)).view(
             shape_of(spec.shape, self._task.scope(case))
         )
 
 
 def _bytes(value: torch.Tensor) -> Array:
-    """As numpy can keep it, which knows no bfloat16."""
+    """The bytes of a contiguous tensor, shape (bytes,), uint8: numpy has no bfloat16."""
     return value.view(-1).view(torch.uint8).numpy()
