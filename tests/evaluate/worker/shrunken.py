@@ -37,5 +37,5 @@ def shrunken(name: str) -> Task:
 
 @cache
 def expected_outputs(name: str) -> ExpectedOutputs:
-    """Its answers, on the CPU."""
+    """Its expected outputs, on the CPU."""
     return ExpectedOutputs(shrunken(name), TaskFunctions(shrunken(name), find_task(name)), CPU)

@@ -1,4 +1,4 @@
-"""Whose fault it is: what ends a job, and whether the process may go on."""
+"""Which errors end a job as the candidate's failure, and whether the process may go on."""
 
 from __future__ import annotations
 
@@ -129,18 +129,18 @@ def test_code_is_loaded_anew_for_every_program(monkeypatch: pytest.MonkeyPatch) 
     assert calls == ["forgotten", "loaded"]
 
 
-def test_no_answer_stays_in_memory_that_is_freed(tmp_path: Path) -> None:
+def test_no_expected_output_stays_in_freed_memory(tmp_path: Path) -> None:
     expected_outputs = expected_outputs_of(tmp_path)
     expected = expected_outputs.get("plain", "normal", 0)
     left = expected_outputs.functions._modules["scale_rows.py"].kept
     assert len(left) == 4, (
-        "the reference, twice more to see that it has one answer, and the trusted implementation"
+        "the reference, twice more to compare two calls, and the trusted implementation"
     )
     assert all(bool(value.isnan().all()) for value in left)
     assert bool(expected.reference["out"].isfinite().all())
 
 
-def test_a_comparison_leaves_the_answer_as_it_is(tmp_path: Path) -> None:
+def test_a_comparison_leaves_the_expected_output_as_it_is(tmp_path: Path) -> None:
     expected_outputs = expected_outputs_of(tmp_path)
     expected = expected_outputs.get("plain", "normal", 0)
     outputs = {"out": expected.reference["out"].float()}

@@ -1,4 +1,4 @@
-"""The gates of the packaged tasks let what is right through, and nothing else."""
+"""The gates of the packaged tasks pass right outputs, and no others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def passes(
     tier: str,
     gate: Gate | None = None,
 ) -> bool:
-    """Whether `out`, rounded to the task's type, is let through."""
+    """Whether `out`, rounded to the task's dtype, passes the gate."""
     expected = expected_outputs(name).get(case, distribution, seed)
     gate = gate or expected.gates[tier]
     rounded = {"out": out.to(getattr(torch, shrunken(name).outputs["out"].dtype))}
@@ -44,7 +44,7 @@ def inputs_of(name: str, case: str, distribution: str, seed: int) -> Tensors:
 
 
 @every_case
-def test_the_right_answer_rounded_to_the_output_passes_every_gate_unwidened(
+def test_the_reference_rounded_to_the_output_passes_every_gate_unwidened(
     name: str, case: str
 ) -> None:
     task = shrunken(name)
@@ -88,7 +88,7 @@ def test_attention_in_half_precision_keeps_the_gate_on_normal_inputs(case: str) 
     assert 5e-3 <= expected.trusted["fp8"].rel_rmse <= 6e-2
 
 
-def test_both_attention_tasks_have_the_same_answers() -> None:
+def test_both_attention_tasks_have_the_same_expected_outputs() -> None:
     first, second = (
         expected_outputs(name).get("causal", "outliers", 2) for name in ("sdpa_l4", "sdpa_h200")
     )

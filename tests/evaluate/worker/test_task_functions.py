@@ -144,7 +144,7 @@ def test_one_output_may_come_alone_or_in_a_container(tmp_path: Path, code: str) 
         ("def forward(x) return x", "scale_rows.py: SyntaxError on import"),
     ],
 )
-def test_a_reference_that_cannot_be_used_is_told_as_a_fault_of_the_task(
+def test_a_reference_that_cannot_be_used_is_reported_as_a_fault_of_the_task(
     tmp_path: Path, code: str, says: str
 ) -> None:
     with pytest.raises(TaskError, match=says):
@@ -162,7 +162,7 @@ def test_a_reference_that_cannot_be_used_is_told_as_a_fault_of_the_task(
         "torch.nn.functional.relu(x, inplace=True)\n    return x",
     ],
 )
-def test_a_function_that_writes_into_its_inputs_is_told(tmp_path: Path, code: str) -> None:
+def test_a_function_that_writes_into_its_inputs_is_reported(tmp_path: Path, code: str) -> None:
     made = functions(tmp_path, f"def forward(x):\n    {code}")
     tensors = make_inputs(made.task, "plain", "normal", 0, CPU)
     before = tensors["x"].clone()
@@ -215,7 +215,7 @@ def test_a_reference_may_give_back_its_input_and_gradients_and_inference_tensors
         assert not expected.reference["out"].requires_grad and expected.trusted["fp32"].failing == 0
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"no reference file '.*gone.py'"):
         call(functions(tmp_path, ""), "gone.py:forward")
 
@@ -296,7 +296,7 @@ def test_a_reference_of_another_type_is_a_fault_of_the_task(
         ),
     ],
 )
-def test_an_answer_that_no_kernel_can_write_is_a_fault_of_the_task(
+def test_an_expected_output_that_no_kernel_can_write_is_a_fault_of_the_task(
     tmp_path: Path, dtype: str, body: str, says: str
 ) -> None:
     with pytest.raises(TaskError, match=says):
@@ -336,7 +336,7 @@ def test_whole_numbers_may_come_in_any_type(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_reference_without_one_answer_is_a_fault_of_the_task(
+def test_a_reference_that_is_not_deterministic_is_a_fault_of_the_task(
     tmp_path: Path, code: str, says: str
 ) -> None:
     hidden = {"odd": {"N": 3, "C": 5, "flip": True}}
@@ -362,7 +362,7 @@ def test_what_a_tasks_file_makes_of_torchs_defaults_changes_no_input(tmp_path: P
     )
 
 
-def test_integer_outputs_have_answers_too(tmp_path: Path) -> None:
+def test_integer_outputs_have_expected_outputs_too(tmp_path: Path) -> None:
     outputs = {"out": {"shape": ["N", "C"], "dtype": "int32"}}
     inputs = {"x": {"shape": ["N", "C"], "dtype": "int32"}}
     tiers = {"exact": {"atol": 0, "rel_rmse": 1e-9, "trusted": "scale_rows.py:forward"}}
@@ -373,13 +373,13 @@ def test_integer_outputs_have_answers_too(tmp_path: Path) -> None:
     assert expected.reference["out"].dtype == torch.float64
 
 
-def test_answers_are_computed_once_and_kept(tmp_path: Path) -> None:
+def test_expected_outputs_are_computed_once_and_cached(tmp_path: Path) -> None:
     found = expected_outputs_of(
         tmp_path, "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * 2"
     )
     first = found.get("plain", "normal", 0)
     calls = found.functions._modules["scale_rows.py"].calls
-    assert len(calls) == 3, "twice before, to see that it has one answer"
+    assert len(calls) == 3, "twice before, to compare two calls"
     assert found.get("plain", "normal", 0) is first and len(calls) == 3
     assert found.get("plain", "normal", 1) is not first and len(calls) == 4
     again = found.one_off("plain", "normal", 0)

@@ -1,4 +1,4 @@
-"""What a failure of the emulator says about the candidate that it was running."""
+"""Errors of the emulator as failures of the candidate that it was running."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from evoengine.records import Status
         ValueError("odd"),
     ],
 )
-def test_a_stumble_over_a_kernel_is_unsupported_and_the_process_is_replaced(
+def test_a_bug_of_the_emulator_makes_a_kernel_unsupported_and_the_process_is_replaced(
     error: Exception,
 ) -> None:
     with (
@@ -39,7 +39,7 @@ def test_a_stumble_over_a_kernel_is_unsupported_and_the_process_is_replaced(
 
 
 @pytest.mark.parametrize("error", [MemoryError("full"), OSError(28, "No space left on device")])
-def test_what_the_machine_lacks_is_not_the_kernels(error: Exception) -> None:
+def test_a_lack_of_memory_or_disk_is_no_fault_of_the_kernel(error: Exception) -> None:
     with pytest.raises(type(error)), as_candidate_failures():
         raise error
 

@@ -21,7 +21,7 @@ from evoengine.task.schema import Task
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
 
-# the reference twice on the smallest case, to see that it has one answer; the reference; the
+# the reference twice on the smallest case, to compare two calls; the reference; the
 # trusted implementation
 FOUND_ANEW = 4
 COUNTING = "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * 2\n"
@@ -35,7 +35,7 @@ def expected_outputs_of(
         tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}}
     )
     functions = TaskFunctions(task, folder / "t.yaml")
-    arrays = ArrayCache(folder / "answers")
+    arrays = ArrayCache(folder / "cache")
     return (
         ExpectedOutputs(
             task,
@@ -58,7 +58,7 @@ def calls(functions: TaskFunctions) -> int:
     return len(functions._modules["scale_rows.py"].calls) if functions._modules else 0
 
 
-def test_a_new_worker_finds_the_same_answer_without_computing_it(folder: Path) -> None:
+def test_a_new_worker_finds_the_same_expected_output_without_computing_it(folder: Path) -> None:
     first, _ = expected_outputs_of(folder)
     second, functions = expected_outputs_of(folder)
     before, after = first.get("plain", "wide", 2), second.get("plain", "wide", 2)
@@ -71,7 +71,7 @@ def test_a_new_worker_finds_the_same_answer_without_computing_it(folder: Path) -
 
 
 @pytest.mark.parametrize("change", ["scale_rows.py", "helper.py"])
-def test_a_change_of_any_python_file_beside_the_task_makes_all_answers_anew(
+def test_a_change_of_any_python_file_beside_the_task_computes_all_references_anew(
     folder: Path, change: str
 ) -> None:
     expected_outputs_of(folder)[0].get("plain", "normal", 0)
@@ -81,7 +81,7 @@ def test_a_change_of_any_python_file_beside_the_task_makes_all_answers_anew(
     assert calls(functions) == FOUND_ANEW
 
 
-def test_another_gate_or_another_size_is_another_answer(folder: Path) -> None:
+def test_another_gate_or_another_size_is_another_entry(folder: Path) -> None:
     expected_outputs_of(folder)[0].get("plain", "normal", 0)
     for changes in (
         {"tiers": {"fp32": {"atol": 1e-5, "rel_rmse": 1e-6}}},
@@ -93,7 +93,7 @@ def test_another_gate_or_another_size_is_another_answer(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
-def test_kept_inputs_are_those_that_were_drawn(
+def test_cached_inputs_are_those_that_were_drawn(
     folder: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = small_task(inputs={"x": {"shape": ["N", "C"], "dtype": dtype}})
@@ -112,27 +112,27 @@ def test_kept_inputs_are_those_that_were_drawn(
 def test_a_damaged_entry_is_as_if_it_were_not_there(folder: Path, suffix: str) -> None:
     # what is mapped must not be cut
     before = expected_outputs_of(folder)[0].get("plain", "normal", 0).reference["out"].clone()
-    for path in (folder / "answers").glob(suffix):
+    for path in (folder / "cache").glob(suffix):
         path.write_bytes(path.read_bytes()[:50])
     again, functions = expected_outputs_of(folder)
     assert torch.equal(again.get("plain", "normal", 0).reference["out"], before)
     assert calls(functions) == FOUND_ANEW
 
 
-def test_the_oldest_are_forgotten_when_there_are_too_many(
+def test_the_oldest_entries_are_deleted_when_there_are_too_many(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(array_cache, "LIMIT_BYTES", 3 * 64 * 96 * 8)
     expected_outputs, _ = expected_outputs_of(folder)
     found = [expected_outputs.get("plain", "normal", seed) for seed in range(6)]
-    assert len(list((folder / "answers").glob("*.npy"))) <= 3
+    assert len(list((folder / "cache").glob("*.npy"))) <= 3
     assert all(bool(expected.reference["out"].isfinite().all()) for expected in found), (
         "what is mapped stays"
     )
 
 
 def test_a_folder_that_cannot_be_written_says_what_to_do(folder: Path) -> None:
-    (folder / "answers").write_text("a file")
+    (folder / "cache").write_text("a file")
     with pytest.raises(
         DeviceError, match=r"inputs and references cannot be kept in .*; set EVOENGINE_CACHE_DIR"
     ):
