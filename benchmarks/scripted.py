@@ -10,7 +10,7 @@ from random import Random
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import derived_seed
-from evoengine.protocols import Progress, Replies, Request
+from evoengine.protocols import ExecutorStart, Progress, Replies, Request
 from evoengine.records import (
     CaseCheck,
     CaseTiming,
@@ -61,11 +61,11 @@ class ScriptedExecutor:
         self._baselines = dict.fromkeys(task.cases, next(iter(task.baselines)))
         self._templates = [_verdict(task, Random(number)) for number in range(TEMPLATES)]  # noqa: S311 - not secret
 
-    async def start(self) -> tuple[Environment, dict[str, str]]:
-        return ENVIRONMENT, self._baselines
+    async def start(self) -> ExecutorStart:
+        return ExecutorStart(environment=ENVIRONMENT, baselines=self._baselines)
 
     async def evaluate(
-        self, candidate: Candidate, progress: Progress, fresh: bool = False
+        self, candidate: Candidate, progress: Progress, verify: bool = False
     ) -> Verdict:
         progress("judging")
         luck = derived_seed(candidate.digest)

@@ -58,7 +58,7 @@ async def judge(name: str) -> tuple[Environment, list[Row]]:
             task, str(path), CompilePool(COMPILERS, Path(folder)), cuda_device(0)
         )
         try:
-            environment, _ = await executor.start()
+            environment = (await executor.start()).environment
             rows: list[Row] = []
             for kernel in KERNELS[name]:
                 candidate = candidates.parse(find_kernel(kernel).read_text(encoding="utf-8"))

@@ -144,7 +144,7 @@ async def bench(
     pool = CompilePool(COMPILERS, folder / "cubins")
     executor = LocalExecutor(task, str(path), pool, cuda_device(0), plain_baselines(task))
     try:
-        environment, _ = await executor.start()
+        environment = (await executor.start()).environment
         yield Bench(task, executor, number), environment
     finally:
         await executor.close()

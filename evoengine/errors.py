@@ -16,6 +16,11 @@
 A bad kernel is never an exception: it is a verdict.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class EvoError(Exception):
     """A known fault; its text is the one line that the user sees."""
@@ -83,3 +88,22 @@ class OutputError(EvoError):
     """The result cannot be written to stdout: it is closed, or its disk is full."""
 
     exit_code = 10
+
+
+def hint(name: str, known: Iterable[str], title: str = "known", most: int | None = None) -> str:
+    """The end of a message about an unknown name, e.g. `; did you mean 'gemm'? known: gemm, sdpa`.
+
+    `title` stands before the known names; at most `most` of them are listed. Without a name there
+    is no guess.
+    """
+    names = list(known)
+    near = nearest(name, names)
+    question = f" did you mean {near!r}?" if near else ""
+    listed = ", ".join(names[:most]) or "none"
+    more = ", ..." if most is not None and len(names) > most else ""
+    return f";{question} {title}: {listed}{more}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` is probably a misspelling of; None where none is near."""
+    return next(iter(get_close_matches(name, list(known), n=1)), None)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
-from evoengine.errors import CandidateError, TaskError
+from evoengine.errors import CandidateError, TaskError, hint
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -55,9 +54,7 @@ def find_task(text: str) -> Path:
     names = [path.stem for path in packaged_tasks()]
     if text in names:
         return tasks_dir() / f"{text}.yaml"
-    near = get_close_matches(Path(text).stem, names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
-    raise TaskError(f"no task {text!r}{hint} known: {', '.join(names)}")
+    raise TaskError(f"no task {text!r}{hint(Path(text).stem, names)}")
 
 
 def _is_file(path: Path) -> bool:
@@ -81,9 +78,7 @@ def find_kernel(text: str, beside: Path | None = None) -> Path:
         if _is_file(place):
             return place
     known = [path.stem for path in sorted(seeds_dir().glob("*.cu"))]
-    near = get_close_matches(Path(text).stem, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
-    raise CandidateError(f"no kernel {text!r}{hint} packaged seeds: {', '.join(known)}")
+    raise CandidateError(f"no kernel {text!r}{hint(Path(text).stem, known, 'packaged seeds')}")
 
 
 def cache_dir(environ: Mapping[str, str] = os.environ) -> Path:

@@ -26,6 +26,8 @@ from evoengine.records import (
     RunInfo,
     SettingsChange,
     Status,
+    Unanswered,
+    Usage,
     Verdict,
 )
 from evoengine.task.schema import Task
@@ -144,8 +146,7 @@ class Job(Frozen):
     cases: tuple[CompiledCase, ...]  # checked in this order; the first wrong case ends the job
     tier: str
     baselines: dict[str, str] = {}  # case -> baseline to time against; cases left out are not timed
-    # whether an emulator runs it in checked mode before all else; the second verdict needs that no
-    # more
+    # whether an emulator runs it in checked mode first; a verification does not need that
     checked: bool = True
 
 
@@ -167,26 +168,37 @@ class Device(Protocol):
 
     `start` brings the device up for a task and returns what it is. `run` judges one job;
     whatever the candidate does, it returns a Report within the task's limits, and the
-    next job finds a healthy device. With `fresh`, no other candidate has run before in
+    next job finds a healthy device. With `verify`, no other candidate has run before in
     the process that judges. `baselines` are measured by `run` of a Job without cases.
     """
 
     async def start(self, task: Task, task_path: str) -> Environment: ...
 
-    async def run(self, job: Job, progress: Progress, fresh: bool = False) -> Report: ...
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report: ...
 
     async def close(self) -> None: ...
 
 
-class Executor(Protocol):
-    """Turns candidates into verdicts: compiles them and has a device judge them."""
+class ExecutorStart(Frozen):
+    """What an executor found when it started."""
 
-    async def start(self) -> tuple[Environment, dict[str, str]]:
-        """What verdicts will be found with, and the fastest baseline of each case."""
+    environment: Environment  # what verdicts are found with
+    baselines: dict[str, str] = {}  # case -> the fastest baseline; none where times are modelled
+    # case -> baseline that works here -> its median time; empty where nothing was timed
+    baseline_us: dict[str, dict[str, float]] = {}
+    baseline_problems: dict[str, str] = {}  # baseline -> why it does not work here
+    notices: tuple[str, ...] = ()  # what the user should know, e.g. what is missing here
+
+
+class Executor(Protocol):
+    """Compiles candidates and has a device judge them."""
+
+    async def start(self) -> ExecutorStart:
+        """Brings up compilers and device; raises EvoError where they cannot work."""
         ...
 
     async def evaluate(
-        self, candidate: Candidate, progress: Progress, fresh: bool = False
+        self, candidate: Candidate, progress: Progress, verify: bool = False
     ) -> Verdict: ...
 
     async def close(self) -> None: ...
@@ -212,16 +224,19 @@ class ProposalRow:
     proposal: Proposal
 
 
+# The verdicts of a trial: the first one, and the one of a process that has run no other candidate.
+FIRST, VERIFY = 0, 1
+
+
 @dataclass(frozen=True)
 class VerdictRow:
-    """One stored verdict; round 0 is the first, round 1 the one of a fresh process before a place
-    is taken.
+    """One stored verdict: the first one of a trial, or its verification before it takes a place.
 
-    Of round 0, `began` is when the trial was begun, of round 1 when it was judged again.
+    Of a first verdict, `began` is when the trial began; of a verification, when that began.
     """
 
     trial: int
-    round: int
+    part: int  # FIRST or VERIFY
     verdict: Verdict
     began: str = field(default="", compare=False)  # ISO 8601, UTC; "" where nobody wrote it down
     ended: str = field(default="", compare=False)
@@ -266,8 +281,18 @@ class TrialSummary:
     """One trial without its bulk: what the fold over a stored run needs."""
 
     proposed: bool
-    outcome: Outcome | None  # of round 0
-    reverified: Outcome | None  # of round 1
+    outcome: Outcome | None  # of the first verdict
+    verified: Outcome | None  # of the verification
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What the requests of a run have cost so far, or may have."""
+
+    usage: Usage = Usage()  # noqa: RUF009 - frozen; of all stored replies
+    unpriced: Usage = Usage()  # noqa: RUF009 - frozen; tokens of those without a known price
+    unanswered: Unanswered = Unanswered()  # noqa: RUF009 - frozen; those under way among them
+    longest_reply: int = 0  # completion tokens
 
 
 R = TypeVar("R", RunInfo, ReplyRow, ProposalRow, VerdictRow, RequestRow, FailureRow, ChangeRow)
@@ -286,11 +311,19 @@ class Store(Protocol):
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
         """One row whole, None where there is none.
 
-        `part` is the turn of a reply, the round of a verdict, the number of a request, a failure or
-        a change.
+        `part` is the turn of a reply, FIRST or VERIFY of a verdict, the number of a request, a
+        failure or a change.
         """
         ...
 
     def trials(self, start: int = 0) -> Iterator[tuple[int, TrialSummary]]:
         """The stored trials from number `start` on, in order, without their bulk."""
+        ...
+
+    def spent(self) -> Spending:
+        """What all requests have cost, or may have."""
+        ...
+
+    def counts(self) -> dict[Status, int]:
+        """How many judged trials ended in each status, best first; of verified ones that counts."""
         ...

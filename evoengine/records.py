@@ -38,7 +38,7 @@ class Status(StrEnum):
     # too early
     fault = "fault"
     cheat = "cheat"  # wrote to its inputs or outside its buffers
-    unstable = "unstable"  # correct once, not in a second process
+    unstable = "unstable"  # correct at first, not when it was verified in another process
     correct = "correct"
 
     @property
@@ -46,11 +46,9 @@ class Status(StrEnum):
         """0 for the worst status; a higher rank came further."""
         return list(Status).index(self)
 
-    def after(self, reverified: Status | None) -> Status:
-        """The status that counts once a fresh process has judged again, or has not (None)."""
-        return (
-            self if reverified is None or self is reverified is Status.correct else Status.unstable
-        )
+    def after(self, verified: Status | None) -> Status:
+        """The status that counts: this one, or what the verification made of it."""
+        return self if verified is None or self is verified is Status.correct else Status.unstable
 
 
 class KernelResources(Frozen):
@@ -290,16 +288,16 @@ class Outcome(Frozen):
     score: Interval | None
     latency_us: Interval | None
 
-    def after(self, reverified: Outcome | None) -> Outcome:
-        """The outcome that counts once a fresh process has judged again, or has not (None): its
-        times, or `unstable`.
+    def after(self, verified: Outcome | None) -> Outcome:
+        """The outcome that counts: this one, or what the verification made of it: its times, or
+        `unstable`.
         """
-        if reverified is None:
+        if verified is None:
             return self
-        status = self.status.after(reverified.status)
+        status = self.status.after(verified.status)
         if status is Status.correct:
-            return reverified
-        return reverified.model_copy(update={"status": status, "score": None, "latency_us": None})
+            return verified
+        return verified.model_copy(update={"status": status, "score": None, "latency_us": None})
 
 
 def outcome_of(trial: int, proposal: Proposal, verdict: Verdict) -> Outcome:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from evoengine.candidate.arch import MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, DeviceLimits
 from evoengine.candidate.kernel_file import Candidate, LaunchSpec, TypedArgument
 from evoengine.digest import digest_json
-from evoengine.errors import CandidateError
+from evoengine.errors import CandidateError, hint
 from evoengine.records import Frozen
 from evoengine.task import expression
 from evoengine.task.expression import ExpressionError, Value
@@ -284,11 +283,7 @@ class _Binding:
 
     def _refuse_unknown(self, path: tuple[str | int, ...], name: str) -> None:
         known = [*sorted(self.buffers), *self.scope]
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ";"
-        raise CandidateError(
-            self._at(path, f"unknown name {name!r}{hint} known: {', '.join(known)}")
-        )
+        raise CandidateError(self._at(path, f"unknown name {name!r}{hint(name, known)}"))
 
     def _integer(
         self, path: tuple[str | int, ...], formula: str, what: str, smallest: int = 1

@@ -12,7 +12,7 @@ from typing import NoReturn
 from evoengine.candidate import kernel_file
 from evoengine.config import RunConfig
 from evoengine.digest import derived_seed
-from evoengine.errors import UsageError
+from evoengine.errors import UsageError, hint
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.device_choice import choose_device
 from evoengine.evaluate.device_description import describe_device
@@ -59,14 +59,14 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
         choose_device(device, task.target.arch if task.target else None, missing=list)
     )
     files = [find_kernel(name, path.parent) for name in kernels or task.seeds_from]
-    specimens = tuple(_unjudged(trial, file, task) for trial, file in enumerate(files))
+    seeds = tuple(_unjudged(trial, file, task) for trial, file in enumerate(files))
     request = Request(
         trial=len(files),
         seed=derived_seed(seed, len(files)),
         task=task,
         environment=environment,
-        seeds=specimens,
-        elites=_in_order(specimens),
+        seeds=seeds,
+        elites=_in_order(seeds),
         recent=(),
         pending=_nothing_pending,
     )
@@ -82,22 +82,21 @@ def _unjudged(trial: int, file: Path, task: Task) -> Evaluated:
     tier = kernel_file.parse(proposal.source or "", str(file)).plan.precision
     if tier not in task.tiers:
         raise UsageError(
-            f"{file}: precision {tier!r} is no tier of task {task.name}; known:"
-            f" {', '.join(task.tiers)}"
+            f"{file}: precision {tier!r} is no tier of task {task.name}{hint('', task.tiers)}"
         )
     verdict = Verdict(status=Status.correct, reason="not judged", tier=tier)
     return Evaluated(outcome_of(trial, proposal, verdict), proposal.source or "", verdict)
 
 
-def _in_order(specimens: tuple[Evaluated, ...]) -> tuple[tuple[Elite, Evaluated], ...]:
+def _in_order(seeds: tuple[Evaluated, ...]) -> tuple[tuple[Elite, Evaluated], ...]:
     """As many as there are places in each tier, the first ones first."""
     taken: Counter[str] = Counter()
     held = []
-    for specimen in specimens:
-        tier = specimen.outcome.tier
+    for evaluated in seeds:
+        tier = evaluated.outcome.tier
         taken[tier] += 1
         if taken[tier] <= PLACES:
-            held.append((Elite(tier=tier, place=taken[tier], outcome=specimen.outcome), specimen))
+            held.append((Elite(tier=tier, place=taken[tier], outcome=evaluated.outcome), evaluated))
     return tuple(sorted(held, key=lambda pair: (pair[0].tier, pair[0].place)))
 
 

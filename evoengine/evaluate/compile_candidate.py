@@ -29,7 +29,7 @@ from evoengine.candidate.binding import (
 )
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import digest_json
-from evoengine.errors import CandidateError
+from evoengine.errors import CandidateError, hint
 from evoengine.evaluate.compile import cubin
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
@@ -138,11 +138,9 @@ class CandidateCompiler:
         self, build: CompiledCandidate, candidate: Candidate, limits: DeviceLimits
     ) -> list[CasePlan]:
         if candidate.plan.precision not in self.task.tiers:
-            known = ", ".join(self.task.tiers)
-            reason = (
-                f"precision: no tier {candidate.plan.precision!r} in task {self.task.name}; known:"
-                f" {known}"
-            )
+            tier = candidate.plan.precision
+            known = hint("", self.task.tiers)
+            reason = f"precision: no tier {tier!r} in task {self.task.name}{known}"
             raise CandidateRefused(build, Status.rejected, reason)
         try:
             check_includes(candidate.code)

@@ -20,7 +20,7 @@ from evoengine.evaluate.compile_candidate import (
     compiled_as,
 )
 from evoengine.evaluate.scoring import verdict_of
-from evoengine.protocols import Device, Job, Progress
+from evoengine.protocols import BaselineTimes, Device, ExecutorStart, Job, Progress
 from evoengine.records import Environment, Verdict
 from evoengine.task.schema import Task
 
@@ -51,30 +51,34 @@ class LocalExecutor:
         self.device = device
         self.front = front
         self.builder = CandidateCompiler(task, pool, front)
-        self.notices: list[str] = []  # what is done without, for the user to know
         self._environment: Environment | None = None
         self._baselines: dict[str, str] = dict(baselines or {})
-        self.baseline_times: dict[str, dict[str, float]] = {}
-        self.baseline_problems: dict[str, str] = {}
 
-    async def start(self) -> tuple[Environment, dict[str, str]]:
+    async def start(self) -> ExecutorStart:
         """Brings up compilers and device, and times every baseline once.
 
         Raises TaskError where no baseline works, ToolchainError, DeviceError and WorkerError.
         """
-        versions = await self._start_compilers()
-        environment = await self._start_both()
-        self._environment = environment.model_copy(
-            update={"versions": {**environment.versions, **versions}}
-        )
+        versions, notices = await self._start_compilers()
+        found = await self._start_both()
+        environment = found.model_copy(update={"versions": {**found.versions, **versions}})
+        times: dict[str, BaselineTimes] = {}
         if not self._baselines and not environment.is_modelled:
-            await self._find_baselines(environment)
-        return self._environment, dict(self._baselines)
+            times = await self._time_baselines(environment)
+        self._environment = environment
+        problems = [item.problems for item in times.values()]
+        return ExecutorStart(
+            environment=environment,
+            baselines=dict(self._baselines),
+            baseline_us={case: item.median_us for case, item in times.items()},
+            baseline_problems=dict(pair for item in problems for pair in item.items()),
+            notices=notices,
+        )
 
-    async def _start_compilers(self) -> dict[str, str]:
-        """Their versions. An emulator needs clang, but NVRTC is only its gate."""
+    async def _start_compilers(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Their versions, and what the user should know. An emulator can do without NVRTC."""
         if self.front is None:
-            return {"nvrtc": await self.pool.start()}
+            return {"nvrtc": await self.pool.start()}, ()
         try:
             versions = {"clang": await self.front.start()}
         except ToolchainError as error:
@@ -83,12 +87,13 @@ class LocalExecutor:
             versions["nvrtc"] = await self.pool.start()
         except ToolchainError as error:
             self.builder.pool = None
-            self.notices.append(
-                "kernels are compiled by clang alone: nobody tells their registers and spills, and"
-                " modelled times take occupancy from threads and shared memory alone, so they"
-                f" stand beside none of a run with NVRTC. {error}"
+            notice = (
+                "kernels are compiled by clang alone: their registers and spills are unknown, so"
+                " modelled times take occupancy from threads and shared memory alone and cannot be"
+                f" compared with those of a run with NVRTC. {error}"
             )
-        return versions
+            return versions, (notice,)
+        return versions, ()
 
     async def _start_both(self) -> Environment:
         """Device and compilers at once; when one fails, the other is not left behind half
@@ -109,7 +114,8 @@ class LocalExecutor:
             raise
         return starting.result()
 
-    async def _find_baselines(self, environment: Environment) -> None:
+    async def _time_baselines(self, environment: Environment) -> dict[str, BaselineTimes]:
+        """The times of every baseline by case; keeps the fastest of each."""
         report = await self.device.run(Job(cases=(), tier=""), lambda _: None)
         for case, times in report.baselines.items():
             if times.fastest is None:
@@ -117,11 +123,10 @@ class LocalExecutor:
                     f"no baseline works for case {case} on {environment.device}: {times.problems}"
                 )
             self._baselines[case] = times.fastest
-            self.baseline_times[case] = times.median_us
-            self.baseline_problems |= times.problems
+        return report.baselines
 
     async def evaluate(
-        self, candidate: Candidate, progress: Progress, fresh: bool = False
+        self, candidate: Candidate, progress: Progress, verify: bool = False
     ) -> Verdict:
         """The verdict on `candidate`: whatever is wrong with it is a status."""
         if self._environment is None:
@@ -136,9 +141,9 @@ class LocalExecutor:
             cases=build.cases,
             tier=candidate.plan.precision,
             baselines=self._baselines,
-            checked=not fresh,
+            checked=not verify,
         )
-        report = await self.device.run(job, progress, fresh)
+        report = await self.device.run(job, progress, verify)
         verdict = verdict_of(report, self.task, candidate.plan.precision)
         return self._finish(
             _named(verdict, candidate),

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from evoengine.config import ModelSettings
 from evoengine.errors import UsageError
-from evoengine.protocols import Exhausted
-from evoengine.records import Unanswered, Usage
+from evoengine.protocols import Exhausted, Spending
+from evoengine.records import Usage
 
 MESSAGE_TOKENS = 64  # around one message: roles and separators; OpenAI's cookbook counts 3 to 7
 
@@ -80,16 +80,6 @@ def most_tokens(text: str) -> int:
     return len(text.encode())
 
 
-@dataclass(frozen=True)
-class Before:
-    """What the earlier processes of a run have spent."""
-
-    spent: Usage = Usage()  # noqa: RUF009 - frozen; what stored replies have cost
-    unpriced: Usage = Usage()  # noqa: RUF009 - frozen; the tokens of those whose price was unknown
-    unanswered: Unanswered = Unanswered()  # noqa: RUF009 - frozen; requests that nobody has the answer of
-    longest_reply: int = 0  # completion tokens
-
-
 class Hold:
     """The amount that one request in flight has set aside."""
 
@@ -111,14 +101,14 @@ class Ledger:
     """Counts what replies cost."""
 
     def __init__(
-        self, settings: ModelSettings, before: Before, notify: Callable[[str], None]
+        self, settings: ModelSettings, before: Spending, notify: Callable[[str], None]
     ) -> None:
         """`before` is what earlier processes have spent; what had no price then is counted at
         today's.
         """
         self.price = price_of(settings)
         unpriced = self.usage(before.unpriced.prompt_tokens, before.unpriced.completion_tokens)
-        self.spent = before.spent + Usage(cost_usd=unpriced.cost_usd)
+        self.spent = before.usage + Usage(cost_usd=unpriced.cost_usd)
         self.lost_usd = (
             before.unanswered.most_usd
             + before.unanswered.unpriced * self.usage(0, settings.max_tokens).cost_usd

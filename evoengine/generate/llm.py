@@ -26,11 +26,11 @@ from evoengine.errors import GeneratorError
 from evoengine.generate import parsed_reply
 from evoengine.generate.circuit_breaker import CircuitBreaker, RequestRefused, Transient
 from evoengine.generate.endpoint_address import address_of
-from evoengine.generate.ledger import Before, Ledger, most_tokens
+from evoengine.generate.ledger import Ledger, most_tokens
 from evoengine.generate.operators import choose
 from evoengine.generate.parsed_reply import ParsedReply, Refuse, refuse_nothing
 from evoengine.generate.prompt_templates import Prompts
-from evoengine.protocols import Replies, Request
+from evoengine.protocols import Replies, Request, Spending
 from evoengine.records import Outcome, Proposal, Reply, Unanswered, Usage
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
     sends nothing.
     """
     address_of(settings.base_url, environ)
-    Ledger(settings, Before(), lambda _: None)
+    Ledger(settings, Spending(), lambda _: None)
 
 
 class ModelGenerator:
@@ -58,7 +58,7 @@ class ModelGenerator:
         self,
         settings: ModelSettings,
         task_path: Path,
-        before: Before = Before(),  # noqa: B008 - frozen
+        before: Spending = Spending(),  # noqa: B008 - frozen
         notify: Callable[[str], None] = lambda text: None,
         refuse: Refuse = refuse_nothing,
         environ: Mapping[str, str] = os.environ,
@@ -80,7 +80,7 @@ class ModelGenerator:
             settings.retries, settings.patience_s, notify, sleep, jitter, clock
         )
         # by an earlier process's model; then a refusal is the request's own
-        self._was_answered = before.spent != Usage()
+        self._was_answered = before.usage != Usage()
         self._without_kernel = 0  # requests of this process in a row
         self._refusal = ""  # of the last one, where it was refused
         if self._endpoint.notice:

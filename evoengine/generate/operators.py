@@ -72,7 +72,7 @@ def _rng(request: Request) -> random.Random:
 
 def _sources(request: Request) -> int:
     """How many different sources hold places."""
-    return len({specimen.outcome.source_digest for _, specimen in request.elites})
+    return len({evaluated.outcome.source_digest for _, evaluated in request.elites})
 
 
 def _are(count: int) -> str:
@@ -88,7 +88,7 @@ def _open_tiers(request: Request) -> list[str]:
 def _draw(rng: random.Random, pairs: list[tuple[Elite, Evaluated]]) -> Evaluated:
     """One of `pairs`; the second place is half as likely as the first, the third a third."""
     return rng.choices(
-        [specimen for _, specimen in pairs], weights=[1 / elite.place for elite, _ in pairs]
+        [evaluated for _, evaluated in pairs], weights=[1 / elite.place for elite, _ in pairs]
     )[0]
 
 

@@ -14,7 +14,7 @@ from evoengine.candidate import binding, kernel_file
 from evoengine.candidate.arch import limits_of
 from evoengine.candidate.binding import OverLimits
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.errors import CandidateError
+from evoengine.errors import CandidateError, hint
 from evoengine.generate import reply_text as reply_text
 from evoengine.protocols import Request
 from evoengine.records import Proposal, Reply
@@ -88,11 +88,10 @@ def _cut(reply: Reply) -> str:
 def _check(parsed: Candidate, request: Request, refuse: Refuse) -> None:
     """Raises CandidateError for the first thing that would keep `parsed` from being compiled."""
     task = request.task
-    if parsed.plan.precision not in task.tiers:
-        raise CandidateError(
-            f"{parsed.header.at(('precision',))}: no tier {parsed.plan.precision!r}; known:"
-            f" {', '.join(task.tiers)}"
-        )
+    tier = parsed.plan.precision
+    if tier not in task.tiers:
+        place = parsed.header.at(("precision",))
+        raise CandidateError(f"{place}: no tier {tier!r}{hint('', task.tiers)}")
     functions = {launch.function.rpartition("::")[2] for launch in parsed.plan.launches}
     for function in sorted(functions):
         if not re.search(rf"\b{re.escape(function)}\b", parsed.code):

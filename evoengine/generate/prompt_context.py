@@ -53,11 +53,11 @@ class PromptContext:
 
 
 def prompt_context(
-    specimen: Evaluated, request: Request, place: int | None = None
+    evaluated: Evaluated, request: Request, place: int | None = None
 ) -> PromptContext:
     """What a prompt may show of `specimen`."""
-    outcome, verdict = specimen.outcome, specimen.verdict
-    parsed = _parsed(specimen)
+    outcome, verdict = evaluated.outcome, evaluated.verdict
+    parsed = _parsed(evaluated)
     reason, detail = _words(verdict, request.task)
     return PromptContext(
         trial=outcome.trial,
@@ -67,7 +67,7 @@ def prompt_context(
         operator=outcome.operator,
         status=verdict.status.value,
         summary=parsed.plan.summary if parsed else "",
-        source=parsed.with_defaults() if parsed else specimen.source,
+        source=parsed.with_defaults() if parsed else evaluated.source,
         tunables=parsed.tunables if parsed else dict(outcome.tunables),
         speedup=verdict.speedup,
         times=tuple(_times(verdict)),
@@ -82,19 +82,19 @@ def prompt_context(
 
 def elites(request: Request) -> list[PromptContext]:
     """The holders of places, by tier and place."""
-    return [prompt_context(specimen, request, elite.place) for elite, specimen in request.elites]
+    return [prompt_context(evaluated, request, elite.place) for elite, evaluated in request.elites]
 
 
 def lessons(request: Request) -> list[PromptContext]:
     """The last trials that teach something, newest first: those that are no elites, each reason
     once.
     """
-    held = {specimen.outcome.trial for _, specimen in request.elites}
+    held = {evaluated.outcome.trial for _, evaluated in request.elites}
     told: dict[str, PromptContext] = {}
-    for specimen in reversed(request.recent):
-        if specimen.outcome.trial in held:
+    for evaluated in reversed(request.recent):
+        if evaluated.outcome.trial in held:
             continue
-        item = prompt_context(specimen, request)
+        item = prompt_context(evaluated, request)
         told.setdefault(
             item.reason if item.status != Status.correct else f"trial {item.trial}", item
         )
@@ -108,7 +108,9 @@ def best(request: Request, tier: str) -> Evaluated | None:
     by_rank: list[tuple[Elite, Evaluated]] = sorted(
         request.elites, key=lambda pair: (pair[0].tier != tier, pair[0].place)
     )
-    correct = [specimen for specimen in request.seeds if specimen.verdict.status == Status.correct]
+    correct = [
+        evaluated for evaluated in request.seeds if evaluated.verdict.status == Status.correct
+    ]
     return by_rank[0][1] if by_rank else correct[0] if correct else None
 
 
@@ -116,8 +118,8 @@ def baseline_times(request: Request) -> list[str]:
     """What has to be beaten, as measured beside the best elite."""
     return [
         f"{timing.case}: {timing.baseline} takes {statistics.median(timing.hot.baseline_us):.2f} us"
-        for _, specimen in request.elites[:1]
-        for timing in specimen.verdict.timings
+        for _, evaluated in request.elites[:1]
+        for timing in evaluated.verdict.timings
     ]
 
 
@@ -166,9 +168,9 @@ def _cut(text: str, length: int) -> str:
     return (kept[:line_end] if line_end > length // 2 else kept) + "\n[cut]"
 
 
-def _parsed(specimen: Evaluated) -> Candidate | None:
+def _parsed(evaluated: Evaluated) -> Candidate | None:
     try:
-        return kernel_file.parse(specimen.source).tuned(specimen.outcome.tunables)
+        return kernel_file.parse(evaluated.source).tuned(evaluated.outcome.tunables)
     except CandidateError:
         return None
 

@@ -123,15 +123,15 @@ class TuneGenerator:
 
     def _kernels(self, request: Request, pending: tuple[Proposal, ...]) -> list[_Kernel]:
         """The sources that can be tuned: starting kernels first, then those of elites."""
-        sources = {specimen.outcome.source_digest: specimen.source for specimen in request.seeds}
-        parents = {specimen.outcome.source_digest: specimen for specimen in request.seeds}
+        sources = {evaluated.outcome.source_digest: evaluated.source for evaluated in request.seeds}
+        parents = {evaluated.outcome.source_digest: evaluated for evaluated in request.seeds}
         for proposal in pending:  # starting kernels without a verdict yet
             if proposal.operator == "seed" and proposal.source is not None:
                 sources.setdefault(digest(proposal.source), proposal.source)
         # the best place last, so that it stays
-        for _, specimen in sorted(request.elites, key=lambda elite: -elite[0].place):
-            sources[specimen.outcome.source_digest] = specimen.source
-            parents[specimen.outcome.source_digest] = specimen
+        for _, evaluated in sorted(request.elites, key=lambda elite: -elite[0].place):
+            sources[evaluated.outcome.source_digest] = evaluated.source
+            parents[evaluated.outcome.source_digest] = evaluated
         limits, horizon = limits_of(request.environment), request.trial - len(pending)
         kernels = []
         for name, source in sources.items():

@@ -55,18 +55,16 @@ class Population:
         self._tiers: dict[str, list[_Holder]] = {}
 
     def would_take_place(self, outcome: Outcome) -> bool:
-        """Whether `outcome` deserves a place, so that a fresh process must judge it again before
-        `tell`.
-        """
+        """Whether `outcome` would take a place, so that it must be verified before `tell`."""
         return self._candidate(outcome) is not None
 
-    def tell(self, outcome: Outcome, reverified: Outcome | None = None) -> int | None:
+    def tell(self, outcome: Outcome, verified: Outcome | None = None) -> int | None:
         """The place, from 1, that a settled trial takes in its tier; None when it takes none.
 
-        Where a fresh process has judged again, only what it found counts: its score, and
-        no place at all unless it found `correct` too.
+        Of a verified trial only the verification counts: its score, and no place at all unless it
+        found `correct` too.
         """
-        newcomer = self._candidate(outcome.after(reverified))
+        newcomer = self._candidate(outcome.after(verified))
         if newcomer is None:
             return None
         holders = self._tiers.setdefault(newcomer.outcome.tier, [])

@@ -11,9 +11,9 @@ class Summary:
     def __init__(self) -> None:
         self._counts: dict[Status, int] = {}
 
-    def tell(self, outcome: Outcome, reverified: Outcome | None = None) -> None:
+    def tell(self, outcome: Outcome, verified: Outcome | None = None) -> None:
         """Counts one settled trial."""
-        status = outcome.after(reverified).status
+        status = outcome.after(verified).status
         self._counts[status] = self._counts.get(status, 0) + 1
 
     @property

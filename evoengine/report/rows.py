@@ -147,9 +147,7 @@ class VerdictFigures(Frozen):
 
 
 class TrialDetail(Frozen):
-    """One trial whole. `first` is the verdict before a fresh process judged again; None when none
-    did.
-    """
+    """One trial whole. `first` is the verdict before it was verified; None where it was not."""
 
     row: TrialRow
     problem: str

@@ -265,11 +265,11 @@ def trial_detail(
     proposal: Proposal,
     replies: Iterable[Usage],
     first: VerdictFigures,
-    again: VerdictFigures | None,
+    verified: VerdictFigures | None,
     config: Mapping[str, Any],
     times: tuple[str, str] = ("", ""),
 ) -> TrialDetail:
-    """One trial whole, with its first verdict and the one of a fresh process.
+    """One trial whole, with its first verdict and its verification.
 
     `config` are the settings of its run, `times` is when the trial was begun and ended.
     """
@@ -283,7 +283,7 @@ def trial_detail(
         began=times[0],
         ended=times[1],
         cost_known=knows_cost(config, sum(costs, Usage())),
-        verdict=again or first,
-        first=first if again else None,
+        verdict=verified or first,
+        first=first if verified else None,
         source=proposal.source,
     )

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from evoengine.candidate import kernel_file
 from evoengine.errors import CandidateError
-from evoengine.protocols import ProposalRow, ReplyRow, Store, VerdictRow
+from evoengine.protocols import FIRST, VERIFY, ProposalRow, ReplyRow, Store, VerdictRow
 from evoengine.records import Outcome, Proposal, Reply, Verdict
 
 TURNS = 16  # far more than a trial has: a first reply and one repair
-
-FIRST, AGAIN = 0, 1  # rounds of a verdict: the first one, and the one of a fresh process
 
 
 class StoredTrials:
@@ -25,28 +23,28 @@ class StoredTrials:
         return row.proposal if row else None
 
     def first_verdict_of(self, trial: int) -> Verdict | None:
-        """The verdict before a fresh process judged again."""
+        """The verdict before the candidate was verified."""
         row = self._store.get(VerdictRow, trial, FIRST)
         return row.verdict if row else None
 
-    def second_verdict_of(self, trial: int) -> Verdict | None:
-        """The verdict of a fresh process; None for a trial that was not up for a place.
+    def verification_of(self, trial: int) -> Verdict | None:
+        """The verdict of the verification; None for a trial that was not up for a place.
 
         What checked mode found stands with the first one alone, and is shown with this one too.
         """
-        row = self._store.get(VerdictRow, trial, AGAIN)
+        row = self._store.get(VerdictRow, trial, VERIFY)
         return _with_checked(row.verdict, self.first_verdict_of(trial)) if row else None
 
     def verdict_of(self, trial: int) -> Verdict | None:
         """The verdict that counts: the second one where there is one."""
-        return self.second_verdict_of(trial) or self.first_verdict_of(trial)
+        return self.verification_of(trial) or self.first_verdict_of(trial)
 
     def times_of(self, trial: int) -> tuple[str, str]:
         """When a judged trial was begun and when its last verdict was found, ISO 8601; empty where
         nobody wrote it down.
         """
-        first, again = (self._store.get(VerdictRow, trial, number) for number in (FIRST, AGAIN))
-        last = again or first
+        first, verified = (self._store.get(VerdictRow, trial, number) for number in (FIRST, VERIFY))
+        last = verified or first
         return (first.began, last.ended) if first and last else ("", "")
 
     def changed_of(self, outcome: Outcome) -> dict[str, int]:

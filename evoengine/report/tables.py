@@ -415,7 +415,7 @@ def trial_report(detail: TrialDetail) -> RenderableType:
             else format.speedup(detail.first.speedup)
         )
         found = f"{detail.first.status.value}, {time}"
-        facts["first verdict"] = f"{found}; below is the one of a fresh process"
+        facts["first verdict"] = f"{found}; the verdict below is its verification"
     return Group(facts_grid(facts), verdict_report(detail.verdict))
 
 

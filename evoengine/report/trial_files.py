@@ -15,10 +15,10 @@ def files_of(number: int, stored: StoredTrials) -> dict[str, str]:
     """Name to text of every file in the trial's folder, `LAST` at the end; empty for a trial
     without a verdict.
     """
-    proposal, first, again = (
+    proposal, first, verified = (
         stored.proposal_of(number),
         stored.first_verdict_of(number),
-        stored.second_verdict_of(number),
+        stored.verification_of(number),
     )
     if proposal is None or first is None:
         return {}
@@ -29,12 +29,13 @@ def files_of(number: int, stored: StoredTrials) -> dict[str, str]:
         files[f"reply{suffix}.md"] = reply.text
     if proposal.source is not None:
         files["kernel.cu"] = as_tried(proposal, proposal.source)
-    if again is not None:
+    if verified is not None:
         files["verdict_first.json"] = as_json.dumps(first) + "\n"
     about = proposal.model_dump(mode="json", exclude={"source"})
     return {
         **files,
-        LAST: as_json.dumps({"trial": number, "proposal": about, "verdict": again or first}) + "\n",
+        LAST: as_json.dumps({"trial": number, "proposal": about, "verdict": verified or first})
+        + "\n",
     }
 
 

@@ -21,6 +21,8 @@ from evoengine.errors import CandidateError
 from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
 from evoengine.population.elites import Population, resolution_of
 from evoengine.protocols import (
+    FIRST,
+    VERIFY,
     Evaluated,
     Executor,
     Exhausted,
@@ -31,7 +33,7 @@ from evoengine.protocols import (
     TrialSummary,
     VerdictRow,
 )
-from evoengine.records import Environment, Outcome, Proposal, Status, Usage, Verdict, outcome_of
+from evoengine.records import Environment, Outcome, Proposal, Status, Verdict, outcome_of
 from evoengine.search.clock import utc_now
 from evoengine.search.fold import settled_trials
 from evoengine.search.shared_verdicts import SharedVerdicts
@@ -39,10 +41,9 @@ from evoengine.search.stored_replies import StoredReplies
 from evoengine.task.schema import Task
 
 RECENT = 8  # settled trials that a generator is shown; a prompt holds no more
-KEPT_SPECIMENS = 64  # in memory; the rest is read from the store when it is needed
+KEPT_EVALUATED = 64  # in memory; the rest is read from the store when it is needed
 INTERRUPTED = "interrupted"
 WAITING = "waiting for the verdict on trial {}, which is the same"
-FIRST, AGAIN = 0, 1  # rounds of a verdict: the first one, and the one of a fresh process
 
 
 class Engine:
@@ -59,10 +60,9 @@ class Engine:
         executor: Executor,
         store: Store,
         observe: Observer = lambda _: None,
-        spent: Usage | None = None,
         now: Callable[[], str] = utc_now,
     ) -> None:
-        """`spent` is what the stored replies have cost, `now` tells the time as rows keep it."""
+        """`now` is the time as rows keep it."""
         self.task = task
         self.config = config
         self.environment = environment
@@ -76,12 +76,12 @@ class Engine:
         self._settled = 0
         self._recent: deque[int] = deque(maxlen=RECENT)
         self._tried: dict[str, int] = {}  # source and tunables -> the trial that had them first
-        self._specimens: OrderedDict[int, Evaluated] = OrderedDict()
+        self._kept: OrderedDict[int, Evaluated] = OrderedDict()
         self._proposals: dict[int, asyncio.Future[Proposal]] = {}  # of the trials in flight
         self._flights: dict[int, asyncio.Task[tuple[Proposal, Verdict]]] = {}
         self._shared = SharedVerdicts()
         self._replies = StoredReplies(
-            store, now, spent or Usage(), lambda total: self.observe(Spent(total))
+            store, now, store.spent().usage, lambda total: self.observe(Spent(total))
         )
         self._why: Callable[[], str] = lambda: INTERRUPTED
 
@@ -114,15 +114,15 @@ class Engine:
         are stored, but the next proposal must not see them yet.
         """
         for settled in settled_trials(self._seen_by_the_next(), self.population.would_take_place):
-            self._fold(settled.first, settled.reverified, None)
+            self._fold(settled.first, settled.verified, None)
 
     def _seen_by_the_next(self) -> Iterator[tuple[int, TrialSummary]]:
         """The stored trials up to the horizon of the first that is still to be proposed."""
         stored: deque[tuple[int, TrialSummary]] = deque()
-        for number, (trial, light) in enumerate(self.store.trials()):
-            if trial != number or not light.proposed:
+        for number, (trial, summary) in enumerate(self.store.trials()):
+            if trial != number or not summary.proposed:
                 return
-            stored.append((trial, light))
+            stored.append((trial, summary))
             while stored and stored[0][0] <= self.horizon(trial + 1):
                 yield stored.popleft()
 
@@ -181,25 +181,27 @@ class Engine:
         return not stopping.done()
 
     async def _settle(self, trial: int) -> None:
-        """Folds trial `trial`, after a second verdict where it would take a place."""
+        """Folds trial `trial`, verified first where it would take a place."""
         proposal, verdict = await asyncio.shield(self._flights[trial])
         outcome = outcome_of(trial, proposal, verdict)
-        again: Verdict | None = None
+        verification: Verdict | None = None
         if self.population.would_take_place(outcome):
-            again = await self._verify_again(trial, proposal)
-        reverified = outcome_of(trial, proposal, again) if again else None
-        self._fold(outcome, reverified, Evaluated(outcome, proposal.source or "", again or verdict))
+            verification = await self._verify(trial, proposal)
+        verified = outcome_of(trial, proposal, verification) if verification else None
+        self._fold(
+            outcome, verified, Evaluated(outcome, proposal.source or "", verification or verdict)
+        )
         del self._flights[trial], self._proposals[trial]
         self._shared.forget(trial)
 
     def _fold(
-        self, outcome: Outcome, reverified: Outcome | None, specimen: Evaluated | None
+        self, outcome: Outcome, verified: Outcome | None, evaluated: Evaluated | None
     ) -> None:
         """The one way into population and generator, live and on resume."""
-        place = self.population.tell(outcome, reverified)
-        final = outcome.after(reverified)
-        if specimen is not None:
-            self._keep(outcome.trial, Evaluated(final, specimen.source, specimen.verdict))
+        place = self.population.tell(outcome, verified)
+        final = outcome.after(verified)
+        if evaluated is not None:
+            self._keep(outcome.trial, Evaluated(final, evaluated.source, evaluated.verdict))
         self._tried.setdefault(_key(outcome.source_digest, outcome.tunables), outcome.trial)
         self._recent.append(outcome.trial)
         self._settled = outcome.trial + 1
@@ -276,18 +278,18 @@ class Engine:
             tier=candidate.plan.precision,
         )
 
-    async def _verify_again(self, trial: int, proposal: Proposal) -> Verdict:
-        """A second verdict, by a process in which no other candidate has run."""
-        stored = self.store.get(VerdictRow, trial, AGAIN)
+    async def _verify(self, trial: int, proposal: Proposal) -> Verdict:
+        """The verification: a verdict by a process in which no other candidate has run."""
+        stored = self.store.get(VerdictRow, trial, VERIFY)
         if stored is not None:
             return stored.verdict
         assert proposal.source is not None
         began = self.now()
         candidate = candidates.parse(proposal.source, f"trial {trial}").tuned(proposal.tunables)
         verdict = await self.executor.evaluate(
-            candidate, self._progress(trial, proposal.label, "again: "), fresh=True
+            candidate, self._progress(trial, proposal.label, "verify: "), verify=True
         )
-        self.store.append(VerdictRow(trial, AGAIN, verdict, began, self.now()))
+        self.store.append(VerdictRow(trial, VERIFY, verdict, began, self.now()))
         return verdict
 
     def _progress(self, trial: int, label: str, prefix: str = "") -> Callable[[str], None]:
@@ -310,10 +312,10 @@ class Engine:
             task=self.task,
             environment=self.environment,
             seeds=tuple(
-                self._specimen(number) for number in range(min(len(self.seeds), self._settled))
+                self._evaluated(number) for number in range(min(len(self.seeds), self._settled))
             ),
-            elites=tuple((elite, self._specimen(elite.outcome.trial)) for elite in elites),
-            recent=tuple(self._specimen(number) for number in self._recent),
+            elites=tuple((elite, self._evaluated(elite.outcome.trial)) for elite in elites),
+            recent=tuple(self._evaluated(number) for number in self._recent),
             pending=self._pending(trial),
         )
 
@@ -334,16 +336,16 @@ class Engine:
 
         return wait
 
-    def _specimen(self, trial: int) -> Evaluated:
-        if trial not in self._specimens:
-            self._keep(trial, _load_specimen(self.store, trial))
-        self._specimens.move_to_end(trial)
-        return self._specimens[trial]
+    def _evaluated(self, trial: int) -> Evaluated:
+        if trial not in self._kept:
+            self._keep(trial, _load_evaluated(self.store, trial))
+        self._kept.move_to_end(trial)
+        return self._kept[trial]
 
-    def _keep(self, trial: int, specimen: Evaluated) -> None:
-        self._specimens[trial] = specimen
-        while len(self._specimens) > KEPT_SPECIMENS:
-            self._specimens.popitem(last=False)
+    def _keep(self, trial: int, evaluated: Evaluated) -> None:
+        self._kept[trial] = evaluated
+        while len(self._kept) > KEPT_EVALUATED:
+            self._kept.popitem(last=False)
 
 
 def _key(source_digest: str, tunables: dict[str, int]) -> str:
@@ -356,13 +358,11 @@ def _first_verdict(store: Store, trial: int) -> Verdict:
     return row.verdict
 
 
-def _load_specimen(store: Store, trial: int) -> Evaluated:
-    row, first, again = (
-        store.get(ProposalRow, trial),
-        _first_verdict(store, trial),
-        store.get(VerdictRow, trial, AGAIN),
-    )
+def _load_evaluated(store: Store, trial: int) -> Evaluated:
+    row, first = store.get(ProposalRow, trial), _first_verdict(store, trial)
+    verification = store.get(VerdictRow, trial, VERIFY)
     assert row is not None  # as above
-    reverified = outcome_of(trial, row.proposal, again.verdict) if again else None
-    outcome = outcome_of(trial, row.proposal, first).after(reverified)
-    return Evaluated(outcome, row.proposal.source or "", again.verdict if again else first)
+    verified = outcome_of(trial, row.proposal, verification.verdict) if verification else None
+    outcome = outcome_of(trial, row.proposal, first).after(verified)
+    verdict = verification.verdict if verification else first
+    return Evaluated(outcome, row.proposal.source or "", verdict)

@@ -14,17 +14,15 @@ from evoengine.records import Outcome
 
 @dataclass(frozen=True)
 class Settled:
-    """A trial that is done: its first outcome, and the one of a fresh process where it was up for a
-    place.
-    """
+    """A trial that is done: its first outcome, and the verified one where it was up for a place."""
 
     first: Outcome
-    reverified: Outcome | None
+    verified: Outcome | None
 
     @property
     def outcome(self) -> Outcome:
         """The outcome that counts."""
-        return self.first.after(self.reverified)
+        return self.first.after(self.verified)
 
 
 def settled_trials(
@@ -36,16 +34,16 @@ def settled_trials(
     take a place and has no second verdict yet. Whoever asks `would_take_place` of a
     population must tell it each trial before taking the next.
     """
-    for number, (trial, light) in enumerate(trials):
-        if trial != number or light.outcome is None:
+    for number, (trial, summary) in enumerate(trials):
+        if trial != number or summary.outcome is None:
             return
-        if light.reverified is None and would_take_place(light.outcome):
+        if summary.verified is None and would_take_place(summary.outcome):
             return
-        yield Settled(light.outcome, light.reverified)
+        yield Settled(summary.outcome, summary.verified)
 
 
 def folded(trials: Iterable[tuple[int, TrialSummary]], population: Population) -> Iterator[Settled]:
     """The same, each told to `population` before it is given."""
     for settled in settled_trials(trials, population.would_take_place):
-        population.tell(settled.first, settled.reverified)
+        population.tell(settled.first, settled.verified)
         yield settled

@@ -29,10 +29,9 @@ from evoengine.task.schema import Task
 
 @dataclass(frozen=True)
 class Folded:
-    """What the stored trials come to: settled ones in order, and the elites after them."""
+    """The settled trials of a stored run in order, and the elites after them."""
 
-    # as they count: after the verdict of a fresh process where there is one
-    outcomes: list[Outcome]
+    outcomes: list[Outcome]  # as they count: verified where they were up for a place
     elites: tuple[Elite, ...]
 
 
@@ -108,14 +107,14 @@ class RunReader:
             settled=len(found.outcomes),
             ended=ended,
             counts=_counts(found.outcomes),
-            usage=spent,
-            unanswered=store.unanswered(),
+            usage=spent.usage,
+            unanswered=spent.unanswered,
             changes=tuple(
                 f"from trial {row.change.trial} on, {words}"
                 for row in changes_of(store)
                 for words in row.change.words
             ),
-            cost_known=knows_cost(info.config, spent),
+            cost_known=knows_cost(info.config, spent.usage),
             baselines=info.baselines,
             baseline_us=info.baseline_us,
             baseline_problems=info.baseline_problems,
@@ -150,10 +149,10 @@ class RunReader:
                 else "none is settled yet"
             )
             raise UsageError(f"no trial {number} in run {self.info.name}: {known}")
-        proposal, first, again = (
+        proposal, first, verified = (
             stored.proposal_of(number),
             stored.first_verdict_of(number),
-            stored.second_verdict_of(number),
+            stored.verification_of(number),
         )
         assert proposal is not None and first is not None
         places = {elite.outcome.trial: elite.place for elite in found.elites}
@@ -165,7 +164,7 @@ class RunReader:
                 if item
                 else None
             )
-            for item in (first, again)
+            for item in (first, verified)
         ]
         assert rows[0] is not None
         usages = [reply.usage for reply in stored.replies_of(number)]

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from evoengine.candidate import kernel_file as candidates
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.config import CHECKS, CheckName, GeneratorName, ModelSettings, RunConfig
 from evoengine.digest import digest
-from evoengine.errors import DeviceError, TaskError, UsageError
+from evoengine.errors import DeviceError, TaskError, UsageError, hint
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.worker_device import cuda_device, emulator_device
@@ -29,13 +29,21 @@ from evoengine.evaluate.device_choice import DeviceChoice, choose_device, same_c
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.events import Notice, Observer, RunEnded, RunStarted, Spent
 from evoengine.generate.endpoint_address import shown_address
-from evoengine.generate.ledger import Before, price_of
+from evoengine.generate.ledger import price_of
 from evoengine.generate.llm import ModelGenerator, check_settings
 from evoengine.generate.replay import ReplayGenerator
 from evoengine.generate.tune import TuneGenerator
 from evoengine.paths import RunPaths, cache_dir, find_kernel, find_task
 from evoengine.population.elites import Population, resolution_of
-from evoengine.protocols import ChangeRow, Generator, Progress, ProposalRow, Store, VerdictRow
+from evoengine.protocols import (
+    ChangeRow,
+    ExecutorStart,
+    Generator,
+    Progress,
+    ProposalRow,
+    Store,
+    VerdictRow,
+)
 from evoengine.records import Environment, Proposal, RunInfo, SettingsChange, Usage, Verdict
 from evoengine.search.changes import Wanted, changed, changes_of, current_info, differences
 from evoengine.search.clock import utc_now
@@ -122,7 +130,7 @@ def _generator_name(
     known: dict[str, GeneratorName] = {name: name for name in get_args(GeneratorName)}
     if wanted:
         if wanted not in known:
-            raise UsageError(f"no generator {wanted!r}; known: {', '.join(known)}")
+            raise UsageError(f"no generator {wanted!r}{hint(wanted, known)}")
         return known[wanted], []
     if replay_from is not None:
         return "replay", []
@@ -167,9 +175,8 @@ async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> Run
             started = await _started(executor, control.stop)
             if started is None:
                 return RunEnded(f"{control.why} before the first trial", complete=False)
-            environment, baselines = started
-            _tell(executor, observe)
-            for baseline, problem in executor.baseline_problems.items():
+            _tell(started.notices, observe)
+            for baseline, problem in started.baseline_problems.items():
                 observe(
                     Notice(f"baseline {baseline} does not work here and is left out: {problem}")
                 )
@@ -178,10 +185,10 @@ async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> Run
                 task_path=str(choice.task_path),
                 config=choice.config.model_dump(mode="json"),
                 task=choice.task.model_dump(mode="json"),
-                environment=environment.model_dump(mode="json"),
-                baselines=baselines,
-                baseline_us=executor.baseline_times,
-                baseline_problems=executor.baseline_problems,
+                environment=started.environment.model_dump(mode="json"),
+                baselines=started.baselines,
+                baseline_us=started.baseline_us,
+                baseline_problems=started.baseline_problems,
                 references=reference_digests(choice.task, choice.task_path),
                 created=datetime.now(UTC).isoformat(timespec="seconds"),
                 version=__version__,
@@ -191,7 +198,7 @@ async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> Run
                 for trial, seed in enumerate(choice.seeds[: choice.config.trials])
             ]
             folder.store.append(info, *seeds)
-            return await _search(info, folder, executor, environment, control)
+            return await _search(info, folder, executor, started.environment, control)
         finally:
             await executor.close()
 
@@ -212,8 +219,8 @@ async def resume_run(paths: RunPaths, control: Control, wanted: Wanted = Wanted(
             started = await _started(executor, control.stop)
             if started is None:
                 return RunEnded(f"{control.why} before the device was up", complete=False)
-            environment, _ = started
-            _tell(executor, observe)
+            environment = started.environment
+            _tell(started.notices, observe)
             _same_device(info, environment)
             if words:
                 _store_change(folder.store, info, environment, words, observe)
@@ -276,8 +283,8 @@ def priced(settings: ModelSettings) -> ModelSettings:
     )
 
 
-def _tell(executor: LocalExecutor, observe: Observer) -> None:
-    for notice in executor.notices:
+def _tell(notices: Iterable[str], observe: Observer) -> None:
+    for notice in notices:
         observe(Notice(notice))
 
 
@@ -291,9 +298,7 @@ def _device_of(info: RunInfo, config: RunConfig) -> str:
     return begun.device.partition(" ")[0] if begun.is_modelled else "cuda"
 
 
-async def _started(
-    executor: LocalExecutor, stop: asyncio.Event
-) -> tuple[Environment, dict[str, str]] | None:
+async def _started(executor: LocalExecutor, stop: asyncio.Event) -> ExecutorStart | None:
     """What the executor starts with; None when `stop` is set before it is up, which takes
     seconds.
     """
@@ -321,7 +326,7 @@ async def _search(
         folder.store,
     )
     seeds = starting_kernels(store, config)
-    spent, observe = store.spent(), control.observe
+    spent, observe = store.spent().usage, control.observe
     generator, recorded = make_generator(config, store, control)
     try:
         engine = Engine(
@@ -333,7 +338,6 @@ async def _search(
             executor=executor,
             store=store,
             observe=observe,
-            spent=spent,
         )
         resumed = store.get(VerdictRow, 0) is not None
         observe(
@@ -384,7 +388,7 @@ def make_generator(
         generator = ModelGenerator(
             config.model,
             Path(config.task),
-            Before(store.spent(), store.unpriced(), store.unanswered(), store.longest_reply()),
+            store.spent(),
             notify,
             check_includes,
             control.environ,
@@ -450,8 +454,7 @@ async def evaluate_once(
     executor = _executor(task, task_path, chosen, checks)
     try:
         progress("starting the device")
-        await executor.start()
-        for notice in executor.notices:
+        for notice in (await executor.start()).notices:
             progress(f"note: {notice}")
         return await executor.evaluate(candidate, progress)
     finally:

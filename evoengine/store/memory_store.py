@@ -14,6 +14,7 @@ from evoengine.protocols import (
     ReplyRow,
     RequestRow,
     Row,
+    Spending,
     TrialSummary,
     VerdictRow,
 )
@@ -33,7 +34,7 @@ def _key(row: Row) -> Key:
         return (ProposalRow, row.trial, 0)
     if isinstance(row, ChangeRow):
         return (ChangeRow, 0, row.number)
-    return (type(row), row.trial, row.round if isinstance(row, VerdictRow) else row.number)
+    return (type(row), row.trial, row.part if isinstance(row, VerdictRow) else row.number)
 
 
 def _forerunner(row: Row) -> Key | None:
@@ -48,7 +49,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._rows: dict[Key, Row] = {}
-        self._lights: dict[int, TrialSummary] = {}
+        self._summaries: dict[int, TrialSummary] = {}
 
     def append(self, *rows: Row) -> None:
         new: dict[Key, Row] = {}
@@ -63,7 +64,7 @@ class MemoryStore:
         self._rows |= new
         for row in rows:
             if isinstance(row, (ReplyRow, ProposalRow, VerdictRow)):
-                self._lights[row.trial] = self._light(row.trial)
+                self._summaries[row.trial] = self._summary(row.trial)
 
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
         key = (
@@ -75,27 +76,25 @@ class MemoryStore:
         return row if isinstance(row, kind) else None
 
     def trials(self, start: int = 0) -> Iterator[tuple[int, TrialSummary]]:
-        for trial in sorted(number for number in self._lights if number >= start):
-            yield trial, self._lights[trial]
+        for trial in sorted(number for number in self._summaries if number >= start):
+            yield trial, self._summaries[trial]
 
-    def spent(self) -> Usage:
-        """What all stored replies have cost."""
-        return sum(
-            (row.reply.usage for row in self._rows.values() if isinstance(row, ReplyRow)), Usage()
-        )
+    def spent(self) -> Spending:
+        usages = [row.reply.usage for row in self._rows.values() if isinstance(row, ReplyRow)]
+        unpriced = sum((usage for usage in usages if not usage.cost_usd), Usage())
+        longest = max((usage.completion_tokens for usage in usages), default=0)
+        return Spending(sum(usages, Usage()), unpriced, self._unanswered(), longest)
 
-    def unanswered(self) -> Unanswered:
-        """The requests without a reply that may have been paid for; those under way are among
-        them.
-        """
+    def _unanswered(self) -> Unanswered:
         rows = [
             row
             for row in self._rows.values()
             if isinstance(row, RequestRow) and self._may_be_paid(row)
         ]
-        unpriced = sum(row.most_usd is None for row in rows)
         return Unanswered(
-            requests=len(rows), most_usd=sum(row.most_usd or 0.0 for row in rows), unpriced=unpriced
+            requests=len(rows),
+            most_usd=sum(row.most_usd or 0.0 for row in rows),
+            unpriced=sum(row.most_usd is None for row in rows),
         )
 
     def _may_be_paid(self, row: RequestRow) -> bool:
@@ -109,28 +108,25 @@ class MemoryStore:
         )
         return row.number != last or self.get(ReplyRow, row.trial, row.turn) is None
 
-    def statuses(self) -> dict[Status, int]:
-        """How many settled trials ended in each status, best first; a fresh process has the last
-        word.
-        """
+    def counts(self) -> dict[Status, int]:
         counts = Counter(
-            light.outcome.status.after(light.reverified.status if light.reverified else None)
-            for light in self._lights.values()
-            if light.outcome
+            summary.outcome.status.after(summary.verified.status if summary.verified else None)
+            for summary in self._summaries.values()
+            if summary.outcome
         )
         return {status: counts[status] for status in reversed(Status) if counts[status]}
 
     def last_trial(self) -> int | None:
         """The highest number of a stored trial; None when there is none."""
-        return max(self._lights, default=None)
+        return max(self._summaries, default=None)
 
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def _light(self, trial: int) -> TrialSummary:
+    def _summary(self, trial: int) -> TrialSummary:
         proposed = self._rows.get((ProposalRow, trial, 0))
         if not isinstance(proposed, ProposalRow):
-            return TrialSummary(proposed=False, outcome=None, reverified=None)
+            return TrialSummary(proposed=False, outcome=None, verified=None)
         verdicts = [self._rows.get((VerdictRow, trial, number)) for number in (0, 1)]
         first, second = (
             (
@@ -140,4 +136,4 @@ class MemoryStore:
             )
             for row in verdicts
         )
-        return TrialSummary(proposed=True, outcome=first, reverified=second)
+        return TrialSummary(proposed=True, outcome=first, verified=second)

@@ -20,4 +20,4 @@ def name_of(row: Row) -> str:
         return f"the failure of request {row.number} of trial {row.trial}"
     if isinstance(row, ChangeRow):
         return f"change {row.number} of the settings"
-    return f"verdict {row.round} of trial {row.trial}"
+    return f"verdict {row.part} of trial {row.trial}"

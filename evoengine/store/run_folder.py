@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from evoengine.command_line import command
-from evoengine.errors import StoreError
+from evoengine.errors import StoreError, hint, nearest
 from evoengine.paths import RunPaths
 from evoengine.records import RunInfo
 from evoengine.store.faults import translated
@@ -157,11 +156,7 @@ def _refuse_orphans(paths: RunPaths) -> None:
 def _no_such_run(paths: RunPaths) -> StoreError:
     name, folder = paths.root.name, paths.root.parent
     known = sorted(path.parent.name for path in folder.glob("*/run.db"))
-    near = get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
-    more = ", ..." if len(known) > KNOWN_RUNS_SHOWN else ""
-    shows = f"; `{command('show', folder / near[0])}` shows it" if near else ""
-    return StoreError(
-        f"no run {name!r} in {folder}{hint} known:"
-        f" {', '.join(known[:KNOWN_RUNS_SHOWN]) or 'none'}{more}{shows}"
-    )
+    near = nearest(name, known)
+    shows = f"; `{command('show', folder / near)}` shows it" if near else ""
+    listed = hint(name, known, most=KNOWN_RUNS_SHOWN)
+    return StoreError(f"no run {name!r} in {folder}{listed}{shows}")

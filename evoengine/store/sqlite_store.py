@@ -28,6 +28,7 @@ from evoengine.protocols import (
     ReplyRow,
     RequestRow,
     Row,
+    Spending,
     TrialSummary,
     VerdictRow,
 )
@@ -71,6 +72,15 @@ LEFT JOIN verdicts AS a ON a.trial = t.trial AND a.round = 0
 LEFT JOIN verdicts AS b ON b.trial = t.trial AND b.round = 1
 ORDER BY t.trial
 """
+_SPENT = """
+SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0), total(cost_usd),
+    coalesce(max(completion_tokens), 0)
+FROM replies
+"""
+_UNPRICED = """
+SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)
+FROM replies WHERE cost_usd = 0
+"""
 # The last request of a turn is the one that its reply answers.
 _UNANSWERED = """
 SELECT count(*), total(r.most_usd), count(*) - count(r.most_usd) FROM requests AS r
@@ -85,7 +95,7 @@ AND NOT (
     )
 )
 """
-_FIRST, _SECOND = 7, 17  # where the columns of both rounds begin
+_FIRST, _SECOND = 7, 17  # where the columns of both verdicts begin
 
 
 class SqliteStore:
@@ -129,43 +139,23 @@ class SqliteStore:
         while True:
             page = self._rows(_TRIALS, {"start": start, "rows": PAGE_ROWS})
             for row in page:
-                yield row[0], _light(row)
+                yield row[0], _summary(row)
             if len(page) < PAGE_ROWS:
                 return
             start = page[-1][0] + 1
 
-    def spent(self) -> Usage:
-        """What all stored replies have cost."""
-        total = self._rows(
-            "SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0),"
-            " total(cost_usd) FROM replies"
-        )[0]
-        return Usage(prompt_tokens=total[0], completion_tokens=total[1], cost_usd=total[2])
-
-    def unanswered(self) -> Unanswered:
-        """The requests without a reply that may have been paid for; those under way are among
-        them.
-        """
-        count, most_usd, unpriced = self._rows(_UNANSWERED)[0]
-        return Unanswered(requests=count, most_usd=most_usd, unpriced=unpriced)
-
-    def unpriced(self) -> Usage:
-        """The tokens of replies whose price was unknown when they came."""
-        query = (
-            "SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0) FROM"
-            " replies WHERE cost_usd = 0"
+    def spent(self) -> Spending:
+        total = self._rows(_SPENT)[0]
+        unpriced = self._rows(_UNPRICED)[0]
+        requests, most_usd, without_price = self._rows(_UNANSWERED)[0]
+        return Spending(
+            Usage(prompt_tokens=total[0], completion_tokens=total[1], cost_usd=total[2]),
+            Usage(prompt_tokens=unpriced[0], completion_tokens=unpriced[1]),
+            Unanswered(requests=requests, most_usd=most_usd, unpriced=without_price),
+            longest_reply=total[3],
         )
-        total = self._rows(query)[0]
-        return Usage(prompt_tokens=total[0], completion_tokens=total[1])
 
-    def longest_reply(self) -> int:
-        """The most completion tokens that a stored reply has."""
-        return int(self._rows("SELECT coalesce(max(completion_tokens), 0) FROM replies")[0][0])
-
-    def statuses(self) -> dict[Status, int]:
-        """How many settled trials ended in each status, best first; a fresh process has the last
-        word.
-        """
+    def counts(self) -> dict[Status, int]:
         counts: dict[Status, int] = {}
         for first, second, count in self._rows(
             "SELECT a.status, b.status, count(*) FROM verdicts AS a LEFT JOIN verdicts AS b ON"
@@ -290,7 +280,7 @@ class SqliteStore:
         return name
 
     def _insert_verdict(self, row: VerdictRow) -> None:
-        verdict, key = row.verdict, (row.trial, row.round)
+        verdict, key = row.verdict, (row.trial, row.part)
         values = (
             verdict.status.value,
             verdict.reason,
@@ -387,9 +377,9 @@ class SqliteStore:
         return ChangeRow(number, SettingsChange.model_validate_json(row[0])) if row else None
 
 
-def _light(row: tuple[Any, ...]) -> TrialSummary:
+def _summary(row: tuple[Any, ...]) -> TrialSummary:
     if not row[1]:
-        return TrialSummary(proposed=False, outcome=None, reverified=None)
+        return TrialSummary(proposed=False, outcome=None, verified=None)
     about = (row[0], row[2], tuple(from_json(row[3])), row[4] or "", from_json(row[5]), row[6])
     return TrialSummary(True, _outcome(about, row[_FIRST:_SECOND]), _outcome(about, row[_SECOND:]))
 

@@ -15,8 +15,9 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
+
+from evoengine.errors import hint
 
 Value = int | float | bool
 
@@ -203,7 +204,7 @@ def _check(node: ast.expr, text: str, names: set[str], depth: int = 1) -> None:
 def _check_call(node: ast.Call, function: str, text: str) -> None:
     if function not in FUNCTIONS:
         raise ExpressionError(
-            f"no function {function!r}; known: {', '.join(FUNCTIONS)}", text, node.col_offset + 1
+            f"no function {function!r}{hint(function, FUNCTIONS)}", text, node.col_offset + 1
         )
     _, fewest, most = FUNCTIONS[function]
     if not fewest <= len(node.args) <= most:
@@ -254,11 +255,10 @@ class _Evaluation:
     def _name(self, node: ast.Name) -> Value:
         if node.id in self.scope:
             return self.scope[node.id]
-        near = get_close_matches(node.id, self.scope, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ";"
-        known = ", ".join(sorted(self.scope)) or "none"
         raise ExpressionError(
-            f"unknown name {node.id!r}{hint} known: {known}", self.text, node.col_offset + 1
+            f"unknown name {node.id!r}{hint(node.id, sorted(self.scope))}",
+            self.text,
+            node.col_offset + 1,
         )
 
     def _bool(self, node: ast.BoolOp) -> bool:

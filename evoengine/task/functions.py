@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import warnings
-from difflib import get_close_matches
 from pathlib import Path
 
-from evoengine.errors import TaskError
+from evoengine.errors import TaskError, hint
 
 
 def check_defines(path: Path, name: str, place: str) -> None:
@@ -20,12 +19,8 @@ def check_defines(path: Path, name: str, place: str) -> None:
     functions, others = _names(path)
     if not others.union(functions).isdisjoint((name, "*", "__getattr__")):
         return
-    near = get_close_matches(name, functions, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
-    raise TaskError(
-        f"{place}: no function {name!r} in {str(path)!r}{hint} it has"
-        f" {', '.join(functions) or 'none'}"
-    )
+    known = hint(name, functions, "it has")
+    raise TaskError(f"{place}: no function {name!r} in {str(path)!r}{known}")
 
 
 def _names(path: Path) -> tuple[list[str], set[str]]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
-from evoengine.errors import CandidateError, TaskError
+from evoengine.errors import CandidateError, TaskError, hint
 from evoengine.paths import find_kernel
 from evoengine.records import Frozen
 from evoengine.task import expression, yaml_source
@@ -205,7 +205,7 @@ class Task(Frozen):
             place = ("objective", "cases", position)
             _need(
                 name in self.cases,
-                f"objective.cases: no case {name!r}; known: {', '.join(self.cases)}",
+                f"objective.cases: no case {name!r}{hint(name, self.cases)}",
                 *place,
             )
         self._check_names()

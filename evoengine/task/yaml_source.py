@@ -10,12 +10,13 @@ import math
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from difflib import get_close_matches
 from reprlib import Repr
 from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
+
+from evoengine.errors import hint
 
 Path = tuple[str | int, ...]
 
@@ -84,7 +85,8 @@ class YamlSource:
         path = self._in_data(first["loc"], first["type"] in ("extra_forbidden", "missing"))
         message = _words_of(first)
         if first["type"] == "extra_forbidden":
-            message = f"unknown key{_hint(str(path[-1]), _known_keys(model, path[:-1]))}"
+            known = _known_keys(model, path[:-1])
+            message = f"unknown key{hint(str(path[-1]), known) if known else ''}"
         elif first["type"] != "missing" and ", got " not in message:
             kind = (
                 "mapping"
@@ -159,12 +161,6 @@ def shown(value: Any) -> str:
     brief = Repr()
     brief.maxstring = brief.maxother = 80
     return brief.repr(value)
-
-
-def _hint(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    mean = f"; did you mean {near[0]!r}?" if near else ";" if known else ""
-    return f"{mean} known: {', '.join(known)}" if known else ""
 
 
 def _known_keys(model: type[BaseModel], path: Path) -> list[str]:

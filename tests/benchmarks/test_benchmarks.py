@@ -47,7 +47,7 @@ class ScriptedDevice:
         self.task = task
         return ENVIRONMENT
 
-    async def run(self, job: Job, progress, fresh=False) -> Report:
+    async def run(self, job: Job, progress, verify=False) -> Report:
         progress("checking")
         launches = [case.plan.launches for case in job.cases]
         self.right = self.right or launches

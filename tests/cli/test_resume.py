@@ -405,7 +405,7 @@ def test_a_reply_is_stored_although_nobody_can_be_told_of_it(tmp_path: Path, cal
 
     assert asyncio.run(unwatched_run()) >= 3
     with SqliteStore(tmp_path / "runs" / "one" / "run.db", read_only=True) as store:
-        assert store.get(ReplyRow, 2) is not None and store.unanswered().requests == 0
+        assert store.get(ReplyRow, 2) is not None and store.spent().unanswered.requests == 0
 
 
 def test_a_second_interrupt_drops_the_replies_under_way(tmp_path: Path, call: Call) -> None:
@@ -505,7 +505,7 @@ def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(
 
     sent = asyncio.run(killed_run())
     with SqliteStore(tmp_path / "runs" / "one" / "run.db", read_only=True) as store:
-        lost = store.unanswered()
+        lost = store.spent().unanswered
     assert lost.requests == sent == 3
     assert 0.1 < lost.most_usd < 1.0
     shown = json.loads(call("show", "one", "--json").out)

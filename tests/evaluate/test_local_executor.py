@@ -13,6 +13,7 @@ from evoengine.candidate import kernel_file
 from evoengine.errors import DeviceError, ToolchainError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.protocols import ExecutorStart
 from evoengine.records import Environment, Status, Verdict
 from tests.report.scene import EMULATOR, ENVIRONMENT, kernel, the_task
 
@@ -50,7 +51,7 @@ class Idle:
 
 def started(
     folder: Path, pool: type[CompilePool], front: type[CompilePool] | None, environment: Environment
-) -> LocalExecutor:
+) -> tuple[LocalExecutor, ExecutorStart]:
     executor = LocalExecutor(
         the_task(folder),
         "t.yaml",
@@ -59,28 +60,28 @@ def started(
         front=front(1, folder) if front else None,
     )
 
-    async def run() -> None:
+    async def run() -> ExecutorStart:
         try:
-            await executor.start()
+            return await executor.start()
         finally:
             await executor.close()
 
-    asyncio.run(run())
-    return executor
+    return executor, asyncio.run(run())
 
 
 def test_an_emulator_does_without_nvrtc_and_says_so(tmp_path: Path) -> None:
-    executor = started(tmp_path, Lacking, There, EMULATOR)
+    executor, start = started(tmp_path, Lacking, There, EMULATOR)
     assert executor.builder.pool is None
-    assert executor.notices == [
-        "kernels are compiled by clang alone: nobody tells their registers and spills, and modelled"
-        " times take occupancy from threads and shared memory alone, so they stand beside none of a"
-        " run with NVRTC. no compiler: pip install it"
-    ]
+    assert start.notices == (
+        "kernels are compiled by clang alone: their registers and spills are unknown, so modelled"
+        " times take occupancy from threads and shared memory alone and cannot be compared with"
+        " those of a run with NVRTC. no compiler: pip install it",
+    )
 
 
 def test_an_emulator_asks_for_no_baselines(tmp_path: Path) -> None:
-    assert started(tmp_path, There, There, EMULATOR).notices == []
+    _, start = started(tmp_path, There, There, EMULATOR)
+    assert (start.notices, start.baselines, start.baseline_us) == ((), {}, {})
 
 
 def test_an_emulator_without_clang_is_no_device(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ EXPECTED = {
 }
 
 
-def judge(task_path: Path, sources: list[str], fresh: bool = False) -> list[Verdict]:
+def judge(task_path: Path, sources: list[str], verify: bool = False) -> list[Verdict]:
     """The verdicts of one executor, one after the other."""
 
     async def run() -> list[Verdict]:
@@ -55,7 +55,7 @@ def judge(task_path: Path, sources: list[str], fresh: bool = False) -> list[Verd
         try:
             await executor.start()
             return [
-                await executor.evaluate(candidates.parse(text), lambda _: None, fresh)
+                await executor.evaluate(candidates.parse(text), lambda _: None, verify)
                 for text in sources
             ]
         finally:

@@ -103,7 +103,7 @@ ENVIRONMENT = Environment(
 )
 
 
-def specimen(
+def evaluated(
     trial: int,
     name: str = "",
     tier: str = "fp32",

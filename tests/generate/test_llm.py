@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 
 import pytest
 from chat_server import ChatServer, Step, chat_server, completion, cut, dripping, error, http, stall
-from scene import MemoryReplies, kernel, request, specimen
+from scene import MemoryReplies, evaluated, kernel, request
 
 from evoengine.config import ModelSettings
 from evoengine.errors import EvoError, GeneratorError, UsageError
 from evoengine.generate import parsed_reply
 from evoengine.generate.endpoint_address import address_of
-from evoengine.generate.ledger import Before, Ledger
+from evoengine.generate.ledger import Ledger
 from evoengine.generate.llm import ModelGenerator, check_settings
-from evoengine.protocols import Exhausted
+from evoengine.protocols import Exhausted, Spending
 from evoengine.records import Proposal, Reply, Unanswered, Usage
 
 KEY = "sk-secret-4711-do-not-show"
@@ -57,7 +57,7 @@ class Scene:
                 }
             ),
             task_path,
-            before=Before(spent=spent, unanswered=unanswered),
+            before=Spending(usage=spent, unanswered=unanswered),
             notify=self.notices.append,
             environ={"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url},
             sleep=self._sleep,
@@ -482,7 +482,7 @@ def test_several_proposals_are_in_flight_at_once(task_path: Path) -> None:
 
 
 def test_parents_are_named_by_their_trials(task_path: Path) -> None:
-    elites = (specimen(3), specimen(5), specimen(9))
+    elites = (evaluated(3), evaluated(5), evaluated(9))
 
     async def act(scene: Scene) -> list[Proposal]:
         return [await scene.propose(seed=seed, elites=elites) for seed in range(8)]
@@ -584,7 +584,7 @@ def test_a_request_that_fails_alone_costs_its_trial_and_not_the_run(
     async def act(scene: Scene) -> Proposal:
         scene.server.script[:] = [by_trial(7, answer)(scene.server)]
         await scene.propose(trial=20)
-        poisoned = asyncio.create_task(scene.propose(trial=21, elites=(specimen(7),)))
+        poisoned = asyncio.create_task(scene.propose(trial=21, elites=(evaluated(7),)))
         for trial in range(22, 400):
             if poisoned.done():
                 break
@@ -610,7 +610,7 @@ def test_a_request_that_meets_the_rate_limit_again_and_again_is_not_given_up(
             writer.write(error(429, "slow down", retry_after="1") if unlucky else GOOD)
 
         scene.server.script[:] = [limited]
-        unlucky = asyncio.create_task(scene.propose(trial=21, elites=(specimen(7),)))
+        unlucky = asyncio.create_task(scene.propose(trial=21, elites=(evaluated(7),)))
         for trial in range(22, 200):
             if unlucky.done():
                 break
@@ -662,7 +662,7 @@ def test_a_request_that_is_always_too_large_is_given_up(task_path: Path) -> None
             by_trial(7, error(429, "Request too large for this model"))(scene.server)
         ]
         await scene.propose(trial=20)
-        large = asyncio.create_task(scene.propose(trial=21, elites=(specimen(7),)))
+        large = asyncio.create_task(scene.propose(trial=21, elites=(evaluated(7),)))
         for trial in range(22, 400):
             if large.done():
                 break
@@ -826,7 +826,7 @@ def test_what_requests_of_earlier_processes_may_have_cost_counts_against_the_cap
 
 
 def test_what_had_no_price_when_it_came_counts_once_there_is_one(task_path: Path) -> None:
-    before = Before(
+    before = Spending(
         unpriced=Usage(prompt_tokens=4000, completion_tokens=2000),
         unanswered=Unanswered(requests=1, unpriced=1),
         longest_reply=5000,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jinja2 import UndefinedError
-from scene import HIDDEN_NAMES, HIDDEN_SIZES, kernel, request, specimen
+from scene import HIDDEN_NAMES, HIDDEN_SIZES, evaluated, kernel, request
 
 from evoengine import paths
 from evoengine.candidate import binding, kernel_file
@@ -26,25 +26,25 @@ from evoengine.task.distributions import DISTRIBUTIONS
 OPERATORS = ("first", "mutate", "crossover")
 
 FAILURES = (
-    specimen(
+    evaluated(
         4,
         status=Status.compile_error,
         reason="2 errors",
         detail='kernel.cu(31): error: identifier "foo" is undefined',
     ),
-    specimen(
+    evaluated(
         5,
         status=Status.wrong_result,
         reason="case zq_ragged: 12 of 7919 elements wrong",
         detail="worst at (7918, 4242): got 4243.0",
     ),
-    specimen(
+    evaluated(
         6,
         status=Status.crash,
         reason="illegal address in a hidden case, grid 6007",
         detail="block 7919 of 7920",
     ),
-    specimen(
+    evaluated(
         7, status=Status.wrong_result, reason="case main: NaN in rows 56 to 63", detail="x" * 5000
     ),
 )
@@ -53,15 +53,15 @@ FAILURES = (
 def full_request(task_path: Path) -> Request:
     return request(
         task_path,
-        elites=(specimen(1, tunables={"THREADS": 256}), specimen(2), specimen(3, tier="fp16")),
+        elites=(evaluated(1, tunables={"THREADS": 256}), evaluated(2), evaluated(3, tier="fp16")),
         recent=FAILURES,
-        seeds=(specimen(1),),
+        seeds=(evaluated(1),),
     )
 
 
 def every_prompt(task_path: Path, asked: Request) -> dict[str, str]:
     prompts = Prompts(task_path)
-    parents = (specimen(1, tunables={"THREADS": 256}), specimen(2))
+    parents = (evaluated(1, tunables={"THREADS": 256}), evaluated(2))
     rendered = {
         operator: prompts.render(
             OperatorChoice(operator, "fp32", parents if operator != "first" else ()), asked

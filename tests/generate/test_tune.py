@@ -146,7 +146,7 @@ class Search:
             latency_us=score,
         )
 
-    def specimen(self, outcome: Outcome) -> Evaluated:
+    def evaluated(self, outcome: Outcome) -> Evaluated:
         verdict = Verdict(status=outcome.status, reason="", tier=outcome.tier, score=outcome.score)
         return Evaluated(outcome, self.proposals[outcome.trial].source or "", verdict)
 
@@ -161,10 +161,10 @@ class Search:
             task=self.task,
             environment=ENVIRONMENT,
             seeds=tuple(
-                self.specimen(outcome) for outcome in self.outcomes if outcome.operator == "seed"
+                self.evaluated(outcome) for outcome in self.outcomes if outcome.operator == "seed"
             ),
             elites=tuple(
-                (Elite(tier=each.tier, place=place, outcome=each), self.specimen(each))
+                (Elite(tier=each.tier, place=place, outcome=each), self.evaluated(each))
                 for place, each in enumerate(best, 1)
             ),
             recent=(),
@@ -253,7 +253,7 @@ def test_the_search_ends_when_every_valid_configuration_was_tried(task: Task) ->
 def test_a_kernel_without_choices_ends_the_search_at_once(task: Task, source: str) -> None:
     search = Search(task, [kernel("a")])
     search.settle()
-    seed = search.specimen(search.outcomes[0])
+    seed = search.evaluated(search.outcomes[0])
     search.generator = TuneGenerator()
     outcome = seed.outcome.model_copy(update={"source_digest": digest(source)})
     search.generator.tell(outcome)

@@ -13,7 +13,7 @@ from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import derived_seed
 from evoengine.population.elites import Population
-from evoengine.protocols import Progress, ProposalRow, ReplyRow, Store, VerdictRow
+from evoengine.protocols import ExecutorStart, Progress, ProposalRow, ReplyRow, Store, VerdictRow
 from evoengine.records import (
     CaseCheck,
     CaseModel,
@@ -124,12 +124,12 @@ def input_set(ok: bool, max_abs: float, distribution: str = "normal") -> InputSe
     )
 
 
-def verdict_of(parsed: Candidate, fresh: bool = False) -> Verdict:
+def verdict_of(parsed: Candidate, verify: bool = False) -> Verdict:
     """The same for the same candidate: fast, slow, or wrong by its digest."""
     luck = random.Random(derived_seed(parsed.digest))  # noqa: S311 - reproducible on purpose
     us = luck.uniform(5.0, 20.0)
     wrong = luck.random() < 0.2
-    if fresh:
+    if verify:
         us *= 1.001
     samples = [us * (1 + 0.002 * luck.random()) for _ in range(20)]
     race = Samples(
@@ -185,14 +185,14 @@ def verdict_of(parsed: Candidate, fresh: bool = False) -> Verdict:
     )
 
 
-def modelled_verdict_of(parsed: Candidate, fresh: bool = False) -> Verdict:
+def modelled_verdict_of(parsed: Candidate, verify: bool = False) -> Verdict:
     """The same as an emulator would find it: modelled times, and blocks that checked mode
     followed.
     """
     found = verdict_of(parsed)
     checked = CheckedRun(checks=("races", "bounds"), blocks=8, total_blocks=32)
     checks = tuple(
-        check.model_copy(update={"checked": None if fresh else checked}) for check in found.checks
+        check.model_copy(update={"checked": None if verify else checked}) for check in found.checks
     )
     changes: dict[str, object] = {
         "environment": EMULATOR,
@@ -220,27 +220,29 @@ class ScriptedExecutor:
     def __init__(self, delay_s: float = 0.0, modelled: bool = False) -> None:
         self.delay_s = delay_s
         self.modelled = modelled
-        self.baseline_times = {
-            case: {"torch.other": 13.5, "torch.mul": 12.0} for case in ("small", "large")
-        }
-        self.notices: list[str] = []
-        self.baseline_problems = {"torch.broken": "no kernel image"}
 
-    async def start(self) -> tuple[Environment, dict[str, str]]:
+    async def start(self) -> ExecutorStart:
         await asyncio.sleep(float(os.environ.get("SCRIPTED_START_S", "0")))
-        return (
-            (EMULATOR, {})
-            if self.modelled
-            else (ENVIRONMENT, {"small": "torch.mul", "large": "torch.mul"})
+        if self.modelled:
+            return ExecutorStart(environment=EMULATOR)
+        return ExecutorStart(
+            environment=ENVIRONMENT,
+            baselines={"small": "torch.mul", "large": "torch.mul"},
+            baseline_us={
+                case: {"torch.other": 13.5, "torch.mul": 12.0} for case in ("small", "large")
+            },
+            baseline_problems={"torch.broken": "no kernel image"},
         )
 
     async def evaluate(
-        self, candidate: Candidate, progress: Progress, fresh: bool = False
+        self, candidate: Candidate, progress: Progress, verify: bool = False
     ) -> Verdict:
         progress("checking small")
         await asyncio.sleep(self.delay_s)
         return (
-            modelled_verdict_of(candidate, fresh) if self.modelled else verdict_of(candidate, fresh)
+            modelled_verdict_of(candidate, verify)
+            if self.modelled
+            else verdict_of(candidate, verify)
         )
 
     async def close(self) -> None:
@@ -299,7 +301,7 @@ def fill(store: Store, info: RunInfo, proposals: list[Proposal]) -> tuple[Elite,
         if population.would_take_place(first):
             assert proposal.source is not None
             second = verdict_of(
-                kernel_file.parse(proposal.source).tuned(proposal.tunables), fresh=True
+                kernel_file.parse(proposal.source).tuned(proposal.tunables), verify=True
             )
             store.append(VerdictRow(trial, 1, second))
             again = outcome_of(trial, proposal, second)

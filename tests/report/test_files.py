@@ -46,7 +46,7 @@ def test_elite_folder_holds_what_the_store_holds(scene) -> None:
     for elite in elites:
         folder, number = paths.elite(elite.tier, elite.place), elite.outcome.trial
         verdict = StoredTrials(store).verdict_of(number)
-        # the one of a fresh process counts
+        # the verification counts
         assert verdict == store.get(VerdictRow, number, 1).verdict
         assert {path.name for path in folder.iterdir()} == {
             "kernel.cu", "plan.json", "verdict.json", "samples.json", "resources.json",
@@ -180,8 +180,8 @@ def test_trial_without_a_verdict_gets_no_folder(scene) -> None:
 
 def settled(store: MemoryStore, elites: tuple[Elite, ...]) -> list[Event]:
     return [
-        TrialSettled(light.outcome.after(light.reverified), None, elites)
-        for _, light in store.trials()
+        TrialSettled(summary.outcome.after(summary.verified), None, elites)
+        for _, summary in store.trials()
     ]
 
 

@@ -42,8 +42,8 @@ def stored(tmp_path: Path) -> tuple[MemoryStore, tuple[Elite, ...], list[Event]]
         Notice("no key: the tuner searches"),
         RunStarted(info, ENVIRONMENT, 8, 0, False),
     ]
-    for trial, light in store.trials():
-        final = light.outcome.after(light.reverified)
+    for trial, summary in store.trials():
+        final = summary.outcome.after(summary.verified)
         held = tuple(elite for elite in elites if elite.outcome.trial <= trial)
         place = next((elite.place for elite in held if elite.outcome.trial == trial), None)
         events += [TrialMoved(trial, "compiling", "k"), TrialSettled(final, place, held)]
@@ -234,7 +234,9 @@ def test_plain_view_of_a_resumed_run_does_not_repeat_settled_trials(stored) -> N
 
 def test_what_a_model_wrote_moves_no_cursor_and_is_no_markup(stored) -> None:
     store, _, _ = stored
-    text = show(trials_table([trial_row(light.outcome) for _, light in store.trials()]), width=160)
+    text = show(
+        trials_table([trial_row(summary.outcome) for _, summary in store.trials()]), width=160
+    )
     assert "\x1b" not in text and "�[2J[red]better" in text
 
 

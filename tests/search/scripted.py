@@ -10,7 +10,7 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.config import RunConfig
 from evoengine.digest import derived_seed
 from evoengine.events import Observer
-from evoengine.protocols import Progress, Replies, Request, Store
+from evoengine.protocols import ExecutorStart, Progress, Replies, Request, Store
 from evoengine.records import (
     Environment,
     Interval,
@@ -84,11 +84,11 @@ class ScriptedExecutor:
         self.delay_s = delay_s
         self.evaluated: list[str] = []
 
-    async def start(self) -> tuple[Environment, dict[str, str]]:
-        return ENVIRONMENT, {"small": "torch"}
+    async def start(self) -> ExecutorStart:
+        return ExecutorStart(environment=ENVIRONMENT, baselines={"small": "torch"})
 
     async def evaluate(
-        self, candidate: Candidate, progress: Progress, fresh: bool = False
+        self, candidate: Candidate, progress: Progress, verify: bool = False
     ) -> Verdict:
         progress("judging")
         luck = random.Random(derived_seed(candidate.digest))  # noqa: S311 - must repeat, need not be secret
@@ -98,7 +98,7 @@ class ScriptedExecutor:
         status = luck.choice(
             [Status.correct, Status.correct, Status.correct, Status.wrong_result, Status.crash]
         )
-        if fresh and luck.random() < 0.2:
+        if verify and luck.random() < 0.2:
             status = Status.wrong_result
         if status is not Status.correct:
             return Verdict(
@@ -107,7 +107,7 @@ class ScriptedExecutor:
                 tier=candidate.plan.precision,
                 code_digest=candidate.digest,
             )
-        score = luck.uniform(0.5, 2.0) * (1.01 if fresh else 1.0)
+        score = luck.uniform(0.5, 2.0) * (1.01 if verify else 1.0)
         interval = Interval(value=score, low=score * 0.99, high=score * 1.01)
         return Verdict(
             status=status,
@@ -134,7 +134,7 @@ class ScriptedGenerator:
         self.told.append(outcome.trial)
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
-        seen = [specimen.outcome.model_dump_json() for _, specimen in request.elites] + [
+        seen = [evaluated.outcome.model_dump_json() for _, evaluated in request.elites] + [
             item.outcome.model_dump_json() for item in request.recent
         ]
         text = f"{derived_seed(request.seed, len(self.told), *seen):08x}"
@@ -193,4 +193,4 @@ def make_engine(
 
 def content_of(store: Store) -> list[object]:
     """Everything that a run decided, in a form that can be compared."""
-    return [(number, light) for number, light in store.trials()]
+    return [(number, summary) for number, summary in store.trials()]

@@ -174,7 +174,7 @@ class ScriptedDevice:
     async def start(self, task: Task, task_path: str) -> Environment:
         return EMULATOR.model_copy(update={"arch": "sm_89", "max_shared_bytes": 101376})
 
-    async def run(self, job: Job, progress: Progress, fresh: bool = False) -> Report:
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
         asked = device_wire.REQUEST.validate_json(
             device_wire.Run(id=1, job=job).model_dump_json().encode()
         )

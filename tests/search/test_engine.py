@@ -71,8 +71,8 @@ def test_only_a_candidate_that_a_fresh_process_confirms_takes_a_place(tmp_path):
         assert again.verdict.status is Status.correct
         assert elite.outcome.score == again.verdict.score
     assert any(
-        light.reverified and light.reverified.status is not Status.correct
-        for _, light in store.trials()
+        summary.verified and summary.verified.status is not Status.correct
+        for _, summary in store.trials()
     ), "the script has such cases"
 
 
@@ -80,7 +80,9 @@ def test_a_proposal_without_a_kernel_is_a_rejected_trial_with_its_problem(tmp_pa
     store = MemoryStore()
     search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor())
     problems = [
-        light.outcome.reason for _, light in store.trials() if light.outcome.source_digest == ""
+        summary.outcome.reason
+        for _, summary in store.trials()
+        if summary.outcome.source_digest == ""
     ]
     assert problems and all(problem.startswith("no kernel in") for problem in problems)
 
@@ -95,7 +97,7 @@ class Repeating(ScriptedGenerator):
 def test_a_candidate_that_was_judged_before_is_not_judged_again(tmp_path):
     store, executor = MemoryStore(), ScriptedExecutor()
     search(tmp_path, store, Repeating(), executor, trials=10)
-    reasons = [light.outcome.reason for number, light in store.trials() if number >= 3]
+    reasons = [summary.outcome.reason for number, summary in store.trials() if number >= 3]
     assert reasons == ["the same as trial 0"] * 7
     assert len(set(executor.evaluated)) == 3
 
@@ -121,7 +123,7 @@ def test_identical_candidates_in_flight_are_judged_once_and_all_have_the_verdict
     search(tmp_path, store, Late(max(slowness, 0.0)), executor, trials=23)
     first_of_four = [number for number in range(3, 23, 4)]
     judged = [digest for digest in executor.evaluated if executor.evaluated.count(digest) > 2]
-    assert judged == [], "once, and once more by a fresh process where it is up for a place"
+    assert judged == [], "once, and once more to verify it where it is up for a place"
     for first in first_of_four:
         verdicts = [store.get(VerdictRow, first + more, 0).verdict for more in range(4)]
         assert all(verdict == verdicts[0] for verdict in verdicts), first
@@ -208,7 +210,7 @@ def test_a_run_with_nothing_left_to_try_ends_with_the_trials_before(tmp_path):
     engine, ended = search(tmp_path, store, Ending(), ScriptedExecutor())
     assert ended == RunEnded("nothing is left", complete=True)
     assert engine.settled == 12
-    assert [number for number, light in store.trials() if light.outcome] == list(range(12))
+    assert [number for number, summary in store.trials() if summary.outcome] == list(range(12))
 
 
 class Refused(ScriptedGenerator):

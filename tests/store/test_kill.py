@@ -45,8 +45,8 @@ def check(path: Path, acknowledged: set[tuple[str, int]]) -> None:
             else:
                 assert store.get(VerdictRow, trial, 0) == verdict(trial)
                 assert store.get(VerdictRow, trial, 1) == verdict(trial, 1)
-        for _, light in store.trials():
-            assert (light.outcome is None) == (light.reverified is None)  # one transaction
+        for _, summary in store.trials():
+            assert (summary.outcome is None) == (summary.verified is None)  # one transaction
 
 
 def test_killed_at_random_instants_no_acknowledged_row_is_lost(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_folding_never_reads_the_bulk(path: Path) -> None:
     connection.execute("DROP TABLE sources")
     connection.close()
     with SqliteStore(path) as store:
-        assert [light.outcome is not None for _, light in store.trials()] == [True]
+        assert [summary.outcome is not None for _, summary in store.trials()] == [True]
 
 
 def test_trials_beyond_one_page_come_all_and_the_store_can_be_written_meanwhile(path: Path) -> None:
@@ -90,7 +90,7 @@ def test_several_threads_may_append(path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert store.spent().prompt_tokens == 4 * 20 * 100
+        assert store.spent().usage.prompt_tokens == 4 * 20 * 100
 
 
 def test_a_reader_sees_what_a_live_writer_has_committed(path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_database_of_version_1_opens_and_reads(tmp_path: Path) -> None:
         assert store.get(ProposalRow, 1) == proposal(1)
         assert store.get(VerdictRow, 1, 1) == verdict(1, 1)
         assert [trial for trial, _ in store.trials()] == [0, 1, 2, 3]
-        assert store.spent().cost_usd == 0.5
+        assert store.spent().usage.cost_usd == 0.5
         store.append(proposal(4))
 
 
@@ -167,7 +167,7 @@ def test_every_version_of_the_schema_has_a_database_that_opens_and_reads(tmp_pat
         copy.write_bytes((ASSETS / f"v{version}" / "run.db").read_bytes())
         with SqliteStore(copy) as store:
             assert [trial for trial, _ in store.trials()] == [0, 1, 2, 3]
-            assert store.unanswered() == Unanswered(
+            assert store.spent().unanswered == Unanswered(
                 requests=version - 1, most_usd=(version - 1) * 0.5
             )
             assert store.get(ChangeRow) == (None if version == 1 else change(0))

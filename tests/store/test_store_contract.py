@@ -150,12 +150,12 @@ def test_a_verdict_keeps_when_it_was_begun_and_found(store: AnyStore) -> None:
 def test_requests_without_a_reply_count_as_possibly_paid_unless_they_are_known_to_be_free(
     store: AnyStore,
 ) -> None:
-    assert store.unanswered() == Unanswered()
+    assert store.spent().unanswered == Unanswered()
     store.append(request(1), failure(1, maybe_paid=False))  # refused: free
     store.append(request(1, 1), failure(1, 1), request(1, 2), reply(1))  # cut off, then answered
     store.append(request(1, 3, turn=1))  # the repair turn: nobody knows what became of it
     store.append(request(2, most_usd=None))  # a price that nobody knows
-    assert store.unanswered() == Unanswered(requests=3, most_usd=1.0, unpriced=1)
+    assert store.spent().unanswered == Unanswered(requests=3, most_usd=1.0, unpriced=1)
 
 
 def test_trials_come_in_order_with_both_outcomes_and_no_bulk(store: AnyStore) -> None:
@@ -165,9 +165,9 @@ def test_trials_come_in_order_with_both_outcomes_and_no_bulk(store: AnyStore) ->
     store.append(proposal(1, None))
     found = dict(store.trials())
     assert list(found) == [0, 1, 2, 3]
-    assert found[3] == TrialSummary(proposed=False, outcome=None, reverified=None)
-    assert found[1] == TrialSummary(proposed=True, outcome=None, reverified=None)
-    first, second = found[2].outcome, found[2].reverified
+    assert found[3] == TrialSummary(proposed=False, outcome=None, verified=None)
+    assert found[1] == TrialSummary(proposed=True, outcome=None, verified=None)
+    first, second = found[2].outcome, found[2].verified
     assert first and second and found[0].outcome
     assert (first.trial, first.operator, first.parents, first.label) == (2, "tune", (0,), "kernel")
     assert first.source_digest == digest(SOURCE)
@@ -195,9 +195,9 @@ def test_trials_start_where_asked(store: AnyStore) -> None:
 
 def test_a_trial_without_a_candidate_has_no_digest(store: AnyStore) -> None:
     store.append(proposal(0, None), verdict(0, 0, Status.rejected))
-    (_, light), *_ = store.trials()
-    assert light.outcome
-    assert light.outcome.source_digest == ""
+    (_, summary), *_ = store.trials()
+    assert summary.outcome
+    assert summary.outcome.source_digest == ""
 
 
 def test_a_score_that_is_no_number_is_no_score(store: AnyStore) -> None:
@@ -205,14 +205,14 @@ def test_a_score_that_is_no_number_is_no_score(store: AnyStore) -> None:
     assert row.verdict.score
     broken = row.verdict.score.model_copy(update={"low": float("nan")})
     store.append(proposal(0), VerdictRow(0, 0, row.verdict.model_copy(update={"score": broken})))
-    (_, light), *_ = store.trials()
-    assert light.outcome
-    assert light.outcome.score is None
-    assert light.outcome.latency_us == row.verdict.latency_us
+    (_, summary), *_ = store.trials()
+    assert summary.outcome
+    assert summary.outcome.score is None
+    assert summary.outcome.latency_us == row.verdict.latency_us
 
 
 def test_sums_over_the_run(store: AnyStore) -> None:
-    assert (store.spent(), store.statuses(), store.last_trial()) == (Usage(), {}, None)
+    assert (store.spent().usage, store.counts(), store.last_trial()) == (Usage(), {}, None)
     store.append(reply(0), reply(0, 1), reply(7))
     store.append(
         proposal(0),
@@ -225,7 +225,7 @@ def test_sums_over_the_run(store: AnyStore) -> None:
         verdict(2, 1, Status.crash),
     )
     store.append(proposal(3), verdict(3, 0, Status.timeout), proposal(4))
-    assert store.spent() == Usage(prompt_tokens=300, completion_tokens=37, cost_usd=0.75)
-    assert store.statuses() == {Status.correct: 2, Status.unstable: 1, Status.timeout: 1}
-    assert list(store.statuses()) == [Status.correct, Status.unstable, Status.timeout]
+    assert store.spent().usage == Usage(prompt_tokens=300, completion_tokens=37, cost_usd=0.75)
+    assert store.counts() == {Status.correct: 2, Status.unstable: 1, Status.timeout: 1}
+    assert list(store.counts()) == [Status.correct, Status.unstable, Status.timeout]
     assert store.last_trial() == 7

@@ -41,12 +41,12 @@ def test_a_name_that_may_be_there_passes_and_nothing_is_run(tmp_path: Path, text
             "def foward(x): return x",
             (
                 r"^t.yaml:2:12: no function 'forward' in '.*ref.py'; did you mean 'foward'[?] it"
-                r" has foward$"
+                r" has: foward$"
             ),
         ),
-        ("x = 1\ndef f(): forward", "no function 'forward' in '.*'; it has f$"),
-        ("import math.forward", "it has none$"),
-        ("", "it has none$"),
+        ("x = 1\ndef f(): forward", "no function 'forward' in '.*'; it has: f$"),
+        ("import math.forward", "it has: none$"),
+        ("", "it has: none$"),
         ("x = 1\ndef forward(x) return x", r"ref.py:2:\d+: not Python: "),
         ("x = (", r"ref.py:1:\d+: not Python: "),
         ("x = '\0'", "ref.py.*: not Python: .*null bytes"),

@@ -173,7 +173,7 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
         (
             "{cases: [plain]}",
             "{cases: [plan]}",
-            "t.yaml:16:21: objective.cases: no case 'plan'; known: plain",
+            "t.yaml:16:21: objective.cases: no case 'plan'; did you mean 'plain'\\? known: plain",
         ),
         (
             "{cases: [plain]}",
@@ -213,7 +213,7 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
         (
             "torch.mul: scale_rows.py:forward",
             "torch.mul: scale_rows.py:fast",
-            "t.yaml:18:14: no function 'fast' in '.*scale_rows.py'; it has forward",
+            "t.yaml:18:14: no function 'fast' in '.*scale_rows.py'; it has: forward",
         ),
         ("target:", "seeds_from: [gone.cu]\ntarget:", "t.yaml:19:14: no kernel 'gone.cu'"),
         (

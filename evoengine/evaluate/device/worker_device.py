@@ -96,13 +96,13 @@ class WorkerDevice:
         self._worker, self._environment = await self._start_process()
         return self._environment
 
-    async def run(self, job: Job, progress: Progress, fresh: bool = False) -> Report:
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
         """Runs one job at a time; a broken process is replaced before the next one."""
         async with self._turn:
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
-            if self._worker is not None and fresh and self._worker.jobs:
-                progress("changing to a fresh process")
+            if self._worker is not None and verify and self._worker.jobs:
+                progress("changing to a new process")
                 await self._replace()
             if self._worker is None:
                 await self._replace()

@@ -65,7 +65,7 @@ def children(of: int | None = None) -> list[int]:
                 command = (entry / "cmdline").read_bytes()
             except (OSError, ValueError):
                 continue
-            if parent == (of or os.getpid()) and b"compile.worker" in command:
+            if parent == (of or os.getpid()) and b"compile.nvrtc_worker" in command:
                 found.append(int(entry.name))
     return found
 

@@ -150,11 +150,11 @@ def test_a_fresh_process_has_run_no_other_candidate(backend):
         first = device._worker.pid
         await device.run(job, lambda _: None)
         second = device._worker.pid
-        await device.run(job, lambda _: None, fresh=True)
+        await device.run(job, lambda _: None, verify=True)
         return first, second, device._worker.pid
 
-    first, second, fresh = backend.play(scene)
-    assert first == second != fresh
+    first, second, verify = backend.play(scene)
+    assert first == second != verify
 
 
 def test_a_cancelled_job_leaves_a_healthy_device(backend):
@@ -300,7 +300,7 @@ def test_a_second_verdict_follows_nothing_and_models_the_same_time(emulator):
         job = await emulator.job("correct")
         return [
             await device.run(
-                job.model_copy(update={"checked": first}), lambda _: None, fresh=not first
+                job.model_copy(update={"checked": first}), lambda _: None, verify=not first
             )
             for first in (True, False)
         ]
@@ -425,7 +425,7 @@ def test_a_spare_that_could_not_start_beside_the_other_is_tried_again(scripted, 
     async def scene(device: WorkerDevice) -> Any:
         await device.run(await scripted.job("correct"), lambda _: None)
         await asyncio.wait([device._spare])
-        return await device.run(await scripted.job("correct"), lambda _: None, fresh=True)
+        return await device.run(await scripted.job("correct"), lambda _: None, verify=True)
 
     assert scripted.play(scene).status is Status.correct
     assert (tmp_path / "flaky.yaml.3").exists()
@@ -458,12 +458,12 @@ def test_an_abandoned_fork_does_not_answer_for_the_next(scripted):
 def test_no_worker_outlives_a_parent_that_is_killed(scripted, tmp_path):
     program = (
         "import asyncio, pathlib, time\n"
-        "from evoengine.task import schema\n"
+        "from evoengine.task.schema import load\n"
         "from evoengine.evaluate.device.fork_client import ForkServer\n"
         "from evoengine.evaluate.device.worker_device import WorkerDevice\n"
         "async def main():\n"
         f"    device = WorkerDevice(ForkServer({SCRIPTED!r}))\n"
-        f"    await device.start(schema.load(pathlib.Path({str(scripted.path)!r})), 'scale.yaml')\n"
+        f"    await device.start(load(pathlib.Path({str(scripted.path)!r})), 'scale.yaml')\n"
         "    print(device._worker.pid, device._fork_server._process.pid, flush=True)\n"
         "    time.sleep(60)\n"
         "asyncio.run(main())\n"

@@ -41,7 +41,7 @@ def sum(x):
 SIZES = {"double": "N", "sort": "N", "sum": "1"}
 
 
-def judged(folder: Path, task_name: str, *sources: str, fresh: bool = False) -> list[Verdict]:
+def judged(folder: Path, task_name: str, *sources: str, verify: bool = False) -> list[Verdict]:
     """The verdicts on `sources` of one executor."""
     (folder / "reference.py").write_text(REFERENCE)
     path = folder / f"{task_name}.yaml"
@@ -55,7 +55,7 @@ def judged(folder: Path, task_name: str, *sources: str, fresh: bool = False) -> 
         try:
             await executor.start()
             return [
-                await executor.evaluate(candidates.parse(source), lambda _: None, fresh)
+                await executor.evaluate(candidates.parse(source), lambda _: None, verify)
                 for source in sources
             ]
         finally:

@@ -88,7 +88,9 @@ def test_a_launch_is_modelled_on_what_the_launches_before_it_left_once(tmp_path:
 
 def test_a_second_verdict_on_a_kernel_with_a_memory_models_the_same_time(tmp_path: Path) -> None:
     source = (KERNELS / "sort" / "counting_sort.cu").read_text()
-    (first,), (second,) = (judged(tmp_path, "sort", source, fresh=fresh) for fresh in (False, True))
+    (first,), (second,) = (
+        judged(tmp_path, "sort", source, verify=verify) for verify in (False, True)
+    )
     times = [[launch.us for launch in report.modelled[0].launches] for report in (first, second)]
     # where an element comes to lie depends on which block came first, and so do sectors
     assert times[0] == pytest.approx(times[1], rel=0.01)
