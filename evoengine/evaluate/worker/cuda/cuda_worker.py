@@ -1,7 +1,7 @@
-"""The worker of a CUDA device: what runs in a process forked from the fork server.
+"""The worker of a CUDA device, which runs in a process forked from the fork server.
 
-Importing this module imports torch and CuPy, which is the fork server's whole purpose, and
-leaves CUDA alone until a task is started.
+The fork server imports this module once, and torch and CuPy with it; CUDA is not initialized
+before a task is started.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ import socket
 from pathlib import Path
 
 from evoengine.evaluate.device.worker_protocol import Start
+from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.cuda.cuda_session import CudaSession
-from evoengine.evaluate.worker.judge import Doing
 from evoengine.evaluate.worker.serving import Worker
-from evoengine.evaluate.worker.task_functions import AtWork
+from evoengine.evaluate.worker.task_functions import AnnounceFunction
 
 
 def serve(connection: socket.socket, arguments: list[str]) -> None:
-    """Answers one parent until it hangs up; `arguments` holds the device's number."""
+    """Serves one parent until it closes `connection`; `arguments`: the device's ordinal."""
 
-    def open_session(start: Start, doing: Doing, at_work: AtWork) -> CudaSession:
-        return CudaSession(start.task, Path(start.task_path), int(arguments[0]), doing, at_work)
+    def open_session(
+        start: Start, announce: Announce, announce_function: AnnounceFunction
+    ) -> CudaSession:
+        return CudaSession(
+            start.task, Path(start.task_path), int(arguments[0]), announce, announce_function
+        )
 
     Worker(connection, open_session).serve()

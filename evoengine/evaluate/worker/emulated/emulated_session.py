@@ -16,12 +16,18 @@ from evoengine.emulator.device import Emulator
 from evoengine.emulator.errors import EmulatorError
 from evoengine.errors import DeviceError
 from evoengine.evaluate.device_description import modelled_gpu
-from evoengine.evaluate.worker.emulated.array_cache import KeptArrays
+from evoengine.evaluate.worker.backend import Announce
+from evoengine.evaluate.worker.emulated.array_cache import ArrayCache
 from evoengine.evaluate.worker.emulated.emulated_backend import EmulatedBackend
-from evoengine.evaluate.worker.emulated.reference_cache import KeptExpectedOutputs, KeptInputs
-from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, ExpectedOutputs, Keep, Key
-from evoengine.evaluate.worker.judge import Doing, Judge
-from evoengine.evaluate.worker.task_functions import AtWork, TaskFunctions
+from evoengine.evaluate.worker.emulated.reference_cache import DiskInputCache, DiskOutputCache
+from evoengine.evaluate.worker.expected_outputs import (
+    ExpectedOutput,
+    ExpectedOutputs,
+    Key,
+    OutputCache,
+)
+from evoengine.evaluate.worker.judge import Judge
+from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
 from evoengine.protocols import Job, Report
 from evoengine.records import Environment
 from evoengine.task.schema import Task
@@ -30,7 +36,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # malloc.h
 
 
 class EmulatedSession:
-    """An emulator, the task's functions, and what was computed with them so far."""
+    """An emulator, the task's functions, and their expected outputs."""
 
     def __init__(
         self,
@@ -39,12 +45,12 @@ class EmulatedSession:
         target: str,
         threads: int,
         checks: Sequence[str],
-        answers: Path,
-        doing: Doing,
-        at_work: AtWork,
+        cache_dir: Path,
+        announce: Announce,
+        announce_function: AnnounceFunction,
     ) -> None:
-        doing("starting the emulator", False)
-        # beside references all that torch does is over before other threads have begun
+        announce("starting the emulator", False)
+        # torch's other work here is too small for threads; references get all cores again
         torch.set_num_threads(1)
         _keep_freed_memory()
         try:
@@ -53,18 +59,20 @@ class EmulatedSession:
             raise DeviceError(f"the emulator cannot be used here: {error}") from error
         self.environment = describe(targets.find(target), threads)
         cpu = torch.device("cpu")
-        arrays = KeptArrays(answers)
-        functions = TaskFunctions(task, task_path, at_work)
-        right = ExpectedOutputs(
+        arrays = ArrayCache(cache_dir)
+        functions = TaskFunctions(task, task_path, announce_function)
+        expected_outputs = ExpectedOutputs(
             task,
             functions,
             cpu,
-            _in_threads(threads, KeptExpectedOutputs(arrays, task, task_path)),
-            KeptInputs(arrays, task),
+            _in_threads(threads, DiskOutputCache(arrays, task, task_path)),
+            DiskInputCache(arrays, task),
         )
-        repeated = _Repeated(doing)
-        self._backend = EmulatedBackend(task, right, self._emulator, checks, repeated.again)
-        self._judge = Judge(task, right, self._backend, repeated)
+        repeated = _RepeatedAnnouncement(announce)
+        self._backend = EmulatedBackend(
+            task, expected_outputs, self._emulator, checks, repeated.again
+        )
+        self._judge = Judge(task, expected_outputs, self._backend, repeated)
 
     def run(self, job: Job) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may go on."""
@@ -72,51 +80,53 @@ class EmulatedSession:
         return report, self._judge.healthy and self._backend.settled()
 
 
-def _in_threads(count: int, keep: Keep) -> Keep:
-    """`keep`, with answers computed on `count` cores."""
+def _in_threads(count: int, cache: OutputCache) -> OutputCache:
+    """`cache`, whose missing entries are computed on `count` cores."""
 
-    def kept(key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
-        def made() -> ExpectedOutput:
+    def get(key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
+        def make_in_threads() -> ExpectedOutput:
             torch.set_num_threads(count)
             try:
                 return make()
             finally:
                 torch.set_num_threads(1)
 
-        return keep(key, made)
+        return cache(key, make_in_threads)
 
-    return kept
+    return get
 
 
 def _keep_freed_memory() -> None:
-    """Has the C library keep what large tensors leave behind: references in float64 take a quarter
-    of the time.
+    """Makes malloc keep the memory of freed tensors: float64 references then take a quarter of the
+    time.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc; elsewhere it stays as it is
+    # glibc only; other C libraries keep their defaults
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_MAX, 0)
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-class _Repeated:
-    """Says what is done, and says it again before every launch: each of them has the limit of
-    silence for its own.
+class _RepeatedAnnouncement:
+    """Announces steps, and the step under way again before every launch: the limit of silence then
+    holds for each launch.
     """
 
-    def __init__(self, doing: Doing) -> None:
-        self._doing = doing
+    def __init__(self, announce: Announce) -> None:
+        self._announce = announce
         self._last = ("", False)
 
-    def __call__(self, what: str, candidate: bool) -> None:
-        self._last = (what, candidate)
-        self._doing(what, candidate)
+    def __call__(self, step: str, candidate: bool) -> None:
+        self._last = (step, candidate)
+        self._announce(step, candidate)
 
     def again(self) -> None:
-        self._doing(*self._last)
+        """Announces the last step once more."""
+        self._announce(*self._last)
 
 
 def describe(target: targets.TargetGpu, threads: int) -> Environment:
-    """The GPU that is modelled and the programs that verdicts are found with."""
+    """The modelled GPU, and the versions of the software that verdicts depend on."""
     versions = {
         "llvmlite": importlib.metadata.version("llvmlite"),
         "torch": torch.__version__,

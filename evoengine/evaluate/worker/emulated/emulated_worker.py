@@ -1,7 +1,7 @@
-"""The worker of the emulator: what runs in a process forked from the fork server.
+"""The worker of the emulator, which runs in a process forked from the fork server.
 
-Importing this module imports torch and llvmlite, which is the fork server's whole purpose; no
-thread is started and nothing is compiled until a task is started.
+The fork server imports this module once, and torch and llvmlite with it; no thread is started and
+nothing is compiled before a task is started.
 """
 
 from __future__ import annotations
@@ -10,29 +10,32 @@ import socket
 from pathlib import Path
 
 from evoengine.evaluate.device.worker_protocol import Start
+from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.emulated.emulated_session import EmulatedSession
-from evoengine.evaluate.worker.judge import Doing
 from evoengine.evaluate.worker.serving import Worker
-from evoengine.evaluate.worker.task_functions import AtWork
+from evoengine.evaluate.worker.task_functions import AnnounceFunction
 
 
 def serve(connection: socket.socket, arguments: list[str]) -> None:
-    """Answers one parent until it hangs up; `arguments`: target, threads, checks with commas,
-    folder of answers.
+    """Serves one parent until it closes `connection`.
+
+    `arguments`: target, threads, checks separated by commas, cache folder of references.
     """
-    target, threads, checks, answers = arguments
+    target, threads, checks, cache_dir = arguments
     wanted = [name for name in checks.split(",") if name]
 
-    def open_session(start: Start, doing: Doing, at_work: AtWork) -> EmulatedSession:
+    def open_session(
+        start: Start, announce: Announce, announce_function: AnnounceFunction
+    ) -> EmulatedSession:
         return EmulatedSession(
             start.task,
             Path(start.task_path),
             target,
             int(threads),
             wanted,
-            Path(answers),
-            doing,
-            at_work,
+            Path(cache_dir),
+            announce,
+            announce_function,
         )
 
     Worker(connection, open_session).serve()
