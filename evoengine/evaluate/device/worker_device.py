@@ -29,7 +29,7 @@ KILLED = "signal SIGKILL"
 
 def cuda_device(ordinal: int) -> WorkerDevice:
     """The CUDA device of this number."""
-    return WorkerDevice(ForkServer("evoengine.evaluate.worker.cuda.cuda_worker", [str(ordinal)]))
+    return WorkerDevice(ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)]))
 
 
 def emulator_device(
@@ -44,7 +44,7 @@ def emulator_device(
     cores = threads or len(os.sched_getaffinity(0))
     return WorkerDevice(
         ForkServer(
-            "evoengine.evaluate.worker.emulated.emulated_worker",
+            "evoengine.evaluate.worker.emulated_worker",
             [target, str(cores), ",".join(checks), str(cache_dir)],
         ),
         _emulated,

@@ -1,1 +1,1 @@
-"""CUDA devices: cubins, CUDA graphs, measured times. Only this folder imports CuPy."""
+"""CUDA devices: cubins, CUDA graphs, measured times."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evoengine.evaluate.device.worker_protocol import Start
 from evoengine.evaluate.worker.backend import Announce
-from evoengine.evaluate.worker.emulated.emulated_session import EmulatedSession
+from evoengine.evaluate.worker.emulated_session import EmulatedSession
 from evoengine.evaluate.worker.serving import Worker
 from evoengine.evaluate.worker.task_functions import AnnounceFunction
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evoengine.evaluate.device.worker_protocol import Start
 from evoengine.evaluate.worker.backend import Announce
-from evoengine.evaluate.worker.cuda.cuda_session import CudaSession
+from evoengine.evaluate.worker.cuda_session import CudaSession
 from evoengine.evaluate.worker.serving import Worker
 from evoengine.evaluate.worker.task_functions import AnnounceFunction
 
