@@ -17,18 +17,18 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evoengine.config import ModelSettings
 from evoengine.errors import GeneratorError
-from evoengine.generate import parsed_reply
+from evoengine.generate import reply_text
 from evoengine.generate.circuit_breaker import CircuitBreaker, RequestRefused, Transient
+from evoengine.generate.conversation import Conversation, Prompt
 from evoengine.generate.endpoint_address import address_of
 from evoengine.generate.ledger import Ledger, most_tokens
 from evoengine.generate.operators import choose
-from evoengine.generate.parsed_reply import ParsedReply, Refuse, refuse_nothing
+from evoengine.generate.parsed_reply import Refuse, refuse_nothing
 from evoengine.generate.prompt_templates import Prompts
 from evoengine.protocols import Replies, Request, Spending
 from evoengine.records import Outcome, Proposal, Reply, Unanswered, Usage
@@ -98,44 +98,18 @@ class ModelGenerator:
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
         """A candidate by the operator that the request's seed chooses."""
-        choice = choose(request)
-        prompt = self._prompts.render(choice, request)
-        try:
-            reply, made = await self._reply(replies, 0, prompt, request)
-        except RequestRefused as refused:
-            return Proposal(
-                operator=choice.operator,
-                parents=choice.trials,
-                source=None,
-                problem=f"no reply: {refused}",
-            )
-        operator = choice.operator
-        if made.source is None:
-            made = await self._repair(prompt, reply, made, request, replies)
-            operator = "repair" if made.source else operator
-        return made.proposal(operator, choice.trials)
+
+        async def ask(turn: int, prompt: Prompt) -> Reply:
+            return await self._reply(replies, turn, prompt(self._prompts))
+
+        return await Conversation(request, choose(request), ask, self._refuse).proposal()
 
     async def close(self) -> None:
         """Closes the connections to the endpoint."""
         await self._endpoint.close()
 
-    async def _repair(
-        self, prompt: str, reply: Reply, made: ParsedReply, request: Request, replies: Replies
-    ) -> ParsedReply:
-        again = self._prompts.repair(prompt, reply, made)
-        try:
-            return (await self._reply(replies, 1, again, request))[1]
-        except RequestRefused as refused:
-            return replace(
-                made, problem=f"{made.problem}; no reply to the request to repair it: {refused}"
-            )
-
-    async def _reply(
-        self, replies: Replies, turn: int, prompt: str, request: Request
-    ) -> tuple[Reply, ParsedReply]:
-        """The reply of a turn and what it comes to. Only one that was asked now counts among those
-        without a kernel.
-        """
+    async def _reply(self, replies: Replies, turn: int, prompt: str) -> Reply:
+        """The reply of a turn. Only one that was asked now counts among those without a kernel."""
         asked: list[bool] = []
 
         async def ask() -> Reply:
@@ -143,11 +117,14 @@ class ModelGenerator:
             return await self._ask(replies, turn, prompt)
 
         reply = await replies.get_or_ask(turn, ask)
-        made = parsed_reply.read(reply, request, self._refuse)
         if asked:
-            self._refusal = ""
-            self._without_kernel = 0 if made.kernel is not None else self._without_kernel + 1
-        return reply, made
+            self._count(reply)
+        return reply
+
+    def _count(self, reply: Reply) -> None:
+        self._refusal = ""
+        has_kernel = reply_text.read(reply.text).kernel is not None
+        self._without_kernel = 0 if has_kernel else self._without_kernel + 1
 
     async def _ask(self, replies: Replies, turn: int, prompt: str) -> Reply:
         limit = self._settings.replies_without_kernel
