@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from chat_server import ChatServer, Step, chat_server, completion, cut, dripping, error, http, stall
-from scene import MemoryReplies, evaluated, kernel, request
 
 from evoengine.config import ModelSettings
 from evoengine.errors import EvoError, GeneratorError, UsageError
@@ -22,6 +20,19 @@ from evoengine.generate.ledger import Ledger
 from evoengine.generate.llm import ModelGenerator, check_settings
 from evoengine.protocols import Exhausted, Spending
 from evoengine.records import Proposal, Reply, Unanswered, Usage
+from tests.generate.chat_server import (
+    ChatServer,
+    Step,
+    chat_server,
+    completion,
+    cut,
+    dripping,
+    error,
+    http,
+    stall,
+)
+from tests.generate.memory_replies import MemoryReplies
+from tests.generate.row_sums_task import evaluated, kernel, request
 
 KEY = "sk-secret-4711-do-not-show"
 GOOD = completion(

@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scene import evaluated, request
 
 from evoengine.errors import UsageError
 from evoengine.generate.operators import FIRST_SAMPLES, choose, choose_as
+from tests.generate.row_sums_task import evaluated, request
 
 
 def test_the_population_is_opened_by_first_samples(task_path: Path) -> None:

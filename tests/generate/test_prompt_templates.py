@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from jinja2 import UndefinedError
-from scene import HIDDEN_NAMES, HIDDEN_SIZES, evaluated, kernel, request
 
 from evoengine import paths
 from evoengine.candidate import binding, kernel_file
@@ -21,6 +20,7 @@ from evoengine.generate.prompt_templates import Prompts, fenced
 from evoengine.protocols import Request
 from evoengine.records import Reply, Status
 from evoengine.task import schema
+from tests.generate.row_sums_task import HIDDEN_NAMES, HIDDEN_SIZES, evaluated, kernel, request
 
 OPERATORS = ("first", "mutate", "crossover")
 

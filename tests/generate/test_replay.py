@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scene import MemoryReplies, kernel, request
 
 from evoengine.generate.replay import ReplayGenerator
 from evoengine.protocols import Exhausted, ProposalRow, ReplyRow, Row, TrialSummary
 from evoengine.records import Proposal, Reply, Usage
+from tests.generate.memory_replies import MemoryReplies
+from tests.generate.row_sums_task import kernel, request
 
 
 class Rows:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scene import HIDDEN_NAMES, HIDDEN_SIZES, request
 
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.generate import parsed_reply, reply_text
 from evoengine.records import Reply
+from tests.generate.row_sums_task import HIDDEN_NAMES, HIDDEN_SIZES, request
 
 FOLDER = Path(__file__).parent / "replies"
 USABLE = sorted(path.name for path in FOLDER.glob("ok_*.md"))
