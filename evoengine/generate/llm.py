@@ -5,8 +5,8 @@ and one repair turn when the reply holds no usable kernel. A reply is stored bef
 is read, so a run that was killed continues from what it has already paid for.
 
 A request that the endpoint refuses, or fails on again and again while it answers others,
-costs its trial only. When the endpoint is not there from the start, refuses the key, stays
-unwell longer than the run's patience, or when reply after reply holds no kernel,
+costs its trial only. When the endpoint is not there from the start, refuses the key, fails
+for longer than the run's patience, or when reply after reply holds no kernel,
 GeneratorError stops the run; all that was stored stays, and a resume goes on.
 """
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
-    """Raises GeneratorError or UsageError for settings with which nothing could ever be asked;
-    sends nothing.
+    """Raises GeneratorError or UsageError for settings with which no request could be sent; sends
+    nothing.
     """
     address_of(settings.base_url, environ)
     Ledger(settings, Spending(), lambda _: None)
@@ -50,8 +50,7 @@ class ModelGenerator:
 
     `before` is what earlier processes of the run have spent, or may have: the cap of `settings`
     counts it. `refuse` raises CandidateError for code that may not be compiled; its words go into
-    the repair turn. `notify` is told what a user should see: an unknown price, an attempt that
-    failed.
+    the repair turn. `notify` gets messages for the user: an unknown price, a failed attempt.
     """
 
     def __init__(
@@ -67,9 +66,7 @@ class ModelGenerator:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # here, because the openai package takes half a second to import
-        from evoengine.generate.endpoint import (
-            Endpoint,
-        )
+        from evoengine.generate.endpoint import Endpoint
 
         self._settings = settings
         self._refuse = refuse
@@ -79,10 +76,10 @@ class ModelGenerator:
         self._circuit = CircuitBreaker(
             settings.retries, settings.patience_s, notify, sleep, jitter, clock
         )
-        # by an earlier process's model; then a refusal is the request's own
+        # in an earlier process; then the settings work, and a refusal is of one request
         self._was_answered = before.usage != Usage()
-        self._without_kernel = 0  # requests of this process in a row
-        self._refusal = ""  # of the last one, where it was refused
+        self._without_kernel = 0  # requests in a row that brought no kernel, of this process
+        self._refusal = ""  # of the last request, where it was refused
         if self._endpoint.notice:
             notify(self._endpoint.notice)
         if before.unanswered.requests:
@@ -90,11 +87,11 @@ class ModelGenerator:
 
     @property
     def spent(self) -> Usage:
-        """What all replies of the run have cost, earlier processes included."""
+        """The cost of all replies of the run, earlier processes included."""
         return self._ledger.spent
 
     def tell(self, outcome: Outcome) -> None:
-        """Nothing is kept: what a prompt needs of the past stands in the request."""
+        """Ignored: the request holds all that a prompt needs."""
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
         """A candidate by the operator that the request's seed chooses."""
@@ -171,7 +168,7 @@ class ModelGenerator:
         )
 
     def _usage(self, prompt: str, answer: EndpointAnswer) -> Usage:
-        """What the endpoint counted; where it counts nothing, the most that the texts can have."""
+        """The tokens as the endpoint counts them, else the most that the texts can have."""
         prompt_tokens = (
             most_tokens(prompt) if answer.prompt_tokens is None else answer.prompt_tokens
         )

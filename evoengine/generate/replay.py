@@ -1,8 +1,8 @@
-"""Proposals from the stored replies of an earlier run: nothing is asked, nothing is paid.
+"""Proposals from the stored replies of an earlier run: no model is asked, nothing is paid.
 
-Replies go through the same reader as those of a live model, so a run can be done again
-on another device, or with a later reader. Trials without replies (starting kernels,
-tuned ones) are given back as they were proposed.
+Replies are parsed like those of a live model, so a run can be repeated on another device,
+or with a later parser. Trials without replies (starting kernels, tuned ones) are proposed
+again as they were.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ReplayGenerator:
         self._refuse = refuse
 
     def tell(self, outcome: Outcome) -> None:
-        """Nothing is kept: the answers are already known."""
+        """Ignored: the replies are already known."""
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
         """The earlier run's proposal for this trial; raises Exhausted beyond its end."""

@@ -506,7 +506,7 @@ def test_parents_are_named_by_their_trials(task_path: Path) -> None:
     )
 
 
-# ---------------------------------------------------------------- an endpoint that is unwell
+# ---------------------------------------------------------------- an endpoint that fails
 
 
 async def gather(scene: Scene, count: int) -> list[Proposal | BaseException]:
@@ -536,9 +536,7 @@ def test_requests_that_fail_together_wait_together_and_one_at_a_time_tries_again
 
     results, scene = play(task_path, GOOD, act=act)
     assert [item.source for item in results if isinstance(item, Proposal)] == [kernel()] * 8
-    assert set(open_at_once) == {1}, (
-        "one request alone finds out whether the endpoint is well again"
-    )
+    assert set(open_at_once) == {1}, "one request alone finds out whether the endpoint works again"
     assert len(scene.notices) == 3, scene.notices  # the price, the beginning, the end
     assert "overloaded; all requests wait, the next attempt is in" in scene.notices[1]
     assert "the endpoint answers again after" in scene.notices[2]
@@ -768,7 +766,7 @@ def boundless(completion_tokens: int, text: str = f"```\n{kernel()}```") -> byte
 @pytest.mark.parametrize(
     "text", [f"```\n{kernel()}```", "no kernel at all"], ids=["kernel", "no kernel"]
 )
-def test_an_endpoint_that_ignores_max_tokens_is_told_and_asked_nothing_once_the_cap_is_passed(
+def test_an_endpoint_that_ignores_max_tokens_is_reported_and_asked_nothing_once_the_cap_is_exceeded(
     task_path: Path, text: str
 ) -> None:
     """Eight in flight at 1,000 tokens fit below the cap; each comes with 20,000."""
@@ -783,11 +781,10 @@ def test_an_endpoint_that_ignores_max_tokens_is_told_and_asked_nothing_once_the_
     sent = len(scene.server.requests)
     assert scene.generator.spent.cost_usd == pytest.approx(cost * sent)
     assert any(
-        "does not keep max_tokens: asked for 1000, it sent 20000" in notice
-        for notice in scene.notices
+        "ignores max_tokens: asked for 1000, it sent 20000" in notice for notice in scene.notices
     )
     assert scene.generator.spent.cost_usd <= 0.5 or any(
-        "the cost cap of $0.50 is passed" in notice for notice in scene.notices
+        "the cost cap of $0.50 is exceeded" in notice for notice in scene.notices
     )
     exhausted = [item for item in results if isinstance(item, Exhausted)]
     assert exhausted and "cost cap of $0.50" in str(exhausted[0])
@@ -797,12 +794,12 @@ def test_an_endpoint_that_ignores_max_tokens_is_told_and_asked_nothing_once_the_
     )
 
 
-def test_no_repair_turn_is_sent_after_a_reply_that_passed_the_cap(task_path: Path) -> None:
+def test_no_repair_turn_is_sent_after_a_reply_that_exceeded_the_cap(task_path: Path) -> None:
     async def act(scene: Scene) -> None:
         with pytest.raises(
             Exhausted,
             match=(
-                r"cost cap of \$0.50: \$8.0020 spent: it is passed, because replies were longer"
+                r"cost cap of \$0.50: \$8.0020 spent: it is exceeded, because replies were longer"
                 r" than asked for"
             ),
         ):
@@ -813,7 +810,7 @@ def test_no_repair_turn_is_sent_after_a_reply_that_passed_the_cap(task_path: Pat
     )
     assert len(scene.server.requests) == 1
     assert (
-        "the cost cap of $0.50 is passed, $8.0020 so far: nothing more is asked"
+        "the cost cap of $0.50 is exceeded, $8.0020 so far: nothing more is asked"
         in scene.notices[-1]
     )
 

@@ -76,9 +76,7 @@ def test_asking_for_the_operator_that_would_be_chosen_changes_nothing(task_path:
 
 
 def test_an_operator_without_parents_is_refused(task_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match="mutate needs 1 correct kernels with different sources, there are none"
-    ):
+    with pytest.raises(UsageError, match="mutate needs 1 correct kernel, there are none"):
         choose_as("mutate", request(task_path, elites=()))
     with pytest.raises(
         UsageError, match="crossover needs 2 correct kernels with different sources, there is 1"

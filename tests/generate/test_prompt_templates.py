@@ -236,7 +236,7 @@ def test_words_about_a_hidden_case_lose_their_whole_numbers(
     task_path: Path, text: str, kept: str
 ) -> None:
     assert (
-        prompt_context.veiled(text, schema.load(task_path)).replace(
+        prompt_context.redacted(text, schema.load(task_path)).replace(
             "a hidden case'", "a hidden case'"
         )
         == kept

@@ -19,7 +19,7 @@ from evoengine.candidate.binding import configurations, is_valid
 from evoengine.candidate.kernel_file import parse
 from evoengine.digest import derived_seed, digest
 from evoengine.generate.search_space import ENUMERATED, Point, SearchSpace
-from evoengine.generate.tune import HISTORY, STARTUP, WARM_UP, TuneGenerator, _instructive
+from evoengine.generate.tune import HISTORY, STARTUP, WARM_UP, TuneGenerator, _best_and_latest
 from evoengine.protocols import Evaluated, Exhausted, Generator, Request
 from evoengine.records import (
     Elite,
@@ -443,7 +443,7 @@ def test_tpe_sees_the_best_and_the_latest_in_their_order() -> None:
     points: list[tuple[Point, float]] = [
         ((number,), float(number)) for number in range(3 * HISTORY)
     ]
-    kept = [point[0] for point, _ in _instructive(points)]
+    kept = [point[0] for point, _ in _best_and_latest(points)]
     assert kept == [*range(HISTORY // 2), *range(3 * HISTORY - HISTORY // 2, 3 * HISTORY)]
 
 
