@@ -1,1 +1,1 @@
-"""Proposes candidates: asks a model, tunes what is declared, or replays an earlier run."""
+"""Proposes candidates: asks a model, searches the tunables of kernels, or replays an earlier run."""

@@ -99,7 +99,7 @@ def _key(environ: Mapping[str, str], needed: bool) -> str:
 
 def shown_address(url: str) -> str:
     """`url` without user, password and query, for messages and stores; raises GeneratorError for
-    text that is no address.
+    text that is not an address.
     """
     if not _is_address(url):
         found = re.sub(r"//.*@", "//", url)
@@ -120,5 +120,5 @@ def _is_address(url: str) -> bool:
             and bool(parts.hostname)
             and parts.port != 0
         )
-    except ValueError:  # the port is no number
+    except ValueError:  # the port is not a number
         return False

@@ -139,9 +139,7 @@ def redacted(text: str, task: Task) -> str:
 
 
 def _mentions(text: str, names: str) -> bool:
-    """Whether one of `names` stands after 'case' or begins a line; elsewhere it may be an everyday
-    word.
-    """
+    """Whether one of `names` follows 'case' or begins a line: elsewhere it may be a plain word."""
     return bool(re.search(rf"\bcase\s+['\"]?(?:{names})\b|^(?:{names})\b", text, re.MULTILINE))
 
 

@@ -95,12 +95,14 @@ class TuneGenerator:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, _SourceOutcomes] = {}
+        self._outcomes: dict[str, _SourceOutcomes] = {}
         self._spaces: dict[tuple[str, DeviceLimits], SearchSpace | None] = {}
 
     def tell(self, outcome: Outcome) -> None:
         if outcome.source_digest:
-            self._told.setdefault(outcome.source_digest, _SourceOutcomes()).outcomes.append(outcome)
+            self._outcomes.setdefault(outcome.source_digest, _SourceOutcomes()).outcomes.append(
+                outcome
+            )
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
         rng = Random(request.seed)  # noqa: S311 - must repeat, need not be secret
@@ -137,7 +139,7 @@ class TuneGenerator:
         for name, source in sources.items():
             space = self._space(name, source, request.task, limits)
             if space is not None:
-                settled = self._told.setdefault(name, _SourceOutcomes()).before(horizon, space)
+                settled = self._outcomes.setdefault(name, _SourceOutcomes()).before(horizon, space)
                 kernels.append(_Kernel(parents.get(name), space, settled, _points(pending, space)))
         return kernels
 

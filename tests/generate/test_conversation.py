@@ -1,4 +1,4 @@
-"""One conversation, whoever replies."""
+"""A conversation: prompt, reply and repair, whatever the source of the replies."""
 
 from __future__ import annotations
 

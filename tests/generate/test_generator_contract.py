@@ -105,7 +105,7 @@ def play(
     act: Callable[[Generator], Awaitable[T]],
     text: str | None = None,
 ) -> T:
-    """What `act` returns with a new generator that was told of the settled trials."""
+    """The result of `act` with a new generator that was told the settled trials."""
 
     async def run() -> T:
         async with maker(task_path, text) as generator:

@@ -1,4 +1,4 @@
-"""ModelGenerator against a real HTTP server that speaks the protocol, well or badly."""
+"""ModelGenerator against a real HTTP server that keeps the protocol or breaks it."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def test_retry_after_is_kept(task_path: Path) -> None:
     assert 2.5 <= scene.slept[1] <= 3.5
 
 
-def test_a_retry_after_date_in_the_past_is_no_wait(task_path: Path) -> None:
+def test_a_retry_after_date_in_the_past_asks_for_no_wait(task_path: Path) -> None:
     _, scene = play(
         task_path,
         error(503, "x", retry_after="Wed, 21 Oct 2015 07:28:00 GMT"),
@@ -294,7 +294,7 @@ def test_a_refusal_is_not_tried_again(task_path: Path, words: str, failure: Step
     assert (len(scene.server.requests), scene.slept) == (1, [])
 
 
-def test_an_endpoint_that_is_not_there_is_said_at_once(task_path: Path) -> None:
+def test_an_endpoint_that_is_not_there_is_an_error_at_once(task_path: Path) -> None:
     async def after_closing(scene: Scene) -> str:
         return ""
 
@@ -467,7 +467,7 @@ def test_an_answer_that_never_came_counts_against_the_cap(task_path: Path) -> No
     assert 1 <= len(scene.server.requests) <= 4
 
 
-def test_an_unknown_price_is_said_and_refuses_a_cap(task_path: Path) -> None:
+def test_an_unknown_price_is_reported_and_refuses_a_cap(task_path: Path) -> None:
     _, scene = play(task_path, GOOD, act=Scene.propose)
     assert scene.notices == [
         "price of model scripted unknown: cost is not counted; give it with --price"
@@ -554,7 +554,7 @@ def test_an_outage_that_ends_the_run_is_one_error_for_all_requests_and_nothing_i
     assert len(scene.notices) == 2
 
 
-def test_a_long_outage_is_told_again_from_time_to_time(task_path: Path) -> None:
+def test_a_long_outage_is_reported_again_from_time_to_time(task_path: Path) -> None:
     _, scene = play(task_path, error(503, "overloaded"), act=failing, patience_s=1800.0)
     reminders = [text for text in scene.notices if "no answer for" in text]
     assert 3 <= len(reminders) <= 6
@@ -631,7 +631,7 @@ def test_a_request_that_meets_the_rate_limit_again_and_again_is_not_given_up(
 
 
 def test_without_retries_an_outage_is_waited_for_and_takes_no_trial(task_path: Path) -> None:
-    """Two answers, then nobody is answered any more."""
+    """Two answers, then no more."""
 
     async def act(scene: Scene) -> list[Proposal | BaseException]:
         assert [item.source for item in await gather(scene, 2)] == [kernel()] * 2  # type: ignore[union-attr]
@@ -744,7 +744,7 @@ def test_stored_replies_without_a_kernel_do_not_keep_a_resume_from_asking(task_p
     assert [item.operator for item in proposals] == ["repair"] * 6
 
 
-def test_a_kernel_between_empty_replies_begins_the_count_anew(task_path: Path) -> None:
+def test_a_kernel_between_empty_replies_resets_the_count(task_path: Path) -> None:
     async def act(scene: Scene) -> None:
         for trial in range(4):
             await scene.propose(trial=trial)
@@ -883,7 +883,7 @@ def test_a_request_is_a_row_before_it_leaves_and_its_failure_is_one_too(task_pat
     }
 
 
-def test_of_an_unknown_price_the_most_that_a_request_can_cost_is_unknown(task_path: Path) -> None:
+def test_without_a_price_the_most_that_a_request_can_cost_is_unknown(task_path: Path) -> None:
     replies = MemoryReplies()
     play(task_path, GOOD, act=lambda scene: scene.propose(replies))
     assert replies.sent == [(0, None)]
@@ -896,7 +896,7 @@ def test_of_an_unknown_price_the_most_that_a_request_can_cost_is_unknown(task_pa
 def asked_with(
     task_path: Path, stored: str | None, given: bool, key: str | None
 ) -> tuple[list[str], list[str]]:
-    """The keys that a server was sent, and what the user was told; `given`: the environment names
+    """The keys that a server was sent, and the notices to the user; `given`: the environment names
     the server.
     """
 
@@ -952,7 +952,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_starts(environ: dict[str
 
 
 @pytest.mark.parametrize(("given", "key"), [(True, KEY), (True, None), (False, None)])
-def test_the_same_address_as_before_is_asked_without_a_word(
+def test_the_same_address_as_before_is_asked_without_a_notice(
     task_path: Path, given: bool, key: str | None
 ) -> None:
     keys, notices = asked_with(task_path, None, given=given, key=key)
@@ -965,7 +965,7 @@ def test_a_password_in_a_stored_address_is_not_used(task_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [10**30, -5, "many", True, 1.5])
-def test_a_count_of_tokens_that_can_be_none_is_not_believed(task_path: Path, count: object) -> None:
+def test_an_impossible_count_of_tokens_is_ignored(task_path: Path, count: object) -> None:
     replies = MemoryReplies()
     body = completion(
         f"```\n{kernel()}```", usage={"prompt_tokens": count, "completion_tokens": count}
@@ -974,7 +974,7 @@ def test_a_count_of_tokens_that_can_be_none_is_not_believed(task_path: Path, cou
     assert replies.stored[0].usage.completion_tokens == len(replies.stored[0].text)
 
 
-def test_a_finish_reason_of_half_a_character_can_be_stored(task_path: Path) -> None:
+def test_a_finish_reason_with_a_lone_surrogate_can_be_stored(task_path: Path) -> None:
     replies = MemoryReplies()
     play(
         task_path,

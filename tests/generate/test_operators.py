@@ -71,8 +71,8 @@ def test_the_same_request_chooses_the_same(task_path: Path) -> None:
 def test_asking_for_the_operator_that_would_be_chosen_changes_nothing(task_path: Path) -> None:
     elites = (evaluated(0), evaluated(1), evaluated(2))
     for seed in range(60):
-        told = request(task_path, seed=seed, elites=elites)
-        assert choose_as(choose(told).operator, told) == choose(told)
+        asked = request(task_path, seed=seed, elites=elites)
+        assert choose_as(choose(asked).operator, asked) == choose(asked)
 
 
 def test_an_operator_without_parents_is_refused(task_path: Path) -> None:
