@@ -1,1 +1,1 @@
-"""Proposes candidates: asks a model, searches the tunables of kernels, or replays an earlier run."""
+"""Proposes candidates: by a model, by a search over tunables, or as an earlier run did."""
