@@ -1,9 +1,7 @@
-"""A small task with hidden cases, specimens of it, and requests; and replies kept in memory."""
+"""A small task with hidden cases, evaluated kernels for it, and requests about it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from evoengine.candidate import kernel_file
@@ -17,7 +15,6 @@ from evoengine.records import (
     KernelResources,
     Outcome,
     Proposal,
-    Reply,
     Status,
     Verdict,
 )
@@ -171,7 +168,7 @@ def evaluated(
     return Evaluated(outcome, source, verdict)
 
 
-def holder(item: Evaluated, place: int) -> tuple[Elite, Evaluated]:
+def with_place(item: Evaluated, place: int) -> tuple[Elite, Evaluated]:
     """`item` with its place."""
     return Elite(tier=item.outcome.tier, place=place, outcome=item.outcome), item
 
@@ -189,7 +186,7 @@ def request(
     held = []
     for item in elites:
         places[item.outcome.tier] = places.get(item.outcome.tier, 0) + 1
-        held.append(holder(item, places[item.outcome.tier]))
+        held.append(with_place(item, places[item.outcome.tier]))
     return Request(
         trial=trial,
         seed=seed,
@@ -207,32 +204,3 @@ async def _never_awaited() -> tuple[Proposal, ...]:
         "requests to a model would no longer be in flight together if one waited for those"
         " before it"
     )
-
-
-@dataclass
-class MemoryReplies:
-    """Stored replies of one trial, and the order of what happened to them."""
-
-    stored: dict[int, Reply] = field(default_factory=dict)
-    events: list[str] = field(default_factory=list)
-    # turn and most cost of every request
-    sent: list[tuple[int, float | None]] = field(default_factory=list)
-    # by number: reason, maybe paid
-    failed: dict[int, tuple[str, bool]] = field(default_factory=dict)
-
-    async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        if turn in self.stored:
-            self.events.append(f"found {turn}")
-            return self.stored[turn]
-        self.events.append(f"ask {turn}")
-        reply = await ask()
-        self.stored[turn] = reply
-        self.events.append(f"commit {turn}")
-        return reply
-
-    def send(self, turn: int, most_usd: float | None) -> int:
-        self.sent.append((turn, most_usd))
-        return len(self.sent) - 1
-
-    def fail(self, number: int, reason: str, maybe_paid: bool) -> None:
-        self.failed[number] = (reason, maybe_paid)
