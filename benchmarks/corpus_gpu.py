@@ -151,8 +151,8 @@ def _compared(
     digests: dict[str, str],
 ) -> Iterator[Row]:
     """One row for every result of a case."""
-    from evoengine.emulator.errors import EmulatorError
-    from tests.emulator.launching import launch
+    from evoengine.emulator.emulator_errors import EmulatorError
+    from tests.emulator.corpus_launch import launch
 
     first = {"kernel": kernel.name, "case": case.name}
     known = digests.get(f"{kernel.name}/{case.name}")

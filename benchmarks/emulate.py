@@ -15,7 +15,7 @@ from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.front.clang import compile_cuda
 from evoengine.emulator.targets import find
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.observe import counts_of
+from evoengine.emulator.timing_model.launch_counts import counts_of
 from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_kernel, find_task

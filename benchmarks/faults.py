@@ -15,9 +15,9 @@ from pathlib import Path
 from benchmarks.table import Row, machine, table
 from evoengine.emulator.device import Checks, Emulator
 from tests.emulator.corpus import load_corpus
-from tests.emulator.faults.checking import at_the_fault, checked
-from tests.emulator.faults.table import FAULTS, Fault
-from tests.emulator.launching import launch
+from tests.emulator.corpus_launch import launch
+from tests.emulator.faults.checked_launches import at_the_fault, checked
+from tests.emulator.faults.fault_table import FAULTS, Fault
 
 TARGET = "h200"  # some kernels of the corpus need sm_90
 

@@ -150,7 +150,7 @@ def compare(cases: list[Case], file: Path, markdown: Path | None) -> bool:
 def _compared(
     emulator: object, case: Case, recorded: dict[str, np.ndarray], digests: dict[str, int]
 ) -> Row:
-    from evoengine.emulator.errors import EmulatorError
+    from evoengine.emulator.emulator_errors import EmulatorError
     from tests.emulator.instruction_launch import launched
 
     row: Row = {"instruction": case.name}

@@ -25,10 +25,10 @@ from typing import Any
 from benchmarks.measured import Measured, read
 from benchmarks.scatter import Point, scatter
 from benchmarks.table import Row, machine, publish
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.emulator.targets import TargetGpu, find
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.time import DEFAULT, Calibration, modelled
+from evoengine.emulator.timing_model.launch_time import DEFAULT, Calibration, modelled
 
 PIPES = (1.5, 2.0, 2.5, 3.0, 4.0)  # what is tried for each constant
 LATENCY = (1.0, 1.25, 1.5, 2.0, 3.0)

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from evoengine.emulator import targets
+from evoengine.emulator.launch_report import ALL_CHECKS, Checks, LaunchReport
 from evoengine.emulator.program import DEFAULT_FUEL, Parts, Program
 from evoengine.emulator.ptx.parser import parse
-from evoengine.emulator.report import ALL_CHECKS, Checks, LaunchReport
 from evoengine.emulator.run.jit import Jit
 from evoengine.emulator.run.memory import DeviceMemory
 from evoengine.emulator.targets import TargetGpu

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy
 
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
+from evoengine.emulator.launch_report import Checks, LaunchReport, fault_of
 from evoengine.emulator.lower.kernel import FUNCTION, Lowered, lower
 from evoengine.emulator.lower.layout import lay_out
+from evoengine.emulator.module_variables import Variables
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.syntax import Function, Module
-from evoengine.emulator.report import Checks, LaunchReport, fault_of
 from evoengine.emulator.run.geometry import (
     Dimensions,
     Geometry,
@@ -30,7 +31,6 @@ from evoengine.emulator.run.launch_checker import Checking
 from evoengine.emulator.run.memory import Buffer, DeviceMemory
 from evoengine.emulator.run.printing import Printer
 from evoengine.emulator.targets import TargetGpu
-from evoengine.emulator.variables import Variables
 
 DEFAULT_FUEL = 1 << 34  # rounds of loops and starts of warps, for each host thread; some minutes
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 
 WARP = 32
 # of an SM, one warp instruction a clock each: tuning guides of Turing, Ampere, Ada, Hopper

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.measured import Measured, MeasuredLaunch, read, write
 from benchmarks.model import Config, cross_validated, judged, spearman, with_counts, worst_pairs
 from benchmarks.scatter import Point, scatter
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.targets import find
 from evoengine.emulator.timing_model.counts import Counts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.errors import CompilerMissing
+from evoengine.emulator.emulator_errors import CompilerMissing
 from evoengine.emulator.front.clang import find_clang
 
 

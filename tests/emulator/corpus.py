@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.emulator.numbers import distance, values
+from tests.emulator.float_formats import distance, values
 
 KERNELS = Path(__file__).resolve().parent / "kernels"
 PACKAGE = "tests.emulator.kernels"

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.emulator import exact
-from tests.emulator.exact import FORMATS, Format
-from tests.emulator.numbers import distance
+from tests.emulator import exact_floats
+from tests.emulator.exact_floats import FORMATS, Format
+from tests.emulator.float_formats import distance
 
 # over the decoded operands: ints, bools, exact.Value, or (low, high) of a pair
 Model = Callable[..., Any]
@@ -216,14 +216,14 @@ def _special_floats(form: Format, operands: int) -> list[int]:
     combinations are tried.
     """
     values = {1: _MANY_FLOATS, 2: _SOME_FLOATS}.get(operands, _FEW_FLOATS)
-    found = [exact.encode(Fraction(value) if value else 0.0, form) for value in values]
+    found = [exact_floats.encode(Fraction(value) if value else 0.0, form) for value in values]
     edges = [1, form.smallest_normal - 1, form.smallest_normal, form.largest, form.largest + 1]
     if operands == 1:
         edges += [
             form.smallest_normal + 1,
             form.largest - 1,
-            exact.encode(1.0, form) + 1,
-            exact.encode(1.0, form) - 1,
+            exact_floats.encode(1.0, form) + 1,
+            exact_floats.encode(1.0, form) - 1,
         ]
     found += [item << form.shift for item in edges]
     sign = 1 << (form.bits - 1 + form.shift)
@@ -270,7 +270,7 @@ def _words(rng: np.random.Generator) -> np.ndarray:
 
 
 def _moderate(form: Format, value: float) -> int:
-    return exact.encode(Fraction(value), form)
+    return exact_floats.encode(Fraction(value), form)
 
 
 # ---------------------------------------------------------------- the model
@@ -296,9 +296,9 @@ def _decoded(pattern: int, type_: str, flush: bool) -> Any:
         return signed(pattern, INTEGER_BITS[type_]) if type_[0] == "s" else pattern
     form = FORMATS[type_.removesuffix("x2")]
     if not type_.endswith("x2"):
-        return exact.decode(pattern, form, flush)
+        return exact_floats.decode(pattern, form, flush)
     return tuple(
-        exact.decode(pattern >> form.bits * place & ((1 << form.bits) - 1), form, flush)
+        exact_floats.decode(pattern >> form.bits * place & ((1 << form.bits) - 1), form, flush)
         for place in (0, 1)
     )
 
@@ -320,7 +320,8 @@ def _encoded(value: Any, case: Case) -> int:
     form = FORMATS[type_.removesuffix("x2")]
     parts = value if type_.endswith("x2") else (value,)
     found = [
-        exact.encode(part, form, case.mode, flush=case.flush, finite=case.finite) for part in parts
+        exact_floats.encode(part, form, case.mode, flush=case.flush, finite=case.finite)
+        for part in parts
     ]
     return sum(item << form.bits * place for place, item in enumerate(found))
 

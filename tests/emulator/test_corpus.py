@@ -8,7 +8,7 @@ import pytest
 
 from evoengine.emulator.device import Checks, Emulator
 from tests.emulator.corpus import load_corpus, load_kernel, results, wrong, wrong_lines
-from tests.emulator.launching import launch
+from tests.emulator.corpus_launch import launch
 
 NAMES = [kernel.name for kernel in load_corpus()]
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Emulator, LaunchReport, Program
-from evoengine.emulator.errors import LaunchRefused, PtxError, Unsupported
+from evoengine.emulator.emulator_errors import LaunchRefused, PtxError, Unsupported
 
 HEAD = ".version 8.3\n.target sm_89\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %d<9>; .reg .f32 %f<9>;"

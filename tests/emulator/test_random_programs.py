@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
-from tests.emulator import program_meaning
-from tests.emulator.program_maker import make
-from tests.emulator.program_meaning import ABSENT
-from tests.emulator.program_rules import rule_of
-from tests.emulator.program_text import ARRAYS, KERNEL, ptx
-from tests.emulator.programs import (
+from tests.emulator import random_program_interpreter
+from tests.emulator.integer_semantics import rule_of
+from tests.emulator.random_program_generator import make
+from tests.emulator.random_program_interpreter import ABSENT
+from tests.emulator.random_program_ptx import ARRAYS, KERNEL, ptx
+from tests.emulator.random_programs import (
     INPUT_WORDS,
     SLOTS,
     VARIABLES,
@@ -60,7 +60,7 @@ def initial(program: Program) -> dict[str, bytes]:
 
 def expected(program: Program) -> dict[str, bytes]:
     """What they must hold after it."""
-    world = program_meaning.run(program, DATA)
+    world = random_program_interpreter.run(program, DATA)
     values = {"rows": world.rows, "columns": world.columns, **world.outs}
     found = {"input": DATA}
     for name, items in values.items():
@@ -201,7 +201,7 @@ def test_most_threads_of_the_programs_come_to_the_end() -> None:
     ends = [
         item is not None
         for program in meanings()
-        for item in program_meaning.run(program, DATA).outs["a0"]
+        for item in random_program_interpreter.run(program, DATA).outs["a0"]
     ]
     assert sum(ends) > len(ends) / 2
 

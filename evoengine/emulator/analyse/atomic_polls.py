@@ -7,7 +7,7 @@ right all the same.
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.graph import Flow, suspends
+from evoengine.emulator.analyse.control_flow_graph import Flow, suspends
 from evoengine.emulator.analyse.registers import written
 from evoengine.emulator.ptx.syntax import Address, Instruction, Register
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.control_flow_graph import Flow
 from evoengine.emulator.analyse.lane_variance import UNIFORM
 from evoengine.emulator.analyse.uniformity import Shapes
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.control_flow_graph import Flow
 from evoengine.emulator.ptx.syntax import Instruction, Operand, Register, Vector
 
 OF_FRAGMENTS = frozenset(("mma", "wmma", "ldmatrix", "stmatrix"))

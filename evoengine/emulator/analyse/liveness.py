@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from evoengine.emulator.analyse.graph import Flow, Node
+from evoengine.emulator.analyse.control_flow_graph import Flow, Node
 from evoengine.emulator.analyse.regions import Region
 from evoengine.emulator.analyse.registers import read, written
 

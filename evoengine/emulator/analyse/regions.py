@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.control_flow_graph import Flow
 
 # of one branch: the blocks up to where its ways meet, and that place
 Influence = tuple[frozenset[int], int]

@@ -8,7 +8,7 @@ leaving and entering a warp costs its registers.
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.graph import Flow, suspends
+from evoengine.emulator.analyse.control_flow_graph import Flow, suspends
 from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.ptx.syntax import Instruction
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evoengine.emulator.analyse.addresses import only_addresses
+from evoengine.emulator.analyse.address_registers import only_addresses
 from evoengine.emulator.analyse.affine import Sources, ramp_rule
-from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.control_flow_graph import Flow
 from evoengine.emulator.analyse.lane_variance import (
     UNIFORM,
     VARYING,

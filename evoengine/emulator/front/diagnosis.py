@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from evoengine.emulator.errors import CompileFailed
+from evoengine.emulator.emulator_errors import CompileFailed
 from evoengine.emulator.front import cuda_names, overlay, translation_unit
 
 _APPENDED = re.compile(

@@ -5,7 +5,7 @@ they may go on.
 from __future__ import annotations
 
 from evoengine.emulator.analyse.lane_variance import UNIFORM
-from evoengine.emulator.errors import PtxError
+from evoengine.emulator.emulator_errors import PtxError
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.value import Value

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.graph import Node, suspends
+from evoengine.emulator.analyse.control_flow_graph import Node, suspends
 from evoengine.emulator.analyse.lane_variance import UNIFORM
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.lower.dispatch import HANDLERS
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.lowered_body import LoweredBody

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evoengine.emulator.analyse.uniformity import VARYING
 from evoengine.emulator.front.externals import EXTERNALS, External
 from evoengine.emulator.lower.context import Context, Value
-from evoengine.emulator.lower.control import trap
+from evoengine.emulator.lower.trap import trap
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand, Symbol, Vector
 from evoengine.emulator.run.abi import BlockRecord
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Ramp, Shape
 from evoengine.emulator.analyse.uniformity import Shapes
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.lower.emitter import LANES, Emitter, floating, integer
 from evoengine.emulator.lower.layout import Layout
 from evoengine.emulator.lower.scratch import SCRATCH_BYTES, Scratch
-from evoengine.emulator.lower.special import special
+from evoengine.emulator.lower.special_registers import special
 from evoengine.emulator.lower.value import IOTA, Value, float_pattern, lane_masks, literal, steps
 from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,

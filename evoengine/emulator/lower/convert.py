@@ -8,7 +8,7 @@ from evoengine.emulator.lower.context import Context, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import DIRECTED, fixed, flush, flush_bits, is_float, saturate
 from evoengine.emulator.lower.integers import as_64_bits, read_integer
-from evoengine.emulator.lower.narrow import FORMATS, convert_narrow
+from evoengine.emulator.lower.narrow_floats import FORMATS, convert_narrow
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Register
 
 INTEGERS = frozenset(("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"))

@@ -14,7 +14,6 @@ from evoengine.emulator.lower import (
     call,
     checker_calls,
     compare,
-    control,
     convert,
     extended_precision,
     floats,
@@ -22,6 +21,7 @@ from evoengine.emulator.lower import (
     logic,
     matrix,
     matrix_memory,
+    trap,
     warp,
 )
 from evoengine.emulator.lower.context import Context
@@ -38,7 +38,7 @@ FAMILIES = (
     extended_precision,
     checker_calls,
     compare,
-    control,
+    trap,
     convert,
     floats,
     logic,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evoengine.emulator.errors import PtxError
+from evoengine.emulator.emulator_errors import PtxError
 from evoengine.emulator.lower.context import Context
 from evoengine.emulator.lower.emitter import integer
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Block, Function, Instruction, Pair, Register

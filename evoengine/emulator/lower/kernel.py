@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evoengine.emulator.analyse.flow import flow_of
-from evoengine.emulator.analyse.graph import Flow, Node
+from evoengine.emulator.analyse.cfg_builder import flow_of
+from evoengine.emulator.analyse.control_flow_graph import Flow, Node
 from evoengine.emulator.analyse.lane_variance import UNIFORM
 from evoengine.emulator.analyse.uniformity import shapes_of
-from evoengine.emulator.lower import frame
+from evoengine.emulator.lower import function_entry
 from evoengine.emulator.lower.basic_block import BasicBlock
 from evoengine.emulator.lower.context import Site
 from evoengine.emulator.lower.divergence import Divergence
@@ -105,13 +105,13 @@ class _Kernel:
 
     def _lower_entry(self) -> None:
         self.ir.place("entry")
-        frame.declare_registers(self.body)
+        function_entry.declare_registers(self.body)
         for index in range(len(self.shapes.regions)):
             self.pending.declare(index)
             self.suspensions.declare(index)
-        frame.load_fields(self.body)
-        frame.number_threads(self.body)
-        frame.load_resume(self.body)
+        function_entry.load_fields(self.body)
+        function_entry.number_threads(self.body)
+        function_entry.load_resume(self.body)
         self.suspensions.resume()
 
     def _lower_dispatcher(self, index: int) -> None:

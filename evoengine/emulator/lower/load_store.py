@@ -5,8 +5,7 @@ says which lanes may go on.
 from __future__ import annotations
 
 from evoengine.emulator.analyse.lane_variance import UNIFORM
-from evoengine.emulator.errors import PtxError
-from evoengine.emulator.lower.access import gather, loaded, scatter, stored
+from evoengine.emulator.emulator_errors import PtxError
 from evoengine.emulator.lower.address import Place, confine, locate, minus, plus, space_of
 from evoengine.emulator.lower.checker_calls import (
     ATOMIC,
@@ -24,6 +23,7 @@ from evoengine.emulator.lower.checker_calls import (
     restored,
 )
 from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.memory_access import gather, loaded, scatter, stored
 from evoengine.emulator.lower.value import Value
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Address, Instruction, Operand, Symbol, Vector
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import partial
 
 from evoengine.emulator.analyse.atomic_polls import looking_loads
+from evoengine.emulator.analyse.control_flow_graph import Flow
 from evoengine.emulator.analyse.data_registers import data_registers
 from evoengine.emulator.analyse.early_exits import after_ends
 from evoengine.emulator.analyse.fragments import strips_of
-from evoengine.emulator.analyse.graph import Flow
 from evoengine.emulator.analyse.lane_variance import VARYING
 from evoengine.emulator.analyse.liveness import alive_while_waiting
 from evoengine.emulator.analyse.uniformity import Shapes

@@ -6,7 +6,7 @@ import math
 import struct
 from dataclasses import dataclass
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.ptx.lexer import IDENTIFIER, Cursor, literal, negative
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Float, Integer, Symbol, Variable
 

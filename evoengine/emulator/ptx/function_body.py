@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.ptx.declare import variables
 from evoengine.emulator.ptx.lexer import Cursor
 from evoengine.emulator.ptx.operands import call_operands, operands, simple

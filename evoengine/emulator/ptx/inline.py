@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from evoengine.emulator.errors import PtxError, Unsupported
+from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.arguments import as_registers
 from evoengine.emulator.ptx.rename import Renamer, with_variables_renamed
 from evoengine.emulator.ptx.simplify import simplify

@@ -7,7 +7,7 @@ import re
 import struct
 from typing import NoReturn
 
-from evoengine.emulator.errors import PtxError
+from evoengine.emulator.emulator_errors import PtxError
 from evoengine.emulator.ptx.syntax import Float, Integer
 
 # above the largest unrolled kernels (1-2 MiB); a bound on time and memory, not a format limit

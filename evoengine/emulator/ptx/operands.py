@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.ptx.lexer import Cursor, literal, negative
 from evoengine.emulator.ptx.scope import Scope
 from evoengine.emulator.ptx.syntax import (

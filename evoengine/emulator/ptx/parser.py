@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.ptx.declare import declarator, variables
 from evoengine.emulator.ptx.function_body import FunctionBody
 from evoengine.emulator.ptx.lexer import Cursor, literal

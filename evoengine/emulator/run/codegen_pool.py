@@ -12,7 +12,7 @@ import sys
 import threading
 from functools import cache
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 
 MOST = 8  # children, of some 80 MB each; a kernel has no more modules that are wanted at once
 # All that Python and LLVM need of the environment. What they read was made of a kernel that anybody

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy
 
 from evoengine.emulator.check.findings import AccessCounts
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.run.abi import WARP_ALIGN, BlockRecord, End, LaunchRecord
 from evoengine.emulator.run.geometry import Geometry
 from evoengine.emulator.run.launch_checker import Checking

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.run.codegen_child import FUNCTIONS, initialise, machine
 from evoengine.emulator.run.codegen_pool import codegen_pool
 from evoengine.emulator.run.native import Native, load_native

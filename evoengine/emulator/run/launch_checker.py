@@ -14,7 +14,7 @@ from evoengine.emulator.check.findings import (
     read_counts,
     read_findings,
 )
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.run.geometry import Geometry
 from evoengine.emulator.run.native import Native
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy
 
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
 
 RESERVED_BITS = 38  # 256 GiB of addresses; more than any GPU's memory
 ALIGN_BYTES = 512  # what cudaMalloc gives

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from evoengine.emulator.errors import CompilerMissing, EmulatorError
+from evoengine.emulator.emulator_errors import CompilerMissing, EmulatorError
 from evoengine.emulator.front import clang_process
 from evoengine.emulator.front.clang import find_clang
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.targets import REGISTER_UNIT, REGISTERS_PER_SM, SCHEDULERS, WARP, TargetGpu
 
 # bytes that shared memory is given in from 8.0 on: cuda_occupancy.h, shared memory allocation size

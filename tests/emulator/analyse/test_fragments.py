@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evoengine.emulator.analyse.fragments import strips_of
-from tests.emulator.analyse.bodies import flow
+from tests.emulator.analyse.small_functions import flow
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 LOAD = "ldmatrix.sync.aligned.m8n8"

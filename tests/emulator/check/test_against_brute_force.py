@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evoengine.emulator.check.findings import RACES, Access, Check, Space
-from tests.emulator.check.machine import FULL, Launch, Machine
+from tests.emulator.check.checker_driver import FULL, Launch, Machine
 
 WARPS, SHARED = 3, 64
 THREADS = 32 * WARPS

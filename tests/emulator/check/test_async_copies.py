@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.check.findings import FindingKind
-from tests.emulator.check.machine import FULL, Launch, Machine, row
+from tests.emulator.check.checker_driver import FULL, Launch, Machine, row
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.check.findings import AccessCounts
-from tests.emulator.check.machine import Machine, on_machine, row
+from tests.emulator.check.checker_driver import Machine, on_machine, row
 
 
 @pytest.fixture

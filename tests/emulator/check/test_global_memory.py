@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from evoengine.emulator.check.findings import DATUM, LOOK, Access, FindingKind, Space
-from tests.emulator.check.machine import FULL, GLOBAL, Launch, Machine, row
+from tests.emulator.check.checker_driver import FULL, GLOBAL, Launch, Machine, row
 
 
 @pytest.fixture

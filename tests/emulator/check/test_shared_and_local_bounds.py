@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.check.findings import Access, FindingKind, Space
-from tests.emulator.check.machine import FULL, Machine, on_machine, row
+from tests.emulator.check.checker_driver import FULL, Machine, on_machine, row
 
 SHARED, LOCAL = 1 << 45, 1 << 46  # windows of generic addresses
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.check.findings import ALL_CHECKS, Access, Check, FindingKind, Space
-from tests.emulator.check.machine import FULL, Launch, Machine, on_machine, row
+from tests.emulator.check.checker_driver import FULL, Launch, Machine, on_machine, row
 
 LOW, HIGH = 0x0000FFFF, 0xFFFF0000
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.device import Emulator
-from tests.emulator.faults.checking import at_the_fault, checked
-from tests.emulator.faults.table import FAULTS, Fault
+from tests.emulator.faults.checked_launches import at_the_fault, checked
+from tests.emulator.faults.fault_table import FAULTS, Fault
 
 every_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import CompileFailed, CompilerMissing
+from evoengine.emulator.emulator_errors import CompileFailed, CompilerMissing
 from evoengine.emulator.front import clang, clang_process
 from evoengine.emulator.front.clang import CompiledPtx, compile_cuda, find_clang
 

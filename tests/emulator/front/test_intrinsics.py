@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.emulator.corpus import Case, In, Kernel, Out
-from tests.emulator.launching import launch
+from tests.emulator.corpus_launch import launch
 from tests.emulator.lower.small_kernels import emulator
-from tests.emulator.narrow import BFLOAT16, Array
+from tests.emulator.narrow_formats import BFLOAT16, Array
 
 ASSETS = Path(__file__).parent / "assets"
 

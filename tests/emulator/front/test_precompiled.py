@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import CompileFailed
+from evoengine.emulator.emulator_errors import CompileFailed
 from evoengine.emulator.front import clang, precompiled, translation_unit
 from evoengine.emulator.front.clang import compile_cuda
 

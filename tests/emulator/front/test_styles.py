@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.emulator.corpus import Case, In, Kernel, Out, wrong
-from tests.emulator.launching import launch
+from tests.emulator.corpus_launch import launch
+from tests.emulator.float_formats import values
 from tests.emulator.lower import small_kernels
-from tests.emulator.narrow import Array
-from tests.emulator.numbers import values
+from tests.emulator.narrow_formats import Array
 
 STYLES = Path(__file__).parent / "assets" / "styles"
 KNOWN: dict[str, Callable[[np.random.Generator], list[Case]]] = {}

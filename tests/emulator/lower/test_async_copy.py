@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from tests.emulator.lower.small_kernels import run
 
 SOURCE = np.random.default_rng(3).integers(1, 256, 32 * 16).astype(np.uint8)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import OutOfFuel, Trapped, Unsupported
+from evoengine.emulator.emulator_errors import OutOfFuel, Trapped, Unsupported
 from evoengine.emulator.front.externals import EXTERNALS
 from evoengine.emulator.run.printing import LIMIT_CHARACTERS, RECORD_CHARACTERS, Printer
 from tests.emulator.lower.small_kernels import run

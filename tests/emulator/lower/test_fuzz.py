@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evoengine.emulator.errors import EmulatorError, LaunchRefused, PtxError, Unsupported
+from evoengine.emulator.emulator_errors import EmulatorError, LaunchRefused, PtxError, Unsupported
 from evoengine.emulator.lower.dispatch import HANDLERS
 from evoengine.emulator.lower.kernel import lower
 from evoengine.emulator.lower.layout import lay_out

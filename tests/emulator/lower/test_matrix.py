@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
+from tests.emulator.float_formats import bfloat16
 from tests.emulator.lower.small_kernels import listed, load_registers, run, store_registers
-from tests.emulator.numbers import bfloat16
 
 LANES = 32
 RNG = np.random.default_rng(8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evoengine.emulator.device import Emulator
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 
 HEAD = """.version 8.0
 .target sm_90

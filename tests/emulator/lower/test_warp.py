@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import OutOfFuel, Unsupported
+from evoengine.emulator.emulator_errors import OutOfFuel, Unsupported
 from tests.emulator.lower.small_kernels import run
 
 LANES = 32

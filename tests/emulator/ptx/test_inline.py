@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import PtxError, Unsupported
+from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.ptx.simplify import falls_through, targets
@@ -20,7 +20,7 @@ from evoengine.emulator.ptx.syntax import (
     Symbol,
     Vector,
 )
-from tests.emulator.ptx.scalar import run
+from tests.emulator.ptx.scalar_interpreter import run
 
 TEXTS = Path(__file__).parent / "texts"
 HEAD = ".version 8.3\n.target sm_89\n.address_size 64\n"

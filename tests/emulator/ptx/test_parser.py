@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import PtxError, Unsupported
+from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.ptx.syntax import (
     Address,

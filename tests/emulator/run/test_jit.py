@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.run.codegen_pool import CodegenPool
 from evoengine.emulator.run.jit import Jit
 

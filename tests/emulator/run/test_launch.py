@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Emulator, LaunchReport
-from evoengine.emulator.errors import LaunchRefused, OutOfFuel, Trapped
+from evoengine.emulator.emulator_errors import LaunchRefused, OutOfFuel, Trapped
 from tests.emulator.lower.small_kernels import emulator, kernel
 
 WORDS = 1 << 14

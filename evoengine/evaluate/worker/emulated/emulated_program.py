@@ -14,7 +14,7 @@ import torch
 
 from evoengine.candidate.binding import BoundLaunch, BufferArgument, ScalarArgument
 from evoengine.emulator import device as emulated
-from evoengine.emulator import errors
+from evoengine.emulator import emulator_errors
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.evaluate.worker.candidate_failures import (
     CandidateFailure,
@@ -168,7 +168,7 @@ def as_findings() -> Iterator[None]:
     """
     try:
         yield
-    except errors.EmulatorError as error:
+    except emulator_errors.EmulatorError as error:
         raise finding_of(error) from None
     except UNFORESEEN as error:
         raise Stumbled(
@@ -177,13 +177,13 @@ def as_findings() -> Iterator[None]:
         ) from error
 
 
-def finding_of(error: errors.EmulatorError) -> CandidateFailure:
+def finding_of(error: emulator_errors.EmulatorError) -> CandidateFailure:
     """What an error of the emulator says about the candidate that it was raised for."""
-    if isinstance(error, errors.OutOfFuel):
+    if isinstance(error, emulator_errors.OutOfFuel):
         return Endless(str(error))
-    if isinstance(error, errors.KernelFault):
+    if isinstance(error, emulator_errors.KernelFault):
         return DeviceTrap(str(error))
-    if isinstance(error, errors.LaunchRefused):
+    if isinstance(error, emulator_errors.LaunchRefused):
         return CannotLaunch(str(error))
     return Lacking(str(error))  # Unsupported, and PTX of our own compiler that we cannot read
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from evoengine.candidate.binding import BoundLaunch, BufferArgument
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, LaunchReport
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.emulator.targets import TargetGpu
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.observe import counts_of
-from evoengine.emulator.timing_model.time import modelled
+from evoengine.emulator.timing_model.launch_counts import counts_of
+from evoengine.emulator.timing_model.launch_time import modelled
 from evoengine.evaluate.worker.candidate_failures import Endless
 from evoengine.evaluate.worker.emulated.checked_mode import sample
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator import errors
+from evoengine.emulator import emulator_errors
 from evoengine.evaluate.worker.candidate_failures import DeviceTrap, Lacking, Stumbled
 from evoengine.evaluate.worker.emulated.emulated_program import as_findings
 from evoengine.records import Status
@@ -42,7 +42,7 @@ def test_what_the_machine_lacks_is_not_the_kernels(error: Exception) -> None:
 
 def test_what_the_emulator_says_of_a_kernel_stays_as_it_is() -> None:
     with pytest.raises(DeviceTrap, match="trap"), as_findings():
-        raise errors.Trapped("trap")
+        raise emulator_errors.Trapped("trap")
     with pytest.raises(Lacking, match="cannot do") as found, as_findings():
-        raise errors.Unsupported("wgmma")
+        raise emulator_errors.Unsupported("wgmma")
     assert found.value.healthy

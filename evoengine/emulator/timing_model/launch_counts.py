@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evoengine.emulator.check.findings import AccessCounts
 from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.timing_model.counts import Counts, Piece, Tally
-from evoengine.emulator.timing_model.mix import BlockMix, mix
+from evoengine.emulator.timing_model.instruction_mix import BlockMix, mix
 
 if TYPE_CHECKING:
     from evoengine.emulator.device import LaunchReport

@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from tests.emulator.program_values import Values
-from tests.emulator.programs import (
+from tests.emulator.random_expressions import Values
+from tests.emulator.random_programs import (
     FUNCTION_VARIABLES,
     INPUT_WORDS,
     LOCAL_WORDS,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.flow import flow_of
-from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.cfg_builder import flow_of
+from evoengine.emulator.analyse.control_flow_graph import Flow
 from evoengine.emulator.analyse.uniformity import Shapes, shapes_of
 from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.ptx.syntax import Function

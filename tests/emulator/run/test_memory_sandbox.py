@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks, Emulator
-from evoengine.emulator.errors import EmulatorError
-from evoengine.emulator.lower import access, address, atomic
+from evoengine.emulator.emulator_errors import EmulatorError
+from evoengine.emulator.lower import address, atomic, memory_access
 from evoengine.emulator.lower.context import Context, Value
 from tests.emulator.lower.small_kernels import kernel
 
@@ -225,9 +225,9 @@ def test_without_confinement_these_very_kernels_would_reach_it(
     def text(cx: Context, value: Value) -> str:
         return value.text
 
-    for module in (access, atomic):
+    for module in (memory_access, atomic):
         monkeypatch.setattr(module, "confine", anywhere)
-    monkeypatch.setattr(access, "confined_base", text)
+    monkeypatch.setattr(memory_access, "confined_base", text)
     assert aimed_at(canary.middle, "one address", hit) == 0 and not canary.is_whole
     assert address.confine is not anywhere
 

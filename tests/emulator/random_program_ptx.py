@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.emulator.program_writer import Expressions
-from tests.emulator.programs import (
+from tests.emulator.random_expression_ptx import Expressions
+from tests.emulator.random_programs import (
     FUNCTION_VARIABLES,
     LOCAL_WORDS,
     SLOTS,

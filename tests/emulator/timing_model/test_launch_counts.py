@@ -7,7 +7,12 @@ import pytest
 from evoengine.emulator.check.findings import AccessCounts, Check
 from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.ptx.syntax import Instruction, Register
-from evoengine.emulator.timing_model.observe import counts_of, executed, with_accesses, with_works
+from evoengine.emulator.timing_model.launch_counts import (
+    counts_of,
+    executed,
+    with_accesses,
+    with_works,
+)
 
 A = Register("%a")
 LOOP = [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from evoengine.emulator.analyse.control_flow_graph import Flow, Node, suspends
 from evoengine.emulator.analyse.dominance import post_dominators
-from evoengine.emulator.analyse.graph import Flow, Node, suspends
 from evoengine.emulator.analyse.liveness import find_live
 from evoengine.emulator.analyse.spin_loops import add_yields
-from evoengine.emulator.errors import PtxError, Unsupported
+from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.syntax import Block, Function, Guard, Instruction, Symbol
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from evoengine.emulator.analyse.cfg_builder import flow_of
 from evoengine.emulator.analyse.early_exits import after_ends
-from evoengine.emulator.analyse.flow import flow_of
 from evoengine.emulator.analyse.uniformity import shapes_of
-from tests.emulator.analyse.bodies import function, number
+from tests.emulator.analyse.small_functions import function, number
 
 PARTS = "mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 7; setp.gt.u32 %p2, %r9, 7; mov.u32 %r2, 0;"
 LOOP = "again: add.u32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, 9; @%p3 bra again;"

@@ -12,7 +12,7 @@ from evoengine.emulator.analyse.lane_variance import (
     meet,
     thread_shape,
 )
-from tests.emulator.analyse.bodies import flow, number, shapes
+from tests.emulator.analyse.small_functions import flow, number, shapes
 
 T = "mov.u32 %r1, %tid.x; "
 

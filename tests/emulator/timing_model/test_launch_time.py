@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.targets import TARGETS, find
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.time import Modelled, modelled
+from evoengine.emulator.timing_model.launch_time import Modelled, modelled
 
 MIB = 1024 * 1024
 WORK = Counts(

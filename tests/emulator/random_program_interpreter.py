@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.emulator.program_rules import rule_of
-from tests.emulator.programs import (
+from tests.emulator.integer_semantics import rule_of
+from tests.emulator.random_programs import (
     LOCAL_WORDS,
     SLOTS,
     VARIABLES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.emulator.faults.table import FAULTS, FOLDER, Fault
+from tests.emulator.faults.fault_table import FAULTS, FOLDER, Fault
 
 every_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 

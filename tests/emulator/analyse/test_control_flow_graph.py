@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from evoengine.emulator.analyse.cfg_builder import flow_of
+from evoengine.emulator.analyse.control_flow_graph import Flow
 from evoengine.emulator.analyse.dominance import post_dominators
-from evoengine.emulator.analyse.flow import flow_of
-from evoengine.emulator.analyse.graph import Flow
-from evoengine.emulator.errors import PtxError
+from evoengine.emulator.emulator_errors import PtxError
 from evoengine.emulator.ptx.syntax import Block, Instruction, Operand, Register, Symbol
-from tests.emulator.analyse.bodies import flow, function, number
+from tests.emulator.analyse.small_functions import flow, function, number
 
 DIAMOND = (
     "@%p1 bra B; A: add.u32 %r2, %r1, 1; bra J; B: add.u32 %r2, %r1, 2; J: st.global.u32 [%d1],"

@@ -4,7 +4,7 @@ ways.
 
 from __future__ import annotations
 
-from tests.emulator.programs import (
+from tests.emulator.random_programs import (
     Const,
     Expr,
     Load,

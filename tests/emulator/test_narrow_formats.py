@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.emulator.narrow import BFLOAT16, E4M3, E5M2, HALF, Format, special_floats, tf32
+from tests.emulator.narrow_formats import BFLOAT16, E4M3, E5M2, HALF, Format, special_floats, tf32
 
 MODES = ("rn", "rz", "ru", "rd")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy
 
-from evoengine.emulator.errors import PtxError
+from evoengine.emulator.emulator_errors import PtxError
 from evoengine.emulator.ptx.syntax import Module, Symbol
 from evoengine.emulator.run.memory import DeviceMemory
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy
 
 from evoengine.emulator.check.findings import AccessCounts, Check, Finding
-from evoengine.emulator.errors import KernelFault, OutOfFuel, Trapped
+from evoengine.emulator.emulator_errors import KernelFault, OutOfFuel, Trapped
 from evoengine.emulator.lower.context import Site
 from evoengine.emulator.lower.kernel import Lowered
 from evoengine.emulator.run.abi import End

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 
-from tests.emulator.programs import (
+from tests.emulator.random_programs import (
     INPUT_WORDS,
     LOCAL_WORDS,
     SLOTS,

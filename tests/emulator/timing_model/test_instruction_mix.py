@@ -14,7 +14,7 @@ from evoengine.emulator.ptx.syntax import (
     Symbol,
     Vector,
 )
-from evoengine.emulator.timing_model.mix import BlockMix, mix
+from evoengine.emulator.timing_model.instruction_mix import BlockMix, mix
 
 
 def _r(name: str) -> Register:

@@ -7,7 +7,7 @@ import numpy as np
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.emulator.front.clang import compile_cuda
 from tests.emulator.corpus import Case, Out, initial
-from tests.emulator.faults.table import Fault
+from tests.emulator.faults.fault_table import Fault
 
 
 def checked(emulator: Emulator, fault: Fault, case: Case) -> LaunchReport:

@@ -6,7 +6,7 @@ import pytest
 
 from evoengine.emulator.analyse.atomic_polls import looking_loads
 from evoengine.emulator.analyse.data_registers import data_registers
-from tests.emulator.analyse.bodies import flow, function
+from tests.emulator.analyse.small_functions import flow, function
 
 LOAD = "ld.param.u64 %d1, [a]; ld.volatile.global.u32 %r1, [%d1];"
 

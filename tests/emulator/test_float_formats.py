@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.emulator.corpus import BITWISE, Case, Close, InOut, Ulp, difference, wrong
-from tests.emulator.numbers import bfloat16, distance, values
+from tests.emulator.float_formats import bfloat16, distance, values
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.control_flow_graph import Flow
 from evoengine.emulator.analyse.registers import read, registers_of, written
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Address, Function, Instruction
 

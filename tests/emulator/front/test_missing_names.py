@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.errors import CompileFailed
+from evoengine.emulator.emulator_errors import CompileFailed
 from evoengine.emulator.front.clang import compile_cuda
 
 VARIABLES = "global variables without __device__ or __constant__"
