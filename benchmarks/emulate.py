@@ -15,7 +15,7 @@ from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.front.clang import compile_cuda
 from evoengine.emulator.targets import find
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.launch_counts import counts_of
+from evoengine.emulator.timing_model.launch_counts import counts_from_reports
 from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_kernel, find_task
@@ -118,7 +118,7 @@ class Bench:
             argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)
         }
         unique_bytes = sum(emulator.memory.buffers[addresses[name]].bytes for name in touched)
-        return counts_of(whole, checked, unique_bytes=unique_bytes)
+        return counts_from_reports(whole, checked, unique_bytes=unique_bytes)
 
 
 def _bytes(argument: BufferArgument | ScalarArgument, addresses: Mapping[str, int]) -> bytes:

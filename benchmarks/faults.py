@@ -17,7 +17,7 @@ from evoengine.emulator.device import Checks, Emulator
 from tests.emulator.corpus import load_corpus
 from tests.emulator.corpus_launch import launch
 from tests.emulator.faults.checked_launches import at_the_fault, checked
-from tests.emulator.faults.fault_table import FAULTS, Fault
+from tests.emulator.faults.fault_table import FAULTS, LaunchFault
 
 TARGET = "h200"  # some kernels of the corpus need sm_90
 
@@ -62,7 +62,7 @@ def main() -> None:
     sys.exit(0 if found == quiet == len(rows) and not alarms else 1)
 
 
-def _row(emulator: Emulator, fault: Fault) -> Row:
+def _row(emulator: Emulator, fault: LaunchFault) -> Row:
     report, twin = checked(emulator, fault, fault.case), checked(emulator, fault, fault.fixed)
     return {
         "fault": fault.name,

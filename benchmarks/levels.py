@@ -31,7 +31,7 @@ from evoengine.emulator.lower.kernel import lower
 from evoengine.emulator.lower.layout import lay_out
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
-from evoengine.emulator.run.codegen_child import object_of
+from evoengine.emulator.run.codegen_child import emit_object
 from evoengine.evaluate.worker.emulated.emulated_program import three
 from evoengine.paths import find_kernel, find_task
 from evoengine.task import schema as tasks
@@ -89,7 +89,7 @@ def rows(repeats: int) -> Iterator[Row]:
 
 def _processor_s(ir: str, cpu: str, features: str, level: int) -> float:
     started = time.process_time()
-    object_of(ir, cpu, features, level)
+    emit_object(ir, cpu, features, level)
     return time.process_time() - started
 
 

@@ -1,20 +1,21 @@
 """What can go wrong in the emulator.
 
-EmulatorError ├── CompilerMissing     no clang on this machine that can compile CUDA ├──
-CompileFailed       clang refused the source: the log names its lines ├── PtxError            text
-that is not PTX as we know it ├── Unsupported         an instruction or feature that the emulator
-lacks; nothing is known against the kernel ├── LaunchRefused       the launch asks for what the
-device has not, or does not fit the kernel └── KernelFault         the kernel ended itself or was
-ended
-    ├── Trapped         trap, a failed assert, a stray access
-    └── OutOfFuel       it ran further than it was allowed to
+EmulatorError
+├── CompilerMissing     no clang on this machine that can compile CUDA
+├── CompileFailed       clang refused the source; the log has the lines
+├── PtxError            the text is not valid PTX
+├── Unsupported         an instruction or feature that the emulator lacks; the kernel may be correct
+├── LaunchRefused       the launch exceeds the device's limits, or does not fit the kernel
+└── KernelFault         the kernel was stopped before it finished
+    ├── Trapped         trap, a failed assert, an access outside of memory
+    └── OutOfFuel       it ran longer than its budget of loop iterations
 """
 
 from __future__ import annotations
 
 
 class EmulatorError(Exception):
-    """Everything that this package raises on purpose."""
+    """The base class of all errors of the emulator."""
 
 
 class CompilerMissing(EmulatorError):  # noqa: N818 - reads better without a suffix
@@ -22,20 +23,20 @@ class CompilerMissing(EmulatorError):  # noqa: N818 - reads better without a suf
 
 
 class CompileFailed(EmulatorError):  # noqa: N818
-    """The compiler refused; `lacking` tells that the emulator's headers lack something, not that
-    the kernel is wrong.
+    """clang refused the source. `lacking`: something is missing from the emulator's headers; the
+    kernel may be correct.
     """
 
     def __init__(self, log: str, lacking: bool = False) -> None:
         super().__init__(
-            log.strip().splitlines()[0] if log.strip() else "the compiler failed and said nothing"
+            log.strip().splitlines()[0] if log.strip() else "the compiler failed without a message"
         )
         self.log = log
         self.lacking = lacking
 
 
 class PtxError(EmulatorError):
-    """The text is not PTX as we know it; `line` is the line of the PTX."""
+    """The text is not valid PTX; `line` is the line of the PTX, 0 if unknown."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(f"PTX line {line}: {message}" if line else message)
@@ -43,10 +44,10 @@ class PtxError(EmulatorError):
 
 
 class Unsupported(EmulatorError):  # noqa: N818
-    """Something that the emulator cannot do; `line` is the candidate's, 0 where unknown."""
+    """Something that the emulator does not support; `line` is the candidate's, 0 if unknown."""
 
     def __init__(self, what: str, line: int = 0) -> None:
-        super().__init__(f"the emulator cannot do `{what}`" + (f" (line {line})" if line else ""))
+        super().__init__(f"the emulator does not support `{what}`" + (f" (line {line})" if line else ""))
         self.what = what
         self.line = line
 
@@ -56,14 +57,14 @@ class LaunchRefused(EmulatorError):  # noqa: N818
 
 
 class KernelFault(EmulatorError):  # noqa: N818
-    """The kernel ended before its end."""
+    """The kernel was stopped before it finished."""
 
 
 class Trapped(KernelFault):
-    """trap, a failed assert, or a stray access."""
+    """The kernel stopped itself: trap, a failed assert, or an access outside of memory."""
 
 
 class OutOfFuel(KernelFault):
-    """It ran further than it was allowed to: an endless loop, or blocks that wait for one
+    """The kernel ran longer than its budget: an endless loop, or blocks that wait for one
     another.
     """

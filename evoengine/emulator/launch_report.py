@@ -1,4 +1,4 @@
-"""What is asked of a launch, and what it did."""
+"""What checked mode is asked to look for, and the report of a launch."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy
 
 from evoengine.emulator.check.findings import AccessCounts, Check, Finding
 from evoengine.emulator.emulator_errors import KernelFault, OutOfFuel, Trapped
-from evoengine.emulator.lower.context import Site
-from evoengine.emulator.lower.kernel import Lowered
-from evoengine.emulator.run.abi import End
-from evoengine.emulator.run.host_thread import Fault
+from evoengine.emulator.lower.context import InstructionSite
+from evoengine.emulator.lower.kernel import LoweredKernel
+from evoengine.emulator.run.abi import StopReason
+from evoengine.emulator.run.host_thread import LaunchFault
 
 ALL_CHECKS = Check.RACES | Check.BOUNDS | Check.INIT | Check.ASYNC
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What checked mode looks for, and which global buffers hold something before the launch.
+    """What checked mode looks for, and which global buffers are initialised before the launch.
 
-    `uninitialised` are addresses of buffers that must be written before they are read.
+    `uninitialised`: addresses of buffers that must be written before they are read.
     """
 
     which: Check = ALL_CHECKS
@@ -30,7 +30,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """What a launch did."""
+    """The result of a launch."""
 
     blocks_run: int
     blocks: int  # of the grid
@@ -38,41 +38,42 @@ class LaunchReport:
     printed: str
     findings: tuple[Finding, ...]
     accesses: AccessCounts | None  # None outside checked mode
-    # [blocks of the flow, 2]: executions by warps, and by lanes
+    # int64 [basic blocks, 2]: executions by warps, and by lanes
     counters: numpy.ndarray = field(repr=False)
-    lowered: Lowered = field(repr=False)
-    # instructions of PTX by warps, of each block that was run; of the first 2^16 at most
-    works: numpy.ndarray = field(repr=False)
-    buffers: tuple[str, ...] = ()  # names, by the index that findings give
+    lowered: LoweredKernel = field(repr=False)
+    # uint64 [thread blocks run, 2^16 at most]: PTX warp instructions that each executed
+    block_work: numpy.ndarray = field(repr=False)
+    buffers: tuple[str, ...] = ()  # names, by the index in findings
 
     def describe(self, finding: Finding) -> str:
-        """One line on a finding, with the candidate's lines."""
-        return finding.describe(lambda site: place_of(self.lowered.sites, site), self.buffers)
+        """A finding in one line, with the candidate's source lines."""
+        return finding.describe(lambda site: describe_site(self.lowered.sites, site), self.buffers)
 
 
-def place_of(sites: Sequence[Site], site: int) -> str:
-    """The candidate's line of an instruction, or its PTX where that is not known."""
+def describe_site(sites: Sequence[InstructionSite], site: int) -> str:
+    """The candidate's line of an instruction, or its PTX if the line is unknown."""
     if not 0 <= site < len(sites):
-        return "an unknown place"
+        return "an unknown line"
     found = sites[site]
     return f"line {found.line}" if found.line else f"`{found.text}`"
 
 
-def fault_of(fault: Fault, sites: Sequence[Site], printed: str) -> KernelFault:
-    """The error for a launch that ended early; `printed` is what the kernel said until then."""
-    if fault.end is End.deadlock:
+def fault_error(fault: LaunchFault, sites: Sequence[InstructionSite], printed: str) -> KernelFault:
+    """The error for a launch that stopped early; `printed` is the kernel's output until then."""
+    if fault.end is StopReason.deadlock:
         return OutOfFuel(
-            f"threads of block {fault.block} wait at a barrier that the others never reach"
+            f"deadlock: threads of block {fault.block} wait at a barrier that the others never reach"
         )
-    # the driver's own: before a block's first instruction
-    if fault.end is End.no_fuel and fault.site >= len(sites):
+    # reported by the driver, before the first instruction of a block
+    if fault.end is StopReason.no_fuel and fault.site >= len(sites):
         return OutOfFuel(
-            f"out of fuel at the start of block {fault.block}: the blocks before it took all of it"
+            f"out of fuel at the start of block {fault.block}: earlier blocks used up the launch's"
+            " budget of loop iterations"
         )
-    where = f"{place_of(sites, fault.site)} (block {fault.block}, warp {fault.warp})"
-    if fault.end is End.no_fuel:
+    where = f"{describe_site(sites, fault.site)} (block {fault.block}, warp {fault.warp})"
+    if fault.end is StopReason.no_fuel:
         return OutOfFuel(
-            f"out of fuel in a loop at {where}: it never ends, or waits for a block that runs later"
+            f"out of fuel in a loop at {where}: it is endless, or waits for a block that runs later"
         )
     said = printed.strip().splitlines()
-    return Trapped(f"the kernel ended itself at {where}" + (f": {said[-1]}" if said else ""))
+    return Trapped(f"the kernel trapped at {where}" + (f": {said[-1]}" if said else ""))

@@ -1,4 +1,4 @@
-"""The global and constant variables of a module in device memory."""
+"""The global and constant variables of a PTX module in device memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from evoengine.emulator.run.memory import DeviceMemory
 POINTER_BYTES = 8
 
 
-class Variables:
-    """All of them in one buffer, at their initial values."""
+class ModuleVariables:
+    """All variables of a module in one buffer, at their initial values."""
 
     def __init__(self, memory: DeviceMemory, module: Module) -> None:
-        """Raises LaunchRefused where they do not fit the device, PtxError where one does not hold
-        its initial value.
+        """Raises LaunchRefused if they do not fit the device, PtxError if an initial value is
+        larger than its variable.
         """
         self._memory = memory
         self._variables = [
             item for item in module.variables.values() if item.space in ("global", "const")
         ]
-        self.places: dict[str, int] = {}  # offsets in the buffer
+        self.places: dict[str, int] = {}  # offsets in the buffer, in bytes
         end = 0
         for item in self._variables:
             if (
@@ -30,16 +30,17 @@ class Variables:
                 > item.size
                 and not item.extern
             ):
-                raise PtxError(f"{item.name} has {item.size} bytes, its initial value more")
+                raise PtxError(f"the initial value of {item.name} is larger than its {item.size} bytes")
             end = -(-end // max(1, item.align)) * max(1, item.align)
             self.places[item.name] = end
             end += item.size
         self.bytes = end
         self.address = memory.allocate(max(1, end), "global variables")
-        self._fill()  # the rest is zero: what nobody touches takes no memory of this machine
+        # the rest is zero already; pages that are never touched take no memory of this machine
+        self._fill()
 
     def reset(self) -> None:
-        """Gives every variable its initial value again."""
+        """Resets every variable to its initial value."""
         self._memory.view(self.address, self.bytes)[:] = 0
         self._fill()
 
@@ -56,7 +57,7 @@ class Variables:
 
     @property
     def values(self) -> bytes:
-        """What all of them hold now."""
+        """The current contents of all variables."""
         return self._memory.view(self.address, self.bytes).tobytes()
 
     @values.setter
@@ -64,12 +65,12 @@ class Variables:
         self._memory.view(self.address, self.bytes)[:] = numpy.frombuffer(kept, dtype=numpy.uint8)
 
     def _address(self, symbol: Symbol) -> int:
-        """Where a variable that another one points to lies; 0 for what is no variable in memory, as
-        a kernel.
+        """The address of a variable that another one points to; 0 for any other symbol, such as a
+        kernel.
         """
         place = self.places.get(symbol.name)
         return 0 if place is None else self.address + place + symbol.offset
 
     def close(self) -> None:
-        """Gives their memory back."""
+        """Frees their memory."""
         self._memory.free(self.address)

@@ -107,7 +107,7 @@ def test_parameters_lie_where_cuda_puts_them_and_may_be_given_wider(device: Emul
         ({"args": [b"1"]}, "k takes 0 parameters, the launch passes 1"),
         ({"shared_bytes": 1 << 20}, "1048576 bytes of shared memory, .* allows a block 101376"),
         ({"shared_bytes": -1}, "dynamic shared memory must be at least 0 bytes, got -1"),
-        ({"blocks": [1]}, "block 1 was chosen of a grid that has 1"),
+        ({"blocks": [1]}, "block 1 was chosen from a grid of 1 blocks"),
     ],
 )
 def test_a_launch_that_cuda_would_refuse_is_refused(
@@ -118,9 +118,9 @@ def test_a_launch_that_cuda_would_refuse_is_refused(
 
 
 def test_an_unknown_kernel_is_answered_with_the_known_ones(device: Emulator) -> None:
-    with pytest.raises(LaunchRefused, match="no kernel 'missing'; there are: count"):
+    with pytest.raises(LaunchRefused, match="no kernel 'missing'; known kernels: count"):
         launch(device.load(COUNTER), "missing")
-    with pytest.raises(LaunchRefused, match="no kernel 'f'; there are: none"):
+    with pytest.raises(LaunchRefused, match="no kernel 'f'; known kernels: none"):
         launch(device.load(f"{HEAD}.func f() {{ ret; }}"), "f")
 
 
@@ -194,7 +194,7 @@ def test_text_that_is_no_ptx_is_refused_or_has_no_kernel(device: Emulator, text:
     except PtxError as error:
         assert "line" in str(error)
     else:
-        with pytest.raises(LaunchRefused, match="there are: none"):
+        with pytest.raises(LaunchRefused, match="known kernels: none"):
             launch(program, "k")
 
 
@@ -279,10 +279,10 @@ def test_code_is_made_beside_other_work_and_what_is_wrong_with_it_is_raised_at_t
     device: Emulator,
 ) -> None:
     program = device.load(COUNTER)
-    program.prepare("count", (1, 1, 1), checked=False)
-    program.prepare("missing", (1, 1, 1), checked=False)
+    program.start_compiling("count", (1, 1, 1), checked=False)
+    program.start_compiling("missing", (1, 1, 1), checked=False)
     assert count(device, program) == 25
-    with pytest.raises(LaunchRefused, match="no kernel 'missing'; there are: count"):
+    with pytest.raises(LaunchRefused, match="no kernel 'missing'; known kernels: count"):
         launch(program, "missing")
     program.close()
 
@@ -290,7 +290,7 @@ def test_code_is_made_beside_other_work_and_what_is_wrong_with_it_is_raised_at_t
 def test_a_program_may_be_closed_while_its_code_is_made(device: Emulator) -> None:
     program, after = device.load(COUNTER), device.load(COUNTER)
     for threads in range(1, 64):
-        program.prepare("count", (threads, 1, 1), checked=False)
+        program.start_compiling("count", (threads, 1, 1), checked=False)
     program.close()
     assert count(device, after) == 25
     after.close()

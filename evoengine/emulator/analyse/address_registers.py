@@ -1,24 +1,23 @@
-"""Registers of which nothing becomes but addresses."""
+"""Registers that are used for nothing but memory addresses."""
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.control_flow_graph import Flow
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.analyse.registers import read, registers_of, written
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Address, Function, Instruction
 
 ARITHMETIC = frozenset(("mov", "cvta", "add", "sub", "mul", "mad", "shl", "selp"))
 
 
-def only_addresses(function: Function, flow: Flow) -> frozenset[str]:
-    """The 64-bit registers that memory is addressed with, directly or after more arithmetic, and
-    that have no other use.
+def address_only_registers(function: Function, cfg: ControlFlowGraph) -> frozenset[str]:
+    """The 64-bit registers whose only use is to address memory, directly or after more arithmetic.
 
-    Cutting one to fewer bits is no use either: what a wrap changes is above them.
+    A truncation does not count as another use: a wrap changes only the bits above.
     """
     wide = {name for name, type_ in function.registers.items() if TYPE_BITS[type_] == 64}
     lost: list[str] = [name for name in function.registers if name not in wide]
-    sources: dict[str, list[str]] = {}  # of the registers that arithmetic makes
-    for instruction in (item for node in flow.nodes for item in node.instructions):
+    sources: dict[str, list[str]] = {}  # operands of the registers that arithmetic computes
+    for instruction in (item for node in cfg.nodes for item in node.instructions):
         if _keeps(instruction):
             for name in written(instruction):
                 sources.setdefault(name, []).extend(read(instruction))
@@ -33,7 +32,7 @@ def only_addresses(function: Function, flow: Flow) -> frozenset[str]:
 
 
 def _keeps(instruction: Instruction) -> bool:
-    """Whether what an instruction makes of an address is one."""
+    """Whether the result of an instruction on an address is an address again."""
     return instruction.op in ARITHMETIC and not (instruction.has("hi") or instruction.has("cc"))
 
 

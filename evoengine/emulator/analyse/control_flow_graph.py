@@ -1,7 +1,7 @@
-"""The graph of a kernel's blocks.
+"""The control flow graph of a kernel.
 
-Blocks are numbered in reverse post-order, so that a block comes before everything that
-is only reached through it; `exit`, one more than the last number, is where threads end.
+Basic blocks are numbered in reverse post-order, so that a block comes before everything that is
+only reached through it; `exit`, one more than the last number, is where threads exit.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from evoengine.emulator.ptx.syntax import Instruction
 
 @dataclass
 class Node:
-    """One block of the flow: its instructions and where it goes."""
+    """One basic block: its instructions and its successors."""
 
     label: str
     instructions: list[Instruction]
-    taken: int | None = None  # where a branch at its end goes
-    falls: int | None = None  # where it goes otherwise; None when it always branches or ends
-    live_in: frozenset[str] = frozenset()  # registers whose value is wanted here or later
+    taken: int | None = None  # target of the branch at its end
+    fallthrough: int | None = None  # next block otherwise; None if it always branches or exits
+    live_in: frozenset[str] = frozenset()  # registers that are live at its start
 
     @property
     def last(self) -> Instruction | None:
@@ -28,31 +28,36 @@ class Node:
 
     @property
     def successors(self) -> tuple[int, ...]:
-        """The blocks that may follow."""
-        return tuple(dict.fromkeys(item for item in (self.taken, self.falls) if item is not None))
+        """The numbers of the blocks that may follow."""
+        return tuple(
+            dict.fromkeys(item for item in (self.taken, self.fallthrough) if item is not None)
+        )
 
     @property
-    def waits(self) -> Instruction | None:
-        """The instruction at its end at which a warp may stop to let others run."""
+    def suspension(self) -> Instruction | None:
+        """The instruction at its end at which the warp may be suspended; None if there is none."""
         last = self.last
         return last if last is not None and suspends(last) else None
 
 
 @dataclass
-class Flow:
-    """The graph of a kernel's blocks, in reverse post-order."""
+class ControlFlowGraph:
+    """The basic blocks of a kernel, in reverse post-order."""
 
     nodes: list[Node]
-    post_dominator: list[int] = field(default_factory=list)  # immediate; `exit` where there is none
-    loop_headers: frozenset[int] = frozenset()  # every way round a loop passes one of them
+    # immediate post-dominator of each block
+    post_dominator: list[int] = field(default_factory=list)
+    loop_headers: frozenset[int] = frozenset()  # every cycle contains one of them
 
     @property
     def exit(self) -> int:
-        """The number of the place where threads end."""
+        """The number that stands for the exit of the function."""
         return len(self.nodes)
 
     def influence(self, branch: int) -> frozenset[int]:
-        """The blocks that are reached from `branch` before all of its paths meet again."""
+        """The influence region of `branch`: blocks that are reached before all of its paths meet
+        again.
+        """
         join = self.post_dominator[branch]
         return self._reached(
             [item for item in self.nodes[branch].successors if item != join], without=join
@@ -76,7 +81,7 @@ class Flow:
 
 
 def suspends(instruction: Instruction) -> bool:
-    """Whether a warp may stop at this instruction to let others run."""
+    """Whether a warp may be suspended at this instruction so that others run."""
     if instruction.op in ("bar", "barrier"):
         return not instruction.has("warp") and not instruction.has("arrive")
     return instruction.op == "yield"

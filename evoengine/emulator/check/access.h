@@ -20,7 +20,7 @@ static const u32x32 LANE = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 
 
 typedef struct {
     ev_u32 warp, mask, kind, bytes, site;
-    ev_u32 datum, look;    /* as EV_DATUM, EV_LOOK */
+    ev_u32 is_data, is_poll;    /* as EV_DATA, EV_POLL */
     ev_u32 follows;        /* lanes whose bytes begin where those of the lane before end */
     ev_u32 repeats;        /* lanes with the address of the lane before */
     const ev_u64 *address; /* [32]; outside mask they mean nothing */
@@ -64,8 +64,8 @@ INLINE Access make_access(ev_u32 warp, ev_u32 mask, ev_u32 kind, ev_u32 bytes, c
     ev_u32 pairs = mask & mask << 1; /* lanes that are there together with the lane before */
     if (bytes & (bytes - 1))
         pairs = 0; /* what follows from runs holds for powers of two, which all but parts of copies are */
-    return (Access){.warp = warp, .mask = mask, .kind = kind & EV_KINDS, .datum = kind & EV_DATUM,
-                    .look = kind & EV_LOOK, .bytes = bytes, .site = site, .address = address,
+    return (Access){.warp = warp, .mask = mask, .kind = kind & EV_KINDS, .is_data = kind & EV_DATA,
+                    .is_poll = kind & EV_POLL, .bytes = bytes, .site = site, .address = address,
                     .follows = pairs & LANES_WHERE(here == before + bytes), .repeats = pairs & LANES_WHERE(here == before)};
 }
 

@@ -23,7 +23,7 @@ enum { EV_GLOBAL = 0, EV_SHARED = 1, EV_LOCAL = 2, EV_GENERIC = 3 };
 enum { EV_READ = 0, EV_WRITE = 1, EV_ATOMIC = 2, EV_STRONG_READ = 3, EV_STRONG_WRITE = 4 };
 /* Besides a read's kind. DATUM: its value decides nothing, so it must be the final one (analyse/data.py). LOOK: it only looks before
  * an atomic operation on the same place, so that others may write there atomically (analyse/looks.py). */
-enum { EV_DATUM = 8, EV_LOOK = 16, EV_KINDS = 7 };
+enum { EV_DATA = 8, EV_POLL = 16, EV_KINDS = 7 };
 
 /* Bits of `checks`. 0 counts accesses only and lets every lane through. */
 enum { EV_RACES = 1, EV_BOUNDS = 2, EV_INIT = 4, EV_ASYNC = 8, EV_SAME_ADDRESS = 16 };

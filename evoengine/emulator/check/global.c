@@ -80,14 +80,14 @@ static ev_u32 examine(const Visit *v, ev_u32 lane, ev_u32 g, ev_u32 known) {
     }
     const ev_u32 by_atomic = page->state[g] & BY_ATOMIC;
     const ev_u32 elsewhere = number_of(written) != c->number;
-    const ev_u32 passes = by_atomic && (elsewhere && reads ? !v->access->datum : strong || v->access->look);
+    const ev_u32 passes = by_atomic && (elsewhere && reads ? !v->access->is_data : strong || v->access->is_poll);
     const ev_u32 kind = reads ? EV_READ_AFTER_WRITE : EV_WRITE_AFTER_WRITE;
     if (written && !passes && !is_before(c, warp, lane, written)) {
         found |= 1u << kind;
         if (!(known & 1u << kind))
             report_global(v, lane, kind, address, written, (ev_i32)page->write_sites[g]);
     }
-    const ev_u64 other = v->access->datum && by_atomic && page->others ? page->others[g] : 0;
+    const ev_u64 other = v->access->is_data && by_atomic && page->others ? page->others[g] : 0;
     if (other && !found && number_of(other) != c->number && !is_before(c, warp, lane, other)) {
         found |= 1u << kind;
         if (!(known & 1u << kind))

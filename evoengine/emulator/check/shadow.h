@@ -114,7 +114,7 @@ struct Checker {
     SectorSet loaded; /* by the block under way */
     AccessCounts counts;
     SiteCounts *site_counts;
-    ev_u8 *looks; /* [sites] whether reads there only look before an atomic operation */
+    ev_u8 *poll_sites; /* [sites] whether reads there only look before an atomic operation */
 };
 
 INLINE void lock(ev_u32 *word) {

@@ -22,7 +22,7 @@ static void examine_read(Checker *c, const Access *a, ev_u32 lane, ev_u32 first,
         } else if (s->state[g] & IN_FLIGHT) {
             if (!flying++)
                 report_shared(c, EV_ASYNC_READ, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
-        } else if (!raced && c->checks & EV_RACES && !(a->look && s->state[g] & BY_ATOMIC) &&
+        } else if (!raced && c->checks & EV_RACES && !(a->is_poll && s->state[g] & BY_ATOMIC) &&
                    !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
             raced = 1;
             report_shared(c, EV_READ_AFTER_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
@@ -58,7 +58,7 @@ static void examine_write(Checker *c, const Access *a, ev_u32 lane, ev_u32 first
             continue;
         for (ev_u32 other = 0; other < c->warps && !after_read; other++) {
             ev_i32 reader = unordered_reader(c, warp, lane, other, g);
-            if (reader < 0 || (atomic && c->looks[s->read_sites[(ev_u64)other * s->granules + g]]))
+            if (reader < 0 || (atomic && c->poll_sites[s->read_sites[(ev_u64)other * s->granules + g]]))
                 continue;
             after_read = 1;
             report_shared(c, EV_WRITE_AFTER_READ, warp, lane, bytes, offset, site, reader,

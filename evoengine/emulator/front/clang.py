@@ -26,9 +26,11 @@ from evoengine.emulator.front import (
     translation_unit,
 )
 
-VARIABLE = "EVOENGINE_CLANG"
-OLDEST = 18  # the first with PTX 8.3 and scoped atomics, which the headers use; tried with 22
-INSTALL = "pip install 'evoengine[emulator]' (brings clang in the wheel ziglang)"
+CLANG_VARIABLE = "EVOENGINE_CLANG"
+MIN_CLANG_MAJOR = (
+    18  # the first with PTX 8.3 and scoped atomics, which the headers use; tried with 22
+)
+INSTALL_HINT = "pip install 'evoengine[emulator]' (brings clang in the wheel ziglang)"
 PTX = "+ptx83"  # e4m3 and e5m2 conversions of sm_89 need 8.1; clang 18 ends at 8.3
 PTX_BLACKWELL = "+ptx86"  # the first with sm_100 and sm_120
 # the seeds take 0.06 to 0.5 s; the rest is for large unrolled kernels on a busy machine
@@ -64,32 +66,36 @@ def find_clang() -> Clang:
     The first of: the program that EVOENGINE_CLANG names (if it is set, nothing else is tried), the
     wheel ziglang, `clang` or `clang-NN` on PATH. It must be new enough and compile a kernel.
     """
-    return _find(os.environ.get(VARIABLE, ""), os.environ.get("PATH", ""))
+    return _find(os.environ.get(CLANG_VARIABLE, ""), os.environ.get("PATH", ""))
 
 
 @functools.lru_cache(maxsize=8)
 def _find(named: str, path: str) -> Clang:
     tried = []
-    for what, command in _places(named, path):
+    for what, command in _candidates(named, path):
         found = _usable(command) if command else "not there"
         if isinstance(found, Clang):
             return found
         tried.append(f"{what}: {found}")
     raise CompilerMissing(
-        f"no clang that compiles CUDA; looked for {'; '.join(tried)}. To get one: {INSTALL}"
+        f"no clang that compiles CUDA; looked for {'; '.join(tried)}. To get one: {INSTALL_HINT}"
     )
 
 
-def _places(named: str, path: str) -> list[tuple[str, tuple[str, ...]]]:
+def _candidates(named: str, path: str) -> list[tuple[str, tuple[str, ...]]]:
     if named:
         program = shutil.which(named, path=path)
-        return [(f"{VARIABLE}={named}", (program,) if program else ())]
+        return [(f"{CLANG_VARIABLE}={named}", (program,) if program else ())]
     places = [("the wheel ziglang", _wheel())]
-    for name in ("clang", *(f"clang-{major}" for major in range(30, OLDEST - 1, -1))):
+    for name in ("clang", *(f"clang-{major}" for major in range(30, MIN_CLANG_MAJOR - 1, -1))):
         program = shutil.which(name, path=path)
         if program:
             places.append((name, (program,)))
-    return places if len(places) > 1 else [*places, (f"clang or clang-{OLDEST}.. on PATH", ())]
+    return (
+        places
+        if len(places) > 1
+        else [*places, (f"clang or clang-{MIN_CLANG_MAJOR}.. on PATH", ())]
+    )
 
 
 def _wheel() -> tuple[str, ...]:
@@ -112,8 +118,8 @@ def _usable(command: tuple[str, ...]) -> Clang | str:
             version = _VERSION.search(told.stdout)
             if not version:
                 return "does not say that it is clang"
-            if int(version[1]) < OLDEST:
-                return f"{version[0]}, but {OLDEST} is needed"
+            if int(version[1]) < MIN_CLANG_MAJOR:
+                return f"{version[0]}, but {MIN_CLANG_MAJOR} is needed"
             probe = Path(folder) / "probe.cu"
             probe.write_text(_PROBE)
             made = clang_process.run(
@@ -225,10 +231,10 @@ def preprocessed(arch: str, headers: Sequence[str], *more: str) -> str:
 def _run(
     command: Sequence[str],
     text: str,
-    ready: precompiled.Headers | None,
+    ready: precompiled.PrecompiledHeaders | None,
     action: Sequence[str],
     timeout_s: float,
-) -> clang_process.Result:
+) -> clang_process.ProcessResult:
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
         seen = overlay.write(
             Path(folder), {overlay.SOURCE: text.encode(), **(ready.files if ready else {})}

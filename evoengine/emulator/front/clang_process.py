@@ -18,7 +18,7 @@ OUTPUT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Result:
+class ProcessResult:
     """How a child ended; `ended` says which limit or signal ended it, empty when it ended
     itself.
     """
@@ -34,7 +34,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {"PATH": "", "LC_ALL": "C", "TMPDIR": str(folder), "HOME": str(folder)}
 
 
-def run(command: Sequence[str], folder: Path, timeout_s: float) -> Result:
+def run(command: Sequence[str], folder: Path, timeout_s: float) -> ProcessResult:
     """What `command` says when run in `folder`, to which its output goes as well; raises OSError
     when it cannot start.
     """
@@ -62,7 +62,9 @@ def run(command: Sequence[str], folder: Path, timeout_s: float) -> Result:
             os.close(alive)
             _kill(process)
     ended = "" if code >= 0 else _reason(code, timeout_s)
-    return Result(code, out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"), ended)
+    return ProcessResult(
+        code, out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"), ended
+    )
 
 
 def _limit(pid: int, timeout_s: float) -> None:

@@ -60,7 +60,7 @@ _BINARY = ("atan2", "pow", "fmod", "remainder", "hypot", "rhypot", "nextafter")
 
 
 @dataclass(frozen=True)
-class External:
+class ExternalFunction:
     """Types as PTX names them: "f32", "f64", "s32"."""
 
     name: str  # "__ev_expf"
@@ -69,9 +69,9 @@ class External:
     result: str
 
 
-def _both(function: str, *others: str, count: int = 1) -> list[External]:
+def _both(function: str, *others: str, count: int = 1) -> list[ExternalFunction]:
     return [
-        External(
+        ExternalFunction(
             f"__ev_{function}{suffix}", f"{function}{suffix}", (*([kind] * count), *others), kind
         )
         for suffix, kind in (("f", "f32"), ("", "f64"))
@@ -82,6 +82,6 @@ _ALL = (
     *(external for function in _UNARY for external in _both(function)),
     *(external for function in _BINARY for external in _both(function, count=2)),
     *_both("ldexp", "s32"),
-    External("__ev_exp2", "exp2", ("f64",), "f64"),
+    ExternalFunction("__ev_exp2", "exp2", ("f64",), "f64"),
 )
 EXTERNALS = {external.name: external for external in _ALL}

@@ -27,7 +27,7 @@ _TIMEOUT_S = 60.0  # 0.1 to 0.3 s when the machine has nothing else to do
 
 
 @dataclass(frozen=True)
-class Headers:
+class PrecompiledHeaders:
     """What clang has to find in its file system, by name, and the options that make it begin with
     that.
     """
@@ -40,7 +40,7 @@ _asked: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
 _lock = threading.Lock()
 
 
-def found(command: Sequence[str], headers: Sequence[str]) -> Headers | None:
+def found(command: Sequence[str], headers: Sequence[str]) -> PrecompiledHeaders | None:
     """The prelude and `headers` as precompiled by `command`, which is clang with its options.
 
     None when they are asked for the first time: for one source alone it takes longer to precompile
@@ -56,7 +56,7 @@ def found(command: Sequence[str], headers: Sequence[str]) -> Headers | None:
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _made(command: tuple[str, ...], headers: tuple[str, ...]) -> Headers | None:
+def _made(command: tuple[str, ...], headers: tuple[str, ...]) -> PrecompiledHeaders | None:
     text = "".join(f"#include <{header}>\n" for header in headers).encode()
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as name:
         folder = Path(name)
@@ -75,4 +75,4 @@ def _made(command: tuple[str, ...], headers: tuple[str, ...]) -> Headers | None:
         )
         if clang_process.run([*command, *making], folder, _TIMEOUT_S).code != 0:
             return None
-        return Headers({_TEXT: text, _RESULT: (folder / "made").read_bytes()})
+        return PrecompiledHeaders({_TEXT: text, _RESULT: (folder / "made").read_bytes()})

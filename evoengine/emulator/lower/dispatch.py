@@ -1,4 +1,4 @@
-"""Every instruction that can be lowered, by its name."""
+"""The handler of every instruction that can be lowered, by opcode."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from evoengine.emulator.lower import (
     trap,
     warp,
 )
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.ptx.syntax import Instruction
 
 FAMILIES = (
@@ -48,6 +48,6 @@ FAMILIES = (
     warp,
 )
 
-HANDLERS: dict[str, Callable[[Context, Instruction], None]] = {
+HANDLERS: dict[str, Callable[[LoweringContext, Instruction], None]] = {
     name: handler for family in FAMILIES for name, handler in family.HANDLERS.items()
 }

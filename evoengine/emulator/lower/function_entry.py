@@ -1,9 +1,11 @@
-"""The entry of the function: slots of registers, what the driver gives, threadIdx."""
+"""The entry of a lowered function: register slots, fields of the warp and block records,
+threadIdx.
+"""
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.lane_variance import VARYING, thread_shape
-from evoengine.emulator.lower.context import STRIP_ALIGN
+from evoengine.emulator.analyse.lane_variance import VARYING, thread_index_variance
+from evoengine.emulator.lower.context import GROUP_ALIGN
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.lower.lowered_body import LoweredBody
 from evoengine.emulator.lower.scratch import SCRATCH_BYTES
@@ -12,14 +14,14 @@ from evoengine.emulator.run.abi import BlockRecord, WarpRecord
 
 
 def declare_registers(body: LoweredBody) -> None:
-    """A slot for every register, zero: what PTX leaves undefined must not depend on what ran
+    """Allocates a zeroed slot for every register: undefined values must not depend on what ran
     before.
     """
     ir, cx = body.ir, body.cx
-    _declare_strips(body)
-    in_strips = {name for names in cx.strips for name in names}
+    _declare_fragment_groups(body)
+    grouped = {name for names in cx.fragment_groups for name in names}
     for name in cx.registers:
-        if name not in in_strips:
+        if name not in grouped:
             type_ = cx.slot_type(name)
             ir.do(f"{cx.slot(name)} = alloca {type_}")
             ir.do(
@@ -29,15 +31,15 @@ def declare_registers(body: LoweredBody) -> None:
             )
 
 
-def _declare_strips(body: LoweredBody) -> None:
-    """Slots side by side, in the memory of the warp or on the stack; each is written before it is
-    read.
+def _declare_fragment_groups(body: LoweredBody) -> None:
+    """Allocates contiguous slots, in the memory of the warp or on the stack; not zeroed, because
+    each is written before it is read.
     """
     ir, cx = body.ir, body.cx
-    for number, names in enumerate(cx.strips):
-        offset = body.saved.strip(number)
+    for number, names in enumerate(cx.fragment_groups):
+        offset = body.saved.group_offset(number)
         where = (
-            f"alloca [{len(names)} x <{LANES} x i32>], align {STRIP_ALIGN}"
+            f"alloca [{len(names)} x <{LANES} x i32>], align {GROUP_ALIGN}"
             if offset is None
             else f"getelementptr i8, ptr %warp, i64 {offset}"
         )
@@ -49,8 +51,8 @@ def _declare_strips(body: LoweredBody) -> None:
 
 
 def load_fields(body: LoweredBody) -> None:
-    """The fields of the warp and its block as LLVM names, %warp_index, %ctaidx, %shared..., and the
-    lanes that live.
+    """Loads the fields of the warp and its block into LLVM values (%warp_index, %ctaidx,
+    %shared...) and the mask of live lanes.
     """
     ir = body.ir
     ir.do(f"%scratch = alloca [{SCRATCH_BYTES} x i8], align 64")
@@ -74,7 +76,7 @@ def load_fields(body: LoweredBody) -> None:
 
 
 def load_resume(body: LoweredBody) -> None:
-    """%resume: where the warp goes on."""
+    """Loads %resume, the number of the point where the warp resumes."""
     _field(body, "resume", "i32", "warp", WarpRecord.resume.offset)
 
 
@@ -84,14 +86,14 @@ def _field(body: LoweredBody, name: str, type_: str, of: str, offset: int) -> No
 
 
 def number_threads(body: LoweredBody) -> None:
-    """%tidx, %tidy, %tidz from the number of the warp: scalars where analysis says so, else
-    vectors.
+    """Computes %tidx, %tidy, %tidz from the index of the warp: scalars where uniform or affine,
+    else vectors.
     """
     ir, (x, y, _) = body.ir, body.cx.block
     number = ir.splat("%first_thread", "i32")
     ir.do(f"%thread_number = add <{LANES} x i32> {number}, {IOTA}")
     for axis, how, by in (("x", "urem", x), ("y", "udiv", x), ("z", "udiv", x * y)):
-        is_vector = thread_shape(f"%tid.{axis}", body.cx.block) is VARYING
+        is_vector = thread_index_variance(f"%tid.{axis}", body.cx.block) is VARYING
         kind, of = integer(32, is_vector), "%thread_number" if is_vector else "%first_thread"
         text = f"{how} {kind} {of}, {_same(by, is_vector)}"
         if axis == "y":

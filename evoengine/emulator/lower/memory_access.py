@@ -1,39 +1,43 @@
-"""Touching memory, the fastest way for each shape of address.
+"""Loads and stores, in the fastest form for the variance of the address.
 
-One scalar access where all lanes have one address, a plain vector access where the addresses are a
-dense ramp, gathers and scatters otherwise. Every address is confined to the reservation here.
+One scalar access if the address is uniform, one vector access if the addresses are affine and
+contiguous, else gathers and scatters. Every address is masked into the arena here.
 """
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Ramp, Shape
-from evoengine.emulator.lower.address import Place, confine, confined_base
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Affine, Variance
+from evoengine.emulator.lower.address import LaneAddresses, mask_base_into_arena, mask_into_arena
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.lower.packed_words import items_of_words, words_of_items
 from evoengine.emulator.lower.scratch import SLOT_BYTES
 from evoengine.emulator.lower.value import Value
 
 WORD_BYTES, PAIR_BYTES = 4, 8
-ROW_BYTES = 16  # that C code moves at once for a lane
-# What lies behind the reservation is wide enough for 32 lanes of this; run/memory.py has its size.
+ROW_BYTES = 16  # what C code moves at once for a lane
+# The guard area after the arena has room for 32 lanes of this; run/memory.py has its size.
 DENSE_LIMIT_BYTES = 16
 
 
-def loaded(cx: Context, place: Place, bits: int, count: int) -> list[Value]:
-    """`count` values of `bits` that lie one behind the other at each lane's place."""
-    shape, size = place.value.shape, bits // 8
-    if shape is UNIFORM and not cx.checked:
+def load_values(
+    cx: LoweringContext, lane_addresses: LaneAddresses, bits: int, count: int
+) -> list[Value]:
+    """Loads `count` consecutive values of `bits` bits from each lane's address."""
+    variance, size = lane_addresses.host.variance, bits // 8
+    if variance is UNIFORM and not cx.checked:
         return [
             Value(UNIFORM, text, bits)
-            for text in _load_scalars(cx, confined_base(cx, place.value), bits, count)
+            for text in _load_scalars(
+                cx, mask_base_into_arena(cx, lane_addresses.host), bits, count
+            )
         ]
-    if _is_dense(shape, size * count) and (cx.mask is None or count == 1):
+    if _is_dense(variance, size * count) and (cx.mask is None or count == 1):
         return [
             Value(VARYING, text, bits)
-            for text in _load_dense(cx, confined_base(cx, place.value), bits, count)
+            for text in _load_dense(cx, mask_base_into_arena(cx, lane_addresses.host), bits, count)
         ]
-    vector = cx.spread(confine(cx, place.value))
+    vector = cx.as_vector(mask_into_arena(cx, lane_addresses.host))
     if size * count % PAIR_BYTES == 0 and count > 1:
         return [
             Value(VARYING, text, bits)
@@ -45,16 +49,16 @@ def loaded(cx: Context, place: Place, bits: int, count: int) -> list[Value]:
     ]
 
 
-def _is_dense(shape: Shape, size: int) -> bool:
-    return isinstance(shape, Ramp) and shape.stride == size <= DENSE_LIMIT_BYTES
+def _is_dense(variance: Variance, size: int) -> bool:
+    return isinstance(variance, Affine) and variance.stride == size <= DENSE_LIMIT_BYTES
 
 
-def _offset(cx: Context, vector: str, size: int) -> str:
+def _offset(cx: LoweringContext, vector: str, size: int) -> str:
     return cx.ir.get(f"add {integer(64, True)} {vector}, splat (i64 {size})") if size else vector
 
 
-def _load_words(cx: Context, addresses: str, size: int) -> list[str]:
-    """`size` bytes at <32 x i64> confined addresses, as vectors of words."""
+def _load_words(cx: LoweringContext, addresses: str, size: int) -> list[str]:
+    """Loads `size` bytes from masked addresses <32 x i64>, as vectors <32 x i32>."""
     found: list[str] = []
     for offset in range(0, size, ROW_BYTES):
         count = min(ROW_BYTES, size - offset) // WORD_BYTES
@@ -66,7 +70,7 @@ def _load_words(cx: Context, addresses: str, size: int) -> list[str]:
     return found
 
 
-def _store_words(cx: Context, addresses: str, words: list[str]) -> None:
+def _store_words(cx: LoweringContext, addresses: str, words: list[str]) -> None:
     for first in range(0, len(words), ROW_BYTES // WORD_BYTES):
         row = words[first : first + ROW_BYTES // WORD_BYTES]
         pointer, values = (
@@ -82,9 +86,9 @@ def _store_words(cx: Context, addresses: str, words: list[str]) -> None:
         )
 
 
-def _load_scalars(cx: Context, address: str, bits: int, count: int) -> list[str]:
-    """The lanes' common value; read only where some lane runs, so that an address nobody uses is
-    not touched.
+def _load_scalars(cx: LoweringContext, address: str, bits: int, count: int) -> list[str]:
+    """Loads the lanes' common values; only if some lane runs, so that an unused address is not
+    accessed.
     """
     ir = cx.ir
     if cx.instruction.guard:
@@ -98,7 +102,7 @@ def _load_scalars(cx: Context, address: str, bits: int, count: int) -> list[str]
     return found
 
 
-def _load_dense(cx: Context, address: str, bits: int, count: int) -> list[str]:
+def _load_dense(cx: LoweringContext, address: str, bits: int, count: int) -> list[str]:
     ir = cx.ir
     pointer = ir.get(f"inttoptr i64 {address} to ptr")
     total = LANES * count
@@ -125,11 +129,11 @@ def _load_dense(cx: Context, address: str, bits: int, count: int) -> list[str]:
     ]
 
 
-def gather(cx: Context, addresses: str, bits: int) -> str:
-    """<32 x i`bits`> from <32 x i64> confined addresses; lanes that do not run get 0."""
+def gather(cx: LoweringContext, addresses: str, bits: int) -> str:
+    """Loads <32 x i`bits`> from masked addresses <32 x i64>; inactive lanes get 0."""
     if bits < 32 and cx.vector_memory:
         # There is no gather of bytes or halves: 32 bits are read, which may reach into a red zone,
-        # never beyond the reservation.
+        # never beyond the arena and its guard area.
         return cx.ir.get(
             f"trunc {integer(32, True)} {gather(cx, addresses, 32)} to {integer(bits, True)}"
         )
@@ -151,20 +155,28 @@ def gather(cx: Context, addresses: str, bits: int) -> str:
     )
 
 
-def stored(cx: Context, place: Place, values: list[Value], bits: int) -> None:
-    """Puts values of `bits` one behind the other at each lane's place; where lanes write one
-    address, the highest wins.
+def store_values(
+    cx: LoweringContext, lane_addresses: LaneAddresses, values: list[Value], bits: int
+) -> None:
+    """Stores consecutive values of `bits` bits at each lane's address; if lanes write one address,
+    the highest lane wins.
     """
-    shape, size = place.value.shape, bits // 8
-    if shape is UNIFORM and not cx.checked:
-        _store_scalars(cx, confined_base(cx, place.value), values, bits)
+    variance, size = lane_addresses.host.variance, bits // 8
+    if variance is UNIFORM and not cx.checked:
+        _store_scalars(cx, mask_base_into_arena(cx, lane_addresses.host), values, bits)
         return
-    if _is_dense(shape, size * len(values)) and (cx.mask is None or len(values) == 1):
+    if _is_dense(variance, size * len(values)) and (cx.mask is None or len(values) == 1):
         _store_dense(
-            cx, confined_base(cx, place.value), [cx.spread(value) for value in values], bits
+            cx,
+            mask_base_into_arena(cx, lane_addresses.host),
+            [cx.as_vector(value) for value in values],
+            bits,
         )
         return
-    vector, vectors = cx.spread(confine(cx, place.value)), [cx.spread(value) for value in values]
+    vector, vectors = (
+        cx.as_vector(mask_into_arena(cx, lane_addresses.host)),
+        [cx.as_vector(value) for value in values],
+    )
     if size * len(values) % PAIR_BYTES == 0 and len(values) > 1:
         _store_words(cx, vector, words_of_items(cx.ir, vectors, bits))
         return
@@ -172,7 +184,7 @@ def stored(cx: Context, place: Place, values: list[Value], bits: int) -> None:
         scatter(cx, _offset(cx, vector, size * item), text, bits)
 
 
-def _store_scalars(cx: Context, address: str, values: list[Value], bits: int) -> None:
+def _store_scalars(cx: LoweringContext, address: str, values: list[Value], bits: int) -> None:
     if cx.mask is None:
         _store_each(cx, address, values, bits)
         return
@@ -180,7 +192,7 @@ def _store_scalars(cx: Context, address: str, values: list[Value], bits: int) ->
         _store_each(cx, address, values, bits)
 
 
-def _store_each(cx: Context, address: str, values: list[Value], bits: int) -> None:
+def _store_each(cx: LoweringContext, address: str, values: list[Value], bits: int) -> None:
     ir = cx.ir
     pointer = ir.get(f"inttoptr i64 {address} to ptr")
     for item, value in enumerate(values):
@@ -188,18 +200,20 @@ def _store_each(cx: Context, address: str, values: list[Value], bits: int) -> No
         ir.do(f"store i{bits} {_highest(cx, value)}, ptr {at}, align 1")
 
 
-def _highest(cx: Context, value: Value) -> str:
-    """What the highest running lane has."""
-    if value.shape is UNIFORM:
+def _highest(cx: LoweringContext, value: Value) -> str:
+    """The value of the highest active lane, as a scalar."""
+    if value.variance is UNIFORM:
         return value.text
     lane = str(LANES - 1)
     if cx.mask is not None:
         zeros = cx.ir.intrinsic("ctlz", "i32", cx.mask_bits, also="i1 true")
         lane = cx.ir.get(f"sub i32 {LANES - 1}, {zeros}")
-    return cx.ir.get(f"extractelement {integer(value.bits, True)} {cx.spread(value)}, i32 {lane}")
+    return cx.ir.get(
+        f"extractelement {integer(value.bits, True)} {cx.as_vector(value)}, i32 {lane}"
+    )
 
 
-def _store_dense(cx: Context, address: str, vectors: list[str], bits: int) -> None:
+def _store_dense(cx: LoweringContext, address: str, vectors: list[str], bits: int) -> None:
     ir = cx.ir
     pointer = ir.get(f"inttoptr i64 {address} to ptr")
     type_ = integer(bits, True)
@@ -215,7 +229,7 @@ def _store_dense(cx: Context, address: str, vectors: list[str], bits: int) -> No
     ir.do(f"store <{width} x i{bits}> {whole}, ptr {pointer}, align 1")
 
 
-def _interleaved(cx: Context, vectors: list[str], width: int, bits: int) -> tuple[str, int]:
+def _interleaved(cx: LoweringContext, vectors: list[str], width: int, bits: int) -> tuple[str, int]:
     """a0 b0 a1 b1 ... of 2^n vectors of `width` elements each, and how many elements that has."""
     if len(vectors) == 1:
         return vectors[0], width
@@ -230,8 +244,8 @@ def _interleaved(cx: Context, vectors: list[str], width: int, bits: int) -> tupl
     )
 
 
-def scatter(cx: Context, addresses: str, value: str, bits: int) -> None:
-    """Stores <32 x i`bits`> at <32 x i64> confined addresses, lower lanes first."""
+def scatter(cx: LoweringContext, addresses: str, value: str, bits: int) -> None:
+    """Stores <32 x i`bits`> at masked addresses <32 x i64>, lower lanes first."""
     if bits < 32 or not cx.vector_memory:
         pointer, values = cx.lanes(0, 64, addresses), cx.lanes(1, bits, value)
         cx.ir.call(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evoengine.emulator.analyse.uniformity import VARYING
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.lower.context import LoweringContext, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import DIRECTED, flush, flush_bits, is_float, saturate
 from evoengine.emulator.lower.half import joined, widen_half
@@ -17,7 +17,7 @@ _TO_INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil
 _LIMITS = ("sat", "relu")
 
 
-def convert_narrow(cx: Context, instruction: Instruction, to: str, source: str) -> None:
+def convert_narrow(cx: LoweringContext, instruction: Instruction, to: str, source: str) -> None:
     """cvt where `to` or `source` is one of FORMATS."""
     given = set(instruction.modifiers[:-2])
     if to in _FP8 or source in _FP8:
@@ -51,7 +51,7 @@ def convert_narrow(cx: Context, instruction: Instruction, to: str, source: str) 
         raise cx.unsupported()
 
 
-def _refuse(cx: Context, unknown: set[str]) -> None:
+def _refuse(cx: LoweringContext, unknown: set[str]) -> None:
     if unknown:
         raise cx.unsupported(", ".join(sorted(unknown)))
 
@@ -64,7 +64,9 @@ def _limit(given: set[str]) -> str:
     return "".join(f"_{item}" for item in _LIMITS if item in given)
 
 
-def _fp8(cx: Context, instruction: Instruction, to: str, source: str, given: set[str]) -> None:
+def _fp8(
+    cx: LoweringContext, instruction: Instruction, to: str, source: str, given: set[str]
+) -> None:
     """cvt.rn.satfinite.{relu}.e4m3x2.f32 d, a, b (a into the upper byte), from f16x2, and back to
     f16x2.
     """
@@ -78,7 +80,7 @@ def _fp8(cx: Context, instruction: Instruction, to: str, source: str, given: set
         raise cx.unsupported()
 
 
-def _pair(cx: Context, instruction: Instruction, to: str, given: set[str]) -> None:
+def _pair(cx: LoweringContext, instruction: Instruction, to: str, given: set[str]) -> None:
     """cvt.rn.f16x2.f32 d, a, b: a into the upper half, b into the lower."""
     _refuse(cx, given - {"rn", "rz", "relu"})
     if given <= {"rn"}:
@@ -96,7 +98,9 @@ def _pair(cx: Context, instruction: Instruction, to: str, given: set[str]) -> No
     )
 
 
-def _narrow(cx: Context, instruction: Instruction, to: str, source: str, given: set[str]) -> None:
+def _narrow(
+    cx: LoweringContext, instruction: Instruction, to: str, source: str, given: set[str]
+) -> None:
     """f32 or f64 to 16 bits."""
     bits = TYPE_BITS[source]
     if source == "f32" and given <= {"rn"}:
@@ -114,7 +118,7 @@ def _narrow(cx: Context, instruction: Instruction, to: str, source: str, given: 
 
 
 def _by_runtime(
-    cx: Context,
+    cx: LoweringContext,
     instruction: Instruction,
     to: str,
     source: str,
@@ -129,9 +133,11 @@ def _by_runtime(
 
 
 def _between_halves(
-    cx: Context, instruction: Instruction, to: str, source: str, given: set[str]
+    cx: LoweringContext, instruction: Instruction, to: str, source: str, given: set[str]
 ) -> None:
-    """By way of f32, which holds both; also to an integral number, or into [0, 1], of one type."""
+    """Through f32, which represents both exactly; also rounding to an integer, or saturation to [0,
+    1], within one type.
+    """
     _refuse(cx, given - {"rn", "ftz", *DIRECTED, *_LIMITS, *_TO_INTEGRAL})
     rounding = next((item for item in _TO_INTEGRAL if item in given), None)
     value = cx.vector(instruction.operands[1], 16)
@@ -149,14 +155,16 @@ def _between_halves(
 
 
 def _from_integer(
-    cx: Context, instruction: Instruction, to: str, source: str, given: set[str]
+    cx: LoweringContext, instruction: Instruction, to: str, source: str, given: set[str]
 ) -> None:
     _refuse(cx, given - {"rn", "sat", *DIRECTED})
     text, type_ = as_64_bits(cx, read_integer(cx, instruction, source), source)
     _by_runtime(cx, instruction, to, type_, given - {"sat"}, 64, text)
 
 
-def _widen(cx: Context, instruction: Instruction, to: str, source: str, given: set[str]) -> None:
+def _widen(
+    cx: LoweringContext, instruction: Instruction, to: str, source: str, given: set[str]
+) -> None:
     """16 bits to f32 or f64: exact."""
     _refuse(cx, given - {"sat", "ftz"})
 
@@ -178,7 +186,7 @@ def _widen(cx: Context, instruction: Instruction, to: str, source: str, given: s
     cx.apply(instruction.operands[1:2], 16, TYPE_BITS[to], build)
 
 
-def narrow_to_half(cx: Context, vector: bool, value: str, to: str) -> str:
+def narrow_to_half(cx: LoweringContext, vector: bool, value: str, to: str) -> str:
     """The bits of f32 rounded to nearest even into 16; NaN becomes 0x7fff."""
     ir, wide, kind = cx.ir, integer(32, vector), integer(16, vector)
     number = cx.as_float(value, "f32", vector, 32)

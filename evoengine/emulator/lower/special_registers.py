@@ -1,8 +1,8 @@
-"""The registers that the machine fills in."""
+"""The special registers of PTX: threadIdx, blockIdx, lane masks, clocks."""
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Ramp, thread_shape
+from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Affine, thread_index_variance
 from evoengine.emulator.lower.emitter import LANES, Emitter
 from evoengine.emulator.lower.layout import Layout
 from evoengine.emulator.lower.value import Value, lane_masks
@@ -11,7 +11,9 @@ AXES = ("x", "y", "z")
 CLOCKS = ("%clock", "%clock64", "%globaltimer", "%globaltimer_lo", "%clock_hi")
 
 
-def special(ir: Emitter, layout: Layout, block: tuple[int, int, int], name: str) -> Value | None:
+def special_register(
+    ir: Emitter, layout: Layout, block: tuple[int, int, int], name: str
+) -> Value | None:
     """The value of special register `name` for thread blocks of `block` threads; None for one that
     is not known.
     """
@@ -28,7 +30,7 @@ def special(ir: Emitter, layout: Layout, block: tuple[int, int, int], name: str)
     if name in constants:
         return Value(UNIFORM, str(constants[name]), 32)
     if name == "%laneid":
-        return Value(Ramp(1, even=True), "0", 32)
+        return Value(Affine(1, aligned=True), "0", 32)
     if name.startswith("%lanemask_"):
         masks = lane_masks(name.removeprefix("%lanemask_"))
         return None if masks is None else Value(VARYING, masks, 32)
@@ -49,7 +51,7 @@ def special(ir: Emitter, layout: Layout, block: tuple[int, int, int], name: str)
 def _of_an_axis(block: tuple[int, int, int], family: str, axis: str) -> Value | None:
     match family:
         case "%tid":
-            return Value(thread_shape(f"%tid.{axis}", block), f"%tid{axis}", 32)
+            return Value(thread_index_variance(f"%tid.{axis}", block), f"%tid{axis}", 32)
         case "%ntid":
             return Value(UNIFORM, str(block[AXES.index(axis)]), 32)
         case "%ctaid" | "%nctaid":

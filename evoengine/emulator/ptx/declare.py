@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 
 from evoengine.emulator.emulator_errors import Unsupported
-from evoengine.emulator.ptx.lexer import IDENTIFIER, Cursor, literal, negative
+from evoengine.emulator.ptx.lexer import IDENTIFIER, TokenCursor, literal, negative
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Float, Integer, Symbol, Variable
 
 MAX_BYTES = 1 << 40  # of one variable; more than any device has
@@ -17,7 +17,7 @@ _POINTS_AT = {".global", ".const", ".shared", ".local", ".generic", ".param"}
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class Declaration:
     """What `.align 8 .b8 name[24]` says; `size` is 0 for an array without a length."""
 
     name: str
@@ -27,7 +27,7 @@ class Declared:
     element: int  # bytes of one element of the type, for initialisers
 
 
-def declarator(cursor: Cursor) -> Declared:
+def declarator(cursor: TokenCursor) -> Declaration:
     """What stands behind .param, .global, .shared...; the cursor ends behind the name and its
     dimensions.
     """
@@ -45,10 +45,10 @@ def declarator(cursor: Cursor) -> Declared:
     size = element * width * count
     if size > MAX_BYTES:
         cursor.fail(f"{name} has {size} bytes, more than {MAX_BYTES}")
-    return Declared(name, kind, size, align or element * width, element)
+    return Declaration(name, kind, size, align or element * width, element)
 
 
-def variables(cursor: Cursor, space: str, extern: bool) -> list[Variable]:
+def variables(cursor: TokenCursor, space: str, extern: bool) -> list[Variable]:
     """All variables of one statement, from behind its space to behind its semicolon."""
     found = []
     start = cursor.at
@@ -63,7 +63,7 @@ def variables(cursor: Cursor, space: str, extern: bool) -> list[Variable]:
         cursor.fail("several variables in one statement; declare each on its own", start)
 
 
-def _alignment(cursor: Cursor) -> int:
+def _alignment(cursor: TokenCursor) -> int:
     if not cursor.take(".align"):
         return 0
     align = cursor.integer()
@@ -72,7 +72,7 @@ def _alignment(cursor: Cursor) -> int:
     return align
 
 
-def _type(cursor: Cursor) -> str:
+def _type(cursor: TokenCursor) -> str:
     text = cursor.texts[cursor.at]
     if text in _OPAQUE:
         raise Unsupported(text)
@@ -82,7 +82,7 @@ def _type(cursor: Cursor) -> str:
     return text[1:]
 
 
-def _dimensions(cursor: Cursor) -> int:
+def _dimensions(cursor: TokenCursor) -> int:
     """How many elements `[4][5]` are: 1 without brackets, 0 for []."""
     lengths = []
     while cursor.take("["):
@@ -94,7 +94,7 @@ def _dimensions(cursor: Cursor) -> int:
 
 
 def _initialiser(
-    cursor: Cursor, declared: Declared
+    cursor: TokenCursor, declared: Declaration
 ) -> tuple[bytes, tuple[tuple[int, Symbol], ...]]:
     data = bytearray()
     addresses: dict[int, Symbol] = {}
@@ -114,7 +114,7 @@ def _initialiser(
 
 
 def _element(
-    cursor: Cursor, declared: Declared, data: bytearray, addresses: dict[int, Symbol]
+    cursor: TokenCursor, declared: Declaration, data: bytearray, addresses: dict[int, Symbol]
 ) -> None:
     if cursor.texts[cursor.at] == "{":
         raise Unsupported("an initialiser with braces in braces")
@@ -136,7 +136,7 @@ def _element(
 
 
 def _masked(
-    cursor: Cursor, mask: Integer | Float, data: bytearray, addresses: dict[int, Symbol]
+    cursor: TokenCursor, mask: Integer | Float, data: bytearray, addresses: dict[int, Symbol]
 ) -> None:
     """`0xFF00(sym)`: one byte of an address; the first (0xFF) records it, the others must follow it
     in order.
@@ -154,7 +154,7 @@ def _masked(
     data.append(0)
 
 
-def _address(cursor: Cursor, width: int) -> Symbol:
+def _address(cursor: TokenCursor, width: int) -> Symbol:
     """`sym`, `sym+4`, `generic(sym)`, `generic(sym)+4`: with and without generic() mean the same to
     us.
     """
@@ -169,13 +169,13 @@ def _address(cursor: Cursor, width: int) -> Symbol:
     return Symbol(name, inner + _offset(cursor))
 
 
-def _offset(cursor: Cursor) -> int:
+def _offset(cursor: TokenCursor) -> int:
     if cursor.take("+"):
         return cursor.integer()
     return cursor.integer() if cursor.texts[cursor.at] == "-" else 0
 
 
-def _encoded(value: Integer | Float, declared: Declared) -> bytes:
+def _encoded(value: Integer | Float, declared: Declaration) -> bytes:
     """Little-endian bytes of one element."""
     size = declared.element
     if isinstance(value, Integer):

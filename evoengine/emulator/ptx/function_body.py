@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.ptx.declare import variables
-from evoengine.emulator.ptx.lexer import Cursor
+from evoengine.emulator.ptx.lexer import TokenCursor
 from evoengine.emulator.ptx.operands import call_operands, operands, simple
 from evoengine.emulator.ptx.scope import Scope
-from evoengine.emulator.ptx.source_lines import Places
+from evoengine.emulator.ptx.source_lines import SourceLines
 from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Block,
@@ -31,7 +31,7 @@ ENDS = frozenset(("bra", "brx", "ret", "exit"))  # a block ends behind these, gu
 _SPACES = (".local", ".shared", ".param", ".global", ".const")
 
 
-class FunctionBody:
+class FunctionBodyReader:
     """Reads from behind the opening brace of a function to behind its closing one.
 
     `hoist` takes the .global and .const variables that it declares, and gives the name that they
@@ -39,7 +39,11 @@ class FunctionBody:
     """
 
     def __init__(
-        self, cursor: Cursor, outer: Scope, places: Places, hoist: Callable[[Variable], str]
+        self,
+        cursor: TokenCursor,
+        outer: Scope,
+        places: SourceLines,
+        hoist: Callable[[Variable], str],
     ) -> None:
         self.cursor = cursor
         self.places = places

@@ -48,7 +48,7 @@ def inline_calls(module: Module, kernel_name: str) -> Function:
     kernel = module.functions.get(kernel_name)
     if kernel is None or not kernel.is_kernel:
         raise PtxError(
-            f"no kernel {kernel_name!r}; there are: {', '.join(_kernels(module)) or 'none'}"
+            f"no kernel {kernel_name!r}; known kernels: {', '.join(_kernels(module)) or 'none'}"
         )
     expander = _Expander(module, _order(module, kernel_name))
     return simplify(as_registers(expander.expanded()))

@@ -35,7 +35,7 @@ _LITERAL = re.compile(
 _BASES = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
 
 
-class Cursor:
+class TokenCursor:
     """A place in the tokens of a text; `texts` ends with empty ones, so that looking two ahead is
     always allowed.
     """

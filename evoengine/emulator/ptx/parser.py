@@ -20,10 +20,10 @@ from dataclasses import replace
 
 from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.ptx.declare import declarator, variables
-from evoengine.emulator.ptx.function_body import FunctionBody
-from evoengine.emulator.ptx.lexer import Cursor, literal
+from evoengine.emulator.ptx.function_body import FunctionBodyReader
+from evoengine.emulator.ptx.lexer import TokenCursor, literal
 from evoengine.emulator.ptx.scope import Scope
-from evoengine.emulator.ptx.source_lines import Places
+from evoengine.emulator.ptx.source_lines import SourceLines
 from evoengine.emulator.ptx.syntax import Function, Module, Parameter, Symbol, Variable
 
 _LINKING = (".visible", ".weak", ".extern", ".common")
@@ -41,8 +41,8 @@ def parse(text: str) -> Module:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.cursor = Cursor(text)
-        self.places = Places.of(self.cursor)
+        self.cursor = TokenCursor(text)
+        self.places = SourceLines.of(self.cursor)
         self.version = self.target = ""
         self.scope = Scope(None, "", {})
         self.variables: dict[str, Variable] = {}
@@ -143,7 +143,9 @@ class _Reader:
         cursor.expect("{")
         if name in self.functions:
             cursor.fail(f"function {name} is there twice", start)
-        body = FunctionBody(cursor, self._outer(results + parameters), self.places, self._hoist)
+        body = FunctionBodyReader(
+            cursor, self._outer(results + parameters), self.places, self._hoist
+        )
         blocks = body.read()
         self.calls += body.calls
         self.functions[name] = Function(

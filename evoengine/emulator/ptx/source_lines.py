@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.ptx.lexer import Cursor, literal
+from evoengine.emulator.ptx.lexer import TokenCursor, literal
 from evoengine.emulator.ptx.syntax import Integer
 
 _MAX_CALLS = 64  # of inlining followed outwards; a bound, because the text may say anything
@@ -10,7 +10,7 @@ _MAX_CALLS = 64  # of inlining followed outwards; a bound, because the text may 
 Location = tuple[int, int, int]  # file, line, column
 
 
-class Places:
+class SourceLines:
     """Reads .loc: the innermost place in the main file that an instruction belongs to.
 
     The main file is where the first kernel is defined, because our headers define none. How code
@@ -26,23 +26,23 @@ class Places:
         self._chains: dict[str, int] = {}
 
     @staticmethod
-    def of(cursor: Cursor) -> Places:
+    def of(cursor: TokenCursor) -> SourceLines:
         """For a text whose first kernel's first .loc tells the main file."""
         texts = cursor.texts
         try:
             at = texts.index(".loc", texts.index(".entry") if ".entry" in texts else 0)
         except ValueError:  # nothing tells lines
-            return Places(0, "")
+            return SourceLines(0, "")
         number = literal(texts[at + 1])
         comment = texts[min(at + 4, len(texts) - 1)]
         name = comment[1:-1].rsplit(":", 2)[0] if comment[:1] == '"' and "@[" not in comment else ""
-        return Places(number.value if isinstance(number, Integer) else 0, name)
+        return SourceLines(number.value if isinstance(number, Integer) else 0, name)
 
     def enter(self) -> None:
         """A new function begins: callers are remembered per function."""
         self._callers.clear()
 
-    def file(self, cursor: Cursor) -> None:
+    def file(self, cursor: TokenCursor) -> None:
         """Steps over what stands behind `.file`: number, names of folder and file, time stamp and
         size.
         """
@@ -53,7 +53,7 @@ class Places:
         while cursor.take(","):
             cursor.integer()
 
-    def location(self, cursor: Cursor) -> int:
+    def location(self, cursor: TokenCursor) -> int:
         """Steps over what stands behind `.loc`; the line in the main file, 0 where it says none."""
         place = self._place(cursor)
         while cursor.take(","):
@@ -69,7 +69,7 @@ class Places:
         comment = cursor.comment()
         return self._chained(comment) if "@[" in comment else self._line(place)
 
-    def _place(self, cursor: Cursor) -> Location:
+    def _place(self, cursor: TokenCursor) -> Location:
         return cursor.integer(), cursor.integer(), cursor.integer()
 
     def _line(self, place: Location) -> int:

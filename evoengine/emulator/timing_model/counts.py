@@ -12,7 +12,7 @@ def _nothing() -> Mapping[str, float]:
 
 
 @dataclass(frozen=True)
-class Piece:
+class CodePiece:
     """Straight-line code: how many warps in all went through it, and what one of them spends
     there.
     """
@@ -60,7 +60,7 @@ class Counts:
     # warp instructions of the block that had most of them; 0 where unknown
     most_issued: float = 0.0
     pieces: tuple[
-        Piece, ...
+        CodePiece, ...
     ] = ()  # the code by piece; instructions, flops and delays are their sums
 
     def __add__(self, other: Counts) -> Counts:
@@ -94,10 +94,10 @@ class Counts:
     @classmethod
     def restored(cls, values: Mapping[str, Any]) -> Counts:
         """The counts that `dataclasses.asdict` made `values` of."""
-        return cls(**{**values, "pieces": tuple(Piece(**piece) for piece in values["pieces"])})
+        return cls(**{**values, "pieces": tuple(CodePiece(**piece) for piece in values["pieces"])})
 
     @property
-    def code(self) -> tuple[Piece, ...]:
+    def code(self) -> tuple[CodePiece, ...]:
         """The pieces, or all code as one of them where it was counted as a whole."""
         if self.pieces or not self.warps:
             return self.pieces
@@ -106,7 +106,7 @@ class Counts:
             for values in (self.instructions, self.flops, self.delays)
         )
         return (
-            Piece(
+            CodePiece(
                 self.warps,
                 instructions,
                 flops,
@@ -135,7 +135,7 @@ _OF_LAUNCH = ("unique_bytes", "most_issued", "common_sectors", "pieces")
 
 
 @dataclass
-class Tally:
+class CountsBuilder:
     """A Counts under construction, in plain dictionaries."""
 
     instructions: dict[str, float] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from evoengine.emulator.ptx.syntax import (
     Register,
     Vector,
 )
-from evoengine.emulator.timing_model.counts import Tally
+from evoengine.emulator.timing_model.counts import CountsBuilder
 from evoengine.emulator.timing_model.pipes import Cost, classify
 
 # Only ranks one chain against another; the model charges the target's own. Those of an A100 and
@@ -60,7 +60,7 @@ _ORDERS = frozenset(("bar", "barrier", "membar", "fence"))  # what comes after w
 
 
 @dataclass(frozen=True)
-class BlockMix:
+class InstructionMix:
     """Warp instructions by pipe, tensor operations by kind and delays of the longest chain, of one
     execution by one warp.
     """
@@ -73,30 +73,32 @@ class BlockMix:
 
 
 @dataclass(frozen=True)
-class _Chain:
+class _DependencyChain:
     clocks: float = 0.0
     delay: str = ""
     steps: float = 0.0
-    before: _Chain | None = None
+    before: _DependencyChain | None = None
 
-    def then(self, cost: Cost) -> _Chain:
+    def then(self, cost: Cost) -> _DependencyChain:
         if cost.delay is None:
             return self
-        return _Chain(self.clocks + _CLOCKS[cost.delay] * cost.steps, cost.delay, cost.steps, self)
+        return _DependencyChain(
+            self.clocks + _CLOCKS[cost.delay] * cost.steps, cost.delay, cost.steps, self
+        )
 
     def delays(self) -> dict[str, float]:
         found: dict[str, float] = {}
-        link: _Chain | None = self
+        link: _DependencyChain | None = self
         while link is not None and link.delay:
             found[link.delay] = found.get(link.delay, 0.0) + link.steps
             link = link.before
         return found
 
 
-_NOT_YET = _Chain()
+_EMPTY = _DependencyChain()
 
 
-def mix(code: Sequence[Instruction], *, repeats: bool = False) -> BlockMix:
+def instruction_mix(code: Sequence[Instruction], *, repeats: bool = False) -> InstructionMix:
     """The mix of straight-line code: a basic block, or the part of one between two places where the
     warp may stop.
 
@@ -104,14 +106,14 @@ def mix(code: Sequence[Instruction], *, repeats: bool = False) -> BlockMix:
     of some rounds are waited for together, unless what one round loads is the address of another
     load.
     """
-    tally = Tally()
-    ready: dict[str, _Chain] = {}
-    ordered = longest = _NOT_YET
+    builder = CountsBuilder()
+    ready: dict[str, _DependencyChain] = {}
+    ordered = longest = _EMPTY
     wavefronts = sectors = 0.0
     for instruction in code:
         cost = classify(instruction.op, instruction.modifiers)
         flops = {cost.tensor_kind: cost.tensor_flops} if cost.tensor_flops else {}
-        tally.add(_by_pipe(cost), flops, {}, 1.0)
+        builder.add(_by_pipe(cost), flops, {}, 1.0)
         wavefronts += cost.wavefronts
         sectors += cost.sectors
         reads = [ready[name] for name in _reads(instruction) if name in ready]
@@ -124,14 +126,14 @@ def mix(code: Sequence[Instruction], *, repeats: bool = False) -> BlockMix:
             ready[name] = chain
         longest = max(longest, chain, key=lambda link: link.clocks)
     delays = longest.delays()
-    if repeats and not _chases(code):
+    if repeats and not _chases_pointers(code):
         delays = {
             name: steps / UNROLLED if name in _LOADS else steps for name, steps in delays.items()
         }
-    return BlockMix(tally.instructions, tally.flops, delays, wavefronts, sectors)
+    return InstructionMix(builder.instructions, builder.flops, delays, wavefronts, sectors)
 
 
-def _chases(code: Sequence[Instruction]) -> bool:
+def _chases_pointers(code: Sequence[Instruction]) -> bool:
     """Whether an address depends on what a round of this loop loads."""
     loaded: set[str] = set()
     before = -1

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from evoengine.emulator.check.findings import AccessCounts
 from evoengine.emulator.ptx.syntax import Instruction
-from evoengine.emulator.timing_model.counts import Counts, Piece, Tally
-from evoengine.emulator.timing_model.instruction_mix import BlockMix, mix
+from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
+from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
 
 if TYPE_CHECKING:
     from evoengine.emulator.device import LaunchReport
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 SECTOR_BYTES = 32
 
 
-def counts_of(fast: LaunchReport, checked: LaunchReport, *, unique_bytes: float = 0.0) -> Counts:
+def counts_from_reports(
+    fast: LaunchReport, checked: LaunchReport, *, unique_bytes: float = 0.0
+) -> Counts:
     """What a launch did: `fast` is its report for the whole grid, `checked` one in checked mode of
     some of its blocks.
 
@@ -30,18 +32,18 @@ def counts_of(fast: LaunchReport, checked: LaunchReport, *, unique_bytes: float 
         raise ValueError("expected a report of checked mode, got one without counts of accesses")
     times = fast.counters[:, 0].tolist()
     code = [
-        (mix(node.instructions, repeats=position in node.successors), times[position])
-        for position, node in enumerate(fast.lowered.flow.nodes)
+        (instruction_mix(node.instructions, repeats=position in node.successors), times[position])
+        for position, node in enumerate(fast.lowered.cfg.nodes)
     ]
-    counts = tallied(
+    counts = counts_from_mixes(
         code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes
     )
     return with_accesses(
-        with_works(counts, fast.works.tolist()), checked.accesses, checked.blocks_run
+        with_block_work(counts, fast.block_work.tolist()), checked.accesses, checked.blocks_run
     )
 
 
-def executed(
+def counts_from_code(
     code: Iterable[tuple[Sequence[Instruction], float]],
     *,
     blocks: float,
@@ -54,46 +56,49 @@ def executed(
     `blocks` that were run, and `warps` in all of them; `unique_bytes` of global memory that the
     whole grid touches.
     """
-    mixes = ((mix(instructions), times) for instructions, times in code)
-    return tallied(mixes, blocks=blocks, warps=warps, unique_bytes=unique_bytes)
+    mixes = ((instruction_mix(instructions), times) for instructions, times in code)
+    return counts_from_mixes(mixes, blocks=blocks, warps=warps, unique_bytes=unique_bytes)
 
 
-def tallied(
-    code: Iterable[tuple[BlockMix, float]],
+def counts_from_mixes(
+    code: Iterable[tuple[InstructionMix, float]],
     *,
     blocks: float,
     warps: float,
     unique_bytes: float = 0.0,
 ) -> Counts:
-    """As `executed`, from the mix of each piece of code."""
-    tally = Tally()
+    """As `counts_from_code`, from the mix of each piece of code."""
+    builder = CountsBuilder()
     pieces = []
     for item, times in code:
         if times:
-            tally.add(item.instructions, item.flops, item.delays, times)
+            builder.add(item.instructions, item.flops, item.delays, times)
             pieces.append(
-                Piece(
+                CodePiece(
                     times, item.instructions, item.flops, item.delays, item.wavefronts, item.sectors
                 )
             )
     return Counts(
         blocks=blocks,
         warps=warps,
-        instructions=tally.instructions,
-        flops=tally.flops,
-        delays=tally.delays,
+        instructions=builder.instructions,
+        flops=builder.flops,
+        delays=builder.delays,
         unique_bytes=unique_bytes,
         pieces=tuple(pieces),
     )
 
 
-def with_works(counts: Counts, works: Sequence[float]) -> Counts:
-    """`counts` with the instructions of the block that had most; `works` of each block in any unit,
+def with_block_work(counts: Counts, block_work: Sequence[float]) -> Counts:
+    """`counts` with the instructions of the block that had most; `block_work` of each block in any unit,
     such as instructions of PTX.
     """
-    whole = sum(works)
+    whole = sum(block_work)
     return (
-        replace(counts, most_issued=counts.issued / counts.blocks * max(works) * len(works) / whole)
+        replace(
+            counts,
+            most_issued=counts.issued / counts.blocks * max(block_work) * len(block_work) / whole,
+        )
         if whole
         else counts
     )

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evoengine.emulator.targets import SCHEDULERS, SHARED_BYTES_PER_CLOCK, WARP, TargetGpu
-from evoengine.emulator.timing_model.counts import Counts, Piece
+from evoengine.emulator.timing_model.counts import CodePiece, Counts
 from evoengine.emulator.timing_model.occupancy import Occupancy, occupancy
 
 SECTOR_BYTES = 32
@@ -54,7 +54,7 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class Modelled:
+class ModelledLaunch:
     """A modelled time in microseconds and what it is made of."""
 
     us: float
@@ -80,7 +80,7 @@ def modelled(
     shared_bytes: int,
     cold: bool = False,
     calibration: Calibration = DEFAULT,
-) -> Modelled:
+) -> ModelledLaunch:
     """The modelled time of one launch with `counts`, which may be those of a sample of its blocks.
 
     `registers` are those of one thread, `shared_bytes` static and dynamic ones of a block. `cold`:
@@ -93,23 +93,29 @@ def modelled(
             f"expected counts of at least one block, got {counts.blocks} blocks and a grid of"
             f" {tuple(grid)}"
         )
-    held = occupancy(
+    occupancy_ = occupancy(
         target, threads=math.prod(block), registers=registers, shared_bytes=shared_bytes
     )
     launch = _Launch(
-        counts.scaled(1.0 / counts.blocks), target, blocks, held, shared_bytes, cold, calibration
+        counts.scaled(1.0 / counts.blocks),
+        target,
+        blocks,
+        occupancy_,
+        shared_bytes,
+        cold,
+        calibration,
     )
     clocks = launch.bounds()
     throughput = _smooth(
         (value for name, value in clocks.items() if name != "latency"), calibration.pipes
     )
     bounds = {name: value / target.clocks_per_us for name, value in clocks.items()}
-    return Modelled(
+    return ModelledLaunch(
         us=target.launch_us + launch.together(throughput, clocks["latency"]) / target.clocks_per_us,
         bounds_us=bounds,
         limiter=_limiter(bounds),
-        occupancy=held,
-        waves=blocks / (target.sms * held.blocks),
+        occupancy=occupancy_,
+        waves=blocks / (target.sms * occupancy_.blocks),
     )
 
 
@@ -120,20 +126,20 @@ class _Launch:
     block: Counts
     target: TargetGpu
     blocks: int
-    held: Occupancy
+    occupancy_: Occupancy
     shared_bytes: int
     cold: bool
     calibration: Calibration
 
     @property
-    def most(self) -> int:
+    def most_blocks(self) -> int:
         """Blocks that the busiest SM runs."""
         return -(-self.blocks // self.target.sms)
 
     @property
-    def beside(self) -> int:
+    def resident_blocks(self) -> int:
         """Blocks that it runs at the same time."""
-        return min(self.most, self.held.blocks)
+        return min(self.most_blocks, self.occupancy_.blocks)
 
     @property
     def skew(self) -> float:
@@ -143,11 +149,13 @@ class _Launch:
     def together(self, throughput: float, latency: float) -> float:
         """A block alone takes its latency; those beside it fill its gaps until a pipe is full."""
         p = self.calibration.latency
-        alone = throughput / self.beside  # its own part of the pipes' work is in its latency
+        alone = (
+            throughput / self.resident_blocks
+        )  # its own part of the pipes' work is in its latency
         return float((max(0.0, throughput**p - alone**p) + latency**p) ** (1 / p))
 
     def bounds(self) -> dict[str, float]:
-        heaviest = max(float(self.most), self.skew)
+        heaviest = max(float(self.most_blocks), self.skew)
         clocks = {name: heaviest * value for name, value in self._of_one_block().items()}
         device = {
             "l2": self._l2(),
@@ -161,7 +169,7 @@ class _Launch:
     def _of_one_block(self) -> dict[str, float]:
         block = self.block
         clocks = self._pipes(
-            block.instructions, block.flops, self._unevenness(block.warps * self.beside)
+            block.instructions, block.flops, self._unevenness(block.warps * self.resident_blocks)
         )
         from_l1 = (
             (block.load_sectors + block.store_sectors + block.local_sectors)
@@ -211,12 +219,12 @@ class _Launch:
         where L1 has room for them.
         """
         block = self.block
-        room = self.target.l1_bytes - self.beside * (
+        room = self.target.l1_bytes - self.resident_blocks * (
             self.shared_bytes + self.target.shared_reserved
         )
         kept = block.common_sectors if block.common_sectors * SECTOR_BYTES <= room else 0.0
         return (
-            max(0.0, block.l2_sectors - kept * (1 - 1 / self.most))
+            max(0.0, block.l2_sectors - kept * (1 - 1 / self.most_blocks))
             + (STORE_COST - 1) * block.store_sectors
         )
 
@@ -242,10 +250,13 @@ class _Launch:
         """One block after the other in the same place: as many as the busiest SM runs blocks one
         after the other.
         """
-        rounds = math.ceil(self.most / self.held.blocks)
-        return max(rounds, self.skew) * self._alone() + (rounds - 1) * self.target.latencies.block
+        rounds = math.ceil(self.most_blocks / self.occupancy_.blocks)
+        return (
+            max(rounds, self.skew) * self._one_block_latency()
+            + (rounds - 1) * self.target.latencies.block
+        )
 
-    def _alone(self) -> float:
+    def _one_block_latency(self) -> float:
         """A block that has the SM for itself: piece by piece, because barriers and chains keep its
         warps together.
         """
@@ -256,7 +267,7 @@ class _Launch:
         at_best = sum(piece.times * piece.wavefronts for piece in code)
         conflicts = max(1.0, self.block.shared_wavefronts / at_best) if at_best else 1.0
         coalesced = sum(piece.times * piece.sectors for piece in code)
-        of["sector"] = self._share() / coalesced if coalesced else 0.0
+        of["sector"] = self._memory_clocks() / coalesced if coalesced else 0.0
         busy = sum(
             piece.times / warps * self._piece(piece, warps, uneven, conflicts, of) for piece in code
         )
@@ -265,10 +276,19 @@ class _Launch:
             self.block.atomics / ATOMIC_LANES_PER_CLOCK
             + self.block.local_sectors * SECTOR_BYTES / SHARED_BYTES_PER_CLOCK
         )
-        return unplaced + busy + (waits * max(0.0, self._far - busy / waits) if waits else 0.0)
+        return (
+            unplaced
+            + busy
+            + (waits * max(0.0, self._memory_latency - busy / waits) if waits else 0.0)
+        )
 
     def _piece(
-        self, piece: Piece, warps: float, uneven: float, conflicts: float, of: Mapping[str, float]
+        self,
+        piece: CodePiece,
+        warps: float,
+        uneven: float,
+        conflicts: float,
+        of: Mapping[str, float],
     ) -> float:
         """All warps of a block go through a piece: its chain, or the pipe that has most to do."""
         clocks = [
@@ -284,7 +304,7 @@ class _Launch:
             (_smooth(clocks, self.calibration.pipes), chain + own), self.calibration.pieces
         )
 
-    def _share(self) -> float:
+    def _memory_clocks(self) -> float:
         """How long a block needs for its global memory, when as many SMs as there are blocks for
         have their shares of L2 and DRAM.
         """
@@ -293,7 +313,7 @@ class _Launch:
         return max(port, sms * self._l2() / self.blocks, sms * self._dram() / self.blocks)
 
     @property
-    def _far(self) -> float:
+    def _memory_latency(self) -> float:
         latencies = self.target.latencies
         return latencies.l2 if self._fits_l2 and not self.cold else latencies.dram
 
@@ -310,9 +330,9 @@ class _Launch:
     def _global_latency(self) -> float:
         latencies, block = self.target.latencies, self.block
         if not block.load_sectors or not block.block_sectors:
-            return self._far
+            return self._memory_latency
         missed = min(1.0, block.block_sectors / block.load_sectors)
-        return latencies.l1 + missed * (self._far - latencies.l1)
+        return latencies.l1 + missed * (self._memory_latency - latencies.l1)
 
 
 def _limiter(bounds: Mapping[str, float]) -> str:
@@ -324,9 +344,10 @@ def _limiter(bounds: Mapping[str, float]) -> str:
 def _smooth(values: Iterable[float], sharpness: float) -> float:
     """At least the largest, more where others are near it."""
     found = list(values)
-    most = max(found, default=0.0)
-    if most <= 0:
+    most_blocks = max(found, default=0.0)
+    if most_blocks <= 0:
         return 0.0
     return float(
-        most * math.fsum((value / most) ** sharpness for value in found) ** (1.0 / sharpness)
+        most_blocks
+        * math.fsum((value / most_blocks) ** sharpness for value in found) ** (1.0 / sharpness)
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.cfg_builder import flow_of
-from evoengine.emulator.analyse.control_flow_graph import Flow
-from evoengine.emulator.analyse.uniformity import Shapes, shapes_of
+from evoengine.emulator.analyse.cfg_builder import build_cfg
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
+from evoengine.emulator.analyse.uniformity import UniformityInfo, analyse_uniformity
 from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.ptx.syntax import Function
 
@@ -18,18 +18,18 @@ def function(body: str) -> Function:
     ).functions["k"]
 
 
-def flow(body: str) -> Flow:
+def cfg(body: str) -> ControlFlowGraph:
     """Its control flow."""
-    return flow_of(function(body))
+    return build_cfg(function(body))
 
 
-def shapes(body: str, block: tuple[int, int, int] = (128, 1, 1)) -> Shapes:
+def uniformity(body: str, block: tuple[int, int, int] = (128, 1, 1)) -> UniformityInfo:
     """The shapes of its registers."""
     kernel = function(body)
-    return shapes_of(kernel, flow_of(kernel), block)
+    return analyse_uniformity(kernel, build_cfg(kernel), block)
 
 
-def number(found: Flow, label: str) -> int:
+def number(found: ControlFlowGraph, label: str) -> int:
     """The number of the block that begins at `label`."""
     return next(
         place

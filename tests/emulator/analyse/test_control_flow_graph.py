@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from evoengine.emulator.analyse.cfg_builder import flow_of
-from evoengine.emulator.analyse.control_flow_graph import Flow
+from evoengine.emulator.analyse.cfg_builder import build_cfg
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.analyse.dominance import post_dominators
 from evoengine.emulator.emulator_errors import PtxError
 from evoengine.emulator.ptx.syntax import Block, Instruction, Operand, Register, Symbol
-from tests.emulator.analyse.small_functions import flow, function, number
+from tests.emulator.analyse.small_functions import cfg, function, number
 
 DIAMOND = (
     "@%p1 bra B; A: add.u32 %r2, %r1, 1; bra J; B: add.u32 %r2, %r1, 2; J: st.global.u32 [%d1],"
@@ -23,48 +23,48 @@ SPIN = "L: {load} %r1, [%d1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L; ret;"
 
 
 def test_a_block_comes_before_what_is_only_reached_through_it() -> None:
-    found = flow(DIAMOND)
+    found = cfg(DIAMOND)
     assert found.nodes[0].successors == (number(found, "B"), number(found, "A"))
     assert number(found, "J") == 3 and found.exit == 4
 
 
 def test_the_ways_of_a_diamond_meet_at_its_end() -> None:
-    found = flow(DIAMOND)
+    found = cfg(DIAMOND)
     join = number(found, "J")
     assert found.post_dominator == [join, join, join, found.exit]
     assert found.influence(0) == {1, 2}
 
 
 def test_code_that_nothing_reaches_is_left_out() -> None:
-    found = flow("bra E; X: add.u32 %r1, %r1, 1; bra X; E: ret;")
+    found = cfg("bra E; X: add.u32 %r1, %r1, 1; bra X; E: ret;")
     assert len(found.nodes) == 2 and not found.loop_headers
 
 
 def test_a_branch_at_the_very_end_ends_the_lanes_that_do_not_take_it() -> None:
-    found = flow("L: setp.eq.u32 %p1, %r1, 0; @%p1 bra L;")
+    found = cfg("L: setp.eq.u32 %p1, %r1, 0; @%p1 bra L;")
     again, end = found.nodes[number(found, "L")].successors
     assert again == number(found, "L") and found.nodes[end].successors == ()
 
 
 def test_every_loop_has_a_header() -> None:
     for body in ("L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra L; ret;", "L: bra L;"):
-        assert flow(body).loop_headers == {number(flow(body), "L")}
+        assert cfg(body).loop_headers == {number(cfg(body), "L")}
     # Two entries: whatever the order, one of the two blocks is a header.
-    assert flow(
+    assert cfg(
         "@%p1 bra B; A: add.u32 %r1, %r1, 1; B: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 9; @%p2"
         " bra A; ret;"
     ).loop_headers
 
 
 def test_a_barrier_ends_its_block_and_a_guarded_one_is_branched_around() -> None:
-    found = flow("bar.sync 0; add.u32 %r1, %r1, 1; ret;")
-    assert [len(node.instructions) for node in found.nodes] == [1, 2] and found.nodes[0].waits
-    found = flow("@%p1 bar.sync 0; ret;")
+    found = cfg("bar.sync 0; add.u32 %r1, %r1, 1; ret;")
+    assert [len(node.instructions) for node in found.nodes] == [1, 2] and found.nodes[0].suspension
+    found = cfg("@%p1 bar.sync 0; ret;")
     assert found.nodes[0].last is not None and found.nodes[0].last.op == "bra"
     assert found.nodes[0].last.guard is not None and found.nodes[0].last.guard.negated
 
 
-def _yields(found: Flow) -> int:
+def _yields(found: ControlFlowGraph) -> int:
     return [item.op for node in found.nodes for item in node.instructions].count("yield")
 
 
@@ -72,12 +72,12 @@ def _yields(found: Flow) -> int:
     "load", ["ld.volatile.global.u32", "ld.acquire.gpu.global.u32", "ld.relaxed.sys.global.u32"]
 )
 def test_a_loop_whose_end_depends_on_what_others_write_yields(load: str) -> None:
-    assert _yields(flow(SPIN.format(load=load))) == 1
+    assert _yields(cfg(SPIN.format(load=load))) == 1
 
 
 def test_a_loop_that_waits_for_an_atomic_operation_yields() -> None:
     body = "L: atom.global.cas.b32 %r1, [%d1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L; ret;"
-    assert _yields(flow(body)) == 1
+    assert _yields(cfg(body)) == 1
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_a_loop_that_waits_for_an_atomic_operation_yields() -> None:
     ids=["plain load", "counted loop", "has a barrier"],
 )
 def test_other_loops_keep_their_turn(body: str) -> None:
-    assert _yields(flow(body)) == 0
+    assert _yields(cfg(body)) == 0
 
 
 def test_what_is_read_later_is_alive_and_a_guarded_write_keeps_what_was_there() -> None:
-    found = flow(
+    found = cfg(
         "mov.u32 %r1, 1; mov.u32 %r2, 2; bar.sync 0; @%p1 mov.u32 %r2, 3; st.global.u32 [%d1], %r2;"
         " ret;"
     )
@@ -110,8 +110,8 @@ def test_what_is_read_later_is_alive_and_a_guarded_write_keeps_what_was_there() 
 @pytest.mark.parametrize("operands", [(), (Register("%r1"),), (Symbol("Nowhere"),)])
 def test_a_branch_to_nowhere_is_refused(operands: tuple[Operand, ...]) -> None:
     branch = Instruction("bra", (), operands, None, 0, "bra somewhere")
-    with pytest.raises(PtxError, match="`bra somewhere` goes nowhere"):
-        flow_of(replace(function("ret;"), blocks=[Block("only", [branch])]))
+    with pytest.raises(PtxError, match="`bra somewhere` has no label"):
+        build_cfg(replace(function("ret;"), blocks=[Block("only", [branch])]))
 
 
 def _by_definition(after: list[tuple[int, ...]]) -> list[int]:

@@ -1,12 +1,12 @@
-"""What a value that is read is for: data, or a look before an atomic operation."""
+"""What a value that is read is used for: data, or a poll before an atomic operation."""
 
 from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.analyse.atomic_polls import looking_loads
+from evoengine.emulator.analyse.atomic_polls import find_poll_loads
 from evoengine.emulator.analyse.data_registers import data_registers
-from tests.emulator.analyse.small_functions import flow, function
+from tests.emulator.analyse.small_functions import cfg, function
 
 LOAD = "ld.param.u64 %d1, [a]; ld.volatile.global.u32 %r1, [%d1];"
 
@@ -45,7 +45,7 @@ def test_data_is_what_decides_nothing(behind: str, is_data: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "looks"),
+    ("body", "polls"),
     [
         (
             (
@@ -70,12 +70,12 @@ def test_data_is_what_decides_nothing(behind: str, is_data: bool) -> None:
         ),  # by then another place
     ],
 )
-def test_a_look_comes_before_an_atomic_operation_on_the_same_place(body: str, looks: bool) -> None:
-    found = flow(f"ld.param.u64 %d1, [a]; {body} end: ret;")
+def test_a_poll_comes_before_an_atomic_operation_on_the_same_place(body: str, polls: bool) -> None:
+    found = cfg(f"ld.param.u64 %d1, [a]; {body} end: ret;")
     loads = [
         item
         for node in found.nodes
         for item in node.instructions
         if item.op == "ld" and not item.has("param")
     ]
-    assert [id(item) in looking_loads(found) for item in loads] == [looks]
+    assert [id(item) in find_poll_loads(found) for item in loads] == [polls]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.analyse.cfg_builder import flow_of
-from evoengine.emulator.analyse.early_exits import after_ends
-from evoengine.emulator.analyse.uniformity import shapes_of
+from evoengine.emulator.analyse.cfg_builder import build_cfg
+from evoengine.emulator.analyse.early_exits import blocks_after_exits
+from evoengine.emulator.analyse.uniformity import analyse_uniformity
 from tests.emulator.analyse.small_functions import function, number
 
 PARTS = "mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 7; setp.gt.u32 %p2, %r9, 7; mov.u32 %r2, 0;"
@@ -31,8 +31,8 @@ LOOP = "again: add.u32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, 9; @%p3 bra again;"
 )
 def test_blocks_behind_an_end_that_parts_lanes(body: str, labels: set[str]) -> None:
     kernel = function(body)
-    flow = flow_of(kernel)
-    found = after_ends(flow, shapes_of(kernel, flow, (128, 1, 1)))
+    cfg = build_cfg(kernel)
+    found = blocks_after_exits(cfg, analyse_uniformity(kernel, cfg, (128, 1, 1)))
     assert {
-        label for label in ("again", "tail") if label in body and number(flow, label) in found
+        label for label in ("again", "tail") if label in body and number(cfg, label) in found
     } == labels

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.analyse.fragments import strips_of
-from tests.emulator.analyse.small_functions import flow
+from evoengine.emulator.analyse.fragments import find_fragment_groups
+from tests.emulator.analyse.small_functions import cfg
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 LOAD = "ldmatrix.sync.aligned.m8n8"
@@ -13,7 +13,7 @@ LOAD = "ldmatrix.sync.aligned.m8n8"
 
 def strips(body: str, without: str = "") -> set[str]:
     """Each as "r0 r1", without the percent signs; `without`: a register that may not be in one."""
-    found = strips_of(flow(body + " ret;"), lambda name: name != without)
+    found = find_fragment_groups(cfg(body + " ret;"), lambda name: name != without)
     return {" ".join(name[1:] for name in names) for names in found}
 
 

@@ -1,4 +1,4 @@
-"""Shapes of registers and regions of divergence."""
+"""Uniform, affine and varying registers, and regions of divergence."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ import pytest
 from evoengine.emulator.analyse.lane_variance import (
     UNIFORM,
     VARYING,
-    Ramp,
-    Shape,
+    Affine,
+    Variance,
     meet,
-    thread_shape,
+    thread_index_variance,
 )
-from tests.emulator.analyse.small_functions import flow, number, shapes
+from tests.emulator.analyse.small_functions import cfg, number, uniformity
 
 T = "mov.u32 %r1, %tid.x; "
 
 
-def shape(body: str, register: str = "%r2", block: tuple[int, int, int] = (128, 1, 1)) -> Shape:
-    return shapes(T + body + " ret;", block).of[register]
+def variance(
+    body: str, register: str = "%r2", block: tuple[int, int, int] = (128, 1, 1)
+) -> Variance:
+    return uniformity(T + body + " ret;", block).variance_of[register]
 
 
 @pytest.mark.parametrize(
     ("name", "block", "expected"),
     [
-        ("%tid.x", (64, 1, 1), Ramp(1, even=True, thread=True)),
-        ("%tid.x", (64, 4, 1), Ramp(1, even=True, thread=True)),
-        ("%tid.x", (7, 1, 1), Ramp(1, even=True, thread=True)),
+        ("%tid.x", (64, 1, 1), Affine(1, aligned=True, is_thread_x=True)),
+        ("%tid.x", (64, 4, 1), Affine(1, aligned=True, is_thread_x=True)),
+        ("%tid.x", (7, 1, 1), Affine(1, aligned=True, is_thread_x=True)),
         ("%tid.x", (16, 2, 1), VARYING),
         ("%tid.y", (32, 8, 1), UNIFORM),
         ("%tid.y", (16, 8, 1), VARYING),
@@ -36,9 +38,9 @@ def shape(body: str, register: str = "%r2", block: tuple[int, int, int] = (128, 
     ],
 )
 def test_the_shape_of_a_thread_index_follows_from_the_block(
-    name: str, block: tuple[int, int, int], expected: Shape
+    name: str, block: tuple[int, int, int], expected: Variance
 ) -> None:
-    assert thread_shape(name, block) == expected
+    assert thread_index_variance(name, block) == expected
 
 
 def test_thread_shapes_are_what_counting_says() -> None:
@@ -55,10 +57,10 @@ def test_thread_shapes_are_what_counting_says() -> None:
         ]
         warps = [lanes[start : start + 32] for start in range(0, len(lanes), 32)]
         for axis, name in enumerate(("%tid.x", "%tid.y", "%tid.z")):
-            found = thread_shape(name, block)
+            found = thread_index_variance(name, block)
             if found is UNIFORM:
                 assert all(len({lane[axis] for lane in warp}) == 1 for warp in warps), (block, name)
-            elif isinstance(found, Ramp):
+            elif isinstance(found, Affine):
                 assert all(
                     lane[axis] == warp[0][axis] + place
                     for warp in warps
@@ -70,23 +72,23 @@ def test_thread_shapes_are_what_counting_says() -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("add.u32 %r2, %r1, 5;", Ramp(1)),
-        ("shl.b32 %r2, %r1, 2;", Ramp(4, even=True)),
-        ("mul.lo.u32 %r2, %r1, 12;", Ramp(12, even=True)),
-        ("mad.lo.u32 %r2, %r1, 4, %r9;", Ramp(4)),
-        ("sub.u32 %r2, %r9, %r1;", Ramp(-1)),
+        ("add.u32 %r2, %r1, 5;", Affine(1)),
+        ("shl.b32 %r2, %r1, 2;", Affine(4, aligned=True)),
+        ("mul.lo.u32 %r2, %r1, 12;", Affine(12, aligned=True)),
+        ("mad.lo.u32 %r2, %r1, 4, %r9;", Affine(4)),
+        ("sub.u32 %r2, %r9, %r1;", Affine(-1)),
         ("sub.u32 %r2, %r1, %r1;", VARYING),
         ("shr.u32 %r2, %r1, 5;", UNIFORM),
         ("shr.u32 %r2, %r1, 4;", VARYING),
-        ("and.b32 %r2, %r1, 31;", Ramp(1, even=True)),
+        ("and.b32 %r2, %r1, 31;", Affine(1, aligned=True)),
         ("and.b32 %r2, %r1, -32;", UNIFORM),
         ("and.b32 %r2, %r1, 7;", VARYING),
-        ("shl.b32 %r3, %r1, 2; or.b32 %r2, %r3, 1;", Ramp(4)),
+        ("shl.b32 %r3, %r1, 2; or.b32 %r2, %r3, 1;", Affine(4)),
         ("shl.b32 %r3, %r1, 2; or.b32 %r2, %r3, 5;", VARYING),
         ("mul.lo.u32 %r2, %r1, %r1;", VARYING),
         ("xor.b32 %r2, %r1, 1;", VARYING),
         ("mov.u32 %r2, %ctaid.x;", UNIFORM),
-        ("mov.u32 %r2, %laneid;", Ramp(1, even=True)),
+        ("mov.u32 %r2, %laneid;", Affine(1, aligned=True)),
         ("ld.global.u32 %r2, [%d1];", UNIFORM),
         ("ld.local.u32 %r2, [%d1];", VARYING),
         ("shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;", UNIFORM),
@@ -98,8 +100,8 @@ def test_thread_shapes_are_what_counting_says() -> None:
         ("activemask.b32 %r2;", UNIFORM),
     ],
 )
-def test_the_shape_of_a_result(body: str, expected: Shape) -> None:
-    assert shape(body) == expected
+def test_the_variance_of_a_result(body: str, expected: Variance) -> None:
+    assert variance(body) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,16 +114,16 @@ def test_the_shape_of_a_result(body: str, expected: Shape) -> None:
     ],
 )
 def test_comparing_the_thread_with_a_multiple_of_32_is_the_same_for_the_warp(
-    test: str, expected: Shape
+    test: str, expected: Variance
 ) -> None:
-    assert shape(f"setp.{test};", "%p1") is expected
+    assert variance(f"setp.{test};", "%p1") is expected
 
 
 def test_values_that_meet_have_the_best_shape_that_holds_for_both() -> None:
-    assert meet(Ramp(4, even=True), Ramp(4)) == Ramp(4)
+    assert meet(Affine(4, aligned=True), Affine(4)) == Affine(4)
     assert (
-        meet(Ramp(4), Ramp(8)) is VARYING
-        and meet(Ramp(4), UNIFORM) is VARYING
+        meet(Affine(4), Affine(8)) is VARYING
+        and meet(Affine(4), UNIFORM) is VARYING
         and meet(UNIFORM, UNIFORM) is UNIFORM
     )
 
@@ -131,13 +133,15 @@ def test_a_pointer_that_runs_through_an_array_stays_a_ramp() -> None:
         "mul.wide.u32 %d1, %r1, 4; L: add.s64 %d1, %d1, 512; add.u32 %r3, %r3, 1; setp.lt.u32 %p1,"
         " %r3, 9; @%p1 bra L;"
     )
-    assert shape(body, "%d1") == Ramp(4) and shape(body, "%r3") is UNIFORM
+    assert variance(body, "%d1") == Affine(4) and variance(body, "%r3") is UNIFORM
 
 
 def test_what_is_computed_from_a_register_that_nobody_writes_still_counts() -> None:
-    assert shape("mov.b64 %d1, {%r1, %r9};", "%d1") is VARYING
+    assert variance("mov.b64 %d1, {%r1, %r9};", "%d1") is VARYING
     assert (
-        shape("xor.b32 %r5, %r1, 1; L: add.u32 %r2, %r2, %r5; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;")
+        variance(
+            "xor.b32 %r5, %r1, 1; L: add.u32 %r2, %r2, %r5; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;"
+        )
         is VARYING
     )
 
@@ -147,12 +151,12 @@ def test_what_only_some_lanes_write_is_not_the_same_in_all_unless_nobody_else_re
         "setp.lt.u32 %p1, %r1, 7; @%p1 bra J; mov.u32 %r2, 1; add.u32 %r3, %r9, 1; add.u32 %r2,"
         " %r2, %r3; J: st.global.u32 [%d1], %r2;"
     )
-    assert shape(body) is VARYING and shape(body, "%r3") is UNIFORM
+    assert variance(body) is VARYING and variance(body, "%r3") is UNIFORM
 
 
 def test_a_guarded_write_is_as_good_as_its_guard() -> None:
-    assert shape("setp.lt.u32 %p1, %r1, 7; @%p1 mov.u32 %r2, 1;") is VARYING
-    assert shape("setp.lt.u32 %p1, %r9, 7; @%p1 mov.u32 %r2, 1;") is UNIFORM
+    assert variance("setp.lt.u32 %p1, %r1, 7; @%p1 mov.u32 %r2, 1;") is VARYING
+    assert variance("setp.lt.u32 %p1, %r9, 7; @%p1 mov.u32 %r2, 1;") is UNIFORM
 
 
 # ---------------------------------------------------------------- regions
@@ -161,12 +165,14 @@ PART = T + "setp.lt.u32 %p1, %r1, 7; "
 
 
 def test_a_uniform_branch_opens_no_region() -> None:
-    assert not shapes("setp.lt.u32 %p1, %r9, 7; @%p1 bra J; add.u32 %r2, %r2, 1; J: ret;").regions
+    assert not uniformity(
+        "setp.lt.u32 %p1, %r9, 7; @%p1 bra J; add.u32 %r2, %r2, 1; J: ret;"
+    ).regions
 
 
 def test_a_region_reaches_from_a_branch_to_where_its_ways_meet() -> None:
     body = PART + "@%p1 bra B; A: add.u32 %r2, %r1, 1; bra J; B: add.u32 %r2, %r1, 2; J: ret;"
-    found, graph = shapes(body), flow(body)
+    found, graph = uniformity(body), cfg(body)
     (region,) = found.regions
     assert set(region.blocks) == {number(graph, "A"), number(graph, "B")} and region.join == number(
         graph, "J"
@@ -180,9 +186,9 @@ def test_a_branch_within_a_region_belongs_to_it() -> None:
         + "@%p1 bra J; A: setp.eq.u32 %p2, %r1, 9; @%p2 bra K; B: add.u32 %r2, %r1, 2; K: add.u32"
         " %r3, %r1, 3; J: ret;"
     )
-    found = shapes(body)
+    found = uniformity(body)
     (region,) = found.regions
-    assert len(region.blocks) == 3 and region.join == number(flow(body), "J")
+    assert len(region.blocks) == 3 and region.join == number(cfg(body), "J")
 
 
 def test_two_branches_one_after_the_other_are_two_regions() -> None:
@@ -191,16 +197,16 @@ def test_two_branches_one_after_the_other_are_two_regions() -> None:
         + "@%p1 bra J; add.u32 %r2, %r1, 2; J: add.u32 %r3, %r9, 1; @%p1 bra K; add.u32 %r4, %r1,"
         " 2; K: ret;"
     )
-    assert [region.join for region in shapes(body).regions] == [
-        number(flow(body), "J"),
-        number(flow(body), "K"),
+    assert [region.join for region in uniformity(body).regions] == [
+        number(cfg(body), "J"),
+        number(cfg(body), "K"),
     ]
 
 
 def test_a_loop_that_lanes_leave_at_different_times_is_a_region_with_its_header() -> None:
     body = T + "L: add.u32 %r2, %r2, %r1; setp.lt.u32 %p1, %r2, 99; @%p1 bra L; E: ret;"
-    (region,) = shapes(body).regions
-    assert region.blocks == (number(flow(body), "L"),) and region.join == number(flow(body), "E")
+    (region,) = uniformity(body).regions
+    assert region.blocks == (number(cfg(body), "L"),) and region.join == number(cfg(body), "E")
 
 
 def test_a_loop_that_only_guarded_exits_leave_has_its_end_as_join() -> None:
@@ -208,14 +214,14 @@ def test_a_loop_that_only_guarded_exits_leave_has_its_end_as_join() -> None:
         PART
         + "@%p1 bra L; ret; L: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 99; @!%p2 exit; bra L;"
     )
-    found, graph = shapes(body), flow(body)
+    found, graph = uniformity(body), cfg(body)
     assert [region.join for region in found.regions] == [graph.exit]
 
 
 def test_where_some_lanes_wait_at_a_barrier_the_others_do_not_wait_at_the_join() -> None:
     body = PART + "@%p1 bra J; bar.sync 0; A: add.u32 %r2, %r1, 1; J: add.u32 %r3, %r1, 1; ret;"
-    found, graph = shapes(body), flow(body)
+    found, graph = uniformity(body), cfg(body)
     (region,) = found.regions
     assert region.join == graph.exit and number(graph, "J") in region.blocks
     without = PART + "@%p1 bra J; add.u32 %r2, %r1, 1; J: add.u32 %r3, %r1, 1; ret;"
-    assert shapes(without).regions[0].join == number(flow(without), "J")
+    assert uniformity(without).regions[0].join == number(cfg(without), "J")

@@ -22,7 +22,7 @@ from evoengine.emulator.check.findings import (
     SiteCounts,
     Space,
 )
-from evoengine.emulator.run.native import Native, load_native
+from evoengine.emulator.run.native import NativeRuntime, load_runtime
 
 FULL = 0xFFFFFFFF
 GLOBAL = 1 << 40  # where the first buffer lies; nothing is really there
@@ -58,7 +58,7 @@ SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
 class Library:
     """The C functions of checker.h, without their prefix."""
 
-    def __init__(self, native: Native) -> None:
+    def __init__(self, native: NativeRuntime) -> None:
         self._native = native  # owns the code
         for name, (result, arguments) in SIGNATURES.items():
             function = ctypes.CFUNCTYPE(result, *arguments)(native.address(name))
@@ -73,7 +73,7 @@ class Library:
 def library() -> Library:
     folder = Path(tempfile.gettempdir()) / f"evoengine-native-{Path.home().name}"
     return Library(
-        load_native(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), folder)
+        load_runtime(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), folder)
     )
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from evoengine.emulator.check.findings import DATUM, LOOK, Access, FindingKind, Space
+from evoengine.emulator.check.findings import DATA, POLL, Access, FindingKind, Space
 from tests.emulator.check.checker_driver import FULL, GLOBAL, Launch, Machine, row
 
 
@@ -368,12 +368,12 @@ def read_back(
 def test_data_that_was_written_strongly_needs_a_fence_too(
     launch: Launch, machine: Machine, writing: Access, reading: Access, mine: bool
 ) -> None:
-    assert read_back(launch, machine, writing, reading | DATUM, fence=False, mine=mine) == [
+    assert read_back(launch, machine, writing, reading | DATA, fence=False, mine=mine) == [
         "READ_AFTER_WRITE"
     ]
 
 
-@pytest.mark.parametrize("reading", [Access.READ | DATUM, Access.STRONG_READ | DATUM])
+@pytest.mark.parametrize("reading", [Access.READ | DATA, Access.STRONG_READ | DATA])
 @pytest.mark.parametrize("writing", [Access.ATOMIC, Access.STRONG_WRITE])
 def test_with_the_fence_it_is_ordered(
     launch: Launch, machine: Machine, writing: Access, reading: int
@@ -400,7 +400,7 @@ def test_what_other_blocks_added_in_an_earlier_launch_is_ordered(
     machine.block(0)
     machine.global_atomic(0, [x], mask=1)
     machine.c.access(
-        machine.handle, 0, 1, Space.GLOBAL, Access.READ | DATUM, 4, (ctypes.c_uint64 * 32)(x), 2
+        machine.handle, 0, 1, Space.GLOBAL, Access.READ | DATA, 4, (ctypes.c_uint64 * 32)(x), 2
     )
     assert launch.kinds() == []
 
@@ -415,7 +415,7 @@ def test_a_look_before_an_atomic_does_not_race_within_a_block(
             warp,
             1,
             Space.GLOBAL,
-            Access.READ | LOOK,
+            Access.READ | POLL,
             4,
             (ctypes.c_uint64 * 32)(x),
             2,

@@ -21,7 +21,7 @@ MARK = "// FAULT"
 
 
 @dataclass(frozen=True)
-class Fault:
+class LaunchFault:
     """A kernel FOLDER/NAME.cu; `case.expected` is empty: only findings count here."""
 
     case: Case
@@ -73,8 +73,8 @@ def _fault(
     threads: int,
     *args: Argument,
     shared_bytes: int = 0,
-) -> Fault:
-    return Fault(
+) -> LaunchFault:
+    return LaunchFault(
         Case("faulty", name, (blocks, 1, 1), (threads, 1, 1), args, {}, shared_bytes=shared_bytes),
         kinds,
         space,
@@ -215,5 +215,5 @@ FAULTS = (
 )
 
 
-def by_name() -> Mapping[str, Fault]:
+def by_name() -> Mapping[str, LaunchFault]:
     return {fault.name: fault for fault in FAULTS}

@@ -10,7 +10,7 @@ import pytest
 from evoengine.emulator.device import Checks
 from evoengine.emulator.emulator_errors import OutOfFuel, Trapped, Unsupported
 from evoengine.emulator.front.externals import EXTERNALS
-from evoengine.emulator.run.printing import LIMIT_CHARACTERS, RECORD_CHARACTERS, Printer
+from evoengine.emulator.run.printing import LIMIT_CHARACTERS, RECORD_CHARACTERS, DevicePrinter
 from tests.emulator.lower.small_kernels import run
 
 X = np.linspace(0.25, 4.0, 32)
@@ -188,9 +188,9 @@ FLOOD = f"""{ARGUMENTS} mov.u32 %r3, 0;
 
 
 def test_a_flood_is_cut_and_python_is_left_alone_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    entered, print_ = [], Printer.print
+    entered, print_ = [], DevicePrinter.print
     monkeypatch.setattr(
-        Printer, "print", lambda *arguments: entered.append(1) or print_(*arguments)
+        DevicePrinter, "print", lambda *arguments: entered.append(1) or print_(*arguments)
     )
     body = FLOOD.replace("ROUNDS", "100000")
     ran = run(

@@ -17,7 +17,7 @@ from evoengine.emulator.lower.layout import lay_out
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.ptx.syntax import TYPE_BITS
-from evoengine.emulator.run.codegen_child import CodegenRefused, parsed
+from evoengine.emulator.run.codegen_child import InvalidIr, parse_module
 from tests.emulator.lower.small_kernels import kernel
 
 TEXTS = Path(__file__).resolve().parent.parent / "ptx" / "texts"
@@ -131,15 +131,13 @@ def survives(
             function = inline_calls(module, name)
             layout = lay_out(module, function)
             layout.arena_base, layout.arena_bits = 1 << 40, 38
-            parsed(
+            parse_module(
                 lower(
                     function, layout, (threads, 1, 1), checked=checked, vector_memory=vector_memory
                 ).ir
             )
-    except (EmulatorError, CodegenRefused) as error:
-        assert isinstance(error, (PtxError, Unsupported, LaunchRefused, CodegenRefused)) and str(
-            error
-        )
+    except (EmulatorError, InvalidIr) as error:
+        assert isinstance(error, (PtxError, Unsupported, LaunchRefused, InvalidIr)) and str(error)
         return False
     return True
 

@@ -46,7 +46,7 @@ def code_of(emulator: Emulator, begin: str, source: str, count: int) -> None:
     text = HEAD.replace("INSTRUCTION", ", ".join([begin, *[source] * count]) + ";")
     program = emulator.load(text)
     try:
-        program._made("odd", (32, 1, 1), checked=False)
+        program._compile("odd", (32, 1, 1), checked=False)
     finally:
         program.close()
 

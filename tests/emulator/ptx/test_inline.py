@@ -208,7 +208,7 @@ def test_calls_through_pointers_are_unsupported() -> None:
 
 
 def test_an_unknown_kernel_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(PtxError, match="no kernel 'q'; there are: a, b"):
+    with pytest.raises(PtxError, match="no kernel 'q'; known kernels: a, b"):
         inline_calls(parse(".entry b() { ret; } .entry a() { ret; } .func q() { ret; }"), "q")
 
 

@@ -12,7 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from evoengine.emulator.run.jit import cache_home
-from evoengine.emulator.run.native import Native, load_native
+from evoengine.emulator.run.native import NativeRuntime, load_runtime
 
 LANES = 32
 VARIANTS = {
@@ -31,8 +31,8 @@ def host_features(without: tuple[str, ...]) -> str:
 
 
 @cache
-def native(variant: str) -> Native:
-    return load_native(llvm.get_host_cpu_name(), host_features(VARIANTS[variant]), cache_home())
+def native(variant: str) -> NativeRuntime:
+    return load_runtime(llvm.get_host_cpu_name(), host_features(VARIANTS[variant]), cache_home())
 
 
 def aligned(array: Any) -> np.ndarray:
@@ -52,7 +52,7 @@ class Runtime:
         self.variant = variant
 
     @cached_property
-    def native(self) -> Native:
+    def native(self) -> NativeRuntime:
         """The built runtime; not before a test asks, so that tests are collected where there is no
         clang.
         """

@@ -69,16 +69,21 @@ def test_the_header_has_no_field_that_python_lacks(name: str) -> None:
 
 
 def test_constants_are_those_of_the_header(tmp_path: Path) -> None:
-    ends = [abi.End.done, abi.End.waiting, abi.End.trapped, abi.End.no_fuel]
+    ends = [
+        abi.StopReason.done,
+        abi.StopReason.waiting,
+        abi.StopReason.trapped,
+        abi.StopReason.no_fuel,
+    ]
     numbers = compiled_numbers(
         ["BARRIERS", "REGISTERS_OFFSET", "DONE", "WAITING", "TRAPPED", "NO_FUEL"], tmp_path
     )
     assert numbers == [abi.BARRIERS, abi.REGISTERS_OFFSET, *map(int, ends)]
     driver = (HEADER.parent / "driver.c").read_text()
     for name, end in (
-        ("FINISHED", abi.End.done),
-        ("FAULT_TRAP", abi.End.trapped),
-        ("FAULT_FUEL", abi.End.no_fuel),
-        ("FAULT_DEADLOCK", abi.End.deadlock),
+        ("FINISHED", abi.StopReason.done),
+        ("FAULT_TRAP", abi.StopReason.trapped),
+        ("FAULT_FUEL", abi.StopReason.no_fuel),
+        ("FAULT_DEADLOCK", abi.StopReason.deadlock),
     ):
         assert re.search(rf"\b{name} = {int(end)}\b", driver), name

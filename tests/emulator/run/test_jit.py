@@ -33,7 +33,7 @@ def test_the_same_ir_becomes_code_once() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = set(pool.map(lambda _: jit.compile(text, "f"), range(8)))
     assert len(found) == 1
-    assert jit.compile(text, "f", hasty=True) not in found
+    assert jit.compile(text, "f", quick=True) not in found
 
 
 def test_a_maker_gets_no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:
     assert crowd.make(text, how.cpu, how.features, 1)
     (child,) = crowd._idle
     child._process.send_signal(signal.SIGSEGV)
-    with pytest.raises(Unsupported, match="LLVM makes no code of it: it ended with SIGSEGV"):
+    with pytest.raises(Unsupported, match="code generation by LLVM: the process ended with SIGSEGV"):
         crowd.make(text, how.cpu, how.features, 1)
     assert crowd.make(text, how.cpu, how.features, 1)
     crowd.close()

@@ -66,7 +66,7 @@ def test_host_threads_give_what_one_gives(three: Emulator) -> None:
     assert np.array_equal(one, many) and len(np.unique(one[: 200 * 64])) > 12000
     assert first.blocks_run == second.blocks_run == 200
     assert np.array_equal(first.counters, second.counters) and np.array_equal(
-        first.works, second.works
+        first.block_work, second.block_work
     )
 
 
@@ -84,7 +84,7 @@ def test_only_the_chosen_blocks_run(three: Emulator) -> None:
 
 @pytest.mark.parametrize("wrong", [-1, 50, 1 << 70])
 def test_a_block_that_the_grid_has_not_is_refused(wrong: int) -> None:
-    with pytest.raises(LaunchRefused, match=f"block {wrong} was chosen of a grid that has 50"):
+    with pytest.raises(LaunchRefused, match=f"block {wrong} was chosen from a grid of 50 blocks"):
         launch("", grid=50, blocks=[0, wrong])
 
 
@@ -148,7 +148,7 @@ def test_a_barrier_that_others_never_reach_ends_the_launch_and_names_the_block()
     """One warp waits at 1, the other at 2."""
     body = "setp.lt.u32 %p1, %t, 32; @%p1 bra one; bar.sync 2; bra end; one: bar.sync 1; end:"
     with pytest.raises(
-        OutOfFuel, match="threads of block 4 wait at a barrier that the others never reach"
+        OutOfFuel, match="deadlock: threads of block 4 wait at a barrier that the others never reach"
     ):
         launch(body, grid=9, block=64, blocks=[4])
 
@@ -191,7 +191,7 @@ def test_what_others_of_the_block_write_ends_a_wait() -> None:
 def test_a_grid_too_large_to_end_burns_fuel_too() -> None:
     with pytest.raises(
         OutOfFuel,
-        match="out of fuel at the start of block 1000: the blocks before it took all of it",
+        match="out of fuel at the start of block 1000: earlier blocks used up the launch's budget",
     ):
         launch("", grid=2**31 - 1, block=64, fuel=2000)
 

@@ -18,7 +18,7 @@ import pytest
 from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.emulator.lower import address, atomic, memory_access
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.lower.context import LoweringContext, Value
 from tests.emulator.lower.small_kernels import kernel
 
 CANARY_BYTES = 1 << 20
@@ -214,22 +214,22 @@ def test_random_addresses_of_any_space_never_change_the_process(canary: Canary) 
 
 
 @pytest.mark.parametrize("hit", ["word", "four floats", "shared", "local", "atomic"])
-def test_without_confinement_these_very_kernels_would_reach_it(
+def test_without_masking_these_very_kernels_would_reach_it(
     hit: str, canary: Canary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the tests above can fail."""
 
-    def anywhere(cx: Context, value: Value) -> Value:
+    def anywhere(cx: LoweringContext, value: Value) -> Value:
         return value
 
-    def text(cx: Context, value: Value) -> str:
+    def text(cx: LoweringContext, value: Value) -> str:
         return value.text
 
     for module in (memory_access, atomic):
-        monkeypatch.setattr(module, "confine", anywhere)
+        monkeypatch.setattr(module, "mask_into_arena", anywhere)
     monkeypatch.setattr(memory_access, "confined_base", text)
     assert aimed_at(canary.middle, "one address", hit) == 0 and not canary.is_whole
-    assert address.confine is not anywhere
+    assert address.mask_into_arena is not anywhere
 
 
 def test_what_is_read_beyond_the_parameters_is_refused() -> None:

@@ -27,8 +27,8 @@ def small_runtime(
     return folder / "cache"
 
 
-def load(cache: Path) -> native.Native:
-    return native.load_native(llvm.get_host_cpu_name(), host_features(()), cache)
+def load(cache: Path) -> native.NativeRuntime:
+    return native.load_runtime(llvm.get_host_cpu_name(), host_features(()), cache)
 
 
 def test_a_second_load_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_a_changed_source_or_feature_is_another_entry(
     before = set(cache.iterdir())
     small_runtime(tmp_path, monkeypatch, "int ev_seven(void) { return 8 - 1; }")
     load(cache)
-    native.load_native(llvm.get_host_cpu_name(), host_features(("avx512", "avx10", "amx")), cache)
+    native.load_runtime(llvm.get_host_cpu_name(), host_features(("avx512", "avx10", "amx")), cache)
     assert len(set(cache.iterdir()) - before) >= 2
 
 
@@ -115,7 +115,7 @@ def test_every_call_out_of_the_runtime_is_answered(variant: str) -> None:
     from evoengine.emulator.run.jit import cache_home
 
     Runtime(variant)  # loads libm
-    host = native.Host(
+    host = native.CodeTarget(
         llvm.get_default_triple(), llvm.get_host_cpu_name(), host_features(VARIANTS[variant])
     )
     build = native._Build(host, cache_home())
@@ -135,7 +135,7 @@ def test_the_c_files_compile_without_warnings(
 ) -> None:
     strict = tuple(flag for flag in native.FLAGS if flag != "-w")
     monkeypatch.setattr(native, "FLAGS", ("-Wall", "-Wextra", "-Werror", "-Wno-psabi", *strict))
-    host = native.Host(llvm.get_default_triple(), llvm.get_host_cpu_name(), host_features(()))
+    host = native.CodeTarget(llvm.get_default_triple(), llvm.get_host_cpu_name(), host_features(()))
     build = native._Build(host, tmp_path)
     for source in (native.EMULATOR / "run" / "native").glob("*.c"):
         build.compiled(source)

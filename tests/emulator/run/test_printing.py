@@ -19,7 +19,7 @@ from evoengine.emulator.run.printing import (
     LIMIT_WIDTH,
     PRINTF,
     RECORD_CHARACTERS,
-    Printer,
+    DevicePrinter,
 )
 
 
@@ -40,7 +40,7 @@ def printed(
     memory: DeviceMemory, format_: str | bytes, *arguments: bytes, times: int = 1
 ) -> tuple[str, int]:
     """What lane 3 prints, and what its printf gives."""
-    printer = Printer(memory)
+    printer = DevicePrinter(memory)
     text, buffer = (
         placed(memory, (format_ if isinstance(format_, bytes) else format_.encode()) + b"\0"),
         placed(memory, b"".join(arguments)),
@@ -139,7 +139,7 @@ def test_a_string_without_an_end_stops_at_the_limit_or_where_its_buffer_does(
 
 def test_a_failed_assertion_is_told_after_all_that_may_be_printed(memory: DeviceMemory) -> None:
     printer, text, room = (
-        Printer(memory),
+        DevicePrinter(memory),
         placed(memory, b"x > 0\0"),
         placed(memory, b"a" * LIMIT_STRING + b"\0"),
     )

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from evoengine.emulator.timing_model.counts import Counts, Piece
+from evoengine.emulator.timing_model.counts import CodePiece, Counts
 
 SAMPLE = Counts(
     blocks=2,
@@ -62,7 +62,9 @@ def test_code_counted_as_a_whole_is_one_piece() -> None:
 
 
 def test_counts_survive_being_written_down() -> None:
-    counts = replace(SAMPLE, pieces=(Piece(3.0, {"fma": 2.0}), Piece(1.0, delays={"fixed": 1.0})))
+    counts = replace(
+        SAMPLE, pieces=(CodePiece(3.0, {"fma": 2.0}), CodePiece(1.0, delays={"fixed": 1.0}))
+    )
     assert Counts.restored(json.loads(json.dumps(asdict(counts)))) == counts
     assert counts.scaled(2).pieces[0].times == 6
     assert (counts + counts).pieces == counts.pieces * 2

@@ -14,7 +14,7 @@ from evoengine.emulator.ptx.syntax import (
     Symbol,
     Vector,
 )
-from evoengine.emulator.timing_model.instruction_mix import BlockMix, mix
+from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
 
 
 def _r(name: str) -> Register:
@@ -28,8 +28,8 @@ def _do(text: str, *operands: Operand, guard: str = "") -> Instruction:
     )
 
 
-def _mix(*instructions: Instruction) -> BlockMix:
-    return mix(instructions)
+def _mix(*instructions: Instruction) -> InstructionMix:
+    return instruction_mix(instructions)
 
 
 ONE = Float(0x3F800000, 32)
@@ -112,7 +112,7 @@ def test_a_guarded_write_waits_for_guard_and_old_value() -> None:
 
 
 def test_an_empty_block_costs_nothing() -> None:
-    assert _mix() == BlockMix({}, {}, {}, 0, 0)
+    assert _mix() == InstructionMix({}, {}, {}, 0, 0)
 
 
 @pytest.mark.parametrize("space", ["shared", "global"])
@@ -130,8 +130,8 @@ def test_loads_of_some_rounds_of_a_loop_are_waited_for_together() -> None:
         _do("add.f32", _r("sum"), _r("sum"), _r("a")),
         _do("add.s64", _r("p"), _r("p"), Float(0, 64)),
     )
-    assert mix(loop).delays == {"global": 1, "fixed": 1}
-    assert mix(loop, repeats=True).delays == {"global": 0.25, "fixed": 1}
+    assert instruction_mix(loop).delays == {"global": 1, "fixed": 1}
+    assert instruction_mix(loop, repeats=True).delays == {"global": 0.25, "fixed": 1}
 
 
 def test_a_loop_that_follows_pointers_waits_for_every_load() -> None:
@@ -139,4 +139,4 @@ def test_a_loop_that_follows_pointers_waits_for_every_load() -> None:
         _do("ld.global.u64", _r("q"), Address(_r("p"))),
         _do("add.s64", _r("p"), _r("q"), Float(0, 64)),
     )
-    assert mix(loop, repeats=True).delays == mix(loop).delays
+    assert instruction_mix(loop, repeats=True).delays == instruction_mix(loop).delays

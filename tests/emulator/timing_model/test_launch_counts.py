@@ -8,10 +8,10 @@ from evoengine.emulator.check.findings import AccessCounts, Check
 from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.ptx.syntax import Instruction, Register
 from evoengine.emulator.timing_model.launch_counts import (
-    counts_of,
-    executed,
+    counts_from_code,
+    counts_from_reports,
     with_accesses,
-    with_works,
+    with_block_work,
 )
 
 A = Register("%a")
@@ -23,14 +23,14 @@ END = [Instruction("ret", (), (), None, 0, "")]
 
 
 def test_code_counts_as_often_as_warps_went_through_it() -> None:
-    found = executed([(LOOP, 100.0), (END, 4.0)], blocks=2, warps=4, unique_bytes=99)
+    found = counts_from_code([(LOOP, 100.0), (END, 4.0)], blocks=2, warps=4, unique_bytes=99)
     assert found.instructions == {"fma": 100, "control": 104}
     assert found.delays == {"fixed": 100}
     assert (found.blocks, found.warps, found.issued, found.unique_bytes) == (2, 4, 204, 99)
 
 
 def test_code_that_never_ran_does_not_count() -> None:
-    assert executed([(LOOP, 0.0)], blocks=1, warps=1).instructions == {}
+    assert counts_from_code([(LOOP, 0.0)], blocks=1, warps=1).instructions == {}
 
 
 def test_a_checked_sample_stands_for_all_blocks() -> None:
@@ -50,7 +50,7 @@ def test_a_checked_sample_stands_for_all_blocks() -> None:
         global_atomic_sectors=2,
         local_bytes=64,
     )
-    found = with_accesses(executed([(END, 32.0)], blocks=8, warps=32), sample, blocks=2)
+    found = with_accesses(counts_from_code([(END, 32.0)], blocks=8, warps=32), sample, blocks=2)
     assert found.shared_wavefronts == 4 * (15 + 2)
     assert (found.load_requests, found.load_sectors, found.store_sectors, found.copy_sectors) == (
         12,
@@ -64,9 +64,9 @@ def test_a_checked_sample_stands_for_all_blocks() -> None:
 
 
 def test_the_block_that_does_most_is_known_in_instructions() -> None:
-    counts = with_works(executed([(END, 30.0)], blocks=3, warps=30), [100, 300, 200])
+    counts = with_block_work(counts_from_code([(END, 30.0)], blocks=3, warps=30), [100, 300, 200])
     assert counts.most_issued == pytest.approx(15)  # of 30 in all, three sixths
-    assert with_works(counts, []) == counts
+    assert with_block_work(counts, []) == counts
 
 
 SUM = """
@@ -111,7 +111,7 @@ def test_a_launch_is_counted_from_a_fast_run_and_a_checked_one() -> None:
         )
     finally:
         emulator.close()
-    found = counts_of(fast, checked, unique_bytes=256)
+    found = counts_from_reports(fast, checked, unique_bytes=256)
     rounds = 32 * 33 / 2  # block i goes round i + 1 times
     assert (found.blocks, found.warps, found.unique_bytes) == (32, 32, 256)
     assert found.load_sectors == rounds
@@ -119,11 +119,13 @@ def test_a_launch_is_counted_from_a_fast_run_and_a_checked_one() -> None:
     assert found.block_sectors == sum(-(-count // 8) for count in range(1, 33))
     assert found.common_sectors == pytest.approx((found.block_sectors - 4) / 31)
     assert found.delays["global"] == pytest.approx(rounds / 4)  # the loop is unrolled
-    assert max(fast.works) == fast.works[31] and sum(fast.works) > 0
-    assert found.most_issued == pytest.approx(found.issued * max(fast.works) / sum(fast.works))
+    assert max(fast.block_work) == fast.block_work[31] and sum(fast.block_work) > 0
+    assert found.most_issued == pytest.approx(
+        found.issued * max(fast.block_work) / sum(fast.block_work)
+    )
     assert (
         sum(piece.times * piece.instructions.get("lsu", 0) for piece in found.pieces)
         == found.instructions["lsu"]
     )
     with pytest.raises(ValueError, match="checked mode"):
-        counts_of(fast, fast)
+        counts_from_reports(fast, fast)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.targets import TARGETS, find
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.launch_time import Modelled, modelled
+from evoengine.emulator.timing_model.launch_time import ModelledLaunch, modelled
 
 MIB = 1024 * 1024
 WORK = Counts(
@@ -53,7 +53,7 @@ def _model(
     registers: int = 64,
     shared: int = 32768,
     cold: bool = False,
-) -> Modelled:
+) -> ModelledLaunch:
     return modelled(
         counts,
         target=find(target),

@@ -158,9 +158,9 @@ int ev_run(const Launch *launch, Block *block, u8 *warps) {
             *(volatile u32 *)launch->stop = 1;
             return fault;
         }
-        if (turn < launch->works_end) {
+        if (turn < launch->block_work_end) {
             u64 now = work_so_far(launch, block);
-            launch->works[turn] = now - before;
+            launch->block_work[turn] = now - before;
             before = now;
         }
     }

@@ -68,8 +68,8 @@ typedef struct Launch {
     u32 *stop;           /* shared by the host threads: not 0 once one of them met a fault */
     const u32 *weights;  /* of each block of the flow: what one execution by a warp counts as work */
     u64 nodes;           /* blocks of the flow */
-    u64 *works;          /* work of each thread block, in the order of `next`, of the first `works_end` of them */
-    u64 works_end;
+    u64 *block_work;          /* work of each thread block, in the order of `next`, of the first `block_work_end` of them */
+    u64 block_work_end;
 } Launch;
 
 /* Runs blocks until there are none left or one ends badly: how it ended, as in run/abi.py. `warps` is room for the warps of one block. */

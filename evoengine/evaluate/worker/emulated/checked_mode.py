@@ -127,7 +127,7 @@ class _Followed:
 def work_of(report: LaunchReport) -> float:
     """What a launch in checked mode took, in the unit of BUDGET."""
     assert report.accesses is not None
-    lengths = numpy.array([len(node.instructions) for node in report.lowered.flow.nodes])
+    lengths = numpy.array([len(node.instructions) for node in report.lowered.cfg.nodes])
     found = report.accesses
     touched = (
         found.shared_bytes + found.global_load_bytes + found.global_store_bytes + found.local_bytes

@@ -76,7 +76,7 @@ class LoadedModule:
         """Begins to make the code of a case beside what is done meanwhile; raises Finding."""
         module = self._module(compiled)
         for launch in compiled.plan.launches:
-            module.prepare(compiled.functions[launch.kernel], three(launch.block), checked)
+            module.start_compiling(compiled.functions[launch.kernel], three(launch.block), checked)
 
     def variable_bytes(self, compiled: CompiledCase) -> int:
         """What the global variables of a case take; raises Finding."""
@@ -93,7 +93,7 @@ class LoadedModule:
         """Whether no code is being made any more that nobody will run, after at most so long for
         each.
         """
-        return all(module.settled(timeout_s) for module in self._modules.values())
+        return all(module.cancel_codegen(timeout_s) for module in self._modules.values())
 
     def forget(self) -> None:
         """Lets all of them go: another candidate comes."""
@@ -120,11 +120,11 @@ class EmulatedProgram:
     @property
     def variables(self) -> bytes:
         """What the variables of the code hold now; setting it gives them back what they held."""
-        return self._module.values
+        return self._module.variable_values
 
     @variables.setter
     def variables(self, kept: bytes) -> None:
-        self._module.values = kept
+        self._module.variable_values = kept
 
     def run(
         self,

@@ -11,7 +11,7 @@ from evoengine.emulator.device import Checks, LaunchReport
 from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.emulator.targets import TargetGpu
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.launch_counts import counts_of
+from evoengine.emulator.timing_model.launch_counts import counts_from_reports
 from evoengine.emulator.timing_model.launch_time import modelled
 from evoengine.evaluate.worker.candidate_failures import Endless
 from evoengine.evaluate.worker.emulated.checked_mode import sample
@@ -45,7 +45,7 @@ def model_case(
     for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
         before = State(program, arena, written)
         sampled = _sampled(program, launch, pointers, before)
-        counts = counts_of(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
+        counts = counts_from_reports(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
         launches.append(
             _model_launch(program, launch, counts, whole.lowered.layout.static_shared, target, cold)
         )
