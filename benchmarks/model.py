@@ -28,7 +28,7 @@ from benchmarks.table import Row, machine, publish
 from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.emulator.targets import TargetGpu, find
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.launch_time import DEFAULT, Calibration, modelled
+from evoengine.emulator.timing_model.launch_time import DEFAULT, Calibration, model_launch
 
 PIPES = (1.5, 2.0, 2.5, 3.0, 4.0)  # what is tried for each constant
 LATENCY = (1.0, 1.25, 1.5, 2.0, 3.0)
@@ -72,7 +72,7 @@ class Config:
     def modelled_us(self, target: TargetGpu, calibration: Calibration = DEFAULT) -> float:
         """The modelled time of all launches."""
         return sum(
-            modelled(
+            model_launch(
                 counts,
                 target=target,
                 grid=launch.grid,

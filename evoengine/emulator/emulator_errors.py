@@ -47,7 +47,9 @@ class Unsupported(EmulatorError):  # noqa: N818
     """Something that the emulator does not support; `line` is the candidate's, 0 if unknown."""
 
     def __init__(self, what: str, line: int = 0) -> None:
-        super().__init__(f"the emulator does not support `{what}`" + (f" (line {line})" if line else ""))
+        super().__init__(
+            f"the emulator does not support `{what}`" + (f" (line {line})" if line else "")
+        )
         self.what = what
         self.line = line
 

@@ -62,7 +62,8 @@ def fault_error(fault: LaunchFault, sites: Sequence[InstructionSite], printed: s
     """The error for a launch that stopped early; `printed` is the kernel's output until then."""
     if fault.end is StopReason.deadlock:
         return OutOfFuel(
-            f"deadlock: threads of block {fault.block} wait at a barrier that the others never reach"
+            f"deadlock: threads of block {fault.block} wait at a barrier that the others never"
+            " reach"
         )
     # reported by the driver, before the first instruction of a block
     if fault.end is StopReason.no_fuel and fault.site >= len(sites):

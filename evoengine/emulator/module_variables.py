@@ -30,7 +30,9 @@ class ModuleVariables:
                 > item.size
                 and not item.extern
             ):
-                raise PtxError(f"the initial value of {item.name} is larger than its {item.size} bytes")
+                raise PtxError(
+                    f"the initial value of {item.name} is larger than its {item.size} bytes"
+                )
             end = -(-end // max(1, item.align)) * max(1, item.align)
             self.places[item.name] = end
             end += item.size

@@ -227,7 +227,8 @@ class Program:
                 kernels = [name for name, item in self.module.functions.items() if item.is_kernel]
                 if symbol not in kernels:
                     raise LaunchRefused(
-                        f"no kernel {symbol!r}; known kernels: {', '.join(sorted(kernels)) or 'none'}"
+                        f"no kernel {symbol!r};"
+                        f" known kernels: {', '.join(sorted(kernels)) or 'none'}"
                     )
                 self._functions[symbol] = inline_calls(self.module, symbol)
             return self._functions[symbol]

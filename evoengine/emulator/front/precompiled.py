@@ -1,9 +1,8 @@
-"""Our headers in the form that clang reads fastest, kept by this process for the next source that
-includes the same ones.
+"""Precompiled headers, kept in this process for the next source that includes the same ones.
 
-Most kernels take less time than the headers do: with them precompiled, the seeds compile 1.8 to 3
-times as fast, into the same PTX. Nothing is kept on disk, where a compiler that a candidate has
-taken over could leave something for others.
+Most kernels take less time to compile than the headers: with these precompiled, the seeds compile
+1.8 to 3 times as fast, to the same PTX. Nothing is kept on disk, where a compiler that a candidate
+has exploited could leave something for others.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from pathlib import Path
 
 from evoengine.emulator.front import clang_process, overlay
 
-# Names in clang's file system. They differ from process to process, so that no source can ask
-# whether they are there.
+# Names in clang's file system. They are random in each process, so that no source can test for
+# them.
 _RESULT = f"/{secrets.token_hex(8)}.pch"
 _TEXT = f"/{secrets.token_hex(8)}.cu"
 _KEPT = 32  # sets of headers for an architecture, 1 to 2 MB each
@@ -28,9 +27,7 @@ _TIMEOUT_S = 60.0  # 0.1 to 0.3 s when the machine has nothing else to do
 
 @dataclass(frozen=True)
 class PrecompiledHeaders:
-    """What clang has to find in its file system, by name, and the options that make it begin with
-    that.
-    """
+    """Files to add to clang's file system, by name, and the options that make clang use them."""
 
     files: Mapping[str, bytes]
     options: tuple[str, ...] = ("-include-pch", _RESULT)
@@ -41,11 +38,10 @@ _lock = threading.Lock()
 
 
 def found(command: Sequence[str], headers: Sequence[str]) -> PrecompiledHeaders | None:
-    """The prelude and `headers` as precompiled by `command`, which is clang with its options.
+    """The prelude and `headers`, precompiled by `command`, which is clang with its options.
 
-    None when they are asked for the first time: for one source alone it takes longer to precompile
-    them than to read them. None as well when clang fails: it will fail for the source too, and that
-    is where it is told.
+    None on the first request: for a single source, precompiling takes longer than reading them.
+    None as well if clang fails: it will fail for the source too, and is reported there.
     """
     key = tuple(command), tuple(headers)
     with _lock:
@@ -61,7 +57,7 @@ def _made(command: tuple[str, ...], headers: tuple[str, ...]) -> PrecompiledHead
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as name:
         folder = Path(name)
         seen = overlay.write(folder, {_TEXT: text})
-        # Without times: clang checks them, and the text is written anew for every source.
+        # Without time stamps: clang checks them, and the text is written again for every source.
         making = (
             "-include",
             overlay.PRELUDE,

@@ -1,8 +1,8 @@
-"""The .param variables of call sequences as registers.
+"""Turns the .param variables of call sequences into registers.
 
-Clang passes everything through them: `st.param.b64 [param0+8], %rd1`, and `ld.param` on the other
-side. Each part that is written or read becomes a register of its own, named `param0.o8`. A variable
-whose parts overlap, or whose address is taken, becomes a .local variable.
+clang passes all arguments through them: `st.param.b64 [param0+8], %rd1`, and `ld.param` in the
+callee. Each part that is written or read becomes a register of its own, named `param0.o8`. A
+variable whose parts overlap, or whose address is taken, becomes a .local variable.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _WIDEST = 64  # bits that `mov` can move
 
 @dataclass(slots=True)
 class _Use:
-    """How a .param variable is used in a function."""
+    """The uses of a .param variable in a function."""
 
     variable: Variable
-    # offset -> bytes, the most that are used at once
+    # offset -> bytes of the largest access
     parts: dict[int, int] = field(default_factory=dict)
-    # offset -> bytes, the least that are written at once
+    # offset -> bytes of the smallest write
     written: dict[int, int] = field(default_factory=dict)
     in_memory: bool = False
 
     def add(self, offset: int, size: int, write: bool, text: str) -> None:
-        """Notes that these bytes are read or written."""
+        """Records a read or write of these bytes."""
         if offset < 0 or offset + size > self.variable.size:
             raise PtxError(f"`{text}` reaches outside of its {self.variable.size} bytes")
         self.parts[offset] = max(size, self.parts.get(offset, 0))
@@ -49,7 +49,7 @@ class _Use:
             self.written[offset] = min(size, self.written.get(offset, size))
 
     def settle(self) -> None:
-        """Decides between registers and memory, when all uses are known. Of a register the low part
+        """Decides between registers and memory, once all uses are known. The low part of a register
         may be read alone.
         """
         end = 0
@@ -61,7 +61,7 @@ class _Use:
             end = offset + size
 
     def part(self, offset: int) -> Register:
-        """The register that holds the bytes from `offset`."""
+        """The register that holds the bytes from `offset` on."""
         return Register(f"{self.variable.name}.o{offset}")
 
 
@@ -101,7 +101,7 @@ def as_registers(function: Function) -> Function:
 
 
 def _accessed(instruction: Instruction) -> Address | None:
-    """The address of `ld.param` or `st.param` if it is a variable's."""
+    """The address of `ld.param` or `st.param`, if it is that of a variable."""
     if (
         instruction.op not in ("ld", "st")
         or not instruction.has("param")
@@ -113,7 +113,7 @@ def _accessed(instruction: Instruction) -> Address | None:
 
 
 def _elements(instruction: Instruction, address: Address) -> Iterator[tuple[int, int, Operand]]:
-    """(offset, bytes, register or value) of everything that it moves."""
+    """(offset, bytes, register or value) of each element that `instruction` moves."""
     size = TYPE_BITS.get(instruction.type, 0) // 8
     if size == 0:
         raise PtxError(f"`{instruction.text}` has no type")
@@ -138,7 +138,9 @@ def _note(instruction: Instruction, uses: dict[str, _Use]) -> None:
 
 
 def _note_call(call: Instruction, passed: Vector, uses: dict[str, _Use]) -> None:
-    """A function without a body takes and gives whole variables of at most 8 bytes."""
+    """Records the uses of a call of a function without a body: whole variables of at most 8
+    bytes.
+    """
     for item in passed.items:
         if isinstance(item, Symbol) and item.name in uses:
             use = uses[item.name]
@@ -158,14 +160,14 @@ def _named(operand: Operand) -> Iterator[str]:
 
 
 class _Moves:
-    """Instructions in terms of registers instead of .param variables."""
+    """Rewrites instructions to use registers instead of .param variables."""
 
     def __init__(self, uses: dict[str, _Use], registers: dict[str, str]) -> None:
         self.uses = uses
         self.registers = registers
 
     def of(self, old: Instruction) -> list[Instruction]:
-        """What stands in the place of `old`."""
+        """The instructions that replace `old`."""
         if old.op == "call":
             return [
                 replace(
@@ -214,8 +216,8 @@ class _Moves:
         return TYPE_BITS.get(kind, otherwise)
 
     def _read(self, old: Instruction, part: Register, target: Operand) -> Instruction:
-        """ld.param: the register may be wider than the type, then it is extended; so may the part,
-        then its low bits count.
+        """ld.param: a target register wider than the type is extended; of a wider part the low bits
+        count.
         """
         bits = TYPE_BITS[old.type]
         wide = self._bits(target, bits)

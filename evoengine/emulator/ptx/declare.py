@@ -1,4 +1,4 @@
-"""Declarations of variables and parameters, with what they hold at the start."""
+"""Parses declarations of variables and parameters, with initialisers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.ptx.lexer import IDENTIFIER, TokenCursor, literal, negative
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Float, Integer, Symbol, Variable
 
-MAX_BYTES = 1 << 40  # of one variable; more than any device has
+MAX_BYTES = 1 << 40  # of one variable; more than the memory of any device
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
 _OPAQUE = {".texref", ".samplerref", ".surfref"}
 _POINTS_AT = {".global", ".const", ".shared", ".local", ".generic", ".param"}
@@ -18,7 +18,9 @@ _POINTS_AT = {".global", ".const", ".shared", ".local", ".generic", ".param"}
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What `.align 8 .b8 name[24]` says; `size` is 0 for an array without a length."""
+    """A parsed declaration such as `.align 8 .b8 name[24]`; `size` is 0 for an array without a
+    length.
+    """
 
     name: str
     type: str
@@ -28,7 +30,7 @@ class Declaration:
 
 
 def declarator(cursor: TokenCursor) -> Declaration:
-    """What stands behind .param, .global, .shared...; the cursor ends behind the name and its
+    """Parses a declarator after .param, .global, .shared...; the cursor ends after the name and its
     dimensions.
     """
     align = _alignment(cursor)
@@ -38,7 +40,7 @@ def declarator(cursor: TokenCursor) -> Declaration:
     if cursor.take(".ptr"):
         cursor.at += cursor.texts[cursor.at] in _POINTS_AT
         _alignment(cursor)
-    align = align or _alignment(cursor)  # either order is seen in the wild
+    align = align or _alignment(cursor)  # both orders occur in practice
     name = cursor.name()
     element = TYPE_BITS[kind] // 8
     count = _dimensions(cursor)
@@ -49,7 +51,7 @@ def declarator(cursor: TokenCursor) -> Declaration:
 
 
 def variables(cursor: TokenCursor, space: str, extern: bool) -> list[Variable]:
-    """All variables of one statement, from behind its space to behind its semicolon."""
+    """Parses all variables of one statement, from after its space to after its semicolon."""
     found = []
     start = cursor.at
     while True:
@@ -83,7 +85,7 @@ def _type(cursor: TokenCursor) -> str:
 
 
 def _dimensions(cursor: TokenCursor) -> int:
-    """How many elements `[4][5]` are: 1 without brackets, 0 for []."""
+    """The number of elements of `[4][5]`: 1 without brackets, 0 for []."""
     lengths = []
     while cursor.take("["):
         lengths.append(0 if cursor.texts[cursor.at] == "]" else cursor.integer())
@@ -138,8 +140,8 @@ def _element(
 def _masked(
     cursor: TokenCursor, mask: Integer | Float, data: bytearray, addresses: dict[int, Symbol]
 ) -> None:
-    """`0xFF00(sym)`: one byte of an address; the first (0xFF) records it, the others must follow it
-    in order.
+    """Parses `0xFF00(sym)`, one byte of an address; the first (0xFF) records it, the others must
+    follow in order.
     """
     cursor.expect("(")
     symbol = _address(cursor, 8)
@@ -150,16 +152,14 @@ def _masked(
     if place == 0:
         addresses[len(data)] = symbol
     elif addresses.get(len(data) - place) != symbol:
-        raise Unsupported("single bytes of an address as initial contents")
+        raise Unsupported("single bytes of an address as initial value")
     data.append(0)
 
 
 def _address(cursor: TokenCursor, width: int) -> Symbol:
-    """`sym`, `sym+4`, `generic(sym)`, `generic(sym)+4`: with and without generic() mean the same to
-    us.
-    """
+    """`sym`, `sym+4`, `generic(sym)`, `generic(sym)+4`: generic() makes no difference here."""
     if width != 8:
-        raise Unsupported("an address of other than 64 bits as initial contents")
+        raise Unsupported("an address of other than 64 bits as initial value")
     name = cursor.name()
     inner = 0
     if name == "generic" and cursor.take("("):
@@ -186,7 +186,7 @@ def _encoded(value: Integer | Float, declared: Declaration) -> bytes:
         return value.bits.to_bytes(size, "little")
     if value.width == 64 and declared.type == "f32":
         return _single(struct.unpack("<d", value.bits.to_bytes(8, "little"))[0])
-    raise Unsupported(f"a {value.width} bit float as initial contents of .{declared.type}")
+    raise Unsupported(f"a {value.width} bit float as initial value of .{declared.type}")
 
 
 def _single(number: float) -> bytes:

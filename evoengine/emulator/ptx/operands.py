@@ -1,4 +1,4 @@
-"""What stands behind an opcode."""
+"""Parses the operands of an instruction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_ITEMS = 256  # of a vector or an argument list; the ISA's widest vector has 
 
 
 def operands(cursor: TokenCursor, scope: Scope, opcode: str) -> tuple[Operand, ...]:
-    """All operands up to the semicolon; the cursor ends behind it."""
+    """Parses all operands; the cursor ends after the semicolon."""
     texts, cache = cursor.texts, scope.cache
     found: list[Operand] = []
     if cursor.take(";"):
@@ -32,7 +32,7 @@ def operands(cursor: TokenCursor, scope: Scope, opcode: str) -> tuple[Operand, .
         value = cache.get(texts[cursor.at])
         behind = texts[cursor.at + 1]
         if value is not None and (behind == "," or behind == ";"):
-            cursor.at += 1  # by far the most frequent: a register or number alone
+            cursor.at += 1  # by far the most frequent case: a single register or number
         else:
             value = operand(cursor, scope, opcode)
             behind = texts[cursor.at]
@@ -44,7 +44,7 @@ def operands(cursor: TokenCursor, scope: Scope, opcode: str) -> tuple[Operand, .
 
 
 def operand(cursor: TokenCursor, scope: Scope, opcode: str) -> Operand:
-    """One operand, whatever its form."""
+    """Parses one operand of any form."""
     text = cursor.texts[cursor.at]
     if text == "[":
         return _address(cursor, scope, opcode)
@@ -74,7 +74,7 @@ def _operated(cursor: TokenCursor, scope: Scope, text: str) -> Operand:
         cursor.at += 1
         register = scope.find(cursor.texts[cursor.at])
         if not isinstance(register, Register):
-            cursor.fail(f"expected a predicate behind '!', got {cursor.shown()}")
+            cursor.fail(f"expected a predicate after '!', got {cursor.shown()}")
         cursor.at += 1
         return Not(register)
     if text in ("-", "~", "+"):
@@ -129,7 +129,7 @@ def call_operands(cursor: TokenCursor, scope: Scope, opcode: str) -> tuple[Opera
 def _signed(cursor: TokenCursor, sign: str) -> Integer | Float:
     value = literal(cursor.texts[cursor.at])
     if value is None or (sign == "~" and isinstance(value, Float)):
-        cursor.fail(f"expected a number behind {sign!r}, got {cursor.shown()}")
+        cursor.fail(f"expected a number after {sign!r}, got {cursor.shown()}")
     cursor.at += 1
     if sign == "~" and isinstance(value, Integer):
         return Integer(~value.value)

@@ -16,9 +16,7 @@ from functools import cache
 
 from evoengine.emulator.emulator_errors import Unsupported
 
-MAX_CHILDREN = (
-    8  # children, about 80 MB each; a kernel never needs more modules at once
-)
+MAX_CHILDREN = 8  # children, about 80 MB each; a kernel never needs more modules at once
 # The environment variables that Python and LLVM need. The IR comes from an untrusted kernel, so API
 # keys are not passed on.
 _ENVIRONMENT = (

@@ -84,7 +84,8 @@ class NativeRuntime:
         # address 0
         if missing:
             raise NativeBuildFailed(
-                f"declared in a header of the runtime, but defined in no C file: {', '.join(missing)}"
+                "declared in a header of the runtime, but defined in no C file:"
+                f" {', '.join(missing)}"
             )
 
     def address(self, name: str) -> int:

@@ -1,9 +1,9 @@
-"""What one execution of a basic block costs a warp: its instructions by pipe, and its longest
-chain.
+"""The cost of one execution of a basic block by a warp: instructions by pipe, and the longest
+dependency chain.
 
-The chain is that of the data: an instruction waits for the registers that it reads, for its guard,
-and for barriers and waits before it. The order in the block does not count beyond that, because
-ptxas orders machine code anew. Nothing is carried over from one block to the next.
+The chain is one of data: an instruction waits for the registers that it reads, for its guard, and
+for barriers and waits before it. Otherwise the order in the block does not matter, because ptxas
+reschedules machine code. Nothing is carried over from one block to the next.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from evoengine.emulator.ptx.syntax import (
 from evoengine.emulator.timing_model.counts import CountsBuilder
 from evoengine.emulator.timing_model.pipes import Cost, classify
 
-# Only ranks one chain against another; the model charges the target's own. Those of an A100 and
-# H100, `targets`.
+# Only used to compare chains; the model charges the target's own latencies. From an A100 and H100,
+# `targets`.
 _CLOCKS = {
     "fixed": 4,
     "mufu": 18,
@@ -54,22 +54,22 @@ _NO_RESULT = frozenset(
         "stmatrix",
     )
 )
-UNROLLED = 4  # rounds of a loop without a known number of them: LLVM's and NVCC's usual factor
+UNROLLED = 4  # iterations of a loop without a known trip count: the usual factor of LLVM and nvcc
 _LOADS = ("global", "shared")
-_ORDERS = frozenset(("bar", "barrier", "membar", "fence"))  # what comes after waits for it
+_ORDERS = frozenset(("bar", "barrier", "membar", "fence"))  # later instructions wait for these
 
 
 @dataclass(frozen=True)
 class InstructionMix:
-    """Warp instructions by pipe, tensor operations by kind and delays of the longest chain, of one
+    """Warp instructions by pipe, tensor operations by kind and delays of the longest chain, for one
     execution by one warp.
     """
 
     instructions: Mapping[str, float]
     flops: Mapping[str, float]
     delays: Mapping[str, float]
-    wavefronts: float  # of shared memory, if there are no bank conflicts
-    sectors: float  # of global memory, if accesses are coalesced
+    wavefronts: float  # of shared memory, without bank conflicts
+    sectors: float  # of global memory, with coalesced accesses
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,11 @@ _EMPTY = _DependencyChain()
 
 
 def instruction_mix(code: Sequence[Instruction], *, repeats: bool = False) -> InstructionMix:
-    """The mix of straight-line code: a basic block, or the part of one between two places where the
-    warp may stop.
+    """The instruction mix of straight-line code: a basic block, or a part of one between two
+    suspensions.
 
-    `repeats`: it is the whole body of a loop. Compilers for GPUs unroll such loops, so that loads
-    of some rounds are waited for together, unless what one round loads is the address of another
-    load.
+    `repeats`: it is the whole body of a loop. GPU compilers unroll such loops, so that the loads of
+    several iterations overlap, unless one iteration loads the address of another load.
     """
     builder = CountsBuilder()
     ready: dict[str, _DependencyChain] = {}
@@ -134,7 +133,9 @@ def instruction_mix(code: Sequence[Instruction], *, repeats: bool = False) -> In
 
 
 def _chases_pointers(code: Sequence[Instruction]) -> bool:
-    """Whether an address depends on what a round of this loop loads."""
+    """Whether an address depends on a value that an iteration of this loop loads (pointer
+    chasing).
+    """
     loaded: set[str] = set()
     before = -1
     while len(loaded) > before:
@@ -165,7 +166,7 @@ def _reads(instruction: Instruction) -> set[str]:
     if start and isinstance(instruction.operands[0] if instruction.operands else None, Address):
         names |= _registers(instruction.operands[0])
     if instruction.guard is not None:
-        # what a false guard leaves is read, so to speak
+        # a false guard leaves the old value, so the result counts as read
         names |= {
             instruction.guard.register.name,
             *_writes(instruction),

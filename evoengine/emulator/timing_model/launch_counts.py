@@ -1,5 +1,5 @@
-"""From what the emulator noted during a launch to counts: executions of code by warps, accesses of
-checked mode.
+"""Computes the counts of a launch from its reports: executions by warps, accesses in checked
+mode.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ SECTOR_BYTES = 32
 def counts_from_reports(
     fast: LaunchReport, checked: LaunchReport, *, unique_bytes: float = 0.0
 ) -> Counts:
-    """What a launch did: `fast` is its report for the whole grid, `checked` one in checked mode of
-    some of its blocks.
+    """The counts of a launch: `fast` is the report of the whole grid, `checked` that of some blocks
+    in checked mode.
 
-    `unique_bytes` of global memory that the whole grid touches. Raises ValueError where `checked`
-    counted no accesses.
+    `unique_bytes`: bytes of global memory that the whole grid accesses. Raises ValueError if
+    `checked` has no accesses.
     """
     if checked.accesses is None:
         raise ValueError("expected a report of checked mode, got one without counts of accesses")
@@ -50,11 +50,10 @@ def counts_from_code(
     warps: float,
     unique_bytes: float = 0.0,
 ) -> Counts:
-    """Counts of instructions and chains, from (straight-line code, how many warps in all went
-    through it).
+    """The counts of instructions and chains, from (straight-line code, executions by warps).
 
     `blocks` that were run, and `warps` in all of them; `unique_bytes` of global memory that the
-    whole grid touches.
+    whole grid accesses.
     """
     mixes = ((instruction_mix(instructions), times) for instructions, times in code)
     return counts_from_mixes(mixes, blocks=blocks, warps=warps, unique_bytes=unique_bytes)
@@ -67,7 +66,7 @@ def counts_from_mixes(
     warps: float,
     unique_bytes: float = 0.0,
 ) -> Counts:
-    """As `counts_from_code`, from the mix of each piece of code."""
+    """The same from (instruction mix of a piece of code, executions by warps)."""
     builder = CountsBuilder()
     pieces = []
     for item, times in code:
@@ -90,8 +89,8 @@ def counts_from_mixes(
 
 
 def with_block_work(counts: Counts, block_work: Sequence[float]) -> Counts:
-    """`counts` with the instructions of the block that had most; `block_work` of each block in any unit,
-    such as instructions of PTX.
+    """`counts` with the instructions of the block with the most; `block_work`: work of each block
+    in any unit, such as PTX instructions.
     """
     whole = sum(block_work)
     return (
@@ -105,8 +104,8 @@ def with_block_work(counts: Counts, block_work: Sequence[float]) -> Counts:
 
 
 def with_accesses(counts: Counts, accesses: AccessCounts, blocks: float) -> Counts:
-    """`counts` with the traffic of `blocks` blocks that ran in checked mode, scaled to as many as
-    were counted.
+    """`counts` with the memory traffic of `blocks` blocks that ran in checked mode, scaled to the
+    counted blocks.
     """
     factor = counts.blocks / blocks
     shared = (

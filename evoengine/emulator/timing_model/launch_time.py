@@ -1,12 +1,13 @@
-"""A modelled time of a launch: what its counts would take on a target. Nothing here is measured.
+"""Models the time that a launch with given counts would take on a target GPU. Nothing here is
+measured.
 
-For the SM with the most blocks it is asked how long each pipe is busy with its share (a bound of
+For the SM with the most blocks the model computes how long each pipe is busy (a bound of
 throughput, as in the roofline model), and how long one block takes that has the SM for itself (its
-latency): piece by piece of its code, because its barriers and chains keep its warps together, and
-in a piece the chain of one warp or the pipe that the warps wait for. Blocks beside it fill its gaps
-until a pipe is full: the two are put together, as in Hong and Kim's model (ISCA 2009), with a
-smooth maximum. DRAM, L2 and the start of blocks are bounds of the whole device. A launch costs a
-constant on top.
+latency). The latency is summed over the pieces of its code, because barriers and dependency chains
+keep its warps together; a piece takes as long as the chain of one warp or the busiest pipe. Other
+resident blocks fill the gaps until a pipe is saturated: the two are combined, as in Hong and Kim's
+model (ISCA 2009), with a smooth maximum. DRAM, L2 and the start of blocks are bounds of the whole
+device. A launch costs a constant on top.
 
     L. Williams e.a., Roofline, CACM 52(4), 2009.
     S. Hong, H. Kim, An Analytical Model for a GPU Architecture with Memory-level and Thread-level
@@ -24,14 +25,15 @@ from evoengine.emulator.timing_model.counts import CodePiece, Counts
 from evoengine.emulator.timing_model.occupancy import Occupancy, occupancy
 
 SECTOR_BYTES = 32
-L2_BYTES_PER_CLOCK = 64  # from L2 to one SM: Jia e.a., arXiv 1903.07486; later papers see no more
-# of a sector that is written, in sectors that are read: docs/measurements/h200-rates.json, stream_*
-# in L2
+# from L2 to one SM: Jia et al., arXiv 1903.07486; later papers measure no more
+L2_BYTES_PER_CLOCK = 64
+# cost of writing a sector relative to reading one: docs/measurements/h200-rates.json, stream_* in
+# L2
 STORE_COST = 1.9
-# of the bandwidth on the data sheet that is reached: docs/measurements/h200-rates.json, stream_* in
+# achievable share of the data sheet's bandwidth: docs/measurements/h200-rates.json, stream_* in
 # DRAM
 DRAM_SHARE = 0.92
-# of one SM to global memory: an assumption, conflicts of addresses not counted
+# of one SM to global memory: an assumption, without address conflicts
 ATOMIC_LANES_PER_CLOCK = 1.0
 
 _SM_WIDE = ("shuffle", "lsu")  # shared by the four quarters of an SM
@@ -40,37 +42,37 @@ _OF_QUARTERS = ("fma", "imad", "alu", "half", "mufu", "fp64")
 
 @dataclass(frozen=True)
 class Calibration:
-    """How sharp the smooth maxima are: 1 adds up, infinity is a plain maximum. The same for every
+    """Exponents of the smooth maxima: 1 is a sum, infinity a plain maximum. The same for every
     kernel and target.
 
     The defaults order the configurations of docs/measurements/h200-configurations.json well, and so
-    do their neighbours; docs/measurements/emulator-model.md says what becomes of a seed that had no
-    part in the choice.
+    do nearby values; docs/measurements/emulator-model.md has the result for seeds that were not
+    used in the choice.
     """
 
-    pipes: float = 3.0  # of the pipes among themselves
-    latency: float = 1.5  # of the pipes and the latency of a block
-    pieces: float = 3.0  # of the pipes and the chain within a piece of code
+    pipes: float = 3.0  # between the pipes
+    latency: float = 1.5  # between the pipes and the latency of a block
+    pieces: float = 3.0  # between the pipes and the dependency chain within a piece of code
 
 
 @dataclass(frozen=True)
 class ModelledLaunch:
-    """A modelled time in microseconds and what it is made of."""
+    """A modelled time in microseconds, and its components."""
 
     us: float
-    # how long each pipe alone would take; `latency`: blocks one after the other
+    # time of each pipe alone; `latency`: time of blocks one after the other
     bounds_us: Mapping[str, float]
-    # the largest of them; `latency` only where no other is half of it, for the work of the pipes is
-    # in it too
+    # the largest bound; `latency` only if no other is half of it, because it includes the work of
+    # the pipes
     limiter: str
     occupancy: Occupancy
-    waves: float  # grid / blocks that the whole device holds at once
+    waves: float  # grid / blocks that are resident on the whole device at once
 
 
 DEFAULT = Calibration()
 
 
-def modelled(
+def model_launch(
     counts: Counts,
     *,
     target: TargetGpu,
@@ -81,11 +83,10 @@ def modelled(
     cold: bool = False,
     calibration: Calibration = DEFAULT,
 ) -> ModelledLaunch:
-    """The modelled time of one launch with `counts`, which may be those of a sample of its blocks.
+    """The modelled time of one launch; `counts` may be those of a sample of its blocks.
 
-    `registers` are those of one thread, `shared_bytes` static and dynamic ones of a block. `cold`:
-    the caches hold nothing of the launch's data. Raises LaunchRefused where no block fits on the
-    target.
+    `registers` of one thread; `shared_bytes` of a block, static and dynamic. `cold`: the caches
+    hold none of the launch's data. Raises LaunchRefused if no block fits on the target.
     """
     blocks = math.prod(grid)
     if counts.blocks <= 0 or blocks < 1:
@@ -93,14 +94,14 @@ def modelled(
             f"expected counts of at least one block, got {counts.blocks} blocks and a grid of"
             f" {tuple(grid)}"
         )
-    occupancy_ = occupancy(
+    fit = occupancy(
         target, threads=math.prod(block), registers=registers, shared_bytes=shared_bytes
     )
     launch = _Launch(
         counts.scaled(1.0 / counts.blocks),
         target,
         blocks,
-        occupancy_,
+        fit,
         shared_bytes,
         cold,
         calibration,
@@ -114,44 +115,46 @@ def modelled(
         us=target.launch_us + launch.together(throughput, clocks["latency"]) / target.clocks_per_us,
         bounds_us=bounds,
         limiter=_limiter(bounds),
-        occupancy=occupancy_,
-        waves=blocks / (target.sms * occupancy_.blocks),
+        occupancy=fit,
+        waves=blocks / (target.sms * fit.blocks),
     )
 
 
 @dataclass(frozen=True)
 class _Launch:
-    """One block's mean counts on a target; every method answers in clocks of an SM."""
+    """The mean counts of one block on a target; every method returns SM clocks."""
 
     block: Counts
     target: TargetGpu
     blocks: int
-    occupancy_: Occupancy
+    occupancy: Occupancy
     shared_bytes: int
     cold: bool
     calibration: Calibration
 
     @property
     def most_blocks(self) -> int:
-        """Blocks that the busiest SM runs."""
+        """The number of blocks that the busiest SM runs."""
         return -(-self.blocks // self.target.sms)
 
     @property
     def resident_blocks(self) -> int:
-        """Blocks that it runs at the same time."""
-        return min(self.most_blocks, self.occupancy_.blocks)
+        """The number of blocks that it runs at the same time."""
+        return min(self.most_blocks, self.occupancy.blocks)
 
     @property
     def skew(self) -> float:
-        """What the block that does most does, in mean blocks."""
+        """The instructions of the longest block, relative to the mean."""
         return max(1.0, self.block.most_issued / self.block.issued) if self.block.issued else 1.0
 
     def together(self, throughput: float, latency: float) -> float:
-        """A block alone takes its latency; those beside it fill its gaps until a pipe is full."""
+        """Combines throughput and latency: resident blocks fill one another's gaps until a pipe is
+        saturated.
+        """
         p = self.calibration.latency
         alone = (
             throughput / self.resident_blocks
-        )  # its own part of the pipes' work is in its latency
+        )  # its own share of the pipes' work is in its latency
         return float((max(0.0, throughput**p - alone**p) + latency**p) ** (1 / p))
 
     def bounds(self) -> dict[str, float]:
@@ -187,7 +190,7 @@ class _Launch:
     def _pipes(
         self, instructions: Mapping[str, float], flops: Mapping[str, float], uneven: float
     ) -> dict[str, float]:
-        """How long each pipe is busy with these instructions of warps that spread over the quarters
+        """Clocks that each pipe is busy with these instructions of warps spread over the quarters
         of the SM.
         """
         rates = self.target.rates
@@ -203,20 +206,20 @@ class _Launch:
         return clocks
 
     def _tensor_rate(self, kind: str) -> float:
-        """Operations a clock. Without a tensor unit for them, fp64 runs on its own pipe, anything
-        else as half precision.
+        """Operations per clock. Without a tensor unit for it, fp64 runs on its own pipe, any other
+        kind as half precision.
         """
         other = 2 * self.target.rates.fp64 if kind == "fp64" else self.target.tensor["f16"]
         return self.target.tensor.get(kind, other)
 
     @staticmethod
     def _unevenness(warps: float) -> float:
-        """How much longer the fullest quarter of an SM takes than the mean of the four."""
+        """The time of the busiest quarter of an SM, relative to the mean of the four."""
         return math.ceil(max(1.0, warps) / SCHEDULERS) * SCHEDULERS / max(1.0, warps)
 
     def _from_l2(self) -> float:
-        """Sectors of one block from L2, and to it, those that all blocks load once for each SM
-        where L1 has room for them.
+        """Sectors of one block from and to L2; sectors that all blocks load count once for each SM
+        if they fit L1.
         """
         block = self.block
         room = self.target.l1_bytes - self.resident_blocks * (
@@ -247,18 +250,16 @@ class _Launch:
         return self.block.unique_bytes <= self.target.l2_bytes
 
     def _latency(self) -> float:
-        """One block after the other in the same place: as many as the busiest SM runs blocks one
-        after the other.
-        """
-        rounds = math.ceil(self.most_blocks / self.occupancy_.blocks)
+        """The time of blocks that run one after the other on the busiest SM."""
+        rounds = math.ceil(self.most_blocks / self.occupancy.blocks)
         return (
             max(rounds, self.skew) * self._one_block_latency()
             + (rounds - 1) * self.target.latencies.block
         )
 
     def _one_block_latency(self) -> float:
-        """A block that has the SM for itself: piece by piece, because barriers and chains keep its
-        warps together.
+        """The time of a block that has the SM for itself, summed over its pieces of code, because
+        barriers and chains keep its warps together.
         """
         warps = max(1.0, self.block.warps)
         uneven = self._unevenness(warps)
@@ -290,7 +291,7 @@ class _Launch:
         conflicts: float,
         of: Mapping[str, float],
     ) -> float:
-        """All warps of a block go through a piece: its chain, or the pipe that has most to do."""
+        """The time of all warps of a block in a piece of code: its chain, or its busiest pipe."""
         clocks = [
             warps * value for value in self._pipes(piece.instructions, piece.flops, uneven).values()
         ]
@@ -305,8 +306,8 @@ class _Launch:
         )
 
     def _memory_clocks(self) -> float:
-        """How long a block needs for its global memory, when as many SMs as there are blocks for
-        have their shares of L2 and DRAM.
+        """The time of a block's global memory traffic, when all SMs with blocks share L2 and
+        DRAM.
         """
         sms = min(self.blocks, self.target.sms)
         port = self._from_l2() * SECTOR_BYTES / L2_BYTES_PER_CLOCK
@@ -342,7 +343,7 @@ def _limiter(bounds: Mapping[str, float]) -> str:
 
 
 def _smooth(values: Iterable[float], sharpness: float) -> float:
-    """At least the largest, more where others are near it."""
+    """A smooth maximum: at least the largest value, more if others are near it."""
     found = list(values)
     most_blocks = max(found, default=0.0)
     if most_blocks <= 0:

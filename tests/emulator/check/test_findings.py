@@ -25,15 +25,15 @@ LINES = {1: "line 40", 2: "line 42"}
         (
             RACE,
             (
-                "race: thread 37 reads shared+512 at line 42 that thread 5 wrote at line 40, no"
-                " barrier between (block 0, 1024 times)"
+                "race: thread 37 reads shared+512 at line 42 that thread 5 wrote at line 40,"
+                " without a barrier between (block 0, 1024 times)"
             ),
         ),
         (
             replace(RACE, kind=FindingKind.WRITE_AFTER_READ, times=1),
             (
-                "race: thread 37 writes shared+512 at line 42 that thread 5 read at line 40, no"
-                " barrier between (block 0)"
+                "race: thread 37 writes shared+512 at line 42 that thread 5 read at line 40,"
+                " without a barrier between (block 0)"
             ),
         ),
         (

@@ -154,7 +154,7 @@ def test_names_of_inner_scopes_are_unique_and_do_not_leak() -> None:
     assert [jump.operands for jump in jumps] == [(Symbol("L.1"),), (Symbol("L.2"),)]
     assert [jump.guard.register.name for jump in jumps if jump.guard] == ["p.1", "p.2"]
     assert function.registers["p.2"] == "pred"
-    with pytest.raises(PtxError, match="expected a predicate behind '@', got 'p'"):
+    with pytest.raises(PtxError, match="expected a predicate after '@', got 'p'"):
         kernel("{ .reg .pred p; } @p bra L; L:")
 
 
@@ -327,7 +327,7 @@ def test_compiler_output_with_switch_calls_and_inline_assembly_is_read() -> None
 
 REFUSED = {
     "bra L;": "label L is not in this function",
-    "L: L: ret;": "label L is there twice",
+    "L: L: ret;": "label L is defined twice",
     "brx.idx %r1, T;": "list of branch targets T is not declared",
     "call g, ();": "function g is called but not declared",
     "mov.u32 %r1, nowhere;": "expected an operand, got 'nowhere'",
@@ -340,7 +340,7 @@ REFUSED = {
     ".shared .b8 t[4]; .shared .b8 t[4];": "t is declared twice",
     ".bogus;": "unknown directive '.bogus'",
     "ld.global.u32 %r1, [%rd1;": "expected ']', got ';'",
-    "@5 bra L;": "expected a predicate behind '@', got '5'",
+    "@5 bra L;": "expected a predicate after '@', got '5'",
     "/* open": "a comment without an end",
     "{": "expected an instruction, got the end",
 }

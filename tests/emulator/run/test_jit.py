@@ -57,7 +57,9 @@ def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:
     assert crowd.make(text, how.cpu, how.features, 1)
     (child,) = crowd._idle
     child._process.send_signal(signal.SIGSEGV)
-    with pytest.raises(Unsupported, match="code generation by LLVM: the process ended with SIGSEGV"):
+    with pytest.raises(
+        Unsupported, match="code generation by LLVM: the process ended with SIGSEGV"
+    ):
         crowd.make(text, how.cpu, how.features, 1)
     assert crowd.make(text, how.cpu, how.features, 1)
     crowd.close()
@@ -74,7 +76,7 @@ def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:
     ],
 )
 def test_what_llvm_refuses_is_unsupported(text: str) -> None:
-    with pytest.raises(Unsupported, match="operands of types that do not fit"):
+    with pytest.raises(Unsupported, match="operands of types that do not match"):
         Jit().compile(text, "f")
 
 

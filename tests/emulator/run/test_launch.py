@@ -148,7 +148,8 @@ def test_a_barrier_that_others_never_reach_ends_the_launch_and_names_the_block()
     """One warp waits at 1, the other at 2."""
     body = "setp.lt.u32 %p1, %t, 32; @%p1 bra one; bar.sync 2; bra end; one: bar.sync 1; end:"
     with pytest.raises(
-        OutOfFuel, match="deadlock: threads of block 4 wait at a barrier that the others never reach"
+        OutOfFuel,
+        match="deadlock: threads of block 4 wait at a barrier that the others never reach",
     ):
         launch(body, grid=9, block=64, blocks=[4])
 

@@ -1,5 +1,5 @@
-"""A kernel of any kind changes nothing outside of the reservation: it ends the process, or hits
-memory of the device.
+"""A kernel of any kind changes nothing outside of the arena: it ends the process, or hits memory of
+the device.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ PATTERN = 0x5C
 # %q1 is where a kernel aims in all: the 64 bits that it is given; %q2 the same for each lane.
 AIMS = {
     "one address": "mov.b64 %q2, %q1;",
-    "dense ramp": "mul.wide.u32 %q3, %t, 4; add.s64 %q2, %q1, %q3;",
-    "wide ramp": "mul.wide.u32 %q3, %t, 65536; add.s64 %q2, %q1, %q3;",
-    "widest ramp": (
+    "dense affine": "mul.wide.u32 %q3, %t, 4; add.s64 %q2, %q1, %q3;",
+    "wide affine": "mul.wide.u32 %q3, %t, 65536; add.s64 %q2, %q1, %q3;",
+    "widest affine": (
         "mul.wide.u32 %q3, %t, 65536; mul.lo.u64 %q3, %q3, 65536; add.s64 %q2, %q1, %q3;"
     ),
-    "falling ramp": "mul.wide.u32 %q3, %t, 4; sub.s64 %q2, %q1, %q3;",
-    "falling wide ramp": "mul.wide.u32 %q3, %t, 65536; sub.s64 %q2, %q1, %q3;",
+    "falling affine": "mul.wide.u32 %q3, %t, 4; sub.s64 %q2, %q1, %q3;",
+    "falling wide affine": "mul.wide.u32 %q3, %t, 65536; sub.s64 %q2, %q1, %q3;",
     "scattered": (
         "mul.lo.u32 %r1, %t, 40503; and.b32 %r1, %r1, 1020; cvt.u64.u32 %q3, %r1; xor.b64 %q2, %q1,"
         " %q3;"
@@ -79,7 +79,7 @@ VALUES = (
 
 
 class Canary:
-    """Memory that this process shares with its children, outside of any reservation."""
+    """Memory that this process shares with its children, outside of any arena."""
 
     def __init__(self) -> None:
         self._map = mmap.mmap(-1, CANARY_BYTES)
@@ -181,7 +181,7 @@ def test_in_checked_mode_a_stray_store_does_not_even_end_the_process(
 
 
 @pytest.mark.parametrize("aim", AIMS)
-def test_at_the_edges_of_the_reservation_nothing_reaches_beyond(aim: str, canary: Canary) -> None:
+def test_at_the_edges_of_the_arena_nothing_reaches_beyond(aim: str, canary: Canary) -> None:
     memory = device(False).memory
     for where in (
         memory.base,
@@ -227,7 +227,7 @@ def test_without_masking_these_very_kernels_would_reach_it(
 
     for module in (memory_access, atomic):
         monkeypatch.setattr(module, "mask_into_arena", anywhere)
-    monkeypatch.setattr(memory_access, "confined_base", text)
+    monkeypatch.setattr(memory_access, "mask_base_into_arena", text)
     assert aimed_at(canary.middle, "one address", hit) == 0 and not canary.is_whole
     assert address.mask_into_arena is not anywhere
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.targets import TARGETS, find
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.launch_time import ModelledLaunch, modelled
+from evoengine.emulator.timing_model.launch_time import ModelledLaunch, model_launch
 
 MIB = 1024 * 1024
 WORK = Counts(
@@ -54,7 +54,7 @@ def _model(
     shared: int = 32768,
     cold: bool = False,
 ) -> ModelledLaunch:
-    return modelled(
+    return model_launch(
         counts,
         target=find(target),
         grid=(blocks, 1, 1),
@@ -143,7 +143,7 @@ def test_the_limiter_is_the_largest_bound() -> None:
 
 def test_one_warp_is_bound_by_its_chain() -> None:
     lonely = Counts(blocks=1, warps=1, instructions={"fma": 1000.0}, delays={"fixed": 1000.0})
-    found = modelled(
+    found = model_launch(
         lonely, target=find("h200"), grid=(1,), block=(32,), registers=16, shared_bytes=0
     )
     assert found.limiter == "latency"

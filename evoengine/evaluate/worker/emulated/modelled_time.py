@@ -12,7 +12,7 @@ from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.emulator.targets import TargetGpu
 from evoengine.emulator.timing_model.counts import Counts
 from evoengine.emulator.timing_model.launch_counts import counts_from_reports
-from evoengine.emulator.timing_model.launch_time import modelled
+from evoengine.emulator.timing_model.launch_time import model_launch
 from evoengine.evaluate.worker.candidate_failures import Endless
 from evoengine.evaluate.worker.emulated.checked_mode import sample
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
@@ -88,7 +88,7 @@ def _model_launch(
         (item for item in program.compiled.resources if item.kernel == launch.kernel), None
     )
     try:
-        found = modelled(
+        found = model_launch(
             counts,
             target=target,
             grid=three(launch.grid),
