@@ -1,4 +1,4 @@
-/* A checker's life, and the way of each access to the memory that it means. */
+/* Creates and frees checkers, and dispatches each access to the check of its memory space. */
 #include "shadow.h"
 
 Checker *ev_check_new(CheckedLaunch *launch, ev_u32 shared_bytes, ev_u32 threads, ev_u32 local_bytes_per_thread, ev_u32 checks, ev_u32 sites) {
@@ -44,7 +44,7 @@ void ev_check_windows(Checker *c, ev_u64 shared_address, ev_u64 local_address) {
     c->local_address = local_address;
 }
 
-/* Times have 32 bits: long before they run out, all records are forgotten between two blocks. */
+/* Times have 32 bits: long before they overflow, all records are cleared between two blocks. */
 static void restart_time(Checker *c) {
     SharedShadow *s = &c->shared;
     memset(s->written, 0, (ev_u64)s->granules * sizeof(ev_u64));
@@ -102,7 +102,7 @@ static ev_u32 access_local(Checker *c, const Access *a) {
     return c->checks & EV_BOUNDS ? inside : a->mask;
 }
 
-/* Lanes may mean different memories: each of them gets its own. */
+/* Generic addresses: lanes may access different spaces; each space is checked with its own lanes. */
 static ev_u32 access_generic(Checker *c, const Access *a) {
     u64x32 address = load_lanes(a->address), in_shared = address - c->shared_address, in_local = address - c->local_address;
     ev_u64 frames = (ev_u64)c->warps * 32 * c->local_bytes, offset[32];

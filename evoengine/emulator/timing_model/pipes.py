@@ -98,8 +98,7 @@ _SIMPLE: dict[str, Cost] = {
     "prefetch": _cost("lsu", delay=None),
 }
 
-# Fast paths of operations without an instruction of their own: counts of (fma, alu, mufu). Without
-# .ftz they scale before and after, so that denormal numbers are correct.
+# Fast paths of operations without an instruction of their own: counts of (fma, alu, mufu).
 _SEQUENCES: dict[str, tuple[float, float, float]] = {
     "div.rn.f32": (8, 2, 1),
     "div.f32": (2, 0, 1),
@@ -107,11 +106,7 @@ _SEQUENCES: dict[str, tuple[float, float, float]] = {
     "sqrt.rn.f32": (6, 2, 1),
     "sqrt.f32": (1, 1, 1),
     "ftz.f32": (0, 0, 1),  # ex2, lg2, rcp, rsqrt, sin, cos, tanh
-    "f32": (
-        2,
-        1,
-        1,
-    ),
+    "f32": (2, 1, 1),  # without .ftz: scaled before and after, so that denormals are correct
     "int.32": (5, 8, 3),  # by the reciprocal of a float
     "int.64": (40, 40, 4),
 }
