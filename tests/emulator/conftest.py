@@ -1,4 +1,4 @@
-"""What every test of the emulator needs."""
+"""Fixtures of all emulator tests."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from evoengine.emulator.front.clang import find_clang
 
 @pytest.fixture(autouse=True, scope="session")
 def clang() -> None:
-    """Skips where there is no clang: with a GPU the emulator is an extra that need not be
-    installed.
-    """
+    """Skips if there is no clang: with a GPU the emulator is an optional extra."""
     try:
         find_clang()
     except CompilerMissing as missing:

@@ -1,4 +1,4 @@
-"""cvt between numbers of every kind, but for those between integers."""
+"""Cases of cvt between all number formats, except between integers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLOATS = (*HALVES, "f32", "f64")
 
 
 def conversion_cases() -> Iterator[Case]:
-    """All of them."""
+    """All conversion cases."""
     yield from _to_integers()
     yield from _from_integers()
     yield from _to_integral()
@@ -39,8 +39,8 @@ def _to_integers() -> Iterator[Case]:
 
 
 def _whole(to: str, source: str, mode: str) -> Model:
-    """Saturated; NaN as the PTX ISA has it for cvt: zero, or the top bit alone where the source is
-    f64 or the result has 64 bits.
+    """Saturated; NaN as in the PTX ISA for cvt: zero, or only the top bit if the source is f64 or
+    the result has 64 bits.
     """
     bits = INTEGER_BITS[to]
     low, high = (
@@ -72,7 +72,7 @@ def _from_integers() -> Iterator[Case]:
 
 
 def _rounded(mode: str) -> Model:
-    """To an integral number, which keeps the sign of zero."""
+    """Rounded to an integer, keeping the sign of zero."""
 
     def model(x: Value) -> Value:
         if not exact_floats.is_finite(x) or x == 0:
@@ -124,13 +124,13 @@ def _between() -> Iterator[Case]:
 
 
 def _flushed_only_f32(x: Value) -> Value:
-    """A subnormal f32 is zero; a subnormal f16, of which there are larger ones, stays."""
+    """Flushes subnormal f32 to zero; subnormal f16 stay."""
     least = Fraction(2) ** -126
     return math.copysign(0.0, x) if exact_floats.is_finite(x) and abs(x) < least else x
 
 
 def _pairs() -> Iterator[Case]:
-    """The first operand into the upper half."""
+    """Pairs: the first operand goes to the upper half."""
     for to in HALVES:
         for mode in ("rn", "rz"):
             yield Case(

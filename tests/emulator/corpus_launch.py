@@ -1,4 +1,4 @@
-"""A case of the corpus, launched on the emulator."""
+"""Launches a case of the corpus on the emulator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARCH = 89  # of the L4, for which the corpus is compiled unless a case needs mor
 
 @dataclass(frozen=True)
 class Launched:
-    """What a launch left behind."""
+    """The result of a launch."""
 
     results: dict[int, np.ndarray]  # index of an argument -> its bits after the launch
     report: Any  # evoengine.emulator's LaunchReport
@@ -25,7 +25,7 @@ class Launched:
 def launch(
     emulator: Emulator, kernel: Kernel, case: Case, checks: Checks | None = None
 ) -> Launched:
-    """One launch in a program of its own, so that __device__ variables are fresh; raises
+    """Launches a case in a program of its own, so that __device__ variables are fresh; raises
     EmulatorError.
     """
     arch = f"sm_{max(ARCH, int(case.arch.removeprefix('sm_')))}"
@@ -65,7 +65,7 @@ def launch(
 
 
 def _allocated(emulator: Emulator, index: int, argument: In | InOut | Out) -> tuple[int, int]:
-    """Address and length of a buffer that holds what the case says."""
+    """Address and length of a new buffer with the contents of the case."""
     bits = initial(argument).reshape(-1).view(np.uint8)
     address = emulator.memory.allocate(bits.size, name=f"argument {index}")
     emulator.memory.view(address, bits.size)[:] = bits

@@ -1,7 +1,7 @@
-"""Floating point in exact rational arithmetic: what an instruction must give, independent of any
-floating point unit.
+"""Floating point in exact rational arithmetic: expected results, independent of any floating-point
+unit.
 
-A value is a Fraction where it is finite and not zero, else a float: 0.0, -0.0, infinities, NaN.
+A value is a Fraction if it is finite and not zero, else a float: 0.0, -0.0, infinities, NaN.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PRECISE = 160  # bits of a root, many more than any format has, and a sticky bit
 
 @dataclass(frozen=True)
 class Format:
-    """A binary floating format by the sizes of its fields."""
+    """A binary floating-point format, by the sizes of its fields."""
 
     exponent_bits: int
     fraction_bits: int
@@ -26,7 +26,7 @@ class Format:
 
     @property
     def bits(self) -> int:
-        """Of a number, without `shift`."""
+        """The number of bits of the format."""
         return 1 + self.exponent_bits + self.fraction_bits
 
     @property
@@ -58,7 +58,7 @@ FORMATS = {
 
 
 def decode(pattern: int, form: Format, flush: bool = False) -> Value:
-    """The number that bits are; with `flush` subnormals are zeros."""
+    """The number that the bits represent; with `flush` subnormals are zeros."""
     pattern >>= form.shift
     sign = -1 if pattern >> (form.bits - 1) else 1
     magnitude = pattern & ((1 << (form.bits - 1)) - 1)
@@ -102,7 +102,7 @@ def encode(
 
 
 def _rounded(size: Fraction, form: Format, mode: str, negative: bool) -> int:
-    """Bits of a magnitude; beyond the largest where it overflows."""
+    """The bits of a magnitude; more than `largest` on overflow."""
     if size == 0:
         return 0
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
@@ -133,7 +133,7 @@ def signed_integral(value: Fraction, mode: str) -> int:
 
 
 def is_nan(value: Value) -> bool:
-    """Whether it is no number; a Fraction may be too large for math's test."""
+    """Whether a value is NaN; a Fraction may be too large for math's test."""
     return isinstance(value, float) and math.isnan(value)
 
 
@@ -143,7 +143,7 @@ def is_infinite(value: Value) -> bool:
 
 
 def is_finite(*values: Value) -> bool:
-    """Whether all are."""
+    """Whether all values are finite."""
     return not any(is_nan(value) or is_infinite(value) for value in values)
 
 
@@ -160,7 +160,7 @@ def add(x: Value, y: Value, mode: str = "rn") -> Value:
 
 
 def _zero(x: Value, y: Value, mode: str) -> float:
-    """The sign of a sum that is exactly zero: that of two zeros alike, else minus when rounding
+    """A sum that is exactly zero: it has the sign of two equal zeros, else minus when rounding
     down.
     """
     if x == 0 and y == 0 and is_negative(x) == is_negative(y):
@@ -186,9 +186,7 @@ def multiply(x: Value, y: Value, mode: str = "rn") -> Value:
 
 
 def _small(x: Value) -> float:
-    """Something of the same class and sign, so that floats decide about infinities and zeros
-    only.
-    """
+    """A float of the same class and sign, to compute with infinities and zeros."""
     return x if isinstance(x, float) else math.copysign(1.0, x)
 
 
@@ -212,7 +210,7 @@ def divide(x: Value, y: Value, mode: str = "rn") -> Value:
 
 
 def root(x: Value, mode: str = "rn") -> Value:
-    """The square root, so exact that every rounding of it is right."""
+    """The square root, exact enough to be rounded correctly in every mode."""
     if x == 0 or is_nan(x):
         return x
     if x < 0:
@@ -230,7 +228,7 @@ def _integer_root(number: int) -> tuple[int, bool]:
 
 
 def minimum(x: Value, y: Value, nan_wins: bool = False) -> Value:
-    """The smaller; -0 is smaller than +0; NaN loses unless it wins."""
+    """The smaller; -0 is smaller than +0; NaN is ignored unless `nan_wins`."""
     if is_nan(x) or is_nan(y):
         return math.nan if nan_wins or (is_nan(x) and is_nan(y)) else y if is_nan(x) else x
     if x == y:
@@ -244,7 +242,7 @@ def maximum(x: Value, y: Value, nan_wins: bool = False) -> Value:
 
 
 def saturated(x: Value) -> Value:
-    """Into [0, 1]; NaN, and what is not above zero, gives +0."""
+    """Clamped to [0, 1]; NaN and values that are not above zero give +0."""
     if is_nan(x) or x <= 0:
         return 0.0
     return min(Fraction(x), Fraction(1)) if is_finite(x) else Fraction(1)

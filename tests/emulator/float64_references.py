@@ -1,4 +1,4 @@
-"""What attention and matrix products of the corpus must give, in float64."""
+"""Reference results in float64: attention and matrix products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floating point instructions: arithmetic in every rounding mode and format, comparisons,
+"""Cases of floating-point instructions: arithmetic in every rounding mode and format, comparisons,
 approximations.
 """
 
@@ -26,7 +26,7 @@ ORDERED = {
 
 
 def float_cases() -> Iterator[Case]:
-    """All of them."""
+    """All floating-point cases."""
     yield from _arithmetic()
     yield from _half_arithmetic()
     yield from _extremes()
@@ -148,7 +148,7 @@ def _signs() -> Iterator[Case]:
 
 
 def _ordered(name: str) -> Model:
-    """A comparison by its name: eq, and equ, which also holds of NaN."""
+    """A comparison by its name: eq, or equ, which is also true for NaN."""
     if name in ("num", "nan"):
         return lambda x, y: (exact_floats.is_nan(x) or exact_floats.is_nan(y)) == (name == "nan")
     test, unordered = ORDERED[name.removesuffix("u")], name.endswith("u")
@@ -231,7 +231,7 @@ def _classes() -> Iterator[Case]:
 
 
 def _real(function: Callable[[float], float]) -> Model:
-    """A function of Python's math as one of values; where it has none, NaN."""
+    """A function of Python's math on values; NaN where it is undefined."""
 
     def model(x: Value) -> Value:
         try:

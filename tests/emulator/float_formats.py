@@ -1,5 +1,5 @@
-"""Numbers of every floating format, those that numpy has not included: their values and how far
-apart they are.
+"""Floating-point formats, including those that numpy lacks: values and distances in representable
+numbers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ _FP8 = {"float8_e4m3": (4, 3), "float8_e5m2": (5, 2)}
 
 
 def values(bits: np.ndarray, dtype: str) -> np.ndarray:
-    """The numbers that `bits` (as kept: bfloat16 in uint16, fp8 in uint8) are; float64 for floating
-    formats, else as they are.
+    """The values of `bits` (as stored: bfloat16 in uint16, fp8 in uint8); float64 for
+    floating-point formats, else unchanged.
     """
     if dtype == "bfloat16":
         return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
@@ -31,9 +31,9 @@ def bfloat16(numbers: np.ndarray) -> np.ndarray:
 
 
 def distance(one: np.ndarray, other: np.ndarray, dtype: str) -> np.ndarray:
-    """How many representable numbers lie between each pair, 0 where the bits are the same; uint64.
+    """The distance of each pair in representable numbers, 0 for equal bits; uint64.
 
-    Two NaNs are the same; a NaN and a number are 2^63 apart, -0 and +0 are 1 apart.
+    Two NaNs have distance 0, a NaN and a number 2^63, -0 and +0 have 1.
     """
     bits = np.dtype(f"uint{one.dtype.itemsize * 8}") if one.dtype.kind != "V" else None
     if bits is None or not dtype.startswith(("float", "bfloat")):
@@ -49,7 +49,7 @@ def distance(one: np.ndarray, other: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _ordered(bits: np.ndarray, dtype: str) -> np.ndarray:
-    """Integers in the order of the numbers, one apart for neighbours; uint64."""
+    """Integers in the order of the numbers, 1 apart for neighbours; uint64."""
     width = np.uint64(bits.dtype.itemsize * 8 - 1)
     wide = bits.astype(np.uint64)
     top = np.uint64(1) << width

@@ -1,4 +1,4 @@
-"""What the integer instructions of PTX mean, on Python's integers (PTX ISA 8.3, chapter 9.7)."""
+"""The semantics of PTX's integer instructions, on Python's integers (PTX ISA 8.3, chapter 9.7)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from functools import cache
 
 
 def signed(value: int, bits: int) -> int:
-    """Two's complement."""
+    """The signed value of `bits` in two's complement."""
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
 @cache
 def rule_of(text: str) -> Callable[..., int]:
-    """The meaning of an instruction on unsigned integers; the result is cut to its width by who
-    asks.
+    """The function that an instruction computes on unsigned integers; the caller truncates the
+    result.
     """
     op, *modifiers = text.split(".")
     type_ = modifiers[-1]

@@ -1,5 +1,5 @@
-"""Narrow floating-point formats as tables of values: rounding by search, independent of every
-conversion that is tested with it.
+"""Narrow floating-point formats as tables of values: rounds by search, independent of the tested
+conversions.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Format:
-    """A format by the values of its non-negative finite codes (code = index); all its codes are
-    monotonic in their values.
+    """A format, by the values of its non-negative finite codes (index = code), in ascending
+    order.
     """
 
     values: Array  # (n,) float64, ascending, from 0
@@ -97,7 +97,7 @@ def tf32(x: Array) -> Array:
 
 
 def special_floats() -> Array:
-    """float32 values at which conversions go wrong: zeros, denormals, limits, ties, infinities,
+    """float32 values that are critical for conversions: zeros, denormals, limits, ties, infinities,
     NaN, and their neighbours.
     """
     limits = [form.values[1] for form in (HALF, BFLOAT16, E4M3, E5M2)] + [

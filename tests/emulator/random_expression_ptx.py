@@ -1,5 +1,5 @@
-"""Expressions of `programs` as PTX: every load guarded, its address computed in one of several
-ways.
+"""Writes expressions of `random_programs` as PTX: every load is guarded, its address is computed in
+one of several ways.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tests.emulator.random_programs import (
 _TYPES = {1: "pred", 16: "b16", 32: "b32", 64: "b64"}
 
 
-class Expressions:
-    """Writes one function: its registers and expressions."""
+class ExpressionWriter:
+    """Writes the registers and expressions of one function."""
 
     def __init__(self, program: Program, variables: dict[str, int]) -> None:
         self.program, self.variables = program, variables
@@ -30,21 +30,21 @@ class Expressions:
         self.loops: list[tuple[str, str]] = []  # (where break goes, where continue goes)
         self.count = 0
 
-    def say(self, text: str) -> None:
-        """An instruction, guarded where all are."""
+    def emit(self, text: str) -> None:
+        """Appends an instruction, under the current guard."""
         self.lines.append(f"    {self.guard}{text};")
 
     def label(self, text: str) -> None:
-        """A place to jump to."""
+        """Appends a label."""
         self.lines.append(f"{text}:")
 
     def fresh(self, what: str = "L") -> str:
-        """A name that nothing has."""
+        """A fresh name."""
         self.count += 1
         return f"{what}{self.count}"
 
     def new(self, bits: int) -> str:
-        """A register that nothing uses yet."""
+        """A fresh register."""
         name = f"%t{self.fresh('')}"
         self.registers[name] = _TYPES[bits]
         return name
@@ -66,15 +66,15 @@ class Expressions:
             case Op(text, bits, args):
                 operands = [self.operand(item) for item in args]
                 into = into or self.new(bits)
-                self.say(f"{text} {into}, {', '.join(operands)}")
+                self.emit(f"{text} {into}, {', '.join(operands)}")
                 return into
         if into:
-            self.say(f"mov.{_TYPES[expr.bits]} {into}, {text}")
+            self.emit(f"mov.{_TYPES[expr.bits]} {into}, {text}")
             return into
         return text
 
     def operand(self, expr: Expr) -> str:
-        """What may stand as a source: special registers only in mov."""
+        """A valid source operand: special registers are only allowed in mov."""
         return self.value(expr)
 
     def register(self, expr: Expr) -> str:
@@ -83,16 +83,16 @@ class Expressions:
         if text[0] == "%":
             return text
         into = self.new(expr.bits)
-        self.say(f"mov.{_TYPES[expr.bits]} {into}, {text}")
+        self.emit(f"mov.{_TYPES[expr.bits]} {into}, {text}")
         return into
 
     def load(self, expr: Load, into: str) -> str:
-        """A load guarded by its own comparison, within the guard that is there."""
+        """A load guarded by its own comparison, within the current guard."""
         index = self.register(expr.index)
         address = self.address(expr, index)
         found, inside = self.new(32), self.new(1)
         narrow = self.new(16) if int(expr.type[1:]) <= 16 else found
-        self.say(f"setp.lt.u32 {inside}, {index}, {expr.limit}")
+        self.emit(f"setp.lt.u32 {inside}, {index}, {expr.limit}")
         if self.guard:
             outer = self.guard.strip()[1:]
             both = self.new(1)
@@ -100,19 +100,19 @@ class Expressions:
             before, self.guard = self.guard, ""
             if outer[0] == "!":
                 flipped = self.new(1)
-                self.say(f"not.pred {flipped}, {outer[1:]}")
+                self.emit(f"not.pred {flipped}, {outer[1:]}")
                 outer = flipped
-            self.say(f"and.pred {both}, {outer}, {inside}")
+            self.emit(f"and.pred {both}, {outer}, {inside}")
             self.guard = before
             inside = both
         zero = "mov.b16" if narrow != found else "mov.b32"
-        self.say(f"{zero} {narrow}, 0")
+        self.emit(f"{zero} {narrow}, 0")
         space = {"input": "global", "shared": "shared", "local": "local"}[expr.array]
         if expr.how == "generic":
             space = ""
         before, self.guard = self.guard, f"@{inside} "
         dot = f".{space}" if space else ""
-        self.say(
+        self.emit(
             f"ld{dot}.{expr.type} {narrow}, [{address}+{expr.offset}]"
             if expr.offset
             else f"ld{dot}.{expr.type} {narrow}, [{address}]"
@@ -120,9 +120,9 @@ class Expressions:
         self.guard = before
         if narrow != found:
             sign = expr.type[0]
-            self.say(f"cvt.{sign}32.{sign}16 {found}, {narrow}")
+            self.emit(f"cvt.{sign}32.{sign}16 {found}, {narrow}")
         if into:
-            self.say(f"mov.b32 {into}, {found}")
+            self.emit(f"mov.b32 {into}, {found}")
         return into or found
 
     def address(self, expr: Load, index: str) -> str:
@@ -131,41 +131,41 @@ class Expressions:
         base = self.base(expr)
         if expr.array != "input" and expr.how == "low":
             narrow, place = self.new(32), self.new(32)
-            self.say(f"mov.u32 {place}, {expr.array}_memory")
-            self.say(f"mad.lo.u32 {narrow}, {index}, {expr.stride}, {place}")
+            self.emit(f"mov.u32 {place}, {expr.array}_memory")
+            self.emit(f"mad.lo.u32 {narrow}, {index}, {expr.stride}, {place}")
             return narrow
         if expr.how == "wide.mad":
-            self.say(f"mad.wide.u32 {wide}, {index}, {expr.stride}, {base}")
+            self.emit(f"mad.wide.u32 {wide}, {index}, {expr.stride}, {base}")
             return wide
         if expr.how in ("wide.u32", "wide.s32", "generic"):
-            self.say(
+            self.emit(
                 f"mul.wide.{'s32' if expr.how == 'wide.s32' else 'u32'} {wide}, {index},"
                 f" {expr.stride}"
             )
         elif expr.how == "low":
             narrow = self.new(32)
-            self.say(f"mul.lo.u32 {narrow}, {index}, {expr.stride}")
-            self.say(f"cvt.u64.u32 {wide}, {narrow}")
+            self.emit(f"mul.lo.u32 {narrow}, {index}, {expr.stride}")
+            self.emit(f"cvt.u64.u32 {wide}, {narrow}")
         else:
             longer = self.new(64)
-            self.say(f"cvt.u64.u32 {longer}, {index}")
-            self.say(f"mul.lo.s64 {wide}, {longer}, {expr.stride}")
+            self.emit(f"cvt.u64.u32 {longer}, {index}")
+            self.emit(f"mul.lo.s64 {wide}, {longer}, {expr.stride}")
         whole = self.new(64)
-        self.say(f"add.s64 {whole}, {base}, {wide}")
+        self.emit(f"add.s64 {whole}, {base}, {wide}")
         return whole
 
     def base(self, expr: Load) -> str:
-        """Where an array begins: its own address, or a generic one."""
+        """The address of an array, in its own space or generic."""
         if expr.array == "input":
             return "%input"
         base = self.new(64)
-        self.say(f"mov.u64 {base}, {expr.array}_memory")
+        self.emit(f"mov.u64 {base}, {expr.array}_memory")
         if expr.how != "generic":
             return base
         generic = self.new(64)
-        self.say(f"cvta.{expr.array}.u64 {generic}, {base}")
+        self.emit(f"cvta.{expr.array}.u64 {generic}, {base}")
         return generic
 
     def declared(self) -> list[str]:
-        """The registers."""
+        """The declarations of the registers."""
         return [f"    .reg .{type_} {name};" for name, type_ in self.registers.items()]

@@ -1,4 +1,4 @@
-"""Random expressions of `programs`: arithmetic of every width, indices as kernels compute them,
+"""Generates random expressions of `random_programs`: arithmetic of every width, typical indices,
 guarded loads.
 """
 
@@ -22,8 +22,8 @@ from tests.emulator.random_programs import (
 TESTS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
-class Values:
-    """Makes expressions; `names` are the variables in sight."""
+class ExpressionGenerator:
+    """Generates expressions; `names` are the variables in scope."""
 
     chance: random.Random
     threads: int  # of a block
@@ -48,7 +48,7 @@ class Values:
         return Op(f"setp.{self.chance.choice(TESTS)}.{type_}", 1, (a, b))
 
     def literal(self, bits: int) -> Const:
-        """A small number, an edge, or anything."""
+        """A small number, an edge case, or any number."""
         top = (1 << bits) - 1
         chance = self.chance
         roll = chance.random()
@@ -64,8 +64,8 @@ class Values:
             )
         return Const(bits, chance.getrandbits(bits))
 
-    def ramp(self, uniform: bool = False) -> Expr:
-        """A 32-bit index of the kinds that kernels compute from threadIdx."""
+    def affine_index(self, uniform: bool = False) -> Expr:
+        """An affine 32-bit index as kernels compute it from threadIdx."""
         chance = self.chance
         if uniform:
             known = [Special("ctaid.x"), Special("nctaid.x"), Special("ntid.x")]
@@ -91,10 +91,10 @@ class Values:
         if chance.random() < 0.2:
             base = Op("mad.lo.u32", 32, (Special("ctaid.x"), Special("ntid.x"), Special("tid.x")))
         for _ in range(chance.randint(0, 3)):
-            base = self._ramped(base)
+            base = self._affine_of(base)
         return base
 
-    def _ramped(self, base: Expr) -> Expr:
+    def _affine_of(self, base: Expr) -> Expr:
         chance = self.chance
         small, any_ = Const(32, chance.randint(1, 40)), self.literal(32)
         other = (
@@ -148,7 +148,7 @@ class Values:
         if depth <= 0 or roll < 0.15:
             return self._leaf(bits, uniform)
         if roll < 0.3 and bits == 32:
-            return self.ramp(uniform)
+            return self.affine_index(uniform)
         if roll < 0.45 and not uniform and bits == 32:
             return self.load()
         if roll < 0.6:
@@ -184,7 +184,7 @@ class Values:
         offset = chance.choice((0, 0, 4, 8, 12)) if words > 4 else 0
         limit = (words * 4 - offset - size) // stride + 1
         index = (
-            self.ramp()
+            self.affine_index()
             if chance.random() < 0.7
             else Op("rem.u32", 32, (self.expression(32, 1), Const(32, limit)))
         )
@@ -195,7 +195,7 @@ class Values:
         source = self.chance.choice([item for item in (16, 32, 64) if item != bits])
         inner: Expr = self.expression(source, depth - 1, uniform)
         if source == 32 and self.chance.random() < 0.4:
-            inner = self.ramp(uniform)
+            inner = self.affine_index(uniform)
         to, from_ = (self.chance.choice("us") + str(item) for item in (bits, source))
         if bits == 64 and source == 32 and self.chance.random() < 0.5:
             sign = self.chance.choice("us")

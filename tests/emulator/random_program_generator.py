@@ -1,8 +1,8 @@
-"""Random programs of `programs`.
+"""Generates random programs of `random_programs`.
 
-They end, are free of races and read nothing that is not there, by the way they are made: loops have
-counters, threads write only what is theirs, or to shared memory between two barriers, and loads are
-guarded by a comparison.
+By construction they terminate, have no races and no accesses out of bounds: loops have counters,
+threads write only their own words, or shared memory between two barriers, and loads are guarded by
+a comparison.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from tests.emulator.random_expressions import Values
+from tests.emulator.random_expressions import ExpressionGenerator
 from tests.emulator.random_programs import (
     FUNCTION_VARIABLES,
     INPUT_WORDS,
@@ -23,20 +23,20 @@ from tests.emulator.random_programs import (
     Const,
     Exchange,
     Expr,
-    Give,
     If,
+    IrreducibleFlow,
     Leave,
     LoadVector,
     Loop,
     Op,
     Program,
     Return,
+    ReturnValue,
     Shuffle,
     Special,
     Stmt,
     Store,
     Switch,
-    Tangle,
     Var,
     Vote,
 )
@@ -56,8 +56,8 @@ BLOCKS = (
 
 
 @dataclass
-class Maker(Values):
-    """Makes one program from a seed."""
+class ProgramGenerator(ExpressionGenerator):
+    """Generates one program from a seed."""
 
     seed: int
     size: int = 14  # statements at the top, at most
@@ -84,11 +84,11 @@ class Maker(Values):
     def _function(self) -> tuple[Stmt, ...]:
         body = self.statements(self.chance.randint(1, 4), 1)
         gives = tuple(
-            Give(self.condition(2), self.expression(32, 2))
+            ReturnValue(self.condition(2), self.expression(32, 2))
             for _ in range(self.chance.randint(0, 1))
         )
         after = self.statements(self.chance.randint(0, 2), 1)
-        return (*body, *gives, *after, Give(TRUE, self.expression(32, 2)))
+        return (*body, *gives, *after, ReturnValue(TRUE, self.expression(32, 2)))
 
     # ------------------------------------------------------------ statements
 
@@ -97,7 +97,7 @@ class Maker(Values):
         return tuple(self.statement(depth) for _ in range(count))
 
     def statement(self, depth: int) -> Stmt:
-        """Any statement that may stand here."""
+        """Any statement that is allowed here."""
         self.budget -= 1
         kinds = ["assign"] * 4 + (
             ["advance"] * 2
@@ -118,7 +118,7 @@ class Maker(Values):
         return getattr(self, "_" + kind)(depth)  # type: ignore[no-any-return]
 
     def _advance(self, _: int) -> Stmt:
-        """A step of a ramp: what all threads add, or threadIdx.x again."""
+        """An increment of an affine index: a uniform value, or threadIdx.x again."""
         name = self.chance.choice(("r0", "r1", "q0"))
         bits = VARIABLES[name]
         before: Expr = Var(bits, name)
@@ -129,7 +129,7 @@ class Maker(Values):
                 else Op(
                     f"cvt.{self.chance.choice('us')}64.{self.chance.choice('us')}32",
                     64,
-                    (self.ramp(),),
+                    (self.affine_index(),),
                 )
             )
         return Assign(
@@ -157,7 +157,9 @@ class Maker(Values):
         count = self.chance.choice((2, 4))
         names = tuple(self.chance.sample(["a0", "a1", "a2", "a3"], count))
         offset = 4 * count * self.chance.randint(0, 3)
-        return LoadVector(names, self.ramp(), offset, (INPUT_WORDS * 4 - offset) // (4 * count))
+        return LoadVector(
+            names, self.affine_index(), offset, (INPUT_WORDS * 4 - offset) // (4 * count)
+        )
 
     def _branch(self, depth: int, condition_is_uniform: bool, count: int) -> tuple[Stmt, ...]:
         before = self.uniform, self.breakable
@@ -225,7 +227,7 @@ class Maker(Values):
         self.breakable = breakable
         return Switch(selector, cases, tuple(self.chance.random() < 0.4 for _ in range(count)))
 
-    def _tangle(self, _: int) -> Stmt:
+    def _irreducible_flow(self, _: int) -> Stmt:
         before, self.uniform = self.uniform, False
         count = self.chance.randint(2, 5)
         counter = self._counter()
@@ -235,7 +237,7 @@ class Maker(Values):
             ways = [self.chance.randint(0, count) for _ in range(2)]
             blocks.append((inside, self.condition(1, self.chance.random() < 0.3), *ways))
         self.uniform = before
-        return Tangle(counter, self.chance.randint(2, 9), tuple(blocks))
+        return IrreducibleFlow(counter, self.chance.randint(2, 9), tuple(blocks))
 
     def _store(self, _: int) -> Stmt:
         array = self.chance.choice(("rows", "columns", "local"))
@@ -300,4 +302,4 @@ class Maker(Values):
 
 def make(seed: int) -> Program:
     """The program of a seed."""
-    return Maker(seed).make()
+    return ProgramGenerator(seed).make()

@@ -1,5 +1,5 @@
-"""What a program of `programs` leaves behind: every thread run by itself with Python's integers
-(PTX ISA 8.3, chapter 9).
+"""Interprets programs of `random_programs`: every thread on its own, with Python's integers (PTX
+ISA 8.3, chapter 9).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tests.emulator.random_programs import (
     Const,
     Exchange,
     Expr,
-    Give,
     If,
+    IrreducibleFlow,
     Leave,
     Load,
     LoadVector,
@@ -27,21 +27,21 @@ from tests.emulator.random_programs import (
     Op,
     Program,
     Return,
+    ReturnValue,
     Shuffle,
     Special,
     Stmt,
     Store,
     Switch,
-    Tangle,
     Var,
     Vote,
 )
 
-ABSENT = 0xAB  # every byte of what nobody wrote
+ABSENT = 0xAB  # every byte of unwritten memory
 
 
 class TooLongError(Exception):
-    """The program takes more steps than a test has time for."""
+    """The program takes too many steps for a test."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Thread:
 
 @dataclass
 class World:
-    """Global memory, and the steps that are left."""
+    """Global memory, and the remaining number of steps."""
 
     program: Program
     input: bytes
@@ -70,7 +70,7 @@ class World:
 
 
 def initial(name: str, thread: int, first: int) -> int:
-    """What a variable holds at first, in a thread of the grid whose threadIdx.x is `first`."""
+    """The initial value of a variable in a thread of the grid whose threadIdx.x is `first`."""
     if name[0] in "rq":
         return first
     bits = VARIABLES.get(name, 32)
@@ -80,7 +80,7 @@ def initial(name: str, thread: int, first: int) -> int:
 
 
 def shared_word(place: int) -> int:
-    """What a word of shared memory holds at first."""
+    """The initial value of a word of shared memory."""
     return place * 0x9E3779B1 & 0xFFFFFFFF
 
 
@@ -115,7 +115,7 @@ def load(expr: Load, t: Thread) -> int:
 
 
 def execute(body: tuple[Stmt, ...], t: Thread) -> Iterator[Any]:
-    """Runs statements; gives back "", "break", "continue", "return" or a ("give", value)."""
+    """Runs statements; returns "", "break", "continue", "return" or ("give", value)."""
     for statement in body:
         t.world.steps -= 1
         if t.world.steps < 0:
@@ -183,7 +183,7 @@ def _switch(s: Switch, t: Thread) -> Iterator[Any]:
     return ""
 
 
-def _tangle(s: Tangle, t: Thread) -> Iterator[Any]:
+def _irreducible_flow(s: IrreducibleFlow, t: Thread) -> Iterator[Any]:
     place = 0
     t.env[s.counter] = s.fuel
     while place < len(s.blocks):
@@ -274,7 +274,7 @@ def _call(s: Call, t: Thread) -> Iterator[Any]:
     t.env[s.name] = signal[1]
 
 
-def _give(s: Give, t: Thread) -> Iterator[Any]:
+def _return_value(s: ReturnValue, t: Thread) -> Iterator[Any]:
     yield from ()
     return ("give", evaluate(s.value, t)) if evaluate(s.condition, t) else ""
 
@@ -287,18 +287,18 @@ STATEMENTS: dict[type, Callable[..., Iterator[Any]]] = {
     Leave: _leave,
     Return: _return,
     Switch: _switch,
-    Tangle: _tangle,
+    IrreducibleFlow: _irreducible_flow,
     Store: _store,
     Exchange: _exchange,
     Shuffle: _shuffle,
     Vote: _vote,
     Call: _call,
-    Give: _give,
+    ReturnValue: _return_value,
 }
 
 
 def dump(t: Thread) -> None:
-    """The end of the kernel: every variable goes to global memory."""
+    """The end of the kernel: stores every variable to global memory."""
     for name in VARIABLES:
         t.world.outs[name][t.all] = t.env[name]
 
@@ -310,9 +310,7 @@ def _whole(t: Thread) -> Iterator[Any]:
 
 
 def run(program: Program, data: bytes, steps: int = 60_000) -> World:
-    """What the launch leaves in global memory, None where nothing was written; raises
-    TooLongError.
-    """
+    """Global memory after the launch, None where nothing was written; raises TooLongError."""
     count = program.threads * program.grid
     world = World(
         program,
@@ -354,7 +352,7 @@ def _block(world: World, block: int) -> None:
 
 
 def _together(running: list[Iterator[Any]]) -> None:
-    """Runs the threads of a block from one meeting to the next."""
+    """Runs the threads of a block from one synchronisation to the next."""
     waiting: dict[int, Any] = {}
     for number, thread in enumerate(running):
         _advance(waiting, number, thread, None)

@@ -1,8 +1,9 @@
-"""Kernels as trees: integer arithmetic, nested control flow, memory, shuffles, votes, barriers.
+"""Syntax trees of random kernels: integer arithmetic, nested control flow, memory, shuffles, votes,
+barriers.
 
-A tree says what one thread does. `program_maker` makes random ones, `program_text` writes them as
-PTX, `program_meaning` runs them thread by thread with Python's integers. Every variable has a first
-value, and goes to global memory at the end.
+A tree is the program of one thread. `random_program_generator` generates them, `random_program_ptx`
+writes them as PTX, `random_program_interpreter` runs them thread by thread with Python's integers.
+Every variable has an initial value, and is stored to global memory at the end.
 """
 
 from __future__ import annotations
@@ -158,9 +159,9 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class Tangle:
-    """Blocks that jump to one another without any order, until `fuel` is used up: (statements,
-    condition, if so, else).
+class IrreducibleFlow:
+    """Irreducible control flow: blocks (statements, condition, target if true, else) that jump to
+    one another until `fuel` is used up.
     """
 
     counter: str
@@ -218,7 +219,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Give:
+class ReturnValue:
     """return value; of a function, where the condition holds."""
 
     condition: Expr
@@ -233,13 +234,13 @@ Stmt = (
     | Leave
     | Return
     | Switch
-    | Tangle
+    | IrreducibleFlow
     | Store
     | Exchange
     | Shuffle
     | Vote
     | Call
-    | Give
+    | ReturnValue
 )
 
 

@@ -1,4 +1,4 @@
-"""Every kernel of the corpus on the emulator, against what numpy and torch say in float64."""
+"""Every kernel of the corpus on the emulator, against float64 results of numpy and torch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The emulator from outside: programs, variables, parameters, what is refused, what is left
-behind.
-"""
+"""The emulator's interface: programs, variables, parameters, refused launches, cleanup."""
 
 from __future__ import annotations
 
@@ -215,7 +213,7 @@ def test_closing_leaves_nothing() -> None:
 
 
 def _reservations() -> int:
-    """How many mappings of 256 GiB and more this process has."""
+    """The number of mappings of at least 256 GiB in this process."""
     found = 0
     for line in Path("/proc/self/maps").read_text().splitlines():
         start, _, end = line.split()[0].partition("-")

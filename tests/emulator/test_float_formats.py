@@ -1,4 +1,4 @@
-"""Values of formats that numpy has not, and distances in units of the last place."""
+"""Values of formats that numpy lacks, and distances in units of the last place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs do on the emulator, fast and checked, what their threads do one by one."""
+"""Random programs on the emulator, fast and checked, against the interpreter."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def stored_bytes(name: str) -> int:
 
 
 def initial(program: Program) -> dict[str, bytes]:
-    """What the arrays hold before the launch."""
+    """The arrays before the launch."""
     threads = program.threads * program.grid
     words = {
         "rows": threads * SLOTS,
@@ -59,7 +59,7 @@ def initial(program: Program) -> dict[str, bytes]:
 
 
 def expected(program: Program) -> dict[str, bytes]:
-    """What they must hold after it."""
+    """The expected arrays after the launch."""
     world = random_program_interpreter.run(program, DATA)
     values = {"rows": world.rows, "columns": world.columns, **world.outs}
     found = {"input": DATA}
@@ -75,7 +75,7 @@ def expected(program: Program) -> dict[str, bytes]:
 def launched(
     emulator: Emulator, program: Program, checks: Checks | None
 ) -> tuple[dict[str, bytes], LaunchReport]:
-    """What they hold after it."""
+    """The arrays after a launch on the emulator."""
     code = emulator.load(ptx(program))
     before = initial(program)
     places = {name: emulator.memory.allocate(len(data), name=name) for name, data in before.items()}
@@ -117,7 +117,7 @@ def differing(found: dict[str, bytes], wanted: dict[str, bytes]) -> list[str]:
 
 
 def agree(emulator: Emulator, program: Program) -> None:
-    """Runs it on both and in both modes."""
+    """Compares the emulator in both modes with the interpreter."""
     wanted = expected(program)
     for checks in (None, Checks()):
         found, report = launched(emulator, program, checks)

@@ -1,4 +1,4 @@
-"""The emulator's README: its example runs and its map is the package's."""
+"""The emulator's README: its example runs, and its table of files matches the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of GPUs: complete, sourced, and in the order that everybody knows."""
+"""The table of GPUs: complete, sourced, and in a plausible order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of a few PTX instructions, analysed but not run."""
+"""Small PTX functions for tests of the analysis."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def function(body: str) -> Function:
 
 
 def cfg(body: str) -> ControlFlowGraph:
-    """Its control flow."""
+    """The control flow graph of `body`."""
     return build_cfg(function(body))
 
 
 def uniformity(body: str, block: tuple[int, int, int] = (128, 1, 1)) -> UniformityInfo:
-    """The shapes of its registers."""
+    """The uniformity of the registers of `body`."""
     kernel = function(body)
     return analyse_uniformity(kernel, build_cfg(kernel), block)
 

@@ -115,7 +115,7 @@ def test_a_branch_to_nowhere_is_refused(operands: tuple[Operand, ...]) -> None:
 
 
 def _by_definition(after: list[tuple[int, ...]]) -> list[int]:
-    """Immediate post-dominators by looking at what can still be reached without a block."""
+    """Immediate post-dominators by definition: blocks without which the exit is unreachable."""
     exit_ = len(after)
 
     def reaches_exit(start: int, without: int) -> bool:

@@ -1,4 +1,4 @@
-"""Blocks that some lanes reach after others have ended."""
+"""Blocks that some lanes reach after others have exited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers side by side: those of fragments, as far as they do not contradict one another."""
+"""Groups of contiguous registers: those of fragments, unless they conflict."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 LOAD = "ldmatrix.sync.aligned.m8n8"
 
 
-def strips(body: str, without: str = "") -> set[str]:
-    """Each as "r0 r1", without the percent signs; `without`: a register that may not be in one."""
+def groups(body: str, without: str = "") -> set[str]:
+    """The groups, each as "r0 r1", without the percent signs; `without`: a register that cannot be
+    grouped.
+    """
     found = find_fragment_groups(cfg(body + " ret;"), lambda name: name != without)
     return {" ".join(name[1:] for name in names) for names in found}
 
@@ -60,9 +62,9 @@ def strips(body: str, without: str = "") -> set[str]:
     ],
 )
 def test_fragments_become_strips(body: str, expected: set[str]) -> None:
-    assert strips(body) == expected
+    assert groups(body) == expected
 
 
 def test_a_fragment_with_a_register_that_does_not_fit_is_left_alone() -> None:
     body = f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; {LOAD}.x2.shared.b16 {{%r6,%r7}}, [%r19];"
-    assert strips(body, without="%r5") == {"r6 r7"}
+    assert groups(body, without="%r5") == {"r6 r7"}

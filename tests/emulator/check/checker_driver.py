@@ -1,4 +1,4 @@
-"""The checker, driven by hand: one block of a kernel as a sequence of calls."""
+"""Drives the checker directly: one block of a kernel as a sequence of calls."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def library() -> Library:
 
 
 class Launch:
-    """What checkers share; buffers are numbered in the order they were added and have 4 KiB of
-    nothing between them.
+    """A checked launch; buffers are numbered in the order they were added, with gaps of 4 KiB
+    between them.
     """
 
     def __init__(self, blocks: int = 1) -> None:
@@ -116,9 +116,9 @@ class Launch:
         self.c.launch_free(self.handle)
 
 
-class Machine:
-    """One checker. Addresses of an access: one number for all lanes, or one for each lane of the
-    mask.
+class CheckerDriver:
+    """A checker. The addresses of an access are one number for all lanes, or one for each lane of
+    the mask.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class Machine:
             for found in findings.read_site_counts(self.c.site_counts(self.handle), self.sites)
         }
 
-    def __enter__(self) -> Machine:
+    def __enter__(self) -> CheckerDriver:
         return self
 
     def __exit__(
@@ -255,6 +255,6 @@ def row(start: int, stride: int = 4, lanes: int = 32) -> list[int]:
     return [start + stride * lane for lane in range(lanes)]
 
 
-def on_machine(blocks: int = 1, **more: Any) -> Iterator[Machine]:
-    with Launch(blocks) as launch, Machine(launch, **more) as machine:
+def on_machine(blocks: int = 1, **more: Any) -> Iterator[CheckerDriver]:
+    with Launch(blocks) as launch, CheckerDriver(launch, **more) as machine:
         yield machine

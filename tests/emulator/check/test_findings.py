@@ -1,4 +1,4 @@
-"""A finding as a line for a person."""
+"""Findings as text."""
 
 from __future__ import annotations
 

@@ -48,9 +48,7 @@ def checked(emulator: Emulator, fault: LaunchFault, case: Case) -> LaunchReport:
 
 
 def at_the_fault(report: LaunchReport, fault: LaunchFault) -> bool:
-    """Whether a finding of the kind that was planted has a marked line as its own or the other
-    one.
-    """
+    """Whether a finding of the planted kind has a marked line as its own or its other line."""
     meant = [
         found
         for found in report.findings

@@ -1,8 +1,7 @@
-"""Kernels with one planted fault each, and what checked mode must say about it.
+"""Kernels with one planted fault each, and the findings that checked mode must report.
 
-Lines with `// FAULT` are where it shows: a finding of one of the kinds must have one of them as its
-own or the other line. With
--DFIXED the same kernel is right, and nothing at all may be found.
+The fault shows at lines with `// FAULT`: a finding of one of the kinds must have one of them as its
+own or its other line. With -DFIXED the kernel is correct, and there must be no findings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A kernel for every function of our headers, made from the preprocessed headers themselves."""
+"""Generates a kernel for every function of our headers, from the preprocessed headers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def functions(text: str) -> list[Function]:
 
 
 def _type(parameter: str) -> str:
-    """The type in "unsigned int x"; a name that is a type's is no parameter's."""
+    """The type in "unsigned int x"; the name of a type is not a parameter name."""
     words = re.match(r"(.*[\s*&])(\w+)\Z", parameter)
     return (
         words[1].strip()

@@ -1,4 +1,4 @@
-"""What the headers compute themselves, in plain C++, against Python's integers."""
+"""Functions that the headers implement in plain C++, against Python's integers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 def launched(name: str, source: str, *args: In | Out, threads: int = 64) -> Array:
-    """What the last argument holds after a launch of one block."""
+    """The last argument after a launch of one block."""
     case = Case("one_block", name, (1, 1, 1), (threads, 1, 1), args, {})
     return launch(emulator(), Kernel(name, source, (case,)), case).results[len(args) - 1]
 

@@ -1,4 +1,4 @@
-"""What our headers lack is told apart from what is wrong with a kernel."""
+"""Names missing from our headers are distinguished from errors of a kernel."""
 
 from __future__ import annotations
 

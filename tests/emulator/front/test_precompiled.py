@@ -1,6 +1,4 @@
-"""Headers that were read once make the same PTX and the same messages as headers that are read
-anew.
-"""
+"""Precompiled headers give the same PTX and the same messages as headers that are read again."""
 
 from __future__ import annotations
 
@@ -16,7 +14,9 @@ WMMA = Path(__file__).parent / "assets" / "styles" / "wmma_epilogue.cu"
 
 
 def ready(source: str, arch: str = "sm_89") -> precompiled.Headers:
-    """The precompiled headers for a source that includes these; asked for until they are there."""
+    """The precompiled headers for a source that includes these; requested until they are
+    available.
+    """
     command = [*clang.find_clang().command, *clang.options(arch)]
     found = precompiled.found(command, translation_unit.headers(source)) or precompiled.found(
         command, translation_unit.headers(source)

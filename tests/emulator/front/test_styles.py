@@ -23,13 +23,13 @@ KNOWN: dict[str, Callable[[np.random.Generator], list[Case]]] = {}
 def style(
     cases: Callable[[np.random.Generator], list[Case]],
 ) -> Callable[[np.random.Generator], list[Case]]:
-    """Puts the cases of a kernel under its name."""
+    """Registers the cases of a kernel under its name."""
     KNOWN[cases.__name__] = cases
     return cases
 
 
 def bfloat(x: Array) -> Array:
-    """The bits of bfloat16 numbers near `x`, which are what the kernel gets: cut off."""
+    """The bits of `x` truncated to bfloat16, the kernel's input."""
     return (x.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 

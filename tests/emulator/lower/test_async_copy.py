@@ -1,6 +1,4 @@
-"""cp.async: what it copies, what it leaves alone, and what checked mode knows of copies under
-way.
-"""
+"""cp.async: what it copies, what it leaves unchanged, and pending copies in checked mode."""
 
 from __future__ import annotations
 

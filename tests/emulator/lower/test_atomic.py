@@ -51,7 +51,7 @@ LETTER = {2: "%h", 4: "%r", 8: "%q"}
 def _model(
     operation: str, cells: np.ndarray, given: np.ndarray, lanes: range | list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Cells and results after the lanes, one after another; a lane that does not run gets 77."""
+    """Cells and results after all lanes, one after another; an inactive lane gets 77."""
     cells, results = cells.copy(), np.full_like(given, 77)
     with np.errstate(over="ignore"):
         for lane in lanes:

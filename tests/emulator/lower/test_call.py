@@ -25,7 +25,7 @@ def _declared(name: str, result: str, *arguments: str) -> str:
 
 
 def _called(name: str, x: np.ndarray, second: str = "", guard: str = "") -> np.ndarray:
-    """Function `name` of f32 or f64 over a warp; a result that nobody writes is 77."""
+    """The results of function `name` of f32 or f64 over a warp; an unwritten result is 77."""
     external = EXTERNALS[name]
     letter, size = ("f", 4) if external.result == "f32" else ("d", 8)
     value = "0f429A0000" if letter == "f" else "0d4053400000000000"

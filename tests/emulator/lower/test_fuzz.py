@@ -1,4 +1,4 @@
-"""Whatever the text: an error of the emulator's own, or a function that LLVM takes; never run."""
+"""Mutated PTX gives an EmulatorError or a function that LLVM accepts; nothing is run."""
 
 from __future__ import annotations
 
@@ -122,9 +122,7 @@ MODIFIERS = (
 def survives(
     text: str, *, checked: bool = False, vector_memory: bool = True, threads: int = 96
 ) -> bool:
-    """Whether every kernel of `text` becomes a function that LLVM takes; errors of the emulator's
-    own are as good.
-    """
+    """Whether every kernel of `text` becomes a function that LLVM accepts, or an EmulatorError."""
     try:
         module = parse(text)
         for name in [name for name, item in module.functions.items() if item.is_kernel]:
@@ -143,8 +141,8 @@ def survives(
 
 
 def mutant(text: str, seed: int) -> str:
-    """A text in which a few tokens are gone, twice there, swapped or replaced by another of its
-    own.
+    """A text in which a few tokens are removed, doubled, swapped or replaced by others of the
+    text.
     """
     chance = random.Random(seed)  # noqa: S311 - the same texts every time are wanted
     pieces = re.findall(r"\s+|[.%$\w]+|\S", text)

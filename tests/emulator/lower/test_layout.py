@@ -1,4 +1,4 @@
-"""Where shared variables lie: what ptxas 13.0 gave on an H100 for the same declarations, less the
+"""The layout of shared variables: as by ptxas 13.0 on an H100 for the same declarations, minus the
 bytes that sm_90 reserves.
 """
 
@@ -19,7 +19,7 @@ INT, FIVE = (
 
 
 def kernel(name: str, variables: str, *arrays: str) -> str:
-    """One that uses its static `variables` and the extern arrays, "char d[]" and the like."""
+    """A kernel that uses its static `variables` and the extern arrays, e.g. "char d[]"."""
     names = [array.partition("[")[0].split()[-1] for array in arrays]
     extern = "".join(f"extern __shared__ {array};" for array in arrays)
     stores = "".join(f"*(volatile char*)({item} + n) = n;" for item in names)

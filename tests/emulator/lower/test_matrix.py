@@ -1,4 +1,4 @@
-"""mma and wmma on whole numbers, which every format holds exactly, against numpy's products."""
+"""mma and wmma on integers, which every format represents exactly, against numpy's products."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 def _encoded(numbers: np.ndarray, type_: str) -> np.ndarray:
-    """Whole numbers as the bits of a PTX type."""
+    """Integers as the bits of a PTX type."""
     if type_ in FP8:
         return np.asarray(FP8[type_], np.uint8)[numbers.astype(int)]
     if type_ == "bf16":
@@ -254,7 +254,7 @@ OPERANDS = {
 
 
 def _padded(matrix: np.ndarray, type_: str, layout: str) -> tuple[np.ndarray, int]:
-    """A matrix in memory with lines of 16 bytes more than it needs, and the stride in elements."""
+    """A matrix in memory with 16 bytes of padding per line, and its stride in elements."""
     lines = _encoded(matrix if layout == "row" else matrix.T, type_)
     wide = np.full((len(lines), lines.shape[1] + 128 // BITS[type_]), 0x5A, lines.dtype)
     wide[:, : lines.shape[1]] = lines

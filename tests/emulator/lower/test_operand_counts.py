@@ -1,4 +1,4 @@
-"""Inline PTX that has too few or too many operands for the C functions that do it."""
+"""Inline PTX with too few or too many operands for the C functions that implement it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def emulator() -> Emulator:
 
 
 def code_of(emulator: Emulator, begin: str, source: str, count: int) -> None:
-    """Has the code made; raises what a launch would raise."""
+    """Compiles the kernel; raises what a launch would raise."""
     text = HEAD.replace("INSTRUCTION", ", ".join([begin, *[source] * count]) + ";")
     program = emulator.load(text)
     try:

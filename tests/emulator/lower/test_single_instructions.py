@@ -1,4 +1,4 @@
-"""Every instruction alone, over special and random operands, against a model in Python's integers
+"""Every single instruction, on special and random operands, against a model in Python's integers
 and fractions.
 """
 
@@ -19,7 +19,7 @@ FEW = 23
 
 @cache
 def emulator(*without: str) -> Emulator:
-    """One for all tests, and one for hosts that lack something."""
+    """One emulator for all tests, and one for hosts with fewer CPU features."""
     return Emulator("h200", threads=1, without=without)
 
 

@@ -1,4 +1,4 @@
-"""Instructions in which the lanes of a warp meet, against a model of one lane after another."""
+"""Warp-level instructions, against a model of one lane after another."""
 
 from __future__ import annotations
 

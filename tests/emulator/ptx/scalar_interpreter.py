@@ -1,5 +1,5 @@
-"""Runs one thread of a kernel of integer instructions: enough to see whether inlining kept what a
-program does.
+"""Interprets one thread of a kernel of integer instructions, to check that inlining preserves its
+results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evoengine.emulator.ptx.syntax import (
 
 
 def run(function: Function, steps: int = 10_000) -> dict[str, int]:
-    """The registers at the end, as unsigned numbers."""
+    """The final registers, as unsigned numbers."""
     registers: dict[str, int] = {}
     index = {block.label: number for number, block in enumerate(function.blocks)}
     block = place = 0

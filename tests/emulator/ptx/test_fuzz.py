@@ -1,4 +1,4 @@
-"""Whatever the text: PtxError, Unsupported or a module, in bounded time."""
+"""Any text gives PtxError, Unsupported or a module, in bounded time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_random_tokens_give_an_error_or_a_module(tokens: list[str]) -> None:
 
 
 def mutants(text: str, seed: int, count: int) -> Iterator[str]:
-    """Texts in which a few tokens are gone, twice there, swapped or replaced."""
+    """Texts in which a few tokens are removed, doubled, swapped or replaced."""
     chance = random.Random(seed)  # noqa: S311 - the same texts every time are wanted
     pieces = re.findall(r"\s+|[.%$\w]+|\S", text)
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""A kernel with its calls in place does what it did with them."""
+"""A kernel gives the same results after its calls are inlined."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Every piece of PTX syntax, hand-written and as clang writes it, becomes the values that it
-says.
-"""
+"""Every piece of PTX syntax, hand-written and from clang, is parsed to the expected values."""
 
 from __future__ import annotations
 

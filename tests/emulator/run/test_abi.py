@@ -17,7 +17,7 @@ STRUCTURES = {"Warp": abi.WarpRecord, "Block": abi.BlockRecord, "Launch": abi.La
 
 
 def compiled_numbers(expressions: list[str], folder: Path) -> list[int]:
-    """What C makes of constant expressions, in a file that includes the header."""
+    """The values of C constant expressions, in a file that includes the header."""
     source, output = folder / "numbers.c", folder / "numbers.s"
     items = ", ".join(f"(unsigned long long)({item})" for item in expressions)
     source.write_text(

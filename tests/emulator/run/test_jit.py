@@ -1,4 +1,4 @@
-"""IR to machine code: what LLVM refuses, and what it would end the process for, are errors."""
+"""IR to machine code: IR that LLVM refuses, or crashes on, gives errors."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def launch(
     fuel: int | None = None,
     blocks: Sequence[int] | None = None,
 ) -> tuple[np.ndarray, LaunchReport]:
-    """The words of an array of zeros that `body` writes to, and the report."""
+    """The words of an initially zero array that `body` writes to, and the report."""
     device = device or emulator()
     program = device.load(kernel(body, arrays=1, shared=1024))
     address = device.memory.allocate(4 * WORDS)

@@ -1,4 +1,4 @@
-"""Device memory: buffers between red zones in one reservation."""
+"""Device memory: buffers between red zones in one arena."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""native.py: what is built is kept, a damaged entry is built again, and every name that is declared
-is there.
+"""native.py: compiled files are cached, damaged entries are compiled again, and every declared
+function exists.
 """
 
 from __future__ import annotations

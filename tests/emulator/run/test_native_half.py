@@ -26,7 +26,7 @@ FORMATS = {
 
 
 def decode(bits: int, form: str) -> Fraction | float:
-    """The value; a float for what is not finite."""
+    """The value; a float if it is not finite."""
     digits, bias, width = FORMATS[form]
     sign = -1 if bits >> (width - 1) else 1
     field, mantissa = (

@@ -51,7 +51,7 @@ def magnitudes(signs: bool = True) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, exact: np.ndarray) -> float:
-    """The largest error in places of the exact result, subnormal ones included; what is not finite
+    """The largest error in ulps of the exact result, including subnormal ones; non-finite results
     must agree.
     """
     with np.errstate(over="ignore"):
@@ -146,7 +146,7 @@ def test_half_forms_round_the_float_result_once_for_every_argument(
 
 
 def declared_externals() -> set[str]:
-    """The __ev_ functions that the front end's headers leave to us."""
+    """The __ev_ functions that the front end's headers declare."""
     text = (EMULATOR / "front" / "include" / "ev" / "externals.h").read_text()
     both = re.findall(r"^EV_(?:UNARY|BINARY)\((\w+)\)", text, re.MULTILINE)
     single = [name for name in re.findall(r'^extern "C".*?__ev_(\w+)\(', text, re.MULTILINE)]

@@ -1,4 +1,4 @@
-"""printf as C's, whatever a kernel asks for."""
+"""Device printf behaves as C's, for any format."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def placed(memory: DeviceMemory, data: bytes) -> int:
 def printed(
     memory: DeviceMemory, format_: str | bytes, *arguments: bytes, times: int = 1
 ) -> tuple[str, int]:
-    """What lane 3 prints, and what its printf gives."""
+    """The output of lane 3, and the result of its printf."""
     printer = DevicePrinter(memory)
     text, buffer = (
         placed(memory, (format_ if isinstance(format_, bytes) else format_.encode()) + b"\0"),

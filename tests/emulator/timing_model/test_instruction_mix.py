@@ -1,4 +1,4 @@
-"""What a basic block costs, from its instructions."""
+"""The cost of a basic block, from its instructions."""
 
 from __future__ import annotations
 

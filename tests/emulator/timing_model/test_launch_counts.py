@@ -1,4 +1,4 @@
-"""From executions and accesses to counts."""
+"""Counts from executions and accesses."""
 
 from __future__ import annotations
 

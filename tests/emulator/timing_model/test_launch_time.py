@@ -1,4 +1,4 @@
-"""The modelled time: what must make it longer, what may not, and what limits it."""
+"""The modelled time: what increases it, what does not, and what limits it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules from PTX to pipes."""
+"""The rules that map PTX to pipes."""
 
 from __future__ import annotations
 
