@@ -1,4 +1,4 @@
-"""The corpus of tests/emulator/kernels on a GPU, and the emulator beside it.
+"""Compares the corpus of tests/emulator/kernels on a GPU and on the emulator.
 
     python -m benchmarks.corpus_gpu record FILE.npz                        on a machine with a GPU
     python -m benchmarks.corpus_gpu compare FILE.npz [--markdown FILE.md]  on any machine

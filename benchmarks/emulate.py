@@ -21,7 +21,7 @@ from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_kernel, find_task
 from evoengine.task import schema as tasks
 
-SAMPLED_BLOCKS = 8  # in checked mode, for what only it counts
+SAMPLED_BLOCKS = 8  # in checked mode, which counts memory traffic
 
 
 class Bench:
@@ -34,7 +34,7 @@ class Bench:
     def counts(
         self, seed: str, task_name: str, case: str, tunables: Mapping[str, int]
     ) -> list[Counts]:
-        """What each launch of the configuration does on normally distributed inputs; raises
+        """The counts of each launch of the configuration on normally distributed inputs; raises
         EmulatorError.
         """
         task = tasks.load(find_task(task_name))

@@ -1,5 +1,5 @@
-"""What machine code of each seed costs at LLVM's levels 0, 1 and 2: processor time of one core,
-without what comes before LLVM.
+"""The cost of code generation for each seed at LLVM's levels 0, 1 and 2: processor time of one core
+in LLVM.
 
     python -m benchmarks.levels [--repeats N] [--markdown FILE]
 
@@ -37,7 +37,7 @@ from evoengine.paths import find_kernel, find_task
 from evoengine.task import schema as tasks
 
 LEVELS = (0, 1, 2)
-ARENA_BASE, ARENA_BITS = 1 << 40, 38  # any place will do: nothing is run
+ARENA_BASE, ARENA_BITS = 1 << 40, 38  # any address: nothing is run
 
 
 def lowered(task_name: str, kernel: str, checked: bool, vector_memory: bool) -> str:

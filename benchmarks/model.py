@@ -304,7 +304,7 @@ def with_counts(measured: Sequence[Measured], count: Count, kept: Path | None) -
                 except EmulatorError as error:
                     print(f"left out: {key}: {type(error).__name__}: {error}", file=sys.stderr)
                     continue
-            configs.append(Config(item, tuple(Counts.restored(counts) for counts in stored[key])))
+            configs.append(Config(item, tuple(Counts.from_dict(counts) for counts in stored[key])))
     finally:
         if kept:
             kept.write_text(json.dumps(stored))

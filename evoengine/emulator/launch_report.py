@@ -76,5 +76,5 @@ def fault_error(fault: LaunchFault, sites: Sequence[InstructionSite], printed: s
         return OutOfFuel(
             f"out of fuel in a loop at {where}: it is endless, or waits for a block that runs later"
         )
-    said = printed.strip().splitlines()
-    return Trapped(f"the kernel trapped at {where}" + (f": {said[-1]}" if said else ""))
+    lines = printed.strip().splitlines()
+    return Trapped(f"the kernel trapped at {where}" + (f": {lines[-1]}" if lines else ""))

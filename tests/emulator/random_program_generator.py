@@ -105,7 +105,7 @@ class ProgramGenerator(ExpressionGenerator):
             else []
         )
         if depth < 4 and self.budget > 0:
-            kinds += ["if", "if", "loop", "predicated", "switch", "tangle"]
+            kinds += ["if", "if", "loop", "predicated", "switch", "irreducible_flow"]
         if self.breakable:
             kinds += ["leave", "leave"]
         if self.names is VARIABLES:

@@ -24,7 +24,7 @@ WHOLE_OR_BITS = (*WHOLE, "b32", "b64")
 
 
 @dataclass(frozen=True)
-class Sources:
+class SourceOperands:
     """The source operands of an instruction: their variance, and the values of known integers."""
 
     variances: Sequence[Variance]
@@ -40,13 +40,13 @@ class Sources:
         return self.values[index] if index < len(self.values) else None
 
 
-def affine_rule(instruction: Instruction, sources: Sources) -> Variance:
+def affine_rule(instruction: Instruction, sources: SourceOperands) -> Variance:
     """The variance of the result of an instruction that reads at least one affine operand."""
     rule = _RULES.get(instruction.op)
     return rule(instruction, sources) if rule else VARYING
 
 
-def _move(instruction: Instruction, sources: Sources) -> Variance:
+def _move(instruction: Instruction, sources: SourceOperands) -> Variance:
     is_plain = (
         len(sources.variances) == 1
         and not instruction.has("shared")
@@ -55,11 +55,11 @@ def _move(instruction: Instruction, sources: Sources) -> Variance:
     return sources.variance(0) if is_plain else VARYING
 
 
-def _convert_address(_: Instruction, sources: Sources) -> Variance:
+def _convert_address(_: Instruction, sources: SourceOperands) -> Variance:
     return sources.variance(0)
 
 
-def _convert(instruction: Instruction, sources: Sources) -> Variance:
+def _convert(instruction: Instruction, sources: SourceOperands) -> Variance:
     affine = sources.variance(0)
     if (
         len(instruction.modifiers) != 2
@@ -71,7 +71,7 @@ def _convert(instruction: Instruction, sources: Sources) -> Variance:
     return _widened(affine, sources) if to[1:] == "64" and source[1:] == "32" else affine
 
 
-def _widened(affine: Affine, sources: Sources) -> Variance:
+def _widened(affine: Affine, sources: SourceOperands) -> Variance:
     """A 32-bit affine value widened to 64 bits; VARYING if it may wrap within a warp.
 
     threadIdx.x does not wrap. In an address a wrap does not matter: lanes on one side of it are
@@ -85,7 +85,7 @@ def _widened(affine: Affine, sources: Sources) -> Variance:
     )
 
 
-def _add(instruction: Instruction, sources: Sources) -> Variance:
+def _add(instruction: Instruction, sources: SourceOperands) -> Variance:
     if instruction.type not in WHOLE_OR_BITS or len(instruction.modifiers) != 1:
         return VARYING
     a, b = _stride(sources.variance(0)), _stride(sources.variance(1))
@@ -95,7 +95,7 @@ def _add(instruction: Instruction, sources: Sources) -> Variance:
     return Affine(stride) if stride else VARYING
 
 
-def _multiply(instruction: Instruction, sources: Sources) -> Variance:
+def _multiply(instruction: Instruction, sources: SourceOperands) -> Variance:
     if (
         instruction.has("cc")
         or not (instruction.has("lo") or instruction.has("wide"))
@@ -116,7 +116,7 @@ def _multiply(instruction: Instruction, sources: Sources) -> Variance:
     return VARYING if added is None or stride + added == 0 else Affine(stride + added)
 
 
-def _shift_left(instruction: Instruction, sources: Sources) -> Variance:
+def _shift_left(instruction: Instruction, sources: SourceOperands) -> Variance:
     affine, by = sources.variance(0), sources.value(1)
     if (
         isinstance(affine, Affine)
@@ -128,7 +128,7 @@ def _shift_left(instruction: Instruction, sources: Sources) -> Variance:
     return VARYING
 
 
-def _shift_right(_: Instruction, sources: Sources) -> Variance:
+def _shift_right(_: Instruction, sources: SourceOperands) -> Variance:
     """Uniform for threadIdx.x / 32, which is the same in the whole warp."""
     by = sources.value(1)
     # a shift by 32 or more gives 0
@@ -138,7 +138,7 @@ def _shift_right(_: Instruction, sources: Sources) -> Variance:
     return UNIFORM if is_warp else VARYING
 
 
-def _and(_: Instruction, sources: Sources) -> Variance:
+def _and(_: Instruction, sources: SourceOperands) -> Variance:
     """clang writes both x / 32 * c and x % 32 * c as a mask on a product: the mask keeps all bits
     in which lanes differ, or none of them.
     """
@@ -159,7 +159,7 @@ def _and(_: Instruction, sources: Sources) -> Variance:
     return UNIFORM if mask & lanes == 0 else VARYING
 
 
-def _or(_: Instruction, sources: Sources) -> Variance:
+def _or(_: Instruction, sources: SourceOperands) -> Variance:
     """clang writes `base | offset` for sums without carries: the low bits of the affine value are
     0.
     """
@@ -175,7 +175,7 @@ def _or(_: Instruction, sources: Sources) -> Variance:
     return VARYING
 
 
-def _compare(instruction: Instruction, sources: Sources) -> Variance:
+def _compare(instruction: Instruction, sources: SourceOperands) -> Variance:
     """Uniform for comparisons such as threadIdx.x < 64, which have one result in the whole warp."""
     limit = sources.value(1)
     if (
@@ -202,7 +202,7 @@ def _stride(variance: Variance) -> int | None:
     return variance.stride if isinstance(variance, Affine) else None
 
 
-_RULES: dict[str, Callable[[Instruction, Sources], Variance]] = {
+_RULES: dict[str, Callable[[Instruction, SourceOperands], Variance]] = {
     "mov": _move,
     "cvta": _convert_address,
     "cvt": _convert,

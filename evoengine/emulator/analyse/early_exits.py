@@ -11,13 +11,13 @@ def blocks_after_exits(cfg: ControlFlowGraph, uniformity: UniformityInfo) -> fro
     """The blocks that lanes of a warp may run after other lanes have exited; an exit that all lanes
     take together does not count.
     """
-    behind: set[int] = set()
+    after_exit: set[int] = set()
     for number, node in enumerate(cfg.nodes):
         for item in node.instructions:
             if item.op not in ("ret", "exit"):
                 continue
             if number in uniformity.region_of:
-                behind.add(uniformity.regions[uniformity.region_of[number]].join)
+                after_exit.add(uniformity.regions[uniformity.region_of[number]].join)
             elif item.guard and uniformity.variance_of[item.guard.register.name] is not UNIFORM:
-                behind.update(node.successors)
-    return frozenset().union(*(cfg.reachable(number) for number in behind if number < cfg.exit))
+                after_exit.update(node.successors)
+    return frozenset().union(*(cfg.reachable(number) for number in after_exit if number < cfg.exit))

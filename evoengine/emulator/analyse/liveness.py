@@ -28,14 +28,14 @@ def compute_liveness(cfg: ControlFlowGraph, registers: Collection[str]) -> None:
 
 def live_across_suspensions(cfg: ControlFlowGraph, regions: Collection[Region]) -> frozenset[str]:
     """The registers that are live where a warp resumes after it was suspended."""
-    behind = {node.fallthrough for node in cfg.nodes if node.suspension}
+    resumed = {node.fallthrough for node in cfg.nodes if node.suspension}
     for region in regions:
         if any(cfg.nodes[number].suspension for number in region.blocks):
-            behind |= {*region.blocks, region.join}
+            resumed |= {*region.blocks, region.join}
     return frozenset().union(
         *(
             cfg.nodes[number].live_in
-            for number in behind
+            for number in resumed
             if number is not None and number < cfg.exit
         )
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from evoengine.emulator.analyse.address_registers import address_only_registers
-from evoengine.emulator.analyse.affine import Sources, affine_rule
+from evoengine.emulator.analyse.affine import SourceOperands, affine_rule
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.analyse.lane_variance import (
     UNIFORM,
@@ -127,21 +127,23 @@ class _Analysis:
             self.function.registers.keys() - self.written, UNIFORM
         )
         while True:
-            self._settle(found, divergent)
+            self._run_to_fixed_point(found, divergent)
             missing = self.function.registers.keys() - found.keys()
             if not missing:
                 return found
             found.update(dict.fromkeys(missing, UNIFORM))
 
-    def _settle(self, found: dict[str, Variance], divergent: frozenset[int]) -> None:
+    def _run_to_fixed_point(self, found: dict[str, Variance], divergent: frozenset[int]) -> None:
         changed = True
         while changed:
             changed = False
             for number, node in enumerate(self.cfg.nodes):
                 for instruction in node.instructions:
-                    changed |= self._step(found, instruction, number in divergent)
+                    changed |= self._update(found, instruction, number in divergent)
 
-    def _step(self, found: dict[str, Variance], instruction: Instruction, divergent: bool) -> bool:
+    def _update(
+        self, found: dict[str, Variance], instruction: Instruction, divergent: bool
+    ) -> bool:
         """Updates the results of an instruction; returns whether the variance of one got worse."""
         names = written(instruction)
         if not names or any(name not in found for name in read(instruction)):
@@ -187,7 +189,7 @@ class _Analysis:
         addressing = all(name in self.addresses for name in written(instruction))
         return affine_rule(
             instruction,
-            Sources(
+            SourceOperands(
                 variances, [self._integer(item) for item in instruction.operands[1:]], addressing
             ),
         )

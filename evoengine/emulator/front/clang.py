@@ -114,20 +114,20 @@ def _usable(command: tuple[str, ...]) -> Clang | str:
     """The compiler, or the reason why it cannot be used."""
     try:
         with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
-            told = clang_process.run([*command, "--version"], Path(folder), 30.0)
-            version = _VERSION.search(told.stdout)
+            reported = clang_process.run([*command, "--version"], Path(folder), 30.0)
+            version = _VERSION.search(reported.stdout)
             if not version:
                 return "is not clang"
             if int(version[1]) < MIN_CLANG_MAJOR:
                 return f"{version[0]}, but {MIN_CLANG_MAJOR} or later is needed"
             probe = Path(folder) / "probe.cu"
             probe.write_text(_PROBE)
-            made = clang_process.run(
+            compiled = clang_process.run(
                 [*command, *_target("sm_80"), "-S", "-o", "-", str(probe)], Path(folder), 30.0
             )
     except OSError as error:
         return f"does not start ({error.strerror})"
-    if made.code != 0 or ".entry" not in made.stdout:
+    if compiled.code != 0 or ".entry" not in compiled.stdout:
         return "does not compile for NVPTX"
     return Clang(command, version[0].removeprefix("clang version "))
 
@@ -192,7 +192,7 @@ def compile_cuda(
     result = _run(
         command,
         text,
-        precompiled.found(command, translation_unit.headers(source)),
+        precompiled.find(command, translation_unit.headers(source)),
         ("-S",),
         timeout_s,
     )
@@ -236,12 +236,13 @@ def _run(
     timeout_s: float,
 ) -> clang_process.ProcessResult:
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
-        seen = overlay.write(
-            Path(folder), {overlay.SOURCE: text.encode(), **(ready.files if ready else {})}
+        files = overlay.write(
+            Path(folder),
+            {overlay.SOURCE: text.encode(), **(ready.files if ready else {})},
         )
         first = ready.options if ready else ("-include", overlay.PRELUDE)
         return clang_process.run(
-            [*command, *first, "-ivfsoverlay", str(seen), *action, "-o", "-", overlay.SOURCE],
+            [*command, *first, "-ivfsoverlay", str(files), *action, "-o", "-", overlay.SOURCE],
             Path(folder),
             timeout_s,
         )
@@ -274,6 +275,7 @@ def _linked(ptx: str, name: str, source: str, kernels: Sequence[str]) -> Compile
     for kernel in kernels:
         if found.get(kernel) not in entries:
             raise CompileFailed(
-                f"{name}: error: {kernel} is not a __global__ function{diagnosis.known(source)}"
+                f"{name}: error: {kernel} is not a __global__ function"
+                f"{diagnosis.known_kernels(source)}"
             )
     return CompiledPtx(ptx, found)

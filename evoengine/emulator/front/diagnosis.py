@@ -37,10 +37,10 @@ def failure(
     headers.
     """
     log = _cleaned(log)
-    lacked = lacking(log, ours)
-    if lacked:
+    missing = missing_names(log, ours)
+    if missing:
         return CompileFailed(
-            f"the emulator's headers lack {', '.join(lacked)}\n{log}", lacking=True
+            f"the emulator's headers lack {', '.join(missing)}\n{log}", lacking=True
         )
     appended = {int(line) - 1: message for line, message in _APPENDED.findall(log)}
     # A #line directive in a source may use our file's name.
@@ -50,13 +50,13 @@ def failure(
         and len(appended) == len(re.findall(r": (?:fatal )?error: ", log))
     ):
         log = "\n".join(
-            f"{name}: error: {_absent(kernels[index], text)}{known(source)}"
+            f"{name}: error: {_no_kernel_message(kernels[index], text)}{known_kernels(source)}"
             for index, text in sorted(appended.items())
         )
     return CompileFailed(log or f"{name}: error: the compiler failed without a message")
 
 
-def _absent(kernel: str, message: str) -> str:
+def _no_kernel_message(kernel: str, message: str) -> str:
     if "overloaded function" in message and "<" not in kernel:
         return (
             f"{kernel} is the name of several functions or of a template; give the kernel a name of"
@@ -65,7 +65,7 @@ def _absent(kernel: str, message: str) -> str:
     return f"found no kernel {kernel} ({message})"
 
 
-def lacking(log: str, ours: Callable[[], Collection[str]]) -> list[str]:
+def missing_names(log: str, ours: Callable[[], Collection[str]]) -> list[str]:
     """The names that `log` misses and that CUDA has but our headers do not, in order, without
     repetition.
     """
@@ -86,7 +86,7 @@ def lacking(log: str, ours: Callable[[], Collection[str]]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def known(source: str) -> str:
+def known_kernels(source: str) -> str:
     """The end of a message that lists the kernels of `source`."""
     names = sorted(set(_KERNEL.findall(source)))
     return f"; kernels here: {', '.join(names)}" if names else "; the source has no kernel"

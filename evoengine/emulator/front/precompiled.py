@@ -33,11 +33,11 @@ class PrecompiledHeaders:
     options: tuple[str, ...] = ("-include-pch", _RESULT)
 
 
-_asked: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
+_requested: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
 _lock = threading.Lock()
 
 
-def found(command: Sequence[str], headers: Sequence[str]) -> PrecompiledHeaders | None:
+def find(command: Sequence[str], headers: Sequence[str]) -> PrecompiledHeaders | None:
     """The prelude and `headers`, precompiled by `command`, which is clang with its options.
 
     None on the first request: for a single source, precompiling takes longer than reading them.
@@ -45,30 +45,30 @@ def found(command: Sequence[str], headers: Sequence[str]) -> PrecompiledHeaders 
     """
     key = tuple(command), tuple(headers)
     with _lock:
-        if key in _asked:
-            return _made(*key)
-        _asked.add(key)
+        if key in _requested:
+            return _precompile(*key)
+        _requested.add(key)
         return None
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _made(command: tuple[str, ...], headers: tuple[str, ...]) -> PrecompiledHeaders | None:
+def _precompile(command: tuple[str, ...], headers: tuple[str, ...]) -> PrecompiledHeaders | None:
     text = "".join(f"#include <{header}>\n" for header in headers).encode()
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as name:
         folder = Path(name)
-        seen = overlay.write(folder, {_TEXT: text})
+        overlay_file = overlay.write(folder, {_TEXT: text})
         # Without time stamps: clang checks them, and the text is written again for every source.
-        making = (
+        arguments = (
             "-include",
             overlay.PRELUDE,
             "-fno-pch-timestamp",
             "-ivfsoverlay",
-            str(seen),
+            str(overlay_file),
             "-emit-pch",
             "-o",
             "made",
             _TEXT,
         )
-        if clang_process.run([*command, *making], folder, _TIMEOUT_S).code != 0:
+        if clang_process.run([*command, *arguments], folder, _TIMEOUT_S).code != 0:
             return None
         return PrecompiledHeaders({_TEXT: text, _RESULT: (folder / "made").read_bytes()})

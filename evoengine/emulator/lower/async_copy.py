@@ -43,20 +43,20 @@ def _copy(cx: LoweringContext, instruction: Instruction) -> None:
         raise cx.unsupported(f"{size} bytes")
     if any(item.endswith("cache_hint") for item in instruction.modifiers):
         also = also[:-1]
-    given = cx.as_vector(_source_bytes(cx, size.value, also))
+    source_bytes = cx.as_vector(_source_bytes(cx, size.value, also))
     target, lane_addresses = (
         cx.as_vector(locate(cx, to, "shared").in_space),
         locate(cx, source, "global"),
     )
     mask = (
-        _asked(cx, size.value, target, cx.as_vector(lane_addresses.in_space), given)
+        _checked_lanes(cx, size.value, target, cx.as_vector(lane_addresses.in_space), source_bytes)
         if cx.checked
         else cx.mask_bits
     )
     pointers = [
         cx.lanes(0, 32, _limited(cx, target)),
         cx.lanes(1, 64, cx.as_vector(mask_into_arena(cx, lane_addresses.host))),
-        cx.lanes(2, 32, given),
+        cx.lanes(2, 32, source_bytes),
     ]
     shared = cx.ir.get("inttoptr i64 %shared to ptr")
     cx.ir.call(
@@ -96,12 +96,14 @@ def _as_offsets(cx: LoweringContext, target: str) -> str:
     return cx.ir.get(f"trunc {integer(64, True)} {target} to {integer(32, True)}")
 
 
-def _asked(cx: LoweringContext, size: int, target: str, source: str, given: str) -> str:
+def _checked_lanes(
+    cx: LoweringContext, size: int, target: str, source: str, source_bytes: str
+) -> str:
     """The lanes that the checker lets through, as an i32."""
     pointers = [
         cx.lanes(0, 32, _as_offsets(cx, target)),
         cx.lanes(1, 64, source),
-        cx.lanes(2, 32, given),
+        cx.lanes(2, 32, source_bytes),
     ]
     return cx.ir.call(
         "i32", "ev_check_async", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits),

@@ -58,7 +58,7 @@ def atomic(cx: LoweringContext, instruction: Instruction) -> None:
         target,
         Value(
             VARYING,
-            _performed(cx, f"ev_atomic_{operation}_{named}", operands[0], values, bits),
+            _call_atomic(cx, f"ev_atomic_{operation}_{named}", operands[0], values, bits),
             bits,
         ),
     )
@@ -72,7 +72,7 @@ def _order(cx: LoweringContext, instruction: Instruction) -> None:
         report_fence(cx)
 
 
-def _performed(
+def _call_atomic(
     cx: LoweringContext, name: str, address: Operand, values: list[str], bits: int
 ) -> str:
     """The old values, <32 x i`bits`>; 0 in inactive lanes."""

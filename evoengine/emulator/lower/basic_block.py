@@ -45,7 +45,7 @@ class BlockLowering:
         """
         ir, mask = self._ir, self._cx.mask_bits
         condition = self._cx.guard_bits(guard)
-        self._body.kill(ir.get(f"and i32 {condition}, {mask}"))
+        self._body.mark_exited(ir.get(f"and i32 {condition}, {mask}"))
         rest = ir.get(f"and i32 {mask}, {ir.get(f'xor i32 {condition}, -1')}")
         if region is None:
             self._body.leave_if_none(rest)
@@ -56,7 +56,7 @@ class BlockLowering:
             on = ir.label()
             ir.do(f"br i1 {ir.get(f'icmp eq i32 {rest}, 0')}, label %dispatch{region}, label %{on}")
             ir.place(on)
-        self._body.narrow(rest)
+        self._body.restrict(rest)
 
     def _lower_instruction(self, instruction: Instruction) -> None:
         handler = HANDLERS.get(instruction.op)
@@ -107,6 +107,6 @@ class BlockLowering:
         empty, over, on = ir.get(f"icmp slt i64 {left}, 0"), ir.label(), ir.label()
         ir.do(f"br i1 {empty}, label %{over}, label %{on}, !prof !0")
         ir.place(over)
-        self._body.note_fault(node.instructions[0] if node.instructions else None)
+        self._body.record_fault(node.instructions[0] if node.instructions else None)
         self._body.leave(StopReason.no_fuel)
         ir.place(on)

@@ -53,7 +53,8 @@ __all__ = [
 ]
 
 GROUP_ALIGN = 64  # LLVM assumes a vector of 32 words to be aligned to 128 bytes
-BuildOperation = Callable[..., str]  # (vector, *operands) -> result
+# (whether values are <32 x T> or scalars T, *operands) -> result, as names of LLVM values
+BuildOperation = Callable[..., str]
 
 
 @dataclass(frozen=True)
@@ -142,12 +143,14 @@ class LoweringContext(Scratch):
 
     def variance(self, register: str) -> Variance:
         """The variance of a register."""
-        self._known(register)
+        self._register_bits(register)
         return self.uniformity.variance_of[register]
 
     def slot_type(self, register: str) -> str:
         """The LLVM type of a register's slot."""
-        return integer(self._known(register), self.uniformity.variance_of[register] is VARYING)
+        return integer(
+            self._register_bits(register), self.uniformity.variance_of[register] is VARYING
+        )
 
     @staticmethod
     def slot(register: str) -> str:
@@ -173,7 +176,7 @@ class LoweringContext(Scratch):
             else None
         )
 
-    def _known(self, register: str) -> int:
+    def _register_bits(self, register: str) -> int:
         """The width in bits of a declared register; raises Unsupported for any other."""
         if register not in self.registers:
             raise self.unsupported(f"no register {register}")
@@ -185,7 +188,7 @@ class LoweringContext(Scratch):
         """An operand as an integer of `bits` bits."""
         match operand:
             case Register(name):
-                whole = self._known(name)
+                whole = self._register_bits(name)
                 loaded = self.ir.get(f"load {self.slot_type(name)}, {self.slot_access(name)}")
                 return self.resized(Value(self.variance(name), loaded, whole), bits)
             case Not(register):
@@ -214,7 +217,7 @@ class LoweringContext(Scratch):
         return self.as_vector(self.read(operand, bits))
 
     def as_vector(self, value: Value) -> str:
-        """A value as a vector of 32 lanes."""
+        """A value of any variance as a vector <32 x i`bits`>."""
         if value.variance is VARYING:
             return value.text
         whole = self.ir.splat(value.text, f"i{value.bits}")
@@ -228,7 +231,7 @@ class LoweringContext(Scratch):
         value = self.read(operand, bits)
         return value.text if value.variance is UNIFORM else None
 
-    def first(self, value: Value) -> str:
+    def first_active(self, value: Value) -> str:
         """The value of the lowest active lane, as a scalar."""
         vector = self.as_vector(value)
         lane = "0"
@@ -289,7 +292,11 @@ class LoweringContext(Scratch):
             return
         if not isinstance(operand, Register):
             raise self.unsupported(f"a result into {operand}")
-        name, bits, variance = operand.name, self._known(operand.name), self.variance(operand.name)
+        name, bits, variance = (
+            operand.name,
+            self._register_bits(operand.name),
+            self.variance(operand.name),
+        )
         value = self.resized(value, bits, signed)
         if variance is VARYING:
             self._store_vector(name, bits, self.as_vector(value))
@@ -297,7 +304,7 @@ class LoweringContext(Scratch):
             raise self.unsupported("a result that is not affine, in an affine register")
         else:
             text = (
-                self.first(value)
+                self.first_active(value)
                 if variance is UNIFORM and value.variance is not UNIFORM
                 else value.text
             )

@@ -43,10 +43,10 @@ def _declare_fragment_groups(body: LoweredBody) -> None:
             if offset is None
             else f"getelementptr i8, ptr %warp, i64 {offset}"
         )
-        ir.do(f"%strip{number} = {where}")
+        ir.do(f"%group{number} = {where}")
         for place, name in enumerate(names):
             ir.do(
-                f"{cx.slot(name)} = getelementptr <{LANES} x i32>, ptr %strip{number}, i64 {place}"
+                f"{cx.slot(name)} = getelementptr <{LANES} x i32>, ptr %group{number}, i64 {place}"
             )
 
 
@@ -92,14 +92,14 @@ def number_threads(body: LoweredBody) -> None:
     ir, (x, y, _) = body.ir, body.cx.block
     number = ir.splat("%first_thread", "i32")
     ir.do(f"%thread_number = add <{LANES} x i32> {number}, {IOTA}")
-    for axis, how, by in (("x", "urem", x), ("y", "udiv", x), ("z", "udiv", x * y)):
+    for axis, operation, divisor in (("x", "urem", x), ("y", "udiv", x), ("z", "udiv", x * y)):
         is_vector = thread_index_variance(f"%tid.{axis}", body.cx.block) is VARYING
         kind, of = integer(32, is_vector), "%thread_number" if is_vector else "%first_thread"
-        text = f"{how} {kind} {of}, {_same(by, is_vector)}"
+        text = f"{operation} {kind} {of}, {_constant(divisor, is_vector)}"
         if axis == "y":
-            text = f"urem {kind} {ir.get(text)}, {_same(y, is_vector)}"
+            text = f"urem {kind} {ir.get(text)}, {_constant(y, is_vector)}"
         ir.do(f"%tid{axis} = {text}")
 
 
-def _same(number: int, is_vector: bool) -> str:
+def _constant(number: int, is_vector: bool) -> str:
     return f"splat (i32 {number})" if is_vector else str(number)

@@ -80,9 +80,9 @@ class _KernelLowering:
         for number, node in enumerate(self.cfg.nodes):
             region = self.uniformity.region_of.get(number)
             if region is None:
-                self._lower_for_all(number, node)
+                self._lower_convergent_block(number, node)
             else:
-                self._lower_for_some(number, node, region)
+                self._lower_divergent_block(number, node, region)
         for index in range(len(self.uniformity.regions)):
             self._lower_dispatcher(index)
         rest, self.ir.lines = self.ir.lines, []
@@ -131,9 +131,9 @@ class _KernelLowering:
 
     # ------------------------------------------------------------ where all lanes run
 
-    def _lower_for_all(self, number: int, node: Node) -> None:
+    def _lower_convergent_block(self, number: int, node: Node) -> None:
         self.ir.place(f"block{number}")
-        self.body.run_all(number)
+        self.body.activate_all(number)
         self.block_lowering.run(number, node, None)
         last = node.last
         if last is not None and node.suspension:
@@ -152,15 +152,18 @@ class _KernelLowering:
         if node.taken is None or node.fallthrough is None or node.taken == node.fallthrough:
             self.divergence.enter(node.successors[0])
         elif condition.variance is UNIFORM:
-            ways = [
-                (self.ir.label() if way in self.uniformity.region_of else f"block{way}", way)
-                for way in (node.taken, node.fallthrough)
+            targets = [
+                (
+                    self.ir.label() if target in self.uniformity.region_of else f"block{target}",
+                    target,
+                )
+                for target in (node.taken, node.fallthrough)
             ]
-            self.ir.do(f"br i1 {condition.text}, label %{ways[0][0]}, label %{ways[1][0]}")
-            for label, way in ways:
-                if way in self.uniformity.region_of:
+            self.ir.do(f"br i1 {condition.text}, label %{targets[0][0]}, label %{targets[1][0]}")
+            for label, target in targets:
+                if target in self.uniformity.region_of:
                     self.ir.place(label)
-                    self.divergence.enter(way)
+                    self.divergence.enter(target)
         else:  # a divergent branch
             region = self.uniformity.region_of[
                 node.fallthrough if node.taken == self.cfg.post_dominator[number] else node.taken
@@ -171,9 +174,9 @@ class _KernelLowering:
 
     # ------------------------------------------------------------ where some lanes run
 
-    def _lower_for_some(self, number: int, node: Node, region: int) -> None:
+    def _lower_divergent_block(self, number: int, node: Node, region: int) -> None:
         self.ir.place(f"block{number}")
-        self.body.run_some(self.divergence.take(region, number))
+        self.body.activate(self.divergence.take(region, number))
         self.block_lowering.run(number, node, region)
         last, mask = node.last, self.cx.mask_bits
         if last is not None and node.suspension:
@@ -192,7 +195,7 @@ class _KernelLowering:
                 region, node.taken, node.fallthrough, self.cx.guard_bits(last.guard), mask
             )
         elif not node.successors:
-            self.body.kill(mask)
+            self.body.mark_exited(mask)
         elif self.uniformity.region_of.get(node.successors[0]) == region:
             self.divergence.add(region, node.successors[0], mask)
         self.ir.do(f"br label %dispatch{region}")

@@ -142,7 +142,7 @@ def store(cx: LoweringContext, instruction: Instruction) -> None:
     cx.mask, cx.mask_bits = before
 
 
-def nothing(cx: LoweringContext, instruction: Instruction) -> None:
+def no_operation(cx: LoweringContext, instruction: Instruction) -> None:
     """A hint without effect here."""
 
 
@@ -152,6 +152,6 @@ HANDLERS = {
     "st": store,
     **dict.fromkeys(
         ("prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "yield", "pmevent"),
-        nothing,
+        no_operation,
     ),
 }

@@ -51,28 +51,28 @@ class LoweredBody:
             block,
             vector_memory=vector_memory,
             checked=checked,
-            end=self.end_within,
+            end=self.stop_here,
         )
         if checked:
             self.cx.data, self.cx.poll_loads = data_registers(function), find_poll_loads(cfg)
         self.saved = SavedRegisters(self.cx, live_across_suspensions(cfg, uniformity.regions))
         self.ir = self.cx.ir
         # the last warp has lanes without a thread
-        everywhere = block[0] * block[1] * block[2] % LANES != 0
+        has_partial_warp = block[0] * block[1] * block[2] % LANES != 0
         # blocks that run without some lanes
         self.partial_blocks = (
-            frozenset(range(cfg.exit)) if everywhere else blocks_after_exits(cfg, uniformity)
+            frozenset(range(cfg.exit)) if has_partial_warp else blocks_after_exits(cfg, uniformity)
         )
 
     def _can_be_grouped(self, registers: Mapping[str, str], name: str) -> bool:
         """Whether a register may be grouped: <32 x i32>, and never read before it is written,
         because groups are not zeroed.
         """
-        of_strips = (
+        is_groupable = (
             TYPE_BITS.get(registers.get(name, "")) == GROUPED_BITS
             and self.uniformity.variance_of[name] is VARYING
         )
-        return of_strips and name not in self.cfg.nodes[0].live_in
+        return is_groupable and name not in self.cfg.nodes[0].live_in
 
     def fallthrough(self, number: int) -> int:
         """The fall-through successor of block `number`, or the exit."""
@@ -85,7 +85,7 @@ class LoweredBody:
         """The lanes that have not exited, as an i32."""
         return self.ir.get("load i32, ptr %live.slot")
 
-    def run_all(self, number: int) -> None:
+    def activate_all(self, number: int) -> None:
         """Activates all live lanes for block `number`, without a mask if no lane can be missing
         there.
         """
@@ -95,12 +95,12 @@ class LoweredBody:
         else:
             self.cx.mask, self.cx.mask_bits = None, "-1"
 
-    def run_some(self, mask: str) -> None:
+    def activate(self, mask: str) -> None:
         """Activates the lanes of the i32 `mask`, in a region of divergence."""
         self.cx.in_region = True
         self._set_mask(mask)
 
-    def narrow(self, mask: str) -> None:
+    def restrict(self, mask: str) -> None:
         """Restricts the active lanes to those of the i32 `mask`."""
         self._set_mask(mask)
 
@@ -108,7 +108,7 @@ class LoweredBody:
         self.cx.mask_bits = mask
         self.cx.mask = self.ir.get(f"bitcast i32 {mask} to <{LANES} x i1>")
 
-    def kill(self, mask: str) -> None:
+    def mark_exited(self, mask: str) -> None:
         """Marks the lanes of the i32 `mask` as exited."""
         live = self.live()
         rest = self.ir.get(f"xor i32 {mask}, -1")
@@ -130,13 +130,13 @@ class LoweredBody:
         self.leave(StopReason.done)
         ir.place(on)
 
-    def end_within(self, end: StopReason) -> None:
+    def stop_here(self, end: StopReason) -> None:
         """Stops the warp within an instruction; code emitted after it is unreachable."""
-        self.note_fault(self.cx.instruction)
+        self.record_fault(self.cx.instruction)
         self.leave(end)
         self.ir.place(self.ir.label())
 
-    def note_fault(self, instruction: Instruction | None) -> None:
+    def record_fault(self, instruction: Instruction | None) -> None:
         """Stores the site and the active lanes for the driver's error report."""
         site = self.cx.site(instruction)
         for offset, value in (

@@ -105,19 +105,19 @@ def _extent(shape: str, which: str, by_rows: bool) -> tuple[int, int]:
 
 def _uniform(cx: LoweringContext, value: Value) -> str:
     """The value of an operand that must be uniform, as a scalar."""
-    return value.text if value.variance is UNIFORM else cx.first(value)
+    return value.text if value.variance is UNIFORM else cx.first_active(value)
 
 
-def _allowed(cx: LoweringContext, tile: _Tile, kind: int) -> str:
+def _is_allowed(cx: LoweringContext, tile: _Tile, kind: int) -> str:
     """Whether the tile may be accessed, as an i1. It is reported to the checker as pieces of lines,
     one a lane.
     """
     ir = cx.ir
     piece = min(LINE_PIECE_BYTES, tile.length)
     pieces, in_a_line = tile.lines * tile.length // piece, tile.length // piece
-    good = ir.get(f"icmp ne i32 {cx.mask_bits}, 0")
+    allowed = ir.get(f"icmp ne i32 {cx.mask_bits}, 0")
     if not cx.checked:
-        return good
+        return allowed
     kind64 = integer(64, True)
     for first in range(0, pieces, LANES):
         numbers = [min(first + lane, pieces - 1) for lane in range(LANES)]
@@ -126,23 +126,23 @@ def _allowed(cx: LoweringContext, tile: _Tile, kind: int) -> str:
         down = ir.get(f"mul {kind64} {lines}, {ir.splat(tile.pitch, 'i64')}")
         start = ir.get(f"add {kind64} {ir.splat(tile.in_space, 'i64')}, {columns}")
         addresses = ir.get(f"add {kind64} {start}, {down}")
-        asked = (
+        requested = (
             ir.get(f"and i32 {cx.mask_bits}, {(1 << min(LANES, pieces - first)) - 1}")
             if pieces - first < LANES
             else cx.mask_bits
         )
-        found = check_access(cx, tile.space, kind, piece, addresses, asked)
-        good = ir.get(f"and i1 {good}, {ir.get(f'icmp eq i32 {found}, {asked}')}")
-    return good
+        found = check_access(cx, tile.space, kind, piece, addresses, requested)
+        allowed = ir.get(f"and i1 {allowed}, {ir.get(f'icmp eq i32 {found}, {requested}')}")
+    return allowed
 
 
-def _in_c(cx: LoweringContext, name: str, tile: _Tile, registers: str, kind: int) -> None:
+def _call_for_tile(cx: LoweringContext, name: str, tile: _Tile, registers: str, kind: int) -> None:
     """Calls C code for the whole tile, or not at all."""
     row_major = str(int(cx.instruction.has("row")))
     pointer = cx.ir.get(f"inttoptr i64 {tile.host} to ptr")
     arguments = (("ptr", pointer), ("i64", tile.stride), ("i32", row_major), ("ptr", registers))
     if cx.checked or cx.instruction.guard:
-        with cx.only_if(_allowed(cx, tile, kind)):
+        with cx.only_if(_is_allowed(cx, tile, kind)):
             cx.ir.call("void", name, *arguments)
     else:
         cx.ir.call("void", name, *arguments)
@@ -165,7 +165,7 @@ def _wmma_load(cx: LoweringContext, instruction: Instruction) -> None:
     with result_pointer(cx, count) as out:
         if cx.checked:
             cx.ir.do(f"store [{count} x {integer(32, True)}] zeroinitializer, ptr {out}, align 64")
-        _in_c(cx, name, tile, out, READ)
+        _call_for_tile(cx, name, tile, out, READ)
 
 
 def _wmma_store(cx: LoweringContext, instruction: Instruction) -> None:
@@ -174,7 +174,7 @@ def _wmma_store(cx: LoweringContext, instruction: Instruction) -> None:
     sync(cx)
     tile = _tile(cx, "d", instruction.type, instruction.operands[0], instruction.operands[2:])
     registers = operand_pointer(cx, instruction.operands[1], count, 3 * FRAGMENT_BYTES)
-    _in_c(cx, name, tile, registers, WRITE)
+    _call_for_tile(cx, name, tile, registers, WRITE)
 
 
 def _accumulator(cx: LoweringContext, type_: str, how: str) -> tuple[int, str]:
@@ -208,11 +208,11 @@ def _rows(cx: LoweringContext, operand: Operand, count: int, kind: int) -> str:
     addresses = cx.as_vector(mask_into_arena(cx, place.host))
     mask = cx.mask
     if cx.checked:
-        asked = (
+        requested = (
             ir.get(f"and i32 {cx.mask_bits}, {(1 << 8 * count) - 1}") if count < 4 else cx.mask_bits
         )
         in_space = cx.as_vector(place.in_space)
-        allowed = check_access(cx, place.space, kind, ROW_BYTES, in_space, asked)
+        allowed = check_access(cx, place.space, kind, ROW_BYTES, in_space, requested)
         mask = ir.get(f"bitcast i32 {allowed} to <{LANES} x i1>")
     if mask is not None:
         spare = ir.get(

@@ -52,13 +52,13 @@ class SavedRegisters:
 
     def save(self, registers: Iterable[str]) -> None:
         """Saves registers to the record; predicates as a bit for each lane."""
-        for name in self._moving(registers):
+        for name in self._to_save(registers):
             value, at = self._as_saved(name), self._at(name)
             self._ir.do(f"store {self._type(name)} {value}, ptr {at}, align {self._align(name)}")
 
     def restore(self, registers: Iterable[str]) -> None:
         """Restores registers from the record."""
-        for name in self._moving(registers):
+        for name in self._to_save(registers):
             loaded = self._ir.get(
                 f"load {self._type(name)}, ptr {self._at(name)}, align {self._align(name)}"
             )
@@ -70,7 +70,7 @@ class SavedRegisters:
                 )
             self._ir.do(f"store {self._cx.slot_type(name)} {loaded}, {self._cx.slot_access(name)}")
 
-    def _moving(self, registers: Iterable[str]) -> Iterator[str]:
+    def _to_save(self, registers: Iterable[str]) -> Iterator[str]:
         return (name for name in registers if name not in self._resident)
 
     def parked(self, number: int) -> str:

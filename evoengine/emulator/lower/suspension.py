@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evoengine.emulator.lower.barrier import arrive, pass_on
+from evoengine.emulator.lower.barrier import arrive, write_barrier_result
 from evoengine.emulator.lower.divergence import Divergence
 from evoengine.emulator.lower.lowered_body import LoweredBody
 from evoengine.emulator.ptx.syntax import Instruction
@@ -149,21 +149,21 @@ class Suspensions:
             self._ir.place(f"resume{number}")
             self._saved.restore(point.saved)
             if point.region is not None:
-                self._unpark(point.region)
+                self._release_parked(point.region)
             elif point.block is not None:
-                self._go_on(point.block)
+                self._resume_after(point.block)
 
-    def _go_on(self, number: int) -> None:
+    def _resume_after(self, number: int) -> None:
         fallthrough = self._body.fallthrough(number)
-        self._body.run_all(fallthrough)
+        self._body.activate_all(fallthrough)
         if instruction := self._body.cfg.nodes[number].suspension:
-            pass_on(self._body.cx, instruction)
+            write_barrier_result(self._body.cx, instruction)
         if fallthrough == self._body.cfg.exit:
             self._body.leave(StopReason.done)
         else:
             self._divergence.enter(fallthrough)
 
-    def _unpark(self, region: int) -> None:
+    def _release_parked(self, region: int) -> None:
         """Resumes released lanes after their barriers; the others stay parked."""
         ir, body = self._ir, self._body
         at = ir.get(f"getelementptr i8, ptr %warp, i64 {WarpRecord.released.offset}")
@@ -172,12 +172,12 @@ class Suspensions:
         for number in self._waiting(region):
             fallthrough = body.fallthrough(number)
             parked = ir.get(f"load i32, ptr {self._saved.parked(fallthrough)}")
-            go = ir.get(f"and i32 {parked}, {released}")
+            resumed = ir.get(f"and i32 {parked}, {released}")
             ir.do(f"store i32 {ir.get(f'and i32 {parked}, {kept}')}, ptr %parked{fallthrough}")
             instruction = body.cfg.nodes[number].suspension
             if instruction and instruction.has("red"):
-                body.run_some(go)
-                pass_on(body.cx, instruction)
+                body.activate(resumed)
+                write_barrier_result(body.cx, instruction)
             if body.uniformity.region_of.get(fallthrough) == region:
-                self._divergence.add(region, fallthrough, go)
+                self._divergence.add(region, fallthrough, resumed)
         ir.do(f"br label %dispatch{region}")

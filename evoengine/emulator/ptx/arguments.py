@@ -30,7 +30,7 @@ _WIDEST = 64  # bits that `mov` can move
 
 
 @dataclass(slots=True)
-class _Use:
+class _ParamUse:
     """The uses of a .param variable in a function."""
 
     variable: Variable
@@ -48,7 +48,7 @@ class _Use:
         if write:
             self.written[offset] = min(size, self.written.get(offset, size))
 
-    def settle(self) -> None:
+    def decide(self) -> None:
         """Decides between registers and memory, once all uses are known. The low part of a register
         may be read alone.
         """
@@ -68,7 +68,7 @@ class _Use:
 def as_registers(function: Function) -> Function:
     """A copy of `function` without .param variables; its own parameters stay as they are."""
     uses = {
-        name: _Use(variable)
+        name: _ParamUse(variable)
         for name, variable in function.variables.items()
         if variable.space == "param"
     }
@@ -76,7 +76,7 @@ def as_registers(function: Function) -> Function:
         for instruction in block.instructions:
             _note(instruction, uses)
     for use in uses.values():
-        use.settle()
+        use.decide()
     registers = dict(function.registers)
     for use in uses.values():
         if not use.in_memory:
@@ -86,7 +86,7 @@ def as_registers(function: Function) -> Function:
                     for offset, size in use.parts.items()
                 }
             )
-    moves = _Moves(uses, registers)
+    moves = _Rewriter(uses, registers)
     blocks = [
         Block(block.label, [new for old in block.instructions for new in moves.of(old)])
         for block in function.blocks
@@ -122,7 +122,7 @@ def _elements(instruction: Instruction, address: Address) -> Iterator[tuple[int,
         yield address.offset + index * size, size, item
 
 
-def _note(instruction: Instruction, uses: dict[str, _Use]) -> None:
+def _note(instruction: Instruction, uses: dict[str, _ParamUse]) -> None:
     address = _accessed(instruction)
     if address is not None and isinstance(address.base, Symbol) and address.base.name in uses:
         for offset, size, _ in _elements(instruction, address):
@@ -137,7 +137,7 @@ def _note(instruction: Instruction, uses: dict[str, _Use]) -> None:
                     uses[name].in_memory = True
 
 
-def _note_call(call: Instruction, passed: Vector, uses: dict[str, _Use]) -> None:
+def _note_call(call: Instruction, passed: Vector, uses: dict[str, _ParamUse]) -> None:
     """Records the uses of a call of a function without a body: whole variables of at most 8
     bytes.
     """
@@ -159,10 +159,10 @@ def _named(operand: Operand) -> Iterator[str]:
                     yield item.name
 
 
-class _Moves:
+class _Rewriter:
     """Rewrites instructions to use registers instead of .param variables."""
 
-    def __init__(self, uses: dict[str, _Use], registers: dict[str, str]) -> None:
+    def __init__(self, uses: dict[str, _ParamUse], registers: dict[str, str]) -> None:
         self.uses = uses
         self.registers = registers
 

@@ -136,15 +136,15 @@ class _Expander:
                 call.line,
             )
         suffix = f".i{self.copies}"
-        behind = Block(f"{callee.name}.behind{suffix}")
+        continuation = Block(f"{callee.name}.behind{suffix}")
         if call.guard:
             skip = Guard(call.guard.register, not call.guard.negated)
             block.instructions.append(
-                Instruction("bra", (), (Symbol(behind.label),), skip, call.line, call.text)
+                Instruction("bra", (), (Symbol(continuation.label),), skip, call.line, call.text)
             )
             block = Block(f"{callee.name}.guarded{suffix}")
             caller.blocks.append(block)
-        passing = _Passing(caller, call, callee, suffix)
+        passing = _ArgumentPassing(caller, call, callee, suffix)
         block.instructions += passing.before
         symbols = {
             name: name + suffix
@@ -156,12 +156,13 @@ class _Expander:
         _declare(caller, callee, symbols, suffix)
         for inner in callee.blocks:
             copied = [
-                _returning(renamer.instruction(old), behind.label) for old in inner.instructions
+                _returning(renamer.instruction(old), continuation.label)
+                for old in inner.instructions
             ]
             caller.blocks.append(Block(labels[inner.label], copied))
-        behind.instructions += [replace(move, guard=call.guard) for move in passing.after]
-        caller.blocks.append(behind)
-        return behind
+        continuation.instructions += [replace(move, guard=call.guard) for move in passing.after]
+        caller.blocks.append(continuation)
+        return continuation
 
 
 def _callee(instruction: Instruction) -> str:
@@ -190,12 +191,12 @@ def _declare(caller: Function, callee: Function, symbols: dict[str, str], suffix
         caller.variables[unique] = replace(variable, name=unique)
 
 
-def _returning(instruction: Instruction, behind: str) -> Instruction:
+def _returning(instruction: Instruction, continuation: str) -> Instruction:
     """An instruction of a callee as inlined in the caller; a parameter whose address is taken
     becomes a local variable.
     """
     if instruction.op == "ret":
-        return replace(instruction, op="bra", modifiers=(), operands=(Symbol(behind),))
+        return replace(instruction, op="bra", modifiers=(), operands=(Symbol(continuation),))
     if instruction.op == "cvta" and instruction.has("param"):
         return replace(
             instruction,
@@ -213,7 +214,7 @@ def _returning(instruction: Instruction, behind: str) -> Instruction:
     return instruction
 
 
-class _Passing:
+class _ArgumentPassing:
     """Maps a callee's parameters and results to the .param variables that the call names.
 
     If it names registers or numbers instead, to a new variable that is written before or read after

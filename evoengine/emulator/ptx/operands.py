@@ -30,14 +30,14 @@ def operands(cursor: TokenCursor, scope: Scope, opcode: str) -> tuple[Operand, .
         return ()
     while True:
         value = cache.get(texts[cursor.at])
-        behind = texts[cursor.at + 1]
-        if value is not None and (behind == "," or behind == ";"):
+        following = texts[cursor.at + 1]
+        if value is not None and (following == "," or following == ";"):
             cursor.at += 1  # by far the most frequent case: a single register or number
         else:
             value = operand(cursor, scope, opcode)
-            behind = texts[cursor.at]
+            following = texts[cursor.at]
         found.append(value)
-        if behind == ";":
+        if following == ";":
             cursor.at += 1
             return tuple(found)
         cursor.expect(",")

@@ -69,9 +69,9 @@ def falls_through(block: Block) -> bool:
 def _ends_at(blocks: list[Block]) -> dict[str, str]:
     """The final target of a jump to each label, past empty blocks and blocks of one jump."""
     steps: dict[str, str] = {}
-    for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
-        if not block.instructions and behind is not None:
-            steps[block.label] = behind.label
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+        if not block.instructions and following is not None:
+            steps[block.label] = following.label
         elif (
             len(block.instructions) == 1
             and block.instructions[0].op == "bra"
@@ -92,7 +92,7 @@ def _ends_at(blocks: list[Block]) -> dict[str, str]:
 
 def _thread(blocks: list[Block]) -> None:
     ends = _ends_at(blocks)
-    for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         if not block.instructions or block.instructions[-1].op not in ("bra", "brx"):
             continue
         jump = block.instructions[-1]
@@ -100,8 +100,8 @@ def _thread(blocks: list[Block]) -> None:
         last: Operand = Vector(tuple(new)) if isinstance(jump.operands[-1], Vector) else new[0]
         if (
             jump.op == "bra"
-            and behind is not None
-            and new[0].name == ends.get(behind.label, behind.label)
+            and following is not None
+            and new[0].name == ends.get(following.label, following.label)
         ):
             block.instructions.pop()  # it falls through to there anyway
         elif last != jump.operands[-1]:
@@ -118,13 +118,13 @@ def _leave_early(blocks: list[Block]) -> None:
         for block in blocks
         if len(block.instructions) == 1 and _returns(block.instructions[0])
     }
-    for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         last = block.instructions[-1] if block.instructions else None
         if last is None or last.op != "bra" or last.guard is None:
             continue
         if targets(block)[0] in returning:
             block.instructions[-1] = replace(last, op="exit", modifiers=(), operands=())
-        elif behind is not None and ends.get(behind.label, behind.label) in returning:
+        elif following is not None and ends.get(following.label, following.label) in returning:
             guard = Guard(last.guard.register, not last.guard.negated)
             leave = replace(last, op="exit", modifiers=(), operands=(), guard=guard)
             block.instructions[-1:] = [leave, replace(last, guard=None)]

@@ -55,8 +55,8 @@ def emit_object(ir: str, cpu: str, features: str, level: int) -> bytes:
     module.triple = llvm.get_process_triple()
     module.data_layout = str(target.target_data)
     _simplify(module, target)
-    made: bytes = target.emit_object(module)
-    return made
+    object_file: bytes = target.emit_object(module)
+    return object_file
 
 
 def _simplify(module: llvm.ModuleRef, target: llvm.TargetMachine) -> None:
@@ -79,13 +79,15 @@ def main() -> None:
     while line := sys.stdin.buffer.readline():
         request = json.loads(line)
         ir = sys.stdin.buffer.read(request["bytes"]).decode("utf-8")
-        made, problem = b"", ""
+        object_file, problem = b"", ""
         try:
-            made = emit_object(ir, request["cpu"], request["features"], request["level"])
+            object_file = emit_object(ir, request["cpu"], request["features"], request["level"])
         except InvalidIr as error:
             problem = str(error)
         sys.stdout.buffer.write(
-            json.dumps({"bytes": len(made), "problem": problem}).encode() + b"\n" + made
+            json.dumps({"bytes": len(object_file), "problem": problem}).encode()
+            + b"\n"
+            + object_file
         )
         sys.stdout.buffer.flush()
 

@@ -38,14 +38,14 @@ class CodegenPool:
 
     def __init__(self, count: int) -> None:
         self._free = threading.Semaphore(count)
-        self._idle: list[_Child] = []
+        self._idle: list[_CodegenChild] = []
         self._lock = threading.Lock()
 
-    def make(self, ir: str, cpu: str, features: str, level: int) -> bytes:
+    def compile(self, ir: str, cpu: str, features: str, level: int) -> bytes:
         """The object file of a module; raises Unsupported if LLVM refuses it or crashes on it."""
         with self._free:
             with self._lock:
-                child = self._idle.pop() if self._idle else _Child()
+                child = self._idle.pop() if self._idle else _CodegenChild()
             try:
                 found = child.ask(ir, {"cpu": cpu, "features": features, "level": level})
             except BaseException:  # it is in an unknown state, or has exited
@@ -53,10 +53,10 @@ class CodegenPool:
                 raise
             with self._lock:
                 self._idle.append(child)
-        made, problem = found
+        object_file, problem = found
         if problem:
             raise Unsupported(f"operands of types that do not match: {problem}")
-        return made
+        return object_file
 
     def close(self) -> None:
         """Ends the idle children."""
@@ -74,7 +74,7 @@ def codegen_pool() -> CodegenPool:
     return found
 
 
-class _Child:
+class _CodegenChild:
     def __init__(self) -> None:
         command = [sys.executable, "-m", "evoengine.emulator.run.codegen_child"]
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -84,17 +84,17 @@ class _Child:
 
     def ask(self, ir: str, how: dict[str, str | int]) -> tuple[bytes, str]:
         """The object file, and what is wrong with the IR if there is none."""
-        given, taken = self._process.stdin, self._process.stdout
-        assert given is not None and taken is not None
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
         text = ir.encode("utf-8")
         try:
-            given.write(json.dumps({**how, "bytes": len(text)}).encode() + b"\n" + text)
-            given.flush()
-            answer = json.loads(taken.readline())
-            made = taken.read(answer["bytes"])
+            stdin.write(json.dumps({**how, "bytes": len(text)}).encode() + b"\n" + text)
+            stdin.flush()
+            answer = json.loads(stdout.readline())
+            object_file = stdout.read(answer["bytes"])
         except (OSError, ValueError) as error:  # the child has closed its end of a pipe
             raise Unsupported(f"code generation by LLVM: {self._exit_description()}") from error
-        return made, answer["problem"]
+        return object_file, answer["problem"]
 
     def _exit_description(self) -> str:
         """How the child exited."""

@@ -51,8 +51,10 @@ class Jit:
         self.features = found.flatten()
         self.native = _runtime(self.cpu, self.features, cache_folder or cache_home())
         self._lock = threading.Lock()
-        self._made: WeakValueDictionary[tuple[str, str, bool], CompiledCode] = WeakValueDictionary()
-        self._making: dict[tuple[str, str, bool], Future[CompiledCode]] = {}
+        self._compiled: WeakValueDictionary[tuple[str, str, bool], CompiledCode] = (
+            WeakValueDictionary()
+        )
+        self._compiling: dict[tuple[str, str, bool], Future[CompiledCode]] = {}
 
     def compile(self, ir: str, function: str, quick: bool = False) -> CompiledCode:
         """Machine code of the module `ir`, with entry `function`; raises Unsupported for invalid
@@ -64,11 +66,11 @@ class Jit:
         """
         key = ir, function, quick
         with self._lock:
-            known, under_way = self._made.get(key), self._making.get(key)
-            if known is None and under_way is None:
-                own = self._making[key] = Future()
-        if known is not None:
-            return known
+            cached, under_way = self._compiled.get(key), self._compiling.get(key)
+            if cached is None and under_way is None:
+                own = self._compiling[key] = Future()
+        if cached is not None:
+            return cached
         if under_way is not None:
             return under_way.result()
         try:
@@ -80,8 +82,8 @@ class Jit:
         finally:
             with self._lock:
                 if own.exception() is None:
-                    self._made[key] = own.result()
-                del self._making[key]
+                    self._compiled[key] = own.result()
+                del self._compiling[key]
         return found
 
     def _compile(self, ir: str, function: str, level: int) -> CompiledCode:
@@ -89,12 +91,12 @@ class Jit:
         # which it prefers 256 bits.
         features = self.features + (",-prefer-256-bit" if self.has_avx512 else "")
         return self._linked(
-            codegen_pool().make(ir, self.cpu, features, level),
+            codegen_pool().compile(ir, self.cpu, features, level),
             DECLARED_FUNCTIONS.findall(ir),
             function,
         )
 
-    def _linked(self, made: bytes, names: list[str], function: str) -> CompiledCode:
+    def _linked(self, object_file: bytes, names: list[str], function: str) -> CompiledCode:
         """The code linked into this process. Calls are bound to this runtime beforehand, because
         LLVM aborts the process for a function that it does not find.
         """
@@ -107,7 +109,7 @@ class Jit:
             if not address:
                 raise Unsupported(f"{item.name}: the C runtime has no such function")
             engine.add_global_mapping(item, address)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(made))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
         engine.finalize_object()
         return CompiledCode(engine, engine.get_function_address(function))
 

@@ -63,13 +63,13 @@ class DevicePrinter:
         more can be printed.
         """
         if kind != PRINTF:
-            self._fail(_word(formats + 8 * ((mask & -mask).bit_length() - 1)))
+            self._fail(_read_u64(formats + 8 * ((mask & -mask).bit_length() - 1)))
             return self._left > 0
         for lane in range(32):
             if mask >> lane & 1:
                 place = arguments + 8 * lane
                 ctypes.c_int64.from_address(place).value = self._print(
-                    _word(formats + 8 * lane), _word(place)
+                    _read_u64(formats + 8 * lane), _read_u64(place)
                 )
         return self._left > 0
 
@@ -141,7 +141,7 @@ class DevicePrinter:
         return _integer(spec, kind, match["size"], take)
 
 
-def _word(address: int) -> int:
+def _read_u64(address: int) -> int:
     return int(ctypes.c_uint64.from_address(address).value)
 
 

@@ -92,7 +92,7 @@ class Counts:
         )
 
     @classmethod
-    def restored(cls, values: Mapping[str, Any]) -> Counts:
+    def from_dict(cls, values: Mapping[str, Any]) -> Counts:
         """The counts from which `dataclasses.asdict` made `values`."""
         return cls(**{**values, "pieces": tuple(CodePiece(**piece) for piece in values["pieces"])})
 

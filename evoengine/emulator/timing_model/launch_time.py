@@ -112,7 +112,7 @@ def model_launch(
     )
     bounds = {name: value / target.clocks_per_us for name, value in clocks.items()}
     return ModelledLaunch(
-        us=target.launch_us + launch.together(throughput, clocks["latency"]) / target.clocks_per_us,
+        us=target.launch_us + launch.combined(throughput, clocks["latency"]) / target.clocks_per_us,
         bounds_us=bounds,
         limiter=_limiter(bounds),
         occupancy=fit,
@@ -147,7 +147,7 @@ class _Launch:
         """The instructions of the longest block, relative to the mean."""
         return max(1.0, self.block.most_issued / self.block.issued) if self.block.issued else 1.0
 
-    def together(self, throughput: float, latency: float) -> float:
+    def combined(self, throughput: float, latency: float) -> float:
         """Combines throughput and latency: resident blocks fill one another's gaps until a pipe is
         saturated.
         """
@@ -270,7 +270,8 @@ class _Launch:
         coalesced = sum(piece.times * piece.sectors for piece in code)
         of["sector"] = self._memory_clocks() / coalesced if coalesced else 0.0
         busy = sum(
-            piece.times / warps * self._piece(piece, warps, uneven, conflicts, of) for piece in code
+            piece.times / warps * self._piece_clocks(piece, warps, uneven, conflicts, of)
+            for piece in code
         )
         waits = self.block.delays.get("wait", 0.0) / warps
         unplaced = (
@@ -283,7 +284,7 @@ class _Launch:
             + (waits * max(0.0, self._memory_latency - busy / waits) if waits else 0.0)
         )
 
-    def _piece(
+    def _piece_clocks(
         self,
         piece: CodePiece,
         warps: float,

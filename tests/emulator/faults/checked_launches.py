@@ -7,10 +7,10 @@ import numpy as np
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.emulator.front.clang import compile_cuda
 from tests.emulator.corpus import Case, Out, initial
-from tests.emulator.faults.fault_table import LaunchFault
+from tests.emulator.faults.fault_table import PlantedFault
 
 
-def checked(emulator: Emulator, fault: LaunchFault, case: Case) -> LaunchReport:
+def checked(emulator: Emulator, fault: PlantedFault, case: Case) -> LaunchReport:
     """The report of a checked launch, outputs uninitialised."""
     compiled = compile_cuda(
         fault.source,
@@ -47,7 +47,7 @@ def checked(emulator: Emulator, fault: LaunchFault, case: Case) -> LaunchReport:
         program.close()
 
 
-def at_the_fault(report: LaunchReport, fault: LaunchFault) -> bool:
+def at_the_fault(report: LaunchReport, fault: PlantedFault) -> bool:
     """Whether a finding of the planted kind has a marked line as its own or its other line."""
     meant = [
         found

@@ -20,7 +20,7 @@ MARK = "// FAULT"
 
 
 @dataclass(frozen=True)
-class LaunchFault:
+class PlantedFault:
     """A kernel FOLDER/NAME.cu; `case.expected` is empty: only findings count here."""
 
     case: Case
@@ -72,8 +72,8 @@ def _fault(
     threads: int,
     *args: Argument,
     shared_bytes: int = 0,
-) -> LaunchFault:
-    return LaunchFault(
+) -> PlantedFault:
+    return PlantedFault(
         Case("faulty", name, (blocks, 1, 1), (threads, 1, 1), args, {}, shared_bytes=shared_bytes),
         kinds,
         space,
@@ -214,5 +214,5 @@ FAULTS = (
 )
 
 
-def by_name() -> Mapping[str, LaunchFault]:
+def by_name() -> Mapping[str, PlantedFault]:
     return {fault.name: fault for fault in FAULTS}

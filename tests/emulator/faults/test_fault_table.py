@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.emulator.faults.fault_table import FAULTS, FOLDER, LaunchFault
+from tests.emulator.faults.fault_table import FAULTS, FOLDER, PlantedFault
 
 every_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 
@@ -16,7 +16,7 @@ def test_every_file_is_in_the_table_once() -> None:
 
 
 @every_fault
-def test_every_fault_is_marked_and_has_a_repaired_twin(fault: LaunchFault) -> None:
+def test_every_fault_is_marked_and_has_a_repaired_twin(fault: PlantedFault) -> None:
     assert fault.lines
     assert "FIXED" in fault.source
     assert f" {fault.name}(" in fault.source

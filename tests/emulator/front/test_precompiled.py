@@ -18,7 +18,7 @@ def ready(source: str, arch: str = "sm_89") -> precompiled.Headers:
     available.
     """
     command = [*clang.find_clang().command, *clang.options(arch)]
-    found = precompiled.found(command, translation_unit.headers(source)) or precompiled.found(
+    found = precompiled.find(command, translation_unit.headers(source)) or precompiled.find(
         command, translation_unit.headers(source)
     )
     assert found is not None
@@ -82,13 +82,13 @@ def test_a_header_that_is_not_included_stays_unknown() -> None:
 
 def test_they_are_made_for_the_second_source_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     command = [*clang.find_clang().command, *clang.options("sm_86")]
-    assert precompiled.found(command, ("cassert",)) is None
-    made = precompiled.found(command, ("cassert",))
+    assert precompiled.find(command, ("cassert",)) is None
+    made = precompiled.find(command, ("cassert",))
     assert made is not None
-    assert precompiled.found(command, ("cassert",)) is made
+    assert precompiled.find(command, ("cassert",)) is made
 
 
 def test_headers_that_clang_refuses_are_left_to_the_source() -> None:
     command = [*clang.find_clang().command, *clang.options("sm_86"), "-Dcuda_fp16="]
     asked = ("no_such_header.h",)
-    assert [precompiled.found(command, asked) for _ in range(2)] == [None, None]
+    assert [precompiled.find(command, asked) for _ in range(2)] == [None, None]

@@ -42,7 +42,7 @@ def test_a_maker_gets_no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv(name, "canary")
     crowd, how = CodegenPool(1), Jit()
     try:
-        crowd.make("define i32 @f() {\n ret i32 7\n}", how.cpu, how.features, 0)
+        crowd.compile("define i32 @f() {\n ret i32 7\n}", how.cpu, how.features, 0)
         seen = Path(f"/proc/{crowd._idle[0]._process.pid}/environ").read_bytes()
     finally:
         crowd.close()
@@ -54,14 +54,14 @@ def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:
     crowd = CodegenPool(1)
     text = "define i32 @f() {\n ret i32 7\n}"
     how = Jit()
-    assert crowd.make(text, how.cpu, how.features, 1)
+    assert crowd.compile(text, how.cpu, how.features, 1)
     (child,) = crowd._idle
     child._process.send_signal(signal.SIGSEGV)
     with pytest.raises(
         Unsupported, match="code generation by LLVM: the process ended with SIGSEGV"
     ):
-        crowd.make(text, how.cpu, how.features, 1)
-    assert crowd.make(text, how.cpu, how.features, 1)
+        crowd.compile(text, how.cpu, how.features, 1)
+    assert crowd.compile(text, how.cpu, how.features, 1)
     crowd.close()
 
 

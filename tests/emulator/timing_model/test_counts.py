@@ -65,6 +65,6 @@ def test_counts_survive_being_written_down() -> None:
     counts = replace(
         SAMPLE, pieces=(CodePiece(3.0, {"fma": 2.0}), CodePiece(1.0, delays={"fixed": 1.0}))
     )
-    assert Counts.restored(json.loads(json.dumps(asdict(counts)))) == counts
+    assert Counts.from_dict(json.loads(json.dumps(asdict(counts)))) == counts
     assert counts.scaled(2).pieces[0].times == 6
     assert (counts + counts).pieces == counts.pieces * 2
