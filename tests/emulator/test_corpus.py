@@ -49,7 +49,7 @@ def test_checked_mode_finds_nothing_wrong_with_a_kernel_and_changes_no_result(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_cases_are_whole(name: str) -> None:
+def test_cases_are_complete(name: str) -> None:
     kernel = load_kernel(name)
     assert kernel.cases
     assert len({case.name for case in kernel.cases}) == len(kernel.cases)

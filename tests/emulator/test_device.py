@@ -74,7 +74,7 @@ def test_two_programs_of_one_text_have_variables_of_their_own(device: Emulator) 
     second.close()
 
 
-def test_parameters_lie_where_cuda_puts_them_and_may_be_given_wider(device: Emulator) -> None:
+def test_parameters_are_laid_out_as_by_cuda_and_may_be_passed_wider(device: Emulator) -> None:
     program, out = device.load(MIXED), device.memory.allocate(16)
     args = [
         out.to_bytes(8, "little"),
@@ -115,7 +115,7 @@ def test_a_launch_that_cuda_would_refuse_is_refused(
         launch(device.load(EMPTY), "k", **more)
 
 
-def test_an_unknown_kernel_is_answered_with_the_known_ones(device: Emulator) -> None:
+def test_an_unknown_kernel_is_refused_with_the_known_ones(device: Emulator) -> None:
     with pytest.raises(LaunchRefused, match="no kernel 'missing'; known kernels: count"):
         launch(device.load(COUNTER), "missing")
     with pytest.raises(LaunchRefused, match="no kernel 'f'; known kernels: none"):
@@ -186,7 +186,7 @@ def test_a_function_that_calls_itself_is_refused(device: Emulator) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "__global__ void k() {}"])
-def test_text_that_is_no_ptx_is_refused_or_has_no_kernel(device: Emulator, text: str) -> None:
+def test_invalid_ptx_is_refused_or_has_no_kernel(device: Emulator, text: str) -> None:
     try:
         program = device.load(text)
     except PtxError as error:
@@ -257,7 +257,7 @@ def test_a_child_of_a_process_that_used_an_emulator_has_its_own(device: Emulator
     program.close()
 
 
-def test_devices_with_and_without_vector_extensions_stand_side_by_side(device: Emulator) -> None:
+def test_devices_with_and_without_vector_extensions_coexist(device: Emulator) -> None:
     plain = Emulator("l4", threads=1, without=("avx512", "avx10", "amx"))
     text = f"""{HEAD}.visible .entry k(.param .u64 out) {{ {REGISTERS}
       ld.param.u64 %d1, [out]; ex2.approx.f32 %f1, 0f40400000; st.global.f32 [%d1], %f1; ret; }}"""
@@ -273,7 +273,7 @@ def test_devices_with_and_without_vector_extensions_stand_side_by_side(device: E
 # ---------------------------------------------------------------- code made ahead
 
 
-def test_code_is_made_beside_other_work_and_what_is_wrong_with_it_is_raised_at_the_launch(
+def test_code_is_compiled_in_the_background_and_its_errors_are_raised_at_the_launch(
     device: Emulator,
 ) -> None:
     program = device.load(COUNTER)
@@ -285,7 +285,7 @@ def test_code_is_made_beside_other_work_and_what_is_wrong_with_it_is_raised_at_t
     program.close()
 
 
-def test_a_program_may_be_closed_while_its_code_is_made(device: Emulator) -> None:
+def test_a_program_may_be_closed_while_its_code_is_compiled(device: Emulator) -> None:
     program, after = device.load(COUNTER), device.load(COUNTER)
     for threads in range(1, 64):
         program.start_compiling("count", (threads, 1, 1), checked=False)

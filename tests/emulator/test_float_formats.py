@@ -48,7 +48,7 @@ def test_an_agreement_in_ulp_is_for_its_own_dtype_only() -> None:
     assert not difference(Close(atol=9), "int32", np.array([1]), np.array([2])).agrees
 
 
-def test_an_exact_case_tells_a_wrong_element_and_where_it_is() -> None:
+def test_an_exact_case_names_a_wrong_element_and_its_index() -> None:
     case = Case(
         "x",
         "k",

@@ -126,7 +126,7 @@ def agree(emulator: Emulator, program: Program) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_random_program_leaves_what_its_threads_leave_one_by_one(
+def test_a_random_program_gives_the_results_of_the_interpreter(
     emulator: Emulator, seed: int
 ) -> None:
     agree(emulator, make(seed))
@@ -162,9 +162,7 @@ EDGES: dict[str, Expr] = {
 
 
 @pytest.mark.parametrize("name", EDGES)
-def test_a_ramp_over_the_lanes_keeps_its_values_where_it_wraps(
-    emulator: Emulator, name: str
-) -> None:
+def test_an_affine_value_keeps_its_values_where_it_wraps(emulator: Emulator, name: str) -> None:
     # not a variable that is also written elsewhere
     value = Op("xor.b64", 64, (EDGES[name], Const(64, 0)))
     agree(emulator, Program(0, (Assign("w0", value),), (), (64, 1, 1), 2, ()))
@@ -221,7 +219,7 @@ def test_most_threads_of_the_programs_come_to_the_end() -> None:
         ("lop3.b32", (0xF0, 0xCC, 0xAA, 0xE8), 0xE8),
     ],
 )
-def test_the_rules_know_results_worked_out_by_hand(
+def test_the_semantics_match_results_worked_out_by_hand(
     text: str, operands: tuple[int, ...], result: int
 ) -> None:
     bits = 64 if "wide" in text else 32

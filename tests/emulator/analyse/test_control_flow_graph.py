@@ -28,19 +28,19 @@ def test_a_block_comes_before_what_is_only_reached_through_it() -> None:
     assert number(found, "J") == 3 and found.exit == 4
 
 
-def test_the_ways_of_a_diamond_meet_at_its_end() -> None:
+def test_the_paths_of_a_diamond_meet_at_its_end() -> None:
     found = cfg(DIAMOND)
     join = number(found, "J")
     assert found.post_dominator == [join, join, join, found.exit]
     assert found.influence(0) == {1, 2}
 
 
-def test_code_that_nothing_reaches_is_left_out() -> None:
+def test_unreachable_code_is_left_out() -> None:
     found = cfg("bra E; X: add.u32 %r1, %r1, 1; bra X; E: ret;")
     assert len(found.nodes) == 2 and not found.loop_headers
 
 
-def test_a_branch_at_the_very_end_ends_the_lanes_that_do_not_take_it() -> None:
+def test_lanes_that_do_not_take_a_branch_at_the_end_exit() -> None:
     found = cfg("L: setp.eq.u32 %p1, %r1, 0; @%p1 bra L;")
     again, end = found.nodes[number(found, "L")].successors
     assert again == number(found, "L") and found.nodes[end].successors == ()
@@ -71,7 +71,7 @@ def _yields(found: ControlFlowGraph) -> int:
 @pytest.mark.parametrize(
     "load", ["ld.volatile.global.u32", "ld.acquire.gpu.global.u32", "ld.relaxed.sys.global.u32"]
 )
-def test_a_loop_whose_end_depends_on_what_others_write_yields(load: str) -> None:
+def test_a_loop_whose_exit_depends_on_other_threads_yields(load: str) -> None:
     assert _yields(cfg(SPIN.format(load=load))) == 1
 
 
@@ -95,11 +95,11 @@ def test_a_loop_that_waits_for_an_atomic_operation_yields() -> None:
     ],
     ids=["plain load", "counted loop", "has a barrier"],
 )
-def test_other_loops_keep_their_turn(body: str) -> None:
+def test_other_loops_do_not_yield(body: str) -> None:
     assert _yields(cfg(body)) == 0
 
 
-def test_what_is_read_later_is_alive_and_a_guarded_write_keeps_what_was_there() -> None:
+def test_registers_read_later_are_live_and_a_guarded_write_does_not_kill() -> None:
     found = cfg(
         "mov.u32 %r1, 1; mov.u32 %r2, 2; bar.sync 0; @%p1 mov.u32 %r2, 3; st.global.u32 [%d1], %r2;"
         " ret;"
@@ -108,7 +108,7 @@ def test_what_is_read_later_is_alive_and_a_guarded_write_keeps_what_was_there() 
 
 
 @pytest.mark.parametrize("operands", [(), (Register("%r1"),), (Symbol("Nowhere"),)])
-def test_a_branch_to_nowhere_is_refused(operands: tuple[Operand, ...]) -> None:
+def test_a_branch_without_a_target_is_refused(operands: tuple[Operand, ...]) -> None:
     branch = Instruction("bra", (), operands, None, 0, "bra somewhere")
     with pytest.raises(PtxError, match="`bra somewhere` has no label"):
         build_cfg(replace(function("ret;"), blocks=[Block("only", [branch])]))
@@ -144,7 +144,7 @@ def _by_definition(after: list[tuple[int, ...]]) -> list[int]:
     return found
 
 
-def test_post_dominators_are_what_their_definition_says() -> None:
+def test_post_dominators_match_their_definition() -> None:
     chance = random.Random(0)  # noqa: S311 - the same graphs every time are wanted
     tried = 0
     for _ in range(400):
@@ -160,5 +160,5 @@ def test_post_dominators_are_what_their_definition_says() -> None:
     assert tried > 100
 
 
-def test_a_loop_that_never_ends_has_a_post_dominator_too() -> None:
+def test_an_endless_loop_has_a_post_dominator_too() -> None:
     assert post_dominators([(1,), (2,), (1,)]) == [1, 2, 3]

@@ -40,7 +40,7 @@ LOAD = "ld.param.u64 %d1, [a]; ld.volatile.global.u32 %r1, [%d1];"
         ("", False),  # nobody reads it
     ],
 )
-def test_data_is_what_decides_nothing(behind: str, is_data: bool) -> None:
+def test_data_registers_control_nothing(behind: str, is_data: bool) -> None:
     assert ("%r1" in data_registers(function(f"{LOAD} {behind} end: ret;"))) == is_data
 
 
@@ -70,7 +70,9 @@ def test_data_is_what_decides_nothing(behind: str, is_data: bool) -> None:
         ),  # by then another place
     ],
 )
-def test_a_poll_comes_before_an_atomic_operation_on_the_same_place(body: str, polls: bool) -> None:
+def test_a_poll_comes_before_an_atomic_operation_on_the_same_address(
+    body: str, polls: bool
+) -> None:
     found = cfg(f"ld.param.u64 %d1, [a]; {body} end: ret;")
     loads = [
         item

@@ -29,7 +29,7 @@ LOOP = "again: add.u32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, 9; @%p3 bra again;"
         ),  # only some lanes come to it
     ],
 )
-def test_blocks_behind_an_end_that_parts_lanes(body: str, labels: set[str]) -> None:
+def test_blocks_after_a_divergent_exit(body: str, labels: set[str]) -> None:
     kernel = function(body)
     cfg = build_cfg(kernel)
     found = blocks_after_exits(cfg, analyse_uniformity(kernel, cfg, (128, 1, 1)))

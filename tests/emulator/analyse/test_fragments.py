@@ -61,10 +61,10 @@ def groups(body: str, without: str = "") -> set[str]:
         ("add.s32 %r1, %r2, %r3;", set()),
     ],
 )
-def test_fragments_become_strips(body: str, expected: set[str]) -> None:
+def test_fragments_become_groups(body: str, expected: set[str]) -> None:
     assert groups(body) == expected
 
 
-def test_a_fragment_with_a_register_that_does_not_fit_is_left_alone() -> None:
+def test_a_fragment_with_a_register_that_cannot_be_grouped_is_left_alone() -> None:
     body = f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; {LOAD}.x2.shared.b16 {{%r6,%r7}}, [%r19];"
     assert groups(body, without="%r5") == {"r6 r7"}

@@ -37,13 +37,13 @@ def variance(
         ("%tid.z", (16, 1, 4), VARYING),
     ],
 )
-def test_the_shape_of_a_thread_index_follows_from_the_block(
+def test_the_variance_of_a_thread_index_follows_from_the_block(
     name: str, block: tuple[int, int, int], expected: Variance
 ) -> None:
     assert thread_index_variance(name, block) == expected
 
 
-def test_thread_shapes_are_what_counting_says() -> None:
+def test_thread_index_variances_match_enumeration() -> None:
     for block in [
         (x, y, z)
         for x in (1, 8, 16, 32, 33, 64, 96)
@@ -113,13 +113,13 @@ def test_the_variance_of_a_result(body: str, expected: Variance) -> None:
         ("eq.u32 %p1, %r1, 0", VARYING),
     ],
 )
-def test_comparing_the_thread_with_a_multiple_of_32_is_the_same_for_the_warp(
+def test_comparing_the_thread_index_with_a_multiple_of_32_is_uniform(
     test: str, expected: Variance
 ) -> None:
     assert variance(f"setp.{test};", "%p1") is expected
 
 
-def test_values_that_meet_have_the_best_shape_that_holds_for_both() -> None:
+def test_meet_is_the_best_variance_that_holds_for_both() -> None:
     assert meet(Affine(4, aligned=True), Affine(4)) == Affine(4)
     assert (
         meet(Affine(4), Affine(8)) is VARYING
@@ -128,7 +128,7 @@ def test_values_that_meet_have_the_best_shape_that_holds_for_both() -> None:
     )
 
 
-def test_a_pointer_that_runs_through_an_array_stays_a_ramp() -> None:
+def test_a_pointer_that_runs_through_an_array_stays_affine() -> None:
     body = (
         "mul.wide.u32 %d1, %r1, 4; L: add.s64 %d1, %d1, 512; add.u32 %r3, %r3, 1; setp.lt.u32 %p1,"
         " %r3, 9; @%p1 bra L;"
@@ -136,7 +136,7 @@ def test_a_pointer_that_runs_through_an_array_stays_a_ramp() -> None:
     assert variance(body, "%d1") == Affine(4) and variance(body, "%r3") is UNIFORM
 
 
-def test_what_is_computed_from_a_register_that_nobody_writes_still_counts() -> None:
+def test_results_of_unwritten_registers_still_have_a_variance() -> None:
     assert variance("mov.b64 %d1, {%r1, %r9};", "%d1") is VARYING
     assert (
         variance(
@@ -146,7 +146,7 @@ def test_what_is_computed_from_a_register_that_nobody_writes_still_counts() -> N
     )
 
 
-def test_what_only_some_lanes_write_is_not_the_same_in_all_unless_nobody_else_reads_it() -> None:
+def test_a_register_written_in_divergent_code_varies_unless_it_is_local_to_the_block() -> None:
     body = (
         "setp.lt.u32 %p1, %r1, 7; @%p1 bra J; mov.u32 %r2, 1; add.u32 %r3, %r9, 1; add.u32 %r2,"
         " %r2, %r3; J: st.global.u32 [%d1], %r2;"
@@ -154,7 +154,7 @@ def test_what_only_some_lanes_write_is_not_the_same_in_all_unless_nobody_else_re
     assert variance(body) is VARYING and variance(body, "%r3") is UNIFORM
 
 
-def test_a_guarded_write_is_as_good_as_its_guard() -> None:
+def test_a_guarded_write_is_uniform_only_under_a_uniform_guard() -> None:
     assert variance("setp.lt.u32 %p1, %r1, 7; @%p1 mov.u32 %r2, 1;") is VARYING
     assert variance("setp.lt.u32 %p1, %r9, 7; @%p1 mov.u32 %r2, 1;") is UNIFORM
 
@@ -170,7 +170,7 @@ def test_a_uniform_branch_opens_no_region() -> None:
     ).regions
 
 
-def test_a_region_reaches_from_a_branch_to_where_its_ways_meet() -> None:
+def test_a_region_reaches_from_a_branch_to_its_reconvergence_point() -> None:
     body = PART + "@%p1 bra B; A: add.u32 %r2, %r1, 1; bra J; B: add.u32 %r2, %r1, 2; J: ret;"
     found, graph = uniformity(body), cfg(body)
     (region,) = found.regions
@@ -209,7 +209,7 @@ def test_a_loop_that_lanes_leave_at_different_times_is_a_region_with_its_header(
     assert region.blocks == (number(cfg(body), "L"),) and region.join == number(cfg(body), "E")
 
 
-def test_a_loop_that_only_guarded_exits_leave_has_its_end_as_join() -> None:
+def test_a_loop_left_only_by_guarded_exits_has_the_exit_as_join() -> None:
     body = (
         PART
         + "@%p1 bra L; ret; L: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 99; @!%p2 exit; bra L;"
@@ -218,7 +218,7 @@ def test_a_loop_that_only_guarded_exits_leave_has_its_end_as_join() -> None:
     assert [region.join for region in found.regions] == [graph.exit]
 
 
-def test_where_some_lanes_wait_at_a_barrier_the_others_do_not_wait_at_the_join() -> None:
+def test_lanes_do_not_wait_at_the_join_for_lanes_at_a_barrier() -> None:
     body = PART + "@%p1 bra J; bar.sync 0; A: add.u32 %r2, %r1, 1; J: add.u32 %r3, %r1, 1; ret;"
     found, graph = uniformity(body), cfg(body)
     (region,) = found.regions

@@ -107,7 +107,7 @@ def test_copying_over_a_tile_that_others_still_read_is_a_race(machine: CheckerDr
     assert [(f.kind.name, f.site) for f in machine.launch.findings()] == [("WRITE_AFTER_READ", 7)]
 
 
-def test_writing_where_a_copy_is_under_way_is_found(machine: CheckerDriver) -> None:
+def test_writing_where_a_copy_is_pending_is_found(machine: CheckerDriver) -> None:
     copy_tile(machine, 0)
     machine.barrier()
     machine.write(0, row(0), site=5)
@@ -137,7 +137,9 @@ def test_lanes_count_their_groups_each(machine: CheckerDriver) -> None:
     assert machine.launch.kinds() == ["ASYNC_READ"]
 
 
-def test_what_is_not_copied_is_zero_and_its_source_is_not_touched(machine: CheckerDriver) -> None:
+def test_bytes_that_are_not_copied_are_zero_and_their_source_is_not_accessed(
+    machine: CheckerDriver,
+) -> None:
     beyond = X + 65536
     assert machine.copy(0, row(0, 16), [beyond] * 32, source=0) == FULL
     assert machine.copy(0, row(512, 16), [beyond - 4] * 32, source=4) == FULL
@@ -157,7 +159,7 @@ def test_a_copy_beyond_shared_memory_is_stopped(machine: CheckerDriver) -> None:
     ]
 
 
-def test_copies_under_way_at_the_end_are_no_finding_and_do_not_reach_the_next_block(
+def test_copies_pending_at_the_end_are_not_a_finding_and_do_not_reach_the_next_block(
     machine: CheckerDriver,
 ) -> None:
     copy_tile(machine, 0)
@@ -181,7 +183,7 @@ def test_copies_are_counted(machine: CheckerDriver) -> None:
 
 
 @pytest.mark.parametrize("source", [3, 5, 11, 16])
-def test_a_part_of_a_source_that_lies_across_pages_of_the_shadow_is_no_trouble(
+def test_a_part_of_a_source_may_cross_pages_of_the_shadow(
     machine: CheckerDriver, source: int
 ) -> None:
     machine.copy(

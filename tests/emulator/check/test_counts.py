@@ -91,7 +91,7 @@ def test_sectors_are_counted_once_for_a_request(
         ([16 * (lane % 4) for lane in range(32)], 16, 4),
     ],
 )
-def test_wide_loads_of_neighbours_that_want_the_same_are_joined(
+def test_wide_loads_of_neighbours_of_the_same_words_are_merged(
     machine: CheckerDriver, addresses: list[int], nbytes: int, wavefronts: int
 ) -> None:
     """As measured on an NVIDIA H200: docs/measurements/h200-rates.json, shared_load8 and

@@ -179,7 +179,7 @@ def test_a_volatile_flag_publishes_like_an_atomic(launch: Launch, machine: Check
     assert launch.kinds() == []
 
 
-def test_a_plain_look_at_another_blocks_atomic_is_let_pass(
+def test_a_plain_poll_of_another_blocks_atomic_is_allowed(
     launch: Launch, machine: CheckerDriver
 ) -> None:
     x = launch.buffer(4096)
@@ -224,7 +224,7 @@ def test_two_checkers_of_a_launch_see_each_others_blocks(launch: Launch) -> None
         (4096 * 2 + 64, 1, 64, 4),
     ],
 )
-def test_a_stray_access_names_the_nearest_buffer_and_how_far_off_it_is(
+def test_an_access_out_of_bounds_names_the_nearest_buffer_and_the_distance(
     launch: Launch, machine: CheckerDriver, place: int, buffer: int, offset: int, distance: int
 ) -> None:
     first = launch.buffer(1000)
@@ -239,7 +239,7 @@ def test_a_stray_access_names_the_nearest_buffer_and_how_far_off_it_is(
     )
 
 
-def test_only_the_stray_lanes_are_stopped(launch: Launch, machine: CheckerDriver) -> None:
+def test_only_the_lanes_out_of_bounds_are_stopped(launch: Launch, machine: CheckerDriver) -> None:
     x = launch.buffer(100)
     assert machine.store(0, row(x)) == (1 << 25) - 1
 
@@ -249,9 +249,7 @@ def test_without_any_buffer_the_address_is_named(launch: Launch, machine: Checke
     assert [(f.buffer, f.offset) for f in launch.findings()] == [(-1, 64)]
 
 
-def test_a_vector_must_lie_at_a_multiple_of_its_size(
-    launch: Launch, machine: CheckerDriver
-) -> None:
+def test_a_vector_must_be_aligned_to_its_size(launch: Launch, machine: CheckerDriver) -> None:
     x = launch.buffer(4096)
     assert machine.load(0, row(x + 4, 16), bytes=16) == 0
     assert [(f.kind.name, f.offset, f.times) for f in launch.findings()] == [("MISALIGNED", 4, 32)]
@@ -281,9 +279,7 @@ def test_an_unaligned_buffer_is_checked_to_its_last_byte(
     assert launch.kinds() == ["OUT_OF_BOUNDS"]
 
 
-def test_memory_that_no_shadow_is_left_for_is_counted(
-    launch: Launch, machine: CheckerDriver
-) -> None:
+def test_memory_beyond_the_shadow_budget_is_counted(launch: Launch, machine: CheckerDriver) -> None:
     x = launch.buffer(64 << 20)
     for page in range(0, 64 << 20, 32 * 4096):
         machine.load(0, row(x + page, 4096))
@@ -319,7 +315,7 @@ def test_checkers_on_several_host_threads_agree_on_one_shadow() -> None:
         assert {found.buffer for found in launch.findings()} == {1}
 
 
-def test_what_was_published_is_read_safely_only_by_a_block_that_looked_at_a_flag(
+def test_published_data_is_read_safely_only_by_a_block_that_read_a_flag(
     launch: Launch, machine: CheckerDriver
 ) -> None:
     x, flag = launch.buffer(4096), launch.buffer(4)
@@ -379,7 +375,7 @@ def read_back(
 @pytest.mark.parametrize("mine", [False, True])
 @pytest.mark.parametrize("reading", [Access.READ, Access.STRONG_READ])
 @pytest.mark.parametrize("writing", [Access.ATOMIC, Access.STRONG_WRITE])
-def test_data_that_was_written_strongly_needs_a_fence_too(
+def test_data_written_by_strong_stores_needs_a_fence_too(
     launch: Launch, machine: CheckerDriver, writing: Access, reading: Access, mine: bool
 ) -> None:
     assert read_back(launch, machine, writing, reading | DATA, fence=False, mine=mine) == [
@@ -396,13 +392,13 @@ def test_with_the_fence_it_is_ordered(
 
 
 @pytest.mark.parametrize("reading", [Access.READ, Access.STRONG_READ])
-def test_a_value_that_decides_something_may_be_read_without(
+def test_a_value_that_controls_something_may_be_read_without_a_fence(
     launch: Launch, machine: CheckerDriver, reading: Access
 ) -> None:
     assert read_back(launch, machine, Access.ATOMIC, reading, fence=False) == []
 
 
-def test_what_other_blocks_added_in_an_earlier_launch_is_ordered(
+def test_atomics_of_other_blocks_in_an_earlier_launch_are_ordered(
     launch: Launch, machine: CheckerDriver
 ) -> None:
     x = launch.buffer(4096)
@@ -419,7 +415,7 @@ def test_what_other_blocks_added_in_an_earlier_launch_is_ordered(
     assert launch.kinds() == []
 
 
-def test_a_look_before_an_atomic_does_not_race_within_a_block(
+def test_a_poll_before_an_atomic_does_not_race_within_a_block(
     launch: Launch, machine: CheckerDriver
 ) -> None:
     x = launch.buffer(4096)

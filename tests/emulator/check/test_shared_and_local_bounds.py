@@ -58,7 +58,7 @@ def test_shared_memory_starts_uninitialised_in_every_block(machine: CheckerDrive
     )
 
 
-def test_the_first_byte_that_nobody_wrote_is_named(machine: CheckerDriver) -> None:
+def test_the_first_uninitialised_byte_is_named(machine: CheckerDriver) -> None:
     machine.write(0, [0, 4, 12], mask=0b111)
     machine.read(0, [0], mask=1, bytes=16)
     assert ("UNINITIALISED", 8) in [(f.kind.name, f.offset) for f in machine.launch.findings()]
@@ -100,7 +100,7 @@ def test_local_memory_ends_with_the_frame(machine: CheckerDriver) -> None:
     ]
 
 
-def test_generic_addresses_go_to_the_memory_they_mean(machine: CheckerDriver) -> None:
+def test_generic_addresses_are_checked_in_their_own_space(machine: CheckerDriver) -> None:
     x = machine.launch.buffer(64)
     machine.c.windows(machine.handle, SHARED, LOCAL)
     mixed = [SHARED + 16, LOCAL + 64 * 1 + 8, x + 4, x + 64]
@@ -132,6 +132,6 @@ def test_a_barrier_that_part_of_a_warp_reaches_names_both_parts(machine: Checker
     )
 
 
-def test_a_barrier_that_all_living_lanes_reach_is_no_finding(machine: CheckerDriver) -> None:
+def test_a_barrier_that_all_live_lanes_reach_is_not_a_finding(machine: CheckerDriver) -> None:
     machine.c.divergent_barrier(machine.handle, 1, 0x0001FFFF, 0x0001FFFF, 9)
     assert kinds(machine) == []

@@ -21,7 +21,7 @@ def kinds(machine: CheckerDriver) -> list[str]:
     return machine.launch.kinds()
 
 
-def test_reading_what_another_warp_wrote_without_a_barrier_is_a_race_and_says_who_and_where(
+def test_reading_another_warps_write_without_a_barrier_is_a_race_and_names_both_accesses(
     machine: CheckerDriver,
 ) -> None:
     machine.write(0, row(512), site=40)
@@ -86,7 +86,7 @@ def test_lanes_of_a_warp_race_until_they_are_synchronised(machine: CheckerDriver
     assert len(machine.launch.findings()) == 1
 
 
-def test_a_thread_may_do_what_it_likes_with_its_own_bytes(machine: CheckerDriver) -> None:
+def test_a_threads_accesses_to_its_own_bytes_are_ordered(machine: CheckerDriver) -> None:
     for _ in range(3):
         machine.write(0, row(0))
         machine.read(0, row(0))
@@ -114,7 +114,7 @@ def test_synchronising_half_a_warp_orders_that_half_only(machine: CheckerDriver)
     assert [found.site for found in machine.launch.findings()] == [3]
 
 
-def test_two_halves_that_were_synchronised_apart_are_not_ordered_to_one_another(
+def test_two_halves_that_were_synchronised_apart_are_unordered(
     machine: CheckerDriver,
 ) -> None:
     machine.write(0, row(0), site=1)
@@ -124,7 +124,7 @@ def test_two_halves_that_were_synchronised_apart_are_not_ordered_to_one_another(
     assert kinds(machine) == ["READ_AFTER_WRITE"]
 
 
-def test_order_is_passed_on_from_lane_to_lane(machine: CheckerDriver) -> None:
+def test_order_is_transitive_between_lanes(machine: CheckerDriver) -> None:
     machine.write(0, 0, mask=1)
     machine.warp_sync(0, 0b11)
     machine.warp_sync(0, 0b110)
@@ -148,7 +148,7 @@ def test_a_barrier_of_two_warps_says_nothing_about_a_third(machine: CheckerDrive
     assert [found.site for found in machine.launch.findings()] == [3]
 
 
-def test_order_is_passed_on_from_barrier_to_barrier(machine: CheckerDriver) -> None:
+def test_order_is_transitive_between_barriers(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     machine.barrier([0, 1], 1)
     machine.barrier([1, 2], 2)
@@ -228,7 +228,7 @@ def test_neighbouring_bytes_of_a_word_belong_to_different_threads(
     assert [found.site for found in machine.launch.findings()] == [4]
 
 
-def test_what_was_known_of_words_stays_known_when_bytes_are_used(machine: CheckerDriver) -> None:
+def test_records_of_words_are_kept_when_granules_are_split(machine: CheckerDriver) -> None:
     machine.write(0, row(0), site=1)
     machine.read(1, [3], bytes=1, mask=1, site=2)
     assert [(found.other_site, found.offset) for found in machine.launch.findings()] == [(1, 3)]
@@ -270,7 +270,7 @@ def test_lanes_that_write_the_same_word_are_counted_and_reported_only_on_demand(
             assert machine.counts().same_address_writes == 31
 
 
-def test_another_block_begins_without_a_past(machine: CheckerDriver) -> None:
+def test_another_block_starts_without_records(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     machine.block(1)
     machine.write(1, row(0))
@@ -295,7 +295,7 @@ def test_the_table_is_bounded_and_says_what_it_dropped() -> None:
         assert launch.c.findings_dropped(launch.handle) == 44
 
 
-def test_only_what_was_asked_for_is_looked_for() -> None:
+def test_only_the_requested_checks_are_made() -> None:
     with Launch() as launch, CheckerDriver(launch, checks=Check.BOUNDS) as machine:
         machine.write(0, row(0))
         machine.read(1, row(0))
@@ -306,7 +306,7 @@ def test_only_what_was_asked_for_is_looked_for() -> None:
         assert launch.kinds() == []
 
 
-def test_a_warp_that_ended_came_to_the_barriers_of_the_whole_block(machine: CheckerDriver) -> None:
+def test_an_exited_warp_counts_at_barriers_of_the_whole_block(machine: CheckerDriver) -> None:
     machine.write(0, row(0), site=1)
     machine.c.exit(machine.handle, 0)
     machine.c.exit(machine.handle, 3)
@@ -315,7 +315,7 @@ def test_a_warp_that_ended_came_to_the_barriers_of_the_whole_block(machine: Chec
     assert kinds(machine) == []
 
 
-def test_a_warp_that_ended_did_not_come_to_a_barrier_of_some_others(machine: CheckerDriver) -> None:
+def test_an_exited_warp_does_not_count_at_a_barrier_of_other_warps(machine: CheckerDriver) -> None:
     machine.write(0, row(0), site=1)
     machine.c.exit(machine.handle, 0)
     machine.barrier([1, 2])
@@ -332,7 +332,7 @@ def test_the_last_warp_that_is_left_still_races_with_itself(machine: CheckerDriv
     assert kinds(machine) == ["READ_AFTER_WRITE"]
 
 
-def test_what_a_warp_did_in_the_block_before_is_past_also_for_those_who_never_meet_it(
+def test_accesses_in_an_earlier_block_are_ordered_for_warps_that_never_synchronise(
     machine: CheckerDriver,
 ) -> None:
     machine.write(2, row(0))

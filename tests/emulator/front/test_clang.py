@@ -63,7 +63,7 @@ def test_kernels_of_every_linkage_are_found(source: str, kernel: str, symbol: st
     assert built(source, kernel).functions[kernel] == symbol
 
 
-def test_kernels_that_nobody_asked_for_are_compiled_as_well() -> None:
+def test_kernels_that_were_not_requested_are_compiled_as_well() -> None:
     assert (
         ".entry _Z1gPi("
         in built(
@@ -140,7 +140,7 @@ def test_a_misspelt_intrinsic_is_the_candidates_error() -> None:
     )
 
 
-def test_an_absent_kernel_is_named_with_those_there_are() -> None:
+def test_an_absent_kernel_is_named_with_the_known_ones() -> None:
     source = (
         "template <int N> __global__ void __launch_bounds__(N * (2 + 2)) scan(int*) {}\n__global__"
         " void sum(int*) {}"
@@ -149,7 +149,7 @@ def test_an_absent_kernel_is_named_with_those_there_are() -> None:
     assert log_of(source, "scam<3>").endswith("; kernels here: scan, sum")
 
 
-def test_a_device_function_is_no_kernel() -> None:
+def test_a_device_function_is_not_a_kernel() -> None:
     log = log_of("__device__ int f() { return 1; }\n__global__ void g() {}", "f")
     assert log == "kernel.cu: error: f is not a __global__ function; kernels here: g"
 
@@ -186,7 +186,7 @@ def test_an_expression_that_could_be_more_than_a_kernel_is_refused(kernel: str) 
 @pytest.mark.parametrize(
     "macro", [("1N", 1), ("N M", 1), ("N(x)", 1), ("N", "1\n#include <a>"), ("N", "1 \\"), ("", 1)]
 )
-def test_a_macro_that_is_none_is_refused(macro: tuple[str, str | int]) -> None:
+def test_an_invalid_macro_is_refused(macro: tuple[str, str | int]) -> None:
     with pytest.raises(
         ValueError, match=r"macros: expected an identifier and a value on one line, got"
     ):
@@ -303,7 +303,7 @@ def test_a_named_clang_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert built("__global__ void f() {}", "f").functions == {"f": "_Z1fv"}
 
 
-def test_a_machine_without_any_clang_is_told_what_was_looked_for(
+def test_a_machine_without_clang_gets_the_list_of_tried_programs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clang, "_wheel", lambda: ())

@@ -112,7 +112,7 @@ def test_an_integer_becomes_bfloat16_in_one_rounding() -> None:
         assert got[:, k].tolist() == BFLOAT16.encode(x.astype(np.float64), mode).tolist(), mode
 
 
-def test_what_does_not_fit_a_small_integer_becomes_the_nearest_that_does() -> None:
+def test_conversion_to_a_small_integer_saturates() -> None:
     x = np.array(
         [
             0,

@@ -46,14 +46,16 @@ def failure(source: str) -> CompileFailed:
         ),
     ],
 )
-def test_what_cuda_has_and_we_have_not_is_lacking(source: str, lacked: str) -> None:
+def test_names_that_cuda_has_and_our_headers_lack_are_missing_names(
+    source: str, lacked: str
+) -> None:
     found = failure(source)
     assert found.lacking
     assert found.log.splitlines()[0] == f"the emulator's headers lack {lacked}"
     assert "kernel.cu:" in found.log.splitlines()[1]
 
 
-def test_two_lacking_names_are_told_once_each() -> None:
+def test_two_missing_names_are_listed_once_each() -> None:
     source = (
         "__global__ void f(float* p) { __nv_fp4_e2m1 a; __nv_fp4_e2m1 b; surf2Dread(p, 0, 0, 0); }"
     )
@@ -81,5 +83,5 @@ def test_two_lacking_names_are_told_once_each() -> None:
         "__global__ void f(int* p) { *p = 1 }",
     ],
 )
-def test_what_is_wrong_or_not_included_is_the_kernels_error(source: str) -> None:
+def test_misspelt_and_not_included_names_are_the_kernels_error(source: str) -> None:
     assert not failure(source).lacking

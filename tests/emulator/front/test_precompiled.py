@@ -80,7 +80,9 @@ def test_a_header_that_is_not_included_stays_unknown() -> None:
         )
 
 
-def test_they_are_made_for_the_second_source_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_are_precompiled_for_the_second_source_and_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     command = [*clang.find_clang().command, *clang.options("sm_86")]
     assert precompiled.find(command, ("cassert",)) is None
     made = precompiled.find(command, ("cassert",))
@@ -88,7 +90,7 @@ def test_they_are_made_for_the_second_source_and_kept(monkeypatch: pytest.Monkey
     assert precompiled.find(command, ("cassert",)) is made
 
 
-def test_headers_that_clang_refuses_are_left_to_the_source() -> None:
+def test_headers_that_clang_refuses_fail_with_the_source() -> None:
     command = [*clang.find_clang().command, *clang.options("sm_86"), "-Dcuda_fp16="]
     asked = ("no_such_header.h",)
     assert [precompiled.find(command, asked) for _ in range(2)] == [None, None]

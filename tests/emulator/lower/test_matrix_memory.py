@@ -39,7 +39,7 @@ def test_a_tile_beyond_its_buffer_is_found_and_not_written() -> None:
     np.testing.assert_array_equal(ran.arrays[0], LAST_LINE_OUTSIDE)
 
 
-def test_a_tile_of_shared_memory_that_nobody_wrote_is_found() -> None:
+def test_an_uninitialised_tile_of_shared_memory_is_found() -> None:
     body = (
         f"mov.u64 %q0, tile; wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {listed('r', 0, 8)},"
         " [%q0], 16;"
@@ -69,7 +69,7 @@ _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 @pytest.mark.parametrize("stride", [16, 0xFFFFFFFF])
-def test_no_tile_reaches_beyond_the_reservation(stride: int) -> None:
+def test_no_tile_reaches_beyond_the_arena(stride: int) -> None:
     memory = emulator().memory
     end, page = memory.base + (1 << memory.bits), 4 * mmap.PAGESIZE
     lines = (
@@ -153,7 +153,7 @@ def test_rows_outside_shared_memory_are_found_and_read_as_zero() -> None:
     ]
 
 
-def test_lanes_that_do_not_run_name_no_row() -> None:
+def test_inactive_lanes_name_no_row() -> None:
     body = f"""
     {ROWS} st.shared.v4.u32 [%q1], {{%lane, 1, 2, 3}}; setp.lt.u32 %p0, %lane, 8; @!%p0 mov.u64 %q1, 64; mov.u32 %r0, 9;
     @%p0 ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r0}}, [%q1]; st.global.u32 [%own0], %r0;"""

@@ -121,6 +121,6 @@ def test_a_parameter_can_be_indexed_by_its_address(body: str, checks: Checks | N
         "tanh.approx.ftz.f32 %r0, %r1;",
     ],
 )
-def test_what_no_gpu_has_is_refused_by_name(text: str) -> None:
+def test_an_unknown_special_register_is_refused_by_name(text: str) -> None:
     with pytest.raises(Unsupported, match=text.split()[0]):
         run(text, [LANES])

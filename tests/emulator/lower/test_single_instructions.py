@@ -42,7 +42,7 @@ def test_an_instruction_gives_what_its_model_says(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES[::SAMPLE], ids=name_of)
-def test_operands_that_are_the_same_in_all_lanes_give_the_same_results(case: Case) -> None:
+def test_uniform_operands_give_the_same_results(case: Case) -> None:
     agrees(case, launched(emulator(), case, uniform=True))
 
 

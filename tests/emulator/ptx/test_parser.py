@@ -127,7 +127,7 @@ def test_the_text_of_an_instruction_has_no_comments_tabs_or_semicolon() -> None:
     )
 
 
-def test_blocks_end_at_labels_and_behind_every_branch() -> None:
+def test_blocks_end_at_labels_and_after_every_branch() -> None:
     function = kernel(
         "mov.u32 %r1, 1; @%p1 bra L; mov.u32 %r1, 2; L: @%p1 exit; @%p2 ret; mov.u32 %r1, 3;"
     )
@@ -183,7 +183,7 @@ def test_a_range_may_start_with_the_name_of_another() -> None:
     }
 
 
-def test_parameters_of_a_kernel_lie_as_cuda_lays_them_out() -> None:
+def test_parameters_of_a_kernel_are_laid_out_as_by_cuda() -> None:
     text = (
         ".entry k(.param .u8 a, .param .u64 .ptr .global .align 16 b, .param .align 16 .b8 c[20],"
         " .param .f32 d, .param .b8 e[3]){ret;}"
@@ -345,7 +345,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("body", REFUSED)
-def test_an_error_says_what_was_expected_and_what_stands_there(body: str) -> None:
+def test_an_error_says_what_was_expected_and_what_was_found(body: str) -> None:
     with pytest.raises(PtxError) as caught:
         kernel(body)
     assert REFUSED[body] in str(caught.value)
@@ -374,7 +374,7 @@ def test_an_error_names_the_line_of_the_ptx() -> None:
         (".address_size 32", ".address_size 32"),
     ],
 )
-def test_what_the_model_cannot_say_is_unsupported(text: str, what: str) -> None:
+def test_ptx_that_the_syntax_tree_lacks_is_unsupported(text: str, what: str) -> None:
     with pytest.raises(Unsupported) as caught:
         parse(text)
     assert caught.value.what == what

@@ -40,7 +40,7 @@ def compiled_numbers(expressions: list[str], folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_every_field_lies_where_the_header_has_it(name: str, tmp_path: Path) -> None:
+def test_every_field_has_the_offset_of_the_header(name: str, tmp_path: Path) -> None:
     structure = STRUCTURES[name]
     fields = [field[0] for field in structure._fields_]
     expressions = [f"__builtin_offsetof({name}, {field})" for field in fields] + [

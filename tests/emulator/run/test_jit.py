@@ -36,7 +36,7 @@ def test_the_same_ir_becomes_code_once() -> None:
     assert jit.compile(text, "f", quick=True) not in found
 
 
-def test_a_maker_gets_no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_codegen_child_gets_no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the emulator is used alone, in a process that holds one."""
     for name in ("OPENAI_API_KEY", "SECRET_TOKEN", "NVIDIA_API_KEY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "canary")
@@ -49,7 +49,7 @@ def test_a_maker_gets_no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert b"PATH=" in seen and b"canary" not in seen
 
 
-def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:
+def test_a_codegen_child_that_crashes_is_unsupported_and_replaced() -> None:
     """As when LLVM meets a fault of its own: the process lives on."""
     crowd = CodegenPool(1)
     text = "define i32 @f() {\n ret i32 7\n}"
@@ -75,12 +75,12 @@ def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:
         "no ir",
     ],
 )
-def test_what_llvm_refuses_is_unsupported(text: str) -> None:
+def test_ir_that_llvm_refuses_is_unsupported(text: str) -> None:
     with pytest.raises(Unsupported, match="operands of types that do not match"):
         Jit().compile(text, "f")
 
 
-def test_a_function_that_nobody_has_is_unsupported() -> None:
+def test_a_missing_function_is_unsupported() -> None:
     with pytest.raises(Unsupported, match="ev_missing: the C runtime has no such function"):
         Jit().compile(
             "declare void @ev_missing()\ndefine void @f() {\n call void @ev_missing()\n ret"

@@ -151,7 +151,7 @@ def test_no_way_of_writing_reaches_memory_of_the_process(
 
 @pytest.mark.parametrize("aim", AIMS)
 @pytest.mark.parametrize("scalar_memory", [False, True], ids=["vector memory", "scalar memory"])
-def test_no_shape_of_addresses_reaches_memory_of_the_process(
+def test_no_variance_of_addresses_reaches_memory_of_the_process(
     aim: str, scalar_memory: bool, canary: Canary
 ) -> None:
     for hit in ("word", "byte", "four floats", "atomic"):
@@ -174,7 +174,7 @@ def test_no_shape_of_addresses_reaches_memory_of_the_process(
         "store of a matrix",
     ],
 )
-def test_in_checked_mode_a_stray_store_does_not_even_end_the_process(
+def test_in_checked_mode_a_store_out_of_bounds_does_not_end_the_process(
     hit: str, canary: Canary
 ) -> None:
     assert aimed_at(canary.middle, "scattered", hit, checked=True) == 0 and canary.is_whole
@@ -214,7 +214,7 @@ def test_random_addresses_of_any_space_never_change_the_process(canary: Canary) 
 
 
 @pytest.mark.parametrize("hit", ["word", "four floats", "shared", "local", "atomic"])
-def test_without_masking_these_very_kernels_would_reach_it(
+def test_without_masking_the_same_kernels_would_reach_it(
     hit: str, canary: Canary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the tests above can fail."""
@@ -232,7 +232,7 @@ def test_without_masking_these_very_kernels_would_reach_it(
     assert address.mask_into_arena is not anywhere
 
 
-def test_what_is_read_beyond_the_parameters_is_refused() -> None:
+def test_reads_beyond_the_parameters_are_refused() -> None:
     text = kernel("ld.param.u64 %q1, [p0+4096]; st.global.u64 [%rd0], %q1;", arrays=1)
     emulator = device(False)
     with pytest.raises(EmulatorError, match="reads byte 4096 of 8 bytes of parameters"):

@@ -38,7 +38,7 @@ def test_a_second_load_compiles_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert load(cache).address("ev_seven")
 
 
-def test_a_damaged_entry_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_entry_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = small_runtime(tmp_path, monkeypatch)
     load(cache)
     for entry in cache.iterdir():
@@ -85,7 +85,7 @@ def test_a_declared_function_without_code_is_refused(
         load(cache)
 
 
-def test_an_unknown_name_is_answered_with_where_to_look(
+def test_an_unknown_name_is_refused_with_the_header_to_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(KeyError, match=r"no function ev_eight; .*lanes\.h"):
@@ -110,7 +110,7 @@ def symbols_of(data: bytes, defined: bool) -> set[str]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_call_out_of_the_runtime_is_answered(variant: str) -> None:
+def test_every_call_out_of_the_runtime_is_resolved(variant: str) -> None:
     """MCJIT leaves a call that it cannot resolve at address 0, and says nothing."""
     from evoengine.emulator.run.jit import cache_home
 

@@ -153,7 +153,7 @@ def declared_externals() -> set[str]:
     return {name for stem in both for name in (stem, stem + "f")} | set(single)
 
 
-def test_every_external_of_the_front_end_is_answered(runtime: Runtime) -> None:
+def test_every_external_of_the_front_end_is_implemented(runtime: Runtime) -> None:
     externals = declared_externals()
     assert len(externals) > 90
     assert not {name for name in externals if f"ev_call_{name}" not in runtime.native.symbols}

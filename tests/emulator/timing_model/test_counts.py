@@ -34,7 +34,7 @@ def test_counts_add_up() -> None:
     assert found.flops == SAMPLE.flops
 
 
-def test_a_sample_scales_to_the_grid_and_what_is_of_the_launch_stays() -> None:
+def test_a_sample_scales_to_the_grid_except_for_values_of_the_launch() -> None:
     found = SAMPLE.scaled(8)
     assert (found.blocks, found.shared_wavefronts, found.issued) == (16, 96, 880)
     assert (found.unique_bytes, found.most_issued) == (1024, 60)
@@ -61,7 +61,7 @@ def test_code_counted_as_a_whole_is_one_piece() -> None:
     assert Counts().code == ()
 
 
-def test_counts_survive_being_written_down() -> None:
+def test_counts_survive_serialisation() -> None:
     counts = replace(
         SAMPLE, pieces=(CodePiece(3.0, {"fma": 2.0}), CodePiece(1.0, delays={"fixed": 1.0}))
     )

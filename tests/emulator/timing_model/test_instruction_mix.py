@@ -93,7 +93,7 @@ def test_accumulators_of_a_tensor_instruction_chain_it() -> None:
     assert found.instructions == {"tensor": 3}
 
 
-def test_a_barrier_parts_what_stands_before_it_from_what_stands_after() -> None:
+def test_a_barrier_separates_earlier_from_later_instructions() -> None:
     before, after = (
         _do("ld.shared.f32", _r("a"), Address(_r("p"))),
         _do("ld.shared.f32", _r("b"), Address(_r("p"))),
@@ -124,7 +124,7 @@ def test_the_address_of_an_atomic_is_read(space: str) -> None:
     assert found.delays == {"fixed": 1, space: 1}
 
 
-def test_loads_of_some_rounds_of_a_loop_are_waited_for_together() -> None:
+def test_loads_of_several_iterations_of_a_loop_overlap() -> None:
     loop = (
         _do("ld.global.f32", _r("a"), Address(_r("p"))),
         _do("add.f32", _r("sum"), _r("sum"), _r("a")),

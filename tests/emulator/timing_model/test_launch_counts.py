@@ -22,7 +22,7 @@ LOOP = [
 END = [Instruction("ret", (), (), None, 0, "")]
 
 
-def test_code_counts_as_often_as_warps_went_through_it() -> None:
+def test_code_counts_as_often_as_warps_executed_it() -> None:
     found = counts_from_code([(LOOP, 100.0), (END, 4.0)], blocks=2, warps=4, unique_bytes=99)
     assert found.instructions == {"fma": 100, "control": 104}
     assert found.delays == {"fixed": 100}
@@ -63,7 +63,7 @@ def test_a_checked_sample_stands_for_all_blocks() -> None:
     assert found.l2_sectors == pytest.approx(40 + 24 + 32)
 
 
-def test_the_block_that_does_most_is_known_in_instructions() -> None:
+def test_the_longest_block_is_measured_in_instructions() -> None:
     counts = with_block_work(counts_from_code([(END, 30.0)], blocks=3, warps=30), [100, 300, 200])
     assert counts.most_issued == pytest.approx(15)  # of 30 in all, three sixths
     assert with_block_work(counts, []) == counts

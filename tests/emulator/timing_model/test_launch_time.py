@@ -128,7 +128,7 @@ def test_fewer_resident_blocks_are_more_rounds() -> None:
     assert cramped.us > roomy.us
 
 
-def test_the_block_that_does_most_is_waited_for() -> None:
+def test_the_longest_block_determines_the_time() -> None:
     even = replace(WORK, most_issued=WORK.issued / 64)
     assert _model(even).us == pytest.approx(_model().us)
     assert _model(replace(even, most_issued=2 * even.most_issued)).us > 1.5 * _model(even).us
