@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 Value = Fraction | float
-PRECISE = 160  # bits of a root, many more than any format has, and a sticky bit behind them
+PRECISE = 160  # bits of a root, many more than any format has, followed by a sticky bit
 
 
 @dataclass(frozen=True)

@@ -300,6 +300,6 @@ class ProgramGenerator(ExpressionGenerator):
         )
 
 
-def make(seed: int) -> Program:
+def generate(seed: int) -> Program:
     """The program of a seed."""
     return ProgramGenerator(seed).make()

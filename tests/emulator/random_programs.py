@@ -20,7 +20,7 @@ VARIABLES = {
     **{f"p{n}": 1 for n in range(2)},
     **{
         f"r{n}": 32 for n in range(2)
-    },  # ramps: begin as threadIdx.x, and the same is added for all threads
+    },  # affine variables: they begin as threadIdx.x, and a uniform value is added
     "q0": 64,  # the same in 64 bits
     **{
         f"u{n}": 32 for n in range(3)

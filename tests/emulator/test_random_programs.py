@@ -12,7 +12,7 @@ import pytest
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from tests.emulator import random_program_interpreter
 from tests.emulator.integer_semantics import rule_of
-from tests.emulator.random_program_generator import make
+from tests.emulator.random_program_generator import generate
 from tests.emulator.random_program_interpreter import ABSENT
 from tests.emulator.random_program_ptx import ARRAYS, KERNEL, ptx
 from tests.emulator.random_programs import (
@@ -129,7 +129,7 @@ def agree(emulator: Emulator, program: Program) -> None:
 def test_a_random_program_gives_the_results_of_the_interpreter(
     emulator: Emulator, seed: int
 ) -> None:
-    agree(emulator, make(seed))
+    agree(emulator, generate(seed))
 
 
 THREAD = Special("tid.x")
@@ -169,12 +169,12 @@ def test_an_affine_value_keeps_its_values_where_it_wraps(emulator: Emulator, nam
 
 
 @cache
-def meanings() -> list[Program]:
-    return [make(seed) for seed in SEEDS]
+def programs() -> list[Program]:
+    return [generate(seed) for seed in SEEDS]
 
 
 def test_the_programs_hold_every_kind_of_statement_and_most_blocks() -> None:
-    text = " ".join(repr(program) for program in meanings())
+    text = " ".join(repr(program) for program in programs())
     kinds = (
         "Assign",
         "LoadVector",
@@ -183,22 +183,22 @@ def test_the_programs_hold_every_kind_of_statement_and_most_blocks() -> None:
         "Leave",
         "Return",
         "Switch",
-        "Tangle",
+        "IrreducibleFlow",
         "Store",
         "Exchange",
         "Shuffle",
         "Vote",
         "Call",
-        "Give",
+        "ReturnValue",
     )
     assert [kind for kind in kinds if f"{kind}(" not in text] == []
-    assert len({program.block for program in meanings()}) > 7
+    assert len({program.block for program in programs()}) > 7
 
 
 def test_most_threads_of_the_programs_come_to_the_end() -> None:
     ends = [
         item is not None
-        for program in meanings()
+        for program in programs()
         for item in random_program_interpreter.run(program, DATA).outs["a0"]
     ]
     assert sum(ends) > len(ends) / 2

@@ -139,7 +139,7 @@ class LoweringContext(Scratch):
             self.instruction.text + (f": {why}" if why else ""), self.instruction.line
         )
 
-    # ------------------------------------------------------------ shapes and slots
+    # ------------------------------------------------------------ variance and slots
 
     def variance(self, register: str) -> Variance:
         """The variance of a register."""

@@ -208,7 +208,7 @@ class _Rewriter:
         if use is None:
             return item
         if use.in_memory:
-            raise Unsupported(f"an argument in pieces in `{call.text}`", call.line)
+            raise Unsupported(f"an argument in several parts in `{call.text}`", call.line)
         return use.part(0)
 
     def _bits(self, value: Operand, otherwise: int) -> int:

@@ -29,7 +29,7 @@ MAX_DEPTH = 64  # of nested braces; clang and inline assembly need three
 # of all brx of a function together, because the targets of each are checked for each
 MAX_TARGETS = 1 << 16
 BRANCHES = ("bra", "brx")
-ENDS = frozenset(("bra", "brx", "ret", "exit"))  # a block ends behind these, guarded or not
+ENDS = frozenset(("bra", "brx", "ret", "exit"))  # a block ends after these, guarded or not
 _SPACES = (".local", ".shared", ".param", ".global", ".const")
 
 

@@ -161,7 +161,8 @@ def _merged(blocks: list[Block]) -> list[Block]:
     for number, block in enumerate(blocks):
         if number in gone:
             continue
-        # the last block of those right behind that are in this one; -2 when one came from elsewhere
+        # index of the last following block that was merged into this one; -2 if one came from
+        # elsewhere
         end = number
         while (
             (way := _only_way(block, end, index)) is not None

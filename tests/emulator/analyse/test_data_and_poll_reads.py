@@ -37,7 +37,7 @@ LOAD = "ld.param.u64 %d1, [a]; ld.volatile.global.u32 %r1, [%d1];"
             False,
         ),  # an address
         ("st.shared.u32 [tile], %r1;", False),  # others may decide by it
-        ("", False),  # nobody reads it
+        ("", False),  # it is never read
     ],
 )
 def test_data_registers_control_nothing(behind: str, is_data: bool) -> None:

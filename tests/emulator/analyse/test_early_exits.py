@@ -20,7 +20,7 @@ LOOP = "again: add.u32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, 9; @%p3 bra again;"
         (
             f"{PARTS} {LOOP} @%p1 ret; st.shared.u32 [tile], %r2; ret;",
             set(),
-        ),  # nothing comes behind but the rest of the block
+        ),  # only the rest of the block follows
         (f"{PARTS} @%p1 ret; {LOOP} ret;", {"again"}),
         (f"{PARTS} @%p2 ret; {LOOP} ret;", set()),  # all of them, or none
         (

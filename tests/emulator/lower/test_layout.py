@@ -11,7 +11,7 @@ from evoengine.emulator.lower.layout import Layout, lay_out
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
 
-# volatile: clang keeps what nobody reads
+# volatile: clang keeps loads with unused results
 INT, FIVE = (
     "__shared__ volatile int s; s = n",
     "__shared__ volatile char c[5]; c[n] = n",

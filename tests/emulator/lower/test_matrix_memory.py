@@ -85,7 +85,7 @@ def test_no_tile_reaches_beyond_the_arena(stride: int) -> None:
         body = f"""
         mov.u64 %q0, {end - 16}; mov.u32 %r9, {stride};
         wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {listed("r", 0, 8)}, [%q0], %r9; {store_registers(0, 8, 0)}"""
-        # a touch behind the end would end the process
+        # an access beyond the end would end the process
         got = run(body, [np.zeros((8, 32), np.uint32)]).arrays[0]
         assert (got == 0x07070707).sum() == 16
     finally:

@@ -58,7 +58,7 @@ def test_an_instruction_has_as_many_operands_as_its_function_takes(
     emulator: Emulator, begin: str, source: str, right: int
 ) -> None:
     code_of(emulator, begin, source, right)
-    # atomics may have a cache policy behind, which is not read
+    # atomics may have a cache policy as last operand, which is ignored
     more = set() if begin.startswith("atom") else {right + 100}
     for wrong in {0, right - 1, *more} - {right}:
         with pytest.raises(EmulatorError):

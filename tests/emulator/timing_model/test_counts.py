@@ -52,7 +52,7 @@ def test_a_negative_factor_is_refused() -> None:
 
 def test_l1_keeps_repeated_loads_from_l2_but_neither_stores_nor_copies() -> None:
     assert SAMPLE.l2_sectors == 16 + 8 + 4
-    assert Counts(load_sectors=40).l2_sectors == 40  # nobody counted what a block repeats
+    assert Counts(load_sectors=40).l2_sectors == 40  # repeated loads of a block were not counted
 
 
 def test_code_counted_as_a_whole_is_one_piece() -> None:
