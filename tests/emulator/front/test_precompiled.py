@@ -26,7 +26,7 @@ def ready(source: str, arch: str = "sm_89") -> precompiled.Headers:
 
 
 def without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precompiled, "found", lambda command, headers: None)
+    monkeypatch.setattr(precompiled, "find", lambda command, headers: None)
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
