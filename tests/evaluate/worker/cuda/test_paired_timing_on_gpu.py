@@ -102,7 +102,7 @@ def pair(expected_outputs: ExpectedOutputs, tmp_path: Path) -> Make:
 
     def make(before: str = "", after: str = "", baseline: str = "torch.mul") -> PairedTiming:
         source = SOURCE.replace("BEFORE", before).replace("AFTER", after)
-        compiled = compile_plain(expected_outputs.task, source, ARCH, tmp_path)
+        compiled = compile_plain(expected_outputs.task, source, cuda_facts(0).arch, tmp_path)
         flusher = timing.Flusher(expected_outputs.device)
         return PairedTiming(expected_outputs.task, expected_outputs, flusher, compiled, baseline)
 
