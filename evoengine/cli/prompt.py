@@ -11,7 +11,7 @@ import typer
 from evoengine.cli.run_argument import RUNS_DIR
 
 if TYPE_CHECKING:
-    from evoengine.cli.prompt_request import Asked
+    from evoengine.search.prompt_request import Asked
 
 BYTES_PER_TOKEN = 4  # of English and code, with the tokenizers of current models
 COUNTED_AS = f"an estimate: UTF-8 bytes / {BYTES_PER_TOKEN}"
@@ -67,10 +67,11 @@ def prompt(
     starting kernels have no times, because they are not evaluated. For --run it is exactly the next
     prompt of that run.
     """
-    from evoengine.cli import output, prompt_request
+    from evoengine.cli import output
     from evoengine.cli.run_argument import find_run
     from evoengine.errors import UsageError
     from evoengine.report import as_json
+    from evoengine.search import prompt_request
 
     if (task is None) == (run is None):
         raise UsageError(

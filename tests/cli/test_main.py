@@ -18,7 +18,7 @@ from evoengine.errors import (
     ToolchainError,
     WorkerError,
 )
-from evoengine.search import wiring
+from evoengine.search import choose_run
 from tests.cli.conftest import Call
 
 HEAVY = ("torch", "cupy", "numpy", "optuna", "openai", "pydantic", "rich", "yaml", "jinja2")
@@ -91,7 +91,7 @@ def test_no_command_shows_the_help(call: Call) -> None:
         ),
         (
             ["run", "x", "--generator", "magic"],
-            "--generator: 'magic' is not one of 'openai', 'tune', 'replay'; see",
+            "--generator: no generator 'magic'; known: openai, tune, replay; see",
         ),
         (["evaluate", "x.cu"], "Missing option '--task'"),
     ],
@@ -122,7 +122,7 @@ def test_known_fault_is_one_line_with_its_code(
     def fail(device: str, task: object) -> int:
         raise error("first line\nsecond line")
 
-    monkeypatch.setattr(wiring, "find_device", fail)
+    monkeypatch.setattr(choose_run, "find_device", fail)
     found = call("run", task)
     assert (found.code, found.err) == (code, "evoengine: first line second line\n")
 
@@ -133,7 +133,7 @@ def test_unknown_fault_is_one_line_and_debug_shows_the_traceback(
     def fail(device: str, task: object) -> int:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(wiring, "find_device", fail)
+    monkeypatch.setattr(choose_run, "find_device", fail)
     found = call("run", task)
     assert (found.code, found.err) == (
         1,

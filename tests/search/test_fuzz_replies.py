@@ -93,7 +93,7 @@ class Scene:
             front=front,
         )
         self.runner = asyncio.Runner()
-        self.environment = self.runner.run(self.executor.start())[0]
+        self.environment = self.runner.run(self.executor.start()).environment
         self.prompts = Prompts(self.path)
         self.runs = 0
 
