@@ -256,7 +256,7 @@ class Reply(Frozen):
 
 
 class Proposal(Frozen):
-    """What a generator returned for one trial: a candidate, or why there is none."""
+    """The proposal of a generator for one trial: a candidate, or why there is none."""
 
     operator: str  # seed, first, mutate, crossover, repair or tune
     parents: tuple[int, ...] = ()  # trial numbers

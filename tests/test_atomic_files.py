@@ -9,7 +9,7 @@ import pytest
 from evoengine import atomic_files
 
 
-def test_a_file_is_written_whole_with_its_folders(tmp_path: Path) -> None:
+def test_a_file_is_written_in_full_with_its_folders(tmp_path: Path) -> None:
     path = tmp_path / "elites" / "fp16" / "1" / "kernel.cu"
     atomic_files.write_text(path, "é\n")
     assert path.read_bytes() == "é\n".encode()
@@ -36,7 +36,7 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_in_the_way_is_told(tmp_path: Path) -> None:
+def test_a_folder_in_the_way_is_reported(tmp_path: Path) -> None:
     (tmp_path / "report").mkdir()
     with pytest.raises(OSError, match="report"):
         atomic_files.write_text(tmp_path / "report", "x")

@@ -18,13 +18,13 @@ def test_digests_differ_where_parts_differ(first: list[str], second: list[str]) 
     assert len(digest(*first)) == LENGTH
 
 
-def test_where_a_part_ends_counts() -> None:
+def test_digests_depend_on_where_a_part_ends() -> None:
     assert len({digest("ab", "c"), digest("a", "bc"), digest("abc"), digest("abc", "")}) == 4
     assert digest("é") == digest("é".encode())
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers() | st.text(max_size=3), max_size=5))
-def test_the_order_of_keys_does_not_count(value: dict[str, int | str]) -> None:
+def test_digests_do_not_depend_on_the_order_of_keys(value: dict[str, int | str]) -> None:
     assert digest_json(value) == digest_json(dict(reversed(value.items())))
 
 

@@ -70,7 +70,7 @@ def test_the_cache_goes_where_the_environment_says() -> None:
     assert paths.cache_dir({}) == Path.home() / ".cache" / "evoengine"
 
 
-def test_everything_of_a_run_lies_in_its_folder() -> None:
+def test_everything_of_a_run_is_in_its_folder() -> None:
     run = RunPaths(Path("runs/a"))
     places = [run.database, run.lock, run.config, run.elite("fp16", 1), run.trial(7)]
     assert [str(place.relative_to("runs/a")) for place in places] == [

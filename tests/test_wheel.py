@@ -65,7 +65,7 @@ def _files(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", SHIPPED)
-def test_wheel_carries_what_stands_beside_the_package(installed: Path, kind: str) -> None:
+def test_wheel_carries_what_is_beside_the_package(installed: Path, kind: str) -> None:
     assert _files(installed / "evoengine" / "shipped" / kind) == _files(ROOT / kind) != set()
 
 
@@ -74,7 +74,7 @@ def test_wheel_carries_each_file_of_the_package(installed: Path) -> None:
     assert packed == _files(ROOT / "evoengine")
 
 
-def test_wheel_holds_the_package_alone(wheel: Path) -> None:
+def test_wheel_holds_only_the_package(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.partition("/")[0] for name in archive.namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"evoengine"}

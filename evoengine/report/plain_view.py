@@ -91,20 +91,20 @@ class PlainView:
 
 
 def _line(row: TrialRow) -> str:
-    words = [f"trial {row.trial}", row.status.value]
+    parts = [f"trial {row.trial}", row.status.value]
     if row.speedup:
-        words += [format.speedup(row.speedup), f"{format.micros(row.latency_us)} us"]
+        parts += [format.speedup(row.speedup), f"{format.micros(row.latency_us)} us"]
     elif row.modelled and row.latency_us:
-        words.append(
+        parts.append(
             f"{format.vs_first(row.vs_first)} as fast as the first seed,"
             f" {format.micros(row.latency_us)} us (modelled)"
         )
-    if row.name != words[0]:  # a kernel without a label is named after its trial
-        words.append(row.name)
+    if row.name != parts[0]:  # a kernel without a label is named after its trial
+        parts.append(row.name)
     if row.changed:
-        words.append(format.tunables(row.changed))
+        parts.append(format.tunables(row.changed))
     if row.place:
-        words.append(f"takes place {row.place} of {row.tier}")
+        parts.append(f"takes place {row.place} of {row.tier}")
     if row.status is not Status.correct:
-        words.append(row.reason)
-    return "  ".join(words)
+        parts.append(row.reason)
+    return "  ".join(parts)

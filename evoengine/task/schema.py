@@ -108,7 +108,7 @@ class Tier(Frozen):
 
 
 class Objective(Frozen):
-    """What candidates are ordered by: the geometric mean of time ratios over `cases`."""
+    """The score of candidates: the geometric mean of time ratios over `cases`."""
 
     cases: Annotated[tuple[str, ...], Field(min_length=1)]
     aggregate: Literal["geomean"] = "geomean"

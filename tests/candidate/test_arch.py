@@ -21,7 +21,7 @@ def test_limits_of_an_architecture(arch: str, shared_bytes: int, sm_count: int) 
     assert limits_of_arch(arch) == DeviceLimits(arch, shared_bytes, sm_count)
 
 
-def test_limits_of_a_device_that_is_there_are_its_own() -> None:
+def test_limits_of_a_device_come_from_its_environment() -> None:
     environment = Environment(
         device="cuda:0 NVIDIA L4",
         kind="cuda",

@@ -230,7 +230,7 @@ def test_a_plan_beyond_the_device_is_over_limits(old: str, new: str, says: str) 
         ("[x, out, C, factor]", "[x, out, {value: C/7, dtype: int32}, factor]"),
     ],
 )
-def test_the_sizes_of_a_hidden_case_are_never_told(old: str, new: str) -> None:
+def test_the_sizes_of_a_hidden_case_are_never_shown(old: str, new: str) -> None:
     with pytest.raises(CandidateError, match="in a hidden case") as caught:
         bound(changed(old, new), "odd")
     assert "1234567" not in str(caught.value)

@@ -79,7 +79,7 @@ def test_with_defaults_parses_to_the_chosen_values_first(text: str, random: Any)
 
 
 @given(files())
-def test_the_defaults_leave_the_file_alone(text: str) -> None:
+def test_the_defaults_leave_the_file_unchanged(text: str) -> None:
     parsed = kernel_file.parse(text)
     assert parsed.with_defaults() == text
     assert parsed.tunables == {name: values[0] for name, values in parsed.plan.tunables.items()}
@@ -137,7 +137,9 @@ key_values = st.recursive(
     ),
     key_values,
 )
-def test_any_value_of_any_key_is_taken_or_refused_with_its_place(key: str, value: object) -> None:
+def test_any_value_of_any_key_is_accepted_or_refused_with_its_place(
+    key: str, value: object
+) -> None:
     import json
 
     lines = [
@@ -436,7 +438,7 @@ def test_too_many_configurations_are_refused() -> None:
         kernel_file.parse(changed("  ROWS: [1, 2]\n", "  ROWS: [1, 2]\n" + many), "k.cu")
 
 
-def test_lone_extents_need_no_list() -> None:
+def test_single_extents_need_no_list() -> None:
     parsed = kernel_file.parse(changed("[THREADS]", "THREADS"))
     assert parsed.plan.launches[0].block == ("THREADS",)
 

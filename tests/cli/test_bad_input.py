@@ -20,7 +20,7 @@ def line(found, code: int) -> str:
     return found.err
 
 
-def test_missing_task_is_answered_with_the_near_one(call: Call) -> None:
+def test_missing_task_is_answered_with_a_similar_name(call: Call) -> None:
     assert "no task 'sdpa_l5'; did you mean 'sdpa_l4'? known: " in line(call("run", "sdpa_l5"), 3)
     assert "no task 'sdpa_l5'" in line(call("evaluate", "sdpa_v2b", "--task", "sdpa_l5"), 3)
 
@@ -57,19 +57,19 @@ def test_malformed_task_names_file_and_line(
     assert re.search(words, line(call("run", task), 3))
 
 
-def test_reference_that_is_no_python_names_its_line(call: Call, task: Path) -> None:
+def test_reference_that_is_not_python_names_its_line(call: Call, task: Path) -> None:
     (task.parent / "scale.py").write_text("def forward(x):\n    return 2 x\n")
     assert re.search(r"scale.py:2:\d+: not Python: ", line(call("run", task), 3))
 
 
-def test_missing_kernel_is_answered_with_the_near_one(call: Call, task: Path) -> None:
+def test_missing_kernel_is_answered_with_a_similar_name(call: Call, task: Path) -> None:
     assert "no kernel 'sdpa_v2d'; did you mean 'sdpa_v2" in line(
         call("run", task, "--kernel", "sdpa_v2d"), 4
     )
     assert "no kernel 'sdpa_v2d'" in line(call("evaluate", "sdpa_v2d", "--task", task), 4)
 
 
-def test_kernel_that_is_no_utf8_text_is_refused_with_its_place(
+def test_kernel_that_is_not_utf8_is_refused_with_its_place(
     call: Call, task: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "latin.cu").write_bytes(
@@ -109,11 +109,11 @@ def test_tunable_that_is_not_declared_is_refused(
     assert words in line(call("evaluate", "scale_a.cu", "--task", task, "--set", text), code)
 
 
-def test_replay_needs_a_run_to_answer_from(call: Call, task: Path) -> None:
+def test_replay_needs_a_run_to_replay(call: Call, task: Path) -> None:
     assert "--replay-from RUN" in line(call("run", task, "--generator", "replay"), 2)
 
 
-def test_run_to_answer_from_that_is_not_there_leaves_no_folder(scripted: Call, task: Path) -> None:
+def test_replay_of_a_missing_run_leaves_no_folder(scripted: Call, task: Path) -> None:
     assert "no run 'gone'" in line(scripted("run", task, "--replay-from", "gone"), 7)
     assert not Path("runs").exists()
 
@@ -133,14 +133,14 @@ def test_endpoint_that_cannot_be_asked_is_refused_before_a_device_is_up(
 
 
 @pytest.mark.parametrize("text", ["2", "2/", "two/8", "-2/8", "2/8/1"])
-def test_price_that_is_no_pair_is_refused(call: Call, task: Path, text: str) -> None:
+def test_price_that_is_not_a_pair_is_refused(call: Call, task: Path, text: str) -> None:
     assert (
         "expected --price USD/USD, for a million prompt and a million completion tokens, got"
         f" {text!r}" in line(call("run", task, "--price", text), 2)
     )
 
 
-def test_endpoint_that_is_not_there_keeps_the_run_and_says_how_to_resume(
+def test_missing_endpoint_keeps_the_run_and_says_how_to_resume(
     scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
@@ -161,20 +161,20 @@ def test_endpoint_that_is_not_there_keeps_the_run_and_says_how_to_resume(
     assert "2 of 8 settled" in scripted("show", "one").out
 
 
-def test_device_that_is_not_there_is_refused(call: Call, task: Path) -> None:
+def test_missing_device_is_refused(call: Call, task: Path) -> None:
     assert "expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got 'tpu'" in line(
         call("run", task, "--device", "tpu"), 2
     )
     assert "no device 'cuda:93'" in line(call("run", task, "--device", "cuda:93"), 5)
 
 
-def test_name_that_is_no_folder_is_refused(scripted: Call, task: Path) -> None:
+def test_run_name_that_is_not_a_folder_name_is_refused(scripted: Call, task: Path) -> None:
     assert "expected a plain folder name for --run, got '../x'" in line(
         scripted("run", task, "--run", "../x"), 2
     )
 
 
-def test_run_that_exists_is_not_begun_again(scripted: Call, task: Path) -> None:
+def test_run_that_exists_is_not_started_again(scripted: Call, task: Path) -> None:
     assert scripted("run", task, "--run", "one", "--trials", "2").code == 0
     found = scripted("run", task, "--run", "one", "--trials", "2")
     assert found.code == 7 and found.out == ""
@@ -185,7 +185,7 @@ def test_run_that_exists_is_not_begun_again(scripted: Call, task: Path) -> None:
     )
 
 
-def test_unknown_run_is_answered_with_the_near_one(scripted: Call, task: Path) -> None:
+def test_unknown_run_is_answered_with_a_similar_name(scripted: Call, task: Path) -> None:
     scripted("run", task, "--run", "attention", "--trials", "2")
     for command in ("show", "resume", "export"):
         assert "no run 'atention' in runs; did you mean 'attention'?" in line(
@@ -212,18 +212,18 @@ def test_run_of_a_later_evoengine_is_refused(scripted: Call, task: Path) -> None
     assert "schema version 99" in scripted("resume", "one").err.splitlines()[-1]
 
 
-def test_folder_that_holds_no_database_of_ours_is_refused(call: Call, tmp_path: Path) -> None:
+def test_folder_without_our_database_is_refused(call: Call, tmp_path: Path) -> None:
     (tmp_path / "runs" / "junk").mkdir(parents=True)
     (tmp_path / "runs" / "junk" / "run.db").write_text("this is no database" * 100)
     assert "runs/junk/run.db" in line(call("show", "junk"), 7)
 
 
-def test_runs_folder_that_cannot_be_written_is_said(scripted: Call, task: Path) -> None:
+def test_runs_folder_that_cannot_be_written_is_reported(scripted: Call, task: Path) -> None:
     # refused to root as well
     assert "/proc/runs" in line(scripted("run", task, "--runs-dir", "/proc/runs"), 7)
 
 
-def test_runs_folder_that_is_a_file_is_said(scripted: Call, task: Path, tmp_path: Path) -> None:
+def test_runs_folder_that_is_a_file_is_reported(scripted: Call, task: Path, tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
     assert "runs" in line(scripted("run", task), 7)
 
@@ -238,7 +238,7 @@ def test_runs_folder_that_is_a_file_says_what_was_expected(scripted: Call, task:
         )
 
 
-def test_run_whose_database_was_emptied_keeps_its_files_whatever_is_asked(
+def test_run_with_an_emptied_database_keeps_its_files_under_every_command(
     scripted: Call, task: Path
 ) -> None:
     scripted("run", task, "--run", "one", "--trials", "4")
@@ -265,7 +265,7 @@ def test_run_whose_database_was_emptied_keeps_its_files_whatever_is_asked(
     assert {path: path.read_bytes() for path in kept} == kept
 
 
-def test_garbage_in_the_log_is_said_before_it_is_dropped(scripted: Call, task: Path) -> None:
+def test_garbage_in_the_log_is_reported_before_sqlite_drops_it(scripted: Call, task: Path) -> None:
     scripted("run", task, "--run", "one", "--trials", "4")
     log = Path("runs/one/run.db-wal")
     log.write_bytes(b"no log at all " * 100)

@@ -55,7 +55,7 @@ def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_cache_tells_files_and_bytes_by_kind(call: Call, cache: Path) -> None:
+def test_cache_shows_files_and_bytes_by_kind(call: Call, cache: Path) -> None:
     rows = asked(call)
     sizes = {kind: (row["files"], row["bytes"]) for kind, row in rows.items()}
     assert sizes == {
@@ -69,7 +69,7 @@ def test_cache_tells_files_and_bytes_by_kind(call: Call, cache: Path) -> None:
     assert str(cache) in text and "total" in text and "3.1 KiB" in text and "freed" not in text
 
 
-def test_prune_by_days_removes_what_is_older_and_tells_what_was_freed(
+def test_prune_by_days_removes_older_files_and_reports_what_was_freed(
     call: Call, cache: Path
 ) -> None:
     rows = asked(call, "--prune", "30")
@@ -139,12 +139,12 @@ def test_a_compile_pool_holds_the_cache_until_it_is_closed(call: Call, tmp_path:
     assert asked(call, "--prune", "all")["ptx"]["freed_files"] == 2
 
 
-def test_a_cache_that_is_not_there_is_empty_and_stays_away(call: Call, tmp_path: Path) -> None:
+def test_a_missing_cache_is_empty_and_is_not_created(call: Call, tmp_path: Path) -> None:
     assert sum(row["files"] for row in asked(call, "--prune", "all").values()) == 0
     assert not (tmp_path / "cache").exists()
 
 
 @pytest.mark.parametrize("text", ["-1", "nan", "inf", "week", ""])
-def test_prune_of_no_number_of_days_is_refused(call: Call, text: str) -> None:
+def test_prune_without_a_number_of_days_is_refused(call: Call, text: str) -> None:
     found = call("cache", f"--prune={text}")
     assert found.code == 2 and f"expected --prune DAYS or --prune all, got {text!r}" in found.err

@@ -108,7 +108,7 @@ def test_doctor_with_a_device_but_a_torch_for_the_cpu_exits_with_6(
         ("cuda = '12.8'", "12.8"),
     ],
 )
-def test_doctor_without_a_device_says_how_to_do_without_the_libraries_of_cuda(
+def test_doctor_without_a_device_says_how_to_avoid_the_cuda_libraries(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, cuda: str
 ) -> None:
     (tmp_path / "torch").mkdir()
@@ -135,7 +135,7 @@ def test_doctor_without_a_device_says_how_to_do_without_the_libraries_of_cuda(
     ) == bool(cuda)
 
 
-def test_doctor_without_a_driver_and_without_nvrtc_says_what_is_led_by_it(
+def test_doctor_without_a_driver_and_without_nvrtc_says_what_changes_without_it(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, found = findings(call, monkeypatch, NO_DRIVER, Toolchain(problem="no NVRTC: no libnvrtc"))
@@ -157,7 +157,7 @@ def test_doctor_without_a_device_and_without_torch_names_the_build_for_cpus(
     )
 
 
-def test_doctor_of_a_whole_machine_exits_with_0(
+def test_doctor_of_a_complete_machine_exits_with_0(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -246,7 +246,7 @@ def test_doctor_is_readable_at_any_width(
     assert "for a GPU: install NVIDIA's driver" in " ".join(" ".join(lines).split())
 
 
-def test_a_runs_folder_that_is_a_file_is_said_to_be_one(
+def test_doctor_reports_a_runs_folder_that_is_a_file(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "afile").write_text("")

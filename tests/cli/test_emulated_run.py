@@ -29,7 +29,7 @@ def run(emulated: Call, task: Path) -> Call:
     return emulated
 
 
-def test_the_first_lines_say_what_stands_in_for_a_gpu(emulated: Call, task: Path) -> None:
+def test_the_first_lines_say_what_replaces_a_gpu(emulated: Call, task: Path) -> None:
     found = emulated("run", task, "--run", "one", "--trials", "8", "--seed", "3")
     lines = found.err.splitlines()
     assert lines[0] == "note: kernels run on an emulator"
@@ -39,7 +39,7 @@ def test_the_first_lines_say_what_stands_in_for_a_gpu(emulated: Call, task: Path
     assert correct and all("us (modelled)" in line and "the first seed" in line for line in correct)
 
 
-def test_tables_speak_of_modelled_times_and_of_no_baseline(run: Call) -> None:
+def test_tables_show_modelled_times_and_no_baseline(run: Call) -> None:
     shown = run("show", "one").out
     assert (
         "modelled us" in shown
@@ -114,7 +114,7 @@ def test_one_verdict_comes_with_one_short_line_about_the_emulator(
     ("emulator:h200", EMULATOR, "emulator:h200"),
     ("cuda:1", ENVIRONMENT, "cuda:1"),
 ])  # fmt: skip
-def test_a_run_goes_on_with_the_kind_of_device_that_it_began_on(
+def test_a_run_continues_on_the_kind_of_device_that_it_began_on(
     tmp_path: Path, device: str, environment: object, asked: str
 ) -> None:
     info = info_of(tmp_path, environment)
@@ -123,7 +123,7 @@ def test_a_run_goes_on_with_the_kind_of_device_that_it_began_on(
 
 
 @pytest.mark.parametrize("cores", [2, 16])
-def test_a_run_of_the_same_compilers_goes_on_with_any_number_of_cores(
+def test_a_run_with_the_same_compilers_continues_on_any_number_of_cores(
     tmp_path: Path, cores: int
 ) -> None:
     """Also one of 0.1.0, which stored the same versions."""

@@ -73,7 +73,7 @@ def reasons(trials: int) -> list[tuple[Status, str]]:
 
 
 @pytest.mark.parametrize("what", REJECTED)
-def test_a_reply_that_is_refused_is_a_rejected_trial_and_its_words_go_into_the_repair(
+def test_a_refused_reply_is_a_rejected_trial_and_its_problem_goes_into_the_repair_prompt(
     what: str, scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reply, words = REJECTED[what]
@@ -86,7 +86,7 @@ def test_a_reply_that_is_refused_is_a_rejected_trial_and_its_words_go_into_the_r
     assert len(server.requests) == 2 and words in server.requests[1]["messages"][0]["content"]
 
 
-def test_a_run_of_nothing_but_hostile_replies_ends_with_its_budget(
+def test_a_run_of_only_hostile_replies_ends_with_its_budget(
     scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = [
@@ -106,7 +106,7 @@ def test_a_run_of_nothing_but_hostile_replies_ends_with_its_budget(
 
 
 @pytest.mark.parametrize("what", REJECTED)
-def test_a_run_that_was_ended_by_such_a_reply_goes_on_when_it_is_resumed(
+def test_a_run_that_such_a_reply_ended_continues_when_resumed(
     what: str, scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Replies are on disk before they are read, so whoever died of one met it again."""

@@ -105,7 +105,7 @@ def test_init_takes_plain_names_only(call: Call, tmp_path: Path, name: str) -> N
     assert not [path for path in tmp_path.iterdir() if path.is_file()]
 
 
-def test_init_in_a_place_that_cannot_be_written_leaves_nothing(call: Call, tmp_path: Path) -> None:
+def test_init_in_a_read_only_folder_leaves_nothing(call: Call, tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("mine")
     found = call("init", "my_norm", "--dir", "afile")
     assert found.code == 2 and "the files cannot be written" in found.err

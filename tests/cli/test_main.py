@@ -96,7 +96,7 @@ def test_no_command_shows_the_help(call: Call) -> None:
         (["evaluate", "x.cu"], "Missing option '--task'"),
     ],
 )
-def test_command_line_that_does_not_fit_is_one_line_and_code_2(
+def test_wrong_command_line_is_one_line_and_code_2(
     call: Call, arguments: list[str], words: str
 ) -> None:
     found = call(*arguments)
@@ -116,7 +116,7 @@ def test_command_line_that_does_not_fit_is_one_line_and_code_2(
         (WorkerError, 9),
     ],
 )
-def test_known_fault_is_one_line_with_its_code(
+def test_known_error_is_one_line_with_its_code(
     call: Call, monkeypatch: pytest.MonkeyPatch, task: Path, error: type, code: int
 ) -> None:
     def fail(device: str, task: object) -> int:
@@ -127,7 +127,7 @@ def test_known_fault_is_one_line_with_its_code(
     assert (found.code, found.err) == (code, "evoengine: first line second line\n")
 
 
-def test_unknown_fault_is_one_line_and_debug_shows_the_traceback(
+def test_unknown_error_is_one_line_and_debug_shows_the_traceback(
     call: Call, monkeypatch: pytest.MonkeyPatch, task: Path
 ) -> None:
     def fail(device: str, task: object) -> int:
@@ -147,7 +147,7 @@ def test_unknown_fault_is_one_line_and_debug_shows_the_traceback(
         assert found.code == 1 and "Traceback" in found.err and "in fail" in found.err
 
 
-def test_reader_that_goes_away_is_no_fault() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     line = f"{sys.executable} -m evoengine tasks --json | head -c 1"
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=60)
     assert done.stderr == ""
@@ -185,7 +185,7 @@ def test_a_closed_stdout_is_one_line_and_code_10(others: str) -> None:
 
 
 @pytest.mark.parametrize("lost", ["2>&-", "2>/dev/full"])
-def test_messages_that_cannot_be_said_change_neither_result_nor_code(lost: str) -> None:
+def test_messages_that_cannot_be_written_change_neither_result_nor_code(lost: str) -> None:
     whole, done = shell(f"{PROGRAM} tasks --json"), shell(f"{PROGRAM} tasks --json {lost}")
     assert (done.returncode, done.stdout) == (0, whole.stdout)
     failed = shell(f"{PROGRAM} show nope {lost}")

@@ -42,7 +42,7 @@ def found(program: str = PROGRAM, **more: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_who_takes_the_environment_has_all_of_it() -> None:
+def test_take_environment_returns_all_of_it() -> None:
     assert found()["taken"] == {
         "OPENAI_API_KEY": KEY,
         "SECRET_TOKEN": KEY,

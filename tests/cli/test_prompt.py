@@ -138,7 +138,7 @@ def test_the_first_prompt_of_a_task_needs_no_key_and_shows_its_kernels(
     assert "77" not in found.out.partition("## Cases")[2].partition("## What counts")[0]
 
 
-def test_the_first_prompt_of_a_task_is_that_of_a_run_but_for_what_was_found(
+def test_the_first_prompt_of_a_task_is_that_of_a_run_without_results(
     asking: Call, task: Path
 ) -> None:
     asking("run", task, "--run", "one", "--trials", "3", *SHAPE)
@@ -194,12 +194,14 @@ def test_a_reply_without_a_kernel_gives_the_repair_turn(
         (["layernorm", "--device", "emulator:x"], "no target 'x'"),
     ],
 )
-def test_what_does_not_fit_is_refused(call: Call, arguments: list[str], words: str) -> None:
+def test_wrong_combinations_of_options_are_refused(
+    call: Call, arguments: list[str], words: str
+) -> None:
     found = call("prompt", *arguments)
     assert found.code == 2 and words in found.err and found.out == ""
 
 
-def test_the_target_of_a_device_stands_in_the_prompt(call: Call) -> None:
+def test_the_target_of_a_device_is_in_the_prompt(call: Call) -> None:
     assert (
         "emulator:a100 NVIDIA A100" in call("prompt", "layernorm", "--device", "emulator:a100").out
     )

@@ -57,7 +57,7 @@ ENDED = (
     ],
     ids=["type", "writes", "endless for a hidden case"],
 )
-def test_a_reference_that_cannot_be_used_is_no_verdict_on_a_kernel(
+def test_an_unusable_reference_gives_no_verdict_on_a_kernel(
     call: Call, task: Path, code: str, says: str
 ) -> None:
     (task.parent / "scale.py").write_text(code)
@@ -67,9 +67,7 @@ def test_a_reference_that_cannot_be_used_is_no_verdict_on_a_kernel(
     assert found.err.splitlines()[-1].startswith(f"evoengine: {says}")
 
 
-def test_a_run_ends_with_the_reference_that_has_no_end_and_settles_nothing(
-    call: Call, task: Path
-) -> None:
+def test_an_endless_reference_ends_the_run_and_settles_nothing(call: Call, task: Path) -> None:
     (task.parent / "scale.py").write_text(HIDDEN)
     found = call("run", task, "--device", "emulator", "--run", "one")
     assert found.code == 3 and f"evoengine: {ENDED}" in found.err, found

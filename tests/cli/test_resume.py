@@ -140,7 +140,7 @@ def test_a_resume_may_have_another_generator(stopped: Call, task: Path) -> None:
     assert stopped("resume", "one", "--generator", "openai").code == 8, "there is no key"
 
 
-def test_replay_needs_a_run_to_answer_from(stopped: Call) -> None:
+def test_replay_needs_a_run_to_replay(stopped: Call) -> None:
     assert "--replay-from RUN" in stopped("resume", "one", "--generator", "replay").err
 
 
@@ -203,7 +203,7 @@ def test_a_time_limit_stops_a_run_that_can_be_resumed(
 
 
 @pytest.mark.parametrize("text", ["0", "soon", "-5s", "2d", "1h 30m x", ""])
-def test_a_time_limit_that_is_no_time_is_refused_with_what_is_expected(
+def test_a_time_limit_that_is_not_a_time_is_refused_with_what_is_expected(
     scripted: Call, task: Path, text: str
 ) -> None:
     found = scripted("run", task, "--time-limit", text)
@@ -304,7 +304,7 @@ def test_a_run_of_0_1_0_resumes_and_pays_for_nothing_twice(
     ]
 
 
-def test_an_address_that_only_the_run_names_is_asked_without_the_key(
+def test_an_address_that_only_the_run_names_is_used_without_the_key(
     tmp_path: Path, run_of_0_1_0: Path
 ) -> None:
     code, err, keys = asyncio.run(
@@ -319,7 +319,7 @@ def test_an_address_that_only_the_run_names_is_asked_without_the_key(
 # stopped
 
 
-def test_a_time_limit_ends_a_run_whose_endpoint_is_unwell_at_once_and_sends_nothing_more(
+def test_a_time_limit_ends_a_run_with_a_failing_endpoint_at_once_and_sends_nothing_more(
     tmp_path: Path, call: Call
 ) -> None:
     task = write_task(tmp_path / "tasks")
@@ -361,7 +361,7 @@ def test_a_time_limit_ends_a_run_whose_endpoint_is_unwell_at_once_and_sends_noth
     assert json.loads(call("show", "one", "--json").out)["unanswered"]["requests"] == 0
 
 
-def test_a_reply_is_stored_although_nobody_can_be_told_of_it(tmp_path: Path, call: Call) -> None:
+def test_a_reply_is_stored_even_if_no_message_can_be_written(tmp_path: Path, call: Call) -> None:
     """The reader of stderr goes away during an outage; the notice of its end cannot be printed."""
     task = write_task(tmp_path / "tasks")
 

@@ -20,7 +20,9 @@ def run(scripted: Call, task: Path) -> Path:
     return Path("runs/one")
 
 
-def test_rm_removes_what_the_run_wrote_and_says_it(scripted: Call, task: Path, run: Path) -> None:
+def test_rm_removes_what_the_run_wrote_and_reports_it(
+    scripted: Call, task: Path, run: Path
+) -> None:
     scripted("run", task, "--run", "two", "--trials", "2")
     scripted("run", task, "--run", "three", "--trials", "2")
     found = scripted("rm", "one", "runs/two", "--yes")
@@ -31,7 +33,7 @@ def test_rm_removes_what_the_run_wrote_and_says_it(scripted: Call, task: Path, r
     assert [path.name for path in Path("runs").iterdir()] == ["three"]
 
 
-def test_rm_asks_for_yes_where_there_is_no_terminal(scripted: Call, run: Path) -> None:
+def test_rm_without_a_terminal_requires_yes(scripted: Call, run: Path) -> None:
     found = scripted("rm", "one")
     assert found.code == 2 and "expected --yes" in found.err and found.out == ""
     assert (run / "run.db").is_file() and (run / "elites").is_dir()
@@ -78,7 +80,7 @@ def test_rm_refuses_a_live_run_and_then_removes_none(
     assert not Path("runs/live").exists()
 
 
-def test_rm_refuses_what_is_no_run(scripted: Call, run: Path) -> None:
+def test_rm_refuses_what_is_not_a_run(scripted: Call, run: Path) -> None:
     Path("runs/photos").mkdir()
     Path("runs/photos/cat.jpg").write_bytes(b"cat")
     found = scripted("rm", "photos", "--yes")
@@ -98,7 +100,7 @@ def test_rm_removes_a_damaged_run(scripted: Call, run: Path, content: bytes) -> 
     assert not run.exists()
 
 
-def test_rm_follows_no_link_and_leaves_what_no_run_writes(
+def test_rm_follows_no_link_and_keeps_files_that_no_run_writes(
     scripted: Call, run: Path, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"

@@ -22,7 +22,7 @@ from tests.cli.conftest import Call
 ROOT = Path(__file__).parents[2]
 
 
-def test_run_without_a_terminal_tells_each_settled_trial_and_ends_with_the_elites(
+def test_run_without_a_terminal_prints_each_settled_trial_and_ends_with_the_elites(
     scripted: Call, task: Path
 ) -> None:
     found = scripted("run", task, "--run", "one", "--trials", "6", "--seed", "3")
@@ -141,7 +141,7 @@ def test_replay_of_a_run_gives_the_same_trials(scripted: Call, task: Path) -> No
     assert two["generator"] == "replay" and one["elites"] == two["elites"]
 
 
-def test_fault_in_a_run_is_one_line_after_the_command_that_resumes(
+def test_error_in_a_run_is_one_line_after_the_command_that_resumes(
     scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from evoengine.errors import GeneratorError
@@ -212,7 +212,7 @@ def test_interrupted_run_prints_the_command_that_resumes_it_to_the_same_end(
     assert rows[0]["trials"] == rows[1]["trials"] and rows[0]["elites"] == rows[1]["elites"]
 
 
-def test_killed_run_goes_on_and_its_files_are_made_whole(
+def test_killed_run_continues_and_its_files_are_completed(
     tmp_path: Path, task: Path, call: Call
 ) -> None:
     process = start(
@@ -260,7 +260,7 @@ def test_second_resume_of_a_live_run_is_refused_and_show_works(
 # ---------------------------------------------------------------- widths
 
 
-def test_what_goes_into_a_pipe_is_never_cut_nor_wrapped_nor_ends_in_blanks(
+def test_piped_output_is_never_cut_or_wrapped_and_has_no_trailing_spaces(
     scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -417,7 +417,7 @@ def test_run_on_a_terminal_draws_the_live_view_and_stops_cleanly(
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h")  # the cursor is shown again
 
 
-def test_at_the_end_of_a_live_run_the_elites_stand_on_the_screen_once(
+def test_at_the_end_of_a_live_run_the_elites_are_on_the_screen_once(
     tmp_path: Path, task: Path
 ) -> None:
     terminal = Terminal(tmp_path, "run", str(task), "--trials", "4", "--run", "one")

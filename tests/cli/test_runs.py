@@ -93,7 +93,7 @@ def test_folders_without_a_run_are_left_out_and_damaged_runs_say_why(
     assert "unreadable" in text and "complete" in text
 
 
-def test_a_run_whose_device_is_being_brought_up_is_running(scripted: Call) -> None:
+def test_a_run_whose_device_is_starting_is_running(scripted: Call) -> None:
     with open_run(RunPaths(Path("runs") / "young"), create=True):
         row = listed(scripted)["young"]
         assert (row["state"], row["problem"]) == ("running", "its device is starting")
@@ -104,7 +104,7 @@ def test_a_run_whose_device_is_being_brought_up_is_running(scripted: Call) -> No
     )
 
 
-def test_no_runs_are_said_and_a_file_is_refused(call: Call, tmp_path: Path) -> None:
+def test_an_empty_folder_is_reported_and_a_file_is_refused(call: Call, tmp_path: Path) -> None:
     none = call("runs")
     assert (none.code, none.out) == (0, "") and "no runs in runs" in none.err
     assert call("runs", "--json").out == "[]\n"
@@ -113,7 +113,7 @@ def test_no_runs_are_said_and_a_file_is_refused(call: Call, tmp_path: Path) -> N
     assert found.code == 7 and "afile: expected a folder that holds runs, found a file" in found.err
 
 
-def test_looking_at_a_lock_keeps_nobody_out(tmp_path: Path) -> None:
+def test_reading_a_lock_does_not_block_others(tmp_path: Path) -> None:
     path = tmp_path / "run.lock"
     assert holder_of(path) is None and not path.exists()
     for _ in range(100):

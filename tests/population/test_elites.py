@@ -77,11 +77,11 @@ def test_a_newcomer_may_take_the_first_place() -> None:
     assert trials(population) == [3, 0, 1]
 
 
-def test_equal_scores_stand_in_the_order_of_their_trials() -> None:
+def test_equal_scores_are_in_the_order_of_their_trials() -> None:
     assert trials(population_of(outcome(5, 1.0), outcome(7, 1.0), outcome(6, 1.0))) == [5, 6, 7]
 
 
-def test_an_equal_score_never_pushes_anybody_out() -> None:
+def test_an_equal_score_never_replaces_an_elite() -> None:
     population = population_of(outcome(0, 1.0), places=1)
     assert population.add(outcome(1, 1.0)) is None
 
@@ -114,7 +114,7 @@ def test_without_a_score_there_is_no_place(value: float | None) -> None:
     assert Population().add(outcome(0, value)) is None
 
 
-def test_the_score_of_the_fresh_process_counts() -> None:
+def test_the_score_of_the_verification_counts() -> None:
     population = population_of(outcome(0, 2.0))
     assert population.add(outcome(1, 1.0), outcome(1, 2.5)) == 2
     assert [elite.outcome.score.value for elite in population.elites if elite.outcome.score] == [
@@ -123,14 +123,14 @@ def test_the_score_of_the_fresh_process_counts() -> None:
     ]
 
 
-def test_a_fresh_process_that_finds_it_slower_takes_the_place_away() -> None:
+def test_a_slower_verification_takes_the_place_away() -> None:
     population = population_of(outcome(0, 2.0), places=1)
     assert population.would_take_place(outcome(1, 1.0))
     assert population.add(outcome(1, 1.0), outcome(1, 2.5)) is None
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.correct])
-def test_a_fresh_process_that_finds_it_wrong_makes_it_unstable(status: Status) -> None:
+def test_a_wrong_verification_makes_the_trial_unstable(status: Status) -> None:
     population, first, second = Population(), outcome(0, 1.0), outcome(0, None, status=status)
     assert population.add(first, second) is None
     assert population.elites == ()
@@ -171,7 +171,7 @@ def histories(draw: st.DrawFn) -> list[tuple[Outcome, Outcome | None]]:
 
 
 @given(histories(), st.integers(1, 4))
-def test_whatever_happens_places_are_few_sorted_distinct_and_correct(
+def test_places_are_always_few_sorted_distinct_and_correct(
     history: list[tuple[Outcome, Outcome | None]], places: int
 ) -> None:
     population = Population(places)
@@ -200,7 +200,7 @@ def test_whatever_happens_places_are_few_sorted_distinct_and_correct(
 
 
 @given(histories(), st.integers(1, 4))
-def test_nobody_who_was_significantly_better_than_the_last_place_is_missing(
+def test_no_candidate_significantly_better_than_the_last_place_is_missing(
     history: list[tuple[Outcome, Outcome | None]], places: int
 ) -> None:
     population, outsiders = Population(places), []
@@ -272,7 +272,7 @@ def test_the_same_history_gives_the_same_elites(
 
 
 @given(values, halves, values, halves)
-def test_to_beat_is_one_way_and_needs_a_lower_value(
+def test_beats_is_asymmetric_and_needs_a_lower_value(
     a: float, half_a: float, b: float, half_b: float
 ) -> None:
     first, second = (
@@ -287,7 +287,7 @@ def test_to_beat_is_one_way_and_needs_a_lower_value(
         assert beats(first, second)
 
 
-def test_where_times_are_modelled_a_near_tie_takes_no_place() -> None:
+def test_a_near_tie_of_modelled_times_takes_no_place() -> None:
     population = Population(places=1, resolution=0.01)
     population.add(outcome(0, 10.0))
     assert not population.would_take_place(outcome(1, 9.91))

@@ -92,7 +92,7 @@ def test_lineage_goes_back_to_the_seed(scene) -> None:
     assert chain[0]["tunables"] == elite.outcome.tunables and chain[0]["score"] is not None
 
 
-def test_places_that_nobody_holds_any_more_are_removed(scene) -> None:
+def test_places_without_an_elite_are_removed(scene) -> None:
     paths, _, elites, exports = scene
     exports.elites(elites)
     (paths.elites / "fp64" / "1").mkdir(parents=True)
@@ -104,7 +104,7 @@ def test_places_that_nobody_holds_any_more_are_removed(scene) -> None:
     assert [path.name for path in paths.elites.iterdir()] == ["fp32"]
 
 
-def test_a_place_that_changes_hands_shows_the_new_holder_only(scene) -> None:
+def test_a_place_with_a_new_elite_shows_only_that_elite(scene) -> None:
     paths, _store, elites, exports = scene
     first, second = [elite for elite in elites if elite.tier == "fp32"][:2]
     exports.elites([first])
@@ -200,7 +200,7 @@ def test_exporter_follows_a_run(scene, tmp_path: Path) -> None:
     assert paths.config.read_text().startswith("# run one, begun 2025-11-21")
 
 
-def test_exports_that_cannot_be_written_are_said_once_and_end_nothing(
+def test_exports_that_cannot_be_written_are_reported_once_and_end_nothing(
     scene, tmp_path: Path
 ) -> None:
     paths, store, elites, _ = scene

@@ -40,7 +40,7 @@ def lines(made: FittedTable, width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [20, 30, 40, 50, 60, 70, 80, 100, 120, 160, 1000])
-def test_everything_is_there_at_any_width_and_no_line_is_too_long_or_ends_in_blanks(
+def test_everything_is_shown_at_any_width_and_no_line_is_too_long_or_ends_in_spaces(
     width: int,
 ) -> None:
     found = lines(table(), width)
@@ -62,7 +62,7 @@ def test_a_wide_terminal_has_one_line_for_each_row() -> None:
     assert found[4].startswith("    1  ") and found[4].endswith(REASON) and SETTING in found[4]
 
 
-def test_words_are_wrapped_between_words_and_figures_stay_in_their_columns() -> None:
+def test_text_is_wrapped_between_words_and_numbers_stay_in_their_columns() -> None:
     made = FittedTable([number_column("trial"), text_column("tunables"), number_column("us")])
     made.add("7", SETTING, "24.56")
     assert lines(made, 36) == [

@@ -104,7 +104,7 @@ SPENT = Usage(prompt_tokens=1200, completion_tokens=340)
     # a run of a version that did not store the price it knew
     ({}, SPENT.model_copy(update={"cost_usd": 0.5}), "0.5000 USD"),
 ])  # fmt: skip
-def test_a_cost_is_shown_where_there_is_a_price_and_said_to_be_unknown_elsewhere(
+def test_a_cost_is_shown_if_there_is_a_price_and_is_unknown_otherwise(
     stored, price, spent: Usage, cost: str
 ) -> None:
     _, _, events = stored
@@ -118,7 +118,7 @@ def test_a_cost_is_shown_where_there_is_a_price_and_said_to_be_unknown_elsewhere
     assert f"spent 1,200 prompt + 340 completion tokens, {cost}" in text
 
 
-def test_the_model_that_is_asked_stands_in_the_first_line_and_on_the_screen(stored) -> None:
+def test_the_model_is_in_the_first_line_and_on_the_screen(stored) -> None:
     _, _, events = stored
     board, lines = Board(Clock()), []
     plain = PlainView(lines.append, Clock(), moment)
@@ -192,7 +192,7 @@ def test_a_case_that_ended_before_anything_was_compared_has_no_row_of_a_comparis
     assert "checked mode" in text and "4 of 8" in text
 
 
-def test_before_the_start_the_screen_says_what_is_waited_for() -> None:
+def test_before_the_start_the_screen_says_what_is_starting() -> None:
     clock = Clock()
     board = Board(clock)
     clock.now += 65
@@ -253,7 +253,7 @@ def test_what_a_model_wrote_moves_no_cursor_and_is_no_markup(stored) -> None:
     assert "\x1b" not in text and "�[2J[red]better" in text
 
 
-def test_figures_stay_whole_when_the_window_is_narrow(stored) -> None:
+def test_numbers_stay_whole_in_a_narrow_window(stored) -> None:
     store, elites, _ = stored
     from evoengine.report.rows_from_store import elite_row
 
@@ -291,7 +291,7 @@ def test_verdict_shows_every_case_with_its_worst_set(stored, tmp_path: Path) -> 
         assert words in text
 
 
-def test_every_figure_of_a_case_is_recomputed_from_raw_samples(stored) -> None:
+def test_every_number_of_a_case_is_recomputed_from_raw_samples(stored) -> None:
     store, elites, _ = stored
     verdict = StoredTrials(store).verdict_of(elites[0].outcome.trial)
     row = next(item for item in case_rows(verdict) if item.case == "large")

@@ -33,7 +33,7 @@ def fill(store: SqliteStore) -> int:
     raise AssertionError
 
 
-def test_a_full_database_keeps_what_it_has_and_goes_on_with_more_space(tmp_path: Path) -> None:
+def test_a_full_database_keeps_what_it_has_and_continues_with_more_space(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "run.db", create=True) as store:
         store.append(info())
         store._connection.execute("PRAGMA max_page_count = 60")
@@ -63,7 +63,7 @@ def ran(program: str, *arguments: str) -> bool:
     )
 
 
-def test_a_full_disk_keeps_what_it_has_and_goes_on_with_more_space(tiny_disk: Path) -> None:
+def test_a_full_disk_keeps_what_it_has_and_continues_with_more_space(tiny_disk: Path) -> None:
     ballast = tiny_disk / "ballast"
     ballast.write_bytes(bytes(100_000))
     with open_run(RunPaths(tiny_disk / "run"), create=True) as run:

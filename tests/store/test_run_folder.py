@@ -41,7 +41,7 @@ def test_a_run_is_created_closed_and_opened_again(paths: RunPaths) -> None:
     run.close()
 
 
-def test_a_missing_run_is_answered_with_near_names(paths: RunPaths) -> None:
+def test_a_missing_run_is_answered_with_similar_names(paths: RunPaths) -> None:
     with pytest.raises(
         StoreError,
         match=(
@@ -55,7 +55,7 @@ def test_a_missing_run_is_answered_with_near_names(paths: RunPaths) -> None:
     assert not (paths.root.parent / "nowhere").exists()
 
 
-def test_a_name_that_is_taken_is_refused_with_the_command_to_go_on(paths: RunPaths) -> None:
+def test_a_name_that_is_taken_is_refused_with_the_command_that_resumes(paths: RunPaths) -> None:
     with pytest.raises(
         StoreError,
         match=(
@@ -67,7 +67,7 @@ def test_a_name_that_is_taken_is_refused_with_the_command_to_go_on(paths: RunPat
     open_run(paths).close()
 
 
-def test_a_run_that_died_before_its_description_can_be_created_again_but_not_resumed(
+def test_a_run_killed_before_its_settings_were_stored_can_be_created_again_but_not_resumed(
     tmp_path: Path,
 ) -> None:
     paths = RunPaths(tmp_path / "run")
@@ -77,7 +77,7 @@ def test_a_run_that_died_before_its_description_can_be_created_again_but_not_res
     open_run(paths, create=True).close()
 
 
-def test_a_second_opener_is_told_who_works_on_the_run_until_that_one_is_killed(
+def test_a_second_process_is_refused_with_the_first_ones_number_until_that_is_killed(
     paths: RunPaths,
 ) -> None:
     command = [sys.executable, "-c", HOLD, str(paths.root)]
@@ -120,7 +120,7 @@ def test_the_lock_is_free_again_when_opening_fails(paths: RunPaths) -> None:
 
 
 @pytest.mark.parametrize("create", [True, False])
-def test_a_place_that_is_no_folder_is_refused(tmp_path: Path, create: bool) -> None:
+def test_a_place_that_is_not_a_folder_is_refused(tmp_path: Path, create: bool) -> None:
     (tmp_path / "file").write_text("")
     expected = (
         r"file: expected a folder that holds runs, found a file; choose another folder with"

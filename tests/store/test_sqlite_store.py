@@ -56,7 +56,7 @@ def test_a_source_that_many_trials_share_is_stored_once(path: Path) -> None:
     connection.close()
 
 
-def test_folding_never_reads_the_bulk(path: Path) -> None:
+def test_reading_trials_never_reads_sources_and_verdict_bodies(path: Path) -> None:
     connection = raw(path)
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("DROP TABLE verdict_bodies")
@@ -194,7 +194,7 @@ def test_a_reader_beside_a_writer_does_not_take_the_locks_of_their_process_away(
         assert _locks(path) == before >= 1
 
 
-def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     path.write_bytes(b"not a database at all " * 100)
     with pytest.raises(
@@ -203,7 +203,7 @@ def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
         SqliteStore(path)
 
 
-def test_a_database_of_something_else_is_refused_unchanged(tmp_path: Path) -> None:
+def test_another_programs_database_is_refused_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     connection = raw(path)
     connection.execute("CREATE TABLE bookmarks (url)")
@@ -217,7 +217,7 @@ def test_a_database_of_something_else_is_refused_unchanged(tmp_path: Path) -> No
     assert path.read_bytes() == before
 
 
-def test_a_damaged_database_is_said_to_be_damaged(path: Path) -> None:
+def test_a_damaged_database_is_reported(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[4096:] = b"\xa5" * (len(data) - 4096)
     path.write_bytes(data)
@@ -257,7 +257,7 @@ def test_text_that_is_not_unicode_is_kept_in_a_reply_and_refused_elsewhere(path:
         assert [trial for trial, _ in store.trials()] == [0, 1]
 
 
-def test_a_missing_database_and_an_empty_one_are_told_apart(tmp_path: Path) -> None:
+def test_a_missing_database_and_an_empty_one_have_different_messages(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"run\.db: no such file; expected the run.db of a run"):
         SqliteStore(tmp_path / "run.db")
     (tmp_path / "run.db").touch()
@@ -267,7 +267,7 @@ def test_a_missing_database_and_an_empty_one_are_told_apart(tmp_path: Path) -> N
     SqliteStore(tmp_path / "run.db", create=True).close()
 
 
-def test_a_database_that_somebody_keeps_locked_is_reported(
+def test_a_database_that_stays_locked_is_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)

@@ -55,7 +55,7 @@ def test_a_row_comes_back_as_it_went_in(
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_a_verdict_comes_back_whole_infinite_errors_included(
+def test_a_verdict_comes_back_complete_including_infinite_errors(
     store: AnyStore, status: Status
 ) -> None:
     store.append(proposal(2), verdict(2, 0), verdict(2, 1, status))
@@ -63,7 +63,7 @@ def test_a_verdict_comes_back_whole_infinite_errors_included(
     assert store.get(VerdictRow, 2, 1) == verdict(2, 1, status)
 
 
-def test_what_is_not_there_is_none(store: AnyStore) -> None:
+def test_a_missing_row_is_none(store: AnyStore) -> None:
     assert store.get(RunInfo) is None
     store.append(info(), reply(1), proposal(1), verdict(1))
     assert store.get(ReplyRow, 1, 1) is None
@@ -93,7 +93,7 @@ def test_nothing_is_overwritten(store: AnyStore, row: Row, named: str) -> None:
     assert store.get(RunInfo) == info()
 
 
-def test_an_append_is_whole_or_nothing(store: AnyStore) -> None:
+def test_an_append_is_atomic(store: AnyStore) -> None:
     store.append(proposal(1))
     with pytest.raises(StoreError, match="the proposal of trial 1 is already stored"):
         store.append(reply(5), proposal(5), proposal(1), verdict(5))
@@ -160,7 +160,7 @@ def test_requests_without_a_reply_count_as_possibly_paid_unless_they_are_known_t
     assert store.spent().unanswered == Unanswered(requests=3, most_usd=1.0, unpriced=1)
 
 
-def test_trials_come_in_order_with_both_outcomes_and_no_bulk(store: AnyStore) -> None:
+def test_trials_come_in_order_with_both_outcomes(store: AnyStore) -> None:
     store.append(proposal(2), verdict(2), verdict(2, 1, Status.crash))
     store.append(proposal(0), verdict(0, 0, Status.wrong_result))
     store.append(reply(3))
@@ -202,7 +202,7 @@ def test_a_trial_without_a_candidate_has_no_digest(store: AnyStore) -> None:
     assert summary.outcome.source_digest == ""
 
 
-def test_a_score_that_is_no_number_is_no_score(store: AnyStore) -> None:
+def test_a_score_that_is_nan_is_no_score(store: AnyStore) -> None:
     row = verdict(0)
     assert row.verdict.score
     broken = row.verdict.score.model_copy(update={"low": float("nan")})

@@ -73,7 +73,7 @@ def test_a_log_whose_last_frame_is_noise_is_read_up_to_there(path: Path) -> None
 
 
 @pytest.mark.parametrize("kept", [0, HEADER, HEADER + FRAME_HEADER])
-def test_a_log_that_was_only_begun_is_no_fault(tmp_path: Path, path: Path, kept: int) -> None:
+def test_a_log_that_was_only_begun_is_accepted(tmp_path: Path, path: Path, kept: int) -> None:
     with SqliteStore(path) as store:
         store.append(proposal(2))
         shutil.copy(log_of(path), tmp_path / "begun")
@@ -83,7 +83,7 @@ def test_a_log_that_was_only_begun_is_no_fault(tmp_path: Path, path: Path, kept:
     assert rows(path) >= 2
 
 
-def test_a_first_header_of_which_a_power_cut_kept_the_length_alone_is_no_fault(path: Path) -> None:
+def test_a_first_header_that_a_power_cut_left_empty_is_accepted(path: Path) -> None:
     assert rows(path) == 2
     log_of(path).write_bytes(bytes(HEADER))
     assert rows(path) == 2
@@ -127,7 +127,7 @@ def _signed(whole: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_log_that_sqlite_would_drop_in_silence_is_refused_with_the_choice(
+def test_a_log_that_sqlite_would_drop_silently_is_refused_with_the_choice(
     path: Path, kind: str
 ) -> None:
     damage, words = DAMAGE[kind]
@@ -194,7 +194,7 @@ def test_what_sqlite_does_with_a_garbage_log_is_why_it_is_refused(path: Path) ->
     connection.close()
 
 
-def test_the_log_of_a_live_run_may_be_looked_at(path: Path) -> None:
+def test_the_log_of_a_live_run_can_be_read(path: Path) -> None:
     with SqliteStore(path) as writer:
         for trial in range(2, 60):
             writer.append(proposal(trial))

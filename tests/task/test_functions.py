@@ -30,7 +30,7 @@ def check(folder: Path, text: str, name: str = "forward") -> None:
         "# an odd escape: the compiler warns\nforward = '\\d'",
     ],
 )
-def test_a_name_that_may_be_there_passes_and_nothing_is_run(tmp_path: Path, text: str) -> None:
+def test_a_name_that_may_be_defined_passes_and_nothing_is_run(tmp_path: Path, text: str) -> None:
     check(tmp_path, f"{text}\nraise SystemExit\n")
 
 
@@ -52,11 +52,11 @@ def test_a_name_that_may_be_there_passes_and_nothing_is_run(tmp_path: Path, text
         ("x = '\0'", "ref.py.*: not Python: .*null bytes"),
     ],
 )
-def test_a_name_that_cannot_be_there_is_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_a_name_that_cannot_be_defined_is_refused(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(TaskError, match=says):
         check(tmp_path, text)
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"gone\.py: cannot be read"):
         check_defines(tmp_path / "gone.py", "forward", "t.yaml:2:12")

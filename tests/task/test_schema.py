@@ -249,7 +249,7 @@ def test_a_wrong_task_is_explained(folder: Path, old: str, new: str, says: str) 
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_are_no_task_are_explained(folder: Path) -> None:
+def test_files_that_are_not_tasks_are_explained(folder: Path) -> None:
     with pytest.raises(TaskError, match=r"no task file '.*none.yaml'; `evoengine tasks` lists"):
         tasks.load(folder / "none.yaml")
     with pytest.raises(TaskError, match="cannot be read"):
@@ -281,7 +281,9 @@ anything = st.recursive(
 
 
 @given(st.sampled_from(sorted(TASK_DATA)), st.data())
-def test_any_value_anywhere_is_taken_or_refused_in_one_line(key: str, data: st.DataObject) -> None:
+def test_any_value_anywhere_is_accepted_or_refused_in_one_line(
+    key: str, data: st.DataObject
+) -> None:
     changed: dict[str, Any] = copy.deepcopy(TASK_DATA)
     place, name = changed, key
     while isinstance(place[name], dict) and place[name] and data.draw(st.booleans()):
@@ -299,7 +301,7 @@ def test_the_packaged_tasks_are_these() -> None:
 
 
 @pytest.mark.parametrize("path", PACKAGED, ids=lambda path: path.stem)
-def test_packaged_tasks_load_and_name_files_that_are_there(path: Path) -> None:
+def test_packaged_tasks_load_and_name_existing_files(path: Path) -> None:
     task = tasks.load(path)
     assert task.name == path.stem
     assert task.hidden_cases

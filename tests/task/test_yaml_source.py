@@ -174,7 +174,7 @@ def test_lines_are_those_of_an_editor() -> None:
     assert source.at(("c",)) == "f:3:4"
 
 
-def test_a_place_that_is_not_there_is_told_by_what_is_around_it() -> None:
+def test_a_missing_place_is_reported_by_its_nearest_parent() -> None:
     source = load("a: {b: [1, 2]}", "f")
     assert source.at(("a", "b", 7, "c")) == "f:1:8"
     assert str(source.error(("x",), "no x")) == "f:1:1: no x"
