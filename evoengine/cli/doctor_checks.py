@@ -20,10 +20,10 @@ from evoengine.evaluate.compile.compile_unit import Toolchain
 from evoengine.evaluate.compile.landlock import has_domains
 from evoengine.evaluate.compile.pool import toolchain
 from evoengine.evaluate.cuda_driver import CudaDevices, cuda_devices
+from evoengine.generate.endpoint_address import DEFAULT_URL
 from evoengine.paths import cache_dir
 from evoengine.report.rows import DoctorFinding
 
-DEFAULT_URL = "https://api.openai.com/v1"  # the openai package's own default
 # a run of a few hundred trials with its exports takes far less; a full disk ends a run
 LOW_SPACE_BYTES = 1 << 30
 CUDA13_DRIVER = (13, 0)

@@ -40,10 +40,10 @@ def give(as_json: bool, text: Callable[[], str], table: Callable[[], RenderableT
     if as_json:
         print(text())
     else:
-        show(table())
+        print_table(table())
 
 
-def show(table: RenderableType) -> None:
+def print_table(table: RenderableType) -> None:
     """Prints `table` on stdout; no line ends in spaces."""
     from evoengine.report.right_stripped import RightStripped
 

@@ -31,7 +31,7 @@ def run_options(params: Mapping[str, Any]) -> RunOptions:
             str(find_run(replay_from, params["runs_dir"]).root.resolve()) if replay_from else None
         ),
         model=params["model"],
-        price_usd=price_of(params["price"]),
+        price_usd=parse_price(params["price"]),
         cost_cap_usd=params["cost_cap"],
         temperature=params["temperature"],
         max_tokens=params["max_tokens"],
@@ -58,7 +58,7 @@ def _time(text: str) -> float:
         raise typer.BadParameter(str(error)) from None
 
 
-def price_of(text: str | None) -> tuple[float, float] | None:
+def parse_price(text: str | None) -> tuple[float, float] | None:
     """The two prices in `2/8`; raises UsageError."""
     from evoengine.errors import UsageError
 
