@@ -31,7 +31,7 @@ from evoengine.errors import CandidateError
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
 from evoengine.evaluate.cuda_driver import cuda_devices
 from evoengine.paths import find_kernel, find_task
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 SDPA = ("mission", "mission_causal", "long")
@@ -110,7 +110,7 @@ def main() -> None:
 def jobs_of(seed: str, limits: DeviceLimits, scale: float = 1.0) -> Iterator[Job]:
     """The chosen configurations of a seed, each on all of its cases."""
     task_name, cases, count = SEEDS[seed]
-    task = tasks.load(find_task(task_name))
+    task = load_task(find_task(task_name))
     candidate = candidates.parse(find_kernel(seed).read_text(encoding="utf-8"))
     found = list(legal(candidate, task, cases, limits))
     chosen = spread([tunables for tunables, _ in found], max(1, round(count * scale)))

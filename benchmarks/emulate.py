@@ -20,6 +20,7 @@ from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_kernel, find_task
 from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 
 SAMPLED_BLOCKS = 8  # in checked mode, which counts memory traffic
 
@@ -37,7 +38,7 @@ class Bench:
         """The counts of each launch of the configuration on normally distributed inputs; raises
         EmulatorError.
         """
-        task = tasks.load(find_task(task_name))
+        task = load_task(find_task(task_name))
         candidate = candidates.parse(find_kernel(seed).read_text(encoding="utf-8")).tuned(
             dict(tunables)
         )

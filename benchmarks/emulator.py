@@ -50,7 +50,7 @@ from evoengine.paths import find_kernel, find_task
 from evoengine.records import Status, Verdict
 from evoengine.search.choose_run import check_names
 from evoengine.search.make_executor import COMPILERS, find_device
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 
 KERNELS = {
     "sdpa_l4": (
@@ -100,7 +100,7 @@ def subjects(
     task.
     """
     for task_name, kernels in KERNELS.items():
-        known = list(tasks.load(find_task(task_name)).cases)
+        known = list(load_task(find_task(task_name)).cases)
         for kernel in kernels:
             if only is None or kernel in only:
                 chosen = known if task_name == "sdpa_l4" else known[:1]
@@ -197,7 +197,7 @@ async def executor_of(task_name: str, folder: Path) -> AsyncIterator[tuple[Local
     `folder`.
     """
     path = find_task(task_name).resolve()
-    task = tasks.load(path)
+    task = load_task(path)
     chosen = find_device(DEVICE, task)
     device = emulator_device(chosen.target, check_names(None, chosen), folder)
     executor = LocalExecutor(

@@ -38,7 +38,7 @@ from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.paths import find_kernel, find_task
 from evoengine.protocols import CompiledCase
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 ARCH, TARGET = "sm_89", "l4"
@@ -70,7 +70,7 @@ def elapsed_s(work: Callable[[], object]) -> float:
 def measure(task_name: str, kernel: str, case: str, without: Sequence[str] = ()) -> Figures:
     """Every figure of one seed and case; raises Finding where the emulator cannot run it."""
     path = find_task(task_name)
-    task = tasks.load(path)
+    task = load_task(path)
     candidate = candidates.parse(find_kernel(kernel).read_text(encoding="utf-8"))
     plan = bind(candidate, task, case, limits_of_arch(ARCH))
     figures: Figures = {}

@@ -31,7 +31,7 @@ from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs  # noqa: 
 from evoengine.evaluate.worker.inputs import make_inputs  # noqa: E402
 from evoengine.evaluate.worker.task_functions import TaskFunctions  # noqa: E402
 from evoengine.paths import find_kernel, find_task  # noqa: E402
-from evoengine.task import schema as tasks  # noqa: E402
+from evoengine.task.load import load_task  # noqa: E402
 from evoengine.task.schema import Task  # noqa: E402
 
 NAME = "layernorm"
@@ -155,7 +155,7 @@ def main() -> None:
     folder: Path = parser.parse_args().folder
     path = find_task(NAME)
     task, candidate = (
-        tasks.load(path),
+        load_task(path),
         candidates.parse(find_kernel(NAME).read_text(encoding="utf-8")),
     )
     device = torch.device("cuda", 0)

@@ -34,7 +34,7 @@ from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.run.codegen_child import emit_object
 from evoengine.evaluate.worker.emulated.emulated_program import three
 from evoengine.paths import find_kernel, find_task
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 
 LEVELS = (0, 1, 2)
 ARENA_BASE, ARENA_BITS = 1 << 40, 38  # any address: nothing is run
@@ -42,7 +42,7 @@ ARENA_BASE, ARENA_BITS = 1 << 40, 38  # any address: nothing is run
 
 def lowered(task_name: str, kernel: str, checked: bool, vector_memory: bool) -> str:
     """The IR of the launch with the most of it."""
-    task = tasks.load(find_task(task_name))
+    task = load_task(find_task(task_name))
     candidate = candidates.parse(find_kernel(kernel).read_text(encoding="utf-8"))
     plan = bind(candidate, task, next(iter(task.cases)), limits_of_arch(ARCH))
     with tempfile.TemporaryDirectory() as folder:

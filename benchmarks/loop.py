@@ -39,7 +39,7 @@ from evoengine.protocols import Generator, Store
 from evoengine.records import Proposal, RunInfo
 from evoengine.search.engine import Engine
 from evoengine.store.run_folder import open_run
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 TASK = "sdpa_h200"
@@ -99,7 +99,7 @@ def build_engine(
 def load() -> tuple[Task, list[Proposal]]:
     """A packaged task and its starting kernels."""
     path = find_task(TASK)
-    task = tasks.load(path)
+    task = load_task(path)
     files = [find_kernel(name, path.parent) for name in task.seeds_from]
     return task, [
         Proposal(operator="seed", source=file.read_text(encoding="utf-8"), label=file.stem)

@@ -21,7 +21,7 @@ from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_task
 from evoengine.protocols import CompiledCase
 from evoengine.statistics import median
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 
 WARM_UP_PRODUCTS = 200  # of large matrices: the clock is at its highest afterwards
 # calls in one graph; long ones need fewer for the same resolution
@@ -74,7 +74,7 @@ class Bench:
 
     def median_us(self, task_name: str, plan: CasePlan, compiled: CompileResult) -> float:
         """The time of all launches of a plan on normally distributed inputs, in microseconds."""
-        task = tasks.load(find_task(task_name))
+        task = load_task(find_task(task_name))
         arena = Arena(layout_of(task, plan), self._device)
         arena.fill(make_inputs(task, plan.case, "normal", 0, self._device))
         pointers = {name: arena.pointer(name) for name in arena.tensors}

@@ -29,7 +29,7 @@ from evoengine.paths import find_kernel, find_task
 from evoengine.records import CaseTiming, Environment, Verdict
 from evoengine.search.make_executor import COMPILERS
 from evoengine.statistics import latency_interval, median
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def main() -> None:
 async def judge(name: str) -> tuple[Environment, list[Row]]:
     """One row for every kernel of a task and every case that is timed."""
     path = find_task(name)
-    task = tasks.load(path)
+    task = load_task(path)
     with tempfile.TemporaryDirectory() as folder:
         executor = LocalExecutor(
             task, str(path), CompilePool(COMPILERS, Path(folder)), cuda_device(0)

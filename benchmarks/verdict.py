@@ -56,7 +56,7 @@ from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import Environment, Status, Verdict
 from evoengine.search.make_executor import COMPILERS
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 VERDICT_MARK_S = 1.0
@@ -136,7 +136,7 @@ async def bench(
 ) -> AsyncIterator[tuple[Bench, Environment]]:
     """A started executor for the task, its cache below `folder`."""
     path = find_task(task_name)
-    task = tasks.load(path)
+    task = load_task(path)
     if silence_s is not None:
         task = task.model_copy(
             update={"limits": task.limits.model_copy(update={"launch_s": silence_s})}

@@ -19,6 +19,7 @@ from evoengine.candidate.kernel_file import Candidate, LaunchSpec, Plan, Scratch
 from evoengine.task import expression, schema
 from evoengine.task.distributions import DISTRIBUTIONS
 from evoengine.task.expression import FUNCTIONS
+from evoengine.task.load import load_task
 from evoengine.task.schema import (
     DTYPES,
     UNITS,
@@ -80,7 +81,7 @@ def loaded_tasks(folder: Path) -> list[Task]:
             if piece and piece.partition(":")[0] not in keys
         ]
         path.write_text("".join(kept) + part)
-        found.append(schema.load(path))
+        found.append(load_task(path))
     assert len(found) > 5
     return found
 
@@ -148,7 +149,7 @@ def test_every_example_of_a_kernel_loads_and_together_they_state_every_key() -> 
 def test_every_example_of_a_kernel_binds_to_the_task_of_its_page(tmp_path: Path) -> None:
     (tmp_path / "rows.py").write_text("def forward(x, weight, eps): ...\n")
     (tmp_path / "rows.yaml").write_text(ROWS_TASK)
-    rows = schema.load(tmp_path / "rows.yaml")
+    rows = load_task(tmp_path / "rows.yaml")
     for parsed in loaded_kernels():
         found = list(binding.configurations(parsed, rows, limits_of_arch("sm_89")))
         assert found and parsed.tunables in found, parsed.plan.name

@@ -12,7 +12,7 @@ from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.binding import bind, configurations
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.paths import find_task, seeds_dir
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 SEEDS = sorted(seeds_dir().glob("*.cu"))
@@ -31,7 +31,7 @@ def parsed(seed: Path) -> Candidate:
 
 @cache
 def loaded(name: str) -> Task:
-    return tasks.load(find_task(name))
+    return load_task(find_task(name))
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.stem)

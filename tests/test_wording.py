@@ -19,7 +19,7 @@ from evoengine.candidate import kernel_file
 from evoengine.cli.main import app
 from evoengine.errors import CandidateError
 from evoengine.task import yaml_source
-from evoengine.task.schema import _validated
+from evoengine.task.load import validated
 from evoengine.task.yaml_source import YamlError
 from tests.report.scene import TASK, kernel
 
@@ -47,7 +47,7 @@ def complaint(text: str, is_header: bool) -> str:
         if is_header:
             kernel_file.parse(f"/* evoengine\n{text}*/\n")
         else:
-            _validated(yaml_source.load(text, "t.yaml"))
+            validated(yaml_source.load(text, "t.yaml"))
     except (CandidateError, YamlError) as error:
         return str(error)
     return ""

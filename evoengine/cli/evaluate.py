@@ -46,10 +46,10 @@ def evaluate(
     from evoengine.report.tables import verdict_report
     from evoengine.search.choose_run import check_names
     from evoengine.search.make_executor import evaluate_once, find_device
-    from evoengine.task import schema as tasks
+    from evoengine.task.load import load_task
 
     path = find_task(task).resolve()
-    loaded = tasks.load(path)
+    loaded = load_task(path)
     file, candidate = _read(kernel, path, chosen or [])
     used = find_device(device, loaded)
     checks = check_names(check, used)

@@ -25,10 +25,10 @@ def tasks(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] 
 def _row(path: Path) -> TaskRow:
     from evoengine.errors import TaskError
     from evoengine.report.rows import TaskRow
-    from evoengine.task import schema as task_files
+    from evoengine.task.load import load_task
 
     try:
-        task = task_files.load(path)
+        task = load_task(path)
     except TaskError as error:
         return TaskRow(name=path.stem, file=str(path), problem=str(error))
     return TaskRow(

@@ -21,7 +21,7 @@ from evoengine.search.make_executor import find_device
 from evoengine.search.make_generator import check_generator
 from evoengine.search.run_engine import SEED
 from evoengine.search.run_options import RunOptions
-from evoengine.task import schema
+from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 
@@ -54,7 +54,7 @@ def choose_run(
     `options` replace the defaults of the task and of the settings.
     """
     path = find_task(task).resolve()
-    loaded = schema.load(path)
+    loaded = load_task(path)
     files = [find_kernel(name, path.parent).resolve() for name in kernels or loaded.seeds_from]
     if not files:
         raise UsageError(

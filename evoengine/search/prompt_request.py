@@ -24,7 +24,7 @@ from evoengine.search.choose_run import starting_kernel
 from evoengine.search.engine import Engine
 from evoengine.search.run_engine import starting_kernels
 from evoengine.search.run_reader import RunReader
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 PLACES = int(RunConfig.model_fields["places"].default)
@@ -53,7 +53,7 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
     DeviceError.
     """
     path = find_task(text).resolve()
-    task = tasks.load(path)
+    task = load_task(path)
     environment = describe_device(
         choose_device(device, task.target.arch if task.target else None, missing=list)
     )

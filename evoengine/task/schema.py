@@ -1,26 +1,19 @@
-"""A task: what to speed up, and what counts as correct.
-
-A task file is YAML beside a plain torch reference; `load` reads it. Every error message
-names file, line and column.
-"""
+"""What a task file may hold: what to speed up, and what counts as correct."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from evoengine.errors import CandidateError, TaskError, hint
-from evoengine.paths import find_kernel
+from evoengine.errors import hint
 from evoengine.records import Frozen
 from evoengine.task import expression, yaml_source
 from evoengine.task.distributions import known_distribution
 from evoengine.task.expression import ExpressionError, Value
-from evoengine.task.functions import check_defines
 from evoengine.task.names import Name, TaskName
-from evoengine.task.yaml_source import MisplacedError, YamlSource
+from evoengine.task.yaml_source import MisplacedError
 
 UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
@@ -270,59 +263,3 @@ def _require(condition: bool, message: str, *path: str | int) -> None:
 def shape_of(shape: tuple[str, ...], scope: dict[str, Value]) -> tuple[int, ...]:
     """The values of the formulas in `shape`, with the names in `scope`."""
     return tuple(int(expression.parse(formula).evaluate(scope)) for formula in shape)
-
-
-def load(path: Path) -> Task:
-    """The task in the file at `path`; raises TaskError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise TaskError(
-            f"no task file {str(path)!r}; `evoengine tasks` lists the packaged ones"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(f"{path}: cannot be read: {error}") from None
-    try:
-        source = yaml_source.load(text, str(path))
-        if not isinstance(source.data, dict):
-            raise source.error(
-                (),
-                "expected a mapping with name, reference, dims, ..., got"
-                f" {type(source.data).__name__}",
-            )
-        task = _validated(source)
-    except yaml_source.YamlError as error:
-        raise TaskError(str(error)) from None
-    _check_files(task, path, source)
-    return task
-
-
-def _validated(source: YamlSource) -> Task:
-    try:
-        return Task.model_validate(source.data)
-    except ValidationError as error:
-        raise source.explain(error, Task) from None
-
-
-def _check_files(task: Task, path: Path, source: YamlSource) -> None:
-    """Raises TaskError unless every Python function that the task names is in a file beside it and
-    every starting kernel is beside it or packaged.
-    """
-    named: dict[tuple[str | int, ...], str] = {
-        ("reference",): task.reference,
-        **{("baselines", key): ref for key, ref in task.baselines.items()},
-    }
-    named |= {
-        ("tiers", key, "trusted"): tier.trusted for key, tier in task.tiers.items() if tier.trusted
-    }
-    for place, reference in named.items():
-        file_name, _, function = reference.partition(":")
-        file = path.parent / file_name
-        if not file.is_file():
-            raise TaskError(f"{source.at(place)}: no file {str(file)!r}")
-        check_defines(file, function, source.at(place))
-    for position, kernel in enumerate(task.seeds_from):
-        try:
-            find_kernel(kernel, path.parent)
-        except CandidateError as error:
-            raise TaskError(f"{source.at(('seeds_from', position))}: {error}") from None

@@ -21,7 +21,7 @@ from evoengine.evaluate.cuda_driver import CudaDevices
 from evoengine.paths import find_kernel, find_task
 from evoengine.protocols import Job, Report
 from evoengine.records import CaseTiming, Environment, Samples, Status
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 
 ENVIRONMENT = Environment(
     device="scripted:0 Scripted",
@@ -147,7 +147,7 @@ def test_the_extension_is_compared_by_the_sum_of_its_phases():
     [(task, kernel) for task, kernels in KERNELS.items() for kernel in kernels],
 )
 def test_every_measured_kernel_is_a_seed_of_its_task_whose_flaw_still_binds(task_name, kernel):
-    task = tasks.load(find_task(task_name))
+    task = load_task(find_task(task_name))
     assert f"{kernel}.cu" in task.seeds_from
     source = find_kernel(kernel).read_text()
     spoiled = [wrong(kernel, source)] if kernel in FLAWS else []

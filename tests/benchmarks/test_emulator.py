@@ -13,7 +13,7 @@ import pytest
 from benchmarks import emulator
 from benchmarks.emulator import KERNELS, Memory, as_markdown, masked_row, measure, row_of, subjects
 from evoengine.paths import find_task
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 
 FOUND = {
     "clang_s": 0.2, "threads": 2, "blocks": 64, "jit_s": 0.2, "jit_processor_s": 0.2,
@@ -82,7 +82,7 @@ def test_every_seed_is_measured_on_every_case_it_is_meant_for():
     seeds = {
         (task, name.removesuffix(".cu"))
         for task in KERNELS
-        for name in tasks.load(find_task(task)).seeds_from
+        for name in load_task(find_task(task)).seeds_from
     }
     assert seeds <= {(task, kernel) for task, kernels in KERNELS.items() for kernel in kernels}
     chosen = list(subjects(None, None))

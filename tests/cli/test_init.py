@@ -12,6 +12,7 @@ from evoengine.candidate import binding, kernel_file
 from evoengine.candidate.arch import limits_of_arch
 from evoengine.evaluate.device_choice import missing_for_emulator
 from evoengine.task import schema
+from evoengine.task.load import load_task
 from tests.cli.conftest import Call
 from tests.cli.test_run import ROOT
 
@@ -27,7 +28,7 @@ def test_init_writes_a_task_that_loads_with_its_reference_and_kernel(
     found = call("init", "my_norm")
     assert found.code == 0, found.err
     assert found.out.splitlines()[:3] == [f"wrote {name}" for name in FILES]
-    loaded = schema.load(tmp_path / "my_norm.yaml")
+    loaded = load_task(tmp_path / "my_norm.yaml")
     assert (
         loaded.name == "my_norm"
         and loaded.reference == "my_norm.py:forward"

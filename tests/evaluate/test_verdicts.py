@@ -14,7 +14,7 @@ from evoengine.evaluate.device.worker_device import cuda_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import Status, Verdict
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 from tests.evaluate.device.kernels import BODIES, source
 from tests.evaluate.device.test_contract import TASK
 
@@ -50,7 +50,7 @@ def judge(task_path: Path, sources: list[str], verify: bool = False) -> list[Ver
     """The verdicts of one executor, one after the other."""
 
     async def run() -> list[Verdict]:
-        task = tasks.load(task_path)
+        task = load_task(task_path)
         executor = LocalExecutor(task, str(task_path), CompilePool(8), cuda_device(0))
         try:
             await executor.start()

@@ -18,7 +18,7 @@ from evoengine.records import (
     Status,
     Verdict,
 )
-from evoengine.task import schema
+from evoengine.task.load import load_task
 
 HIDDEN_SIZES = ("7919", "4243", "6007")  # primes that occur nowhere else
 HIDDEN_NAMES = ("zq_ragged", "zq_tiny")
@@ -190,7 +190,7 @@ def request(
     return Request(
         trial=trial,
         seed=seed,
-        task=schema.load(task_path),
+        task=load_task(task_path),
         environment=ENVIRONMENT,
         seeds=seeds,
         elites=tuple(held),

@@ -19,8 +19,8 @@ from evoengine.generate.parsed_reply import ParsedReply
 from evoengine.generate.prompt_templates import Prompts, fenced
 from evoengine.protocols import Request
 from evoengine.records import Reply, Status
-from evoengine.task import schema
 from evoengine.task.distributions import DISTRIBUTIONS
+from evoengine.task.load import load_task
 from tests.generate.row_sums_task import HIDDEN_NAMES, HIDDEN_SIZES, evaluated, kernel, request
 
 OPERATORS = ("first", "mutate", "crossover")
@@ -181,7 +181,7 @@ def test_the_example_of_the_format_is_a_plan_that_binds(tmp_path: Path, task_pat
         .replace("{% endraw %}\n", "")
     )
     example = kernel_file.parse(text)
-    loaded = schema.load(task_path)
+    loaded = load_task(task_path)
     limits = limits_of_arch("sm_89")
     assert len(list(binding.configurations(example, loaded, limits))) == 22
     bound = binding.bind(example, loaded, "large", limits)
@@ -237,7 +237,7 @@ def test_words_about_a_hidden_case_lose_their_whole_numbers(
     task_path: Path, text: str, kept: str
 ) -> None:
     assert (
-        prompt_context.redacted(text, schema.load(task_path)).replace(
+        prompt_context.redacted(text, load_task(task_path)).replace(
             "a hidden case'", "a hidden case'"
         )
         == kept

@@ -31,7 +31,8 @@ from evoengine.records import (
     Status,
     Verdict,
 )
-from evoengine.task.schema import Task, load
+from evoengine.task.load import load_task
+from evoengine.task.schema import Task
 
 WINDOW = 8
 
@@ -84,7 +85,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
     folder = tmp_path_factory.mktemp("task")
     (folder / "scale.py").write_text("def forward(x):\n    return x\n")
     (folder / "scale.yaml").write_text(TASK)
-    return load(folder / "scale.yaml")
+    return load_task(folder / "scale.yaml")
 
 
 class NoReplies:
@@ -319,8 +320,8 @@ def test_another_seed_searches_elsewhere(task: Task) -> None:
 def test_the_choice_does_not_depend_on_the_process(task: Task, tmp_path: Path) -> None:
     """Python's string hashes differ from process to process; proposals must not."""
     script = (
-        "import sys; from pathlib import Path; from evoengine.task.schema import load\nfrom"
-        " tests.generate.test_tune import Search, kernel\nsearch = Search(load(Path(sys.argv[1])),"
+        "import sys; from pathlib import Path; from evoengine.task.load import load_task\nfrom"
+        " tests.generate.test_tune import Search, kernel\nsearch = Search(load_task(Path(sys.argv[1])),"
         " [kernel('a'), kernel('bb', 'fp16')]); search.run(20)\nprint(*(proposal.model_dump_json()"
         " for proposal in search.proposals), sep='\\n')\n"
     )

@@ -34,7 +34,8 @@ from evoengine.records import (
     outcome_of,
 )
 from evoengine.statistics import exact, latency_interval, ratio_interval
-from evoengine.task.schema import Task, load
+from evoengine.task.load import load_task
+from evoengine.task.schema import Task
 
 TASK = """\
 name: scale
@@ -103,7 +104,7 @@ def write_task(folder: Path) -> Path:
 
 
 def the_task(folder: Path) -> Task:
-    return load(write_task(folder))
+    return load_task(write_task(folder))
 
 
 def input_set(ok: bool, max_abs: float, distribution: str = "normal") -> InputSetCheck:

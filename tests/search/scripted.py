@@ -23,6 +23,7 @@ from evoengine.records import (
 )
 from evoengine.search.engine import Engine
 from evoengine.task import schema as tasks
+from evoengine.task.load import load_task as load_task_file
 
 TASK = """
 name: scale
@@ -72,7 +73,7 @@ SEEDS = [
 def load_task(folder: Path) -> tasks.Task:
     (folder / "scale.py").write_text("def forward(x):\n    return x * 2\n")
     (folder / "scale.yaml").write_text(TASK)
-    return tasks.load(folder / "scale.yaml")
+    return load_task_file(folder / "scale.yaml")
 
 
 class ScriptedExecutor:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from evoengine.errors import TaskError
 from evoengine.paths import packaged_tasks
-from evoengine.task import schema as tasks
+from evoengine.task import load, yaml_source
+from evoengine.task.load import load_task
 from evoengine.task.schema import Task, shape_of
 from tests.small import TASK_DATA, small_task
 
@@ -47,10 +48,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def load(folder: Path, text: str) -> Task:
+def written(folder: Path, text: str) -> Task:
     path = folder / "t.yaml"
     path.write_bytes(text.encode())
-    return tasks.load(path)
+    return load_task(path)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -58,7 +59,7 @@ def load(folder: Path, text: str) -> Task:
 def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
     folder: Path, newline: str, start: str
 ) -> None:
-    task = load(folder, start + TEXT.replace("\n", newline))
+    task = written(folder, start + TEXT.replace("\n", newline))
     assert task.name == "scale_rows"
     assert task.target is not None
     assert task.target.shared == 99 * 1024
@@ -245,22 +246,22 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
 def test_a_wrong_task_is_explained(folder: Path, old: str, new: str, says: str) -> None:
     assert TEXT.count(old) == 1
     with pytest.raises(TaskError, match=says) as caught:
-        load(folder, TEXT.replace(old, new))
+        written(folder, TEXT.replace(old, new))
     assert "\n" not in str(caught.value)
 
 
 def test_files_that_are_not_tasks_are_explained(folder: Path) -> None:
     with pytest.raises(TaskError, match=r"no task file '.*none.yaml'; `evoengine tasks` lists"):
-        tasks.load(folder / "none.yaml")
+        load_task(folder / "none.yaml")
     with pytest.raises(TaskError, match="cannot be read"):
-        tasks.load(folder)
+        load_task(folder)
     with pytest.raises(
         TaskError, match=r"t.yaml: expected a mapping with name, reference, dims, ..., got NoneType"
     ):
-        load(folder, "")
+        written(folder, "")
     (folder / "t.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TaskError, match="cannot be read: 'utf-8' codec"):
-        tasks.load(folder / "t.yaml")
+        load_task(folder / "t.yaml")
 
 
 anything = st.recursive(
@@ -290,8 +291,8 @@ def test_any_value_anywhere_is_accepted_or_refused_in_one_line(
         place, name = place[name], data.draw(st.sampled_from(sorted(place[name])))
     place[name] = data.draw(anything)
     try:
-        tasks._validated(tasks.yaml_source.load(json.dumps(changed, ensure_ascii=False), "t.yaml"))
-    except tasks.yaml_source.YamlError as error:
+        load.validated(yaml_source.load(json.dumps(changed, ensure_ascii=False), "t.yaml"))
+    except yaml_source.YamlError as error:
         assert str(error).startswith("t.yaml:")
         assert "\n" not in str(error)
 
@@ -302,7 +303,7 @@ def test_the_packaged_tasks_are_these() -> None:
 
 @pytest.mark.parametrize("path", PACKAGED, ids=lambda path: path.stem)
 def test_packaged_tasks_load_and_name_existing_files(path: Path) -> None:
-    task = tasks.load(path)
+    task = load_task(path)
     assert task.name == path.stem
     assert task.hidden_cases
     assert all((path.parent.parent / "seeds" / seed).is_file() for seed in task.seeds_from)
@@ -310,7 +311,7 @@ def test_packaged_tasks_load_and_name_existing_files(path: Path) -> None:
 
 
 def test_attention_tasks_differ_in_target_and_starting_kernels_only() -> None:
-    l4, h200 = (tasks.load(path) for path in PACKAGED if path.stem.startswith("sdpa"))
+    l4, h200 = (load_task(path) for path in PACKAGED if path.stem.startswith("sdpa"))
     own = {"name", "summary", "target", "seeds_from", "budget"}
     assert l4.model_dump(exclude=own) == h200.model_dump(exclude=own)
 

@@ -8,7 +8,7 @@ from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.binding import CasePlan, bind
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
 from evoengine.paths import find_task, seeds_dir
-from evoengine.task.schema import load
+from evoengine.task.load import load_task
 
 SEEDS = sorted(path.stem for path in seeds_dir().glob("*.cu"))
 TASKS = {"layernorm": "layernorm", "matmul_fp16": "matmul_fp16"}
@@ -18,7 +18,7 @@ def plans(seed: str, arch: str) -> list[CasePlan]:
     """The seed's plans, one for each machine code that its task's cases need."""
     path = seeds_dir() / f"{seed}.cu"
     kernel = kernel_file.parse(path.read_text(), path.name)
-    task = load(find_task(TASKS.get(seed, "sdpa_l4")))
+    task = load_task(find_task(TASKS.get(seed, "sdpa_l4")))
     bound = [bind(kernel, task, case, limits_of_arch(arch)) for case in task.cases]
     return list({plan.specialisation: plan for plan in bound}.values())
 

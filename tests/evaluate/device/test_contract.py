@@ -27,7 +27,7 @@ from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.worker_device import WorkerDevice, cuda_device, emulator_device
 from evoengine.protocols import CompiledCase, Device, Job
 from evoengine.records import Status
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 from tests.evaluate.device.kernels import source
 
 TASK = """
@@ -57,7 +57,7 @@ class Bench:
         self.path = folder / "scale.yaml"
         self.path.write_text(TASK)
         (folder / "scale.py").write_text("def forward(x):\n    return x * 2\n")
-        self.task = tasks.load(self.path)
+        self.task = load_task(self.path)
         self.pool: CompilePool | None = None
 
     def device(self) -> WorkerDevice:
@@ -458,7 +458,7 @@ def test_an_abandoned_fork_does_not_answer_for_the_next(scripted):
 def test_no_worker_outlives_a_parent_that_is_killed(scripted, tmp_path):
     program = (
         "import asyncio, pathlib, time\n"
-        "from evoengine.task.schema import load\n"
+        "from evoengine.task.load import load_task\n"
         "from evoengine.evaluate.device.fork_client import ForkServer\n"
         "from evoengine.evaluate.device.worker_device import WorkerDevice\n"
         "async def main():\n"

@@ -9,7 +9,7 @@ import torch
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.paths import find_task
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 CPU = torch.device("cpu")
@@ -30,7 +30,7 @@ CASES = {
 @cache
 def shrunken(name: str) -> Task:
     """The packaged task `name`, with its gates, on small cases."""
-    whole = tasks.load(find_task(name))
+    whole = load_task(find_task(name))
     small = {"cases": CASES[name], "hidden_cases": {}, "objective": {"cases": list(CASES[name])}}
     return Task.model_validate({**whole.model_dump(), **small})
 

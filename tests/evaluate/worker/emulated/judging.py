@@ -11,7 +11,7 @@ from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.records import Verdict
-from evoengine.task import schema as tasks
+from evoengine.task.load import load_task
 
 TASK = """
 name: NAME
@@ -50,7 +50,7 @@ def judged(folder: Path, task_name: str, *sources: str, verify: bool = False) ->
     async def run() -> list[Verdict]:
         device = emulator_device("l4", CHECKS, folder / "answers")
         executor = LocalExecutor(
-            tasks.load(path), str(path), CompilePool(1), device, front=CompilePool(1, module=CLANG)
+            load_task(path), str(path), CompilePool(1), device, front=CompilePool(1, module=CLANG)
         )
         try:
             await executor.start()
