@@ -78,7 +78,7 @@ class Recorded(ReplayGenerator):
 class Scene:
     """Runs over one task and one executor."""
 
-    def __init__(self, folder: Path, pool: CompilePool | None, front: CompilePool | None) -> None:
+    def __init__(self, folder: Path, nvrtc: CompilePool | None, clang: CompilePool | None) -> None:
         self.folder = folder
         self.path = write_task(folder / "tasks")
         task = the_task(folder / "tasks")
@@ -88,12 +88,12 @@ class Scene:
         self.executor = LocalExecutor(
             self.task,
             str(self.path),
-            pool or CompilePool(1, folder),
+            nvrtc or CompilePool(1, folder),
             ScriptedDevice(self.task),
-            front=front,
+            clang=clang,
         )
         self.runner = asyncio.Runner()
-        self.environment = self.runner.run(self.executor.start())[0]
+        self.environment = self.runner.run(self.executor.start()).environment
         self.prompts = Prompts(self.path)
         self.runs = 0
 

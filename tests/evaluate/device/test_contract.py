@@ -76,7 +76,7 @@ class Bench:
             await self.pool.start()
             self.front = CompilePool(1, module=CLANG) if self.kind == "emulator" else None
         candidate = candidates.parse(source(behaviour))
-        build = await CandidateCompiler(self.task, self.pool, self.front).build(
+        build = await CandidateCompiler(self.task, self.pool, self.front).compile(
             candidate, DeviceLimits("sm_90", 232448, 132), lambda _: None
         )
         return Job(cases=build.cases, tier="fp32", baselines={"small": "torch"})
