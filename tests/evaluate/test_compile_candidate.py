@@ -14,7 +14,7 @@ from evoengine.candidate.arch import limits_of_arch
 from evoengine.evaluate.compile.pool import CLANG, CompilePool, CompileResult, CompileUnit
 from evoengine.evaluate.compile_candidate import CandidateCompiler, CompiledCandidate
 from evoengine.records import Status, Verdict
-from tests.report.scene import kernel, the_task
+from tests.scale_task import kernel, load_scale_task
 
 START = "{ y[0]"
 
@@ -28,7 +28,7 @@ def compiled(
         nvrtc = CompilePool(1, folder / "cache") if with_nvrtc else None
         clang = CompilePool(1, folder / "ptx", module=CLANG) if with_clang else None
         try:
-            compiler = CandidateCompiler(the_task(folder / "tasks"), nvrtc, clang)
+            compiler = CandidateCompiler(load_scale_task(folder / "tasks"), nvrtc, clang)
             return await compiler.compile(
                 candidates.parse(source), limits_of_arch("sm_89"), lambda _: None
             )
@@ -140,7 +140,7 @@ def test_what_no_compiler_can_be_given_ends_the_candidate_and_not_the_run(tmp_pa
 
 def refusal_by(nvrtc: CompilePool, candidate: candidates.Candidate, folder: Path) -> Verdict:
     async def run() -> Verdict | None:
-        compiler = CandidateCompiler(the_task(folder / "tasks"), nvrtc)
+        compiler = CandidateCompiler(load_scale_task(folder / "tasks"), nvrtc)
         found = await compiler.compile(candidate, limits_of_arch("sm_89"), lambda _: None)
         return found.refusal
 

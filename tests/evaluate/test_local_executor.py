@@ -13,9 +13,10 @@ from evoengine.candidate import kernel_file
 from evoengine.errors import DeviceError, ToolchainError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR, SCRIPTED_GPU
 from evoengine.protocols import ExecutorStart
 from evoengine.records import Environment, Status, Verdict
-from tests.report.scene import EMULATOR, ENVIRONMENT, kernel, the_task
+from tests.scale_task import kernel, load_scale_task
 
 
 class Lacking(CompilePool):
@@ -56,7 +57,7 @@ def started(
     environment: Environment,
 ) -> tuple[LocalExecutor, ExecutorStart]:
     executor = LocalExecutor(
-        the_task(folder),
+        load_scale_task(folder),
         "t.yaml",
         nvrtc(1, folder),
         Idle(environment),
@@ -73,7 +74,7 @@ def started(
 
 
 def test_an_emulator_does_without_nvrtc_and_says_so(tmp_path: Path) -> None:
-    executor, start = started(tmp_path, Lacking, There, EMULATOR)
+    executor, start = started(tmp_path, Lacking, There, SCRIPTED_EMULATOR)
     assert executor.compiler.nvrtc is None
     assert start.notices == (
         "kernels are compiled by clang alone: their registers and spills are unknown, so modelled"
@@ -83,7 +84,7 @@ def test_an_emulator_does_without_nvrtc_and_says_so(tmp_path: Path) -> None:
 
 
 def test_an_emulator_asks_for_no_baselines(tmp_path: Path) -> None:
-    _, start = started(tmp_path, There, There, EMULATOR)
+    _, start = started(tmp_path, There, There, SCRIPTED_EMULATOR)
     assert (start.notices, start.baselines, start.baseline_us) == ((), {}, {})
 
 
@@ -91,12 +92,12 @@ def test_an_emulator_without_clang_is_no_device(tmp_path: Path) -> None:
     with pytest.raises(
         DeviceError, match="the emulator has no compiler: no compiler: pip install it"
     ):
-        started(tmp_path, There, Lacking, EMULATOR)
+        started(tmp_path, There, Lacking, SCRIPTED_EMULATOR)
 
 
 def test_a_gpu_without_nvrtc_is_of_no_use(tmp_path: Path) -> None:
     with pytest.raises(ToolchainError, match="pip install it"):
-        started(tmp_path, Lacking, None, ENVIRONMENT)
+        started(tmp_path, Lacking, None, SCRIPTED_GPU)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +118,10 @@ def test_a_compile_error_names_the_file_that_the_user_gave_or_that_of_a_trial(
         nvrtc = There(1) if emulated else CompilePool(1)
         clang = CompilePool(1, module=CLANG) if emulated else None
         executor = LocalExecutor(
-            the_task(tmp_path),
+            load_scale_task(tmp_path),
             str(tmp_path),
             nvrtc,
-            Idle(EMULATOR if emulated else ENVIRONMENT),
+            Idle(SCRIPTED_EMULATOR if emulated else SCRIPTED_GPU),
             {"large": "x"},
             clang,
         )
