@@ -48,8 +48,8 @@ from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import Status, Verdict
-from evoengine.search import wiring
-from evoengine.search.wiring import COMPILERS
+from evoengine.search.choose_run import check_names
+from evoengine.search.make_executor import COMPILERS, find_device
 from evoengine.task import schema as tasks
 
 KERNELS = {
@@ -198,8 +198,8 @@ async def executor_of(task_name: str, folder: Path) -> AsyncIterator[tuple[Local
     """
     path = find_task(task_name).resolve()
     task = tasks.load(path)
-    chosen = wiring.find_device(DEVICE, task)
-    device = emulator_device(chosen.target, wiring.check_names(None, chosen), folder)
+    chosen = find_device(DEVICE, task)
+    device = emulator_device(chosen.target, check_names(None, chosen), folder)
     executor = LocalExecutor(
         task, str(path), CompilePool(COMPILERS), device, None, CompilePool(COMPILERS, module=CLANG)
     )

@@ -93,19 +93,19 @@ def build(candidate: Candidate, folder: Path) -> Forward:
     return forward
 
 
-def check(task: Task, answers: ExpectedOutputs, forward: Forward, eps: float) -> bool:
+def check(task: Task, expected_outputs: ExpectedOutputs, forward: Forward, eps: float) -> bool:
     """Whether every input set of every case passes the task's gate."""
     (tier,) = task.tiers
     passed = []
     for case in task.all_cases:
         for distribution in task.distributions:
             for seed in task.seeds:
-                tensors = make_inputs(task, case, distribution, seed, answers.device)
+                tensors = make_inputs(task, case, distribution, seed, expected_outputs.device)
                 out = forward(tensors["x"], tensors["weight"], tensors["bias"], eps)
                 passed.append(
                     compare_outputs(
                         {"out": out},
-                        answers.get(case, distribution, seed),
+                        expected_outputs.get(case, distribution, seed),
                         tier,
                         distribution,
                         seed,
@@ -114,11 +114,11 @@ def check(task: Task, answers: ExpectedOutputs, forward: Forward, eps: float) ->
     return all(passed)
 
 
-def compute_references(task: Task, answers: ExpectedOutputs) -> None:
+def compute_references(task: Task, expected_outputs: ExpectedOutputs) -> None:
     for case in task.all_cases:
         for distribution in task.distributions:
             for seed in task.seeds:
-                answers.get(case, distribution, seed)
+                expected_outputs.get(case, distribution, seed)
 
 
 def measure(
@@ -159,13 +159,13 @@ def main() -> None:
         candidates.parse(find_kernel(NAME).read_text(encoding="utf-8")),
     )
     device = torch.device("cuda", 0)
-    answers = ExpectedOutputs(task, TaskFunctions(task, path), device)
+    expected_outputs = ExpectedOutputs(task, TaskFunctions(task, path), device)
     eps = float(str(task.inputs["eps"].value))
-    compute_references(task, answers)
+    compute_references(task, expected_outputs)
     ready = time.monotonic()
     forward = build(candidate, folder)
     built = time.monotonic()
-    if not check(task, answers, forward, eps):
+    if not check(task, expected_outputs, forward, eps):
         raise SystemExit("the extension's results are wrong")
     checked = time.monotonic()
     measure(task, forward, eps, device)

@@ -22,9 +22,11 @@ from evoengine.events import Event, TrialSettled
 from evoengine.paths import RunPaths
 from evoengine.records import Outcome, Verdict
 from evoengine.report.live_view import LiveView
-from evoengine.search import wiring
+from evoengine.search.choose_run import choose_run
 from evoengine.search.control import Control
+from evoengine.search.run_options import RunOptions
 from evoengine.search.run_reader import RunReader
+from evoengine.search.start_run import start_run
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "images" / "live-view.svg"
 COLUMNS = 112
@@ -42,9 +44,8 @@ def main() -> None:
 
 async def _search(arguments: argparse.Namespace) -> str:
     """The view as SVG when `--at` trials are settled; the search goes no further."""
-    choice = wiring.choose(
-        arguments.task, trials=arguments.trials, device=arguments.device, generator="tune"
-    )
+    options = RunOptions(trials=arguments.trials, generator="tune")
+    choice = choose_run(arguments.task, options, device=arguments.device)
     stop, drop = asyncio.Event(), asyncio.Event()
     pictures: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +81,7 @@ async def _search(arguments: argparse.Namespace) -> str:
             stop.set()
             drop.set()
 
-        await wiring.start_run(choice, paths, Control(observe, stop, drop))
+        await start_run(choice, paths, Control(observe, stop, drop))
     if not pictures:
         raise SystemExit(
             f"expected --at to be at most the number of settled trials, got {arguments.at}"

@@ -55,7 +55,7 @@ from evoengine.evaluate.device.worker_device import cuda_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import Environment, Status, Verdict
-from evoengine.search.wiring import COMPILERS
+from evoengine.search.make_executor import COMPILERS
 from evoengine.task import schema as tasks
 from evoengine.task.schema import Task
 

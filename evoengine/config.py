@@ -8,7 +8,6 @@ from pydantic import Field
 
 from evoengine.records import Frozen
 
-GeneratorName = Literal["openai", "tune", "replay"]
 CheckName = Literal["races", "bounds", "init", "async"]
 CHECKS: tuple[CheckName, ...] = get_args(CheckName)
 
@@ -40,7 +39,7 @@ class RunConfig(Frozen):
     # trial n is proposed when trial n - in_flight is settled
     in_flight: Annotated[int, Field(gt=0)] = 8
     places: Annotated[int, Field(gt=0)] = 3  # elites per tier
-    generator: GeneratorName
+    generator: str  # its name in generate/registry.py
     model: ModelSettings = ModelSettings()
     replay_from: str | None = None
     device: str = "auto"

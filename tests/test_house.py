@@ -105,7 +105,7 @@ def test_torch_and_cupy_are_imported_in_child_processes_only(path: Path) -> None
 
 def test_the_command_line_starts_without_torch_and_cupy() -> None:
     program = (
-        "import sys, evoengine.cli.main, evoengine.search.wiring; print({'torch', 'cupy', 'numpy'} &"
+        "import sys, evoengine.cli.main, evoengine.search.start_run; print({'torch', 'cupy', 'numpy'} &"
         " set(sys.modules))"
     )
     found = subprocess.run(

@@ -17,9 +17,9 @@ from evoengine.candidate import binding, kernel_file
 from evoengine.candidate.arch import DeviceLimits, limits_of_arch
 from evoengine.candidate.kernel_file import Candidate, LaunchSpec, Plan, ScratchSpec, TypedArgument
 from evoengine.task import expression, schema
+from evoengine.task.distributions import DISTRIBUTIONS
 from evoengine.task.expression import FUNCTIONS
 from evoengine.task.schema import (
-    DISTRIBUTIONS,
     DTYPES,
     UNITS,
     Budget,
@@ -160,12 +160,17 @@ def test_every_key_is_explained_in_words(name: str, models: tuple[type[BaseModel
     assert not [key for _, key in all_keys(models) if f"`{key}`" not in words]
 
 
-def test_the_pages_name_every_dtype_distribution_unit_function_and_name_of_a_device() -> None:
+def test_the_pages_name_every_dtype_unit_function_and_name_of_a_device() -> None:
     words = BLOCK.sub("", page("tasks.md"))
-    assert not [item for item in (*DTYPES, *DISTRIBUTIONS, *UNITS) if f"`{item}`" not in words]
+    assert not [item for item in (*DTYPES, *UNITS) if f"`{item}`" not in words]
     words = BLOCK.sub("", page("kernels.md"))
     assert not [item for item in DeviceLimits("", 0, 0).scope() if f"`{item}`" not in words]
     assert not [item for item in FUNCTIONS if f"`{item}(" not in words]
+
+
+def test_the_table_of_distributions_has_a_row_for_each() -> None:
+    table = page("tasks.md").partition("| distribution | |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \| \S", table, re.M) == list(DISTRIBUTIONS)
 
 
 def test_the_defaults_of_the_limits_are_the_real_ones() -> None:

@@ -42,19 +42,18 @@ def evaluate(
     from evoengine.report import as_json
     from evoengine.report.rows_from_store import verdict_row
     from evoengine.report.tables import verdict_report
-    from evoengine.search import wiring
+    from evoengine.search.choose_run import check_names
+    from evoengine.search.make_executor import evaluate_once, find_device
     from evoengine.task import schema as tasks
 
     path = find_task(task).resolve()
     loaded = tasks.load(path)
     file, candidate = _read(kernel, path, chosen or [])
-    used = wiring.find_device(device, loaded)
-    checks = wiring.check_names(check, used)
+    used = find_device(device, loaded)
+    checks = check_names(check, used)
     if used.brief:
         output.say(f"note: {used.brief}")
-    verdict = asyncio.run(
-        wiring.evaluate_once(loaded, path, candidate, used, checks, output.progress())
-    )
+    verdict = asyncio.run(evaluate_once(loaded, path, candidate, used, checks, output.progress()))
     row = verdict_row(verdict, file.stem, candidate.tunables, loaded.target)
     output.give(json, lambda: as_json.dumps(row), lambda: verdict_report(row))
     raise typer.Exit(0 if verdict.status is Status.correct else NOT_CORRECT)

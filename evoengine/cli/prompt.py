@@ -11,7 +11,7 @@ import typer
 from evoengine.cli.run_argument import RUNS_DIR
 
 if TYPE_CHECKING:
-    from evoengine.cli.prompt_request import Asked
+    from evoengine.search.prompt_request import Asked
 
 BYTES_A_TOKEN = 4  # of English and code, by the tokenizers of today's models; none of them is asked
 COUNTED_AS = f"an estimate: UTF-8 bytes / {BYTES_A_TOKEN}"
@@ -65,10 +65,11 @@ def prompt(
     starting kernels stand without times, because nothing has judged them. For --run: the next
     prompt of that run, exactly.
     """
-    from evoengine.cli import output, prompt_request
+    from evoengine.cli import output
     from evoengine.cli.run_argument import find_run
     from evoengine.errors import UsageError
     from evoengine.report import as_json
+    from evoengine.search import prompt_request
 
     if (task is None) == (run is None):
         raise UsageError(

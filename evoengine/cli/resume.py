@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evoengine.cli import search_options as options
 from evoengine.cli.run_argument import RUNS_DIR
+
+if TYPE_CHECKING:
+    from asyncio import Event
+    from collections.abc import Awaitable
+
+    from evoengine.events import Observer, RunEnded
 
 
 def resume(
@@ -19,9 +25,7 @@ def resume(
         int | None, typer.Option(min=1, help="The budget from now on, all earlier trials included.")
     ] = None,
     generator: options.Generator = None,
-    replay_from: Annotated[
-        str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")
-    ] = None,
+    replay_from: options.ReplayFrom = None,
     model: options.Model = None,
     cost_cap: options.CostCap = None,
     price: options.Price = None,
@@ -47,9 +51,8 @@ def resume(
     """
     from evoengine.cli.foreground import search
     from evoengine.cli.run_argument import find_run
-    from evoengine.search import wiring
-    from evoengine.search.changes import Wanted
     from evoengine.search.control import Control
+    from evoengine.search.resume_run import resume_run
 
     paths = find_run(run, runs_dir)
     _refuse(
@@ -61,29 +64,13 @@ def resume(
             "--check": check,
         }
     )
-    wanted = Wanted(
-        trials=trials,
-        generator=generator.value if generator else None,
-        replay_from=str(find_run(replay_from, runs_dir).root.resolve()) if replay_from else None,
-        model=model,
-        price_usd=options.price_of(price),
-        cost_cap_usd=cost_cap,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        timeout_s=timeout,
-        retries=retries,
-        patience_s=patience,
-    )
-    raise typer.Exit(
-        search(
-            paths,
-            lambda observe, stop, drop: wiring.resume_run(
-                paths, Control(observe, stop, drop, context.obj, time_limit), wanted
-            ),
-            json,
-            quiet,
-        )
-    )
+    changed = options.run_options(context.params)
+
+    def begin(observe: Observer, stop: Event, drop: Event) -> Awaitable[RunEnded]:
+        control = Control(observe, stop, drop, context.obj, time_limit)
+        return resume_run(paths, control, changed)
+
+    raise typer.Exit(search(paths, begin, json, quiet))
 
 
 def _refuse(given: dict[str, object]) -> None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evoengine.cli import search_options as options
 from evoengine.cli.device_option import CHECK_HELP, DEVICE_HELP
 from evoengine.cli.run_argument import RUNS_DIR
+
+if TYPE_CHECKING:
+    from asyncio import Event
+    from collections.abc import Awaitable
+
+    from evoengine.events import Observer, RunEnded
 
 
 def run(
@@ -31,9 +37,7 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
     generator: options.Generator = None,
-    replay_from: Annotated[
-        str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")
-    ] = None,
+    replay_from: options.ReplayFrom = None,
     model: options.Model = None,
     cost_cap: options.CostCap = None,
     price: options.Price = None,
@@ -58,41 +62,24 @@ def run(
     Ctrl-C stops; what is committed is kept and the command that resumes is printed.
     """
     from evoengine.cli.foreground import search
-    from evoengine.cli.run_argument import find_run
-    from evoengine.search import wiring
-    from evoengine.search.changes import Wanted
+    from evoengine.search.choose_run import choose_run, new_run_paths
     from evoengine.search.control import Control
+    from evoengine.search.start_run import start_run
 
-    choice = wiring.choose(
+    choice = choose_run(
         task,
-        trials=trials,
+        options.run_options(context.params),
         seed=seed,
-        generator=generator.value if generator else None,
         device=device,
         checks=check,
         kernels=kernel or [],
         in_flight=in_flight,
-        wanted=Wanted(
-            model=model,
-            price_usd=options.price_of(price),
-            cost_cap_usd=cost_cap,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            timeout_s=timeout,
-            retries=retries,
-            patience_s=patience,
-        ),
-        replay_from=find_run(replay_from, runs_dir).root if replay_from else None,
         environ=context.obj,
     )
-    paths = wiring.new_run_paths(runs_dir, name, choice.task)
-    raise typer.Exit(
-        search(
-            paths,
-            lambda observe, stop, drop: wiring.start_run(
-                choice, paths, Control(observe, stop, drop, context.obj, time_limit)
-            ),
-            json,
-            quiet,
-        )
-    )
+    paths = new_run_paths(runs_dir, name, choice.task)
+
+    def begin(observe: Observer, stop: Event, drop: Event) -> Awaitable[RunEnded]:
+        control = Control(observe, stop, drop, context.obj, time_limit)
+        return start_run(choice, paths, control)
+
+    raise typer.Exit(search(paths, begin, json, quiet))

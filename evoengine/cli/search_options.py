@@ -6,18 +6,49 @@ from __future__ import annotations
 
 import math
 import re
-from enum import StrEnum
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evoengine.generate.registry import MODULES
 
-class GeneratorChoice(StrEnum):
-    """config.GeneratorName, which is not imported here because it would cost the help 100 ms."""
+if TYPE_CHECKING:
+    from evoengine.search.run_options import RunOptions
 
-    openai = "openai"
-    tune = "tune"
-    replay = "replay"
+
+def run_options(params: Mapping[str, Any]) -> RunOptions:
+    """The settings among the parameters of `run` or `resume`, which name them alike.
+
+    Raises UsageError, and StoreError where there is no run to replay from.
+    """
+    from evoengine.cli.run_argument import find_run
+    from evoengine.search.run_options import RunOptions
+
+    replay_from = params["replay_from"]
+    return RunOptions(
+        trials=params["trials"],
+        generator=params["generator"],
+        replay_from=(
+            str(find_run(replay_from, params["runs_dir"]).root.resolve()) if replay_from else None
+        ),
+        model=params["model"],
+        price_usd=price_of(params["price"]),
+        cost_cap_usd=params["cost_cap"],
+        temperature=params["temperature"],
+        max_tokens=params["max_tokens"],
+        timeout_s=params["timeout"],
+        retries=params["retries"],
+        patience_s=params["patience"],
+    )
+
+
+def _generator(name: str) -> str:
+    from evoengine.errors import hint
+
+    if name not in MODULES:
+        raise typer.BadParameter(f"no generator {name!r}{hint(name, MODULES)}")
+    return name
 
 
 def _time(text: str) -> float:
@@ -55,8 +86,12 @@ def _amount(value: float | None) -> float | None:
 
 
 Generator = Annotated[
-    GeneratorChoice | None,
-    typer.Option(help="Who proposes; by default openai with a key, else tune."),
+    str | None,
+    typer.Option(
+        parser=_generator,
+        metavar=f"[{'|'.join(MODULES)}]",
+        help="What proposes kernels; by default openai with a key, else tune.",
+    ),
 ]
 Model = Annotated[str | None, typer.Option(help="The model that is asked.")]
 Price = Annotated[
@@ -115,4 +150,7 @@ TimeLimit = Annotated[
 Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="No line for each trial: notes, errors and the result."),
+]
+ReplayFrom = Annotated[
+    str | None, typer.Option(metavar="RUN", help="The run whose stored replies answer.")
 ]

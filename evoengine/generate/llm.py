@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evoengine.config import ModelSettings
+from evoengine.config import ModelSettings, RunConfig
 from evoengine.errors import GeneratorError
 from evoengine.generate import parsed_reply
 from evoengine.generate.circuit_breaker import CircuitBreaker, RequestRefused, Transient
@@ -30,6 +30,7 @@ from evoengine.generate.ledger import Ledger, most_tokens
 from evoengine.generate.operators import choose
 from evoengine.generate.parsed_reply import ParsedReply, Refuse, refuse_nothing
 from evoengine.generate.prompt_templates import Prompts
+from evoengine.generate.registry import GeneratorContext, GeneratorKind
 from evoengine.protocols import Replies, Request, Spending
 from evoengine.records import Outcome, Proposal, Reply, Unanswered, Usage
 
@@ -215,3 +216,22 @@ def _possibly_paid(unanswered: Unanswered, most_usd: float) -> str:
     return (
         f"{count} {what} never answered and may have been paid for{cost}; the cost cap counts that"
     )
+
+
+def _make(context: GeneratorContext) -> ModelGenerator:
+    config = context.config
+    return ModelGenerator(
+        config.model,
+        Path(config.task),
+        context.store.spent(),
+        context.notify,
+        context.refuse,
+        context.environ,
+    )
+
+
+def _check(config: RunConfig, environ: Mapping[str, str]) -> None:
+    check_settings(config.model, environ)
+
+
+KIND = GeneratorKind(_make, _check)

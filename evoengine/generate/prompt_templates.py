@@ -26,6 +26,7 @@ from evoengine.generate.parsed_reply import CUT, ParsedReply
 from evoengine.generate.reply_text import MAX_THOUGHTS
 from evoengine.protocols import Request
 from evoengine.records import Reply
+from evoengine.task.distributions import DISTRIBUTIONS
 from evoengine.task.expression import FUNCTIONS
 from evoengine.task.schema import Task, shape_of
 
@@ -72,6 +73,7 @@ class Prompts:
         task = request.task
         return {
             "task": task.model_copy(update={"hidden_cases": {}}),
+            "distributions": DISTRIBUTIONS,
             "reference": self._reference(task),
             "reference_name": task.reference.rpartition(":")[2],
             "cases": [_case(task, name) for name in task.cases],

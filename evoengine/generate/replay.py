@@ -10,6 +10,7 @@ from __future__ import annotations
 from evoengine.generate import parsed_reply
 from evoengine.generate.operators import choose
 from evoengine.generate.parsed_reply import Refuse, refuse_nothing
+from evoengine.generate.registry import GeneratorContext, GeneratorKind
 from evoengine.protocols import Exhausted, ProposalRow, Replies, ReplyRow, Request, Store
 from evoengine.records import Outcome, Proposal, Reply, Usage
 
@@ -68,3 +69,11 @@ async def _hand_on(replies: Replies, row: ReplyRow) -> Reply:
         return row.reply.model_copy(update={"usage": Usage()})
 
     return await replies.get_or_ask(row.turn, free)
+
+
+def _make(context: GeneratorContext) -> ReplayGenerator:
+    assert context.recorded is not None  # a run without one is refused before it begins
+    return ReplayGenerator(context.recorded, context.refuse)
+
+
+KIND = GeneratorKind(_make)

@@ -19,6 +19,7 @@ from evoengine.candidate.arch import DeviceLimits, limits_of
 from evoengine.candidate.kernel_file import Candidate, parse
 from evoengine.digest import derived_seed, digest
 from evoengine.errors import CandidateError
+from evoengine.generate.registry import GeneratorKind
 from evoengine.generate.search_space import Point, SearchSpace
 from evoengine.protocols import Evaluated, Exhausted, Replies, Request
 from evoengine.records import Outcome, Proposal, Status
@@ -302,3 +303,6 @@ def _proposal(kernel: _Kernel, point: Point) -> Proposal:
             if value != before[name]
         ),
     )
+
+
+KIND = GeneratorKind(lambda context: TuneGenerator())

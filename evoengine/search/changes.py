@@ -6,14 +6,14 @@ every change is a row of the run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from evoengine.config import GeneratorName, RunConfig
+from evoengine.config import RunConfig
 from evoengine.duration import duration
 from evoengine.errors import UsageError
 from evoengine.protocols import ChangeRow, Store
 from evoengine.records import RunInfo
+from evoengine.search.run_options import RunOptions
 
 # Why a resume does not take these.
 KEPT = {
@@ -25,68 +25,28 @@ KEPT = {
 }
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is asked for: of a new run in place of the defaults, of a resume in place of what was;
-    None leaves that as it is.
+def changed(config: RunConfig, options: RunOptions, proposed: int) -> RunConfig:
+    """`config` with what `options` change; raises UsageError for what does not fit the `proposed`
+    trials, which are stored.
     """
-
-    trials: int | None = None
-    generator: GeneratorName | None = None
-    replay_from: str | None = None
-    model: str | None = None
-    # for a million prompt and a million completion tokens
-    price_usd: tuple[float, float] | None = None
-    cost_cap_usd: float | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-    timeout_s: float | None = None
-    retries: int | None = None
-    patience_s: float | None = None
-
-    @property
-    def of_the_model(self) -> dict[str, Any]:
-        """Those that are model settings, by name."""
-        names = (
-            "model",
-            "cost_cap_usd",
-            "temperature",
-            "max_tokens",
-            "timeout_s",
-            "retries",
-            "patience_s",
-        )
-        found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        if self.price_usd:
-            found |= {
-                "usd_per_million_prompt": self.price_usd[0],
-                "usd_per_million_completion": self.price_usd[1],
-            }
-        return found
-
-
-def changed(config: RunConfig, wanted: Wanted, proposed: int) -> RunConfig:
-    """`config` with what is wanted; raises UsageError for what `proposed` trials, which are stored,
-    do not allow.
-    """
-    if wanted.trials is not None and wanted.trials < proposed:
+    if options.trials is not None and options.trials < proposed:
         raise UsageError(
-            f"--trials {wanted.trials}: {proposed} trials are already proposed; expected at least"
+            f"--trials {options.trials}: {proposed} trials are already proposed; expected at least"
             f" {proposed}"
         )
     model = config.model
     # the price belonged to the other model
-    if wanted.model not in (None, model.model) and not wanted.price_usd:
+    if options.model not in (None, model.model) and not options.price_usd:
         model = model.model_copy(
             update={"usd_per_million_prompt": None, "usd_per_million_completion": None}
         )
-    if wanted.generator == "replay" and not (wanted.replay_from or config.replay_from):
+    if options.generator == "replay" and not (options.replay_from or config.replay_from):
         raise UsageError("--generator replay needs the run to answer from: --replay-from RUN")
-    updates: dict[str, Any] = {"model": model.model_copy(update=wanted.of_the_model)}
+    updates: dict[str, Any] = {"model": model.model_copy(update=options.of_the_model)}
     updates |= {
-        name: getattr(wanted, name)
+        name: getattr(options, name)
         for name in ("trials", "generator", "replay_from")
-        if getattr(wanted, name) is not None
+        if getattr(options, name) is not None
     }
     return RunConfig.model_validate(config.model_copy(update=updates).model_dump())
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from evoengine.population.elites import Population
-from evoengine.protocols import TrialSummary
-from evoengine.records import Outcome
+from evoengine.config import RunConfig
+from evoengine.population.elites import Population, resolution_of
+from evoengine.protocols import Store, TrialSummary
+from evoengine.records import Environment, Outcome
 
 
 @dataclass(frozen=True)
@@ -47,3 +48,9 @@ def folded(trials: Iterable[tuple[int, TrialSummary]], population: Population) -
     for settled in settled_trials(trials, population.would_take_place):
         population.tell(settled.first, settled.verified)
         yield settled
+
+
+def count_settled(store: Store, config: RunConfig, environment: Environment) -> int:
+    """How many trials of a stored run are settled."""
+    population = Population(config.places, resolution_of(environment))
+    return sum(1 for _ in folded(store.trials(), population))

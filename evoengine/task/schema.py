@@ -16,6 +16,7 @@ from evoengine.errors import CandidateError, TaskError, hint
 from evoengine.paths import find_kernel
 from evoengine.records import Frozen
 from evoengine.task import expression, yaml_source
+from evoengine.task.distributions import known_distribution
 from evoengine.task.expression import ExpressionError, Value
 from evoengine.task.functions import check_defines
 from evoengine.task.names import Name
@@ -61,9 +62,8 @@ Formula = Annotated[str, BeforeValidator(_expression_text)]
 Dtype = Literal[
     "float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"
 ]
-Distribution = Literal["normal", "outliers", "wide", "shifted"]
+Distribution = Annotated[str, AfterValidator(known_distribution)]
 DTYPES: tuple[str, ...] = get_args(Dtype)
-DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
 FunctionRef = Annotated[str, AfterValidator(_function_reference)]
 # one extent at least: a lone number is a tensor of one
 Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]

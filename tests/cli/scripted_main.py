@@ -13,7 +13,7 @@ from evoengine.evaluate.scripted.scripted_executor import (
     ScriptedExecutor,
 )
 from evoengine.protocols import ExecutorStart
-from evoengine.search import wiring
+from evoengine.search import choose_run, make_executor, resume_run, start_run
 from evoengine.task.schema import Task
 
 
@@ -38,17 +38,17 @@ def pretend(setattr_: Any = setattr, modelled: bool = False) -> None:
     """Gives this process a device that judges by the script; `modelled`: an emulator."""
     delay_s = float(os.environ.get("SCRIPTED_DELAY_S", "0"))
     environment = SCRIPTED_EMULATOR if modelled else SCRIPTED_GPU
-    chosen = (
-        DeviceChoice(None, "l4", "kernels run on an emulator", "emulated")
-        if modelled
-        else DeviceChoice(0)
-    )
+    device = DeviceChoice(0)
+    if modelled:
+        device = DeviceChoice(None, "l4", "kernels run on an emulator", "emulated")
 
     def executor(task: Task, *_: object) -> ScriptedExecutor:
         return StartingSlowly(task, environment, delay_s=delay_s)
 
-    setattr_(wiring, "_executor", executor)
-    setattr_(wiring, "find_device", lambda device, task: chosen)
+    for module in (make_executor, start_run, resume_run):
+        setattr_(module, "make_executor", executor)
+    for module in (make_executor, choose_run, resume_run):
+        setattr_(module, "find_device", lambda *_: device)
 
 
 if __name__ == "__main__":

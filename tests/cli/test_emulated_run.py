@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.config import CHECKS
+from evoengine.config import CHECKS, RunConfig
 from evoengine.errors import DeviceError, UsageError
 from evoengine.evaluate.device_choice import DeviceChoice
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR, SCRIPTED_GPU
 from evoengine.paths import RunPaths
 from evoengine.records import RunInfo
-from evoengine.search import wiring
+from evoengine.search import resume_run
+from evoengine.search.choose_run import check_names
 from evoengine.store.run_folder import open_run
 from tests.cli.conftest import Call
 from tests.report.stored_run import run_info
@@ -119,8 +120,8 @@ def test_a_run_goes_on_with_the_kind_of_device_that_it_began_on(
     tmp_path: Path, device: str, environment: object, asked: str
 ) -> None:
     info = info_of(tmp_path, environment)
-    config = wiring.RunConfig.model_validate({**info.config, "device": device})
-    assert wiring._device_of(info, config) == asked
+    config = RunConfig.model_validate({**info.config, "device": device})
+    assert resume_run._device_of(info, config) == asked
 
 
 @pytest.mark.parametrize("cores", [2, 16])
@@ -131,11 +132,11 @@ def test_a_run_of_the_same_compilers_goes_on_with_any_number_of_cores(
     here = SCRIPTED_EMULATOR.model_copy(
         update={"device": f"emulator:l4 NVIDIA L4 (modelled on {cores} cores)"}
     )
-    wiring._same_device(info_of(tmp_path, SCRIPTED_EMULATOR), here)
+    resume_run.refuse_other_device(info_of(tmp_path, SCRIPTED_EMULATOR), here)
     without = SCRIPTED_EMULATOR.model_copy(
         update={"versions": {"clang": "22.1.8", "torch": "2.13.0"}}
     )
-    wiring._same_device(info_of(tmp_path, without), without)
+    resume_run.refuse_other_device(info_of(tmp_path, without), without)
 
 
 BOTH, ALONE = {"clang": "22.1.8", "nvrtc": "13.0"}, {"clang": "22.1.8"}
@@ -156,7 +157,7 @@ def test_a_run_stays_with_its_target_and_its_compilers(
     with pytest.raises(
         DeviceError, match=rf"^run one was begun on emulator:l4 with clang .*{says}"
     ):
-        wiring._same_device(
+        resume_run.refuse_other_device(
             info_of(tmp_path, SCRIPTED_EMULATOR.model_copy(update=begun)),
             SCRIPTED_EMULATOR.model_copy(update=here),
         )
@@ -167,7 +168,7 @@ def test_a_measured_run_stays_with_its_nvrtc(tmp_path: Path) -> None:
         SCRIPTED_GPU.model_copy(update={"versions": {"nvrtc": version}})
         for version in ("13.0", "13.5")
     )
-    wiring._same_device(info_of(tmp_path, begun), begun)
+    resume_run.refuse_other_device(info_of(tmp_path, begun), begun)
     with pytest.raises(
         DeviceError,
         match=(
@@ -175,7 +176,7 @@ def test_a_measured_run_stays_with_its_nvrtc(tmp_path: Path) -> None:
             r" 13\.0"
         ),
     ):
-        wiring._same_device(info_of(tmp_path, begun), here)
+        resume_run.refuse_other_device(info_of(tmp_path, begun), here)
 
 
 def info_of(folder: Path, environment: object) -> RunInfo:
@@ -189,7 +190,7 @@ def info_of(folder: Path, environment: object) -> RunInfo:
     [(None, CHECKS), ("none", ()), ("async, races", ("races", "async")), ("bounds", ("bounds",))],
 )
 def test_checks_are_names_with_commas_or_none(text: str | None, names: tuple[str, ...]) -> None:
-    assert wiring.check_names(text, ON_EMULATOR) == names
+    assert check_names(text, ON_EMULATOR) == names
 
 
 @pytest.mark.parametrize(("text", "chosen", "words"), [
@@ -200,7 +201,7 @@ def test_an_unknown_check_and_one_without_an_emulator_are_usage_errors(
     text: str, chosen: DeviceChoice, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        wiring.check_names(text, chosen)
+        check_names(text, chosen)
 
 
 def test_the_checks_of_a_run_are_stored(emulated: Call, task: Path) -> None:

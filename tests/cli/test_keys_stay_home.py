@@ -199,7 +199,7 @@ def can_run_as(user: int) -> bool:
     if os.geteuid() != 0:
         return False
 
-    command = [sys.executable, "-c", "import torch, evoengine.search.wiring, tests.cli.prying"]
+    command = [sys.executable, "-c", "import torch, evoengine.search.start_run, tests.cli.prying"]
     try:
         done = subprocess.run(
             command,

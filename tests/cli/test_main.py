@@ -18,7 +18,7 @@ from evoengine.errors import (
     ToolchainError,
     WorkerError,
 )
-from evoengine.search import wiring
+from evoengine.search import choose_run
 from tests.cli.conftest import Call
 
 HEAVY = ("torch", "cupy", "numpy", "optuna", "openai", "pydantic", "rich", "yaml", "jinja2")
@@ -95,7 +95,7 @@ def test_no_command_shows_the_help(call: Call) -> None:
                 " '-1'; see"
             ),
         ),
-        (["run", "x", "--generator", "magic"], "'magic' is not one of"),
+        (["run", "x", "--generator", "magic"], "no generator 'magic'; known: openai, tune, replay"),
         (["evaluate", "x.cu"], "Missing option '--task'"),
     ],
 )
@@ -125,7 +125,7 @@ def test_known_fault_is_one_line_with_its_code(
     def fail(device: str, task: object) -> int:
         raise error("first line\nsecond line")
 
-    monkeypatch.setattr(wiring, "find_device", fail)
+    monkeypatch.setattr(choose_run, "find_device", fail)
     found = call("run", task)
     assert (found.code, found.err) == (code, "evoengine: first line second line\n")
 
@@ -136,7 +136,7 @@ def test_unknown_fault_is_one_line_and_debug_shows_the_traceback(
     def fail(device: str, task: object) -> int:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(wiring, "find_device", fail)
+    monkeypatch.setattr(choose_run, "find_device", fail)
     found = call("run", task)
     assert (found.code, found.err) == (
         1,

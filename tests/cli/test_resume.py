@@ -20,8 +20,8 @@ import pytest
 from evoengine.config import RunConfig
 from evoengine.protocols import ReplyRow
 from evoengine.records import Unanswered
-from evoengine.search import wiring
 from evoengine.search.changes import current_info
+from evoengine.search.run_engine import starting_kernels
 from evoengine.store.sqlite_store import SqliteStore
 from tests.cli.conftest import Call
 from tests.generate.chat_server import Step, chat_server, completion, http
@@ -155,8 +155,7 @@ def test_a_run_begun_with_fewer_trials_than_kernels_keeps_its_numbers_when_it_ha
         info = current_info(store)
         assert info is not None
         assert [
-            item.label
-            for item in wiring.starting_kernels(store, RunConfig.model_validate(info.config))
+            item.label for item in starting_kernels(store, RunConfig.model_validate(info.config))
         ] == ["scale_a"]
 
 

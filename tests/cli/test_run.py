@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from evoengine.records import Status
-from evoengine.search import wiring
+from evoengine.search import run_engine
 from tests.cli.conftest import Call
 
 ROOT = Path(__file__).parents[2]
@@ -149,7 +149,7 @@ def test_fault_in_a_run_is_one_line_after_the_command_that_resumes(
     def fail(*_: object) -> None:
         raise GeneratorError("the endpoint refused the key")
 
-    monkeypatch.setattr(wiring, "make_generator", fail)
+    monkeypatch.setattr(run_engine, "made_generator", fail)
     found = scripted("run", task, "--run", "one", "--trials", "6")
     assert found.code == 8
     resume, fault = found.err.splitlines()[-2:]

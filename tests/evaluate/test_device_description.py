@@ -14,7 +14,7 @@ def test_the_emulator_is_described_as_its_worker_does() -> None:
     pytest.importorskip("torch")
     pytest.importorskip("llvmlite")
     from evoengine.emulator import targets
-    from evoengine.evaluate.worker.emulated.emulated_session import describe
+    from evoengine.evaluate.worker.emulated_session import describe
 
     found = describe_device(DeviceChoice(None, "l4"))
     cores = int(found.device.rpartition(" on ")[2].split()[0])
@@ -31,6 +31,6 @@ def test_a_cuda_device_that_is_not_there_is_a_device_error() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not cuda_devices().names, reason="needs a CUDA device")
 def test_a_gpu_is_described_as_its_worker_does() -> None:
-    from evoengine.evaluate.worker.cuda.cuda_session import describe
+    from evoengine.evaluate.worker.cuda_session import describe
 
     assert describe_device(DeviceChoice(0)) == describe(0).model_copy(update={"versions": {}})

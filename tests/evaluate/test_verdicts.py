@@ -91,7 +91,7 @@ def test_a_wrong_number_of_arguments_is_rejected_before_a_launch(scale):
     assert "takes 3 parameters, its launch passes 2" in verdict.reason
 
 
-def test_a_contender_against_itself_reads_one():
+def test_a_call_timed_against_itself_has_a_ratio_of_one():
     import torch
 
     from evoengine.evaluate.worker.cuda.timing import Flusher, Side, measure

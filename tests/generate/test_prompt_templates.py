@@ -21,6 +21,7 @@ from evoengine.generate.prompt_templates import Prompts, fenced
 from evoengine.protocols import Request
 from evoengine.records import Reply, Status
 from evoengine.task import schema
+from evoengine.task.distributions import DISTRIBUTIONS
 
 OPERATORS = ("first", "mutate", "crossover")
 
@@ -190,9 +191,9 @@ def test_the_example_of_the_format_is_a_plan_that_binds(tmp_path: Path, task_pat
 
 def test_every_distribution_is_explained(task_path: Path) -> None:
     asked = request(task_path)
-    every = asked.task.model_copy(update={"distributions": schema.DISTRIBUTIONS})
+    every = asked.task.model_copy(update={"distributions": tuple(DISTRIBUTIONS)})
     text = Prompts(task_path).render(OperatorChoice("first", "fp32"), replace(asked, task=every))
-    assert all(f"\n- {name}: " in text for name in schema.DISTRIBUTIONS)
+    assert all(f"\n- {name}: {meaning}\n" in text for name, meaning in DISTRIBUTIONS.items())
 
 
 def test_an_unknown_name_in_a_template_is_an_error(task_path: Path) -> None:

@@ -234,6 +234,11 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
             "torch.mul: other.py:forward",
             "t.yaml:18:14: no file '.*other.py'",
         ),
+        (
+            "seeds: [0, 1, 2]",
+            "seeds: [0, 1, 2]\ndistributions: [normal, uniform]",
+            "t.yaml:14:25: distributions.1: expected 'normal', .* or '[a-z]+', got 'uniform'",
+        ),
         ("seeds: [0, 1, 2]", "seeds: [0, 1, 2", "t.yaml:14:6: not YAML"),
     ],
 )

@@ -1,1 +1,1 @@
-"""The parent side of a device: its worker processes, their clock and their end."""
+"""The parent's side of a device: it starts, times and kills the worker processes."""

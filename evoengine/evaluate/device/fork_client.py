@@ -1,4 +1,4 @@
-"""The parent's side of the fork server: new workers in milliseconds."""
+"""The parent's side of the fork server, which starts workers in milliseconds."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ START_S = 300.0  # torch's first import on a cold disk has taken a minute
 ANSWER_S = 60.0
 ENDING_S = 5.0
 LOG_BYTES = 16 * 1024
-# One thread: a process is forked safely only while it has no other. Workers compute on the GPU.
+# Only a process with one thread is forked safely. Workers compute on the GPU.
 SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True)
-class Fork:
-    """A running worker: its process, our end of its connection, and where to read what it
-    prints.
-    """
+class ForkedWorker:
+    """A running worker: its process, our end of its connection, and the pipe of its output."""
 
     pid: int
     connection: socket.socket
@@ -44,7 +42,7 @@ class ForkServer:
         self._connection: socket.socket | None = None
         self._turn = asyncio.Lock()
 
-    async def fork(self) -> Fork:
+    async def fork(self) -> ForkedWorker:
         """A new worker in a process group of its own; raises WorkerError."""
         async with self._turn:
             await self._start()
@@ -53,24 +51,24 @@ class ForkServer:
             try:
                 pid = await self._ask(FORK, 0, [theirs.fileno(), written])
             except BaseException:
-                # a worker that was forked all the same ends when it finds nobody at the other end
+                # a worker that was forked nevertheless ends when its connection is closed
                 ours.close()
                 os.close(log)
                 raise
             finally:
                 theirs.close()
                 os.close(written)
-            return Fork(pid, ours, log)
+            return ForkedWorker(pid, ours, log)
 
     async def wait(self, pid: int) -> int:
-        """How a worker ended: exit code or negative signal; it is gone afterwards."""
+        """The exit code or negative signal of a worker, once it has ended."""
         async with self._turn:
             if self._connection is None:
                 return 0
             return await self._ask(WAIT, pid, [])
 
     async def close(self) -> None:
-        """Ends the fork server, and with it every worker that is left; safe more than once."""
+        """Kills the fork server and all its workers; may be called more than once."""
         process, self._process = self._process, None
         if self._connection is not None:
             self._connection.close()
@@ -86,7 +84,7 @@ class ForkServer:
         try:
             await self._launch()
         except BaseException:
-            await self.close()  # one that is half started would take the next request for a new one
+            await self.close()  # a half-started one would mistake the next request for its first
             raise
 
     async def _launch(self) -> None:
@@ -114,12 +112,12 @@ class ForkServer:
             )
         if not (await self._receive(1, START_S, until=b"\n")).endswith(b"\n"):
             raise WorkerError(
-                f"{self._module} cannot be imported by a worker: {await self._last_words()}"
+                f"{self._module} cannot be imported by a worker: {await self._error_line()}"
             )
 
     async def _ask(self, what: bytes, number: int, descriptors: list[int]) -> int:
-        """The answer to one request; a cancelled one is waited for, because whoever asks next would
-        take it for his.
+        """The answer to one request; it is awaited even when cancelled, because the next request
+        would read it as its own.
         """
         exchange = asyncio.create_task(self._exchange(what, number, descriptors))
         try:
@@ -135,12 +133,12 @@ class ForkServer:
         except OSError:
             raise WorkerError(
                 "the process that device workers are forked from is gone:"
-                f" {await self._last_words()}"
+                f" {await self._error_line()}"
             ) from None
         answer = await self._receive(NUMBER.size, ANSWER_S)
         if len(answer) < NUMBER.size:
             raise WorkerError(
-                f"the process that device workers are forked from died: {await self._last_words()}"
+                f"the process that device workers are forked from died: {await self._error_line()}"
             )
         return int(NUMBER.unpack(answer)[0])
 
@@ -159,13 +157,13 @@ class ForkServer:
                     data += chunk
         return data
 
-    async def _last_words(self) -> str:
+    async def _error_line(self) -> str:
         """The last line that the fork server wrote to its standard error."""
         assert self._process is not None and self._process.stderr is not None
-        # its connection closes a moment before it has said why
+        # its connection closes a moment before it has written the reason
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), ENDING_S)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         text = (await self._process.stderr.read()).decode(errors="replace").strip()
-        return text.splitlines()[-1] if text else "it said nothing"
+        return text.splitlines()[-1] if text else "it printed nothing"

@@ -1,10 +1,10 @@
 """The process that device workers are forked from: `python -m evoengine.evaluate.device.fork_server
 --fd N MODULE ARGUMENT...`.
 
-Importing torch and CuPy takes seconds, a fork milliseconds. The fork server imports MODULE once,
-never touches CUDA, and for every request to fork starts a child in a process group of its own that
-runs `MODULE.serve(connection, arguments)`. Such a request carries two descriptors: the child's
-connection and where its standard output goes. The other request waits for a child to end.
+Importing torch and CuPy takes seconds, a fork milliseconds. The fork server imports MODULE once and
+never initializes CUDA. For every FORK request it starts a child in its own process group that runs
+`MODULE.serve(connection, arguments)`; the request carries two descriptors: the child's connection
+and its standard output. A WAIT request waits for a child to end.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ def main() -> None:
     isolate()  # before the import, which may start threads
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     found = importlib.import_module(module)
-    # workers' collectors need not look through all of torch again and again: that took a tenth of
-    # their time
+    # so that the workers' garbage collectors skip all of torch, which took a tenth of their time
     gc.freeze()
-    _Nursery(socket.socket(fileno=int(descriptor)), found, arguments).serve()
+    _Server(socket.socket(fileno=int(descriptor)), found, arguments).serve()
 
 
-class _Nursery:
-    """Serves its parent until it hangs up."""
+class _Server:
+    """Serves its parent until it closes the connection."""
 
     def __init__(self, connection: socket.socket, module: ModuleType, arguments: list[str]) -> None:
         self.connection = connection
@@ -71,7 +70,7 @@ class _Nursery:
         child = os.fork()
         if child == 0:
             self._become_worker(fork_server, connection, log)
-        # here as well as in the child: whoever is asked to kill the group finds it
+        # here as well as in the child: a request to kill the group may come before the child runs
         os.setpgid(child, child)
         os.close(connection)
         os.close(log)
@@ -88,14 +87,14 @@ class _Nursery:
             os.dup2(log, 2)
             os.close(log)
             self.module.serve(socket.socket(fileno=connection), self.arguments)
-        except BaseException:  # noqa: BLE001 - the top of the worker's process: the log tells what ended it
+        except BaseException:  # noqa: BLE001 - the top of the worker's process: the log says what ended it
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
 
 
 def _wait(pid: int) -> int:
-    """How the child ended: its exit code, or the negative number of its signal."""
+    """The exit code of the child, or the negative number of its signal; waits for its end."""
     with contextlib.suppress(ChildProcessError):
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return 0

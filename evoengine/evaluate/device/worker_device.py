@@ -1,7 +1,7 @@
-"""A device behind worker processes: one judges, one stands by warm.
+"""A device behind two worker processes: one judges, a spare one is started already.
 
-The one that stands by takes over when the other was killed, broke its context, or when
-a candidate must be judged by a process in which no other candidate has run.
+The spare one takes over when the other was killed or broke its context, and when a candidate
+must be judged by a process in which no other candidate has run.
 """
 
 from __future__ import annotations
@@ -14,90 +14,90 @@ from pathlib import Path
 
 from evoengine.errors import EvoError, TaskError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
-from evoengine.evaluate.device.worker_process import Died, Silent, WorkerProcess
+from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
 from evoengine.evaluate.device.worker_protocol import Done, Ready, Run, Start
 from evoengine.protocols import Job, Progress, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Limits, Task
 
 DETAIL_BYTES = 4096
-REASON_CHARACTERS = 1000  # one line; an instruction that it quotes may be as long as its file
+REASON_CHARACTERS = 1000  # one line; it may quote an instruction as long as its file
 START_S = 600.0
-# no device code sends it: this is the system's, short of memory, or a person's
+# device code cannot send it: the system does when short of memory, or a person
 KILLED = "signal SIGKILL"
 
 
 def cuda_device(ordinal: int) -> WorkerDevice:
     """The CUDA device of this number."""
-    return WorkerDevice(ForkServer("evoengine.evaluate.worker.cuda.cuda_worker", [str(ordinal)]))
+    return WorkerDevice(ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)]))
 
 
 def emulator_device(
-    target: str, checks: Sequence[str], answers: Path, threads: int | None = None
+    target: str, checks: Sequence[str], cache_dir: Path, threads: int | None = None
 ) -> WorkerDevice:
     """The emulator of a target's GPU on `threads` cores of this machine (None: all that this
     process may use).
 
-    `checks` is what checked mode looks for; `answers` a folder where references are kept, so that a
-    worker that takes over need not compute them again.
+    `checks` names the checks of checked mode. References are cached in `cache_dir`, so that a spare
+    worker need not compute them again.
     """
     cores = threads or len(os.sched_getaffinity(0))
     return WorkerDevice(
         ForkServer(
-            "evoengine.evaluate.worker.emulated.emulated_worker",
-            [target, str(cores), ",".join(checks), str(answers)],
+            "evoengine.evaluate.worker.emulated_worker",
+            [target, str(cores), ",".join(checks), str(cache_dir)],
         ),
         _emulated,
     )
 
 
 @dataclass(frozen=True)
-class Allowance:
-    """How long a candidate may be silent, and run in all."""
+class TimeLimits:
+    """The limits of one step of a candidate, and of all its steps together."""
 
-    silence_s: float
+    step_s: float
     total_s: float
 
 
-def _on_a_gpu(limits: Limits) -> Allowance:
-    return Allowance(limits.launch_s, limits.evaluate_s)
+def _on_a_gpu(limits: Limits) -> TimeLimits:
+    return TimeLimits(limits.launch_s, limits.evaluate_s)
 
 
-def _emulated(limits: Limits) -> Allowance:
-    return Allowance(limits.emulator_launch_s, limits.emulator_evaluate_s)
+def _emulated(limits: Limits) -> TimeLimits:
+    return TimeLimits(limits.emulator_launch_s, limits.emulator_evaluate_s)
 
 
-class _Killed(WorkerError):  # noqa: N818 - says what was found
-    """Somebody else, the system perhaps, killed the worker while a candidate's code ran."""
+class _Killed(WorkerError):  # noqa: N818 - a finding, not a fault of ours
+    """Another process, perhaps the system, killed the worker while a candidate's code ran."""
 
 
 class WorkerDevice:
-    """protocols.Device over workers that speak evaluate/device/worker_protocol.py, forked from
-    `fork server`.
+    """Implements protocols.Device with workers that are forked from `fork_server`; the messages
+    are those of worker_protocol.py.
     """
 
     def __init__(
-        self, fork_server: ForkServer, allow: Callable[[Limits], Allowance] = _on_a_gpu
+        self, fork_server: ForkServer, limits_of_kind: Callable[[Limits], TimeLimits] = _on_a_gpu
     ) -> None:
-        """`allow` picks this kind of device's own from the task's limits."""
+        """`limits_of_kind` picks the time limits of this kind of device from the task's limits."""
         self._fork_server = fork_server
-        self._allow = allow
+        self._limits_of_kind = limits_of_kind
         self._task: Task | None = None
         self._task_path = ""
         self._worker: WorkerProcess | None = None
         self._environment: Environment | None = None
         self._spare: asyncio.Task[tuple[WorkerProcess, Environment]] | None = None
-        self._condemned = False  # whether the last candidate was, for being killed twice
+        self._killed_twice = False  # whether the last candidate was
         self._turn = asyncio.Lock()
 
     async def start(self, task: Task, task_path: str) -> Environment:
-        """Brings up the judging process; raises DeviceError, TaskError or WorkerError."""
+        """Starts the judging process; raises DeviceError, TaskError or WorkerError."""
         self._task, self._task_path = task, task_path
-        self._worker, self._environment = await self._bring_up()
+        self._worker, self._environment = await self._start_process()
         return self._environment
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
-        """One job at a time; what the candidate breaks is replaced before the next one."""
+        """Runs one job at a time; a broken process is replaced before the next one."""
         async with self._turn:
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
@@ -107,15 +107,15 @@ class WorkerDevice:
             if self._worker is None:
                 await self._replace()
             if self._spare is None:
-                self._spare = asyncio.create_task(self._bring_up())
+                self._spare = asyncio.create_task(self._start_process())
             try:
                 return await self._judge_again_if_killed(job, progress)
             except BaseException:
-                await self._drop()  # in the middle of a job it is of no use to the next one
+                await self._drop()  # a process in the middle of a job cannot take the next one
                 raise
 
     async def close(self) -> None:
-        """Ends every process."""
+        """Kills every process."""
         spare, self._spare = self._spare, None
         if spare is not None:
             spare.cancel()
@@ -126,8 +126,8 @@ class WorkerDevice:
         await self._fork_server.close()
 
     async def _judge_again_if_killed(self, job: Job, progress: Progress) -> Report:
-        """A candidate whose process is killed twice is taken to bring it about; two such candidates
-        in a row are the machine's fault.
+        """Blames the candidate when its process is killed twice, and the machine when that happens
+        to two candidates in a row.
         """
         try:
             report = await self._judge(job, progress)
@@ -137,22 +137,22 @@ class WorkerDevice:
             try:
                 report = await self._judge(job, progress)
             except _Killed:
-                if self._condemned:
+                if self._killed_twice:
                     raise
-                self._condemned = True
+                self._killed_twice = True
                 reason = (
                     "its process was killed twice (SIGKILL) while it ran: it may take more memory"
                     " than the system has"
                 )
                 return Report(status=Status.crash, reason=reason)
-        self._condemned = False
+        self._killed_twice = False
         return report
 
     async def _judge(self, job: Job, progress: Progress) -> Report:
         assert self._task is not None and self._worker is not None
         worker, allowed, function_s = (
             self._worker,
-            self._allow(self._task.limits),
+            self._limits_of_kind(self._task.limits),
             self._task.limits.reference_s,
         )
         worker.jobs += bool(job.cases)
@@ -160,11 +160,11 @@ class WorkerDevice:
             answer = await worker.ask(
                 lambda number: Run(id=number, job=job),
                 progress,
-                allowed.silence_s,
+                allowed.step_s,
                 allowed.total_s,
                 function_s,
             )
-        except Silent as error:
+        except StepTimeout as error:
             await self._drop()
             if error.now.function:
                 raise TaskError(
@@ -178,7 +178,7 @@ class WorkerDevice:
                 status=Status.timeout,
                 reason=f"{error.now.what} took longer than {error.seconds:.3g} s",
             )
-        except Died as error:
+        except WorkerDied as error:
             await self._drop()
             if error.how == KILLED:
                 kind = _Killed if error.now.candidate else WorkerError
@@ -196,7 +196,7 @@ class WorkerDevice:
         assert isinstance(answer, Done)
         report, words = answer.report, answer.report.detail[:DETAIL_BYTES]
         if report.status is not Status.correct and worker.log.strip():
-            # findings come before what the candidate printed
+            # findings come before the candidate's output
             said = "\n".join(filter(None, (report.detail, worker.log)))
             words = said[:DETAIL_BYTES] if report.detail else said[-DETAIL_BYTES:]
         report = report.model_copy(
@@ -210,19 +210,19 @@ class WorkerDevice:
         await self._drop()
         spare, self._spare = self._spare, None
         try:
-            self._worker, self._environment = await (spare or self._bring_up())
+            self._worker, self._environment = await (spare or self._start_process())
         except EvoError:
             if spare is None:
                 raise
-            # What kept it from standing by, a device that takes one process only, may be over now.
-            self._worker, self._environment = await self._bring_up()
+            # The spare may have failed because the device takes one process only; it is free now.
+            self._worker, self._environment = await self._start_process()
 
     async def _drop(self) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.kill()
 
-    async def _bring_up(self) -> tuple[WorkerProcess, Environment]:
+    async def _start_process(self) -> tuple[WorkerProcess, Environment]:
         assert self._task is not None
         task, path = self._task, self._task_path
         worker = WorkerProcess(self._fork_server)
@@ -234,7 +234,7 @@ class WorkerDevice:
                 START_S,
                 START_S,
             )
-        except (Silent, Died) as error:
+        except (StepTimeout, WorkerDied) as error:
             await worker.kill()
             raise WorkerError(
                 f"the device worker did not start: {error}: {worker.log[-500:]}"

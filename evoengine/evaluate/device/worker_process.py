@@ -1,4 +1,4 @@
-"""One device worker process: its socket, its log, its clock and its end."""
+"""One device worker process: requests over its socket, its log, its time limits, its end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from evoengine.errors import DeviceError, TaskError, WorkerError
-from evoengine.evaluate.device.fork_client import Fork, ForkServer
+from evoengine.evaluate.device.fork_client import ForkedWorker, ForkServer
 from evoengine.evaluate.device.worker_protocol import (
     ANSWER,
     MAX_LINE_BYTES,
@@ -22,16 +22,14 @@ from evoengine.evaluate.device.worker_protocol import (
     StepBegun,
 )
 
-LOG_BYTES = 64 * 1024  # the end of what a worker printed; device printf is bounded by this too
-OURS_SILENCE_S = 300.0  # torch.compile tunes a baseline for a minute without a word
-LAST_WORDS_S = 1.0
+LOG_BYTES = 64 * 1024  # of the end of a worker's output, device printf included
+OWN_STEP_S = 300.0  # torch.compile tunes a baseline for a minute in one step
+DRAIN_S = 1.0  # for the rest of a dead worker's output
 _FAULTS = {"task": TaskError, "device": DeviceError, "worker": WorkerError}
 
 
-class Silent(Exception):  # noqa: N818 - becomes a status
-    """The worker said nothing for too long, or the whole job took too long; `now` tells whose time
-    it was.
-    """
+class StepTimeout(Exception):  # noqa: N818 - becomes a status
+    """A step took too long, or all of a candidate's steps together; `now` is the step under way."""
 
     def __init__(self, now: StepBegun, seconds: float) -> None:
         super().__init__(f"nothing after {seconds:.3g} s while {now.what}")
@@ -39,8 +37,8 @@ class Silent(Exception):  # noqa: N818 - becomes a status
         self.seconds = seconds
 
 
-class Died(Exception):  # noqa: N818 - becomes a status
-    """The worker's process ended in the middle of a request."""
+class WorkerDied(Exception):  # noqa: N818 - becomes a status
+    """The worker's process ended during the step `now`."""
 
     def __init__(self, now: StepBegun, how: str, log: str) -> None:
         super().__init__(f"worker ended with {how} while {now.what}")
@@ -50,11 +48,11 @@ class Died(Exception):  # noqa: N818 - becomes a status
 
 
 class WorkerProcess:
-    """A forked worker in a process group of its own, spoken to over a socket pair."""
+    """A forked worker in its own process group, at the other end of a socket pair."""
 
     def __init__(self, fork_server: ForkServer) -> None:
         self._fork_server = fork_server
-        self._fork: Fork | None = None
+        self._fork: ForkedWorker | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._printed: asyncio.StreamReader | None = None
@@ -62,16 +60,16 @@ class WorkerProcess:
         self._drain: asyncio.Task[None] | None = None
         self._log = bytearray()
         self._last_id = 0
-        self.jobs = 0  # how many candidates it has run
+        self.jobs = 0  # number of candidates that it has run
 
     @property
     def log(self) -> str:
-        """The end of what it printed."""
+        """The end of its output."""
         return self._log.decode(errors="replace")
 
     @property
     def pid(self) -> int | None:
-        """Its process; None before it was forked and after it is gone."""
+        """Its process; None before it was forked and after it was killed."""
         return self._fork.pid if self._fork else None
 
     async def spawn(self) -> None:
@@ -91,38 +89,38 @@ class WorkerProcess:
         self,
         make: Callable[[int], Start | Run],
         progress: Callable[[str], None],
-        candidate_silence_s: float,
+        candidate_step_s: float,
         total_s: float,
-        function_s: float = OURS_SILENCE_S,
+        function_s: float = OWN_STEP_S,
     ) -> Ready | Done:
         """Sends one request and waits for its answer.
 
-        `total_s` is how long candidate code may run in all; our own steps do not count.
-        `function_s` is how long one call of the task's functions may take. Raises Silent or Died,
-        or TaskError, DeviceError, WorkerError as the worker reports.
+        `candidate_step_s` limits a step of the candidate, `total_s` all of them together,
+        `function_s` one call of the task's functions. Raises StepTimeout or WorkerDied, or
+        TaskError, DeviceError, WorkerError as the worker reports.
         """
         assert self._writer is not None
         self._last_id += 1
-        self._log.clear()  # what an earlier candidate printed says nothing about this one
+        self._log.clear()  # drops the output of earlier candidates
         now = StepBegun(id=self._last_id, what="starting", candidate=False)
         left_s = total_s
-        with contextlib.suppress(ConnectionError):  # the read below finds out how it ended
+        with contextlib.suppress(ConnectionError):  # the read below reports how it ended
             self._writer.write(make(self._last_id).model_dump_json().encode() + b"\n")
             await self._writer.drain()
         while True:
             since = time.monotonic()
             allowed_s = (
-                min(candidate_silence_s, max(0.0, left_s))
+                min(candidate_step_s, max(0.0, left_s))
                 if now.candidate
                 else function_s
                 if now.function
-                else OURS_SILENCE_S
+                else OWN_STEP_S
             )
             line = await self._line(now, allowed_s)
             left_s -= (time.monotonic() - since) * now.candidate
             answer = ANSWER.validate_json(line)
             if answer.id != self._last_id:
-                continue  # of a request that was given up
+                continue  # of an abandoned request
             if isinstance(answer, StepBegun):
                 now = answer
                 progress(answer.what)
@@ -132,13 +130,13 @@ class WorkerProcess:
                 return answer
 
     async def kill(self) -> None:
-        """Ends the whole process group and waits until it is gone."""
+        """Kills the whole process group and waits for its end."""
         fork, self._fork = self._fork, None
         if fork is None:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(fork.pid, signal.SIGKILL)
-        # a fork server that is gone has taken its workers with it
+        # a fork server that has ended has ended its workers, too
         with contextlib.suppress(WorkerError):
             await self._fork_server.wait(fork.pid)
         if self._drain:
@@ -156,23 +154,21 @@ class WorkerProcess:
         try:
             line = await asyncio.wait_for(self._reader.readline(), allowed_s)
         except TimeoutError:
-            raise Silent(now, allowed_s) from None
+            raise StepTimeout(now, allowed_s) from None
         except (ConnectionError, ValueError):  # ValueError: longer than any report
             line = b""
         if not line.endswith(b"\n"):
-            raise Died(now, await self._how_it_ended(), self.log)
+            raise WorkerDied(now, await self._how_it_ended(), self.log)
         return line
 
     async def _how_it_ended(self) -> str:
         assert self._fork is not None and self._drain is not None
         code = await self._fork_server.wait(self._fork.pid)
-        await asyncio.wait([self._drain], timeout=LAST_WORDS_S)
+        await asyncio.wait([self._drain], timeout=DRAIN_S)
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     async def _keep_log(self) -> None:
-        """Reads on whatever is printed, so that a flood never blocks the worker nor fills
-        memory.
-        """
+        """Reads all output, so that a flood of it neither blocks the worker nor fills memory."""
         assert self._printed is not None
         while chunk := await self._printed.read(LOG_BYTES):
             self._log += chunk

@@ -1,6 +1,4 @@
-"""What parent and device worker say to each other: one JSON document a line, each with the
-request's id.
-"""
+"""The messages between parent and device worker: one JSON document a line, with a request's id."""
 
 from __future__ import annotations
 
@@ -12,11 +10,11 @@ from evoengine.protocols import Job, Report
 from evoengine.records import Environment, Frozen
 from evoengine.task.schema import Task
 
-FaultKind = Literal["task", "device", "worker"]  # whose fault it is that a request failed
+FaultKind = Literal["task", "device", "worker"]  # at fault for a failed request
 
 
 class Start(Frozen):
-    """Parent to worker: bring up the device for this task."""
+    """Parent to worker: start the device for this task."""
 
     kind: Literal["start"] = "start"
     id: int
@@ -33,7 +31,7 @@ class Run(Frozen):
 
 
 class Ready(Frozen):
-    """Worker to parent: the device is up."""
+    """Worker to parent: the device is started."""
 
     kind: Literal["ready"] = "ready"
     id: int
@@ -41,11 +39,11 @@ class Ready(Frozen):
 
 
 class StepBegun(Frozen):
-    """Worker to parent: what happens next, and whose fault it is if nothing follows.
+    """Worker to parent: the step that begins, and what is at fault if it does not end.
 
-    `candidate` is true while the candidate's code may be running: the parent's limit for silence is
-    then the task's, and a death of the worker is the candidate's crash. `function` names the task's
-    own function at work and its case, for the user; silence and death are then its fault.
+    `candidate` is true while the candidate's code may run: the step's time limit is then the
+    task's, and a death of the worker is the candidate's crash. `function` names the task's own
+    function that runs, and its case, for the user; a timeout or death is then its fault.
     """
 
     kind: Literal["doing"] = "doing"
@@ -65,7 +63,7 @@ class Done(Frozen):
 
 
 class Failed(Frozen):
-    """Worker to parent: a fault of ours or of the task, with the message for the user."""
+    """Worker to parent: a fault of ours or of the task, with the user's message."""
 
     kind: Literal["failed"] = "failed"
     id: int

@@ -1,1 +1,1 @@
-"""The process that runs candidates: inputs, expected outputs, gates, a backend for each device."""
+"""The process that runs candidates: inputs, expected outputs, gates, one backend a device."""

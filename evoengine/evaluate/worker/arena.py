@@ -1,4 +1,4 @@
-"""Device buffers between guard zones: what a candidate writes outside them is seen."""
+"""Device buffers between guard zones, so that writes outside the buffers are detected."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ ALIGN_BYTES = 512  # what cudaMalloc gives
 GUARD = 0xA5
 POISON = 0xFF  # NaN in every floating type, -1 in every signed integer
 
-
-Layout = dict[str, tuple[torch.dtype, tuple[int, ...]]]
+Layout = dict[str, tuple[torch.dtype, tuple[int, ...]]]  # name -> dtype and shape of a buffer
 
 
 class Arena:
-    """Named buffers in one allocation, each with a guard zone on both sides."""
+    """Named buffers in one allocation, each with a guard zone on both sides.
+
+    `tensors` are views of the buffers by name: contiguous, on the device, with the dtypes and
+    shapes of the layout.
+    """
 
     def __init__(self, layout: Layout, device: torch.device) -> None:
+        """The buffers hold the guard's bytes until they are filled or poisoned."""
         self._spans: dict[str, tuple[int, int]] = {}
         offset = GUARD_BYTES
         for name, (dtype, shape) in layout.items():
@@ -35,25 +39,28 @@ class Arena:
         }
 
     def poison(self, names: list[str]) -> None:
-        """Fills whole buffers with NaN patterns, so that an element left out is seen."""
+        """Fills whole buffers with NaN patterns, so that missing elements are detected."""
         for name in names:
             self._span(name).fill_(POISON)
 
     def fill(self, values: Tensors) -> None:
-        """Copies `values` into the buffers of their names."""
+        """Copies `values`, of the buffers' shapes and dtypes, into the buffers of their names."""
         for name, value in values.items():
             self.tensors[name].copy_(value)
 
     def pointer(self, name: str) -> int:
-        """The device address of a buffer."""
+        """The device address of a buffer, in bytes."""
         return self.tensors[name].data_ptr()
 
     def differs(self, name: str, value: torch.Tensor) -> torch.Tensor:
-        """A boolean on the device: whether any bit of a buffer is not that of `value`."""
+        """Whether any bit of a buffer differs from `value`; a bool tensor of shape ().
+
+        `value` is contiguous and has the buffer's shape and dtype.
+        """
         return (self.tensors[name].view(torch.uint8) != value.view(torch.uint8)).any()
 
     def guards_broken(self) -> torch.Tensor:
-        """A boolean on the device: whether any byte between the buffers changed."""
+        """Whether any byte between the buffers changed; a bool tensor of shape () on the device."""
         edges = [0]
         for offset, size in self._spans.values():
             edges += [offset, offset + size]
@@ -67,8 +74,8 @@ class Arena:
 
 
 def storages(values: Iterable[object]) -> list[torch.Tensor]:
-    """The memory of every tensor among `values`, as bytes and each piece once: a tensor may see a
-    part of it only, or see it twice.
+    """The storage of every tensor among `values`, each once: a uint8 tensor of shape (bytes,) on
+    the tensor's device. A view gives the whole storage behind it.
     """
     pieces = {
         value.untyped_storage().data_ptr(): value
@@ -85,8 +92,8 @@ def storages(values: Iterable[object]) -> list[torch.Tensor]:
 
 
 def wipe(values: Iterable[object]) -> None:
-    """Overwrites the memory of every tensor among `values`, so that no candidate finds an answer in
-    what was freed.
+    """Overwrites the storage of every tensor among `values`, so that no candidate finds an expected
+    output in freed memory.
     """
     for piece in storages(values):
         piece.fill_(POISON)

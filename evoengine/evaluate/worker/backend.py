@@ -1,64 +1,108 @@
-"""The seam between the judge and a kind of device."""
+"""What the judge asks of one kind of device: load a candidate, sanitize it, time it.
+
+A backend returns what it found; the judge alone keeps the books.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from evoengine.evaluate.worker.arena import Arena
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.evaluate.worker.inputs import InputSet
-from evoengine.protocols import BaselineTimes, CompiledCase
+from evoengine.protocols import BaselineTimes, CompiledCase, Job
+from evoengine.records import CaseModel, CaseTiming, CheckedRun, InputSetCheck
 
-if TYPE_CHECKING:
-    from evoengine.evaluate.worker.judge import JobRun
+# Called when a step begins: its description, and whether candidate code may run in it.
+Announce = Callable[[str, bool], None]
 
 
 @dataclass(frozen=True)
 class LoadedCandidate:
-    """A candidate's code for one case with buffers of its own: `launch` runs the whole plan and
-    waits; it raises Finding.
+    """A candidate's code for one case, with its own buffers.
+
+    `launch` runs the whole plan and waits for its end; it raises CandidateFailure.
     """
 
     arena: Arena
     launch: Callable[[], None]
 
 
+@dataclass(frozen=True)
+class SanitizedCase:
+    """What checked mode found on one case."""
+
+    compiled: CompiledCase
+    run: CheckedRun
+
+
+@dataclass(frozen=True)
+class TimedCase:
+    """The times of one case: `timing` where they were measured, `model` where they were modelled.
+
+    `wrong` holds the input sets on which the timed launches left wrong outputs.
+    """
+
+    compiled: CompiledCase
+    timing: CaseTiming | None = None
+    model: CaseModel | None = None
+    wrong: tuple[InputSetCheck, ...] = ()
+
+
 class Backend(Protocol):
-    """One device, as the judge uses it."""
+    """One device, as the judge uses it.
+
+    `sanitize` and `time` return their results case by case, so that the judge has those of
+    the cases before when a CandidateFailure ends the job.
+    """
 
     @property
     def input_sets(self) -> tuple[InputSet, ...]:
-        """What every case is launched with; each distribution and each seed is among them."""
+        """The input sets of every case; each distribution and each seed is among them."""
         ...
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What it raises beside a launch, e.g. when a candidate's buffers leave no memory for the
-        comparison.
+        """The exceptions it raises outside of a launch, e.g. when a candidate's buffers leave no
+        memory for the comparison.
         """
         ...
 
-    def finding(self, error: Exception) -> CandidateFailure:
-        """What one of `errors` says about the candidate."""
+    @property
+    def timing_phase(self) -> str:
+        """The name under which the seconds of `time` are reported."""
+        ...
+
+    def failure(self, error: Exception) -> CandidateFailure:
+        """One of `errors` as a failure of the candidate."""
         ...
 
     def load(self, compiled: CompiledCase) -> AbstractContextManager[LoadedCandidate]:
-        """The candidate ready to be launched, its code loaded anew; raises Finding."""
+        """The candidate ready to be launched, its code loaded anew; raises CandidateFailure."""
         ...
 
-    def sanitize(self, trial: JobRun) -> None:
-        """What is looked for before any result is compared; raises Finding."""
+    def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
+        """Prepare the code of every case; return what checked mode finds, case by case.
+
+        None where `job` is not run in checked mode. Preparation and iteration raise
+        CandidateFailure.
+        """
         ...
 
-    def time(self, trial: JobRun) -> None:
-        """Adds the times of a candidate that is right on every case, measured or modelled; raises
-        Finding.
+    def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
+        """The times of a candidate that is right on every case, in the job's order; raises
+        CandidateFailure.
         """
         ...
 
     def baselines(self, case: str) -> BaselineTimes:
-        """Every baseline on `case`."""
+        """The times of every baseline on `case`."""
         ...
+
+
+def shown(compiled: CompiledCase) -> str:
+    """The case's name as a generator may see it: hidden cases have none."""
+    return "a hidden case" if compiled.plan.hidden else compiled.plan.case

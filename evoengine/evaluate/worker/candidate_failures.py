@@ -1,4 +1,4 @@
-"""What can show while a candidate runs: each ends its job with a status."""
+"""The ways in which a candidate can fail while it runs: each ends its job with a status."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from evoengine.records import Status
 
 
 class CandidateFailure(Exception):  # noqa: N818 - about a candidate, not a fault of ours
-    """Something about a candidate that ends its job; `healthy` tells whether this process may judge
-    the next one.
+    """A fault of the candidate that ends its job.
+
+    `healthy` says whether this process may judge the next candidate.
     """
 
     status: Status
@@ -19,52 +20,44 @@ class CandidateFailure(Exception):  # noqa: N818 - about a candidate, not a faul
 
 
 class CannotLaunch(CandidateFailure):
-    """The device would not load or launch the candidate."""
+    """The device could not load or launch the candidate."""
 
     status = Status.launch_error
 
 
 class Crashed(CandidateFailure):
-    """The candidate broke the device's context."""
+    """The candidate broke the CUDA context."""
 
     status = Status.crash
     healthy = False
 
 
 class DeviceTrap(CandidateFailure):
-    """The candidate ended itself, or the emulator ended it where a GPU would have broken down."""
+    """The candidate trapped, or the emulator ended it where a GPU would have faulted."""
 
     status = Status.crash
 
 
-class Endless(CandidateFailure):
-    """It ran further than any honest kernel does."""
+class LaunchTimeout(CandidateFailure):
+    """The candidate ran more loop rounds on the emulator than a launch may."""
 
     status = Status.timeout
 
 
-class Lacking(CandidateFailure):
-    """The emulator cannot do what the candidate asks for."""
+class UnsupportedKernel(CandidateFailure):
+    """The candidate uses something that the emulator does not support."""
 
     status = Status.unsupported
 
 
-class Stumbled(Lacking):
-    """The emulator itself failed on the candidate's code; nobody knows what state that left it
-    in.
-    """
+class EmulatorFailure(UnsupportedKernel):
+    """The emulator itself failed on the candidate's code; its state is unknown."""
 
     healthy = False
 
 
-class Faulty(CandidateFailure):
-    """Checked mode has found faults; `detail` holds all of them, one a line."""
-
-    status = Status.fault
-
-
 class Cheated(CandidateFailure):
-    """The candidate wrote where it must not; where else it has written, nobody knows."""
+    """The candidate wrote where it must not; it may have written elsewhere, too."""
 
     status = Status.cheat
     healthy = False

@@ -1,4 +1,4 @@
-"""Correctness: every case, every input set, every element."""
+"""The check of every case: all its input sets, all elements of all outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evoengine.task.schema import Input, Output, Task, shape_of
 
 
 def layout_of(task: Task, plan: CasePlan, scratch: bool = True) -> Layout:
-    """Every buffer of a plan: inputs, outputs, and scratch where it is asked for."""
+    """The dtype and shape of every buffer of a plan, by name; scratch buffers with `scratch`."""
     scope = task.scope(plan.case)
     tensors: dict[str, Input | Output] = {**task.inputs, **task.outputs}
     layout = {
@@ -33,17 +33,21 @@ def layout_of(task: Task, plan: CasePlan, scratch: bool = True) -> Layout:
 
 
 def written_by(task: Task, plan: CasePlan) -> list[str]:
-    """The buffers that a candidate writes: poisoned before every launch."""
+    """The names of the buffers that a candidate writes: outputs and scratch."""
     return [*task.outputs, *plan.scratch]
 
 
 def check_case(
-    task: Task, answers: ExpectedOutputs, backend: Backend, compiled: CompiledCase, tier: str
+    task: Task,
+    expected_outputs: ExpectedOutputs,
+    backend: Backend,
+    compiled: CompiledCase,
+    tier: str,
 ) -> CaseCheck:
-    """The verdict on one case, all its input sets; raises Finding as soon as one shows."""
+    """The check of one case on all its input sets; raises CandidateFailure."""
     plan = compiled.plan
     with backend.load(compiled) as loaded:
-        checker = _Checker(task, answers, loaded, plan, tier)
+        checker = _Checker(task, expected_outputs, loaded, plan, tier)
         sets = [checker.check(distribution, seed) for distribution, seed in backend.input_sets]
     return CaseCheck(
         case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets)
@@ -51,18 +55,18 @@ def check_case(
 
 
 class _Checker:
-    """One candidate on one case."""
+    """Checks one candidate on one case."""
 
     def __init__(
         self,
         task: Task,
-        answers: ExpectedOutputs,
+        expected_outputs: ExpectedOutputs,
         loaded: LoadedCandidate,
         plan: CasePlan,
         tier: str,
     ) -> None:
         self.task = task
-        self.answers = answers
+        self.expected_outputs = expected_outputs
         self.tier = tier
         self.case = plan.case
         self.written = written_by(task, plan)
@@ -70,15 +74,15 @@ class _Checker:
         self.launch = loaded.launch
 
     def check(self, distribution: str, seed: int) -> InputSetCheck:
-        """One launch on one input set."""
-        answer = self.answers.get(self.case, distribution, seed)
-        tensors = self.answers.inputs(self.case, distribution, seed)
+        """Launch once on one input set and compare; raises CandidateFailure."""
+        expected = self.expected_outputs.get(self.case, distribution, seed)
+        tensors = self.expected_outputs.inputs(self.case, distribution, seed)
         self.arena.fill(tensors)
         self.arena.poison(self.written)
         self.launch()
         self._refuse_stray_writes(tensors)
         outputs = {name: self.arena.tensors[name] for name in self.task.outputs}
-        return compare_outputs(outputs, answer, self.tier, distribution, seed)
+        return compare_outputs(outputs, expected, self.tier, distribution, seed)
 
     def _refuse_stray_writes(self, tensors: Tensors) -> None:
         changed = [self.arena.differs(name, value) for name, value in tensors.items()]
@@ -91,19 +95,22 @@ class _Checker:
 
 
 def compare_outputs(
-    outputs: Tensors, answer: ExpectedOutput, tier: str, distribution: str, seed: int
+    outputs: Tensors, expected: ExpectedOutput, tier: str, distribution: str, seed: int
 ) -> InputSetCheck:
-    """The comparison of `outputs` with `answer` under the gate of `tier`.
+    """The comparison of `outputs` with `expected` under the gate of `tier`.
 
-    Where outputs lie on a GPU, the reference visits it for the comparison only and is wiped
-    afterwards.
+    `outputs` hold a tensor for each output of the task, of its shape and dtype, on any
+    device. The float64 reference is copied to that device for the comparison, and the copy
+    is wiped afterwards.
     """
-    gate = answer.gates[tier]
+    gate = expected.gates[tier]
     device = next(iter(outputs.values())).device
-    staged = {name: value.to(device, non_blocking=True) for name, value in answer.reference.items()}
+    staged = {
+        name: value.to(device, non_blocking=True) for name, value in expected.reference.items()
+    }
     errors = compare(outputs, staged, gate.atol, gate.rtol)
-    wipe(value for name, value in staged.items() if value is not answer.reference[name])
-    trusted = answer.trusted.get(tier)
+    wipe(value for name, value in staged.items() if value is not expected.reference[name])
+    trusted = expected.trusted.get(tier)
     return InputSetCheck(
         distribution=distribution,
         seed=seed,
@@ -118,4 +125,19 @@ def compare_outputs(
         trusted_max_abs=trusted.max_abs if trusted else 0.0,
         trusted_rel_rmse=trusted.rel_rmse if trusted else 0.0,
         nan_count=errors.nan_count,
+    )
+
+
+def explain(check: CaseCheck) -> str:
+    """One line on what is wrong with a case."""
+    worst = check.worst
+    where = "a hidden case" if check.hidden else f"case {check.case}"
+    failing = sum(not item.ok for item in check.sets)
+    nan = f", {worst.nan_count} NaN" if worst.nan_count else ""
+    index = "" if check.hidden else f", worst at {worst.worst_output}{list(worst.worst_index)}"
+    return (
+        f"{where}: {failing} of {len(check.sets)} input sets fail; {worst.distribution} seed"
+        f" {worst.seed}: max abs error {worst.max_abs:.3g} (allowed {worst.limit_abs:.3g}),"
+        f" relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}),"
+        f" {worst.failing_share:.2%} of elements fail{nan}{index}"
     )

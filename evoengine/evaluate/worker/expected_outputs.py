@@ -1,4 +1,4 @@
-"""What the right answer is, and how far from it is allowed: one entry for each input set."""
+"""The expected outputs of each input set, and the error that each tier allows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ from evoengine.task.schema import Input, Output, Task, shape_of
 
 @dataclass(frozen=True)
 class ExpectedOutput:
-    """The float64 reference of one input set, on the host, with each tier's trusted errors."""
+    """The expected outputs of one input set.
+
+    `reference` holds a float64 tensor for each output by name, in the output's shape, on the
+    host. `trusted` holds the errors of each tier's trusted implementation, `gates` each
+    tier's limits.
+    """
 
     reference: Tensors
     trusted: dict[str, Errors]
@@ -27,58 +32,57 @@ class ExpectedOutput:
 
 
 Key = tuple[str, str, int]  # case, distribution, seed
-Keep = Callable[[Key, Callable[[], ExpectedOutput]], ExpectedOutput]
-KeepInputs = Callable[[Key, Callable[[], Tensors]], Tensors]
+# Return the value of a key, made by the callable on a miss.
+OutputCache = Callable[[Key, Callable[[], ExpectedOutput]], ExpectedOutput]
+InputCache = Callable[[Key, Callable[[], Tensors]], Tensors]
 
 
 class ExpectedOutputs:
-    """Computes each answer once and keeps it where no candidate can read it."""
+    """Computes each expected output once and caches it where no candidate can read it."""
 
     def __init__(
         self,
         task: Task,
         functions: TaskFunctions,
         device: torch.device,
-        keep: Keep | None = None,
-        keep_inputs: KeepInputs = lambda _, make: make(),
+        output_cache: OutputCache | None = None,
+        input_cache: InputCache = lambda _, make: make(),
     ) -> None:
-        """`keep` gives the answer of a key, made where it is not kept; left out, this process's
-        memory keeps them.
-
-        `keep_inputs` does so for inputs; left out, they are made anew every time.
+        """Without `output_cache`, expected outputs are cached in this process's memory; without
+        `input_cache`, inputs are made anew every time.
         """
         self.task = task
         self.functions = functions
         self.device = device
-        self._keep = keep or _in_memory()
-        self._keep_inputs = keep_inputs
+        self._output_cache = output_cache or _in_memory()
+        self._input_cache = input_cache
         self._probed = False
 
     def inputs(self, case: str, distribution: str, seed: int) -> Tensors:
-        """The tensors of one input set, on the device."""
-        return self._keep_inputs(
+        """The tensors of one input set by name, on the device; as make_inputs returns them."""
+        return self._input_cache(
             (case, distribution, seed),
             lambda: make_inputs(self.task, case, distribution, seed, self.device),
         )
 
     def get(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
-        """The answer for one input set; raises TaskError where a function of the task gives none
-        that can be used.
+        """The expected outputs of one input set; raises TaskError where a function of the task
+        returns unusable ones.
         """
 
         def make() -> ExpectedOutput:
             return self._compute(case, distribution, seed, self.inputs(case, distribution, seed))
 
-        return self._keep((case, distribution, seed), make)
+        return self._output_cache((case, distribution, seed), make)
 
     def one_off(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
-        """The same for an input set that will not be asked for again."""
+        """The same for an input set that will not be used again: it is not cached."""
         return self._compute(
             case, distribution, seed, make_inputs(self.task, case, distribution, seed, self.device)
         )
 
     def _compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> ExpectedOutput:
-        self._refuse_chance()
+        self._refuse_nondeterminism()
         reference = self._reference(case, distribution, seed, tensors)
         trusted, on_device = {}, [*reference.values()]
         for tier_name, tier in self.task.tiers.items():
@@ -91,12 +95,14 @@ class ExpectedOutputs:
                 on_device += [*raw.values(), *outputs.values()]
                 trusted[tier_name] = compare(outputs, reference, tier.atol, tier.rtol)
         gates = {name: gate_of(tier, trusted.get(name)) for name, tier in self.task.tiers.items()}
-        kept = {name: _to_host(value) for name, value in reference.items()}
+        on_host = {name: _to_host(value) for name, value in reference.items()}
         wipe(on_device)
-        return ExpectedOutput(kept, trusted, gates)
+        return ExpectedOutput(on_host, trusted, gates)
 
     def _reference(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Tensors:
-        """Float64 outputs that a kernel can write; raises TaskError."""
+        """The reference's float64 outputs on the device; raises TaskError where no kernel can write
+        them.
+        """
         reference = self.functions.reference(tensors, case)
         for name, value in reference.items():
             where = f"case {case}, distribution {distribution}, seed {seed}"
@@ -105,9 +111,9 @@ class ExpectedOutputs:
             )
         return reference
 
-    def _refuse_chance(self) -> None:
-        """Raises TaskError where the reference answers one question in two ways; asked once, on the
-        smallest case.
+    def _refuse_nondeterminism(self) -> None:
+        """Raises TaskError where two calls of the reference differ; called once, on the smallest
+        case.
         """
         if self._probed:
             return
@@ -121,14 +127,14 @@ class ExpectedOutputs:
                 f"{self.task.reference} returns the same memory twice for case {case}; expected a"
                 " new tensor from every call"
             )
-        # sums may be taken in another order every time; what the gates let pass is one answer
+        # the order of sums may differ from call to call: outputs count as equal within the gates
         for tier in self.task.tiers.values():
             found = compare(second, first, tier.atol, tier.rtol)
             if not gate_of(tier, None).passes(found):
                 raise TaskError(
-                    f"{self.task.reference} answers the same inputs in two ways:"
+                    f"{self.task.reference} returns two results for the same inputs:"
                     f" {found.worst_output} differs by up to {found.max_abs:.3g} between two calls"
-                    f" for case {case}; expected one answer: take out what is random, or what it"
+                    f" for case {case}; expected one result: take out what is random, or what it"
                     " keeps from call to call"
                 )
         wipe([*first.values(), *second.values()])
@@ -146,7 +152,7 @@ def _to_host(value: torch.Tensor) -> torch.Tensor:
     return host.copy_(value)
 
 
-def _in_memory() -> Keep:
+def _in_memory() -> OutputCache:
     cache = HostCache()
 
     def keep(key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
@@ -156,5 +162,5 @@ def _in_memory() -> Keep:
     return keep
 
 
-def _size(answer: ExpectedOutput) -> int:
-    return sum(value.numel() * value.element_size() for value in answer.reference.values())
+def _size(expected: ExpectedOutput) -> int:
+    return sum(value.numel() * value.element_size() for value in expected.reference.values())

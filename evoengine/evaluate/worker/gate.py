@@ -1,4 +1,4 @@
-"""The comparison of every element with float64, and the gate of a tier."""
+"""The comparison of every element with the float64 reference, and the gate of a tier."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ import torch
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.task.schema import Tier
 
-# Elements that a CPU compares at once: their float64 stay in its cache, and torch begins to use
-# threads above it, which takes longer than the work. On an AMD EPYC 30 ms of a core for 4 million
-# elements, 260 ms in one piece.
+# Elements that a CPU compares at once: their float64 values fit into its cache, and torch starts
+# threads for more, which takes longer than the work. On an AMD EPYC, 4 million elements take 30 ms
+# of a core in pieces, 260 ms in one.
 PIECE = 1 << 15
 
 
 @dataclass(frozen=True)
 class Errors:
-    """How far a set of outputs is from its reference."""
+    """The errors of a set of outputs against its reference, over all elements.
+
+    `failing` elements exceed atol + rtol * |reference|; NaN counts as failing, with an infinite
+    error. `rel_rmse` is the RMS error over the RMS reference.
+    """
 
     max_abs: float
     rel_rmse: float
@@ -38,15 +42,15 @@ class Gate:
     rel_rmse: float
 
     def passes(self, errors: Errors) -> bool:
-        """NaN never passes: it counts as a failing element, and no comparison with it is true."""
+        """Whether no element fails and the relative RMSE is within its limit; NaN never passes."""
         return errors.failing == 0 and errors.rel_rmse <= self.rel_rmse
 
 
 def gate_of(tier: Tier, trusted: Errors | None) -> Gate:
-    """The tier's gate, widened to a multiple of what a trusted implementation reaches on the same
+    """The tier's gate, widened to a multiple of the trusted implementation's errors on the same
     inputs.
 
-    One that overflows there has no error to go by; infinite limits would let everything pass.
+    The errors of one that overflows are ignored: infinite limits would let everything pass.
     """
     if (
         trusted is None
@@ -62,7 +66,11 @@ def gate_of(tier: Tier, trusted: Errors | None) -> Gate:
 
 
 def compare(outputs: Tensors, reference: Tensors, atol: float, rtol: float) -> Errors:
-    """The errors of `outputs` against float64 `reference`, over every element of every output."""
+    """The errors of `outputs` against `reference`, over every element of every output.
+
+    `outputs` have any dtype, `reference` is float64; both hold, by the same names, tensors of
+    the same shapes on the same device.
+    """
     parts = {
         name: _compare_one(outputs[name].flatten(), reference[name].flatten(), atol, rtol)
         for name in reference
@@ -85,7 +93,7 @@ def compare(outputs: Tensors, reference: Tensors, atol: float, rtol: float) -> E
 
 @dataclass(frozen=True)
 class _Sums:
-    """What is known of some elements of one output; `worst` is the flat index of the first of the
+    """The error sums of some elements of one output; `worst` is the flat index of the first of the
     largest errors.
     """
 
@@ -109,7 +117,7 @@ class _Sums:
 
 
 def _compare_one(output: torch.Tensor, reference: torch.Tensor, atol: float, rtol: float) -> _Sums:
-    """Both flat. A GPU compares all at once, a CPU piece by piece."""
+    """Compares two tensors of shape (elements,): at once on a GPU, piece by piece on a CPU."""
     size = PIECE if reference.device.type == "cpu" else max(1, reference.numel())
     pieces = zip(output.split(size), reference.split(size), strict=True)
     first, *rest = (_sums(*piece, atol, rtol, number * size) for number, piece in enumerate(pieces))
@@ -119,6 +127,7 @@ def _compare_one(output: torch.Tensor, reference: torch.Tensor, atol: float, rto
 def _sums(
     output: torch.Tensor, reference: torch.Tensor, atol: float, rtol: float, start: int
 ) -> _Sums:
+    """The sums of one piece, shape (elements,), whose first element has the flat index `start`."""
     error = (output.double() - reference).abs_()
     passing = (error <= reference.abs().mul_(rtol).add_(atol)).sum()
     nan = error.isnan().sum()
@@ -142,6 +151,7 @@ def _sums(
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The index in each dimension of the element at a flat index."""
     index = []
     for extent in reversed(shape):
         flat, position = divmod(flat, extent)

@@ -1,6 +1,8 @@
-"""Input tensors made on the device from case, distribution and seed; the same ones every time."""
+"""Input tensors, drawn on the device from case, distribution and seed; the same every time."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 
@@ -9,8 +11,11 @@ from evoengine.task import expression
 from evoengine.task.expression import Value
 from evoengine.task.schema import Task, shape_of
 
-Tensors = dict[str, torch.Tensor]
+Tensors = dict[str, torch.Tensor]  # by the name of an input or output of the task
 InputSet = tuple[str, int]  # distribution, seed
+Extents = tuple[int, ...]
+# Draws float32 values of a shape with a generator, on the generator's device.
+Draw = Callable[[Extents, torch.Generator], torch.Tensor]
 
 OUTLIER_SHARE = 1e-3
 # outlier features of language models reach 20 times the typical value (LLM.int8, arXiv 2208.07339)
@@ -25,8 +30,8 @@ def all_sets(task: Task) -> tuple[InputSet, ...]:
 
 
 def paired_sets(task: Task) -> tuple[InputSet, ...]:
-    """Seeds and distributions in turn, until every one of both was used: for devices on which all
-    pairs would take too long.
+    """As few pairs as use every seed and every distribution: for devices on which all pairs would
+    take too long.
     """
     distributions, seeds = task.distributions, task.seeds
     count = max(len(distributions), len(seeds))
@@ -39,7 +44,10 @@ def paired_sets(task: Task) -> tuple[InputSet, ...]:
 def make_inputs(
     task: Task, case: str, distribution: str, seed: int, device: torch.device
 ) -> Tensors:
-    """Every tensor input of `case`, contiguous, on `device`."""
+    """The tensor inputs of `case` by name, contiguous, on `device`.
+
+    Each has the shape and dtype that the task file gives it for this case.
+    """
     tensors = {}
     for name, spec in task.inputs.items():
         if spec.shape is None:
@@ -47,13 +55,13 @@ def make_inputs(
         generator = torch.Generator(device=device)
         generator.manual_seed(derived_seed(case, name, distribution, seed))
         shape = shape_of(spec.shape, task.scope(case))
-        values = _draw(distribution, shape, generator, device)
+        values = DRAWING_FUNCTIONS[distribution](shape, generator)
         tensors[name] = _cast(values, getattr(torch, spec.dtype))
     return tensors
 
 
 def scalar_inputs(task: Task, case: str) -> dict[str, Value]:
-    """The scalar inputs, dimensions and flags of `case`."""
+    """The scalar inputs, dimensions and flags of `case` by name: int, float or bool."""
     scope = task.scope(case)
     scalars = {
         name: expression.parse(spec.value).evaluate(scope)
@@ -63,34 +71,49 @@ def scalar_inputs(task: Task, case: str) -> dict[str, Value]:
     return {**scope, **scalars}
 
 
-def _draw(
-    distribution: str, shape: tuple[int, ...], generator: torch.Generator, device: torch.device
-) -> torch.Tensor:
-    single = torch.float32  # said each time: the task's own file may set another default
-    values = torch.randn(shape, generator=generator, device=device, dtype=single)
-    if distribution == "outliers":
-        picked = torch.rand(shape, generator=generator, device=device, dtype=single) < OUTLIER_SHARE
-        return torch.where(picked, values * OUTLIER_FACTOR, values)
-    if distribution == "wide":
-        return values * _slice_scales(shape, generator, device)
-    if distribution == "shifted":
-        return values + SHIFT
-    return values
+def _normal(shape: Extents, generator: torch.Generator) -> torch.Tensor:
+    # the dtype is given every time, because the task's own file may set another default
+    return torch.randn(shape, generator=generator, device=generator.device, dtype=torch.float32)
 
 
-def _slice_scales(
-    shape: tuple[int, ...], generator: torch.Generator, device: torch.device
-) -> torch.Tensor:
-    """A power of two for every matrix of a stack (for every row of a matrix), and 0 for the last
-    one of several.
+def _outliers(shape: Extents, generator: torch.Generator) -> torch.Tensor:
+    values = _normal(shape, generator)
+    uniform = torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float32)
+    return torch.where(uniform < OUTLIER_SHARE, values * OUTLIER_FACTOR, values)
+
+
+def _wide(shape: Extents, generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, generator) * _slice_scales(shape, generator)
+
+
+def _shifted(shape: Extents, generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, generator) + SHIFT
+
+
+def _slice_scales(shape: Extents, generator: torch.Generator) -> torch.Tensor:
+    """A power of two for each matrix of a stack, or each row of a matrix, and 0 for the last of
+    several.
+
+    A float32 tensor that broadcasts to `shape`: its extents along matrix or row are 1.
     """
     leading = shape[:-2] if len(shape) > 2 else shape[:1] if len(shape) == 2 else ()
     low, high = WIDE_EXPONENTS
-    exponents = torch.randint(low, high + 1, leading or (1,), generator=generator, device=device)
+    exponents = torch.randint(
+        low, high + 1, leading or (1,), generator=generator, device=generator.device
+    )
     scales = torch.pow(2.0, exponents.float())
     if scales.numel() > 1:
         scales.view(-1)[-1] = 0.0
     return scales.view(*leading, *(1,) * (len(shape) - len(leading))) if leading else scales
+
+
+# by the names of task/distributions.py
+DRAWING_FUNCTIONS: dict[str, Draw] = {
+    "normal": _normal,
+    "outliers": _outliers,
+    "wide": _wide,
+    "shifted": _shifted,
+}
 
 
 def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -1,68 +1,61 @@
-"""One job from beginning to end: what a device screens for, every case, then times."""
+"""One job from beginning to end: sanitize it, check every case, time it, report."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from evoengine.evaluate.worker.backend import Backend
+from evoengine.evaluate.worker.backend import Announce, Backend, SanitizedCase, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
-from evoengine.evaluate.worker.check import check_case
+from evoengine.evaluate.worker.check import check_case, explain
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.protocols import CompiledCase, Job, Report
 from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, Status
 from evoengine.task.schema import Task
-
-Doing = Callable[[str, bool], None]  # what happens next, and whether candidate code may run
 
 
 class Judge:
     """Judges jobs of one task on one device."""
 
     def __init__(
-        self, task: Task, answers: ExpectedOutputs, backend: Backend, doing: Doing
+        self, task: Task, expected_outputs: ExpectedOutputs, backend: Backend, announce: Announce
     ) -> None:
         self.task = task
-        self.answers = answers
+        self.expected_outputs = expected_outputs
         self.backend = backend
-        self.doing = doing
+        self.announce = announce
         self.healthy = True
 
     def run(self, job: Job) -> Report:
         """The report on `job`; sets `healthy` to false when this process must be replaced."""
         if not job.cases:
             return self._baselines()
-        trial = JobRun(self, job)
+        job_run = JobRun(self, job)
         try:
-            self.backend.sanitize(trial)
-            trial.check()
-            if trial.status is Status.correct:
-                self.backend.time(trial)
-        except CandidateFailure as finding:
-            self._end(trial, finding)
-        except (
-            self.backend.errors
-        ) as error:  # beside a launch: buffers that leave no memory for the comparison
-            if not trial.candidate:
+            job_run.run()
+        except CandidateFailure as failure:
+            self._end(job_run, failure)
+        except self.backend.errors as error:
+            if not job_run.candidate_may_run:
                 raise
-            self._end(trial, self.backend.finding(error))
-        return trial.report()
+            self._end(job_run, self.backend.failure(error))
+        return job_run.report()
 
-    def _end(self, trial: JobRun, finding: CandidateFailure) -> None:
-        trial.end(finding.status, str(finding), finding.detail)
-        self.healthy = finding.healthy
+    def _end(self, job_run: JobRun, failure: CandidateFailure) -> None:
+        job_run.end(failure.status, str(failure), failure.detail)
+        self.healthy = failure.healthy
 
     def _baselines(self) -> Report:
         found = {}
         for case in self.task.cases:
-            self.doing(f"timing baselines on {case}", False)
+            self.announce(f"timing baselines on {case}", False)
             found[case] = self.backend.baselines(case)
         return Report(status=Status.correct, baselines=found)
 
 
 class JobRun:
-    """One job under way."""
+    """One job under way: its steps, its phases and all that was found so far."""
 
     def __init__(self, judge: Judge, job: Job) -> None:
         self.judge = judge
@@ -71,38 +64,27 @@ class JobRun:
         self.reason = ""
         self.detail = ""
         self.checks: list[CaseCheck] = []
-        self.checked: dict[str, CheckedRun] = {}  # by case: what checked mode found
+        self.checked: dict[str, CheckedRun] = {}  # case -> what checked mode found
         self.timings: list[CaseTiming] = []
         self.modelled: list[CaseModel] = []
         self.phases_s: dict[str, float] = {}
-        self.now = ""  # what is done with the candidate
-        self.candidate = False  # whether this is its time
+        self.candidate_step = ""  # the last step in which candidate code could run
+        self.candidate_may_run = False  # in the step under way
 
-    def check(self) -> None:
-        """Cases in the job's order; the first wrong one ends the job."""
-        with self.phase("check"):
-            for compiled in self.job.cases:
-                self._prepare(compiled)
-                self.enter("checking", compiled)
-                found = check_case(
-                    self.judge.task, self.judge.answers, self.judge.backend, compiled, self.job.tier
-                )
-                self.checks.append(
-                    found.model_copy(update={"checked": self.checked.get(found.case)})
-                )
-                if not found.ok:
-                    self.end(Status.wrong_result, explain(found))
-                    break
+    def run(self) -> None:
+        """Runs every stage until one ends the job; raises CandidateFailure."""
+        for stage in (self._sanitize, self._check, self._time):
+            if self.status is Status.correct:
+                stage()
 
     def end(self, status: Status, reason: str, detail: str = "") -> None:
-        """Ends the job early; what happened is said together with where."""
+        """Ends the job early; the reason names the step, unless it names the wrong result."""
         self.status, self.detail = status, detail
-        self.reason = (
-            reason if status is Status.wrong_result or not self.now else f"{reason} ({self.now})"
-        )
+        named = status is Status.wrong_result or not self.candidate_step
+        self.reason = reason if named else f"{reason} ({self.candidate_step})"
 
     def report(self) -> Report:
-        """What was found, with times only where everything is right."""
+        """All that was found; times only where every result is right."""
         correct = self.status is Status.correct
         return Report(
             status=self.status,
@@ -114,49 +96,81 @@ class JobRun:
             phases_s=self.phases_s,
         )
 
+    def _sanitize(self) -> None:
+        """Runs checked mode over every case; the first one with findings ends the job."""
+        cases = self.judge.backend.sanitize(self.job, self._announce)
+        if cases is None:
+            return
+        with self._phase("checked"):
+            for case in cases:
+                self.checked[case.compiled.plan.case] = case.run
+                if case.run.findings:
+                    self._refuse_sanitized(case)
+                    return
+
+    def _check(self) -> None:
+        """Compares the outputs of every case in the job's order; the first wrong one ends the
+        job.
+        """
+        judge = self.judge
+        with self._phase("check"):
+            for compiled in self.job.cases:
+                self._compute_expected_outputs(compiled)
+                self._announce(f"checking {shown(compiled)}", True)
+                found = check_case(
+                    judge.task, judge.expected_outputs, judge.backend, compiled, self.job.tier
+                )
+                self.checks.append(
+                    found.model_copy(update={"checked": self.checked.get(found.case)})
+                )
+                if not found.ok:
+                    self.end(Status.wrong_result, explain(found))
+                    return
+
+    def _time(self) -> None:
+        """Times the candidate; the first wrong output of a timed launch ends the job."""
+        backend = self.judge.backend
+        with self._phase(backend.timing_phase):
+            for case in backend.time(self.job, self._announce):
+                if case.timing:
+                    self.timings.append(case.timing)
+                if case.model:
+                    self.modelled.append(case.model)
+                if case.wrong:
+                    self._refuse_timed(case)
+                    return
+
+    def _compute_expected_outputs(self, compiled: CompiledCase) -> None:
+        """Computes them before the candidate is launched: it is not charged for that time."""
+        case = compiled.plan.case
+        for distribution, seed in self.judge.backend.input_sets:
+            self._announce(f"preparing {shown(compiled)}", False)
+            self.judge.expected_outputs.get(case, distribution, seed)
+
+    def _refuse_sanitized(self, case: SanitizedCase) -> None:
+        plan, findings = case.compiled.plan, case.run.findings
+        self.checks.append(
+            CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=(), checked=case.run)
+        )
+        self.end(Status.fault, findings[0], "\n".join(findings))
+
+    def _refuse_timed(self, case: TimedCase) -> None:
+        plan = case.compiled.plan
+        check = CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=case.wrong)
+        self.checks.append(check)
+        self.end(Status.wrong_result, f"right when checked, wrong when timed: {explain(check)}")
+
+    def _announce(self, step: str, candidate: bool) -> None:
+        if candidate:
+            self.candidate_step = step
+        self.candidate_may_run = candidate
+        self.judge.announce(step, candidate)
+
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Adds the time that is spent inside to the phase of that name."""
+    def _phase(self, name: str) -> Iterator[None]:
+        """Adds the seconds spent inside to the phase `name`."""
         start = time.monotonic()
         try:
             yield
         finally:
             self.phases_s[name] = self.phases_s.get(name, 0.0) + time.monotonic() - start
-
-    def enter(self, step: str, compiled: CompiledCase) -> None:
-        """From now on the candidate's code may run, and the time is its own."""
-        self.now = f"{step} {shown(compiled)}"
-        self.candidate = True
-        self.judge.doing(self.now, True)
-
-    def leave(self, step: str) -> None:
-        """From now on the time is ours."""
-        self.candidate = False
-        self.judge.doing(step, False)
-
-    def _prepare(self, compiled: CompiledCase) -> None:
-        """Computes the answers first: that takes our time, not the candidate's."""
-        case = compiled.plan.case
-        for distribution, seed in self.judge.backend.input_sets:
-            self.leave(f"preparing {shown(compiled)}")
-            self.judge.answers.get(case, distribution, seed)
-
-
-def shown(compiled: CompiledCase) -> str:
-    """A case as a generator may see it."""
-    return "a hidden case" if compiled.plan.hidden else compiled.plan.case
-
-
-def explain(check: CaseCheck) -> str:
-    """One line on what is wrong with a case."""
-    worst = check.worst
-    where = "a hidden case" if check.hidden else f"case {check.case}"
-    failing = sum(not item.ok for item in check.sets)
-    nan = f", {worst.nan_count} NaN" if worst.nan_count else ""
-    index = "" if check.hidden else f", worst at {worst.worst_output}{list(worst.worst_index)}"
-    return (
-        f"{where}: {failing} of {len(check.sets)} input sets fail; {worst.distribution} seed"
-        f" {worst.seed}: max abs error {worst.max_abs:.3g} (allowed {worst.limit_abs:.3g}),"
-        f" relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}),"
-        f" {worst.failing_share:.2%} of elements fail{nan}{index}"
-    )

@@ -1,7 +1,6 @@
-"""What one of the task's functions gave back, or left behind: whether it is what the task file
-says.
+"""Checks of the values that a task's function returned, and of the inputs that it was given.
 
-Whatever is wrong here would otherwise be told as the fault of every candidate.
+Without them, a faulty function would be reported as a fault of every candidate.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def outputs_of(
     task: Task, name: str, result: Any, case: str, device: torch.device | None, exact: bool
 ) -> Tensors:
-    """The outputs in `result` of function `name`, by output name, without a graph of gradients;
-    raises TaskError.
+    """The outputs in `result` of function `name`, by output name, detached; raises TaskError.
 
-    `device` is where its inputs lie; `exact` says that it is the reference, whose floating-point
-    inputs are float64.
+    Each has the shape that the task gives the output for `case`, and lies on `device`, where
+    the inputs lie (None: any). With `exact`, for the reference, floating-point outputs are
+    float64; otherwise they have any floating-point dtype.
     """
     outputs = task.outputs
     if isinstance(result, torch.Tensor):
@@ -34,7 +33,7 @@ def outputs_of(
     if not isinstance(result, dict) or set(result) != set(outputs):
         raise TaskError(
             f"{name}: expected a tensor for each of {', '.join(outputs)} for case {case}, got"
-            f" {_told(result)}"
+            f" {_described(result)}"
         )
     for key, spec in outputs.items():
         value, wanted = result[key], shape_of(spec.shape, task.scope(case))
@@ -47,7 +46,7 @@ def outputs_of(
     return {key: result[key].detach() for key in outputs}
 
 
-def _told(result: Any) -> str:
+def _described(result: Any) -> str:
     if isinstance(result, dict):
         return f"a dict with {', '.join(map(repr, result)) or 'nothing'}"
     if isinstance(result, tuple | list):
@@ -78,7 +77,7 @@ def _refuse_kind(
             raise TaskError(
                 f"{what} must be torch.float64 for case {case}, as the reference is given every"
                 f" floating-point input, got {kind}: leave out what changes the type; no kernel is"
-                " compared with a rounded answer"
+                " compared with a rounded reference"
             )
         if not kind.is_floating_point:
             raise TaskError(
@@ -93,8 +92,8 @@ def _refuse_kind(
 
 
 def refuse_values(what: str, value: torch.Tensor, dtype: str, where: str) -> None:
-    """Raises TaskError where float64 `value`, a reference's output, holds something that no kernel
-    can write as `dtype`.
+    """Raises TaskError where `value`, a reference's float64 output of any shape, holds a value that
+    no kernel can write as `dtype`.
     """
     low, high = (float(end) for end in torch.aminmax(value))
     # NaN comes through, and compares with nothing
@@ -106,14 +105,14 @@ def refuse_values(what: str, value: torch.Tensor, dtype: str, where: str) -> Non
             most = torch.finfo(kind).max
             raise TaskError(
                 f"{what} reaches {peak:.6g} for {where}, {dtype} ends at {most:.6g}: no kernel can"
-                " write that answer"
+                " write that value"
             )
         return
     least, most = (0, 1) if kind == torch.bool else (torch.iinfo(kind).min, torch.iinfo(kind).max)
     if low < least or high > most:
         raise TaskError(
             f"{what} reaches {peak:.6g} for {where}, {dtype} goes from {least} to {most}: no kernel"
-            " can write that answer"
+            " can write that value"
         )
     broken = value != value.round()
     if bool(broken.any()):
@@ -125,8 +124,10 @@ def refuse_values(what: str, value: torch.Tensor, dtype: str, where: str) -> Non
 
 
 def refuse_written(name: str, left: Tensors, given: Tensors, case: str) -> None:
-    """Raises TaskError where an input that function `name` was given, in `left`, is no longer what
-    it was, in `given`.
+    """Raises TaskError where function `name` changed one of its inputs.
+
+    `left` are its inputs after the call, by name; `given` those before it, of the same shapes,
+    on the same device. Where `left` is float64, `given` may have another floating dtype.
     """
     for key, before in given.items():
         if not _same_bits(

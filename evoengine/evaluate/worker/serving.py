@@ -1,7 +1,7 @@
-"""A device worker's talk with its parent, whatever the device is.
+"""The loop of a device worker: requests of its parent in, reports out, on any device.
 
-It reads requests from its connection and answers on it; standard output and error are
-left to device printf and to libraries.
+Both go over the connection; standard output and error are left to device printf and to
+libraries.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from evoengine.evaluate.device.worker_protocol import (
     Start,
     StepBegun,
 )
-from evoengine.evaluate.worker import judge
-from evoengine.evaluate.worker.task_functions import AtWork
+from evoengine.evaluate.worker.backend import Announce
+from evoengine.evaluate.worker.task_functions import AnnounceFunction
 from evoengine.protocols import Job, Report
 from evoengine.records import Environment
 
 
 class Session(Protocol):
-    """A device brought up for one task."""
+    """A device that was started for one task."""
 
     environment: Environment
 
     def run(self, job: Job) -> tuple[Report, bool]:
-        """The report on `job`, and whether this process may go on."""
+        """The report on `job`, and whether this process may judge the next one."""
         ...
 
 
-# brings the device up; raises DeviceError, TaskError
-Open = Callable[[Start, judge.Doing, AtWork], Session]
+# starts the device; raises DeviceError, TaskError
+OpenSession = Callable[[Start, Announce, AnnounceFunction], Session]
 
 
 class Worker:
-    """Serves one parent until it hangs up."""
+    """Serves one parent until it closes the connection."""
 
-    def __init__(self, connection: socket.socket, open_session: Open) -> None:
+    def __init__(self, connection: socket.socket, open_session: OpenSession) -> None:
         self.connection = connection
         self.open_session = open_session
-        self.current = 0  # id of the request under way
-        self.now = StepBegun(id=0, what="starting", candidate=False)
+        self.current = 0  # id of the current request
+        self.step = StepBegun(id=0, what="starting", candidate=False)
         self.session: Session | None = None
 
     def serve(self) -> None:
@@ -59,10 +59,10 @@ class Worker:
             for line in requests:
                 request = REQUEST.validate_json(line)
                 self.current = request.id
-                self.now = StepBegun(id=request.id, what="starting", candidate=False)
+                self.step = StepBegun(id=request.id, what="starting", candidate=False)
                 try:
                     healthy = self._handle(request)
-                except Exception as error:  # noqa: BLE001 - the top of the worker: every fault of ours reaches the parent as one
+                except Exception as error:  # noqa: BLE001 - the top of the worker: the parent hears of every fault of ours
                     self._fail(error)
                     healthy = False
                 if not healthy:
@@ -70,7 +70,7 @@ class Worker:
 
     def _handle(self, request: Start | Run) -> bool:
         if isinstance(request, Start):
-            self.session = self.open_session(request, self._doing, self._at_work)
+            self.session = self.open_session(request, self._announce, self._announce_function)
             self._send(Ready(id=request.id, environment=self.session.environment))
             return True
         if self.session is None:
@@ -79,24 +79,22 @@ class Worker:
         self._send(Done(id=request.id, report=report, healthy=healthy))
         return healthy
 
-    def _doing(self, what: str, candidate: bool) -> None:
-        self._tell(StepBegun(id=self.current, what=what, candidate=candidate))
+    def _announce(self, step: str, candidate: bool) -> None:
+        self._begin(StepBegun(id=self.current, what=step, candidate=candidate))
 
     @contextmanager
-    def _at_work(self, what: str, function: str) -> Iterator[None]:
-        """Inside, the time is that of one of the task's functions; afterwards it is whose it was
-        before.
-        """
-        before = self.now
-        self._tell(StepBegun(id=self.current, what=what, candidate=False, function=function))
+    def _announce_function(self, step: str, function: str) -> Iterator[None]:
+        """Charges the time inside to one of the task's functions, afterwards to the step before."""
+        before = self.step
+        self._begin(StepBegun(id=self.current, what=step, candidate=False, function=function))
         try:
             yield
         finally:
-            self._tell(before)
+            self._begin(before)
 
-    def _tell(self, doing: StepBegun) -> None:
-        self.now = doing
-        self._send(doing)
+    def _begin(self, step: StepBegun) -> None:
+        self.step = step
+        self._send(step)
 
     def _fail(self, error: Exception) -> None:
         kind: FaultKind = (
@@ -121,7 +119,5 @@ class Worker:
 
 
 def _text(words: str) -> str:
-    """`words` as JSON can carry them: an exception of the task's functions may hold half a
-    character.
-    """
+    """`words` as valid UTF-8: an exception of the task's functions may hold a lone surrogate."""
     return words.encode("utf-8", "replace").decode()

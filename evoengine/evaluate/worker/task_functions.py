@@ -1,7 +1,7 @@
 """The task's own functions: float64 reference, trusted implementation, baselines.
 
-References are computed once per input set and kept on the host: while a candidate runs,
-no right answer is in the device's memory.
+References are computed once per input set and cached on the host: while a candidate runs,
+no expected output is in the device's memory.
 """
 
 from __future__ import annotations
@@ -22,32 +22,35 @@ from evoengine.evaluate.worker.returned_values import outputs_of, refuse_written
 from evoengine.task.schema import Task
 
 HOST_CACHE_BYTES = 4 * 1024**3  # the shipped attention tasks need 0.7 GiB
-MOST_WORDS = 500  # characters of an exception that are told
+MAX_MESSAGE_CHARACTERS = 500  # of an exception that a function raises
 
 
-# what is done, and whose time it is inside: a function's, in words
-AtWork = Callable[[str, str], AbstractContextManager[None]]
+# Called before a function runs: the step's description, and the function's name and case. Its time
+# inside the context is the function's.
+AnnounceFunction = Callable[[str, str], AbstractContextManager[None]]
 
 
-def _untold(_what: str, _function: str) -> AbstractContextManager[None]:
+def _announce_nothing(_step: str, _function: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
 class TaskFunctions:
     """The Python functions that a task file names, called by argument name."""
 
-    def __init__(self, task: Task, task_path: Path, at_work: AtWork = _untold) -> None:
-        """`at_work` is told of every function that begins, so that one without an end is told by
-        its name.
-        """
+    def __init__(
+        self, task: Task, task_path: Path, announce: AnnounceFunction = _announce_nothing
+    ) -> None:
+        """`announce` is called before every function, so that an endless one can be named."""
         self.task = task
         self.folder = task_path.parent
-        self._at_work = at_work
+        self._announce = announce
         self._modules: dict[str, Any] = {}
 
     def reference(self, tensors: Tensors, case: str) -> Tensors:
-        """The outputs in float64, computed from float64 copies of `tensors`; raises TaskError as
-        `call` does.
+        """The reference's outputs by name: float64 in the task's shapes, on the inputs' device.
+
+        `tensors` are the case's inputs by name; floating-point ones are copied to float64.
+        Raises TaskError as `call` does.
         """
         wide = {
             name: value.to(torch.float64, copy=True) if value.is_floating_point() else value.clone()
@@ -61,33 +64,33 @@ class TaskFunctions:
         }
 
     def call(self, name: str, tensors: Tensors, case: str) -> Tensors:
-        """The outputs of function `name` ("file.py:function") for copies of `tensors`, by output
-        name.
+        """The outputs of function `name` ("file.py:function") for copies of `tensors`, by name.
 
-        Raises TaskError when it raises, returns something else than the task's outputs, or writes
-        into its inputs.
+        They have the task's shapes, the dtype that the function returns, and lie on the
+        device of `tensors`. Raises TaskError when the function raises, returns other tensors
+        than the task's outputs, or writes into its inputs.
         """
         return self._once(
             name, {key: value.clone() for key, value in tensors.items()}, tensors, case, exact=False
         )
 
     def _once(self, name: str, given: Tensors, tensors: Tensors, case: str, exact: bool) -> Tensors:
-        with self.at_work(name, case):
+        with self.running(name, case):
             outputs = self.bind(name, given, case, exact)()
-            with _told(name, case):
+            with _errors_named(name, case):
                 for value in outputs.values():
                     if value.is_cuda:
-                        # what it has begun is its own time, and its own fault
+                        # its kernels end within its own time, and fail as its own fault
                         torch.cuda.synchronize(value.device)
             refuse_written(name, given, tensors, case)
         return outputs
 
-    def at_work(self, name: str, case: str) -> AbstractContextManager[None]:
-        """Inside, the time is that of function `name`."""
+    def running(self, name: str, case: str) -> AbstractContextManager[None]:
+        """A context whose time is charged to function `name`."""
         hidden = case in self.task.hidden_cases
-        # what is done may be shown to a model, an error never is
+        # a step may be shown to a model, an error never is
         shown = "a hidden case" if hidden else f"case {case}"
-        return self._at_work(
+        return self._announce(
             f"computing {name} for {shown}",
             f"{name} for case {case}{' (hidden)' if hidden else ''}",
         )
@@ -95,15 +98,16 @@ class TaskFunctions:
     def bind(
         self, name: str, tensors: Tensors, case: str, exact: bool = False
     ) -> Callable[[], Tensors]:
-        """A call of function `name` with all arguments looked up; `exact` where it is the
-        reference.
+        """A call of function `name` with these arguments; it returns the outputs by name.
+
+        With `exact`, for the reference, floating-point outputs must be float64.
         """
         function = self._function(name)
         arguments = self._arguments(name, function, {**scalar_inputs(self.task, case), **tensors})
         device = next((value.device for value in tensors.values()), None)
 
         def run() -> Tensors:
-            with _told(name, case):
+            with _errors_named(name, case):
                 result = function(**arguments)
             return outputs_of(self.task, name, result, case, device, exact)
 
@@ -134,27 +138,25 @@ class TaskFunctions:
 
 
 @contextmanager
-def _told(name: str, case: str) -> Iterator[None]:
-    """Whatever the user's function raises is told as a fault of that function."""
+def _errors_named(name: str, case: str) -> Iterator[None]:
+    """Raises a TaskError that names the function for whatever it raises."""
     try:
         yield
     except (
         BaseException
     ) as error:  # the top of the user's code: sys.exit() there must not end this process
         raise TaskError(
-            _words(f"{name} raised {type(error).__name__} for case {case}", error)
+            _message(f"{name} raised {type(error).__name__} for case {case}", error)
         ) from error
 
 
-def _words(what: str, error: BaseException) -> str:
-    """`what`, and the first line of what `error` says; raises TaskError where its text is at fault,
-    too.
-    """
+def _message(what: str, error: BaseException) -> str:
+    """`what` and the first line of `error`; raises TaskError where its text raises, too."""
     try:
         lines = str(error).strip().splitlines()
     except BaseException as another:
         raise TaskError(f"{what}, and its text raises {type(another).__name__}") from another
-    return f"{what}: {lines[0][:MOST_WORDS]}" if lines else what
+    return f"{what}: {lines[0][:MAX_MESSAGE_CHARACTERS]}" if lines else what
 
 
 def _import(path: Path) -> Any:
@@ -164,30 +166,28 @@ def _import(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except (
-        BaseException
-    ) as error:  # whatever the user's file raises is told as a fault of that file
-        raise TaskError(_words(f"{path}: {type(error).__name__} on import", error)) from error
+    except BaseException as error:  # whatever the user's file raises is a fault of that file
+        raise TaskError(_message(f"{path}: {type(error).__name__} on import", error)) from error
     return module
 
 
 class HostCache:
-    """Keeps the most recently used references, on the host, up to a number of bytes."""
+    """The most recently used references, on the host, up to a number of bytes."""
 
     def __init__(self, limit_bytes: int = HOST_CACHE_BYTES) -> None:
         self._limit = limit_bytes
-        self._kept: OrderedDict[Any, Any] = OrderedDict()
+        self._values: OrderedDict[Any, Any] = OrderedDict()
         self._bytes = 0
 
     def get(self, key: Any, make: Callable[[], Any], size: Callable[[Any], int]) -> Any:
-        """The value of `key`, made where it is not kept; `size` tells its bytes."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
+        """The value of `key`, made on a miss; `size` returns a value's bytes."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key]
         value = make()
-        self._kept[key] = value
+        self._values[key] = value
         self._bytes += size(value)
-        while self._bytes > self._limit and len(self._kept) > 1:
-            _, old = self._kept.popitem(last=False)
+        while self._bytes > self._limit and len(self._values) > 1:
+            _, old = self._values.popitem(last=False)
             self._bytes -= size(old)
         return value

@@ -25,7 +25,7 @@ ENVIRONMENT = Environment(
 
 
 def serve(connection: socket.socket, arguments: list[str]) -> None:
-    """Answers one parent until it hangs up."""
+    """Serves one parent until it closes the connection."""
     task_path = ""
     send = lambda message: connection.sendall(message.model_dump_json().encode() + b"\n")  # noqa: E731
     for line in connection.makefile("rb"):
@@ -77,7 +77,7 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
 
 
 def _count(name: str) -> int:
-    """How often this was called with `name`, by whatever process."""
+    """How often this was called with `name`, over all processes."""
     number = 1
     while True:
         try:

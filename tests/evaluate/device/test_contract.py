@@ -1,4 +1,4 @@
-"""What every device keeps, whatever a candidate does: one suite over all implementations."""
+"""The contract of every device, whatever a candidate does: one suite over all implementations."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ ENDED = r"scale.py:forward for case small ended its process with "
     ],
     ids=["endless", "endless import", "exit", "segfault", "interrupt", "type", "writes", "no text"],
 )
-def test_a_fault_of_the_reference_is_told_as_one_and_is_no_verdict(judging, code, says):
+def test_a_fault_of_the_reference_is_an_error_and_not_a_verdict(judging, code, says):
     (judging.folder / "scale.py").write_text(code + "\n")
     limits = judging.task.limits.model_copy(update={"reference_s": SILENT_S})
     judging.task = judging.task.model_copy(update={"limits": limits})
@@ -406,7 +406,7 @@ def test_a_worker_that_is_killed_in_our_own_time_is_the_machines_fault(scripted)
         run_in_turn(scripted, "ours is killed")
 
 
-def test_what_one_candidate_printed_is_not_told_of_the_next(scripted):
+def test_output_of_one_candidate_is_not_reported_with_the_next(scripted):
     first, second = run_in_turn(scripted, "prints and is wrong", "wrong")
     assert "the first one's words" in first.detail
     assert second.detail == ""
@@ -431,7 +431,7 @@ def test_a_spare_that_could_not_start_beside_the_other_is_tried_again(scripted, 
     assert (tmp_path / "flaky.yaml.3").exists()
 
 
-def test_a_fork_that_was_given_up_does_not_answer_for_the_next(scripted):
+def test_an_abandoned_fork_does_not_answer_for_the_next(scripted):
     async def scene() -> tuple[int, int, int]:
         fork_server = ForkServer(SCRIPTED)
         try:

@@ -36,6 +36,6 @@ def shrunken(name: str) -> Task:
 
 
 @cache
-def answers(name: str) -> ExpectedOutputs:
-    """Its answers, on the CPU."""
+def expected_outputs(name: str) -> ExpectedOutputs:
+    """Its expected outputs, on the CPU."""
     return ExpectedOutputs(shrunken(name), TaskFunctions(shrunken(name), find_task(name)), CPU)

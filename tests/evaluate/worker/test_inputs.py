@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evoengine.evaluate.worker.inputs import (
+    DRAWING_FUNCTIONS,
     OUTLIER_FACTOR,
     SHIFT,
     WIDE_EXPONENTS,
@@ -17,7 +18,8 @@ from evoengine.evaluate.worker.inputs import (
     paired_sets,
     scalar_inputs,
 )
-from evoengine.task.schema import DISTRIBUTIONS, DTYPES, Task
+from evoengine.task.distributions import DISTRIBUTIONS
+from evoengine.task.schema import DTYPES, Task
 from tests.evaluate.worker.shrunken import CASES, CPU, shrunken
 from tests.small import small_task
 
@@ -37,8 +39,12 @@ def same(first: Tensors, second: Tensors) -> bool:
     )
 
 
+def test_every_distribution_has_a_drawing_function_and_no_other_has() -> None:
+    assert list(DRAWING_FUNCTIONS) == list(DISTRIBUTIONS)
+
+
 @settings(max_examples=40)
-@given(st.sampled_from(DISTRIBUTIONS), st.sampled_from(DTYPES), st.integers(0, 2**31))
+@given(st.sampled_from(list(DISTRIBUTIONS)), st.sampled_from(DTYPES), st.integers(0, 2**31))
 def test_inputs_are_the_same_every_time_whatever_happened_in_between(
     distribution: str, dtype: str, seed: int
 ) -> None:

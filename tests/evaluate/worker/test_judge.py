@@ -1,4 +1,4 @@
-"""Whose fault it is: what ends a job, and whether the process may go on."""
+"""Which errors end a job as the candidate's failure, and whether the process may go on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_MEMORY = "CUDA out of memory. Tried to allocate 2.00 GiB"
 KEEPING = "kept = []\ndef forward(x):\n    kept.append(x * 2)\n    return kept[-1]\n"
 
 
-def answers_of(folder: Path) -> ExpectedOutputs:
+def expected_outputs_of(folder: Path) -> ExpectedOutputs:
     (folder / "scale_rows.py").write_text(KEEPING)
     task = small_task(
         tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}}
@@ -45,9 +45,12 @@ def judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Except
 
         monkeypatch.setattr(judge, "check_case", check_case)
         monkeypatch.setattr(cuda_backend, "Flusher", lambda _: None)
-        answers = answers_of(tmp_path)
+        expected_outputs = expected_outputs_of(tmp_path)
         return judge.Judge(
-            answers.task, answers, cuda_backend.CudaBackend(answers.task, answers), lambda *_: None
+            expected_outputs.task,
+            expected_outputs,
+            cuda_backend.CudaBackend(expected_outputs.task, expected_outputs),
+            lambda *_: None,
         )
 
     return make
@@ -85,7 +88,7 @@ def test_what_goes_wrong_in_our_time_is_our_fault(
     def no_memory(*_: Any) -> None:
         raise torch.cuda.OutOfMemoryError(NO_MEMORY)
 
-    monkeypatch.setattr(made.answers, "get", no_memory)
+    monkeypatch.setattr(made.expected_outputs, "get", no_memory)
     with pytest.raises(torch.cuda.OutOfMemoryError, match=r"Tried to allocate 2\.00 GiB"):
         made.run(job())
 
@@ -126,19 +129,19 @@ def test_code_is_loaded_anew_for_every_program(monkeypatch: pytest.MonkeyPatch) 
     assert calls == ["forgotten", "loaded"]
 
 
-def test_no_answer_stays_in_memory_that_is_freed(tmp_path: Path) -> None:
-    answers = answers_of(tmp_path)
-    answer = answers.get("plain", "normal", 0)
-    left = answers.functions._modules["scale_rows.py"].kept
+def test_no_expected_output_stays_in_freed_memory(tmp_path: Path) -> None:
+    expected_outputs = expected_outputs_of(tmp_path)
+    expected = expected_outputs.get("plain", "normal", 0)
+    left = expected_outputs.functions._modules["scale_rows.py"].kept
     assert len(left) == 4, (
-        "the reference, twice more to see that it has one answer, and the trusted implementation"
+        "the reference, twice more to compare two calls, and the trusted implementation"
     )
     assert all(bool(value.isnan().all()) for value in left)
-    assert bool(answer.reference["out"].isfinite().all())
+    assert bool(expected.reference["out"].isfinite().all())
 
 
-def test_a_comparison_leaves_the_answer_as_it_is(tmp_path: Path) -> None:
-    answers = answers_of(tmp_path)
-    answer = answers.get("plain", "normal", 0)
-    outputs = {"out": answer.reference["out"].float()}
-    assert all(compare_outputs(outputs, answer, "fp32", "normal", 0).ok for _ in range(2))
+def test_a_comparison_leaves_the_expected_output_as_it_is(tmp_path: Path) -> None:
+    expected_outputs = expected_outputs_of(tmp_path)
+    expected = expected_outputs.get("plain", "normal", 0)
+    outputs = {"out": expected.reference["out"].float()}
+    assert all(compare_outputs(outputs, expected, "fp32", "normal", 0).ok for _ in range(2))

@@ -1,4 +1,4 @@
-"""The gates of the packaged tasks let what is right through, and nothing else."""
+"""The gates of the packaged tasks pass right outputs, and no others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from evoengine.evaluate.worker.gate import Gate, compare
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs, scalar_inputs
-from tests.evaluate.worker.shrunken import CASES, CPU, answers, shrunken
+from tests.evaluate.worker.shrunken import CASES, CPU, expected_outputs, shrunken
 
 # torch.compile's back end warns about torch's own use of torch.jit when it is imported
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
@@ -32,11 +32,11 @@ def passes(
     tier: str,
     gate: Gate | None = None,
 ) -> bool:
-    """Whether `out`, rounded to the task's type, is let through."""
-    answer = answers(name).get(case, distribution, seed)
-    gate = gate or answer.gates[tier]
+    """Whether `out`, rounded to the task's dtype, passes the gate."""
+    expected = expected_outputs(name).get(case, distribution, seed)
+    gate = gate or expected.gates[tier]
     rounded = {"out": out.to(getattr(torch, shrunken(name).outputs["out"].dtype))}
-    return gate.passes(compare(rounded, answer.reference, gate.atol, gate.rtol))
+    return gate.passes(compare(rounded, expected.reference, gate.atol, gate.rtol))
 
 
 def inputs_of(name: str, case: str, distribution: str, seed: int) -> Tensors:
@@ -44,13 +44,13 @@ def inputs_of(name: str, case: str, distribution: str, seed: int) -> Tensors:
 
 
 @every_case
-def test_the_right_answer_rounded_to_the_output_passes_every_gate_unwidened(
+def test_the_reference_rounded_to_the_output_passes_every_gate_unwidened(
     name: str, case: str
 ) -> None:
     task = shrunken(name)
     for distribution in task.distributions:
         for tier_name, tier in task.tiers.items():
-            reference = answers(name).get(case, distribution, 0).reference["out"]
+            reference = expected_outputs(name).get(case, distribution, 0).reference["out"]
             assert passes(
                 name,
                 case,
@@ -67,14 +67,14 @@ def test_the_trusted_implementation_passes_with_room(name: str, case: str) -> No
     task = shrunken(name)
     for distribution in task.distributions:
         for seed in task.seeds:
-            answer = answers(name).get(case, distribution, seed)
-            for tier, trusted in answer.trusted.items():
+            expected = expected_outputs(name).get(case, distribution, seed)
+            for tier, trusted in expected.trusted.items():
                 assert trusted.nan_count == 0
                 assert (
-                    trusted.max_abs <= answer.gates[tier].atol / task.tiers[tier].trusted_factor
+                    trusted.max_abs <= expected.gates[tier].atol / task.tiers[tier].trusted_factor
                     or trusted.max_abs <= task.tiers[tier].atol
                 )
-                assert trusted.rel_rmse <= answer.gates[tier].rel_rmse
+                assert trusted.rel_rmse <= expected.gates[tier].rel_rmse
 
 
 @pytest.mark.parametrize("case", CASES["sdpa_l4"])
@@ -82,15 +82,15 @@ def test_attention_in_half_precision_keeps_the_gate_on_normal_inputs(case: str) 
     """|out - float64| <= 1e-3 for N(0,1), which the documents' kernels reached, is not widened
     beyond rounding.
     """
-    answer = answers("sdpa_l4").get(case, "normal", 0)
-    assert answer.trusted["fp16"].max_abs <= 2e-3
-    assert answer.trusted["fp16"].rel_rmse <= 5e-4
-    assert 5e-3 <= answer.trusted["fp8"].rel_rmse <= 6e-2
+    expected = expected_outputs("sdpa_l4").get(case, "normal", 0)
+    assert expected.trusted["fp16"].max_abs <= 2e-3
+    assert expected.trusted["fp16"].rel_rmse <= 5e-4
+    assert 5e-3 <= expected.trusted["fp8"].rel_rmse <= 6e-2
 
 
-def test_both_attention_tasks_have_the_same_answers() -> None:
+def test_both_attention_tasks_have_the_same_expected_outputs() -> None:
     first, second = (
-        answers(name).get("causal", "outliers", 2) for name in ("sdpa_l4", "sdpa_h200")
+        expected_outputs(name).get("causal", "outliers", 2) for name in ("sdpa_l4", "sdpa_h200")
     )
     assert torch.equal(first.reference["out"], second.reference["out"])
     assert first.gates == second.gates
@@ -160,7 +160,7 @@ def test_no_trivial_or_mistaken_attention_passes(wrong: str, case: str) -> None:
 @pytest.mark.parametrize("case", CASES["sdpa_l4"])
 def test_attention_in_8_bits_fails_the_half_precision_gate_and_passes_its_own(case: str) -> None:
     tensors = inputs_of("sdpa_l4", case, "normal", 0)
-    out = answers("sdpa_l4").functions.call("sdpa.py:e4m3", tensors, case)["out"]
+    out = expected_outputs("sdpa_l4").functions.call("sdpa.py:e4m3", tensors, case)["out"]
     assert passes("sdpa_l4", case, "normal", 0, out, "fp8")
     assert not passes("sdpa_l4", case, "normal", 0, out, "fp16")
 

@@ -144,7 +144,7 @@ def test_one_output_may_come_alone_or_in_a_container(tmp_path: Path, code: str) 
         ("def forward(x) return x", "scale_rows.py: SyntaxError on import"),
     ],
 )
-def test_a_reference_that_cannot_be_used_is_told_as_a_fault_of_the_task(
+def test_a_reference_that_cannot_be_used_is_reported_as_a_fault_of_the_task(
     tmp_path: Path, code: str, says: str
 ) -> None:
     with pytest.raises(TaskError, match=says):
@@ -162,7 +162,7 @@ def test_a_reference_that_cannot_be_used_is_told_as_a_fault_of_the_task(
         "torch.nn.functional.relu(x, inplace=True)\n    return x",
     ],
 )
-def test_a_function_that_writes_into_its_inputs_is_told(tmp_path: Path, code: str) -> None:
+def test_a_function_that_writes_into_its_inputs_is_reported(tmp_path: Path, code: str) -> None:
     made = functions(tmp_path, f"def forward(x):\n    {code}")
     tensors = make_inputs(made.task, "plain", "normal", 0, CPU)
     before = tensors["x"].clone()
@@ -170,12 +170,12 @@ def test_a_function_that_writes_into_its_inputs_is_told(tmp_path: Path, code: st
         r"scale_rows.py:forward writes into its input x for case plain: expected .*; work on a"
         r" copy, x.clone\(\)"
     )
-    for answer in (
+    for expected in (
         lambda: made.reference(tensors, "plain"),
         lambda: made.call("scale_rows.py:forward", tensors, "plain"),
     ):
         with pytest.raises(TaskError, match=says):
-            answer()
+            expected()
     assert torch.equal(tensors["x"], before), "what others read stays as it was"
 
 
@@ -207,26 +207,26 @@ def test_a_reference_may_give_back_its_input_and_gradients_and_inference_tensors
     ):
         (tmp_path / "scale_rows.py").unlink(missing_ok=True)
         tiers = {"fp32": {"atol": 0, "rel_rmse": 1e-9, "trusted": "scale_rows.py:forward"}}
-        found = answers_of(tmp_path, f"def forward(x):\n    {body}", tiers=tiers)
-        answer = found.get("plain", "normal", 0)
+        found = expected_outputs_of(tmp_path, f"def forward(x):\n    {body}", tiers=tiers)
+        expected = found.get("plain", "normal", 0)
         assert torch.equal(
-            answer.reference["out"], found.inputs("plain", "normal", 0)["x"].double()
+            expected.reference["out"], found.inputs("plain", "normal", 0)["x"].double()
         ), body
-        assert not answer.reference["out"].requires_grad and answer.trusted["fp32"].failing == 0
+        assert not expected.reference["out"].requires_grad and expected.trusted["fp32"].failing == 0
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"no reference file '.*gone.py'"):
         call(functions(tmp_path, ""), "gone.py:forward")
 
 
-def answers_of(folder: Path, code: str, **changes: Any) -> ExpectedOutputs:
+def expected_outputs_of(folder: Path, code: str, **changes: Any) -> ExpectedOutputs:
     made = functions(folder, code, **changes)
     return ExpectedOutputs(made.task, made, CPU)
 
 
 def test_a_reference_that_is_not_finite_is_a_fault_of_the_task(tmp_path: Path) -> None:
-    found = answers_of(tmp_path, "def forward(x, N): return x / 0 if N > 3 else x")
+    found = expected_outputs_of(tmp_path, "def forward(x, N): return x / 0 if N > 3 else x")
     with pytest.raises(
         TaskError,
         match=(
@@ -255,7 +255,7 @@ def test_a_reference_of_another_type_is_a_fault_of_the_task(
             r" leave out"
         ),
     ):
-        answers_of(tmp_path, f"def forward(x): return {body}").get("plain", "normal", 0)
+        expected_outputs_of(tmp_path, f"def forward(x): return {body}").get("plain", "normal", 0)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_reference_of_another_type_is_a_fault_of_the_task(
             "x.round() * 1000",
             (
                 r"out reaches -?\d+e?\+?\d* for case flipped, .*, int8 goes from -128 to 127: no"
-                r" kernel can write that answer"
+                r" kernel can write that value"
             ),
         ),
         ("bool", "x.round() * 4", r"out reaches -?\d+ for case flipped, .*, bool goes from 0 to 1"),
@@ -283,7 +283,7 @@ def test_a_reference_of_another_type_is_a_fault_of_the_task(
             "x * 1e6",
             (
                 r"out reaches -?[\d.e+]+ for case flipped, .*, float16 ends at 65504: no kernel can"
-                r" write that answer"
+                r" write that value"
             ),
         ),
         (
@@ -296,11 +296,11 @@ def test_a_reference_of_another_type_is_a_fault_of_the_task(
         ),
     ],
 )
-def test_an_answer_that_no_kernel_can_write_is_a_fault_of_the_task(
+def test_an_expected_output_that_no_kernel_can_write_is_a_fault_of_the_task(
     tmp_path: Path, dtype: str, body: str, says: str
 ) -> None:
     with pytest.raises(TaskError, match=says):
-        answers_of(
+        expected_outputs_of(
             tmp_path,
             f"def forward(x): return {body}",
             outputs={"out": {"shape": ["N", "C"], "dtype": dtype}},
@@ -310,9 +310,9 @@ def test_an_answer_that_no_kernel_can_write_is_a_fault_of_the_task(
 def test_whole_numbers_may_come_in_any_type(tmp_path: Path) -> None:
     outputs = {"out": {"shape": ["N", "C"], "dtype": "int32"}}
     for body in ("x.round()", "x.round().long()", "x > 0"):
-        found = answers_of(tmp_path, f"def forward(x): return {body}", outputs=outputs).get(
-            "plain", "normal", 0
-        )
+        found = expected_outputs_of(
+            tmp_path, f"def forward(x): return {body}", outputs=outputs
+        ).get("plain", "normal", 0)
         assert found.reference["out"].dtype == torch.float64
 
 
@@ -322,13 +322,13 @@ def test_whole_numbers_may_come_in_any_type(tmp_path: Path) -> None:
         (
             "def forward(x): return x * torch.rand(())",
             (
-                "answers the same inputs in two ways: out differs by up to .* between two calls for"
+                "returns two results for the same inputs: out differs by up to .* between two calls for"
                 " case odd"
             ),
         ),
         (
             "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * len(calls)",
-            "answers the same inputs in two ways",
+            "returns two results for the same inputs",
         ),
         (
             "kept = []\ndef forward(x):\n    kept.append(x * 2)\n    return kept[0]",
@@ -336,48 +336,50 @@ def test_whole_numbers_may_come_in_any_type(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_reference_without_one_answer_is_a_fault_of_the_task(
+def test_a_reference_that_is_not_deterministic_is_a_fault_of_the_task(
     tmp_path: Path, code: str, says: str
 ) -> None:
     hidden = {"odd": {"N": 3, "C": 5, "flip": True}}
     with pytest.raises(TaskError, match=f"scale_rows.py:forward {says}"):
-        answers_of(tmp_path, code, hidden_cases=hidden).get("plain", "normal", 0)
+        expected_outputs_of(tmp_path, code, hidden_cases=hidden).get("plain", "normal", 0)
 
 
 def test_what_a_tasks_file_makes_of_torchs_defaults_changes_no_input(tmp_path: Path) -> None:
     """Inputs are drawn before and after the file is imported: another default type would be other
     numbers, and every kernel wrong.
     """
-    found = answers_of(
+    found = expected_outputs_of(
         tmp_path, "torch.set_default_dtype(torch.float64)\ndef forward(x): return x * 2"
     )
     before = found.inputs("plain", "outliers", 0)["x"]
     try:
-        answer = found.get("plain", "outliers", 0)
+        expected = found.get("plain", "outliers", 0)
         after = found.inputs("plain", "outliers", 0)["x"]
     finally:
         torch.set_default_dtype(torch.float32)
-    assert torch.equal(before, after) and torch.equal(answer.reference["out"], 2 * before.double())
+    assert torch.equal(before, after) and torch.equal(
+        expected.reference["out"], 2 * before.double()
+    )
 
 
-def test_integer_outputs_have_answers_too(tmp_path: Path) -> None:
+def test_integer_outputs_have_expected_outputs_too(tmp_path: Path) -> None:
     outputs = {"out": {"shape": ["N", "C"], "dtype": "int32"}}
     inputs = {"x": {"shape": ["N", "C"], "dtype": "int32"}}
     tiers = {"exact": {"atol": 0, "rel_rmse": 1e-9, "trusted": "scale_rows.py:forward"}}
-    answer = answers_of(
+    expected = expected_outputs_of(
         tmp_path, "def forward(x): return x * 2", outputs=outputs, inputs=inputs, tiers=tiers
     ).get("plain", "normal", 0)
-    assert answer.trusted["exact"].failing == 0
-    assert answer.reference["out"].dtype == torch.float64
+    assert expected.trusted["exact"].failing == 0
+    assert expected.reference["out"].dtype == torch.float64
 
 
-def test_answers_are_computed_once_and_kept(tmp_path: Path) -> None:
-    found = answers_of(
+def test_expected_outputs_are_computed_once_and_cached(tmp_path: Path) -> None:
+    found = expected_outputs_of(
         tmp_path, "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * 2"
     )
     first = found.get("plain", "normal", 0)
     calls = found.functions._modules["scale_rows.py"].calls
-    assert len(calls) == 3, "twice before, to see that it has one answer"
+    assert len(calls) == 3, "twice before, to compare two calls"
     assert found.get("plain", "normal", 0) is first and len(calls) == 3
     assert found.get("plain", "normal", 1) is not first and len(calls) == 4
     again = found.one_off("plain", "normal", 0)

@@ -1,1 +1,1 @@
-"""CUDA devices: cubins, CUDA graphs, measured times. CuPy is imported here and nowhere else."""
+"""CUDA devices: cubins, CUDA graphs, measured times."""

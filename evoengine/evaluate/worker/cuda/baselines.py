@@ -1,4 +1,4 @@
-"""The baselines: which of them work here, are right, and how fast each is."""
+"""The baselines: whether each runs and is right on this device, and its time."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ from evoengine.protocols import BaselineTimes
 from evoengine.statistics import median
 from evoengine.task.schema import Task
 
-BUDGET_S = 0.05
+BUDGET_S = 0.05  # of sampling one baseline
 
 
 def time_baselines(
-    task: Task, answers: ExpectedOutputs, case: str, flusher: Flusher
+    task: Task, expected_outputs: ExpectedOutputs, case: str, flusher: Flusher
 ) -> BaselineTimes:
-    """Every baseline of `task` on `case`, in microseconds a call, with the cache that the objective
-    asks for.
+    """The time of every baseline of `task` on `case`, in microseconds a call, with the L2 cache hot
+    or cold as the objective says.
     """
     cold = flusher if task.objective.cache == "cold" else None
-    answers.get(case, *_first_set(task))  # a fault of the reference is none of the baselines
+    expected_outputs.get(
+        case, *_first_set(task)
+    )  # a fault of the reference is not one of every baseline
     times, problems = {}, {}
     for name in task.baselines:
         try:
-            with answers.functions.at_work(task.baselines[name], case):
-                times[name] = _time_one(task, answers, case, name, cold)
+            with expected_outputs.functions.running(task.baselines[name], case):
+                times[name] = _time_one(task, expected_outputs, case, name, cold)
         except (TaskError, *CUDA_ERRORS) as error:
             problems[name] = str(error).strip().splitlines()[0][:200]
     return BaselineTimes(median_us=times, problems=problems)
@@ -48,23 +50,23 @@ def _first_set(task: Task) -> InputSet:
 
 
 def _time_one(
-    task: Task, answers: ExpectedOutputs, case: str, name: str, flusher: Flusher | None
+    task: Task, expected_outputs: ExpectedOutputs, case: str, name: str, flusher: Flusher | None
 ) -> float:
     distribution, seed = _first_set(task)
-    tensors = make_inputs(task, case, distribution, seed, answers.device)
-    call = answers.functions.bind(task.baselines[name], tensors, case)
+    tensors = make_inputs(task, case, distribution, seed, expected_outputs.device)
+    call = expected_outputs.functions.bind(task.baselines[name], tensors, case)
     outputs = {
         key: value.to(getattr(torch, task.outputs[key].dtype)) for key, value in call().items()
     }
     refuse_written(
         task.baselines[name],
         tensors,
-        make_inputs(task, case, distribution, seed, answers.device),
+        make_inputs(task, case, distribution, seed, expected_outputs.device),
         case,
     )
     loosest = max(task.tiers, key=lambda tier: task.tiers[tier].atol)
     check = compare_outputs(
-        outputs, answers.get(case, distribution, seed), loosest, distribution, seed
+        outputs, expected_outputs.get(case, distribution, seed), loosest, distribution, seed
     )
     if not check.ok:
         raise TaskError(

@@ -1,4 +1,4 @@
-"""The judge's seam to a CUDA device."""
+"""The judge's backend for a CUDA device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from evoengine.evaluate.worker.arena import Arena
-from evoengine.evaluate.worker.backend import LoadedCandidate
+from evoengine.evaluate.worker.backend import Announce, LoadedCandidate, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.cuda.baselines import time_baselines
@@ -17,19 +17,19 @@ from evoengine.evaluate.worker.cuda.paired_timing import PairedTiming
 from evoengine.evaluate.worker.cuda.timing import Flusher
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.inputs import InputSet, all_sets
-from evoengine.evaluate.worker.judge import JobRun, explain, shown
-from evoengine.protocols import BaselineTimes, CompiledCase
-from evoengine.records import CaseCheck, InputSetCheck, Status
+from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.task.schema import Task
 
 
 class CudaBackend:
     """Implements backend.Backend: cubins on the current device."""
 
-    def __init__(self, task: Task, answers: ExpectedOutputs) -> None:
+    timing_phase = "timing"
+
+    def __init__(self, task: Task, expected_outputs: ExpectedOutputs) -> None:
         self.task = task
-        self.answers = answers
-        self.flusher = Flusher(answers.device)
+        self.expected_outputs = expected_outputs
+        self.flusher = Flusher(expected_outputs.device)
 
     @property
     def input_sets(self) -> tuple[InputSet, ...]:
@@ -39,55 +39,45 @@ class CudaBackend:
     def errors(self) -> tuple[type[Exception], ...]:
         return CUDA_ERRORS
 
-    def finding(self, error: Exception) -> CandidateFailure:
+    def failure(self, error: Exception) -> CandidateFailure:
         return translate(error)
 
     @contextmanager
     def load(self, compiled: CompiledCase) -> Iterator[LoadedCandidate]:
         try:
-            arena = Arena(layout_of(self.task, compiled.plan), self.answers.device)
+            arena = Arena(layout_of(self.task, compiled.plan), self.expected_outputs.device)
             pointers = {name: arena.pointer(name) for name in arena.tensors}
             launch = CudaProgram(compiled).prepare(pointers, torch.cuda.current_stream())
         except CUDA_ERRORS as error:
             raise translate(error) from None
         yield LoadedCandidate(arena, lambda: run_guarded(launch))
 
-    def sanitize(self, trial: JobRun) -> None:
-        """Nothing: a GPU tells no faults but those that end the launch."""
+    def sanitize(self, job: Job, announce: Announce) -> None:
+        """None: a GPU reports no faults but those that end the launch."""
 
-    def time(self, trial: JobRun) -> None:
-        """Paired timing of the cases that have a baseline in the job, and a check of what the timed
-        launches wrote.
+    def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
+        """Time each case that has a baseline in the job, paired with it, and check the outputs of
+        the timed launches.
         """
-        with trial.phase("timing"):
-            for compiled in trial.job.cases:
-                baseline = trial.job.baselines.get(compiled.plan.case)
-                if baseline is None or trial.status is not Status.correct:
-                    continue
-                trial.leave(f"preparing to time {shown(compiled)}")
-                race = PairedTiming(self.task, self.answers, self.flusher, compiled, baseline)
-                trial.enter("timing", compiled)
-                trial.timings.append(race.run())
-                wrong = [item for item in race.verify(trial.job.tier) if not item.ok]
-                if wrong:
-                    _refuse_timed(trial, compiled, wrong)
+        for compiled in job.cases:
+            baseline = job.baselines.get(compiled.plan.case)
+            if baseline is None:
+                continue
+            announce(f"preparing to time {shown(compiled)}", False)
+            pair = PairedTiming(self.task, self.expected_outputs, self.flusher, compiled, baseline)
+            announce(f"timing {shown(compiled)}", True)
+            timing = pair.run()
+            wrong = tuple(item for item in pair.verify(job.tier) if not item.ok)
+            yield TimedCase(compiled, timing=timing, wrong=wrong)
 
     def baselines(self, case: str) -> BaselineTimes:
-        return time_baselines(self.task, self.answers, case, self.flusher)
+        return time_baselines(self.task, self.expected_outputs, case, self.flusher)
 
 
 def run_guarded(launch: Callable[[], None]) -> None:
-    """Launches and waits; every CUDA error becomes a finding about the candidate."""
+    """Launches and waits; raises every CUDA error as a failure of the candidate."""
     try:
         launch()
         torch.cuda.synchronize()
     except CUDA_ERRORS as error:
         raise translate(error) from None
-
-
-def _refuse_timed(trial: JobRun, compiled: CompiledCase, wrong: list[InputSetCheck]) -> None:
-    check = CaseCheck(
-        case=compiled.plan.case, hidden=compiled.plan.hidden, ok=False, sets=tuple(wrong)
-    )
-    trial.checks.append(check)
-    trial.end(Status.wrong_result, f"right when checked, wrong when timed: {explain(check)}")

@@ -1,4 +1,4 @@
-"""Machine code onto the device: loading cubins and launching a bound plan."""
+"""Loads cubins and launches bound plans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evoengine.candidate.binding import BoundLaunch, BufferArgument, CasePlan, S
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Crashed
 from evoengine.protocols import CompiledCase
 
-PRINTF_BYTES = 64 * 1024  # device printf keeps no more than this between two synchronisations
+PRINTF_BYTES = 64 * 1024  # the buffer of device printf between two synchronisations
 HEAP_BYTES = 8 * 1024**2
 _STICKY = (
     "ILLEGAL_ADDRESS",
@@ -37,7 +37,7 @@ _FLOATS: dict[str, type[numpy.floating[Any]]] = {
 }
 
 _CUPY_ERRORS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
-# torch before 2.8 has no type of its own for what the device reports.
+# torch before 2.8 has no type of its own for device errors.
 CUDA_ERRORS = (
     *_CUPY_ERRORS,
     getattr(torch, "AcceleratorError", RuntimeError),
@@ -46,11 +46,11 @@ CUDA_ERRORS = (
 
 
 def translate(error: Exception) -> Crashed | CannotLaunch:
-    """What a CUDA error raised while a candidate runs says about it."""
+    """A CUDA error that was raised while a candidate ran, as a failure of the candidate."""
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in text:
         return CannotLaunch(text)
-    # torch launches kernels that are known to load: what it reports is the context's end
+    # torch's own kernels load: its other errors mean that the context is broken
     if not isinstance(error, _CUPY_ERRORS):
         return Crashed(text)
     sticky = any(
@@ -60,7 +60,7 @@ def translate(error: Exception) -> Crashed | CannotLaunch:
 
 
 def limit_device() -> None:
-    """Bounds what a kernel can take outside its buffers."""
+    """Limits the device memory that printf and malloc give to kernels."""
     runtime = cupy.cuda.runtime
     runtime.deviceSetLimit(runtime.cudaLimitPrintfFifoSize, PRINTF_BYTES)
     runtime.deviceSetLimit(runtime.cudaLimitMallocHeapSize, HEAP_BYTES)
@@ -71,8 +71,7 @@ class CudaProgram:
 
     def __init__(self, compiled: CompiledCase) -> None:
         self._plan: CasePlan = compiled.plan
-        # CuPy keeps every module that it ever loaded, and with it what a candidate left in its
-        # globals
+        # CuPy caches every module, and with it the globals that a candidate left behind
         cupy.clear_memo()
         module = cupy.RawModule(path=compiled.code_path)
         self._functions = {
@@ -85,7 +84,10 @@ class CudaProgram:
             self._functions[kernel].max_dynamic_shared_size_bytes = shared_bytes
 
     def prepare(self, pointers: Mapping[str, int], stream: torch.cuda.Stream) -> Callable[[], None]:
-        """A call that launches the whole plan with these buffers; all Python work is done here."""
+        """A call that launches the whole plan on `stream`; all other Python work is done here.
+
+        `pointers` holds the device address of each buffer by name.
+        """
         external = _as_cupy(stream)
         steps = [
             (self._functions[launch.kernel], launch, self._arguments(launch, pointers))
@@ -111,9 +113,7 @@ class CudaProgram:
 
 
 class _Handle:
-    """A stream's handle in the CUDA stream protocol, which torch's own streams do not speak in
-    every version.
-    """
+    """A stream's handle in the CUDA stream protocol, which not all torch streams have."""
 
     def __init__(self, stream: torch.cuda.Stream) -> None:
         self._stream = stream  # kept alive with the handle
@@ -134,7 +134,7 @@ def _argument(
 ) -> numpy.generic:
     if isinstance(argument, BufferArgument):
         return numpy.uintp(pointers[argument.buffer])
-    if argument.dtype == "bfloat16":  # numpy has no such type: its two bytes travel as an integer
+    if argument.dtype == "bfloat16":  # numpy has no such type: an integer carries its two bytes
         return numpy.int16(
             torch.tensor(argument.scalar, dtype=torch.bfloat16).view(torch.int16).item()
         )

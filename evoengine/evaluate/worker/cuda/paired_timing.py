@@ -1,6 +1,4 @@
-"""One candidate against one baseline on one case: fresh inputs, and the timed outputs are
-checked.
-"""
+"""Times one candidate paired with one baseline on one case, and checks the timed outputs."""
 
 from __future__ import annotations
 
@@ -30,53 +28,52 @@ from evoengine.protocols import CompiledCase
 from evoengine.records import CaseTiming, InputSetCheck
 from evoengine.task.schema import Task
 
-# calls of one sample alternate between them, so that the answer of the call before is never the
-# right one
+# calls of one sample alternate between them, so that the outputs of the call before are never
+# right
 INPUT_SETS = 2
-MAX_OUTPUT_BYTES = 512 * 1024**2  # the timed outputs of one sample, all kept apart
+MAX_OUTPUT_BYTES = 512 * 1024**2  # outputs and scratch of one sample, separate for each call
 DISTRIBUTION = "normal"
 
 
 class PairedTiming:
-    """Times a checked candidate, its code loaded anew. Its inputs have seeds that nobody could know
-    before.
+    """Times a checked candidate, its code loaded anew, on inputs of random seeds.
+
+    A candidate cannot have seen these inputs before.
     """
 
     def __init__(
         self,
         task: Task,
-        answers: ExpectedOutputs,
+        expected_outputs: ExpectedOutputs,
         flusher: Flusher,
         compiled: CompiledCase,
         baseline: str,
     ) -> None:
-        """Prepares the baseline, which may have to be compiled first; no code of the candidate runs
-        yet.
-        """
+        """Prepares the baseline, which may compile first; no code of the candidate runs yet."""
         self.task = task
-        self.answers = answers
+        self.expected_outputs = expected_outputs
         self.flusher = flusher
         self.case = compiled.plan.case
         self.compiled = compiled
         self.seeds = [1000 + secrets.randbelow(2**30) for _ in range(INPUT_SETS)]
         self.inputs: list[Tensors] = [
-            make_inputs(task, self.case, DISTRIBUTION, seed, answers.device) for seed in self.seeds
+            make_inputs(task, self.case, DISTRIBUTION, seed, expected_outputs.device)
+            for seed in self.seeds
         ]
         self.layout = layout_of(task, compiled.plan)
         self.shared: list[Arena] = []  # the candidate's inputs, by input set
-        self.arenas: list[
-            Arena
-        ] = []  # its outputs and scratch, by call; the last one is for cold samples
+        # its outputs and scratch, by call; the last arena is for cold samples
+        self.arenas: list[Arena] = []
         self.baseline = baseline
-        self._opponent = self._baseline(task.baselines[baseline])
+        self._baseline_side = self._prepare_baseline(task.baselines[baseline])
 
     def run(self) -> CaseTiming:
-        """Hot and cold samples of both sides; raises Crashed or LaunchRefused."""
+        """Hot and cold samples of both sides, in microseconds a call; raises CandidateFailure."""
         try:
-            hot_side, cold_side = self._candidate()
+            hot_side, cold_side = self._prepare_candidate()
             budget_s = self.task.limits.timing_ms / 1000
-            hot = measure(hot_side, self._opponent, budget_s)
-            cold = measure(cold_side, self._opponent, budget_s, self.flusher)
+            hot = measure(hot_side, self._baseline_side, budget_s)
+            cold = measure(cold_side, self._baseline_side, budget_s, self.flusher)
         except CUDA_ERRORS as error:
             raise translate(error) from None
         except TaskError as error:
@@ -84,13 +81,15 @@ class PairedTiming:
         return CaseTiming(case=self.case, baseline=self.baseline, hot=hot, cold=cold)
 
     def verify(self, tier: str) -> list[InputSetCheck]:
-        """The outputs that the last timed launches left, hot and cold, each compared in full;
-        raises Cheated.
+        """The comparison of the outputs of the last timed launches, one for each hot call and one
+        for the cold one; raises Cheated.
         """
         self._refuse_stray_writes()
         checks = []
         try:
-            answers = [self.answers.one_off(self.case, DISTRIBUTION, seed) for seed in self.seeds]
+            expected = [
+                self.expected_outputs.one_off(self.case, DISTRIBUTION, seed) for seed in self.seeds
+            ]
         except TaskError as error:
             raise _no_memory(error) from None
         for index, arena in enumerate(self.arenas):
@@ -98,34 +97,36 @@ class PairedTiming:
             outputs = {name: arena.tensors[name] for name in self.task.outputs}
             checks.append(
                 compare_outputs(
-                    outputs, answers[turn], tier, f"timed {DISTRIBUTION}", self.seeds[turn]
+                    outputs, expected[turn], tier, f"timed {DISTRIBUTION}", self.seeds[turn]
                 )
             )
         return checks
 
     def _refuse_stray_writes(self) -> None:
-        """As for a checked launch: inputs bit for bit, and the zones around all buffers.
+        """Compares inputs bit for bit, and the guard zones around all buffers, as a check does.
 
-        Compared with inputs that are made again: the baseline was given the first ones, and may
-        have written there.
+        The inputs are made again for it, because the baseline may have written into the first
+        ones.
         """
         for arena, seed in zip(self.shared, self.seeds, strict=True):
             for name, value in make_inputs(
-                self.task, self.case, DISTRIBUTION, seed, self.answers.device
+                self.task, self.case, DISTRIBUTION, seed, self.expected_outputs.device
             ).items():
                 if bool(arena.differs(name, value)):
                     raise Cheated(f"input {name!r} was overwritten in a timed launch")
         if any(bool(arena.guards_broken()) for arena in (*self.shared, *self.arenas)):
             raise Cheated("memory outside the buffers was written in a timed launch")
 
-    def _candidate(self) -> tuple[Side, Side]:
-        """For hot and for cold samples: calls that share input buffers by turns and have outputs
-        and scratch of their own.
+    def _prepare_candidate(self) -> tuple[Side, Side]:
+        """The candidate's sides for hot and for cold samples: calls that share the input buffers in
+        turn, each with its own outputs and scratch.
         """
         program = CudaProgram(self.compiled)
         own = {name: entry for name, entry in self.layout.items() if name not in self.inputs[0]}
         for tensors in self.inputs:
-            arena = Arena({name: self.layout[name] for name in tensors}, self.answers.device)
+            arena = Arena(
+                {name: self.layout[name] for name in tensors}, self.expected_outputs.device
+            )
             arena.fill(tensors)
             self.shared.append(arena)
         first = self._add_call(program, own)
@@ -135,11 +136,9 @@ class PairedTiming:
         return Side(calls[:-1], resets[:-1]), Side(calls[-1:], resets[-1:])
 
     def _add_call(self, program: CudaProgram, own: Layout) -> Callable[[], None]:
-        """One more call of the candidate, with an arena of its own for what it writes."""
-        inputs, written = (
-            self.shared[len(self.arenas) % INPUT_SETS],
-            Arena(own, self.answers.device),
-        )
+        """One more call of the candidate, with its own arena for outputs and scratch."""
+        inputs = self.shared[len(self.arenas) % INPUT_SETS]
+        written = Arena(own, self.expected_outputs.device)
         written.poison(list(own))
         self.arenas.append(written)
         pointers = {
@@ -147,37 +146,37 @@ class PairedTiming:
         }
         return program.prepare(pointers, torch.cuda.current_stream())
 
-    def _baseline(self, function: str) -> Side:
-        """Estimated on inputs of its own: what it writes there and leaves behind is no answer to
-        the timed ones.
+    def _prepare_baseline(self, function: str) -> Side:
+        """The baseline's side; its time is estimated on other inputs, so that no outputs for the
+        timed ones are left in memory.
         """
-        bind = partial(self.answers.functions.bind, function, case=self.case)
+        bind = partial(self.expected_outputs.functions.bind, function, case=self.case)
         spare = make_inputs(
-            self.task, self.case, DISTRIBUTION, self.task.seeds[0], self.answers.device
+            self.task, self.case, DISTRIBUTION, self.task.seeds[0], self.expected_outputs.device
         )
-        with self.answers.functions.at_work(function, self.case):
+        with self.expected_outputs.functions.running(function, self.case):
             count = self._count(estimate_us(bind(tensors=spare)))
-        bound = [self._at_work(function, bind(tensors=tensors)) for tensors in self.inputs]
+        bound = [self._announced(function, bind(tensors=tensors)) for tensors in self.inputs]
         return Side([bound[index % INPUT_SETS] for index in range(count)], [])
 
-    def _at_work(self, function: str, call: Call) -> Call:
-        """`call`, whose time is the function's own: it is captured while the candidate is timed."""
+    def _announced(self, function: str, call: Call) -> Call:
+        """`call`, charged to its function: it is captured while the candidate is timed."""
 
         def work() -> object:
-            with self.answers.functions.at_work(function, self.case):
+            with self.expected_outputs.functions.running(function, self.case):
                 return call()
 
         return work
 
     def _count(self, call_us: float) -> int:
-        """As many calls as make a sample, as far as their outputs and scratch find room."""
+        """The number of calls of a sample, limited by the memory for their outputs and scratch."""
         written = [entry for name, entry in self.layout.items() if name not in self.inputs[0]]
         outputs = sum(math.prod(shape) * dtype.itemsize for dtype, shape in written)
         return max(1, min(calls_per_sample(call_us), MAX_OUTPUT_BYTES // max(1, outputs)))
 
 
 def _no_memory(error: TaskError) -> TaskError | CannotLaunch:
-    """What is told of `error`: a function that has worked before finds no memory beside the
+    """`error`, or CannotLaunch where a function that worked before runs out of memory beside the
     candidate's buffers.
     """
     return (

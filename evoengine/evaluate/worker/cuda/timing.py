@@ -1,13 +1,13 @@
 """Timing: replays of CUDA graphs, candidate and baseline in turn, in one process.
 
-Both sides are captured the same way, read the same input sets and write a fresh output
-in every call. Before a side is replayed, what it will write is overwritten, and before the
-candidate also what the baseline wrote: it is the right answer to the same inputs. Hot
-samples replay a graph of several calls back to back; cold samples replay one call after
-the L2 cache was overwritten. Every time is a difference of two device events; no host
-clock decides anything but when to stop, and how many rounds are taken before that is
-asked is drawn by lot: a candidate that counts its launches cannot know which are the last,
-whose outputs are compared.
+Both sides are captured the same way, read the same input sets and write a fresh output in
+every call. Before a side is replayed, the buffers that it will write are overwritten, and
+before the candidate also the baseline's outputs: they are the expected outputs for the same
+inputs. Hot samples replay a graph of several calls back to back; cold samples replay one call
+after the L2 cache was overwritten. Every time is a difference of two device events; the host's
+clock decides only when to stop. The number of rounds between two looks at that clock is
+random: a candidate that counts its launches cannot know which are the last, whose outputs are
+compared.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from evoengine.statistics import median_interval
 
 Call = Callable[[], object]
 
-SAMPLE_US = 200.0  # one hot sample lasts about so long: far above the 0.5 us resolution of events
+SAMPLE_US = 200.0  # of one hot sample: far above the 0.5 us resolution of events
 MAX_CALLS = 32
 WARM_UP_CALLS = 3
 MIN_ROUNDS = 5
 MAX_ROUNDS = 400
-ROUNDS_PER_LOOK = 10  # on average
+ROUNDS_PER_LOOK = 10  # on average, between two looks at the clock
 # CUDA Runtime API, cudaEventElapsedTime: around 0.5 microseconds; no time is shorter, none is 0
 EVENT_RESOLUTION_MS = 0.0005
 NARROW = 0.004  # stop when the interval of the median ratio is within +-0.4 %
@@ -38,22 +38,22 @@ NARROW = 0.004  # stop when the interval of the median ratio is within +-0.4 %
 
 @dataclass(frozen=True)
 class Side:
-    """One contender: `calls[i]` launches it once on buffers of its own, `resets[i]` poisons those
-    it writes.
+    """Candidate or baseline: `calls[i]` launches it once on its own buffers, `resets[i]` poisons
+    those that it writes.
 
-    What the calls return is overwritten without a reset.
+    Tensors that a call returns are overwritten without a reset.
     """
 
     calls: list[Call]
     resets: list[Call]
 
     def single(self) -> Side:
-        """The same with its first call only."""
+        """The side with its first call only."""
         return Side(self.calls[:1], self.resets[:1])
 
 
 def estimate_us(call: Call) -> float:
-    """The time of one call, roughly, after warming up."""
+    """The rough time of one call in microseconds, after WARM_UP_CALLS of them."""
     for _ in range(WARM_UP_CALLS):
         call()
     start, end = _event(), _event()
@@ -66,38 +66,41 @@ def estimate_us(call: Call) -> float:
 
 
 def calls_per_sample(call_us: float) -> int:
-    """How many calls make a sample long enough to be measured."""
+    """The number of calls of `call_us` microseconds that make a hot sample of about SAMPLE_US."""
     return max(1, min(MAX_CALLS, round(SAMPLE_US / max(call_us, 1e-3))))
 
 
 class Graph:
-    """Calls captured as one CUDA graph, in order; what they return stays alive with it.
+    """Calls captured as one CUDA graph, in order; it keeps the tensors that they return.
 
-    torch.cuda.graph() collects garbage and empties the allocator's cache on every entry,
-    which costs more than all the measuring: so capture is begun and ended by hand.
+    torch.cuda.graph() collects garbage and empties the allocator's cache on every entry, which
+    takes longer than all the measuring: so capture is begun and ended by hand.
     """
 
     def __init__(self, calls: list[Call]) -> None:
         self._graph = torch.cuda.CUDAGraph()
         self._graph.capture_begin(capture_error_mode="thread_local")
         try:
-            self._kept = [call() for call in calls]
+            self._outputs = [call() for call in calls]
         finally:
             self._graph.capture_end()
         self.replay = self._graph.replay
         returned = [
-            value for result in self._kept if isinstance(result, dict) for value in result.values()
+            value
+            for result in self._outputs
+            if isinstance(result, dict)
+            for value in result.values()
         ]
         self._written = storages(returned)
 
     def wipe(self) -> None:
-        """Overwrites what its calls returned."""
+        """Overwrites the tensors that its calls returned with zeros."""
         if self._written:
             torch._foreach_zero_(self._written)  # one launch for all of them
 
 
 class Flusher:
-    """Overwrites the L2 cache."""
+    """A buffer on the device of at least twice the L2 cache; writing it evicts everything else."""
 
     def __init__(self, device: torch.device) -> None:
         l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
@@ -106,16 +109,18 @@ class Flusher:
         )
 
     def flush(self) -> None:
+        """Overwrites the L2 cache, in stream order."""
         self._buffer.zero_()
 
 
 def measure(
     candidate: Side, baseline: Side, budget_s: float, flusher: Flusher | None = None
 ) -> Samples:
-    """Paired samples of both sides in turn; cold ones, one call each, with a `flusher`.
+    """Paired samples of both sides in turn, in microseconds a call; with a `flusher` cold ones, of
+    one call each.
 
-    Sampling ends when the median ratio is known to +-0.4 %, or when the time is spent
-    and at least MIN_ROUNDS pairs were taken.
+    Sampling ends when the median ratio is known to +-0.4 %, or when `budget_s` is spent and at
+    least MIN_ROUNDS pairs were taken.
     """
     if flusher:
         candidate, baseline = candidate.single(), baseline.single()
@@ -152,7 +157,7 @@ def _rounds(
     rounds: int,
     flusher: Flusher | None,
 ) -> list[list[float]]:
-    """So many pairs of samples, in microseconds a call; one synchronisation at the end."""
+    """`rounds` samples of each side, in microseconds a call; one synchronisation at the end."""
     marks: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[], []]
     for _ in range(rounds):
         for graph, poison, events in zip(graphs, resets, marks, strict=True):

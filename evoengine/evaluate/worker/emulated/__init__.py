@@ -1,3 +1,4 @@
-"""The emulator: PTX on this machine's cores, checked mode, modelled times. Neither CuPy nor a CUDA
-build of torch is needed.
+"""The emulator: PTX on this machine's cores, checked mode, modelled times.
+
+It needs neither CuPy nor a CUDA build of torch.
 """

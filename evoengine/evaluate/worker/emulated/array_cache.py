@@ -1,8 +1,6 @@
-"""Named arrays kept on disk and mapped into memory, so that they cost a worker no memory of its
-own.
+"""A cache of named arrays on disk, mapped into memory: workers share the pages.
 
-Candidates cannot reach them: on the emulator their code sees nothing but its own reservation of
-memory.
+Candidates cannot read them: on the emulator, their code reaches only its own reservation of memory.
 """
 
 from __future__ import annotations
@@ -20,90 +18,87 @@ from evoengine import atomic_files
 from evoengine.errors import DeviceError
 from evoengine.records import Frozen
 
-# on disk, over all tasks; those of the largest packaged task take 0.4 GiB
+# on disk, for all tasks together; the largest packaged task takes 0.4 GiB
 LIMIT_BYTES = 4 * 1024**3
 
 Array = numpy.ndarray[Any, Any]
 
 
 class _Entry(Frozen):
-    """What stands beside the arrays of one name."""
+    """The JSON file beside the arrays of one name."""
 
-    checksums: dict[str, int]
+    checksums: dict[str, int]  # CRC-32 of each array's bytes
     facts: str
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Arrays with what the one who keeps them wants to know about them."""
+class CachedArrays:
+    """Arrays by name, of any shape and dtype, on the host, with text about them for the caller."""
 
     arrays: dict[str, Array]
     facts: str = ""
 
 
-class KeptArrays:
-    """A folder of arrays, shared by any number of processes; the oldest are forgotten when there
-    are too many.
+class ArrayCache:
+    """A folder of arrays that any number of processes share; the oldest are deleted above
+    LIMIT_BYTES.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._sound: set[str] = set()  # whose checksums this process has seen to be right
+        self._verified: set[str] = set()  # names whose checksums this process has compared
 
-    def read(self, name: str) -> Kept | None:
-        """What is kept under `name`; None where that is nothing, or damaged."""
+    def read(self, name: str) -> CachedArrays | None:
+        """The arrays of `name`, mapped copy-on-write; None where they are missing or damaged."""
         try:
             entry = _Entry.model_validate_json((self.folder / f"{name}.json").read_bytes())
-            # Copy on write: torch takes no read-only arrays, and nothing is ever written.
+            # copy-on-write, because torch refuses read-only arrays; nothing is ever written
             arrays = {
                 key: numpy.load(self._array(name, key), mmap_mode="c", allow_pickle=False)
                 for key in entry.checksums
             }
         except (OSError, ValueError, ValidationError):
             return None
-        if name not in self._sound:
+        if name not in self._verified:
             if any(_checksum(array) != entry.checksums[key] for key, array in arrays.items()):
                 return None
-            self._sound.add(name)
-        return Kept(arrays, entry.facts)
+            self._verified.add(name)
+        return CachedArrays(arrays, entry.facts)
 
-    def write(self, name: str, kept: Kept) -> Kept:
-        """The same, as it is now mapped from the disk; raises DeviceError where the folder takes no
-        more.
-        """
+    def write(self, name: str, cached: CachedArrays) -> CachedArrays:
+        """The same arrays, mapped from the disk; raises DeviceError where it cannot write them."""
         try:
-            self._write(name, kept)
-            self._forget_the_oldest()
+            self._write(name, cached)
+            self._delete_oldest()
         except OSError as error:
             raise DeviceError(
                 f"inputs and references cannot be kept in {self.folder}: {error}; set"
                 " EVOENGINE_CACHE_DIR to a folder with room"
             ) from error
-        return self.read(name) or kept  # of another process that keeps more than there is room for
+        # another process may have deleted it again for lack of room
+        return self.read(name) or cached
 
-    def _write(self, name: str, kept: Kept) -> None:
-        """Whole or not at all for other processes; the machine's own end may leave rubbish, which
-        the checksum tells.
-        """
+    def _write(self, name: str, cached: CachedArrays) -> None:
+        """Writes atomically for other processes; checksums detect what a machine's crash leaves."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        for key, array in kept.arrays.items():
+        for key, array in cached.arrays.items():
             with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
                 numpy.save(file, array, allow_pickle=False)
             Path(file.name).replace(self._array(name, key))
         entry = _Entry(
-            checksums={key: _checksum(array) for key, array in kept.arrays.items()},
-            facts=kept.facts,
+            checksums={key: _checksum(array) for key, array in cached.arrays.items()},
+            facts=cached.facts,
         )
-        # last: whoever finds it finds the arrays
+        # last, because a process that finds this file reads the arrays
         atomic_files.write_text(self.folder / f"{name}.json", entry.model_dump_json())
 
-    def _forget_the_oldest(self) -> None:
-        """A file that another process has mapped stays with it until it ends."""
+    def _delete_oldest(self) -> None:
+        """Deletes the oldest files above LIMIT_BYTES; processes that mapped one keep its pages."""
         files = []
         for path in self.folder.iterdir():
             try:
                 found = path.stat()
-            except FileNotFoundError:  # another process forgets, too
+            except FileNotFoundError:  # another process deletes, too
                 continue
             files.append((found.st_mtime, found.st_size, path))
         total = sum(size for _, size, _ in files)

@@ -10,25 +10,24 @@ import numpy
 from evoengine.candidate.binding import BoundLaunch, BufferArgument
 from evoengine.emulator.check.findings import AccessCounts, Check
 from evoengine.emulator.device import Checks, LaunchReport
-from evoengine.evaluate.worker.candidate_failures import Endless
+from evoengine.evaluate.worker.candidate_failures import LaunchTimeout
 from evoengine.evaluate.worker.check import written_by
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
-from evoengine.evaluate.worker.emulated.plan_state import State
+from evoengine.evaluate.worker.emulated.plan_state import PlanState
 from evoengine.records import CheckedRun
 from evoengine.task.schema import Task
 
-# Bytes that the accesses which are followed in one launch may ask for, and as many for its other
-# instructions: from 0.1 to 0.4 seconds of one core over all seeds. Not a number of seconds: the
-# same candidate is sampled the same way on every machine.
+# Bytes that the followed accesses of one launch may request, other instructions counted as bytes,
+# too: from 0.1 to 0.4 seconds of one core for the packaged seeds. Not a number of seconds, because
+# the same candidate must be sampled the same way on every machine.
 BUDGET = 100_000_000
-INSTRUCTION_BYTES = 8  # that an instruction of a warp counts as
-# Rounds of loops that are followed in one launch: 100 times what the blocks of the packaged seeds
-# need that are followed. Endless loops that break rules in every round take two millionths of a
-# second for each.
-MOST_ROUNDS = 1 << 22
-PROBES = 4  # blocks that tell what one costs
-MOST_FINDINGS = 20  # lines; the first says the most
+INSTRUCTION_BYTES = 8  # one instruction of a warp counts as so many
+# Loop rounds that are followed in one launch: 100 times those of the packaged seeds' followed
+# blocks. An endless loop with a finding in every round takes 2 microseconds a round.
+MAX_ROUNDS = 1 << 22
+PROBES = 4  # blocks that are run to estimate the cost of one
+MAX_FINDINGS = 20  # lines; the first ones matter most
 
 FLAGS = {"races": Check.RACES, "bounds": Check.BOUNDS, "init": Check.INIT, "async": Check.ASYNC}
 
@@ -36,11 +35,10 @@ FLAGS = {"races": Check.RACES, "bounds": Check.BOUNDS, "init": Check.INIT, "asyn
 def follow(
     task: Task, program: EmulatedProgram, arena: EmulatedArena, checks: Sequence[str]
 ) -> CheckedRun:
-    """What checked mode finds on one case, whose buffers are filled; raises Finding as a launch
-    does.
+    """The result of checked mode on one case, whose buffers are filled; raises CandidateFailure.
 
-    Outputs and scratch hold nothing before the first launch that is given them; afterwards they
-    count as written whole.
+    Outputs and scratch count as uninitialized until a launch was given them, and as initialized
+    whole afterwards.
     """
     plan = program.compiled.plan
     written = written_by(task, plan)
@@ -49,7 +47,7 @@ def follow(
         followed.launch(launch, last=position + 1 == len(plan.launches))
         if followed.findings:
             break
-    lines = tuple(followed.findings)[:MOST_FINDINGS]
+    lines = tuple(followed.findings)[:MAX_FINDINGS]
     seen = followed.accesses
     return CheckedRun(
         checks=tuple(checks),
@@ -64,7 +62,7 @@ def follow(
 
 
 class _Followed:
-    """The launches of one plan, in turn."""
+    """Follows the launches of one plan in turn, and adds up what it finds."""
 
     def __init__(
         self, program: EmulatedProgram, arena: EmulatedArena, written: Sequence[str], flags: Check
@@ -74,36 +72,37 @@ class _Followed:
         self.written = written
         self.flags = flags
         self.pointers = {name: arena.pointer(name) for name in arena.tensors}
-        self.findings: dict[str, None] = {}  # lines, each once, in order
+        self.findings: dict[str, None] = {}  # lines without duplicates, in order
         self.blocks = 0
         self.total_blocks = 0
         self.accesses = AccessCounts()  # of these blocks
-        self._empty = set(written)  # buffers that no launch was given yet
+        self._uninitialized = set(written)  # buffers that no launch was given yet
 
     def launch(self, launch: BoundLaunch, last: bool) -> None:
-        """Follows some blocks, and more when they were cheap; afterwards all have run, where
-        another launch comes.
+        """Follows some blocks, and more when they were cheap; runs the whole grid where another
+        launch comes.
 
-        None are followed that go too many rounds, for blocks that wait for others never end in a
-        sample; the whole grid then runs unfollowed, and raises Endless where it has no end either.
+        Blocks that exceed MAX_ROUNDS are not followed, because blocks that wait for others never
+        end in a sample: the whole grid then runs without checks, and raises LaunchTimeout where
+        it does not end either.
         """
         total = math.prod(launch.grid)
         self.total_blocks += total
-        before = State(self.program, self.arena, self.written)
+        before = PlanState(self.program, self.arena, self.written)
         try:
             followed = self._follow(launch, total, before)
-        except Endless:
+        except LaunchTimeout:
             followed = 0
         self.blocks += followed
         if not self.findings and (not followed or (followed < total and not last)):
             before.restore()
             self.program.run(launch, self.pointers)
-        self._empty -= {
+        self._uninitialized -= {
             argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)
         }
 
-    def _follow(self, launch: BoundLaunch, total: int, before: State) -> int:
-        """How many of its blocks were followed."""
+    def _follow(self, launch: BoundLaunch, total: int, before: PlanState) -> int:
+        """The number of blocks that were followed."""
         chosen = sample(total, PROBES)
         report = self._run(launch, chosen)
         affordable = int(BUDGET * len(chosen) / max(1.0, work_of(report)))
@@ -116,16 +115,16 @@ class _Followed:
         return len(chosen)
 
     def _run(self, launch: BoundLaunch, chosen: list[int]) -> LaunchReport:
-        empty = frozenset(self.pointers[name] for name in self._empty)
+        empty = frozenset(self.pointers[name] for name in self._uninitialized)
         report = self.program.run(
-            launch, self.pointers, Checks(self.flags, empty), chosen, MOST_ROUNDS
+            launch, self.pointers, Checks(self.flags, empty), chosen, MAX_ROUNDS
         )
         self.findings |= dict.fromkeys(report.describe(item) for item in report.findings)
         return report
 
 
 def work_of(report: LaunchReport) -> float:
-    """What a launch in checked mode took, in the unit of BUDGET."""
+    """The work of a launch in checked mode, in the bytes of BUDGET."""
     assert report.accesses is not None
     lengths = numpy.array([len(node.instructions) for node in report.lowered.flow.nodes])
     found = report.accesses
@@ -136,8 +135,8 @@ def work_of(report: LaunchReport) -> float:
 
 
 def sample(total: int, count: int) -> list[int]:
-    """About `count` of `total` blocks: pairs of neighbours, which may touch each other's memory,
-    from the first to the last.
+    """The numbers of about `count` of `total` blocks, ascending: pairs of neighbours, which may
+    touch each other's memory, spread from the first to the last.
     """
     if count >= total:
         return list(range(total))

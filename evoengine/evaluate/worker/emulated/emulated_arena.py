@@ -1,6 +1,4 @@
-"""Buffers in the emulator's memory as tensors, each between red zones of its own, freed
-together.
-"""
+"""Buffers in the emulator's memory as tensors, each between its own red zones."""
 
 from __future__ import annotations
 
@@ -16,18 +14,18 @@ from evoengine.emulator.device import Emulator
 from evoengine.emulator.errors import EmulatorError
 from evoengine.evaluate.worker.arena import Arena, Layout
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch
-from evoengine.evaluate.worker.emulated.emulated_program import finding_of
+from evoengine.evaluate.worker.emulated.emulated_program import failure_of
 
-SPARE_BYTES = 1 << 30  # left to comparisons, the JIT and everything else on the machine
+SPARE_BYTES = 1 << 30  # left for comparisons, the JIT and the rest of the machine
 
 
 class EmulatedArena(Arena):
-    """The buffers of one loaded candidate; leaving the block frees them, and their tensors must
-    not be used any more.
+    """The buffers of one loaded candidate; leaving the `with` block frees them, and their tensors
+    must not be used after it.
     """
 
     def __init__(self, layout: Layout, emulator: Emulator) -> None:
-        """Raises LaunchRefused where the device, or this machine, has not as many bytes."""
+        """Raises CannotLaunch where the device, or this machine, has too little memory."""
         self._memory = emulator.memory
         self._flat: dict[str, torch.Tensor] = {}
         sizes = {name: math.prod(shape) * dtype.itemsize for name, (dtype, shape) in layout.items()}
@@ -44,24 +42,24 @@ class EmulatedArena(Arena):
                 )
         except EmulatorError as error:
             self.free()
-            raise finding_of(error) from None
+            raise failure_of(error) from None
         self.tensors = {
             name: self._flat[name].view(dtype).view(shape)
             for name, (dtype, shape) in layout.items()
         }
 
     def differs(self, name: str, value: torch.Tensor) -> torch.Tensor:
-        """As numpy compares: without threads and in words, four times as fast."""
+        """As Arena.differs; numpy compares without threads, in 8-byte words, four times as fast."""
         return torch.tensor(not numpy.array_equal(_words(self._flat[name]), _words(value)))
 
     def guards_broken(self) -> torch.Tensor:
-        """Whether any byte around a buffer changed."""
+        """Whether any byte of a red zone changed; a bool tensor of shape () on the host."""
         return torch.tensor(
             any(self._memory.red_zones_broken(flat.data_ptr()) for flat in self._flat.values())
         )
 
     def free(self) -> None:
-        """Gives all buffers back."""
+        """Frees all buffers."""
         for flat in self._flat.values():
             self._memory.free(flat.data_ptr())
         self._flat.clear()
@@ -82,14 +80,14 @@ class EmulatedArena(Arena):
 
 
 def _words(value: torch.Tensor) -> numpy.ndarray[Any, Any]:
-    """All bytes of a contiguous tensor, in pieces of eight where that comes out even."""
+    """The bytes of a contiguous tensor, flat: uint64 where 8 divides their number, else uint8."""
     array = value.view(-1).view(torch.uint8).numpy()
     return array.view(numpy.uint64) if array.size % 8 == 0 else array
 
 
 def available_bytes() -> int:
-    """Memory that can be had without swapping, as Linux estimates it."""
+    """The memory that is available without swapping, in bytes, as Linux estimates it."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
-    raise OSError("/proc/meminfo tells no MemAvailable")
+    raise OSError("/proc/meminfo has no MemAvailable")

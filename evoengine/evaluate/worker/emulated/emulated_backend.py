@@ -1,4 +1,4 @@
-"""The judge's seam to the emulator."""
+"""The judge's backend for the emulator."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from contextlib import contextmanager
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.emulator.errors import EmulatorError
-from evoengine.evaluate.worker.backend import LoadedCandidate
-from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch, Faulty
+from evoengine.evaluate.worker.backend import (
+    Announce,
+    LoadedCandidate,
+    SanitizedCase,
+    TimedCase,
+    shown,
+)
+from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
 from evoengine.evaluate.worker.check import layout_of, written_by
 from evoengine.evaluate.worker.emulated.checked_mode import follow
 from evoengine.evaluate.worker.emulated.emulated_arena import (
@@ -21,58 +27,58 @@ from evoengine.evaluate.worker.emulated.emulated_arena import (
 from evoengine.evaluate.worker.emulated.emulated_program import (
     EmulatedProgram,
     LoadedModule,
-    finding_of,
+    failure_of,
 )
 from evoengine.evaluate.worker.emulated.modelled_time import model_case
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.inputs import InputSet, paired_sets
-from evoengine.evaluate.worker.judge import JobRun
-from evoengine.protocols import BaselineTimes, CompiledCase
-from evoengine.records import CaseCheck, CheckedRun
+from evoengine.protocols import BaselineTimes, CompiledCase, Job
+from evoengine.records import CaseModel, CheckedRun
 from evoengine.task.schema import Task
 
-COUNTED = Checks(Check(0))  # checked mode that looks for nothing
-# code of one kernel is made in half a second; what takes longer is left to a process that ends
+# A launch in checked mode without any check.
+NO_CHECKS = Checks(Check(0))
+# Compiling one kernel takes half a second; a process in which it takes longer is replaced.
 SETTLE_S = 3.0
 
 
 class EmulatedBackend:
     """Implements backend.Backend: PTX on this machine's cores."""
 
+    timing_phase = "model"
+
     def __init__(
         self,
         task: Task,
-        answers: ExpectedOutputs,
+        expected_outputs: ExpectedOutputs,
         emulator: Emulator,
         checks: Sequence[str],
         alive: Callable[[], None],
     ) -> None:
+        """`checks` names the checks of checked mode; `alive` is called before every launch."""
         self.task = task
-        self.answers = answers
+        self.expected_outputs = expected_outputs
         self.emulator = emulator
         self._checks = tuple(checks)
         self._loaded = LoadedModule(emulator, alive)
-        self._done: dict[
-            str, list[LaunchReport]
-        ] = {}  # by case: what the launches of the first input set did
-        # paths of the code that is made for launches which nothing follows, too
-        self._fast: set[str] = set()
+        # case -> reports of the plan's launches on the first input set
+        self._reports: dict[str, list[LaunchReport]] = {}
+        # paths of PTX files that are also compiled without checks
+        self._compiled_unchecked: set[str] = set()
 
     @property
     def input_sets(self) -> tuple[InputSet, ...]:
-        """A launch takes as long as everything else of a verdict together, so seeds and
-        distributions go in pairs.
-        """
+        """Seeds and distributions in pairs: a launch takes as long as the rest of a verdict."""
         return paired_sets(self.task)
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         return MemoryError, EmulatorError
 
-    def finding(self, error: Exception) -> CandidateFailure:
+    def failure(self, error: Exception) -> CandidateFailure:
         if isinstance(error, EmulatorError):
-            return finding_of(error)
-        return CannotLaunch(f"this machine's memory does not suffice: {error}")
+            return failure_of(error)
+        return CannotLaunch(f"this machine has too little memory: {error}")
 
     @contextmanager
     def load(self, compiled: CompiledCase) -> Iterator[LoadedCandidate]:
@@ -80,74 +86,66 @@ class EmulatedBackend:
         program = self._program(compiled)
         with EmulatedArena(layout_of(self.task, plan), self.emulator) as arena:
             pointers = {name: arena.pointer(name) for name in arena.tensors}
-            unfollowed = None if compiled.code_path in self._fast else COUNTED
+            checks = None if compiled.code_path in self._compiled_unchecked else NO_CHECKS
 
             def launch() -> None:
-                reports = [program.run(step, pointers, unfollowed) for step in plan.launches]
-                self._done.setdefault(plan.case, reports)
+                reports = [program.run(step, pointers, checks) for step in plan.launches]
+                self._reports.setdefault(plan.case, reports)
 
             yield LoadedCandidate(arena, launch)
 
     def settled(self) -> bool:
-        """Whether the next candidate finds all cores: code of the last one that is still being made
-        would take its time.
+        """Whether no compilation for the last candidate is still running: it would take cores
+        from the next one.
         """
         return self._loaded.settled(SETTLE_S)
 
-    def sanitize(self, trial: JobRun) -> None:
-        """Checked mode over every case; the first one with findings ends the job."""
-        self._done.clear()
+    def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
+        """Read the PTX of every case and begin to compile it; return checked mode's results."""
+        self._reports.clear()
         self._loaded.forget()
-        self._fast.clear()
-        for compiled in trial.job.cases:
-            # from here on it is the candidate's time: its text may take long to read
-            trial.enter("reading the code of", compiled)
+        self._compiled_unchecked.clear()
+        for compiled in job.cases:
+            # the candidate's own time, because its PTX may take long to read
+            announce(f"reading the code of {shown(compiled)}", True)
             self._refuse_huge_variables(compiled)
-        if not (self._checks and trial.job.checked):
-            for compiled in trial.job.cases:
-                self._make_fast(compiled)
-        for compiled in trial.job.cases:  # modelling counts in checked mode
+        checked_mode = bool(self._checks) and job.checked
+        if not checked_mode:
+            for compiled in job.cases:
+                self._compile_unchecked(compiled)
+        for compiled in job.cases:  # the time model counts accesses in checked mode
             self._loaded.prepare(compiled, checked=True)
-        if self._checks and trial.job.checked:
-            self._follow_all(trial)
+        return self._follow_all(job, announce) if checked_mode else None
 
     def _refuse_huge_variables(self, compiled: CompiledCase) -> None:
-        """Where NVRTC tells how much a candidate keeps, it has been refused before; here this
-        machine's memory is the limit.
+        """Raises CannotLaunch where global variables do not fit into this machine's memory.
+
+        Where NVRTC reports their size, it has been compared with the target's limit before.
         """
         size, free = self._loaded.variable_bytes(compiled), available_bytes()
-        # they are kept as they were, beside, while a launch is repeated
+        # twice, because a copy is kept while a launch is repeated
         if size > (free - SPARE_BYTES) // 2:
             raise CannotLaunch(
                 f"global variables of {size} bytes do not fit into this machine's memory, of which"
                 f" {free} are free"
             )
 
-    def _follow_all(self, trial: JobRun) -> None:
-        with trial.phase("checked"):
-            for compiled in trial.job.cases:
-                trial.enter("following every access on", compiled)
-                found = self._follow(compiled)
-                if found.blocks < found.total_blocks:
-                    self._make_fast(compiled)
-                trial.checked[compiled.plan.case] = found
-                if found.findings:
-                    plan = compiled.plan
-                    trial.checks.append(
-                        CaseCheck(
-                            case=plan.case, hidden=plan.hidden, ok=False, sets=(), checked=found
-                        )
-                    )
-                    raise Faulty(found.findings[0], "\n".join(found.findings))
+    def _follow_all(self, job: Job, announce: Announce) -> Iterator[SanitizedCase]:
+        for compiled in job.cases:
+            announce(f"following every access on {shown(compiled)}", True)
+            run = self._follow(compiled)
+            if run.blocks < run.total_blocks:
+                self._compile_unchecked(compiled)
+            yield SanitizedCase(compiled, run)
 
-    def _make_fast(self, compiled: CompiledCase) -> None:
-        """Begins to make the code without checks, while something else goes on: LLVM works on one
-        core, launches on all.
+    def _compile_unchecked(self, compiled: CompiledCase) -> None:
+        """Begins to compile the code without checks in the background: LLVM uses one core,
+        launches use all.
 
-        Cases that were followed whole, and share their code with no larger one, go on with what
-        they have: to make more would take longer than to run it.
+        Cases that checked mode followed whole, and that share their code with no larger one,
+        keep the checked code: compiling takes longer than running it.
         """
-        self._fast.add(compiled.code_path)
+        self._compiled_unchecked.add(compiled.code_path)
         self._loaded.prepare(compiled, checked=False)
 
     def _follow(self, compiled: CompiledCase) -> CheckedRun:
@@ -155,31 +153,32 @@ class EmulatedBackend:
         with self._first_set(compiled) as (program, arena):
             return follow(self.task, program, arena, self._checks)
 
-    def time(self, trial: JobRun) -> None:
-        """The modelled time of every case that generators see, on the first input set."""
-        cold = self.task.objective.cache == "cold"
-        with trial.phase("model"):
-            for compiled in trial.job.cases:
-                if not compiled.plan.hidden:
-                    trial.enter("modelling", compiled)
-                    with self._first_set(compiled) as (program, arena):
-                        written, executions = (
-                            written_by(self.task, compiled.plan),
-                            self._done[compiled.plan.case],
-                        )
-                        trial.modelled.append(
-                            model_case(
-                                program, arena, written, executions, self.emulator.target, cold
-                            )
-                        )
+    def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
+        """Model the time of every case that is not hidden, on its first input set."""
+        for compiled in job.cases:
+            if not compiled.plan.hidden:
+                announce(f"modelling {shown(compiled)}", True)
+                yield TimedCase(compiled, model=self._model(compiled))
+
+    def _model(self, compiled: CompiledCase) -> CaseModel:
+        plan, cold = compiled.plan, self.task.objective.cache == "cold"
+        with self._first_set(compiled) as (program, arena):
+            return model_case(
+                program,
+                arena,
+                written_by(self.task, plan),
+                self._reports[plan.case],
+                self.emulator.target,
+                cold,
+            )
 
     @contextmanager
     def _first_set(self, compiled: CompiledCase) -> Iterator[tuple[EmulatedProgram, EmulatedArena]]:
-        """The code of a case with its first inputs, and nothing but poison in what it writes."""
+        """The code of a case and its buffers: the first inputs, and poison in all others."""
         plan, task = compiled.plan, self.task
         program = self._program(compiled)
         with EmulatedArena(layout_of(task, plan), self.emulator) as arena:
-            arena.fill(self.answers.inputs(plan.case, *self.input_sets[0]))
+            arena.fill(self.expected_outputs.inputs(plan.case, *self.input_sets[0]))
             arena.poison(written_by(task, plan))
             yield program, arena
 

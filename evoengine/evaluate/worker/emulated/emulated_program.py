@@ -1,4 +1,4 @@
-"""A bound plan on the emulator: PTX loaded, arguments as bytes, faults as findings."""
+"""Loads PTX into the emulator and launches bound plans; its errors become candidate failures."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ from evoengine.evaluate.worker.candidate_failures import (
     CandidateFailure,
     CannotLaunch,
     DeviceTrap,
-    Endless,
-    Lacking,
-    Stumbled,
+    EmulatorFailure,
+    LaunchTimeout,
+    UnsupportedKernel,
 )
 from evoengine.protocols import CompiledCase
 
-# A sample of blocks gets its share of the rounds of the whole launch, but at least this one: blocks
-# that take their work from a queue do all of it, however few run.
-LEAST_SHARE = 1 / 16
-LEAST_ROUNDS = 1 << 20  # of any launch
+# A sample of blocks gets its share of the whole launch's loop rounds, but at least this share:
+# blocks that take their work from a queue do all of it, however few run.
+MIN_SHARE = 1 / 16
+MIN_ROUNDS = 1 << 20  # of any launch
 
-# What Python raises where our own code meets what nobody foresaw. Not among it: MemoryError and
-# OSError, which are the machine's.
-UNFORESEEN = (
+# What Python raises for a bug of the emulator. MemoryError and OSError are the machine's faults.
+EMULATOR_BUGS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -52,8 +51,9 @@ _TORCH_FLOATS = {
 
 
 class LoadedModule:
-    """The modules of one job: cases that share their code share what was compiled of it, for that
-    takes longer than a launch.
+    """The modules of one job.
+
+    Cases with the same PTX share one, because compiling it takes longer than a launch.
     """
 
     def __init__(self, emulator: Emulator, alive: Callable[[], None]) -> None:
@@ -63,40 +63,38 @@ class LoadedModule:
         self._modules: dict[str, emulated.Program] = {}
 
     def program(self, compiled: CompiledCase, rounds: float) -> EmulatedProgram:
-        """The code of one case with its global variables at their initial values; raises Finding.
+        """The code of one case, its global variables reset; raises CandidateFailure.
 
-        `rounds` of loops are what the warps of one launch of a whole grid may go.
+        `rounds` limits the loop rounds of all warps of one launch of a whole grid.
         """
         module = self._module(compiled)
-        with as_findings():
+        with as_candidate_failures():
             module.reset()
         return EmulatedProgram(module, compiled, rounds, self._alive)
 
     def prepare(self, compiled: CompiledCase, checked: bool) -> None:
-        """Begins to make the code of a case beside what is done meanwhile; raises Finding."""
+        """Begins to compile the code of a case in the background; raises CandidateFailure."""
         module = self._module(compiled)
         for launch in compiled.plan.launches:
             module.prepare(compiled.functions[launch.kernel], three(launch.block), checked)
 
     def variable_bytes(self, compiled: CompiledCase) -> int:
-        """What the global variables of a case take; raises Finding."""
+        """The size of a case's global variables in bytes; raises CandidateFailure."""
         return self._module(compiled).variable_bytes
 
     def _module(self, compiled: CompiledCase) -> emulated.Program:
         path = compiled.code_path
         if path not in self._modules:
-            with as_findings():
+            with as_candidate_failures():
                 self._modules[path] = self._emulator.load(Path(path).read_text(encoding="utf-8"))
         return self._modules[path]
 
     def settled(self, timeout_s: float) -> bool:
-        """Whether no code is being made any more that nobody will run, after at most so long for
-        each.
-        """
+        """Whether no compilation is still running; waits up to `timeout_s` for each module."""
         return all(module.settled(timeout_s) for module in self._modules.values())
 
     def forget(self) -> None:
-        """Lets all of them go: another candidate comes."""
+        """Closes all modules, before another candidate."""
         for module in self._modules.values():
             module.close()
         self._modules.clear()
@@ -119,12 +117,12 @@ class EmulatedProgram:
 
     @property
     def variables(self) -> bytes:
-        """What the variables of the code hold now; setting it gives them back what they held."""
+        """The contents of the code's global variables, a copy; assignment restores them."""
         return self._module.values
 
     @variables.setter
-    def variables(self, kept: bytes) -> None:
-        self._module.values = kept
+    def variables(self, contents: bytes) -> None:
+        self._module.values = contents
 
     def run(
         self,
@@ -132,14 +130,16 @@ class EmulatedProgram:
         pointers: Mapping[str, int],
         checks: Checks | None = None,
         blocks: Sequence[int] | None = None,
-        most_rounds: int | None = None,
+        max_rounds: int | None = None,
     ) -> LaunchReport:
-        """What one launch of the plan did; raises Finding, Endless after `most_rounds` of loops at
-        the latest.
+        """The report of one launch of the plan, or of some of its `blocks`.
+
+        `pointers` holds the device address of each buffer by name. Raises CandidateFailure, and
+        LaunchTimeout after `max_rounds` loop rounds at the latest.
         """
         self._alive()
         symbol = self.compiled.functions[launch.kernel]
-        with as_findings():
+        with as_candidate_failures():
             report = self._module.launch(
                 symbol,
                 grid=three(launch.grid),
@@ -148,55 +148,55 @@ class EmulatedProgram:
                 shared_bytes=launch.shared_bytes,
                 checks=checks,
                 blocks=blocks,
-                fuel=min(self._fuel(launch, blocks), most_rounds or sys.maxsize),
+                fuel=min(self._fuel(launch, blocks), max_rounds or sys.maxsize),
             )
         if report.printed:
-            # the parent keeps the end of it, whatever the locale
+            # bytes, so that the locale does not matter to the parent
             sys.stdout.buffer.write(report.printed.encode("utf-8", "replace"))
             sys.stdout.buffer.flush()
         return report
 
     def _fuel(self, launch: BoundLaunch, blocks: Sequence[int] | None) -> int:
-        share = 1.0 if blocks is None else max(LEAST_SHARE, len(blocks) / math.prod(launch.grid))
-        return max(LEAST_ROUNDS, int(self._rounds * share))
+        share = 1.0 if blocks is None else max(MIN_SHARE, len(blocks) / math.prod(launch.grid))
+        return max(MIN_ROUNDS, int(self._rounds * share))
 
 
 @contextmanager
-def as_findings() -> Iterator[None]:
-    """Turns what the emulator raises into what it says about the candidate, whose code alone brings
-    it to fail.
-    """
+def as_candidate_failures() -> Iterator[None]:
+    """Raises errors of the emulator as failures of the candidate, whose code caused them."""
     try:
         yield
     except errors.EmulatorError as error:
-        raise finding_of(error) from None
-    except UNFORESEEN as error:
-        raise Stumbled(
+        raise failure_of(error) from None
+    except EMULATOR_BUGS as error:
+        raise EmulatorFailure(
             f"the emulator fails on this kernel: {type(error).__name__}: {error}",
             traceback.format_exc(),
         ) from error
 
 
-def finding_of(error: errors.EmulatorError) -> CandidateFailure:
-    """What an error of the emulator says about the candidate that it was raised for."""
+def failure_of(error: errors.EmulatorError) -> CandidateFailure:
+    """An error of the emulator as a failure of the candidate."""
     if isinstance(error, errors.OutOfFuel):
-        return Endless(str(error))
+        return LaunchTimeout(str(error))
     if isinstance(error, errors.KernelFault):
         return DeviceTrap(str(error))
     if isinstance(error, errors.LaunchRefused):
         return CannotLaunch(str(error))
-    return Lacking(str(error))  # Unsupported, and PTX of our own compiler that we cannot read
+    return UnsupportedKernel(
+        str(error)
+    )  # Unsupported, and PTX of our own compiler that we cannot read
 
 
 def three(extents: tuple[int, ...]) -> tuple[int, int, int]:
-    """A grid or block with all three extents."""
+    """The extents of a grid or block in all three dimensions."""
     x, y, z = (*extents, 1, 1)[:3]
     return x, y, z
 
 
 def _bytes(argument: BufferArgument | ScalarArgument, pointers: Mapping[str, int]) -> bytes:
-    """An argument as it lies in the parameter buffer; integers have 8 bytes, of which the kernel's
-    parameter takes its own.
+    """An argument's bytes in the parameter buffer, little-endian; integers have 8, of which a
+    smaller parameter takes the first.
     """
     if isinstance(argument, BufferArgument):
         return struct.pack("<Q", pointers[argument.buffer])

@@ -1,4 +1,4 @@
-"""Modelled times of a case from what its launches counted."""
+"""Models the time of a case from the counts of its launches."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from evoengine.emulator.targets import TargetGpu
 from evoengine.emulator.timing_model.counts import Counts
 from evoengine.emulator.timing_model.observe import counts_of
 from evoengine.emulator.timing_model.time import modelled
-from evoengine.evaluate.worker.candidate_failures import Endless
+from evoengine.evaluate.worker.candidate_failures import LaunchTimeout
 from evoengine.evaluate.worker.emulated.checked_mode import sample
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
-from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram, finding_of, three
-from evoengine.evaluate.worker.emulated.plan_state import State
+from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram, failure_of, three
+from evoengine.evaluate.worker.emulated.plan_state import PlanState
 from evoengine.records import CaseModel, LaunchModel
 
-# without NVRTC nobody says how many: the model then lets occupancy depend on the rest alone
+# without NVRTC their number is unknown: occupancy then depends on threads and shared memory alone
 UNKNOWN_REGISTERS = 0
-# whose bank conflicts and sectors are counted; what is executed is counted on the whole grid
+# bank conflicts and sectors are counted on so many blocks, instructions on the whole grid
 COUNTED_BLOCKS = 8
 
 
@@ -34,16 +34,16 @@ def model_case(
     target: TargetGpu,
     cold: bool,
 ) -> CaseModel:
-    """The modelled time of a whole plan, launch by launch, whose buffers are filled; raises Finding
-    where no block fits on the target.
+    """The modelled time of each launch of a plan, in microseconds; raises CandidateFailure where no
+    block fits on the target.
 
-    `written` are the buffers that are no inputs; `executions` the reports of whole grids on the
-    same inputs.
+    The arena's inputs are filled. `written` names the buffers that are not inputs; `executions`
+    are the reports of whole grids on the same inputs.
     """
     pointers = {name: arena.pointer(name) for name in arena.tensors}
     launches = []
     for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
-        before = State(program, arena, written)
+        before = PlanState(program, arena, written)
         sampled = _sampled(program, launch, pointers, before)
         counts = counts_of(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
         launches.append(
@@ -56,22 +56,20 @@ def model_case(
 
 
 def _sampled(
-    program: EmulatedProgram, launch: BoundLaunch, pointers: Mapping[str, int], before: State
+    program: EmulatedProgram, launch: BoundLaunch, pointers: Mapping[str, int], before: PlanState
 ) -> LaunchReport:
-    """The report of some blocks; of the whole grid where these have no end alone."""
+    """The report of some blocks, or of the whole grid where these do not end alone."""
     try:
         return program.run(
             launch, pointers, Checks(Check(0)), sample(math.prod(launch.grid), COUNTED_BLOCKS)
         )
-    except Endless:  # blocks that wait for blocks which are not in the sample
+    except LaunchTimeout:  # blocks that wait for blocks outside of the sample
         before.restore()
         return program.run(launch, pointers, Checks(Check(0)))
 
 
 def _touched_bytes(launch: BoundLaunch, arena: EmulatedArena) -> int:
-    """The sizes of all buffers that a launch is given: what it touches at least once, as far as
-    anybody knows.
-    """
+    """The bytes of all buffers that a launch is given: an estimate of those that it touches."""
     touched = {argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)}
     return sum(arena.tensors[name].numel() * arena.tensors[name].element_size() for name in touched)
 
@@ -98,7 +96,7 @@ def _model_launch(
             cold=cold,
         )
     except EmulatorError as error:
-        raise finding_of(error) from None
+        raise failure_of(error) from None
     return LaunchModel(
         kernel=launch.kernel, us=found.us, limiter=found.limiter, bounds_us=dict(found.bounds_us)
     )

@@ -1,6 +1,4 @@
-"""What the launches of a plan change: the buffers that a candidate writes, and the variables of its
-code.
-"""
+"""The state that launches change: the buffers that a candidate writes, and its global variables."""
 
 from __future__ import annotations
 
@@ -10,18 +8,18 @@ from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
 
 
-class State:
-    """All of it as it was when this was made.
+class PlanState:
+    """A copy of the state at construction.
 
-    Whoever runs some blocks of a launch, and then others or all of them, restores it between: on a
-    GPU every launch runs once, and a kernel may count, draw turns or change data in place.
+    It must be restored before more blocks of the same launch are run: on a GPU every launch runs
+    once, and a kernel may count, take tickets or change data in place.
     """
 
     def __init__(
         self, program: EmulatedProgram, arena: EmulatedArena, written: Sequence[str]
     ) -> None:
-        """`written` names buffers: all that are no inputs, for a launch may know the address of one
-        that it is not given.
+        """`written` names all buffers that are not inputs: a launch may have stored the address of
+        one that it is not given.
         """
         self._program = program
         self._arena = arena
@@ -29,6 +27,6 @@ class State:
         self._variables = program.variables
 
     def restore(self) -> None:
-        """Puts everything back."""
+        """Restores all buffers and variables."""
         self._arena.fill(self._buffers)
         self._program.variables = self._variables

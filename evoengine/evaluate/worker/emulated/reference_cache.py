@@ -1,7 +1,7 @@
-"""Inputs and answers kept on disk: computing them takes minutes of a CPU, and workers come and go.
+"""Inputs and expected outputs cached on disk: computing them takes minutes of a CPU.
 
-They are named after all that they follow from: the Python files beside the task, what the task says
-of tensors, tiers and the case, the release of torch, and our own code that makes them.
+Their names are digests of all that they depend on: the Python files beside the task, the task's
+tensors, tiers and cases, torch's version, and our own code that makes them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from evoengine.evaluate.worker import (
     returned_values,
     task_functions,
 )
-from evoengine.evaluate.worker.emulated.array_cache import Array, Kept, KeptArrays
+from evoengine.evaluate.worker.emulated.array_cache import Array, ArrayCache, CachedArrays
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, Key
 from evoengine.evaluate.worker.gate import Errors, Gate
 from evoengine.evaluate.worker.inputs import Tensors
@@ -29,18 +29,18 @@ from evoengine.task.schema import Task, shape_of
 
 
 class _Facts(Frozen):
-    """What an answer has beside its arrays."""
+    """The part of an ExpectedOutput that is not arrays."""
 
     trusted: dict[str, Errors]
     gates: dict[str, Gate]
 
 
-class KeptExpectedOutputs:
-    """Implements answers.Keep for one task."""
+class DiskOutputCache:
+    """Implements expected_outputs.OutputCache for one task."""
 
-    def __init__(self, arrays: KeptArrays, task: Task, task_path: Path) -> None:
+    def __init__(self, arrays: ArrayCache, task: Task, task_path: Path) -> None:
         self._arrays = arrays
-        told = task.model_dump(
+        described = task.model_dump(
             mode="json",
             include={"reference", "dims", "inputs", "outputs", "cases", "hidden_cases", "tiers"},
         )
@@ -49,17 +49,19 @@ class KeptExpectedOutputs:
             inspect.getsource(module)
             for module in (expected_outputs, gate, inputs, task_functions, returned_values)
         ]
-        self._meaning = digest("answers", digest_json(told), torch.__version__, *ours, *beside)
+        self._digest = digest("answers", digest_json(described), torch.__version__, *ours, *beside)
 
     def __call__(self, key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
-        name = digest(self._meaning, *map(str, key))
+        name = digest(self._digest, *map(str, key))
         found = self._arrays.read(name)
         if found is None:
-            answer = make()
-            facts = _Facts(trusted=answer.trusted, gates=answer.gates).model_dump_json()
+            expected = make()
+            facts = _Facts(trusted=expected.trusted, gates=expected.gates).model_dump_json()
             found = self._arrays.write(
                 name,
-                Kept({output: value.numpy() for output, value in answer.reference.items()}, facts),
+                CachedArrays(
+                    {output: value.numpy() for output, value in expected.reference.items()}, facts
+                ),
             )
         facts_found = _Facts.model_validate_json(found.facts)
         return ExpectedOutput(
@@ -69,21 +71,23 @@ class KeptExpectedOutputs:
         )
 
 
-class KeptInputs:
-    """Implements answers.KeepInputs for one task."""
+class DiskInputCache:
+    """Implements expected_outputs.InputCache for one task."""
 
-    def __init__(self, arrays: KeptArrays, task: Task) -> None:
+    def __init__(self, arrays: ArrayCache, task: Task) -> None:
         self._arrays = arrays
         self._task = task
-        told = task.model_dump(mode="json", include={"dims", "inputs", "cases", "hidden_cases"})
-        self._meaning = digest(
-            "inputs", digest_json(told), torch.__version__, inspect.getsource(inputs)
+        described = task.model_dump(
+            mode="json", include={"dims", "inputs", "cases", "hidden_cases"}
+        )
+        self._digest = digest(
+            "inputs", digest_json(described), torch.__version__, inspect.getsource(inputs)
         )
 
     def __call__(self, key: Key, make: Callable[[], Tensors]) -> Tensors:
-        name = digest(self._meaning, *map(str, key))
+        name = digest(self._digest, *map(str, key))
         found = self._arrays.read(name) or self._arrays.write(
-            name, Kept({of: _bytes(value) for of, value in make().items()})
+            name, CachedArrays({of: _bytes(value) for of, value in make().items()})
         )
         return {
             of: self._tensor(of, key[0], torch.from_numpy(array))
@@ -92,12 +96,12 @@ class KeptInputs:
 
     def _tensor(self, name: str, case: str, flat: torch.Tensor) -> torch.Tensor:
         spec = self._task.inputs[name]
-        assert spec.shape is not None  # scalars are not kept
+        assert spec.shape is not None  # scalars are not cached
         return flat.view(getattr(torch, spec.dtype)).view(
             shape_of(spec.shape, self._task.scope(case))
         )
 
 
 def _bytes(value: torch.Tensor) -> Array:
-    """As numpy can keep it, which knows no bfloat16."""
+    """The bytes of a contiguous tensor, shape (bytes,), uint8: numpy has no bfloat16."""
     return value.view(-1).view(torch.uint8).numpy()

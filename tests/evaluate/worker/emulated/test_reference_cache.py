@@ -12,8 +12,8 @@ import torch
 from evoengine.errors import DeviceError
 from evoengine.evaluate.worker import expected_outputs as answers_module
 from evoengine.evaluate.worker.emulated import array_cache
-from evoengine.evaluate.worker.emulated.array_cache import KeptArrays
-from evoengine.evaluate.worker.emulated.reference_cache import KeptExpectedOutputs, KeptInputs
+from evoengine.evaluate.worker.emulated.array_cache import ArrayCache
+from evoengine.evaluate.worker.emulated.reference_cache import DiskInputCache, DiskOutputCache
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.evaluate.worker.task_functions import TaskFunctions
@@ -21,26 +21,28 @@ from evoengine.task.schema import Task
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
 
-# the reference twice on the smallest case, to see that it has one answer; the reference; the
+# the reference twice on the smallest case, to compare two calls; the reference; the
 # trusted implementation
 FOUND_ANEW = 4
 COUNTING = "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * 2\n"
 
 
-def answers_of(folder: Path, task: Task | None = None) -> tuple[ExpectedOutputs, TaskFunctions]:
+def expected_outputs_of(
+    folder: Path, task: Task | None = None
+) -> tuple[ExpectedOutputs, TaskFunctions]:
     """As a new worker would make them."""
     task = task or small_task(
         tiers={"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "trusted": "scale_rows.py:forward"}}
     )
     functions = TaskFunctions(task, folder / "t.yaml")
-    arrays = KeptArrays(folder / "answers")
+    arrays = ArrayCache(folder / "cache")
     return (
         ExpectedOutputs(
             task,
             functions,
             CPU,
-            KeptExpectedOutputs(arrays, task, folder / "t.yaml"),
-            KeptInputs(arrays, task),
+            DiskOutputCache(arrays, task, folder / "t.yaml"),
+            DiskInputCache(arrays, task),
         ),
         functions,
     )
@@ -56,9 +58,9 @@ def calls(functions: TaskFunctions) -> int:
     return len(functions._modules["scale_rows.py"].calls) if functions._modules else 0
 
 
-def test_a_new_worker_finds_the_same_answer_without_computing_it(folder: Path) -> None:
-    first, _ = answers_of(folder)
-    second, functions = answers_of(folder)
+def test_a_new_worker_finds_the_same_expected_output_without_computing_it(folder: Path) -> None:
+    first, _ = expected_outputs_of(folder)
+    second, functions = expected_outputs_of(folder)
     before, after = first.get("plain", "wide", 2), second.get("plain", "wide", 2)
     assert (
         torch.equal(before.reference["out"], after.reference["out"])
@@ -69,35 +71,35 @@ def test_a_new_worker_finds_the_same_answer_without_computing_it(folder: Path) -
 
 
 @pytest.mark.parametrize("change", ["scale_rows.py", "helper.py"])
-def test_a_change_of_any_python_file_beside_the_task_makes_all_answers_anew(
+def test_a_change_of_any_python_file_beside_the_task_computes_all_references_anew(
     folder: Path, change: str
 ) -> None:
-    answers_of(folder)[0].get("plain", "normal", 0)
+    expected_outputs_of(folder)[0].get("plain", "normal", 0)
     (folder / change).write_text(COUNTING + "# changed\n")
-    again, functions = answers_of(folder)
+    again, functions = expected_outputs_of(folder)
     again.get("plain", "normal", 0)
     assert calls(functions) == FOUND_ANEW
 
 
-def test_another_gate_or_another_size_is_another_answer(folder: Path) -> None:
-    answers_of(folder)[0].get("plain", "normal", 0)
+def test_another_gate_or_another_size_is_another_entry(folder: Path) -> None:
+    expected_outputs_of(folder)[0].get("plain", "normal", 0)
     for changes in (
         {"tiers": {"fp32": {"atol": 1e-5, "rel_rmse": 1e-6}}},
         {"cases": {"plain": {"N": 8, "C": 96, "flip": False}}},
     ):
-        again, functions = answers_of(folder, small_task(**changes))
+        again, functions = expected_outputs_of(folder, small_task(**changes))
         again.get("plain", "normal", 0)
         assert calls(functions) >= 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
-def test_kept_inputs_are_those_that_were_drawn(
+def test_cached_inputs_are_those_that_were_drawn(
     folder: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = small_task(inputs={"x": {"shape": ["N", "C"], "dtype": dtype}})
     drawn = make_inputs(task, "plain", "wide", 1, CPU)
     for _ in range(2):
-        found = answers_of(folder, task)[0].inputs("plain", "wide", 1)
+        found = expected_outputs_of(folder, task)[0].inputs("plain", "wide", 1)
         assert (
             list(found) == ["x"]
             and found["x"].dtype is drawn["x"].dtype
@@ -109,29 +111,29 @@ def test_kept_inputs_are_those_that_were_drawn(
 @pytest.mark.parametrize("suffix", ["*.json", "*.npy"])
 def test_a_damaged_entry_is_as_if_it_were_not_there(folder: Path, suffix: str) -> None:
     # what is mapped must not be cut
-    before = answers_of(folder)[0].get("plain", "normal", 0).reference["out"].clone()
-    for path in (folder / "answers").glob(suffix):
+    before = expected_outputs_of(folder)[0].get("plain", "normal", 0).reference["out"].clone()
+    for path in (folder / "cache").glob(suffix):
         path.write_bytes(path.read_bytes()[:50])
-    again, functions = answers_of(folder)
+    again, functions = expected_outputs_of(folder)
     assert torch.equal(again.get("plain", "normal", 0).reference["out"], before)
     assert calls(functions) == FOUND_ANEW
 
 
-def test_the_oldest_are_forgotten_when_there_are_too_many(
+def test_the_oldest_entries_are_deleted_when_there_are_too_many(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(array_cache, "LIMIT_BYTES", 3 * 64 * 96 * 8)
-    answers, _ = answers_of(folder)
-    found = [answers.get("plain", "normal", seed) for seed in range(6)]
-    assert len(list((folder / "answers").glob("*.npy"))) <= 3
-    assert all(bool(answer.reference["out"].isfinite().all()) for answer in found), (
+    expected_outputs, _ = expected_outputs_of(folder)
+    found = [expected_outputs.get("plain", "normal", seed) for seed in range(6)]
+    assert len(list((folder / "cache").glob("*.npy"))) <= 3
+    assert all(bool(expected.reference["out"].isfinite().all()) for expected in found), (
         "what is mapped stays"
     )
 
 
 def test_a_folder_that_cannot_be_written_says_what_to_do(folder: Path) -> None:
-    (folder / "answers").write_text("a file")
+    (folder / "cache").write_text("a file")
     with pytest.raises(
         DeviceError, match=r"inputs and references cannot be kept in .*; set EVOENGINE_CACHE_DIR"
     ):
-        answers_of(folder)[0].get("plain", "normal", 0)
+        expected_outputs_of(folder)[0].get("plain", "normal", 0)

@@ -22,8 +22,9 @@ from evoengine.generate.prompt_templates import Prompts
 from evoengine.paths import RunPaths, find_kernel, find_task
 from evoengine.protocols import Evaluated, Exhausted, Replies, Request
 from evoengine.records import Elite, Outcome, Proposal, Reply, Status, Verdict, outcome_of
-from evoengine.search import wiring
+from evoengine.search.choose_run import starting_kernel
 from evoengine.search.engine import Engine
+from evoengine.search.run_engine import starting_kernels
 from evoengine.search.run_reader import RunReader
 from evoengine.task import schema as tasks
 from evoengine.task.schema import Task
@@ -78,7 +79,7 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
 
 
 def _unjudged(trial: int, file: Path, task: Task) -> Evaluated:
-    proposal = wiring.seed_proposal(file)
+    proposal = starting_kernel(file)
     tier = kernel_file.parse(proposal.source or "", str(file)).plan.precision
     if tier not in task.tiers:
         raise UsageError(
@@ -111,7 +112,7 @@ def of_run(paths: RunPaths) -> Asked:
         config, task = RunConfig.model_validate(info.config), Task.model_validate(info.task)
         if environment is None:
             raise UsageError(f"{paths.root}: the run does not tell its device")
-        seeds = wiring.starting_kernels(store, config)
+        seeds = starting_kernels(store, config)
         onlooker = _Onlooker()
         engine = Engine(
             task=task,

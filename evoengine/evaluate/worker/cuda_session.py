@@ -10,23 +10,29 @@ import torch
 
 from evoengine import __version__
 from evoengine.errors import DeviceError
+from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
 from evoengine.evaluate.worker.cuda.cuda_launch import CUDA_ERRORS, limit_device
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.evaluate.worker.judge import Doing, Judge
-from evoengine.evaluate.worker.task_functions import AtWork, TaskFunctions
+from evoengine.evaluate.worker.judge import Judge
+from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
 from evoengine.protocols import Job, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
 
 
 class CudaSession:
-    """A device with a context, the task's functions, and what was computed with them so far."""
+    """A device with a context, the task's functions, and their expected outputs."""
 
     def __init__(
-        self, task: Task, task_path: Path, ordinal: int, doing: Doing, at_work: AtWork
+        self,
+        task: Task,
+        task_path: Path,
+        ordinal: int,
+        announce: Announce,
+        announce_function: AnnounceFunction,
     ) -> None:
-        doing("starting CUDA", False)
+        announce("starting CUDA", False)
         try:
             device = torch.device("cuda", ordinal)
             torch.cuda.set_device(device)
@@ -41,8 +47,10 @@ class CudaSession:
                 f"cuda:{ordinal} cannot be used: {str(error).strip().splitlines()[0]}"
             ) from error
         self.environment = describe(ordinal)
-        answers = ExpectedOutputs(task, TaskFunctions(task, task_path, at_work), device)
-        self._judge = Judge(task, answers, CudaBackend(task, answers), doing)
+        expected_outputs = ExpectedOutputs(
+            task, TaskFunctions(task, task_path, announce_function), device
+        )
+        self._judge = Judge(task, expected_outputs, CudaBackend(task, expected_outputs), announce)
 
     def run(self, job: Job) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may go on."""
@@ -54,7 +62,7 @@ class CudaSession:
 
 
 def _context_works() -> bool:
-    """Whether the device still computes, asked after every candidate that failed."""
+    """Whether the device still computes; checked after every candidate that failed."""
     try:
         ones = torch.ones(1024, device="cuda")
         return float(ones.sum()) == 1024.0
@@ -63,7 +71,7 @@ def _context_works() -> bool:
 
 
 def describe(ordinal: int) -> Environment:
-    """The device and the programs that verdicts are found with."""
+    """The device, and the versions of the software that verdicts depend on."""
     properties = torch.cuda.get_device_properties(ordinal)
     attributes = cupy.cuda.Device(ordinal).attributes
     driver = cupy.cuda.runtime.driverGetVersion()

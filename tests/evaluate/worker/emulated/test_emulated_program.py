@@ -13,12 +13,11 @@ from evoengine.candidate.binding import BoundLaunch, CasePlan
 from evoengine.emulator.device import Emulator
 from evoengine.emulator.front.clang import compile_cuda
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch
-from evoengine.evaluate.worker.emulated import emulated_backend as emulated_bench
+from evoengine.evaluate.worker.emulated import emulated_backend
 from evoengine.evaluate.worker.emulated.emulated_arena import SPARE_BYTES
 from evoengine.evaluate.worker.emulated.emulated_backend import EmulatedBackend
 from evoengine.evaluate.worker.emulated.emulated_program import LoadedModule
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.evaluate.worker.judge import JobRun, Judge
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import CompiledCase, Job
 from tests.evaluate.worker.shrunken import CPU
@@ -54,24 +53,22 @@ def test_variables_that_this_machine_cannot_keep_twice_are_refused_before_they_t
         ".version 8.3\n.target sm_89\n.address_size 64\n.global .b8 huge[1073741824];\n.visible"
         " .entry k() { ret; }"
     )
-    monkeypatch.setattr(emulated_bench, "available_bytes", lambda: SPARE_BYTES + (2 << 30) - 2)
+    monkeypatch.setattr(emulated_backend, "available_bytes", lambda: SPARE_BYTES + (2 << 30) - 2)
     task, emulator = small_task(), Emulator("l4", threads=1)
     plan = CasePlan(case="plain", hidden=False, macros={}, scratch={}, launches=())
     job = Job(
         cases=(CompiledCase(plan=plan, code_path=str(tmp_path / "k.ptx"), functions={"k": "k"}),),
         tier="fp32",
     )
-    answers = ExpectedOutputs(task, TaskFunctions(task, tmp_path / "t.yaml"), CPU)
-    backend = EmulatedBackend(task, answers, emulator, (), lambda: None)
+    expected_outputs = ExpectedOutputs(task, TaskFunctions(task, tmp_path / "t.yaml"), CPU)
+    backend = EmulatedBackend(task, expected_outputs, emulator, (), lambda: None)
     before = resident_bytes()
     try:
         with pytest.raises(
             CannotLaunch,
             match="global variables of 1073741824 bytes do not fit into this machine's memory",
         ):
-            backend.sanitize(
-                JobRun(Judge(task, answers, backend, lambda what, candidate: None), job)
-            )
+            backend.sanitize(job, lambda *_: None)
         assert resident_bytes() - before < 1 << 29
     finally:
         emulator.close()

@@ -1,12 +1,16 @@
-"""What a failure of the emulator says about the candidate that it was running."""
+"""Errors of the emulator as failures of the candidate that it was running."""
 
 from __future__ import annotations
 
 import pytest
 
 from evoengine.emulator import errors
-from evoengine.evaluate.worker.candidate_failures import DeviceTrap, Lacking, Stumbled
-from evoengine.evaluate.worker.emulated.emulated_program import as_findings
+from evoengine.evaluate.worker.candidate_failures import (
+    DeviceTrap,
+    EmulatorFailure,
+    UnsupportedKernel,
+)
+from evoengine.evaluate.worker.emulated.emulated_program import as_candidate_failures
 from evoengine.records import Status
 
 
@@ -20,14 +24,14 @@ from evoengine.records import Status
         ValueError("odd"),
     ],
 )
-def test_a_stumble_over_a_kernel_is_unsupported_and_the_process_is_replaced(
+def test_a_bug_of_the_emulator_makes_a_kernel_unsupported_and_the_process_is_replaced(
     error: Exception,
 ) -> None:
     with (
         pytest.raises(
-            Stumbled, match=f"the emulator fails on this kernel: {type(error).__name__}"
+            EmulatorFailure, match=f"the emulator fails on this kernel: {type(error).__name__}"
         ) as found,
-        as_findings(),
+        as_candidate_failures(),
     ):
         raise error
     assert found.value.status is Status.unsupported and not found.value.healthy
@@ -35,14 +39,14 @@ def test_a_stumble_over_a_kernel_is_unsupported_and_the_process_is_replaced(
 
 
 @pytest.mark.parametrize("error", [MemoryError("full"), OSError(28, "No space left on device")])
-def test_what_the_machine_lacks_is_not_the_kernels(error: Exception) -> None:
-    with pytest.raises(type(error)), as_findings():
+def test_a_lack_of_memory_or_disk_is_no_fault_of_the_kernel(error: Exception) -> None:
+    with pytest.raises(type(error)), as_candidate_failures():
         raise error
 
 
 def test_what_the_emulator_says_of_a_kernel_stays_as_it_is() -> None:
-    with pytest.raises(DeviceTrap, match="trap"), as_findings():
+    with pytest.raises(DeviceTrap, match="trap"), as_candidate_failures():
         raise errors.Trapped("trap")
-    with pytest.raises(Lacking, match="cannot do") as found, as_findings():
+    with pytest.raises(UnsupportedKernel, match="cannot do") as found, as_candidate_failures():
         raise errors.Unsupported("wgmma")
     assert found.value.healthy

@@ -1,0 +1,41 @@
+"""The worker of the emulator, which runs in a process forked from the fork server.
+
+The fork server imports this module once, and torch and llvmlite with it; no thread is started and
+nothing is compiled before a task is started.
+"""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from evoengine.evaluate.device.worker_protocol import Start
+from evoengine.evaluate.worker.backend import Announce
+from evoengine.evaluate.worker.emulated_session import EmulatedSession
+from evoengine.evaluate.worker.serving import Worker
+from evoengine.evaluate.worker.task_functions import AnnounceFunction
+
+
+def serve(connection: socket.socket, arguments: list[str]) -> None:
+    """Serves one parent until it closes `connection`.
+
+    `arguments`: target, threads, checks separated by commas, cache folder of references.
+    """
+    target, threads, checks, cache_dir = arguments
+    wanted = [name for name in checks.split(",") if name]
+
+    def open_session(
+        start: Start, announce: Announce, announce_function: AnnounceFunction
+    ) -> EmulatedSession:
+        return EmulatedSession(
+            start.task,
+            Path(start.task_path),
+            target,
+            int(threads),
+            wanted,
+            Path(cache_dir),
+            announce,
+            announce_function,
+        )
+
+    Worker(connection, open_session).serve()

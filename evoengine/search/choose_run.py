@@ -1,0 +1,156 @@
+"""What a new run will use, decided and checked before anything starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evoengine.candidate import kernel_file
+from evoengine.config import CHECKS, CheckName, ModelSettings, RunConfig
+from evoengine.errors import UsageError
+from evoengine.evaluate.device_choice import DeviceChoice
+from evoengine.generate.endpoint_address import shown_address
+from evoengine.generate.ledger import price_of
+from evoengine.generate.registry import kind_of
+from evoengine.paths import RunPaths, find_kernel, find_task
+from evoengine.records import Proposal
+from evoengine.search.make_executor import find_device
+from evoengine.search.make_generator import check_generator
+from evoengine.search.run_engine import SEED
+from evoengine.search.run_options import RunOptions
+from evoengine.task import schema
+from evoengine.task.schema import Task
+
+
+@dataclass(frozen=True)
+class RunChoice:
+    """What a run will use."""
+
+    task: Task
+    task_path: Path
+    config: RunConfig
+    device: DeviceChoice
+    seeds: list[Proposal]
+    notices: list[str]
+
+
+def choose_run(
+    task: str,
+    options: RunOptions = RunOptions(),  # noqa: B008 - frozen
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    checks: str | None = None,
+    kernels: list[str] | None = None,
+    in_flight: int | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> RunChoice:
+    """The resolved choice; raises TaskError, UsageError, DeviceError, CandidateError,
+    GeneratorError, StoreError.
+
+    `options` replace the defaults of the task and of the settings.
+    """
+    path = find_task(task).resolve()
+    loaded = schema.load(path)
+    files = [find_kernel(name, path.parent).resolve() for name in kernels or loaded.seeds_from]
+    if not files:
+        raise UsageError(
+            f"task {loaded.name} names no starting kernels; give some with --kernel FILE"
+        )
+    generator, notices = _generator_name(options, environ)
+    address = address_in(environ) if generator == "openai" else None
+    settings = ModelSettings(base_url=address, cost_cap_usd=loaded.budget.cost_usd)
+    settings = priced(settings.model_copy(update=options.of_the_model))
+    chosen = find_device(device, loaded)
+    config = RunConfig(
+        task=str(path),
+        seed=seed,
+        trials=options.trials or loaded.budget.trials,
+        generator=generator,
+        model=settings,
+        replay_from=str(Path(options.replay_from).resolve()) if options.replay_from else None,
+        device=device,
+        checks=check_names(checks, chosen),
+        kernels=tuple(str(file) for file in files),
+        in_flight=in_flight or RunConfig.model_fields["in_flight"].default,
+    )
+    seeds = [starting_kernel(file) for file in files]
+    check_generator(config, environ)
+    if chosen.notice:
+        notices = [chosen.notice, *notices]
+    return RunChoice(loaded, path, config, chosen, seeds, notices)
+
+
+def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[str, list[str]]:
+    """The generator that is asked for or fits, and what the user should know about that."""
+    if options.generator == "replay" and options.replay_from is None:
+        raise UsageError("--generator replay needs the run to answer from: --replay-from RUN")
+    if options.generator:
+        kind_of(options.generator)
+        return options.generator, []
+    if options.replay_from is not None:
+        return "replay", []
+    if environ.get("OPENAI_API_KEY"):
+        return "openai", []
+    return "tune", [
+        "no OPENAI_API_KEY: the built-in tuner searches the tunables that the kernels declare; no"
+        " model is asked"
+    ]
+
+
+def starting_kernel(file: Path) -> Proposal:
+    """The kernel file as the proposal of a trial; raises CandidateError."""
+    return Proposal(operator=SEED, source=kernel_file.read(file).source, label=file.stem)
+
+
+def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:
+    """The folder of a new run, named after task and time unless `name` is given."""
+    if name is not None and (
+        not name or name in (".", "..") or "/" in name or name.startswith("-")
+    ):
+        raise UsageError(f"expected a plain folder name for --run, got {name!r}")
+    return RunPaths(runs_dir / (name or f"{task.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"))
+
+
+def check_names(text: str | None, device: DeviceChoice) -> tuple[CheckName, ...]:
+    """What checked mode looks for: everything by default, `none`, or names with commas between.
+
+    Raises UsageError.
+    """
+    if text is None:
+        return CHECKS
+    if not device.is_emulator:
+        raise UsageError(
+            "--check is for the emulator, which alone can follow every access; add --device"
+            " emulator"
+        )
+    names = [] if text == "none" else [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in CHECKS]
+    if unknown:
+        raise UsageError(
+            f"--check: no check {unknown[0]!r}; expected none, or some of {','.join(CHECKS)}"
+        )
+    return tuple(name for name in CHECKS if name in names)
+
+
+def address_in(environ: Mapping[str, str]) -> str | None:
+    """The address of a model endpoint that the environment names, as a run keeps it; None for
+    OpenAI's.
+    """
+    given = environ.get("OPENAI_BASE_URL")
+    return shown_address(given) if given else None
+
+
+def priced(settings: ModelSettings) -> ModelSettings:
+    """`settings` with the known price of the model, so that a run keeps it."""
+    price = price_of(settings)
+    if price is None:
+        return settings
+    prices = {
+        "usd_per_million_prompt": price.prompt,
+        "usd_per_million_completion": price.completion,
+    }
+    return settings.model_copy(update=prices)

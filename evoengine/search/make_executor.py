@@ -1,0 +1,64 @@
+"""The executor of a run: compilers on this machine's cores and the chosen device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.device.worker_device import cuda_device, emulator_device
+from evoengine.evaluate.device_choice import DeviceChoice, choose_device
+from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.paths import cache_dir
+from evoengine.protocols import Progress
+from evoengine.records import Verdict
+from evoengine.task.schema import Task
+
+# one core is left to the event loop and the worker
+COMPILERS = max(1, min(16, (os.cpu_count() or 2) - 1))
+
+
+def find_device(device: str, task: Task) -> DeviceChoice:
+    """The device that `device` means for `task`; raises UsageError, DeviceError."""
+    return choose_device(device, task.target.arch if task.target else None)
+
+
+def make_executor(
+    task: Task,
+    task_path: Path,
+    device: DeviceChoice,
+    checks: Sequence[str],
+    baselines: Mapping[str, str] | None = None,
+) -> LocalExecutor:
+    """An executor on `device` that is not started yet.
+
+    `checks` is what checked mode looks for on the emulator; `baselines` names the one to time
+    against for each case, the fastest by default.
+    """
+    nvrtc = CompilePool(COMPILERS)
+    if device.ordinal is not None:
+        return LocalExecutor(task, str(task_path), nvrtc, cuda_device(device.ordinal), baselines)
+    emulator = emulator_device(device.target, checks, cache_dir() / "answers")
+    clang = CompilePool(COMPILERS, module=CLANG)
+    return LocalExecutor(task, str(task_path), nvrtc, emulator, baselines, clang)
+
+
+async def evaluate_once(
+    task: Task,
+    task_path: Path,
+    candidate: Candidate,
+    device: DeviceChoice,
+    checks: Sequence[str],
+    progress: Progress,
+) -> Verdict:
+    """One verdict, no search; raises EvoError."""
+    executor = make_executor(task, task_path, device, checks)
+    try:
+        progress("starting the device")
+        for notice in (await executor.start()).notices:
+            progress(f"note: {notice}")
+        return await executor.evaluate(candidate, progress)
+    finally:
+        await executor.close()

@@ -1,0 +1,37 @@
+"""The Python files of a task: a run keeps what they were, because verdicts follow from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evoengine.digest import digest
+from evoengine.errors import TaskError
+from evoengine.records import RunInfo
+from evoengine.task.schema import Task
+
+
+def reference_digests(task: Task, task_path: Path) -> dict[str, str]:
+    """The Python files that the task names, by name, with the digests of their texts."""
+    named = [
+        task.reference,
+        *task.baselines.values(),
+        *(tier.trusted for tier in task.tiers.values() if tier.trusted),
+    ]
+    files = sorted({name.split(":")[0] for name in named})
+    return {file: digest((task_path.parent / file).read_bytes()) for file in files}
+
+
+def refuse_changed_references(info: RunInfo) -> None:
+    """Raises TaskError where a file is gone or changed since the run began.
+
+    Verdicts against two references cannot be compared.
+    """
+    task_path = Path(info.task_path)
+    for file, before in info.references.items():
+        path = task_path.parent / file
+        if not path.is_file():
+            raise TaskError(f"run {info.name} needs {str(path)!r}, which is gone")
+        if digest(path.read_bytes()) != before:
+            raise TaskError(
+                f"{path} changed since run {info.name} began: start a new run, or restore the file"
+            )

@@ -1,0 +1,123 @@
+"""The rest of a run that was stopped, with settings that may have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from evoengine.config import RunConfig
+from evoengine.errors import DeviceError
+from evoengine.evaluate.device_choice import same_compilers
+from evoengine.events import Notice, Observer, RunEnded
+from evoengine.paths import RunPaths
+from evoengine.protocols import ChangeRow
+from evoengine.records import Environment, RunInfo, SettingsChange
+from evoengine.search.changes import changed, changes_of, current_info, differences
+from evoengine.search.choose_run import address_in, priced
+from evoengine.search.clock import utc_now
+from evoengine.search.control import Control
+from evoengine.search.fold import count_settled
+from evoengine.search.make_executor import find_device, make_executor
+from evoengine.search.make_generator import check_generator
+from evoengine.search.references import refuse_changed_references
+from evoengine.search.run_engine import run_engine, started
+from evoengine.search.run_options import RunOptions
+from evoengine.store.run_folder import open_run
+from evoengine.store.sqlite_store import SqliteStore
+from evoengine.task.schema import Task
+
+
+async def resume_run(
+    paths: RunPaths,
+    control: Control,
+    options: RunOptions = RunOptions(),  # noqa: B008 - frozen
+) -> RunEnded:
+    """Runs the rest of a stored run, changed by `options`; raises EvoError."""
+    with open_run(paths) as folder, control.limited():
+        store = folder.store
+        info, words = resumed_info(store, options, control.environ)
+        refuse_changed_references(info)
+        task, config = Task.model_validate(info.task), RunConfig.model_validate(info.config)
+        check_generator(config, control.environ)
+        device = find_device(_device_of(info, config), task)
+        if device.notice:
+            control.observe(Notice(device.notice))
+        executor = make_executor(task, Path(info.task_path), device, config.checks, info.baselines)
+        try:
+            start = await started(executor, control)
+            if start is None:
+                return RunEnded(f"{control.why} before the device was up", complete=False)
+            refuse_other_device(info, start.environment)
+            if words:
+                _store_change(store, info, start.environment, words, control.observe)
+            return await run_engine(info, store, executor, start.environment, control)
+        finally:
+            await executor.close()
+
+
+def resumed_info(
+    store: SqliteStore, options: RunOptions, environ: Mapping[str, str]
+) -> tuple[RunInfo, tuple[str, ...]]:
+    """What a run goes on with, and what changes by that; raises UsageError."""
+    info = current_info(store)
+    assert info is not None  # open_run refuses a run that was never started
+    before = RunConfig.model_validate(info.config)
+    last = store.last_trial()
+    after = changed(before, options, 0 if last is None else last + 1)
+    settings = priced(after.model) if options.model or options.price_usd else after.model
+    if after.generator == "openai" and environ.get("OPENAI_BASE_URL"):
+        settings = settings.model_copy(update={"base_url": address_in(environ)})
+    after = after.model_copy(update={"model": settings})
+    words = differences(before, after)
+    return info.model_copy(update={"config": after.model_dump(mode="json")}), words
+
+
+def _store_change(
+    store: SqliteStore,
+    info: RunInfo,
+    environment: Environment,
+    words: tuple[str, ...],
+    observe: Observer,
+) -> None:
+    settled = count_settled(store, RunConfig.model_validate(info.config), environment)
+    change = SettingsChange(made=utc_now(), trial=settled, config=info.config, words=words)
+    store.append(ChangeRow(len(changes_of(store)), change))
+    for line in words:
+        observe(Notice(f"changed from trial {settled} on: {line}"))
+
+
+def _device_of(info: RunInfo, config: RunConfig) -> str:
+    """What to ask for when a run goes on: `auto` must not change the kind of device that it began
+    on.
+    """
+    if config.device != "auto" or info.environment is None:
+        return config.device
+    begun = Environment.model_validate(info.environment)
+    return begun.device.partition(" ")[0] if begun.is_modelled else "cuda"
+
+
+def refuse_other_device(info: RunInfo, environment: Environment) -> None:
+    """Raises DeviceError where the run began on another device or with another compiler: times of
+    the two cannot be compared.
+    """
+    first = Environment.model_validate(info.environment)
+    begun, here = _identity(first), _identity(environment)
+    if here != begun:
+        ways = [*same_compilers(first, environment), "start a new run"]
+        raise DeviceError(
+            f"run {info.name} was begun on {begun}; here is {here}: {'; or '.join(ways)}"
+        )
+
+
+def _identity(environment: Environment) -> str:
+    """Device and compilers; environments with the same ones have times that can be compared.
+
+    The number of cores that emulate does not matter. NVRTC does on the emulator, too: registers
+    and so occupancy come from it.
+    """
+    name, _, model = environment.device.partition(" ")
+    versions = environment.versions
+    nvrtc = f"NVRTC {versions['nvrtc']}" if "nvrtc" in versions else "no NVRTC"
+    if environment.is_modelled:
+        return f"{name} with clang {versions.get('clang', '?')} and {nvrtc}"
+    return f"{model} with {nvrtc}"

@@ -1,0 +1,46 @@
+"""The settings that `run` and `resume` both take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Settings from a command: a new run takes them in place of the defaults, a resume in place of
+    the stored ones. None leaves a setting as it is.
+    """
+
+    trials: int | None = None
+    generator: str | None = None
+    replay_from: str | None = None
+    model: str | None = None
+    # for a million prompt and a million completion tokens
+    price_usd: tuple[float, float] | None = None
+    cost_cap_usd: float | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout_s: float | None = None
+    retries: int | None = None
+    patience_s: float | None = None
+
+    @property
+    def of_the_model(self) -> dict[str, Any]:
+        """Those that are model settings, by name."""
+        names = (
+            "model",
+            "cost_cap_usd",
+            "temperature",
+            "max_tokens",
+            "timeout_s",
+            "retries",
+            "patience_s",
+        )
+        found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.price_usd:
+            found |= {
+                "usd_per_million_prompt": self.price_usd[0],
+                "usd_per_million_completion": self.price_usd[1],
+            }
+        return found

@@ -1,0 +1,59 @@
+"""A new run, from its first trial."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from evoengine import __version__
+from evoengine.events import RunEnded
+from evoengine.paths import RunPaths
+from evoengine.protocols import ExecutorStart, ProposalRow
+from evoengine.records import RunInfo
+from evoengine.search.choose_run import RunChoice
+from evoengine.search.control import Control
+from evoengine.search.make_executor import make_executor
+from evoengine.search.references import reference_digests
+from evoengine.search.run_engine import run_engine, show_notices, started
+from evoengine.store.run_folder import open_run
+
+
+async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> RunEnded:
+    """Runs `choice` in a new folder; raises EvoError."""
+    with open_run(paths, create=True) as folder, control.limited():
+        show_notices(choice.notices, control.observe)
+        executor = make_executor(choice.task, choice.task_path, choice.device, choice.config.checks)
+        try:
+            start = await started(executor, control)
+            if start is None:
+                return RunEnded(f"{control.why} before the first trial", complete=False)
+            show_notices(_left_out(start), control.observe)
+            info = _info(choice, paths, start)
+            seeds = choice.seeds[: choice.config.trials]
+            folder.store.append(info, *(ProposalRow(*numbered) for numbered in enumerate(seeds)))
+            return await run_engine(info, folder.store, executor, start.environment, control)
+        finally:
+            await executor.close()
+
+
+def _left_out(start: ExecutorStart) -> list[str]:
+    """What the user is told of baselines that do not work."""
+    return [
+        f"baseline {name} does not work here and is left out: {problem}"
+        for name, problem in start.baseline_problems.items()
+    ]
+
+
+def _info(choice: RunChoice, paths: RunPaths, start: ExecutorStart) -> RunInfo:
+    return RunInfo(
+        name=paths.root.name,
+        task_path=str(choice.task_path),
+        config=choice.config.model_dump(mode="json"),
+        task=choice.task.model_dump(mode="json"),
+        environment=start.environment.model_dump(mode="json"),
+        baselines=start.baselines,
+        baseline_us=start.baseline_us,
+        baseline_problems=start.baseline_problems,
+        references=reference_digests(choice.task, choice.task_path),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=__version__,
+    )

@@ -1,0 +1,148 @@
+"""The report of a job: what was found before it ended, and where it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evoengine.candidate.binding import CasePlan
+from evoengine.evaluate.worker import judge
+from evoengine.evaluate.worker.backend import Announce, SanitizedCase, TimedCase, shown
+from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.protocols import CompiledCase, Job, Report
+from evoengine.records import CaseCheck, CaseModel, CheckedRun, InputSetCheck, Status
+from tests.evaluate.worker.shrunken import CPU
+from tests.small import small_task
+
+
+def case_of(name: str) -> CompiledCase:
+    plan = CasePlan(case=name, hidden=name == "odd", macros={}, scratch={}, launches=())
+    return CompiledCase(plan=plan, code_path="", functions={})
+
+
+class ScriptedBackend:
+    """Returns what `sanitized` and `timed` hold, and raises the failures among them."""
+
+    timing_phase = "scripted"
+    input_sets = (("normal", 0),)
+    errors = ()
+
+    def __init__(self, sanitized: list[Any] | None = None, timed: Sequence[Any] = ()) -> None:
+        self.sanitized = sanitized
+        self.timed = timed
+
+    def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
+        announce("reading", True)
+        return None if self.sanitized is None else self._played(self.sanitized, job, announce)
+
+    def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
+        return self._played(self.timed, job, announce)
+
+    def _played(self, script: Sequence[Any], job: Job, announce: Announce) -> Iterator[Any]:
+        for compiled, found in zip(job.cases, script, strict=False):
+            announce(f"running {shown(compiled)}", True)
+            if isinstance(found, Exception):
+                raise found
+            yield found(compiled)
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedBackend], Report]:
+    """The report of a judge on two cases that are right when checked."""
+
+    def run(backend: ScriptedBackend) -> Report:
+        def check_case(_: Any, __: Any, ___: Any, compiled: CompiledCase, ____: str) -> CaseCheck:
+            plan = compiled.plan
+            return CaseCheck(case=plan.case, hidden=plan.hidden, ok=True, sets=(WRONG,))
+
+        monkeypatch.setattr(judge, "check_case", check_case)
+        task = small_task()
+        expected_outputs = ExpectedOutputs(task, TaskFunctions(task, tmp_path / "t.yaml"), CPU)
+        monkeypatch.setattr(expected_outputs, "get", lambda *_: None)
+        made = judge.Judge(task, expected_outputs, backend, lambda *_: None)
+        return made.run(Job(cases=(case_of("plain"), case_of("odd")), tier="fp32"))
+
+    return run
+
+
+WRONG = InputSetCheck(
+    distribution="normal",
+    seed=0,
+    ok=False,
+    max_abs=1.0,
+    rel_rmse=1.0,
+    failing_share=1.0,
+    worst_index=(0,),
+    worst_output="out",
+    limit_abs=0.0,
+    limit_rel_rmse=0.0,
+    trusted_max_abs=0.0,
+    trusted_rel_rmse=0.0,
+    nan_count=0,
+)
+CLEAN = CheckedRun(checks=("races",), blocks=1, total_blocks=1)
+RACY = CheckedRun(checks=("races",), blocks=1, total_blocks=1, findings=("a race", "another"))
+MODEL = CaseModel(case="plain", target="L4", launches=())
+
+
+def clean(compiled: CompiledCase) -> SanitizedCase:
+    return SanitizedCase(compiled, CLEAN)
+
+
+def modelled(compiled: CompiledCase) -> TimedCase:
+    return TimedCase(compiled, model=MODEL)
+
+
+def test_a_job_without_faults_has_every_check_and_every_time(report: Any) -> None:
+    found = report(ScriptedBackend([clean, clean], [modelled, modelled]))
+    assert (found.status, found.reason) == (Status.correct, "")
+    assert [check.checked for check in found.checks] == [CLEAN, CLEAN]
+    assert found.modelled == (MODEL, MODEL)
+    assert list(found.phases_s) == ["checked", "check", "scripted"]
+
+
+def test_the_first_findings_of_checked_mode_end_the_job_with_their_case_alone(report: Any) -> None:
+    found = report(ScriptedBackend([clean, lambda compiled: SanitizedCase(compiled, RACY)]))
+    assert (found.status, found.reason) == (Status.fault, "a race (running a hidden case)")
+    assert found.detail == "a race\nanother"
+    (check,) = found.checks
+    assert (check.case, check.hidden, check.ok, check.checked) == ("odd", True, False, RACY)
+    assert list(found.phases_s) == ["checked"]
+
+
+def test_a_failure_in_checked_mode_ends_the_job_without_a_check(report: Any) -> None:
+    found = report(ScriptedBackend([clean, CannotLaunch("refused")]))
+    assert (found.status, found.reason) == (
+        Status.launch_error,
+        "refused (running a hidden case)",
+    )
+    assert found.checks == () and list(found.phases_s) == ["checked"]
+
+
+def test_a_failure_while_timing_leaves_the_checks_and_no_time(report: Any) -> None:
+    found = report(ScriptedBackend(None, [modelled, Cheated("wrote beside")]))
+    assert (found.status, found.reason) == (Status.cheat, "wrote beside (running a hidden case)")
+    assert [(check.case, check.checked) for check in found.checks] == [
+        ("plain", None),
+        ("odd", None),
+    ]
+    assert found.modelled == () and list(found.phases_s) == ["check", "scripted"]
+
+
+def test_a_wrong_output_of_a_timed_launch_is_one_more_check_and_ends_the_job(report: Any) -> None:
+    found = report(
+        ScriptedBackend(None, [lambda compiled: TimedCase(compiled, model=MODEL, wrong=(WRONG,))])
+    )
+    assert found.status is Status.wrong_result
+    assert found.reason.startswith("right when checked, wrong when timed: case plain: 1 of 1")
+    assert [(check.case, check.ok) for check in found.checks] == [
+        ("plain", True),
+        ("odd", True),
+        ("plain", False),
+    ]
+    assert found.modelled == ()
