@@ -149,7 +149,7 @@ H200 = "emulator:h200 NVIDIA H200 (modelled on 2 cores)"
     ({}, {"versions": ALONE}, r"clang 22.1.8 and no NVRTC: install NVRTC 13.0 .*'cuda-toolkit\[nvrtc,cudart,crt,cccl\]==13.0.\*'\); or"),
     ({}, {"versions": {**BOTH, "nvrtc": "13.5"}}, r"and NVRTC 13.5: install NVRTC 13.0 .*; or start a new run"),
     ({"versions": {**BOTH, "nvrtc": "12.9"}}, {}, r"'cuda-toolkit\[nvrtc,cudart,nvcc,cccl\]==12.9.\*'"),
-    ({"versions": ALONE}, {}, "and no NVRTC; here is .* and NVRTC 13.0: go on in an environment without NVRTC .*; or"),
+    ({"versions": ALONE}, {}, "and no NVRTC; here is .* and NVRTC 13.0: resume in an environment without NVRTC .*; or"),
 ])  # fmt: skip
 def test_a_run_stays_with_its_target_and_its_compilers(
     tmp_path: Path, begun: dict[str, object], here: dict[str, object], says: str
