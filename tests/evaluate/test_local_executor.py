@@ -73,7 +73,7 @@ def started(
     return executor, asyncio.run(run())
 
 
-def test_an_emulator_does_without_nvrtc_and_says_so(tmp_path: Path) -> None:
+def test_an_emulator_works_without_nvrtc_and_says_so(tmp_path: Path) -> None:
     executor, start = started(tmp_path, Lacking, There, SCRIPTED_EMULATOR)
     assert executor.compiler.nvrtc is None
     assert start.notices == (
@@ -88,14 +88,14 @@ def test_an_emulator_asks_for_no_baselines(tmp_path: Path) -> None:
     assert (start.notices, start.baselines, start.baseline_us) == ((), {}, {})
 
 
-def test_an_emulator_without_clang_is_no_device(tmp_path: Path) -> None:
+def test_an_emulator_without_clang_is_a_device_error(tmp_path: Path) -> None:
     with pytest.raises(
         DeviceError, match="the emulator has no compiler: no compiler: pip install it"
     ):
         started(tmp_path, There, Lacking, SCRIPTED_EMULATOR)
 
 
-def test_a_gpu_without_nvrtc_is_of_no_use(tmp_path: Path) -> None:
+def test_a_gpu_without_nvrtc_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ToolchainError, match="pip install it"):
         started(tmp_path, Lacking, None, SCRIPTED_GPU)
 
