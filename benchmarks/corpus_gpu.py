@@ -1,4 +1,4 @@
-"""The corpus of tests/emulator/kernels on a GPU, and the emulator beside it.
+"""Compares the corpus of tests/emulator/kernels on a GPU and on the emulator.
 
     python -m benchmarks.corpus_gpu record FILE.npz                        on a machine with a GPU
     python -m benchmarks.corpus_gpu compare FILE.npz [--markdown FILE.md]  on any machine
@@ -151,8 +151,8 @@ def _compared(
     digests: dict[str, str],
 ) -> Iterator[Row]:
     """One row for every result of a case."""
-    from evoengine.emulator.errors import EmulatorError
-    from tests.emulator.launching import launch
+    from evoengine.emulator.emulator_errors import EmulatorError
+    from tests.emulator.corpus_launch import launch
 
     first = {"kernel": kernel.name, "case": case.name}
     known = digests.get(f"{kernel.name}/{case.name}")

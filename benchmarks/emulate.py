@@ -15,13 +15,13 @@ from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.front.clang import compile_cuda
 from evoengine.emulator.targets import find
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.observe import counts_of
+from evoengine.emulator.timing_model.launch_counts import counts_from_reports
 from evoengine.evaluate.worker.check import layout_of
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_kernel, find_task
 from evoengine.task import schema as tasks
 
-SAMPLED_BLOCKS = 8  # in checked mode, for what only it counts
+SAMPLED_BLOCKS = 8  # in checked mode, which counts memory traffic
 
 
 class Bench:
@@ -34,7 +34,7 @@ class Bench:
     def counts(
         self, seed: str, task_name: str, case: str, tunables: Mapping[str, int]
     ) -> list[Counts]:
-        """What each launch of the configuration does on normally distributed inputs; raises
+        """The counts of each launch of the configuration on normally distributed inputs; raises
         EmulatorError.
         """
         task = tasks.load(find_task(task_name))
@@ -118,7 +118,7 @@ class Bench:
             argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)
         }
         unique_bytes = sum(emulator.memory.buffers[addresses[name]].bytes for name in touched)
-        return counts_of(whole, checked, unique_bytes=unique_bytes)
+        return counts_from_reports(whole, checked, unique_bytes=unique_bytes)
 
 
 def _bytes(argument: BufferArgument | ScalarArgument, addresses: Mapping[str, int]) -> bytes:

@@ -1,4 +1,4 @@
-"""How fast the emulator is on this machine: every seed, every acceptance case.
+"""Measures the speed of the emulator on this machine: every seed, every acceptance case.
 
     python -m benchmarks.emulator [--only KERNEL ...] [--verdicts] [--markdown FILE] [--json FILE]
 

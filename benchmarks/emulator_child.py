@@ -124,7 +124,7 @@ def time_runs(program: EmulatedProgram, emulator: Emulator, pointers: dict[str, 
         "blocks": sum(math.prod(launch.grid) for launch in launches),
     }
     # starts a child: that is done once for many kernels
-    codegen_pool().make(WARM_UP, emulator.jit.cpu, emulator.jit.features, 0)
+    codegen_pool().compile(WARM_UP, emulator.jit.cpu, emulator.jit.features, 0)
     figures["jit_s"] = elapsed_s(lambda: run(None, first)) - elapsed_s(lambda: run(None, first))
     figures["checked_jit_s"] = elapsed_s(lambda: run(Checks(), first)) - elapsed_s(
         lambda: run(Checks(), first)

@@ -1,9 +1,9 @@
-"""What checked mode finds: every planted fault and its repaired twin, and the corpus, in which
-there is nothing to find.
+"""The findings of checked mode: in every planted fault and its repaired twin, and in the corpus,
+which must have none.
 
     python -m benchmarks.faults [--markdown FILE.md]
 
-Ends with status 1 when a fault is missed or something is found where nothing is wrong.
+Exits with status 1 if a fault is missed or there is a false finding.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from benchmarks.table import Row, machine, table
 from evoengine.emulator.device import Checks, Emulator
 from tests.emulator.corpus import load_corpus
-from tests.emulator.faults.checking import at_the_fault, checked
-from tests.emulator.faults.table import FAULTS, Fault
-from tests.emulator.launching import launch
+from tests.emulator.corpus_launch import launch
+from tests.emulator.faults.checked_launches import at_the_fault, checked
+from tests.emulator.faults.fault_table import FAULTS, PlantedFault
 
 TARGET = "h200"  # some kernels of the corpus need sm_90
 
@@ -62,7 +62,7 @@ def main() -> None:
     sys.exit(0 if found == quiet == len(rows) and not alarms else 1)
 
 
-def _row(emulator: Emulator, fault: Fault) -> Row:
+def _row(emulator: Emulator, fault: PlantedFault) -> Row:
     report, twin = checked(emulator, fault, fault.case), checked(emulator, fault, fault.fixed)
     return {
         "fault": fault.name,

@@ -1,13 +1,12 @@
-"""Single PTX instructions on a GPU, and the emulator beside it.
+"""Compares single PTX instructions on a GPU and on the emulator.
 
     python -m benchmarks.instructions_gpu record FILE.npz          on a machine with a GPU
     python -m benchmarks.instructions_gpu compare FILE.npz [--markdown FILE.md]  on any machine
 
-`record` runs every instruction of tests/emulator/instructions.py over its operands and writes what
-the GPU gave, with the places where that is not what the model of the instruction says. `compare`
-runs the same on the emulator and says how far the two are apart in units of the last place.
-Instructions that are no approximations must agree bit for bit; `compare` ends with status 1 when
-one does not.
+`record` runs every instruction of tests/emulator/instructions.py over its operands and writes the
+GPU's results, with the places where they differ from the model of the instruction. `compare` runs
+the same on the emulator and reports the differences in units of the last place. Instructions that
+are not approximations must agree bit for bit; `compare` exits with status 1 if one does not.
 """
 
 from __future__ import annotations
@@ -150,7 +149,7 @@ def compare(cases: list[Case], file: Path, markdown: Path | None) -> bool:
 def _compared(
     emulator: object, case: Case, recorded: dict[str, np.ndarray], digests: dict[str, int]
 ) -> Row:
-    from evoengine.emulator.errors import EmulatorError
+    from evoengine.emulator.emulator_errors import EmulatorError
     from tests.emulator.instruction_launch import launched
 
     row: Row = {"instruction": case.name}

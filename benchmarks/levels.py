@@ -1,5 +1,5 @@
-"""What machine code of each seed costs at LLVM's levels 0, 1 and 2: processor time of one core,
-without what comes before LLVM.
+"""The cost of code generation for each seed at LLVM's levels 0, 1 and 2: processor time of one core
+in LLVM.
 
     python -m benchmarks.levels [--repeats N] [--markdown FILE]
 
@@ -31,13 +31,13 @@ from evoengine.emulator.lower.kernel import lower
 from evoengine.emulator.lower.layout import lay_out
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
-from evoengine.emulator.run.codegen_child import object_of
+from evoengine.emulator.run.codegen_child import emit_object
 from evoengine.evaluate.worker.emulated.emulated_program import three
 from evoengine.paths import find_kernel, find_task
 from evoengine.task import schema as tasks
 
 LEVELS = (0, 1, 2)
-ARENA_BASE, ARENA_BITS = 1 << 40, 38  # any place will do: nothing is run
+ARENA_BASE, ARENA_BITS = 1 << 40, 38  # any address: nothing is run
 
 
 def lowered(task_name: str, kernel: str, checked: bool, vector_memory: bool) -> str:
@@ -89,7 +89,7 @@ def rows(repeats: int) -> Iterator[Row]:
 
 def _processor_s(ir: str, cpu: str, features: str, level: int) -> float:
     started = time.process_time()
-    object_of(ir, cpu, features, level)
+    emit_object(ir, cpu, features, level)
     return time.process_time() - started
 
 

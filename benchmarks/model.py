@@ -25,10 +25,10 @@ from typing import Any
 from benchmarks.measured import Measured, read
 from benchmarks.scatter import Point, scatter
 from benchmarks.table import Row, machine, publish
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.emulator.targets import TargetGpu, find
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.time import DEFAULT, Calibration, modelled
+from evoengine.emulator.timing_model.launch_time import DEFAULT, Calibration, model_launch
 
 PIPES = (1.5, 2.0, 2.5, 3.0, 4.0)  # what is tried for each constant
 LATENCY = (1.0, 1.25, 1.5, 2.0, 3.0)
@@ -72,7 +72,7 @@ class Config:
     def modelled_us(self, target: TargetGpu, calibration: Calibration = DEFAULT) -> float:
         """The modelled time of all launches."""
         return sum(
-            modelled(
+            model_launch(
                 counts,
                 target=target,
                 grid=launch.grid,
@@ -304,7 +304,7 @@ def with_counts(measured: Sequence[Measured], count: Count, kept: Path | None) -
                 except EmulatorError as error:
                     print(f"left out: {key}: {type(error).__name__}: {error}", file=sys.stderr)
                     continue
-            configs.append(Config(item, tuple(Counts.restored(counts) for counts in stored[key])))
+            configs.append(Config(item, tuple(Counts.from_dict(counts) for counts in stored[key])))
     finally:
         if kept:
             kept.write_text(json.dumps(stored))

@@ -193,3 +193,88 @@ def test_no_text_names_a_place_on_a_developers_machine() -> None:
         for path in _texts()
     }
     assert not {path: places for path, places in found.items() if places}
+
+
+# A name that stands twice in the package -> why it may.
+TWICE: dict[str, str] = {}
+
+
+def test_no_file_name_stands_twice_without_a_reason() -> None:
+    names = [path.stem for path in MODULES if not path.stem.startswith("__")]
+    assert {name for name in names if names.count(name) > 1} <= TWICE.keys()
+
+
+def test_no_public_class_name_stands_twice_without_a_reason() -> None:
+    found: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(within(path))
+    assert not {name: places for name, places in found.items() if len(places) > 1}.keys() - TWICE
+
+
+MOST_ROOT_LEAVES = 11  # what everybody needs stands at the root; more would be a heap
+
+
+def test_the_root_holds_few_leaves() -> None:
+    leaves = [path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]
+    assert len(leaves) <= MOST_ROOT_LEAVES, sorted(leaves)
+
+
+# The way of a candidate from the task's YAML to its verdict: who names whom. A process is started by
+# the name of its module.
+MAIN_WALK = (
+    ("cli/run.py", "search/choose_run.py"),
+    ("search/choose_run.py", "task/load.py"),
+    ("task/load.py", "task/yaml_source.py"),
+    ("task/load.py", "task/schema.py"),
+    ("search/choose_run.py", "candidate/kernel_file.py"),
+    ("cli/run.py", "search/start_run.py"),
+    ("search/start_run.py", "search/make_executor.py"),
+    ("search/start_run.py", "search/run_engine.py"),
+    ("search/run_engine.py", "search/engine.py"),
+    ("search/make_executor.py", "evaluate/local_executor.py"),
+    ("evaluate/local_executor.py", "evaluate/compile_candidate.py"),
+    ("evaluate/compile_candidate.py", "candidate/binding.py"),
+    ("evaluate/compile_candidate.py", "evaluate/compile/pool.py"),
+    ("evaluate/compile/pool.py", "evaluate/compile/compiler_process.py"),
+    ("evaluate/compile/compiler_process.py", "evaluate/compile/nvrtc_worker.py"),
+    ("evaluate/compile/nvrtc_worker.py", "evaluate/compile/compiler_loop.py"),
+    ("evaluate/compile/nvrtc_worker.py", "evaluate/compile/nvrtc.py"),
+    ("search/make_executor.py", "evaluate/device/worker_device.py"),
+    ("evaluate/device/worker_device.py", "evaluate/device/worker_process.py"),
+    ("evaluate/device/worker_process.py", "evaluate/device/fork_client.py"),
+    ("evaluate/device/fork_client.py", "evaluate/device/fork_server.py"),
+    ("evaluate/device/worker_device.py", "evaluate/worker/cuda_worker.py"),
+    ("evaluate/worker/cuda_worker.py", "evaluate/worker/serving.py"),
+    ("evaluate/worker/cuda_worker.py", "evaluate/worker/cuda_session.py"),
+    ("evaluate/worker/cuda_session.py", "evaluate/worker/judge.py"),
+    ("evaluate/worker/judge.py", "evaluate/worker/check.py"),
+    ("evaluate/worker/judge.py", "evaluate/worker/backend.py"),
+    ("evaluate/worker/check.py", "evaluate/worker/expected_outputs.py"),
+    ("evaluate/worker/check.py", "evaluate/worker/gate.py"),
+    ("evaluate/worker/cuda_session.py", "evaluate/worker/cuda/cuda_backend.py"),
+    ("evaluate/worker/cuda/cuda_backend.py", "evaluate/worker/cuda/paired_timing.py"),
+    ("evaluate/worker/cuda/paired_timing.py", "evaluate/worker/cuda/timing.py"),
+    ("evaluate/local_executor.py", "evaluate/scoring.py"),
+)
+
+
+@pytest.mark.parametrize(("caller", "called"), MAIN_WALK)
+def test_the_walk_from_yaml_to_verdict_never_climbs(caller: str, called: str) -> None:
+    """No step leads to a folder above the one that it comes from, so it is read from top to bottom."""
+    module = "evoengine." + called.removesuffix(".py").replace("/", ".")
+    text = (PACKAGE / caller).read_text(encoding="utf-8")
+    package, _, name = module.rpartition(".")
+    assert module in text or re.search(rf"from {re.escape(package)} import .*\b{name}\b", text)
+    before, after = Path(caller).parent.parts, Path(called).parent.parts
+    assert not (len(after) < len(before) and before[: len(after)] == after)
+
+
+def test_the_walk_from_yaml_to_verdict_is_one() -> None:
+    """Every step begins where an earlier one has led, and ends where none has."""
+    reached = {MAIN_WALK[0][0]}
+    for caller, called in MAIN_WALK:
+        assert caller in reached, caller
+        assert called not in reached, called
+        reached.add(called)

@@ -1,1 +1,3 @@
-"""A CUDA device made of CPU: CUDA C++ through clang to PTX, PTX through LLVM to this machine."""
+"""A CUDA device emulated on the CPU: CUDA C++ through clang to PTX, PTX through LLVM to the
+host.
+"""

@@ -1,4 +1,6 @@
-"""One PTX module on the device: kernels lowered and compiled as they are launched."""
+"""A PTX module on the emulated device: its kernels are lowered and compiled when they are
+launched.
+"""
 
 from __future__ import annotations
 
@@ -11,99 +13,100 @@ from dataclasses import dataclass
 
 import numpy
 
-from evoengine.emulator.errors import LaunchRefused
-from evoengine.emulator.lower.kernel import FUNCTION, Lowered, lower
+from evoengine.emulator.emulator_errors import LaunchRefused
+from evoengine.emulator.launch_report import Checks, LaunchReport, fault_error
+from evoengine.emulator.lower.kernel import FUNCTION, LoweredKernel, lower
 from evoengine.emulator.lower.layout import lay_out
+from evoengine.emulator.module_variables import ModuleVariables
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.syntax import Function, Module
-from evoengine.emulator.report import Checks, LaunchReport, fault_of
 from evoengine.emulator.run.geometry import (
     Dimensions,
-    Geometry,
-    check_chosen,
+    LaunchGeometry,
+    check_chosen_blocks,
     check_dimensions,
     check_memory,
 )
 from evoengine.emulator.run.jit import CompiledCode, Jit
-from evoengine.emulator.run.launch import Code, run_blocks
-from evoengine.emulator.run.launch_checker import Checking
+from evoengine.emulator.run.launch import LaunchCode, run_blocks
+from evoengine.emulator.run.launch_checker import LaunchChecker
 from evoengine.emulator.run.memory import Buffer, DeviceMemory
-from evoengine.emulator.run.printing import Printer
+from evoengine.emulator.run.printing import DevicePrinter
 from evoengine.emulator.targets import TargetGpu
-from evoengine.emulator.variables import Variables
 
-DEFAULT_FUEL = 1 << 34  # rounds of loops and starts of warps, for each host thread; some minutes
+DEFAULT_FUEL = 1 << 34  # loop iterations and warp starts, for each host thread; some minutes
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What a program needs of its device."""
+class DeviceResources:
+    """The parts of a device that its programs share."""
 
     target: TargetGpu
-    threads: int  # of this machine
+    threads: int  # host threads of a launch
     memory: DeviceMemory
     jit: Jit
-    makers: ThreadPoolExecutor  # of code, beside the thread that launches
+    codegen_threads: ThreadPoolExecutor  # compile kernels in the background
 
 
 @dataclass(frozen=True)
-class _Kernel:
-    lowered: Lowered
+class _CompiledKernel:
+    lowered: LoweredKernel
     code: CompiledCode
 
 
 class Program:
-    """One PTX module on the device."""
+    """A PTX module on the emulated device."""
 
-    def __init__(self, parts: Parts, module: Module) -> None:
+    def __init__(self, parts: DeviceResources, module: Module) -> None:
         self.module = module
-        self._parts = parts
-        self._variables = Variables(parts.memory, module)
+        self._device = parts
+        self._variables = ModuleVariables(parts.memory, module)
         self._functions: dict[str, Function] = {}
-        self._kernels: dict[tuple[str, Dimensions, bool], Future[_Kernel]] = {}
-        self._lock = threading.Lock()  # of the functions
+        self._kernels: dict[tuple[str, Dimensions, bool], Future[_CompiledKernel]] = {}
+        self._lock = threading.Lock()  # guards _functions
 
     def reset(self) -> None:
-        """Gives every global variable its initial value again."""
+        """Resets every global variable to its initial value."""
         self._variables.reset()
 
     @property
     def variable_bytes(self) -> int:
-        """What its global variables take."""
+        """The size of its global variables in bytes."""
         return self._variables.bytes
 
     @property
-    def values(self) -> bytes:
-        """What its global variables hold now; setting it gives them back what they held."""
+    def variable_values(self) -> bytes:
+        """The current contents of its global variables; assign a saved value to restore them."""
         return self._variables.values
 
-    @values.setter
-    def values(self, kept: bytes) -> None:
-        self._variables.values = kept
+    @variable_values.setter
+    def variable_values(self, saved: bytes) -> None:
+        self._variables.values = saved
 
     def close(self) -> None:
-        """Gives the memory of its variables and its code back."""
+        """Frees its variables and its code."""
         for kernel in self._kernels.values():
             kernel.cancel()
         self._kernels.clear()
         self._variables.close()
 
-    def settled(self, timeout_s: float) -> bool:
-        """Gives up code that nobody has begun to make, and waits for the rest; whether no more is
-        being made.
+    def cancel_codegen(self, timeout_s: float) -> bool:
+        """Cancels compilations that have not begun and waits for the others; returns whether all
+        have finished.
         """
         under_way = [kernel for kernel in self._kernels.values() if not kernel.cancel()]
         return not wait(under_way, timeout_s).not_done
 
-    def prepare(self, symbol: str, block: Dimensions, checked: bool) -> None:
-        """Begins to make the code of a kernel for blocks of `block`, while this thread does
-        something else.
+    def start_compiling(self, symbol: str, block: Dimensions, checked: bool) -> None:
+        """Starts to compile a kernel for thread blocks of `block` in the background.
 
-        What is wrong with the kernel is raised when it is launched.
+        Errors in the kernel are raised when it is launched.
         """
         key = (symbol, block, checked)
         if key not in self._kernels:
-            self._kernels[key] = self._parts.makers.submit(self._made, symbol, block, checked)
+            self._kernels[key] = self._device.codegen_threads.submit(
+                self._compile, symbol, block, checked
+            )
 
     def launch(
         self,
@@ -117,10 +120,12 @@ class Program:
         fuel: int | None = None,
         blocks: Sequence[int] | None = None,
     ) -> LaunchReport:
-        """Runs kernel `symbol` to its end; `blocks` chooses some of the grid by linear index.
+        """Runs kernel `symbol` to its end; `blocks` restricts the launch to these linear block
+        indices.
 
-        args: the bytes of every parameter, little-endian. Raises LaunchRefused, Unsupported,
-        PtxError, Trapped, OutOfFuel.
+        `args`: the bytes of every parameter, little-endian. `fuel`: the budget of loop iterations
+        and warp starts of each host thread. Raises LaunchRefused, Unsupported, PtxError, Trapped,
+        OutOfFuel.
         """
         function = self._function(symbol)
         check_dimensions(
@@ -134,11 +139,11 @@ class Program:
         )
         params = _parameters(function, args)
         chosen = None if blocks is None else tuple(blocks)
-        check_chosen(chosen, math.prod(grid))
-        self.prepare(symbol, block, checks is not None)
+        check_chosen_blocks(chosen, math.prod(grid))
+        self.start_compiling(symbol, block, checks is not None)
         kernel = self._kernels[symbol, block, checks is not None].result()
         layout = kernel.lowered.layout
-        geometry = Geometry(
+        geometry = LaunchGeometry(
             grid,
             block,
             layout.static_shared,
@@ -146,30 +151,32 @@ class Program:
             layout.frame_bytes,
             kernel.lowered.warp_bytes,
         )
-        check_memory(geometry, self._parts.target.shared_per_block, self._parts.target.title)
-        with _placed(self._parts.memory, params) as address:
+        check_memory(geometry, self._device.target.shared_per_block, self._device.target.title)
+        with _placed(self._device.memory, params) as address:
             return self._run(
                 kernel, geometry, address, checks, DEFAULT_FUEL if fuel is None else fuel, chosen
             )
 
     def _run(
         self,
-        kernel: _Kernel,
-        geometry: Geometry,
+        kernel: _CompiledKernel,
+        geometry: LaunchGeometry,
         params: int,
         checks: Checks | None,
         fuel: int,
         chosen: tuple[int, ...] | None,
     ) -> LaunchReport:
-        parts, lowered = self._parts, kernel.lowered
+        parts, lowered = self._device, kernel.lowered
         buffers = list(parts.memory.buffers.values())
-        weights = [len(node.instructions) for node in lowered.flow.nodes]
+        weights = [len(node.instructions) for node in lowered.cfg.nodes]
         native = parts.jit.native
         driver, silence = native.address("ev_run"), native.address("ev_print_nothing")
-        code = Code(driver, silence, kernel.code.address, params, self._variables.address, weights)
-        printer = Printer(parts.memory)
-        checking = (
-            self._checking(lowered, geometry, checks, buffers) if checks is not None else None
+        code = LaunchCode(
+            driver, silence, kernel.code.address, params, self._variables.address, weights
+        )
+        printer = DevicePrinter(parts.memory)
+        launch_checker = (
+            self._launch_checker(lowered, geometry, checks, buffers) if checks is not None else None
         )
         try:
             outcome = run_blocks(
@@ -179,14 +186,14 @@ class Program:
                 threads=parts.threads,
                 fuel=fuel,
                 chosen=chosen,
-                printed=printer.print,
-                checking=checking,
+                on_print=printer.print,
+                launch_checker=launch_checker,
             )
         finally:
-            if checking is not None:
-                checking.close()
+            if launch_checker is not None:
+                launch_checker.close()
         if outcome.fault is not None:
-            raise fault_of(outcome.fault, lowered.sites, printer.text)
+            raise fault_error(outcome.fault, lowered.sites, printer.text)
         return LaunchReport(
             blocks_run=outcome.blocks_run,
             blocks=geometry.blocks,
@@ -196,18 +203,22 @@ class Program:
             accesses=outcome.accesses,
             counters=outcome.counters,
             lowered=lowered,
-            works=outcome.works,
+            block_work=outcome.block_work,
             buffers=tuple(item.name for item in buffers),
         )
 
-    def _checking(
-        self, lowered: Lowered, geometry: Geometry, checks: Checks, buffers: Sequence[Buffer]
-    ) -> Checking:
+    def _launch_checker(
+        self,
+        lowered: LoweredKernel,
+        geometry: LaunchGeometry,
+        checks: Checks,
+        buffers: Sequence[Buffer],
+    ) -> LaunchChecker:
         spans = [
             (item.address, item.bytes, item.address not in checks.uninitialised) for item in buffers
         ]
-        return Checking(
-            self._parts.jit.native, checks.which, spans, geometry.blocks, len(lowered.sites) + 1
+        return LaunchChecker(
+            self._device.jit.native, checks.which, spans, geometry.blocks, len(lowered.sites) + 1
         )
 
     def _function(self, symbol: str) -> Function:
@@ -216,14 +227,17 @@ class Program:
                 kernels = [name for name, item in self.module.functions.items() if item.is_kernel]
                 if symbol not in kernels:
                     raise LaunchRefused(
-                        f"no kernel {symbol!r}; there are: {', '.join(sorted(kernels)) or 'none'}"
+                        f"no kernel {symbol!r};"
+                        f" known kernels: {', '.join(sorted(kernels)) or 'none'}"
                     )
                 self._functions[symbol] = inline_calls(self.module, symbol)
             return self._functions[symbol]
 
-    def _made(self, symbol: str, block: Dimensions, checked: bool) -> _Kernel:
-        """Code for the dimensions of a block, because they decide what is the same in all lanes."""
-        function, parts = self._function(symbol), self._parts
+    def _compile(self, symbol: str, block: Dimensions, checked: bool) -> _CompiledKernel:
+        """Lowers and compiles a kernel for the dimensions of a block, because these decide which
+        registers are uniform.
+        """
+        function, parts = self._function(symbol), self._device
         layout = lay_out(self.module, function)
         layout.globals = self._variables.places
         layout.sm_count = parts.target.sms
@@ -231,11 +245,13 @@ class Program:
         lowered = lower(
             function, layout, block, checked=checked, vector_memory=parts.jit.has_avx512
         )
-        return _Kernel(lowered, parts.jit.compile(lowered.ir, FUNCTION, hasty=checked))
+        return _CompiledKernel(lowered, parts.jit.compile(lowered.ir, FUNCTION, quick=checked))
 
 
 def _parameters(function: Function, args: Sequence[bytes]) -> bytes:
-    """The parameter buffer; integers may be given in more bytes than the parameter has."""
+    """The parameter buffer; an argument may have more bytes than its parameter, of which the low
+    ones count.
+    """
     if len(args) != len(function.parameters):
         raise LaunchRefused(
             f"{function.name} takes {len(function.parameters)} parameters, the launch passes"
@@ -257,8 +273,8 @@ def _parameters(function: Function, args: Sequence[bytes]) -> bytes:
 
 @contextmanager
 def _placed(memory: DeviceMemory, params: bytes) -> Iterator[int]:
-    """The address of the parameter buffer: in device memory, because kernels may take addresses of
-    parameters.
+    """The address of the parameter buffer; it is in device memory, because kernels may take
+    addresses of parameters.
     """
     address = memory.allocate(max(1, len(params)), "parameters")
     try:

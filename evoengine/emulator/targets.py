@@ -1,7 +1,7 @@
-"""The GPUs that a time can be modelled for: their figures, and where each comes from.
+"""The GPUs that the timing model supports: their figures, each with its source.
 
-Every figure of a target has an entry in `Target.sources`. What no vendor and no paper gives is
-said to be scaled from a relative, in that entry.
+Every figure of a target has an entry in `TargetGpu.sources`. A figure that no vendor and no paper
+gives is scaled from a related GPU; its entry says so.
 """
 
 from __future__ import annotations
@@ -10,39 +10,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 
 WARP = 32
-# of an SM, one warp instruction a clock each: tuning guides of Turing, Ampere, Ada, Hopper
+# per SM, one warp instruction per clock each: tuning guides of Turing, Ampere, Ada, Hopper
 SCHEDULERS = 4
 # CUDA C++ Programming Guide, technical specifications, compute capability 7.5 to 9.0
 REGISTERS_PER_SM = 65536
-REGISTER_UNIT = 256  # registers given to a warp at once: cuda_occupancy.h, allocation granularity
-LAUNCH_US = 0.8  # with DISPATCH_NS, as _LAUNCH says
+REGISTER_UNIT = 256  # allocation granularity of a warp's registers: cuda_occupancy.h
+LAUNCH_US = 0.8  # see _LAUNCH, also for DISPATCH_NS
 DISPATCH_NS = 0.6
 # 32 banks of 4 bytes: Programming Guide, "Shared Memory", 5.x and later
 SHARED_BYTES_PER_CLOCK = 128
 
 
 class UnknownTarget(EmulatorError):  # noqa: N818 - reads better without a suffix
-    """No target has that name; the message lists those that there are."""
+    """No target has that name; the message lists the known ones."""
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Results a clock and SM of each pipe, in lanes: 32 are one warp instruction a clock."""
+    """Throughput of each pipe in lanes per clock and SM: 32 is one warp instruction per clock."""
 
     fma: float  # float32 add, multiply, multiply-add
     imad: float  # 32-bit integer multiply-add
     alu: float  # integer add, logic, shift, compare, minimum, select
-    half: float  # 16-bit instructions, scalar or packed: each lane does one or two values
+    half: float  # 16-bit instructions, scalar or packed: one or two values per lane
     mufu: float  # ex2, lg2, rcp, rsqrt, sin, cos; also int <-> float and population count
     fp64: float
     shuffle: float
-    lsu: float  # memory instructions, whatever their space
+    lsu: float  # memory instructions of any space
 
     def of(self, pipe: str) -> float:
-        """The lanes of the pipe of that name."""
+        """The throughput of the pipe of that name, in lanes per clock."""
         return float(getattr(self, pipe))
 
 
@@ -59,16 +59,15 @@ class Latencies:
     l2: float
     dram: float
     tensor: float  # one m16n8k16 in half precision
-    barrier: float  # bar.sync of one warp when all are there
-    barrier_warp: float  # and for each warp more of the block
-    # from the end of a block to the beginning of the next in its place, with its own beginning and
-    # end
+    barrier: float  # bar.sync of one warp when all have arrived
+    barrier_warp: float  # and for each further warp of the block
+    # from the end of a block to the start of the next one in its place, with its own start and end
     block: float
 
 
 @dataclass(frozen=True)
 class TargetGpu:
-    """One GPU. Bandwidths in 10^9 bytes a second, clock in MHz, sizes in bytes."""
+    """One GPU. Bandwidths in 10^9 bytes per second, clock in MHz, sizes in bytes."""
 
     name: str
     title: str
@@ -79,19 +78,19 @@ class TargetGpu:
     blocks_per_sm: int
     shared_per_sm: int
     shared_per_block: int  # opt-in
-    shared_reserved: int  # of every block, for the system
+    shared_reserved: int  # per block, reserved by the system
     l2_bytes: int
     dram_gb_s: float
     l2_gb_s: float
     rates: Rates
-    # dense floating or integer operations a clock and SM, by kind of the inputs; multiply-add is
-    # two
+    # dense floating-point or integer operations per clock and SM, by kind of the inputs; a
+    # multiply-add is two
     tensor: Mapping[str, float]
     latencies: Latencies
-    l1_bytes: int  # of an SM, shared memory included
-    # from kernel to kernel in a CUDA graph, one launch of an empty kernel of one block
+    l1_bytes: int  # per SM, including shared memory
+    # time of an empty kernel of one block in a CUDA graph, from kernel to kernel
     launch_us: float
-    dispatch_ns: float  # for each block more
+    dispatch_ns: float  # for each further block
     sources: Mapping[str, str]  # field -> where its figure comes from
 
     @property

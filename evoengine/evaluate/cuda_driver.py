@@ -66,6 +66,11 @@ class CudaFacts:
     l2_bytes: int
     memory_bytes: int
 
+    @property
+    def arch(self) -> str:
+        """The architecture that code is compiled for, e.g. sm_90."""
+        return f"sm_{self.major}{self.minor}"
+
 
 def cuda_facts(ordinal: int) -> CudaFacts:
     """What the driver reports about a device; raises DeviceError where it does not answer."""

@@ -22,7 +22,7 @@ def describe_device(chosen: DeviceChoice) -> Environment:
     return Environment(
         device=f"cuda:{chosen.ordinal} {facts.name}",
         kind="cuda",
-        arch=f"sm_{facts.major}{facts.minor}",
+        arch=facts.arch,
         sm_count=facts.sm_count,
         max_shared_bytes=facts.max_shared_bytes,
         l2_bytes=facts.l2_bytes,

@@ -1,1 +1,1 @@
-"""Proposes candidates: asks a model, tunes what is declared, or replays an earlier run."""
+"""Proposes candidates: by a model, by a search over tunables, or as an earlier run did."""

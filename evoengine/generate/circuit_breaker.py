@@ -1,7 +1,7 @@
-"""What all requests to one endpoint share while it is unwell: they wait together, and one at a time
-tries whether it answers again.
+"""The circuit breaker of one endpoint: while it fails, all requests wait, and one at a time tries
+again.
 
-A circuit breaker with exponential back-off and jitter; a wait that the endpoint asks for is kept.
+The back-off is exponential, with jitter; a wait that the endpoint asks for is kept.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from evoengine.duration import duration
 from evoengine.errors import GeneratorError
 
 FIRST_WAIT_S = 1.0  # doubled for every further attempt
-LONGEST_WAIT_S = 60.0  # of our own choice
-REMIND_EVERY_S = 300.0  # of a long outage: a run that says nothing looks hung
-SHORT_S = 10.0  # an outage that was over sooner and after one attempt is not worth a second line
+LONGEST_WAIT_S = 60.0  # unless the endpoint asks for a longer wait
+REMIND_EVERY_S = 300.0  # during an outage: a run that prints nothing looks hung
+SHORT_S = 10.0  # the end of a shorter outage, over after one attempt, is not reported
 
 T = TypeVar("T")
 
 
 class Transient(Exception):  # noqa: N818 - a reason to try again, not yet an error
-    """One attempt failed in a way that another may not."""
+    """One attempt failed, but another one may succeed."""
 
     def __init__(
         self,
@@ -37,29 +37,27 @@ class Transient(Exception):  # noqa: N818 - a reason to try again, not yet an er
         rate_limited: bool = False,
     ) -> None:
         super().__init__(message)
-        # says nothing about the request: another one would have met it, too
+        # not the fault of this request: any other would have failed, too
         self.rate_limited = rate_limited
         self.retry_after_s = retry_after_s
         self.maybe_paid = maybe_paid  # the endpoint may have worked on it and charge for it
 
 
 class RequestRefused(Exception):  # noqa: N818 - ends one request, not the run
-    """The endpoint answers, but not to this request: it refuses it, or fails on it again and
-    again.
-    """
+    """The endpoint works, but refuses this request, or fails on it again and again."""
 
 
 @dataclass
 class _Outage:
-    """The time since the last answer, from the first failure on."""
+    """A time without an answer, from its first failure on."""
 
     since: float
-    failures: int = 0  # one for each attempt of the circuit, however many requests were under way
-    said: float = field(default=0.0)  # when the user was last told
+    failures: int = 0  # requests that fail together count once
+    notified: float = field(default=0.0)  # when the user was last notified
 
 
 class CircuitBreaker:
-    """Runs attempts; closed while the endpoint answers."""
+    """Runs attempts: all at once while the endpoint answers, else one at a time."""
 
     def __init__(
         self,
@@ -81,23 +79,20 @@ class CircuitBreaker:
         self._rng = rng or random.Random()  # noqa: S311 - spreads requests, hides nothing
         self._clock = clock
         self._outage: _Outage | None = None
-        # what the endpoint has asked for; an answer to another request does not end it
+        # as the endpoint asked; an answer to another request does not end this wait
         self._not_before = 0.0
         self._wait_until = 0.0
         self._trying = asyncio.Lock()
         self._given_up = ""
 
     async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What `attempt` returns.
+        """The result of `attempt`.
 
-        Raises GeneratorError once an outage has lasted longer than patience, RequestRefused
+        Raises GeneratorError once an outage has lasted longer than `patience_s`, RequestRefused
         where this request alone fails, again and again, while others are answered.
         """
-        # counted are those with an answer to somebody else since the one before
-        failures, answers = (
-            0,
-            sys.maxsize,
-        )
+        failures = 0  # a failure counts if another request was answered since the one before
+        answers = sys.maxsize
         while True:
             async with self._turn():
                 number = self._outage.failures if self._outage else 0
@@ -118,7 +113,7 @@ class CircuitBreaker:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """At once while the endpoint is well; else after the wait, one request at a time."""
+        """Enter at once while the endpoint answers; else after the wait, one request at a time."""
         self._check()
         if self._outage is None and self._not_before <= self._clock():
             yield
@@ -140,8 +135,8 @@ class CircuitBreaker:
             raise GeneratorError(self._given_up)
 
     def _fail(self, failure: Transient, number: int) -> None:
-        """`number` is how many failures the outage had when the attempt was made: those that fail
-        together count once.
+        """Count a failure; `number` is the outage's count when the attempt began, so that requests
+        that fail together count once.
         """
         now = self._clock()
         if failure.retry_after_s is not None:
@@ -155,7 +150,7 @@ class CircuitBreaker:
         self._wait_until = now + wait_s
         if self._wait_until - self._outage.since > self._patience_s:
             self._give_up(failure, self._outage)
-        self._tell(failure, self._outage, wait_s)
+        self._report(failure, self._outage, wait_s)
 
     def _give_up(self, failure: Transient, outage: _Outage) -> None:
         patience = duration(self._patience_s)
@@ -167,10 +162,10 @@ class CircuitBreaker:
                 f" {duration(self._clock() - outage.since)}"
             )
             why = f"given up after {attempts}, the run's patience is {patience} (--patience)"
-        self._given_up = f"{failure}; {why}: resume the run when the endpoint is well again"
+        self._given_up = f"{failure}; {why}: resume the run when the endpoint works again"
         raise GeneratorError(self._given_up) from None
 
-    def _tell(self, failure: Transient, outage: _Outage, wait_s: float) -> None:
+    def _report(self, failure: Transient, outage: _Outage, wait_s: float) -> None:
         now = self._clock()
         if outage.failures == 1:
             patience = duration(self._patience_s)
@@ -178,14 +173,14 @@ class CircuitBreaker:
                 f"{failure}; all requests wait, the next attempt is in {wait_s:.1f} s; given up"
                 f" after {patience}"
             )
-        elif now - outage.said >= REMIND_EVERY_S:
+        elif now - outage.notified >= REMIND_EVERY_S:
             self._notify(
                 f"{failure}; no answer for {duration(now - outage.since)}, {outage.failures}"
                 " attempts"
             )
         else:
             return
-        outage.said = now
+        outage.notified = now
 
     def _answer(self) -> None:
         self.answers += 1
@@ -198,6 +193,6 @@ class CircuitBreaker:
 
     def _wait_s(self, failures: int, failure: Transient) -> float:
         if failure.retry_after_s is not None:
-            # those in flight must not all come back at once
+            # so that requests in flight do not all come back at once
             return failure.retry_after_s + self._rng.uniform(0, FIRST_WAIT_S)
         return min(LONGEST_WAIT_S, FIRST_WAIT_S * float(2**failures)) * self._rng.uniform(0.5, 1.0)

@@ -1,8 +1,9 @@
-"""One model behind an OpenAI-compatible address, asked once.
+"""Requests to one model behind an OpenAI-compatible address.
 
 Everything that the openai package raises is translated here: into Transient where
-another attempt may succeed, into GeneratorError where none will. No text that leaves
-this file holds the key."""
+another attempt may succeed, into RequestRefused where another prompt may, else into
+GeneratorError. No text that leaves this file holds the key.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +23,14 @@ from evoengine.generate.circuit_breaker import RequestRefused, Transient
 from evoengine.generate.endpoint_address import NO_KEY, address_of, secrets_of
 
 CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
-MAX_QUOTED = 300  # characters of the endpoint's own words in a message
-# of one request: a thousand times the longest context there is; a count beyond it is none
+MAX_QUOTED = 300  # characters of the endpoint's message in ours
+# per request: a thousand times the longest context there is; a larger count is ignored
 MOST_TOKENS = 10**9
-# the others come from a gateway that may have lost a finished answer
-UNPAID_SERVER_ERRORS = (
-    500,
-    501,
-    503,
-    529,
-)
+# other 5xx come from a gateway, which may have lost a finished answer
+UNPAID_SERVER_ERRORS = (500, 501, 503, 529)
 
-# too long, or not to its taste; another prompt may fare better
-REFUSES_THE_REQUEST = (
-    400,
-    413,
-    422,
-)
+# the prompt is too long or not accepted; another prompt may be
+REFUSES_THE_REQUEST = (400, 413, 422)
 
 # By name, because two generations of httpx are in use below the openai package.
 NOT_SENT = (
@@ -53,7 +45,7 @@ NOT_SENT = (
 
 @dataclass(frozen=True)
 class EndpointAnswer:
-    """What the endpoint sent; tokens are None where it does not count them."""
+    """The endpoint's answer; its tokens are None where it does not count them."""
 
     text: str
     finish_reason: str
@@ -62,7 +54,7 @@ class EndpointAnswer:
 
 
 class Endpoint:
-    """Sends one prompt as one chat completion."""
+    """Sends each prompt as one chat completion."""
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
@@ -71,7 +63,7 @@ class Endpoint:
         self._secrets = secrets_of(target)
         self.address = self._clean(target.shown)
         self.notice = target.notice
-        # the package would look into os.environ, where no secret is left
+        # all given, because the package would look in os.environ, where no secret is left
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
             base_url=target.url,
@@ -81,15 +73,14 @@ class Endpoint:
             max_retries=0,
             timeout=_timeout(settings.timeout_s),
         )
-        self._tokens_name = (  # newer OpenAI models want max_completion_tokens and say so
-            "max_tokens"
-        )
+        # newer OpenAI models refuse it and name max_completion_tokens
+        self._tokens_name = "max_tokens"
         self._reached = False
 
     async def ask(self, prompt: str) -> EndpointAnswer:
         """The answer to `prompt`; raises Transient, RequestRefused or GeneratorError."""
         try:
-            # httpx limits the gap between bytes, not the whole
+            # httpx limits the time between two bytes, not the whole request
             async with asyncio.timeout(self._settings.timeout_s):
                 text = await self._send(prompt)
         except TimeoutError:
@@ -125,8 +116,8 @@ class Endpoint:
                 raise
             self._tokens_name = "max_completion_tokens"
             return await self._send(prompt)
-        # The body is read by hand, because the package neither checks its shape nor agrees between
-        # versions on what a wrong one raises.
+        # The body is parsed here, because the package does not check its shape, and its versions
+        # differ in what they raise for a wrong one.
         return str(response.text)
 
     def _answer(self, body: str) -> EndpointAnswer:
@@ -134,7 +125,8 @@ class Endpoint:
             data = json.loads(body)
         except (ValueError, RecursionError):
             raise Transient(
-                f"{self.address} sent what is not JSON: {self._quoted(body)}", maybe_paid=True
+                f"{self.address} sent something that is not JSON: {self._quoted(body)}",
+                maybe_paid=True,
             ) from None
         match data:
             case {"choices": [{"message": dict(message), **choice}, *_]}:
@@ -153,7 +145,7 @@ class Endpoint:
         status = error.status_code
         words = self._words(error)
         if status == 429 and "insufficient_quota" not in str(error.body):
-            # without one it may be this request that is too large
+            # without a wait, this request itself may be too large
             wait_s = _retry_after_s(error.response.headers)
             return Transient(
                 f"{self.address} limits the rate (429){words}",
@@ -174,7 +166,7 @@ class Endpoint:
         model = self._settings.model
         if status == 401 and self._key == NO_KEY:
             return (
-                f"{self.address} wants a key (401): set OPENAI_API_KEY and"
+                f"{self.address} needs a key (401): set OPENAI_API_KEY and"
                 f" OPENAI_BASE_URL={self.address}"
             )
         if status == 401:  # not quoted: endpoints repeat parts of the key
@@ -223,17 +215,15 @@ class Endpoint:
         return self._clean(" ".join(text.split()))[:MAX_QUOTED] or "nothing"
 
     def _clean(self, text: str) -> str:
-        """`text` without what only the endpoint may know, and without what no database can
-        store.
-        """
-        text = text.encode("utf-8", "replace").decode()  # lone surrogates
+        """`text` without secrets, and without lone surrogates, which no database can store."""
+        text = text.encode("utf-8", "replace").decode()
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
 
 
 def _headers(lines: str) -> dict[str, str]:
-    """Further headers of every request, for a gateway: `name: value`, one a line, as the openai
+    """Extra headers of every request, for a gateway, from lines of `name: value`, as the openai
     package reads them.
     """
     parted = (line.partition(":") for line in lines.splitlines())
@@ -241,12 +231,12 @@ def _headers(lines: str) -> dict[str, str]:
 
 
 def _timeout(timeout_s: float) -> openai.Timeout:
-    """A limit for every step of a request; a shorter one for connecting, which needs no thought."""
+    """The time limit of each step of a request; a shorter one for connecting."""
     return openai.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S))
 
 
 def _never_connected(error: BaseException) -> bool:
-    """Whether the request never left."""
+    """Whether the request was never sent."""
     return type(error.__cause__).__name__ in NOT_SENT
 
 
@@ -270,8 +260,8 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def _content(message: Mapping[str, Any]) -> str:
-    """The text of a message: some endpoints send it in parts, some send none for a refusal or an
-    empty thought.
+    """The text of a message, which some endpoints send in parts; "" where there is none, as in a
+    refusal.
     """
     match message.get("content"):
         case str(text):

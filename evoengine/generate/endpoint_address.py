@@ -1,6 +1,6 @@
-"""Which address a model is asked at, and who gets the key.
+"""The address that requests go to, and whether the key is sent there.
 
-The environment says both. An address that is stored with a run gets no key unless the
+The environment decides both. An address that is stored with a run gets no key unless the
 environment names it too, because a run folder may come from somebody else.
 """
 
@@ -15,29 +15,24 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from evoengine.errors import GeneratorError
 
 DEFAULT_URL = "https://api.openai.com/v1"
-NO_KEY = "no-key-needed"  # local endpoints want no key, the openai package wants one
+NO_KEY = "no-key-needed"  # local endpoints need no key, but the openai package does
 
 
 @dataclass(frozen=True)
 class EndpointAddress:
-    """Where requests go: the address, the key, the address as messages show it; `notice` is what
-    the user must know.
-
-    `environ` is what else the environment says to send there; empty for an address that it does not
-    name.
-    """
+    """Where requests go, and what is sent with them."""
 
     url: str
     key: str
-    shown: str
-    notice: str
-    environ: Mapping[str, str]
+    shown: str  # the address in messages, without its secrets
+    notice: str  # for the user; "" where there is none
+    environ: Mapping[str, str]  # names further headers; empty where it does not name the address
 
 
 def address_of(stored: str | None, environ: Mapping[str, str]) -> EndpointAddress:
     """Where a run's requests go; `stored` is the address that it was begun with, None for OpenAI's.
 
-    The environment decides. Where it names no address, a stored one is asked without a key.
+    The environment decides. Where it names no address, requests go to a stored one without a key.
     Raises GeneratorError where nothing could be sent.
     """
     given = environ.get("OPENAI_BASE_URL") or None
@@ -62,8 +57,8 @@ def address_of(stored: str | None, environ: Mapping[str, str]) -> EndpointAddres
 
 
 def secrets_of(target: EndpointAddress) -> tuple[str, ...]:
-    """All that is sent to a target and that an answer may echo: the key, the address's password and
-    query, in every form they travel in.
+    """The secrets sent to `target`, which an answer may repeat: key, password and query, in every
+    form in which they are sent.
     """
     parts = urlsplit(target.url)
     found = {target.key} - {NO_KEY}
@@ -79,13 +74,13 @@ def secrets_of(target: EndpointAddress) -> tuple[str, ...]:
 
 
 def _stored_target(address: str, environ: Mapping[str, str]) -> EndpointAddress:
-    """The address stored with a run, which may be anybody's."""
+    """The address stored with a run, without the key: the run may come from somebody else."""
     if not environ.get("OPENAI_API_KEY", "").strip():
         return EndpointAddress(address, NO_KEY, address, "", {})
     notice = (
         f"the run was begun with the model endpoint at {address}; OPENAI_BASE_URL names none here,"
         f" so it is asked without a key: set OPENAI_BASE_URL={address} to send it OPENAI_API_KEY,"
-        " or another address to ask that"
+        " or set another address to ask that one"
     )
     return EndpointAddress(address, NO_KEY, address, notice, {})
 
@@ -103,8 +98,8 @@ def _key(environ: Mapping[str, str], needed: bool) -> str:
 
 
 def shown_address(url: str) -> str:
-    """`url` as messages and stores have it: without a user, a password or a query; raises
-    GeneratorError for one that is none.
+    """`url` without user, password and query, for messages and stores; raises GeneratorError for
+    text that is not an address.
     """
     if not _is_address(url):
         found = re.sub(r"//.*@", "//", url)
@@ -125,5 +120,5 @@ def _is_address(url: str) -> bool:
             and bool(parts.hostname)
             and parts.port != 0
         )
-    except ValueError:  # a port that is none
+    except ValueError:  # the port is not a number
         return False

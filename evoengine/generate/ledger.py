@@ -1,13 +1,13 @@
-"""What replies cost, and the cap that bounds what is asked.
+"""The cost of replies, and the cap on it.
 
 Before a request is sent, the most that it should cost is set aside; a request that might
 not fit beside those in flight waits for them, and one that cannot fit at all ends the
 run. A request whose answer never came may have been paid for: its whole amount counts
 against the cap from then on.
 
-An endpoint that keeps `max_tokens` cannot cross the cap. One that does not can, by what
-the requests in flight cost more than they should have: that is said, nothing more is
-asked, and until then as much is set aside for every request as the longest reply had.
+The cap holds as long as the endpoint keeps `max_tokens`. With an endpoint that ignores it,
+the requests in flight can exceed the cap: then the user is notified and nothing more is
+asked. Before that, as much is set aside for every request as the longest reply needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evoengine.errors import UsageError
 from evoengine.protocols import Exhausted, Spending
 from evoengine.records import Usage
 
-MESSAGE_TOKENS = 64  # around one message: roles and separators; OpenAI's cookbook counts 3 to 7
+MESSAGE_TOKENS = 64  # roles and separators of one message; OpenAI's cookbook counts 3 to 7
 
 # USD per million tokens (prompt, completion): OpenAI's standard tier, without cache discounts.
 # Source: https://developers.openai.com/api/docs/pricing as quoted by dated tables of March to June
@@ -56,12 +56,12 @@ class Price:
     completion: float
 
     def cost_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """What so many tokens cost."""
+        """The cost of so many tokens."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
 
 
 def price_of(settings: ModelSettings) -> Price | None:
-    """The price in the settings, else the one in the table; None when neither knows the model."""
+    """The price in the settings, else the one in the table; None where there is neither."""
     prompt, completion = settings.usd_per_million_prompt, settings.usd_per_million_completion
     if prompt is not None and completion is not None:
         return Price(prompt, completion)
@@ -76,7 +76,7 @@ def price_of(settings: ModelSettings) -> Price | None:
 
 
 def most_tokens(text: str) -> int:
-    """No fewer than `text` has: a byte-level tokenizer never makes more tokens than bytes."""
+    """At least the tokens of `text`: a byte-level tokenizer never makes more tokens than bytes."""
     return len(text.encode())
 
 
@@ -98,13 +98,13 @@ class Hold:
 
 
 class Ledger:
-    """Counts what replies cost."""
+    """Counts the cost of replies, and sets aside that of requests in flight."""
 
     def __init__(
         self, settings: ModelSettings, before: Spending, notify: Callable[[str], None]
     ) -> None:
-        """`before` is what earlier processes have spent; what had no price then is counted at
-        today's.
+        """`before` is what earlier processes have spent; replies without a price then are counted
+        at today's.
         """
         self.price = price_of(settings)
         unpriced = self.usage(before.unpriced.prompt_tokens, before.unpriced.completion_tokens)
@@ -116,9 +116,9 @@ class Ledger:
         self._notify = notify
         self._cap_usd = settings.cost_cap_usd
         self._asked_tokens = settings.max_tokens
-        # that a reply has had, or may have
+        # of the longest reply so far, or as many as are asked for
         self._most_tokens = max(settings.max_tokens, before.longest_reply)
-        self._passed = False  # whether it was said that the cap is
+        self._notified_of_cap = False  # whether the user knows that the cap is exceeded
         self._holds: set[Hold] = set()
         self._freed = asyncio.Event()
         if self.price is None and self._cap_usd is not None:
@@ -161,7 +161,7 @@ class Ledger:
 
     @property
     def _gone_usd(self) -> float:
-        """What was spent, or may have been."""
+        """All that was spent, or may have been."""
         return self.spent.cost_usd + self.lost_usd
 
     def _fits(self, usd: float) -> bool:
@@ -178,7 +178,7 @@ class Ledger:
         begin = f"cost cap of ${self._cap_usd:.2f}: ${self.spent.cost_usd:.4f} spent{lost}"
         if self._cap_usd is not None and self.spent.cost_usd > self._cap_usd:
             return (
-                f"{begin}: it is passed, because replies were longer than asked for; nothing more"
+                f"{begin}: it is exceeded, because replies were longer than asked for; nothing more"
                 " is asked"
             )
         return f"{begin}, the next request can cost up to ${worst_usd:.4f}"
@@ -190,11 +190,11 @@ class Ledger:
             self._learn(hold.paid)
         elif hold.lost:
             self.lost_usd += hold.usd
-        self._freed.set()  # all that wait look again
+        self._freed.set()  # all that wait check again
         self._freed = asyncio.Event()
 
     def _learn(self, paid: Usage) -> None:
-        """An endpoint that ignores `max_tokens` may do so again."""
+        """Set aside more from now on where a reply was longer than `max_tokens`: others may be."""
         if paid.completion_tokens > self._most_tokens:
             self._most_tokens = paid.completion_tokens
             also = (
@@ -203,12 +203,16 @@ class Ledger:
                 else ""
             )
             self._notify(
-                f"the endpoint does not keep max_tokens: asked for {self._asked_tokens}, it sent"
+                f"the endpoint ignores max_tokens: asked for {self._asked_tokens}, it sent"
                 f" {paid.completion_tokens}{also}"
             )
-        if self._cap_usd is not None and self._gone_usd > self._cap_usd and not self._passed:
-            self._passed = True
+        if (
+            self._cap_usd is not None
+            and self._gone_usd > self._cap_usd
+            and not self._notified_of_cap
+        ):
+            self._notified_of_cap = True
             self._notify(
-                f"the cost cap of ${self._cap_usd:.2f} is passed, ${self._gone_usd:.4f} so far:"
+                f"the cost cap of ${self._cap_usd:.2f} is exceeded, ${self._gone_usd:.4f} so far:"
                 " nothing more is asked"
             )

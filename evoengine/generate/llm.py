@@ -5,8 +5,8 @@ and one repair turn when the reply holds no usable kernel. A reply is stored bef
 is read, so a run that was killed continues from what it has already paid for.
 
 A request that the endpoint refuses, or fails on again and again while it answers others,
-costs its trial only. When the endpoint is not there from the start, refuses the key, stays
-unwell longer than the run's patience, or when reply after reply holds no kernel,
+costs its trial only. When the endpoint is not there from the start, refuses the key, fails
+for longer than the run's patience, or when reply after reply holds no kernel,
 GeneratorError stops the run; all that was stored stays, and a resume goes on.
 """
 
@@ -17,18 +17,18 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evoengine.config import ModelSettings, RunConfig
 from evoengine.errors import GeneratorError
-from evoengine.generate import parsed_reply
+from evoengine.generate import reply_text
 from evoengine.generate.circuit_breaker import CircuitBreaker, RequestRefused, Transient
+from evoengine.generate.conversation import Conversation, Prompt
 from evoengine.generate.endpoint_address import address_of
 from evoengine.generate.ledger import Ledger, most_tokens
 from evoengine.generate.operators import choose
-from evoengine.generate.parsed_reply import ParsedReply, Refuse, refuse_nothing
+from evoengine.generate.parsed_reply import Refuse, refuse_nothing
 from evoengine.generate.prompt_templates import Prompts
 from evoengine.generate.registry import GeneratorContext, GeneratorKind
 from evoengine.protocols import Replies, Request, Spending
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 
 def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
-    """Raises GeneratorError or UsageError for settings with which nothing could ever be asked;
-    sends nothing.
+    """Raises GeneratorError or UsageError for settings with which no request could be sent; sends
+    nothing.
     """
     address_of(settings.base_url, environ)
     Ledger(settings, Spending(), lambda _: None)
@@ -51,8 +51,7 @@ class ModelGenerator:
 
     `before` is what earlier processes of the run have spent, or may have: the cap of `settings`
     counts it. `refuse` raises CandidateError for code that may not be compiled; its words go into
-    the repair turn. `notify` is told what a user should see: an unknown price, an attempt that
-    failed.
+    the repair turn. `notify` gets messages for the user: an unknown price, a failed attempt.
     """
 
     def __init__(
@@ -68,9 +67,7 @@ class ModelGenerator:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # here, because the openai package takes half a second to import
-        from evoengine.generate.endpoint import (
-            Endpoint,
-        )
+        from evoengine.generate.endpoint import Endpoint
 
         self._settings = settings
         self._refuse = refuse
@@ -80,10 +77,10 @@ class ModelGenerator:
         self._circuit = CircuitBreaker(
             settings.retries, settings.patience_s, notify, sleep, jitter, clock
         )
-        # by an earlier process's model; then a refusal is the request's own
+        # in an earlier process; then the settings work, and a refusal is of one request
         self._was_answered = before.usage != Usage()
-        self._without_kernel = 0  # requests of this process in a row
-        self._refusal = ""  # of the last one, where it was refused
+        self._without_kernel = 0  # requests in a row that brought no kernel, of this process
+        self._refusal = ""  # of the last request, where it was refused
         if self._endpoint.notice:
             notify(self._endpoint.notice)
         if before.unanswered.requests:
@@ -91,52 +88,26 @@ class ModelGenerator:
 
     @property
     def spent(self) -> Usage:
-        """What all replies of the run have cost, earlier processes included."""
+        """The cost of all replies of the run, earlier processes included."""
         return self._ledger.spent
 
     def tell(self, outcome: Outcome) -> None:
-        """Nothing is kept: what a prompt needs of the past stands in the request."""
+        """Ignored: the request holds all that a prompt needs."""
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
         """A candidate by the operator that the request's seed chooses."""
-        choice = choose(request)
-        prompt = self._prompts.render(choice, request)
-        try:
-            reply, made = await self._reply(replies, 0, prompt, request)
-        except RequestRefused as refused:
-            return Proposal(
-                operator=choice.operator,
-                parents=choice.trials,
-                source=None,
-                problem=f"no reply: {refused}",
-            )
-        operator = choice.operator
-        if made.source is None:
-            made = await self._repair(prompt, reply, made, request, replies)
-            operator = "repair" if made.source else operator
-        return made.proposal(operator, choice.trials)
+
+        async def ask(turn: int, prompt: Prompt) -> Reply:
+            return await self._reply(replies, turn, prompt(self._prompts))
+
+        return await Conversation(request, choose(request), ask, self._refuse).proposal()
 
     async def close(self) -> None:
         """Closes the connections to the endpoint."""
         await self._endpoint.close()
 
-    async def _repair(
-        self, prompt: str, reply: Reply, made: ParsedReply, request: Request, replies: Replies
-    ) -> ParsedReply:
-        again = self._prompts.repair(prompt, reply, made)
-        try:
-            return (await self._reply(replies, 1, again, request))[1]
-        except RequestRefused as refused:
-            return replace(
-                made, problem=f"{made.problem}; no reply to the request to repair it: {refused}"
-            )
-
-    async def _reply(
-        self, replies: Replies, turn: int, prompt: str, request: Request
-    ) -> tuple[Reply, ParsedReply]:
-        """The reply of a turn and what it comes to. Only one that was asked now counts among those
-        without a kernel.
-        """
+    async def _reply(self, replies: Replies, turn: int, prompt: str) -> Reply:
+        """The reply of a turn. Only one that was asked now counts among those without a kernel."""
         asked: list[bool] = []
 
         async def ask() -> Reply:
@@ -144,11 +115,14 @@ class ModelGenerator:
             return await self._ask(replies, turn, prompt)
 
         reply = await replies.get_or_ask(turn, ask)
-        made = parsed_reply.read(reply, request, self._refuse)
         if asked:
-            self._refusal = ""
-            self._without_kernel = 0 if made.kernel is not None else self._without_kernel + 1
-        return reply, made
+            self._count(reply)
+        return reply
+
+    def _count(self, reply: Reply) -> None:
+        self._refusal = ""
+        has_kernel = reply_text.read(reply.text).kernel is not None
+        self._without_kernel = 0 if has_kernel else self._without_kernel + 1
 
     async def _ask(self, replies: Replies, turn: int, prompt: str) -> Reply:
         limit = self._settings.replies_without_kernel
@@ -195,7 +169,7 @@ class ModelGenerator:
         )
 
     def _usage(self, prompt: str, answer: EndpointAnswer) -> Usage:
-        """What the endpoint counted; where it counts nothing, the most that the texts can have."""
+        """The tokens as the endpoint counts them, else the most that the texts can have."""
         prompt_tokens = (
             most_tokens(prompt) if answer.prompt_tokens is None else answer.prompt_tokens
         )

@@ -1,8 +1,8 @@
 """Which operator a trial uses, and on which parents.
 
-After EvoEngineer-Full (arXiv 2510.03760): a population is opened by five samples that
-see the task but need not follow a parent; from then on crossover of two elites and
-mutation of one take turns at random. Here a parent is drawn by its place, and a
+After EvoEngineer-Full (arXiv 2510.03760): a population begins with five samples that
+see the task but need not follow a parent; from then on each trial is, at random, a
+crossover of two elites or a mutation of one. Here a parent is drawn by its place, and a
 precision tier is chosen first, because elites compete within their tier.
 """
 
@@ -35,7 +35,7 @@ class OperatorChoice:
 
 
 def choose(request: Request) -> OperatorChoice:
-    """The operator for this trial; the same for the same request."""
+    """The operator for this trial and its parents; the same for the same request."""
     if _sources(request) < FEW_ELITES or request.trial - len(request.seeds) < FIRST_SAMPLES:
         return choose_as("first", request)
     return _with_parents(request, None)
@@ -49,9 +49,9 @@ def choose_as(operator: str, request: Request) -> OperatorChoice:
         return OperatorChoice("first", _rng(request).choice(_open_tiers(request)))
     needed = {"mutate": 1, "crossover": FEW_ELITES}[operator]
     if _sources(request) < needed:
+        kernels = "kernel" if needed == 1 else "kernels with different sources"
         raise UsageError(
-            f"{operator} needs {needed} correct kernels with different sources, there"
-            f" {_are(_sources(request))}"
+            f"{operator} needs {needed} correct {kernels}, there {_are(_sources(request))}"
         )
     return _with_parents(request, operator)
 
@@ -71,7 +71,7 @@ def _rng(request: Request) -> random.Random:
 
 
 def _sources(request: Request) -> int:
-    """How many different sources hold places."""
+    """How many different sources the elites have."""
     return len({evaluated.outcome.source_digest for _, evaluated in request.elites})
 
 
@@ -86,14 +86,14 @@ def _open_tiers(request: Request) -> list[str]:
 
 
 def _draw(rng: random.Random, pairs: list[tuple[Elite, Evaluated]]) -> Evaluated:
-    """One of `pairs`; the second place is half as likely as the first, the third a third."""
+    """One of `pairs` at random; place n has the weight 1/n."""
     return rng.choices(
         [evaluated for _, evaluated in pairs], weights=[1 / elite.place for elite, _ in pairs]
     )[0]
 
 
 def _partner(rng: random.Random, request: Request, tier: str, first: Evaluated) -> Evaluated:
-    """A parent with other code than `first`, of the same tier where there is one."""
+    """A parent with another source than `first`, of `tier` where there is one."""
     others = [
         pair
         for pair in request.elites

@@ -1,7 +1,7 @@
-"""From a reply to a candidate that can be evaluated, or to the words that say why it cannot.
+"""A model's reply, parsed: a kernel file that can be evaluated, or the problem with it.
 
-The problem's words are what the model reads in its repair turn, so they never tell a
-size of a hidden case.
+The model reads the problem in its repair turn, so it never contains a size of a hidden
+case.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from evoengine.candidate.arch import limits_of
 from evoengine.candidate.binding import OverLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, hint
-from evoengine.generate import reply_text as reply_text
+from evoengine.generate import reply_text
 from evoengine.protocols import Request
 from evoengine.records import Proposal, Reply
 
 FILE_NAME = "kernel.cu"  # what places in messages refer to
 CUT = "length"  # the finish reason of a reply that reached max_tokens
 
-# Returns for code that may be compiled, and raises CandidateError, with the place and why, for
-# other code. Given from outside: what a compiler may be shown is not this stage's to know.
+# Raises CandidateError, with the place and the reason, for code that may not be compiled. It is a
+# parameter, because this stage does not know the compilers' rules.
 Refuse = Callable[[str], None]
 
 _PLACE = re.compile(rf"^{re.escape(FILE_NAME)}:(\d+):\d+")
@@ -31,9 +31,7 @@ _PLACE = re.compile(rf"^{re.escape(FILE_NAME)}:(\d+):\d+")
 
 @dataclass(frozen=True)
 class ParsedReply:
-    """What a reply comes to; `kernel` is the file's text as far as one was found, also when it is
-    of no use.
-    """
+    """A parsed reply; `kernel` is the text of the kernel file found in it, usable or not."""
 
     kernel: str | None
     problem: str  # "" when the kernel can be evaluated
@@ -46,7 +44,7 @@ class ParsedReply:
         return None if self.problem else self.kernel
 
     def proposal(self, operator: str, parents: tuple[int, ...]) -> Proposal:
-        """The proposal that this draft comes to."""
+        """The proposal of this reply."""
         return Proposal(
             operator=operator,
             parents=parents,
@@ -58,11 +56,11 @@ class ParsedReply:
 
 
 def refuse_nothing(code: str) -> None:
-    """Returns, for any code."""
+    """Accept any code."""
 
 
 def read(reply: Reply, request: Request, refuse: Refuse) -> ParsedReply:
-    """The draft in `reply`, checked as far as that needs no compiler."""
+    """`reply`, parsed, and checked as far as possible without a compiler."""
     reading = reply_text.read(reply.text)
     insight = "\n".join(reading.thoughts)
     if reading.kernel is None:
@@ -76,12 +74,12 @@ def read(reply: Reply, request: Request, refuse: Refuse) -> ParsedReply:
 
 
 def _cut(reply: Reply) -> str:
-    """A cut reply explains most of what is wrong with it."""
+    """The note on a reply that was cut, which explains most other problems; "" for a whole one."""
     if reply.finish_reason != CUT:
         return ""
     return (
         f"the reply was cut after {reply.usage.completion_tokens or 'the largest number of'}"
-        " tokens, so the kernel is not whole; "
+        " tokens, so the kernel is incomplete; "
     )
 
 
@@ -105,11 +103,11 @@ def _check(parsed: Candidate, request: Request, refuse: Refuse) -> None:
         try:
             binding.bind(parsed, task, case, limits)
         except CandidateError as error:
-            raise (_veiled(error, parsed) if case in task.hidden_cases else error) from None
+            raise (_redacted(error, parsed) if case in task.hidden_cases else error) from None
 
 
-def _veiled(error: CandidateError, parsed: Candidate) -> CandidateError:
-    """`error` of a hidden case without the numbers in it, which would tell the case's sizes."""
+def _redacted(error: CandidateError, parsed: Candidate) -> CandidateError:
+    """`error` of a hidden case without the numbers in it, which would give away its sizes."""
     place = _PLACE.match(str(error))
     line = parsed.source.split("\n")[int(place[1]) - 1].strip() if place else ""
     what = (
@@ -119,6 +117,6 @@ def _veiled(error: CandidateError, parsed: Candidate) -> CandidateError:
     )
     return CandidateError(
         f"{place[0] if place else FILE_NAME}: {line!r} {what} in a hidden case; hidden cases have"
-        " other sizes, odd and small ones too: make the plan hold for every size that the"
+        " other sizes, odd and small ones too: make the plan work for every size that the"
         " reference takes"
     )

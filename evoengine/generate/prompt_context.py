@@ -1,7 +1,7 @@
-"""What a prompt tells of the candidates so far: their figures, and why others failed.
+"""The candidates so far, as prompts show them: their figures, and why others failed.
 
-The words of a verdict may come from a hidden case. They keep what kind of fault it was
-and lose every whole number, because those tell the case's sizes.
+The reason of a verdict may be about a hidden case. It keeps the kind of the fault and
+loses every whole number, because those give away the case's sizes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evoengine.task.schema import Task
 MAX_REASON = 300  # characters
 MAX_DETAIL = 900  # characters: a compiler's first few errors
 MAX_BOUNDS = 4  # of a modelled time
-MAX_TOLD = 8  # trials in the section on what was learnt
+MAX_LESSONS = 8  # trials in a prompt
 
 _WHOLE_NUMBER = re.compile(r"(?<![\w.])(?<!\de[-+])\d+(?:\.0+)?(?![\w.])")
 _PLACE = re.compile(r"^\S+?:\d+(?::\d+)?: ")
@@ -55,10 +55,10 @@ class PromptContext:
 def prompt_context(
     evaluated: Evaluated, request: Request, place: int | None = None
 ) -> PromptContext:
-    """What a prompt may show of `specimen`."""
+    """`evaluated` as a prompt may show it."""
     outcome, verdict = evaluated.outcome, evaluated.verdict
     parsed = _parsed(evaluated)
-    reason, detail = _words(verdict, request.task)
+    reason, detail = _reason_and_detail(verdict, request.task)
     return PromptContext(
         trial=outcome.trial,
         place=place,
@@ -81,29 +81,29 @@ def prompt_context(
 
 
 def elites(request: Request) -> list[PromptContext]:
-    """The holders of places, by tier and place."""
+    """The elites, by tier and place."""
     return [prompt_context(evaluated, request, elite.place) for elite, evaluated in request.elites]
 
 
 def lessons(request: Request) -> list[PromptContext]:
-    """The last trials that teach something, newest first: those that are no elites, each reason
-    once.
+    """The last trials without a place, newest first; of failures for the same reason, the newest
+    one.
     """
     held = {evaluated.outcome.trial for _, evaluated in request.elites}
-    told: dict[str, PromptContext] = {}
+    by_reason: dict[str, PromptContext] = {}
     for evaluated in reversed(request.recent):
         if evaluated.outcome.trial in held:
             continue
         item = prompt_context(evaluated, request)
-        told.setdefault(
+        by_reason.setdefault(
             item.reason if item.status != Status.correct else f"trial {item.trial}", item
         )
-    return list(told.values())[:MAX_TOLD]
+    return list(by_reason.values())[:MAX_LESSONS]
 
 
 def best(request: Request, tier: str) -> Evaluated | None:
-    """A kernel that works, to show what works looks like: an elite of `tier`, any elite, a correct
-    seed, or none.
+    """A correct kernel as an example: an elite of `tier`, else any elite, else a correct starting
+    kernel, else None.
     """
     by_rank: list[tuple[Elite, Evaluated]] = sorted(
         request.elites, key=lambda pair: (pair[0].tier != tier, pair[0].place)
@@ -115,7 +115,7 @@ def best(request: Request, tier: str) -> Evaluated | None:
 
 
 def baseline_times(request: Request) -> list[str]:
-    """What has to be beaten, as measured beside the best elite."""
+    """The times of the baselines, as measured beside the best elite."""
     return [
         f"{timing.case}: {timing.baseline} takes {statistics.median(timing.hot.baseline_us):.2f} us"
         for _, evaluated in request.elites[:1]
@@ -123,14 +123,14 @@ def baseline_times(request: Request) -> list[str]:
     ]
 
 
-def veiled(text: str, task: Task) -> str:
-    """`text` without what would tell a hidden case: its name, and every whole number once one is
-    spoken of.
+def redacted(text: str, task: Task) -> str:
+    """`text` without the names of hidden cases, and without whole numbers where it mentions such
+    a case.
     """
     names = "|".join(re.escape(name) for name in task.hidden_cases)
     named = (
         re.sub(rf"(?:\b(?:in )?case )?\b(?:{names})\b", "a hidden case", text)
-        if names and _speaks_of(text, names)
+        if names and _mentions(text, names)
         else text
     )
     if "hidden case" not in named:
@@ -138,10 +138,8 @@ def veiled(text: str, task: Task) -> str:
     return "\n".join(_blank(line) for line in named.split("\n"))
 
 
-def _speaks_of(text: str, names: str) -> bool:
-    """A hidden case's name may be an everyday word: it counts after 'case', or at the head of a
-    complaint.
-    """
+def _mentions(text: str, names: str) -> bool:
+    """Whether one of `names` follows 'case' or begins a line: elsewhere it may be a plain word."""
     return bool(re.search(rf"\bcase\s+['\"]?(?:{names})\b|^(?:{names})\b", text, re.MULTILINE))
 
 
@@ -151,10 +149,10 @@ def _blank(line: str) -> str:
     return line[:start] + _WHOLE_NUMBER.sub("#", line[start:])
 
 
-def _words(verdict: Verdict, task: Task) -> tuple[str, str]:
+def _reason_and_detail(verdict: Verdict, task: Task) -> tuple[str, str]:
     if verdict.status == Status.correct:
         return "", ""
-    both = veiled(f"{verdict.reason}\x1f{verdict.detail}", task)
+    both = redacted(f"{verdict.reason}\x1f{verdict.detail}", task)
     reason, _, detail = both.partition("\x1f")
     return _cut(reason, MAX_REASON), _cut(detail, MAX_DETAIL)
 
@@ -196,9 +194,9 @@ def _modelled(model: CaseModel) -> str:
     lines = []
     for launch in model.launches:
         bounds = sorted(launch.bounds_us.items(), key=lambda bound: -bound[1])[:MAX_BOUNDS]
-        told = ", ".join(f"{name} {us:.3g}" for name, us in bounds)
+        alone = ", ".join(f"{name} {us:.3g}" for name, us in bounds)
         lines.append(
-            f"{launch.kernel} {launch.us:.2f} us, limited by {launch.limiter} (alone: {told})"
+            f"{launch.kernel} {launch.us:.2f} us, limited by {launch.limiter} (alone: {alone})"
         )
     return f"{model.case}: {model.us:.2f} us modelled, not measured: {'; '.join(lines)}"
 
@@ -240,7 +238,7 @@ def _launch_words(bound: CasePlan, sm_count: int) -> list[str]:
 
 
 def _accuracy(verdict: Verdict) -> str:
-    """The error nearest to its limit over the cases that may be shown."""
+    """The error nearest to its limit, over the cases that are not hidden."""
     shown = [item for check in verdict.checks if not check.hidden for item in check.sets]
     if not shown:
         return ""

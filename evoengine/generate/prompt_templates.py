@@ -2,8 +2,8 @@
 
 As in EvoEngineer (arXiv 2510.03760) a prompt is built from I1, the task's context; I2,
 solutions so far; and I3, what trials have taught. The parts that never change within a
-run stand first, so that an endpoint which caches prefixes can. Hidden cases are not
-handed to any template.
+run come first, so that an endpoint can cache the prefix. No template is given the
+hidden cases.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_REPLY = 60_000
 
 
 class Prompts:
-    """The prompts of one task; `task_path` says where its reference stands."""
+    """The prompts of one task; its reference is read from the folder of `task_path`."""
 
     def __init__(self, task_path: Path) -> None:
         self._task_path = task_path
@@ -56,16 +56,15 @@ class Prompts:
             example=self._example(choice, request),
         )
 
-    def repair(self, prompt: str, reply: Reply, made: ParsedReply) -> str:
+    def repair(self, prompt: str, reply: Reply, parsed: ParsedReply) -> str:
         """The prompt after a reply without a usable kernel: the first prompt, the reply, and what
         is wrong with it.
         """
-        said = made.kernel or reply.text
         return self._templates.get_template("repair.jinja").render(
             prompt=prompt,
-            said=said[:MAX_REPLY],
-            is_kernel=made.kernel is not None,
-            problem=made.problem,
+            reply=(parsed.kernel or reply.text)[:MAX_REPLY],
+            is_kernel=parsed.kernel is not None,
+            problem=parsed.problem,
             truncated=reply.finish_reason == CUT,
         )
 
@@ -107,7 +106,7 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` as part of a line: what a model wrote cannot begin a section of the prompt."""
+    """`text` on one line, so that what a model wrote cannot begin a section of the prompt."""
     return " ".join(text.split())
 
 
@@ -158,7 +157,7 @@ def _compute_capability(arch: str) -> int:
 
 
 def _size(count: int) -> str:
-    """`count` bytes as a person says it."""
+    """`count` bytes in the largest unit that fits, e.g. 48 MiB."""
     for unit, size in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
         if count >= size:
             return f"{count / size:.4g} {unit}"

@@ -1,13 +1,13 @@
-"""Proposals from the stored replies of an earlier run: nothing is asked, nothing is paid.
+"""Proposals from the stored replies of an earlier run: no model is asked, nothing is paid.
 
-Replies go through the same reader as those of a live model, so a run can be done again
-on another device, or with a later reader. Trials without replies (starting kernels,
-tuned ones) are given back as they were proposed.
+Replies are parsed like those of a live model, so a run can be repeated on another device,
+or with a later parser. Trials without replies (starting kernels, tuned ones) are proposed
+again as they were.
 """
 
 from __future__ import annotations
 
-from evoengine.generate import parsed_reply
+from evoengine.generate.conversation import Conversation, Prompt
 from evoengine.generate.operators import choose
 from evoengine.generate.parsed_reply import Refuse, refuse_nothing
 from evoengine.generate.registry import GeneratorContext, GeneratorKind
@@ -25,16 +25,14 @@ class ReplayGenerator:
         self._refuse = refuse
 
     def tell(self, outcome: Outcome) -> None:
-        """Nothing is kept: the answers are already known."""
+        """Ignored: the replies are already known."""
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
-        """What the earlier run proposed for this trial; raises Exhausted beyond its end."""
+        """The earlier run's proposal for this trial; raises Exhausted beyond its end."""
         stored = self._recorded.get(ProposalRow, request.trial)
-        first = self._recorded.get(ReplyRow, request.trial, 0)
-        if first is not None:
-            return await self._read_again(
-                request, replies, first, stored.proposal if stored else None
-            )
+        if self._recorded.get(ReplyRow, request.trial, 0) is not None:
+            proposal = await self._read_again(request, replies)
+            return _by_recorded_operator(proposal, stored.proposal) if stored else proposal
         if stored is None:
             raise Exhausted(
                 f"the recorded run holds nothing for trial {request.trial}: all of it has been"
@@ -43,32 +41,27 @@ class ReplayGenerator:
         return stored.proposal
 
     async def close(self) -> None:
-        """Leaves the recorded store to whoever opened it."""
+        """Leaves the recorded store open: the caller closes it."""
 
-    async def _read_again(
-        self, request: Request, replies: Replies, first: ReplyRow, earlier: Proposal | None
-    ) -> Proposal:
-        choice = choose(request)
-        operator, parents = (
-            (earlier.operator, earlier.parents) if earlier else (choice.operator, choice.trials)
-        )
-        made = parsed_reply.read(await _hand_on(replies, first), request, self._refuse)
-        second = self._recorded.get(ReplyRow, request.trial, 1)
-        if made.source is None and second is not None:
-            made = parsed_reply.read(await _hand_on(replies, second), request, self._refuse)
-            operator = "repair" if made.source else operator
-        return made.proposal(operator, parents)
+    async def _read_again(self, request: Request, replies: Replies) -> Proposal:
+        """The proposal of the recorded replies, which are stored with the new run as well."""
+
+        async def ask(turn: int, prompt: Prompt) -> Reply | None:
+            row = self._recorded.get(ReplyRow, request.trial, turn)
+            return None if row is None else await replies.get_or_ask(turn, lambda: _free(row))
+
+        return await Conversation(request, choose(request), ask, self._refuse).proposal()
 
 
-async def _hand_on(replies: Replies, row: ReplyRow) -> Reply:
-    """The recorded reply, stored with the new run as well, at no cost: it was paid for by the old
-    one.
-    """
+def _by_recorded_operator(proposal: Proposal, recorded: Proposal) -> Proposal:
+    """`proposal` with the parents and the operator that its prompt was rendered with."""
+    operator = proposal.operator if proposal.operator == "repair" else recorded.operator
+    return proposal.model_copy(update={"operator": operator, "parents": recorded.parents})
 
-    async def free() -> Reply:
-        return row.reply.model_copy(update={"usage": Usage()})
 
-    return await replies.get_or_ask(row.turn, free)
+async def _free(row: ReplyRow) -> Reply:
+    """The recorded reply at no cost: the earlier run paid for it."""
+    return row.reply.model_copy(update={"usage": Usage()})
 
 
 def _make(context: GeneratorContext) -> ReplayGenerator:

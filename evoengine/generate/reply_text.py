@@ -1,7 +1,7 @@
-"""From a model's reply to the text of one kernel file, and to what the model says about it.
+"""Finds the text of one kernel file in a model's reply, and the model's thoughts about it.
 
-Nothing here judges the kernel; a reply is prose of unknown shape, and this is where
-every shape that models have been seen to use is understood.
+Nothing here judges the kernel. A reply is free text; every form that models have been seen
+to use is understood here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HEADER = re.compile(r"^[ \t]*/\*[ \t]*evoengine[ \t]*$", re.MULTILINE)
 _END = re.compile(r"\*/[ \t]*\n?")
 _NAME = re.compile(r"evoengine\b", re.IGNORECASE)
 _ALMOST_OPENING = re.compile(r"/[/*][/ \t!*-]*+\Z")
-# Nothing is tried twice (*+): a line of 100,000 blanks would otherwise hold the loop for minutes.
+# Possessive (*+): to backtrack over a line of 100,000 blanks would block the loop for minutes.
 _FENCE = re.compile(r"^([ \t>]*+)(`{3,}+|~{3,}+)[ \t]*+([^`\n]*+)$")
 _THOUGHTS = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]*)?[*_]{0,2}(?:thoughts?|insights?)\b[^\n]*$",
@@ -35,7 +35,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 @dataclass(frozen=True)
 class Reading:
-    """What stands in a reply: a kernel file's text, or why there is none; and up to three
+    """The contents of a reply: the text of a kernel file, or why there is none; and up to three
     thoughts.
     """
 
@@ -45,9 +45,7 @@ class Reading:
 
 
 def read(text: str) -> Reading:
-    """What stands in the reply `text`; the time it takes grows as the text does, whatever stands
-    there.
-    """
+    """The contents of the reply `text`, in time linear in its length, whatever it is."""
     if len(text) > MAX_LENGTH:
         return Reading(
             None,
@@ -62,8 +60,8 @@ def read(text: str) -> Reading:
 
 
 def _plain(text: str) -> str:
-    """`text` with one kind of line end, without byte order marks, control characters and halves of
-    characters, which no file can hold.
+    """`text` with one kind of line end, without byte order marks, control characters and lone
+    surrogates, which no file can hold.
     """
     text = text.encode("utf-8", "replace").decode()
     text = (
@@ -79,7 +77,7 @@ def _answer_of(text: str) -> str:
 
 
 def _split(text: str) -> tuple[list[str], str]:
-    """The fenced blocks of `text` in order, and all that stands outside them.
+    """The fenced blocks of `text` in order, and all text outside them.
 
     A block that is never closed runs to the end: the reply was cut.
     """
@@ -128,7 +126,7 @@ def _kernel(blocks: list[str], text: str) -> str | None:
 
 def _header_first(block: str) -> str:
     """`block` with its header moved to the top: what models put before it (includes, a file name)
-    may stand below as well.
+    works below it as well.
     """
     begin = _HEADER.search(block)
     end = _END.search(block, begin.end()) if begin else None
@@ -152,7 +150,7 @@ def _bare(text: str) -> str:
 
 
 def _why_none(blocks: list[str], text: str) -> str:
-    """What is missing, in words that tell the model what to do."""
+    """The problem of a reply without a kernel, with what the model should do."""
     if not text.strip():
         return f"the reply is empty; {_WANTED}"
     almost = _almost_header(text)
@@ -172,7 +170,7 @@ def _why_none(blocks: list[str], text: str) -> str:
 
 
 def _almost_header(text: str) -> str:
-    """The first 60 characters of what looks like a header but is none; "" where nothing does."""
+    """The first 60 characters of what only looks like a header; "" where nothing does."""
     for name in _NAME.finditer(text):
         before = text[max(0, name.start() - 60) : name.start()].rpartition("\n")[2]
         opening = _ALMOST_OPENING.search(before)
@@ -187,7 +185,7 @@ def _thoughts(prose: str) -> tuple[str, ...]:
     if not headings:
         return ()
     items: list[str] = []
-    # the last: models also announce the section
+    # after the last heading, because models also announce the section
     for line in prose[headings[-1].end() :].split("\n"):
         bullet = _BULLET.match(line)
         if bullet:

@@ -1,4 +1,4 @@
-"""The configurations of one kernel file: which there are, which of them can be launched."""
+"""The configurations of one kernel file: which exist, and which of them can be launched."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from evoengine.task.schema import Task
 
 Point = tuple[int, ...]  # for every tunable, the position of its value among its sorted values
 
-ENUMERATED = 20_000  # a larger space is sampled: to walk it whole takes 0.3 ms a configuration
-SAMPLES = 2_000  # of a larger space, before it counts as having nothing left
+ENUMERATED = 20_000  # a larger space is sampled, because each configuration takes 0.3 ms
+SAMPLES = 2_000  # of a larger space, before it counts as exhausted
 
 
 class SearchSpace:
-    """All choices of a candidate's tunables, for one task on one device."""
+    """All configurations of a candidate's tunables, for one task on one device."""
 
     def __init__(self, candidate: Candidate, task: Task, limits: DeviceLimits) -> None:
         self.candidate = candidate
@@ -31,7 +31,7 @@ class SearchSpace:
         self._validity: dict[Point, bool] = {}
 
     def point(self, tunables: dict[str, int]) -> Point | None:
-        """Where `tunables` lies, defaults filled in; None when a value is not declared."""
+        """The point of `tunables`, defaults filled in; None where a value is not declared."""
         chosen = {
             **{name: values[0] for name, values in self.candidate.plan.tunables.items()},
             **tunables,
@@ -47,30 +47,26 @@ class SearchSpace:
         }
 
     def is_valid(self, point: Point) -> bool:
-        """Whether the plan binds there for every case of the task."""
+        """Whether the plan binds at `point` for every case of the task."""
         if point not in self._validity:
             self._validity[point] = is_valid(
                 self.candidate.tuned(self.tunables(point)), self._task, self._limits
             )
         return self._validity[point]
 
-    def any_untried(self, tried: Collection[Point], chance: Random) -> Point | None:
-        """A valid point outside `tried`, each as likely as any other; None when there is none (or
-        none is found in a large space).
+    def any_untried(self, tried: Collection[Point], rng: Random) -> Point | None:
+        """A random valid point outside `tried`, all equally likely; None where there is none (or,
+        in a large space, none was found).
         """
         return next(
-            (
-                point
-                for point in self._shuffled(chance)
-                if point not in tried and self.is_valid(point)
-            ),
+            (point for point in self._shuffled(rng) if point not in tried and self.is_valid(point)),
             None,
         )
 
-    def _shuffled(self, chance: Random) -> Iterator[Point]:
+    def _shuffled(self, rng: Random) -> Iterator[Point]:
         if self.size <= ENUMERATED:
-            return (self._at(number) for number in chance.sample(range(self.size), self.size))
-        return (self._at(chance.randrange(self.size)) for _ in range(SAMPLES))
+            return (self._at(number) for number in rng.sample(range(self.size), self.size))
+        return (self._at(rng.randrange(self.size)) for _ in range(SAMPLES))
 
     def _at(self, number: int) -> Point:
         """The point with this number, counted with the last tunable fastest."""

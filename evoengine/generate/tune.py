@@ -1,7 +1,7 @@
-"""The generator that needs no model: tries other values of the tunables that kernels declare.
+"""The generator that needs no model: it tries other values of the tunables that kernels declare.
 
-Each proposal is a function of the request and of what was told: the study that Optuna
-samples from is built anew every time and its sampler seeded by the request, so that a
+Each proposal is a function of the request and of the outcomes told: the study that Optuna
+samples from is built anew every time, and its sampler is seeded by the request, so that a
 resumed run proposes what the killed one would have.
 """
 
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 # configurations of every promising kernel, its default included, before the faster ones are
 # preferred
 WARM_UP = 4
-# outcomes of a kernel before TPE; simulated searches of 45 trials among 478 ended at rank 1.8, with
-# 4 at 4.3, with 10 at 2.1
+# outcomes of a kernel before TPE is used; with 6, simulated searches of 45 trials among 478
+# configurations ended at rank 1.8, with 4 at 4.3, with 10 at 2.1
 STARTUP = 6
-ASKS = 10  # a point that TPE only repeats is not worth more than 0.1 s; 30 found nothing better
-# outcomes of a kernel that TPE sees: more of them take 0.1 s a proposal and change little
+ASKS = 10  # of TPE, in 0.1 s, until it suggests a new point; 30 found nothing better
+# outcomes of a kernel that TPE is given: more take 0.1 s per proposal and change little
 HISTORY = 1_000
-# the widest spread that the tunables of a shipped kernel span is a factor of 4
+# the times of a shipped kernel differ by a factor of 4 at most, whatever its tunables
 PROMISING = math.log(4)
 FAR = 20.0  # keeps the weight of a failed kernel above zero
 FAILED = 1_000.0  # worse than the logarithm of any score
 
 
 @dataclass
-class _Told:
-    """The outcomes of one source, in the order of their trials; the points are worked out when it
-    is first tuned.
+class _SourceOutcomes:
+    """The outcomes of one source, in the order of their trials; their points are computed when the
+    source is tuned.
     """
 
     outcomes: list[Outcome] = field(default_factory=list)
@@ -54,7 +54,7 @@ class _Told:
     points: list[tuple[Point, float]] = field(default_factory=list)  # with their losses
 
     def before(self, trial: int, space: SearchSpace) -> list[tuple[Point, float]]:
-        """Every configuration that was settled before `trial`."""
+        """Every configuration that was settled before `trial`, with its loss."""
         for outcome in self.outcomes:
             point = space.point(outcome.tunables)
             if point is not None:
@@ -68,7 +68,7 @@ class _Told:
 class _Kernel:
     """One source that can be tuned at this request."""
 
-    parent: Evaluated | None  # None while its first verdict is being found
+    parent: Evaluated | None  # None until it has a verdict
     space: SearchSpace
     settled: list[tuple[Point, float]]
     pending: tuple[Point, ...]
@@ -96,20 +96,22 @@ class TuneGenerator:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, _Told] = {}
+        self._outcomes: dict[str, _SourceOutcomes] = {}
         self._spaces: dict[tuple[str, DeviceLimits], SearchSpace | None] = {}
 
     def tell(self, outcome: Outcome) -> None:
         if outcome.source_digest:
-            self._told.setdefault(outcome.source_digest, _Told()).outcomes.append(outcome)
+            self._outcomes.setdefault(outcome.source_digest, _SourceOutcomes()).outcomes.append(
+                outcome
+            )
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
-        chance = Random(request.seed)  # noqa: S311 - must repeat, need not be secret
+        rng = Random(request.seed)  # noqa: S311 - must repeat, need not be secret
         kernels = self._kernels(request, await request.pending())
         known = len(kernels)
         while kernels:
-            kernel = _choose(kernels, chance)
-            point = _next_point(kernel, request.seed, chance)
+            kernel = _choose(kernels, rng)
+            point = _next_point(kernel, request.seed, rng)
             if point is not None:
                 return _proposal(kernel, point)
             kernels.remove(kernel)
@@ -120,7 +122,7 @@ class TuneGenerator:
         )
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing is open."""
 
     def _kernels(self, request: Request, pending: tuple[Proposal, ...]) -> list[_Kernel]:
         """The sources that can be tuned: starting kernels first, then those of elites."""
@@ -138,7 +140,7 @@ class TuneGenerator:
         for name, source in sources.items():
             space = self._space(name, source, request.task, limits)
             if space is not None:
-                settled = self._told.setdefault(name, _Told()).before(horizon, space)
+                settled = self._outcomes.setdefault(name, _SourceOutcomes()).before(horizon, space)
                 kernels.append(_Kernel(parents.get(name), space, settled, _points(pending, space)))
         return kernels
 
@@ -153,7 +155,7 @@ class TuneGenerator:
 
 
 def _points(pending: tuple[Proposal, ...], space: SearchSpace) -> tuple[Point, ...]:
-    """Where those of `pending` lie that are of this source."""
+    """The points of those of `pending` that have this source."""
     own = (
         space.point(proposal.tunables)
         for proposal in pending
@@ -166,11 +168,11 @@ def _parsed(source: str) -> Candidate | None:
     try:
         return parse(source)
     except CandidateError:
-        return None  # its own trial has said why
+        return None  # the verdict of its own trial says why
 
 
 def _loss(outcome: Outcome) -> float:
-    """What TPE minimises: the logarithm of a score; a failure is worse than that, the worse the
+    """The number that TPE minimises: the logarithm of a score; more for a failure, and the more the
     earlier it came.
     """
     if outcome.status is Status.correct and outcome.score is not None and outcome.score.value > 0:
@@ -178,12 +180,12 @@ def _loss(outcome: Outcome) -> float:
     return FAILED + Status.correct.rank - outcome.status.rank
 
 
-def _choose(kernels: list[_Kernel], chance: Random) -> _Kernel:
-    """Which kernel to tune: every promising one in turn until all are warm, then faster ones more
+def _choose(kernels: list[_Kernel], rng: Random) -> _Kernel:
+    """The kernel to tune: every promising one in turn until all are warm, then faster ones more
     often.
 
-    A tier that has a correct kernel is drawn evenly; within it a kernel that takes r times as long
-    as the fastest one, with the best values known, has the weight 1 / r^2.
+    Tiers with a correct kernel are equally likely; within a tier, a kernel whose best time is r
+    times that of the fastest one has the weight 1 / r^2.
     """
     working = [kernel for kernel in kernels if kernel.best < FAILED] or kernels
     fastest = {
@@ -195,9 +197,9 @@ def _choose(kernels: list[_Kernel], chance: Random) -> _Kernel:
     ]
     if cold:
         return min(cold, key=lambda kernel: kernel.tries)
-    tier = chance.choice(sorted(fastest))
+    tier = rng.choice(sorted(fastest))
     rivals = [kernel for kernel in kernels if kernel.precision == tier]
-    return chance.choices(
+    return rng.choices(
         rivals, [math.exp(-2 * _behind(kernel, fastest[tier])) for kernel in rivals]
     )[0]
 
@@ -208,8 +210,8 @@ def _behind(kernel: _Kernel, fastest: float) -> float:
 
 
 def _is_promising(kernel: _Kernel, fastest: dict[str, float]) -> bool:
-    """Whether its tunables could still make it the fastest of its tier: a few per cent to a few
-    times, hardly more.
+    """Whether its tunables, which hardly gain more than a factor of 4, could still make it the
+    fastest of its tier.
     """
     return (
         math.isinf(kernel.best)
@@ -217,23 +219,23 @@ def _is_promising(kernel: _Kernel, fastest: dict[str, float]) -> bool:
     )
 
 
-def _next_point(kernel: _Kernel, seed: int, chance: Random) -> Point | None:
-    """A valid point that was not tried: TPE's choice, or any when TPE only repeats itself; None
-    when none is left.
+def _next_point(kernel: _Kernel, seed: int, rng: Random) -> Point | None:
+    """An untried valid point: TPE's suggestion, or any where TPE only repeats itself; None where
+    none is left.
     """
     space = kernel.space
     tried = {point for point, _ in kernel.settled} | set(kernel.pending)
     if len(tried) >= space.size:
         return None
-    for point in _asked(kernel, seed):
+    for point in _suggested(kernel, seed):
         if point not in tried and space.is_valid(point):
             return point
-    return space.any_untried(tried, chance)
+    return space.any_untried(tried, rng)
 
 
-def _asked(kernel: _Kernel, seed: int) -> Iterator[Point]:
-    """What TPE proposes; those not taken stay open in the study, so that the next one keeps away
-    from them.
+def _suggested(kernel: _Kernel, seed: int) -> Iterator[Point]:
+    """The points that TPE suggests; those not taken stay open in the study, so that the next
+    suggestion avoids them.
     """
     import optuna  # here, because it takes longer to import than all the rest
 
@@ -248,7 +250,7 @@ def _asked(kernel: _Kernel, seed: int) -> Iterator[Point]:
 
 
 def _study(kernel: _Kernel, distributions: dict[str, Any], seed: int) -> Study:
-    """A study in memory that knows what was told, and the configurations in flight as running."""
+    """A study in memory of the settled configurations, with those in flight as running."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -259,7 +261,7 @@ def _study(kernel: _Kernel, distributions: dict[str, Any], seed: int) -> Study:
             seed=seed, n_startup_trials=STARTUP, multivariate=True, constant_liar=True
         )
     study = optuna.create_study(sampler=sampler)
-    for point, loss in _instructive(kernel.settled):
+    for point, loss in _best_and_latest(kernel.settled):
         params = dict(zip(distributions, point, strict=True))
         study.add_trial(
             optuna.trial.create_trial(params=params, distributions=dict(distributions), value=loss)
@@ -276,7 +278,7 @@ def _study(kernel: _Kernel, distributions: dict[str, Any], seed: int) -> Study:
     return study
 
 
-def _instructive(points: list[tuple[Point, float]]) -> list[tuple[Point, float]]:
+def _best_and_latest(points: list[tuple[Point, float]]) -> list[tuple[Point, float]]:
     """At most HISTORY of `points`, in their order: half of them the best, half the latest."""
     if len(points) <= HISTORY:
         return points

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.measured import Measured, MeasuredLaunch, read, write
 from benchmarks.model import Config, cross_validated, judged, spearman, with_counts, worst_pairs
 from benchmarks.scatter import Point, scatter
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.targets import find
 from evoengine.emulator.timing_model.counts import Counts
 
@@ -102,7 +102,7 @@ def test_counts_that_were_kept_are_not_counted_again_and_failures_are_left_out(
     assert with_counts(measured, count, file) == expected
     assert with_counts(measured, count, file) == expected
     assert asked == [("s", "t", "mission", 1), ("s", "t", "mission", 2), ("s", "t", "mission", 2)]
-    assert "Unsupported: the emulator cannot do `tex.2d`" in capsys.readouterr().err
+    assert "Unsupported: the emulator does not support `tex.2d`" in capsys.readouterr().err
 
 
 def test_the_plot_is_well_formed_and_has_a_mark_for_every_point() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import CompilerMissing
+from evoengine.emulator.emulator_errors import CompilerMissing
 from evoengine.emulator.front.clang import find_clang
 from evoengine.paths import RunPaths
 from evoengine.protocols import ProposalRow, ReplyRow, VerdictRow

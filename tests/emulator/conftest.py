@@ -1,18 +1,16 @@
-"""What every test of the emulator needs."""
+"""Fixtures of all emulator tests."""
 
 from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.errors import CompilerMissing
+from evoengine.emulator.emulator_errors import CompilerMissing
 from evoengine.emulator.front.clang import find_clang
 
 
 @pytest.fixture(autouse=True, scope="session")
 def clang() -> None:
-    """Skips where there is no clang: with a GPU the emulator is an extra that need not be
-    installed.
-    """
+    """Skips if there is no clang: with a GPU the emulator is an optional extra."""
     try:
         find_clang()
     except CompilerMissing as missing:

@@ -1,4 +1,4 @@
-"""cvt between numbers of every kind, but for those between integers."""
+"""Cases of cvt between all number formats, except between integers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from tests.emulator import exact
-from tests.emulator.exact import Value
+from tests.emulator import exact_floats
+from tests.emulator.exact_floats import Value
 from tests.emulator.instruction import INTEGER_BITS, Case, Model
 
 MODES = ("rn", "rz", "rm", "rp")
@@ -17,7 +17,7 @@ FLOATS = (*HALVES, "f32", "f64")
 
 
 def conversion_cases() -> Iterator[Case]:
-    """All of them."""
+    """All conversion cases."""
     yield from _to_integers()
     yield from _from_integers()
     yield from _to_integral()
@@ -39,8 +39,8 @@ def _to_integers() -> Iterator[Case]:
 
 
 def _whole(to: str, source: str, mode: str) -> Model:
-    """Saturated; NaN as the PTX ISA has it for cvt: zero, or the top bit alone where the source is
-    f64 or the result has 64 bits.
+    """Saturated; NaN as in the PTX ISA for cvt: zero, or only the top bit if the source is f64 or
+    the result has 64 bits.
     """
     bits = INTEGER_BITS[to]
     low, high = (
@@ -48,11 +48,11 @@ def _whole(to: str, source: str, mode: str) -> Model:
     )
 
     def model(x: Value) -> int:
-        if exact.is_nan(x):
+        if exact_floats.is_nan(x):
             return 1 << (bits - 1) if source == "f64" or bits == 64 else 0
-        if exact.is_infinite(x):
+        if exact_floats.is_infinite(x):
             return high if x > 0 else low
-        return max(low, min(high, exact.signed_integral(Fraction(x), mode)))
+        return max(low, min(high, exact_floats.signed_integral(Fraction(x), mode)))
 
     return model
 
@@ -68,16 +68,16 @@ def _from_integers() -> Iterator[Case]:
                 continue
             for mode in MODES if source in ("s32", "u32", "s64", "u64") else ("rn",):
                 yield Case(f"cvt.{mode}.{to}.{source}", (source,), to, _number, mode)
-    yield Case("cvt.rn.sat.f32.s32", ("s32",), "f32", lambda a: exact.saturated(_number(a)))
+    yield Case("cvt.rn.sat.f32.s32", ("s32",), "f32", lambda a: exact_floats.saturated(_number(a)))
 
 
 def _rounded(mode: str) -> Model:
-    """To an integral number, which keeps the sign of zero."""
+    """Rounded to an integer, keeping the sign of zero."""
 
     def model(x: Value) -> Value:
-        if not exact.is_finite(x) or x == 0:
+        if not exact_floats.is_finite(x) or x == 0:
             return x
-        found = exact.signed_integral(Fraction(x), mode)
+        found = exact_floats.signed_integral(Fraction(x), mode)
         return Fraction(found) if found else math.copysign(0.0, x)
 
     return model
@@ -101,7 +101,7 @@ def _between() -> Iterator[Case]:
                 yield Case(f"cvt.{mode}.{to}.{source}", (source,), to, _same, mode)
     for mode in MODES:
         yield Case(f"cvt.{mode}.f32.f64", ("f64",), "f32", _same, mode)
-        yield Case(f"cvt.{mode}.sat.f32.f64", ("f64",), "f32", exact.saturated, mode)
+        yield Case(f"cvt.{mode}.sat.f32.f64", ("f64",), "f32", exact_floats.saturated, mode)
     yield Case("cvt.rn.ftz.f16.f32", ("f32",), "f16", _flushed_only_f32)
     yield Case("cvt.f64.f32", ("f32",), "f64", _same)
     yield Case("cvt.ftz.f64.f32", ("f32",), "f64", _same, flush=True)
@@ -110,27 +110,27 @@ def _between() -> Iterator[Case]:
             yield Case(f"cvt.{to}.{source}", (source,), to, _same)
     yield Case("cvt.rn.bf16.f16", ("f16",), "bf16", _same)
     yield Case("cvt.rn.f16.bf16", ("bf16",), "f16", _same)
-    yield Case("cvt.sat.f32.f32", ("f32",), "f32", exact.saturated)
-    yield Case("cvt.ftz.sat.f32.f32", ("f32",), "f32", exact.saturated, flush=True)
-    yield Case("cvt.rn.sat.f16.f32", ("f32",), "f16", exact.saturated)
-    yield Case("cvt.sat.f16.f16", ("f16",), "f16", exact.saturated)
-    yield Case("cvt.sat.f32.f16", ("f16",), "f32", exact.saturated)
+    yield Case("cvt.sat.f32.f32", ("f32",), "f32", exact_floats.saturated)
+    yield Case("cvt.ftz.sat.f32.f32", ("f32",), "f32", exact_floats.saturated, flush=True)
+    yield Case("cvt.rn.sat.f16.f32", ("f32",), "f16", exact_floats.saturated)
+    yield Case("cvt.sat.f16.f16", ("f16",), "f16", exact_floats.saturated)
+    yield Case("cvt.sat.f32.f16", ("f16",), "f32", exact_floats.saturated)
     for mode in ("rn", "rz"):
         for to in HALVES:
-            yield Case(f"cvt.{mode}.relu.{to}.f32", ("f32",), to, exact.rectified, mode)
+            yield Case(f"cvt.{mode}.relu.{to}.f32", ("f32",), to, exact_floats.rectified, mode)
         yield Case(f"cvt.{mode}.tf32.f32", ("f32",), "tf32", _same, mode)
-        yield Case(f"cvt.{mode}.relu.tf32.f32", ("f32",), "tf32", exact.rectified, mode)
+        yield Case(f"cvt.{mode}.relu.tf32.f32", ("f32",), "tf32", exact_floats.rectified, mode)
     yield Case("cvt.rna.tf32.f32", ("f32",), "tf32", _same, "rna")
 
 
 def _flushed_only_f32(x: Value) -> Value:
-    """A subnormal f32 is zero; a subnormal f16, of which there are larger ones, stays."""
+    """Flushes subnormal f32 to zero; subnormal f16 stay."""
     least = Fraction(2) ** -126
-    return math.copysign(0.0, x) if exact.is_finite(x) and abs(x) < least else x
+    return math.copysign(0.0, x) if exact_floats.is_finite(x) and abs(x) < least else x
 
 
 def _pairs() -> Iterator[Case]:
-    """The first operand into the upper half."""
+    """Pairs: the first operand goes to the upper half."""
     for to in HALVES:
         for mode in ("rn", "rz"):
             yield Case(
@@ -140,7 +140,7 @@ def _pairs() -> Iterator[Case]:
                 f"cvt.{mode}.relu.{to}x2.f32",
                 ("f32", "f32"),
                 f"{to}x2",
-                lambda a, b: (exact.rectified(b), exact.rectified(a)),
+                lambda a, b: (exact_floats.rectified(b), exact_floats.rectified(a)),
                 mode,
             )
 
@@ -148,7 +148,7 @@ def _pairs() -> Iterator[Case]:
 def _fp8() -> Iterator[Case]:
     for type_ in ("e4m3", "e5m2"):
         for relu in (False, True):
-            limit: Model = exact.rectified if relu else _same
+            limit: Model = exact_floats.rectified if relu else _same
             suffix = ".relu" if relu else ""
             yield Case(f"cvt.rn.satfinite{suffix}.{type_}x2.f32", ("f32", "f32"), f"{type_}x2",
                        lambda a, b, limit=limit: (limit(b), limit(a)), finite=True)  # fmt: skip

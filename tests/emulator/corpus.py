@@ -1,8 +1,7 @@
-"""The corpus of truth: kernels as users write them, the cases they are launched with, and what must
-come out.
+"""The kernel corpus: kernels as users write them, with launches and expected results.
 
-A kernel is `kernels/NAME.cu` with `kernels/NAME.py` beside it, whose `cases()` gives its launches.
-What a launch must leave behind is computed with numpy or torch, in float64.
+A kernel is `kernels/NAME.cu`; the `cases()` of `kernels/NAME.py` are its launches. Expected results
+are computed with numpy or torch, in float64.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.emulator.numbers import distance, values
+from tests.emulator.float_formats import distance, values
 
 KERNELS = Path(__file__).resolve().parent / "kernels"
 PACKAGE = "tests.emulator.kernels"
@@ -25,7 +24,7 @@ STORED_AS = {"bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8
 
 @dataclass(frozen=True)
 class In:
-    """A buffer that the kernel reads; `dtype` only where numpy has none, such as "bfloat16" over
+    """A buffer that the kernel reads; `dtype` only if numpy lacks it, such as "bfloat16" over
     uint16 bits.
     """
 
@@ -35,7 +34,7 @@ class In:
 
 @dataclass(frozen=True)
 class InOut:
-    """A buffer with contents that the kernel changes."""
+    """An initialised buffer that the kernel changes."""
 
     array: np.ndarray
     dtype: str = ""
@@ -43,9 +42,7 @@ class InOut:
 
 @dataclass(frozen=True)
 class Out:
-    """A buffer without contents (garbage, to the checker uninitialised), of which the kernel writes
-    every element.
-    """
+    """An uninitialised buffer (filled with garbage), of which the kernel writes every element."""
 
     shape: int | tuple[int, ...]
     dtype: str
@@ -57,13 +54,13 @@ Argument = In | InOut | Out | np.generic
 
 @dataclass(frozen=True)
 class Bitwise:
-    """Every bit is the same; all NaNs of a floating format count as one."""
+    """All bits are equal; all NaNs of a floating-point format count as equal."""
 
 
 @dataclass(frozen=True)
 class Ulp:
-    """At most `n` representable numbers of `dtype` apart; buffers of another dtype must be the same
-    bit for bit.
+    """At most `n` representable numbers of `dtype` apart; buffers of another dtype must be bitwise
+    equal.
     """
 
     n: int
@@ -72,7 +69,7 @@ class Ulp:
 
 @dataclass(frozen=True)
 class Close:
-    """Floating formats within atol + rtol * |the other|; integers the same."""
+    """Floating-point formats within atol + rtol * |expected|; integers equal."""
 
     atol: float = 0.0
     rtol: float = 0.0
@@ -107,7 +104,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A file of the corpus with its cases."""
+    """A kernel of the corpus with its cases."""
 
     name: str
     source: str
@@ -115,8 +112,8 @@ class Kernel:
 
 
 def load_corpus() -> tuple[Kernel, ...]:
-    """All kernels in the order of their names; raises FileNotFoundError for a .cu or .py that
-    stands alone.
+    """All kernels, ordered by name; raises FileNotFoundError for a .cu without .py or the
+    reverse.
     """
     names = sorted(
         {
@@ -142,8 +139,8 @@ def dtype_of(argument: In | InOut | Out) -> str:
 
 
 def initial(argument: In | InOut | Out) -> np.ndarray:
-    """What a buffer holds before the launch, as its bits are kept; an Out holds 0xA5 bytes, which
-    no kernel here computes.
+    """The contents of a buffer before the launch, in its storage type; an Out is filled with 0xA5
+    bytes, which no kernel here computes.
     """
     if not isinstance(argument, Out):
         return np.ascontiguousarray(argument.array)
@@ -160,9 +157,7 @@ def results(case: Case) -> tuple[int, ...]:
 
 
 def wrong(case: Case, index: int, got: np.ndarray) -> str:
-    """What is wrong with argument `index` after the launch, in words; empty where it holds what is
-    expected.
-    """
+    """What is wrong with argument `index` after the launch; empty if it is as expected."""
     argument = case.args[index]
     assert isinstance(argument, In | InOut | Out), f"argument {index} is no buffer"
     dtype, want = dtype_of(argument), case.expected[index]
@@ -192,7 +187,7 @@ def wrong(case: Case, index: int, got: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far two results of one buffer are apart."""
+    """The difference between two results of one buffer."""
 
     bitwise: bool
     ulp: int | None  # the largest distance; None for integers
@@ -201,8 +196,8 @@ class Difference:
 
 
 def difference(agreement: Agreement, dtype: str, one: np.ndarray, other: np.ndarray) -> Difference:
-    """How far `one` and `other` are apart, both with the same shape and bits of `dtype`, and
-    whether that is agreed.
+    """The difference between `one` and `other`, two arrays of one shape with bits of `dtype`, and
+    whether it is tolerated.
     """
     distances = distance(one, other, dtype)
     same = not distances.any()
@@ -229,8 +224,8 @@ def difference(agreement: Agreement, dtype: str, one: np.ndarray, other: np.ndar
 
 
 def wrong_lines(case: Case, printed: str) -> str:
-    """What is wrong with what a launch printed, in words; empty where the lines are those expected,
-    in any order.
+    """What is wrong with the output of a launch; empty if it has the expected lines, in any
+    order.
     """
     got, want = sorted(printed.splitlines()), sorted(case.printed)
     if got == want:

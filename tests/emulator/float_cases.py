@@ -1,4 +1,4 @@
-"""Floating point instructions: arithmetic in every rounding mode and format, comparisons,
+"""Cases of floating-point instructions: arithmetic in every rounding mode and format, comparisons,
 approximations.
 """
 
@@ -9,8 +9,8 @@ import operator
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
-from tests.emulator import exact
-from tests.emulator.exact import FORMATS, Value
+from tests.emulator import exact_floats
+from tests.emulator.exact_floats import FORMATS, Value
 from tests.emulator.instruction import Case, Model, paired
 
 MODES = ("rn", "rz", "rm", "rp")
@@ -26,7 +26,7 @@ ORDERED = {
 
 
 def float_cases() -> Iterator[Case]:
-    """All of them."""
+    """All floating-point cases."""
     yield from _arithmetic()
     yield from _half_arithmetic()
     yield from _extremes()
@@ -41,8 +41,8 @@ def _limited(model: Model, limit: Callable[[Value], Value]) -> Model:
 
 
 def _arithmetic() -> Iterator[Case]:
-    operations = {"add": (exact.add, 2), "sub": (exact.subtract, 2), "mul": (exact.multiply, 2), "fma": (exact.fused, 3),
-                  "div": (exact.divide, 2), "sqrt": (exact.root, 1), "rcp": (lambda x, mode: exact.divide(Fraction(1), x), 1)}  # fmt: skip
+    operations = {"add": (exact_floats.add, 2), "sub": (exact_floats.subtract, 2), "mul": (exact_floats.multiply, 2), "fma": (exact_floats.fused, 3),
+                  "div": (exact_floats.divide, 2), "sqrt": (exact_floats.root, 1), "rcp": (lambda x, mode: exact_floats.divide(Fraction(1), x), 1)}  # fmt: skip
     for op, (function, count) in operations.items():
         for mode in MODES:
 
@@ -57,7 +57,7 @@ def _arithmetic() -> Iterator[Case]:
                     f"{op}.{mode}.sat.f32",
                     ("f32",) * count,
                     "f32",
-                    _limited(model, exact.saturated),
+                    _limited(model, exact_floats.saturated),
                     mode,
                 )
         if op in ("add", "sub", "mul"):
@@ -66,18 +66,18 @@ def _arithmetic() -> Iterator[Case]:
                 f"{op}.ftz.sat.f32",
                 ("f32", "f32"),
                 "f32",
-                _limited(function, exact.saturated),
+                _limited(function, exact_floats.saturated),
                 flush=True,
             )
-    yield Case("mad.rn.f32", ("f32",) * 3, "f32", exact.fused)
+    yield Case("mad.rn.f32", ("f32",) * 3, "f32", exact_floats.fused)
 
 
 def _half_arithmetic() -> Iterator[Case]:
     operations = {
-        "add": (exact.add, 2),
-        "sub": (exact.subtract, 2),
-        "mul": (exact.multiply, 2),
-        "fma": (exact.fused, 3),
+        "add": (exact_floats.add, 2),
+        "sub": (exact_floats.subtract, 2),
+        "mul": (exact_floats.multiply, 2),
+        "fma": (exact_floats.fused, 3),
     }
     for op, (function, count) in operations.items():
         forms: list[tuple[str, str, Model, bool]] = [
@@ -86,14 +86,15 @@ def _half_arithmetic() -> Iterator[Case]:
         ]
         forms += [
             (".ftz", "f16", function, True),
-            (".sat", "f16", _limited(function, exact.saturated), False),
+            (".sat", "f16", _limited(function, exact_floats.saturated), False),
         ]
-        forms += [(".ftz.sat", "f16", _limited(function, exact.saturated), True)]
+        forms += [(".ftz.sat", "f16", _limited(function, exact_floats.saturated), True)]
         if op == "fma":
             forms += [
-                (".relu", type_, _limited(function, exact.rectified), False) for type_ in HALVES
+                (".relu", type_, _limited(function, exact_floats.rectified), False)
+                for type_ in HALVES
             ]
-            forms += [(".ftz.relu", "f16", _limited(function, exact.rectified), True)]
+            forms += [(".ftz.relu", "f16", _limited(function, exact_floats.rectified), True)]
         for suffix, type_, model, flush in forms:
             name = f"{op}.rn{suffix}.{type_}"
             yield Case(name, (type_,) * count, type_, model, flush=flush)
@@ -103,7 +104,7 @@ def _half_arithmetic() -> Iterator[Case]:
 
 
 def _extremes() -> Iterator[Case]:
-    for op, function in (("min", exact.minimum), ("max", exact.maximum)):
+    for op, function in (("min", exact_floats.minimum), ("max", exact_floats.maximum)):
         for nan in (False, True):
 
             def model(x: Value, y: Value, function: Model = function, nan: bool = nan) -> Value:
@@ -111,7 +112,9 @@ def _extremes() -> Iterator[Case]:
 
             def crossed(x: Value, y: Value, model: Model = model) -> Value:
                 found = model(abs(x), abs(y))
-                return -found if exact.is_negative(x) != exact.is_negative(y) else found
+                return (
+                    -found if exact_floats.is_negative(x) != exact_floats.is_negative(y) else found
+                )
 
             suffix = ".NaN" if nan else ""
             yield Case(f"{op}{suffix}.f32", ("f32", "f32"), "f32", model)
@@ -145,11 +148,13 @@ def _signs() -> Iterator[Case]:
 
 
 def _ordered(name: str) -> Model:
-    """A comparison by its name: eq, and equ, which also holds of NaN."""
+    """A comparison by its name: eq, or equ, which is also true for NaN."""
     if name in ("num", "nan"):
-        return lambda x, y: (exact.is_nan(x) or exact.is_nan(y)) == (name == "nan")
+        return lambda x, y: (exact_floats.is_nan(x) or exact_floats.is_nan(y)) == (name == "nan")
     test, unordered = ORDERED[name.removesuffix("u")], name.endswith("u")
-    return lambda x, y: unordered if exact.is_nan(x) or exact.is_nan(y) else test(x, y)
+    return lambda x, y: (
+        unordered if exact_floats.is_nan(x) or exact_floats.is_nan(y) else test(x, y)
+    )
 
 
 def _comparisons() -> Iterator[Case]:
@@ -208,17 +213,17 @@ def _comparisons() -> Iterator[Case]:
 
 def _classes() -> Iterator[Case]:
     for type_ in ("f32", "f64"):
-        least = exact.decode(FORMATS[type_].smallest_normal, FORMATS[type_])
+        least = exact_floats.decode(FORMATS[type_].smallest_normal, FORMATS[type_])
 
         def subnormal(x: Value, least: Value = least) -> bool:
-            return exact.is_finite(x) and x != 0 and abs(x) < least
+            return exact_floats.is_finite(x) and x != 0 and abs(x) < least
 
         tests: dict[str, Model] = {
-            "finite": exact.is_finite,
-            "infinite": exact.is_infinite,
-            "number": lambda x: not exact.is_nan(x),
-            "notanumber": exact.is_nan,
-            "normal": lambda x, subnormal=subnormal: exact.is_finite(x) and not subnormal(x),
+            "finite": exact_floats.is_finite,
+            "infinite": exact_floats.is_infinite,
+            "number": lambda x: not exact_floats.is_nan(x),
+            "notanumber": exact_floats.is_nan,
+            "normal": lambda x, subnormal=subnormal: exact_floats.is_finite(x) and not subnormal(x),
             "subnormal": subnormal,
         }
         for name, test in tests.items():
@@ -226,7 +231,7 @@ def _classes() -> Iterator[Case]:
 
 
 def _real(function: Callable[[float], float]) -> Model:
-    """A function of Python's math as one of values; where it has none, NaN."""
+    """A function of Python's math on values; NaN where it is undefined."""
 
     def model(x: Value) -> Value:
         try:
@@ -285,23 +290,32 @@ def _approximations() -> Iterator[Case]:
             f"rcp.approx{suffix}.f32",
             ("f32",),
             "f32",
-            lambda x: exact.divide(Fraction(1), x),
+            lambda x: exact_floats.divide(Fraction(1), x),
             ulp=1,
             flush=flush,
         )
-        yield Case(f"sqrt.approx{suffix}.f32", ("f32",), "f32", exact.root, ulp=1, flush=flush)
+        yield Case(
+            f"sqrt.approx{suffix}.f32", ("f32",), "f32", exact_floats.root, ulp=1, flush=flush
+        )
         yield Case(f"rsqrt.approx{suffix}.f32", ("f32",), "f32", _inverse_root, ulp=2, flush=flush)
         yield Case(
-            f"div.approx{suffix}.f32", ("f32", "f32"), "f32", exact.divide, ulp=2, flush=flush
+            f"div.approx{suffix}.f32",
+            ("f32", "f32"),
+            "f32",
+            exact_floats.divide,
+            ulp=2,
+            flush=flush,
         )
-        yield Case(f"div.full{suffix}.f32", ("f32", "f32"), "f32", exact.divide, ulp=2, flush=flush)
+        yield Case(
+            f"div.full{suffix}.f32", ("f32", "f32"), "f32", exact_floats.divide, ulp=2, flush=flush
+        )
     yield Case("rsqrt.approx.f64", ("f64",), "f64", _inverse_root, ulp=2)
     # 20 bits of mantissa are promised
     yield Case(
         "rcp.approx.ftz.f64",
         ("f64",),
         "f64",
-        lambda x: exact.divide(Fraction(1), x),
+        lambda x: exact_floats.divide(Fraction(1), x),
         ulp=1 << 33,
         flush=True,
     )
@@ -309,4 +323,4 @@ def _approximations() -> Iterator[Case]:
 
 
 def _inverse_root(x: Value) -> Value:
-    return exact.divide(Fraction(1), exact.root(x))
+    return exact_floats.divide(Fraction(1), exact_floats.root(x))

@@ -1,5 +1,5 @@
-"""One instruction with all that it takes to run and judge it: PTX, inputs, and a model in Python
-integers and fractions.
+"""A test case of one instruction: PTX, inputs, and a reference model in Python integers and
+fractions.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.emulator import exact
-from tests.emulator.exact import FORMATS, Format
-from tests.emulator.numbers import distance
+from tests.emulator import exact_floats
+from tests.emulator.exact_floats import FORMATS, Format
+from tests.emulator.float_formats import distance
 
 # over the decoded operands: ints, bools, exact.Value, or (low, high) of a pair
 Model = Callable[..., Any]
@@ -36,7 +36,7 @@ _MANY_FLOATS = (
 
 @dataclass(frozen=True)
 class Case:
-    """An instruction; `text` where it is not `name d, a, b, c`."""
+    """A case of one instruction; `text` if it is not `name d, a, b, c`."""
 
     name: str
     sources: tuple[str, ...]  # PTX types; "pred"
@@ -71,9 +71,7 @@ def width(type_: str) -> int:
 
 
 def stored_width(type_: str) -> int:
-    """Bits of a result in memory: whole registers, of which the smallest has 16; predicates as
-    bytes.
-    """
+    """Bits of a result in memory: whole registers of at least 16 bits; predicates as bytes."""
     return 8 if type_ == "pred" else max(16, width(type_))
 
 
@@ -83,7 +81,7 @@ def _letter(bits: int) -> str:
 
 def ptx_of(case: Case, uniform: bool = False) -> str:
     """A module whose kernel `k(a, b.., d, count)` runs the instruction on element i of each;
-    `uniform`: i is the block's number.
+    `uniform`: i is blockIdx.x.
     """
     count = len(case.sources)
     parameters = ", ".join(
@@ -133,7 +131,7 @@ def ptx_of(case: Case, uniform: bool = False) -> str:
 
 
 def grid_of(case: Case, uniform: bool = False) -> tuple[int, int]:
-    """Blocks and threads of a block."""
+    """The number of blocks, and of threads of a block."""
     count = len(inputs_of(case)[0])
     return (count, 32) if uniform else (-(-count // THREADS), THREADS)
 
@@ -212,18 +210,18 @@ def _special_integers(bits: int, short: bool) -> list[int]:
 
 
 def _special_floats(form: Format, operands: int) -> list[int]:
-    """All of both signs where there is one operand; of two and three fewer, as all their
-    combinations are tried.
+    """Special values of both signs; fewer for two and three operands, because all combinations are
+    tested.
     """
     values = {1: _MANY_FLOATS, 2: _SOME_FLOATS}.get(operands, _FEW_FLOATS)
-    found = [exact.encode(Fraction(value) if value else 0.0, form) for value in values]
+    found = [exact_floats.encode(Fraction(value) if value else 0.0, form) for value in values]
     edges = [1, form.smallest_normal - 1, form.smallest_normal, form.largest, form.largest + 1]
     if operands == 1:
         edges += [
             form.smallest_normal + 1,
             form.largest - 1,
-            exact.encode(1.0, form) + 1,
-            exact.encode(1.0, form) - 1,
+            exact_floats.encode(1.0, form) + 1,
+            exact_floats.encode(1.0, form) - 1,
         ]
     found += [item << form.shift for item in edges]
     sign = 1 << (form.bits - 1 + form.shift)
@@ -270,14 +268,14 @@ def _words(rng: np.random.Generator) -> np.ndarray:
 
 
 def _moderate(form: Format, value: float) -> int:
-    return exact.encode(Fraction(value), form)
+    return exact_floats.encode(Fraction(value), form)
 
 
 # ---------------------------------------------------------------- the model
 
 
 def expected(case: Case) -> np.ndarray:
-    """The bits that the instruction must give for `inputs_of`, by the model."""
+    """The expected bits for `inputs_of`, by the model."""
     columns = [
         [_decoded(int(item), type_, case.flush) for item in array]
         for array, type_ in zip(inputs_of(case), case.sources, strict=True)
@@ -296,15 +294,15 @@ def _decoded(pattern: int, type_: str, flush: bool) -> Any:
         return signed(pattern, INTEGER_BITS[type_]) if type_[0] == "s" else pattern
     form = FORMATS[type_.removesuffix("x2")]
     if not type_.endswith("x2"):
-        return exact.decode(pattern, form, flush)
+        return exact_floats.decode(pattern, form, flush)
     return tuple(
-        exact.decode(pattern >> form.bits * place & ((1 << form.bits) - 1), form, flush)
+        exact_floats.decode(pattern >> form.bits * place & ((1 << form.bits) - 1), form, flush)
         for place in (0, 1)
     )
 
 
 def signed(pattern: int, bits: int) -> int:
-    """Bits as a number with a sign."""
+    """Bits as a signed number."""
     pattern &= (1 << bits) - 1
     return pattern - (1 << bits) if pattern >> (bits - 1) else pattern
 
@@ -320,13 +318,14 @@ def _encoded(value: Any, case: Case) -> int:
     form = FORMATS[type_.removesuffix("x2")]
     parts = value if type_.endswith("x2") else (value,)
     found = [
-        exact.encode(part, form, case.mode, flush=case.flush, finite=case.finite) for part in parts
+        exact_floats.encode(part, form, case.mode, flush=case.flush, finite=case.finite)
+        for part in parts
     ]
     return sum(item << form.bits * place for place, item in enumerate(found))
 
 
 def paired(model: Model) -> Model:
-    """A model of one number as one of pairs."""
+    """Applies a model of one number to both halves of a pair."""
     return lambda *pairs: tuple(model(*each) for each in zip(*pairs, strict=True))
 
 
@@ -345,8 +344,8 @@ _DTYPES = {
 
 
 def distances(case: Case, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Of results as bits: how many numbers of the result's type lie between; of integers 0 or 1.
-    NaNs are all the same.
+    """The distances of results in representable numbers; 0 or 1 for integers. All NaNs are
+    equal.
     """
     single = case.result.removesuffix("x2")
     if single not in FORMATS:
@@ -361,7 +360,7 @@ def distances(case: Case, one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def disagreements(case: Case, got: np.ndarray, want: np.ndarray) -> Sequence[int]:
-    """The places where `got` is not as near to `want` as the case asks."""
+    """The indices where `got` is not as near to `want` as the case requires."""
     far = distances(case, got, want) > case.ulp
     if case.absolute and far.any():
         dtype = _DTYPES[case.result]
@@ -372,7 +371,7 @@ def disagreements(case: Case, got: np.ndarray, want: np.ndarray) -> Sequence[int
 
 
 def shown(case: Case, place: int, got: np.ndarray, want: np.ndarray) -> str:
-    """A line on one result."""
+    """One result in one line."""
     operands = ", ".join(
         f"{type_} {int(array[place]):#x}"
         for array, type_ in zip(inputs_of(case), case.sources, strict=True)

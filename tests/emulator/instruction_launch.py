@@ -1,4 +1,4 @@
-"""A single instruction, run on the emulator."""
+"""Runs a single instruction on the emulator."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.emulator.instruction import Case, grid_of, inputs_of, ptx_of, stored_
 
 
 def launched(emulator: Emulator, case: Case, uniform: bool = False) -> np.ndarray:
-    """What the instruction gives for `inputs_of`, as bits; `uniform`: one element a warp, so that
-    operands are the same in all lanes.
+    """The results of the instruction for `inputs_of`, as bits; `uniform`: one element per warp, so
+    that operands are uniform.
     """
     inputs = inputs_of(case)
     arrays = [*inputs, np.zeros(len(inputs[0]), f"uint{stored_width(case.result)}")]

@@ -1,4 +1,4 @@
-"""All single instructions that are tested, on the emulator here and on a GPU by
+"""All tested single instructions: on the emulator here, and on a GPU by
 benchmarks/instructions_gpu.py.
 """
 

@@ -1,5 +1,5 @@
-"""Integer instructions: arithmetic, bits, shifts, comparisons, selections, conversions between
-integers.
+"""Cases of integer instructions: arithmetic, bits, shifts, comparisons, selections, conversions
+between integers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ WIDTHS = ("u16", "s16", *WORDS)
 
 
 def integer_cases() -> Iterator[Case]:
-    """All of them."""
+    """All integer cases."""
     yield from _arithmetic()
     yield from _carries()
     yield from _bits()
@@ -70,14 +70,14 @@ def _arithmetic() -> Iterator[Case]:
 
 
 def quotient(a: int, b: int) -> int:
-    """Towards zero; by zero all bits are set."""
+    """The quotient rounded towards zero; all ones for division by zero."""
     if b == 0:
         return -1
     return abs(a) // abs(b) * (-1 if (a < 0) != (b < 0) else 1)
 
 
 def _limited(value: int, type_: str) -> int:
-    """Into the range of a type."""
+    """Clamped to the range of a type."""
     low, high = _range(type_)
     return max(low, min(high, value))
 
@@ -93,7 +93,7 @@ def _product24(a: int, b: int, type_: str, high: bool) -> int:
 
 
 def _carries() -> Iterator[Case]:
-    """The carry is seen by what comes behind: {t} = low part, {d} = high part or the carry
+    """The carry is observed by the next instruction: {t} = low part, {d} = high part or the carry
     itself.
     """
     for bits in (32, 64):
@@ -158,7 +158,7 @@ def _bits() -> Iterator[Case]:
 
 
 def _highest(a: int) -> int:
-    """The place of the highest bit that differs from the sign; all ones where there is none."""
+    """The position of the highest bit that differs from the sign; all ones if there is none."""
     return (~a if a < 0 else a).bit_length() - 1
 
 

@@ -1,4 +1,4 @@
-"""Every kernel of the corpus on the emulator, against what numpy and torch say in float64."""
+"""Every kernel of the corpus on the emulator, against float64 results of numpy and torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from evoengine.emulator.device import Checks, Emulator
 from tests.emulator.corpus import load_corpus, load_kernel, results, wrong, wrong_lines
-from tests.emulator.launching import launch
+from tests.emulator.corpus_launch import launch
 
 NAMES = [kernel.name for kernel in load_corpus()]
 
@@ -49,7 +49,7 @@ def test_checked_mode_finds_nothing_wrong_with_a_kernel_and_changes_no_result(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_cases_are_whole(name: str) -> None:
+def test_cases_are_complete(name: str) -> None:
     kernel = load_kernel(name)
     assert kernel.cases
     assert len({case.name for case in kernel.cases}) == len(kernel.cases)

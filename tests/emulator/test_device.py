@@ -1,6 +1,4 @@
-"""The emulator from outside: programs, variables, parameters, what is refused, what is left
-behind.
-"""
+"""The emulator's interface: programs, variables, parameters, refused launches, cleanup."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Emulator, LaunchReport, Program
-from evoengine.emulator.errors import LaunchRefused, PtxError, Unsupported
+from evoengine.emulator.emulator_errors import LaunchRefused, PtxError, Unsupported
 
 HEAD = ".version 8.3\n.target sm_89\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %d<9>; .reg .f32 %f<9>;"
@@ -76,7 +74,7 @@ def test_two_programs_of_one_text_have_variables_of_their_own(device: Emulator) 
     second.close()
 
 
-def test_parameters_lie_where_cuda_puts_them_and_may_be_given_wider(device: Emulator) -> None:
+def test_parameters_are_laid_out_as_by_cuda_and_may_be_passed_wider(device: Emulator) -> None:
     program, out = device.load(MIXED), device.memory.allocate(16)
     args = [
         out.to_bytes(8, "little"),
@@ -107,7 +105,7 @@ def test_parameters_lie_where_cuda_puts_them_and_may_be_given_wider(device: Emul
         ({"args": [b"1"]}, "k takes 0 parameters, the launch passes 1"),
         ({"shared_bytes": 1 << 20}, "1048576 bytes of shared memory, .* allows a block 101376"),
         ({"shared_bytes": -1}, "dynamic shared memory must be at least 0 bytes, got -1"),
-        ({"blocks": [1]}, "block 1 was chosen of a grid that has 1"),
+        ({"blocks": [1]}, "block 1 was chosen from a grid of 1 blocks"),
     ],
 )
 def test_a_launch_that_cuda_would_refuse_is_refused(
@@ -117,10 +115,10 @@ def test_a_launch_that_cuda_would_refuse_is_refused(
         launch(device.load(EMPTY), "k", **more)
 
 
-def test_an_unknown_kernel_is_answered_with_the_known_ones(device: Emulator) -> None:
-    with pytest.raises(LaunchRefused, match="no kernel 'missing'; there are: count"):
+def test_an_unknown_kernel_is_refused_with_the_known_ones(device: Emulator) -> None:
+    with pytest.raises(LaunchRefused, match="no kernel 'missing'; known kernels: count"):
         launch(device.load(COUNTER), "missing")
-    with pytest.raises(LaunchRefused, match="no kernel 'f'; there are: none"):
+    with pytest.raises(LaunchRefused, match="no kernel 'f'; known kernels: none"):
         launch(device.load(f"{HEAD}.func f() {{ ret; }}"), "f")
 
 
@@ -188,13 +186,13 @@ def test_a_function_that_calls_itself_is_refused(device: Emulator) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "__global__ void k() {}"])
-def test_text_that_is_no_ptx_is_refused_or_has_no_kernel(device: Emulator, text: str) -> None:
+def test_invalid_ptx_is_refused_or_has_no_kernel(device: Emulator, text: str) -> None:
     try:
         program = device.load(text)
     except PtxError as error:
         assert "line" in str(error)
     else:
-        with pytest.raises(LaunchRefused, match="there are: none"):
+        with pytest.raises(LaunchRefused, match="known kernels: none"):
             launch(program, "k")
 
 
@@ -215,7 +213,7 @@ def test_closing_leaves_nothing() -> None:
 
 
 def _reservations() -> int:
-    """How many mappings of 256 GiB and more this process has."""
+    """The number of mappings of at least 256 GiB in this process."""
     found = 0
     for line in Path("/proc/self/maps").read_text().splitlines():
         start, _, end = line.split()[0].partition("-")
@@ -259,7 +257,7 @@ def test_a_child_of_a_process_that_used_an_emulator_has_its_own(device: Emulator
     program.close()
 
 
-def test_devices_with_and_without_vector_extensions_stand_side_by_side(device: Emulator) -> None:
+def test_devices_with_and_without_vector_extensions_coexist(device: Emulator) -> None:
     plain = Emulator("l4", threads=1, without=("avx512", "avx10", "amx"))
     text = f"""{HEAD}.visible .entry k(.param .u64 out) {{ {REGISTERS}
       ld.param.u64 %d1, [out]; ex2.approx.f32 %f1, 0f40400000; st.global.f32 [%d1], %f1; ret; }}"""
@@ -275,22 +273,22 @@ def test_devices_with_and_without_vector_extensions_stand_side_by_side(device: E
 # ---------------------------------------------------------------- code made ahead
 
 
-def test_code_is_made_beside_other_work_and_what_is_wrong_with_it_is_raised_at_the_launch(
+def test_code_is_compiled_in_the_background_and_its_errors_are_raised_at_the_launch(
     device: Emulator,
 ) -> None:
     program = device.load(COUNTER)
-    program.prepare("count", (1, 1, 1), checked=False)
-    program.prepare("missing", (1, 1, 1), checked=False)
+    program.start_compiling("count", (1, 1, 1), checked=False)
+    program.start_compiling("missing", (1, 1, 1), checked=False)
     assert count(device, program) == 25
-    with pytest.raises(LaunchRefused, match="no kernel 'missing'; there are: count"):
+    with pytest.raises(LaunchRefused, match="no kernel 'missing'; known kernels: count"):
         launch(program, "missing")
     program.close()
 
 
-def test_a_program_may_be_closed_while_its_code_is_made(device: Emulator) -> None:
+def test_a_program_may_be_closed_while_its_code_is_compiled(device: Emulator) -> None:
     program, after = device.load(COUNTER), device.load(COUNTER)
     for threads in range(1, 64):
-        program.prepare("count", (threads, 1, 1), checked=False)
+        program.start_compiling("count", (threads, 1, 1), checked=False)
     program.close()
     assert count(device, after) == 25
     after.close()

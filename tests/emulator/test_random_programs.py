@@ -1,4 +1,4 @@
-"""Random programs do on the emulator, fast and checked, what their threads do one by one."""
+"""Random programs on the emulator, fast and checked, against the interpreter."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
-from tests.emulator import program_meaning
-from tests.emulator.program_maker import make
-from tests.emulator.program_meaning import ABSENT
-from tests.emulator.program_rules import rule_of
-from tests.emulator.program_text import ARRAYS, KERNEL, ptx
-from tests.emulator.programs import (
+from tests.emulator import random_program_interpreter
+from tests.emulator.integer_semantics import rule_of
+from tests.emulator.random_program_generator import generate
+from tests.emulator.random_program_interpreter import ABSENT
+from tests.emulator.random_program_ptx import ARRAYS, KERNEL, ptx
+from tests.emulator.random_programs import (
     INPUT_WORDS,
     SLOTS,
     VARIABLES,
@@ -45,7 +45,7 @@ def stored_bytes(name: str) -> int:
 
 
 def initial(program: Program) -> dict[str, bytes]:
-    """What the arrays hold before the launch."""
+    """The arrays before the launch."""
     threads = program.threads * program.grid
     words = {
         "rows": threads * SLOTS,
@@ -59,8 +59,8 @@ def initial(program: Program) -> dict[str, bytes]:
 
 
 def expected(program: Program) -> dict[str, bytes]:
-    """What they must hold after it."""
-    world = program_meaning.run(program, DATA)
+    """The expected arrays after the launch."""
+    world = random_program_interpreter.run(program, DATA)
     values = {"rows": world.rows, "columns": world.columns, **world.outs}
     found = {"input": DATA}
     for name, items in values.items():
@@ -75,7 +75,7 @@ def expected(program: Program) -> dict[str, bytes]:
 def launched(
     emulator: Emulator, program: Program, checks: Checks | None
 ) -> tuple[dict[str, bytes], LaunchReport]:
-    """What they hold after it."""
+    """The arrays after a launch on the emulator."""
     code = emulator.load(ptx(program))
     before = initial(program)
     places = {name: emulator.memory.allocate(len(data), name=name) for name, data in before.items()}
@@ -117,7 +117,7 @@ def differing(found: dict[str, bytes], wanted: dict[str, bytes]) -> list[str]:
 
 
 def agree(emulator: Emulator, program: Program) -> None:
-    """Runs it on both and in both modes."""
+    """Compares the emulator in both modes with the interpreter."""
     wanted = expected(program)
     for checks in (None, Checks()):
         found, report = launched(emulator, program, checks)
@@ -126,10 +126,10 @@ def agree(emulator: Emulator, program: Program) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_random_program_leaves_what_its_threads_leave_one_by_one(
+def test_a_random_program_gives_the_results_of_the_interpreter(
     emulator: Emulator, seed: int
 ) -> None:
-    agree(emulator, make(seed))
+    agree(emulator, generate(seed))
 
 
 THREAD = Special("tid.x")
@@ -162,21 +162,19 @@ EDGES: dict[str, Expr] = {
 
 
 @pytest.mark.parametrize("name", EDGES)
-def test_a_ramp_over_the_lanes_keeps_its_values_where_it_wraps(
-    emulator: Emulator, name: str
-) -> None:
+def test_an_affine_value_keeps_its_values_where_it_wraps(emulator: Emulator, name: str) -> None:
     # not a variable that is also written elsewhere
     value = Op("xor.b64", 64, (EDGES[name], Const(64, 0)))
     agree(emulator, Program(0, (Assign("w0", value),), (), (64, 1, 1), 2, ()))
 
 
 @cache
-def meanings() -> list[Program]:
-    return [make(seed) for seed in SEEDS]
+def programs() -> list[Program]:
+    return [generate(seed) for seed in SEEDS]
 
 
 def test_the_programs_hold_every_kind_of_statement_and_most_blocks() -> None:
-    text = " ".join(repr(program) for program in meanings())
+    text = " ".join(repr(program) for program in programs())
     kinds = (
         "Assign",
         "LoadVector",
@@ -185,23 +183,23 @@ def test_the_programs_hold_every_kind_of_statement_and_most_blocks() -> None:
         "Leave",
         "Return",
         "Switch",
-        "Tangle",
+        "IrreducibleFlow",
         "Store",
         "Exchange",
         "Shuffle",
         "Vote",
         "Call",
-        "Give",
+        "ReturnValue",
     )
     assert [kind for kind in kinds if f"{kind}(" not in text] == []
-    assert len({program.block for program in meanings()}) > 7
+    assert len({program.block for program in programs()}) > 7
 
 
 def test_most_threads_of_the_programs_come_to_the_end() -> None:
     ends = [
         item is not None
-        for program in meanings()
-        for item in program_meaning.run(program, DATA).outs["a0"]
+        for program in programs()
+        for item in random_program_interpreter.run(program, DATA).outs["a0"]
     ]
     assert sum(ends) > len(ends) / 2
 
@@ -221,7 +219,7 @@ def test_most_threads_of_the_programs_come_to_the_end() -> None:
         ("lop3.b32", (0xF0, 0xCC, 0xAA, 0xE8), 0xE8),
     ],
 )
-def test_the_rules_know_results_worked_out_by_hand(
+def test_the_semantics_match_results_worked_out_by_hand(
     text: str, operands: tuple[int, ...], result: int
 ) -> None:
     bits = 64 if "wide" in text else 32

@@ -1,4 +1,4 @@
-"""The emulator's README: its example runs and its map is the package's."""
+"""The emulator's README: its example runs, and its table of files matches the package."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _buffer(line: str) -> str:
     return next(name for name in "xy" if re.search(rf"\b{name}\b", line))
 
 
-def test_every_file_of_the_map_is_there_and_every_folder_is_in_it():
+def test_every_file_of_the_table_exists_and_every_folder_is_in_it():
     named = set(re.findall(r"^\| `([\w./]+)`", README, re.MULTILINE))
     assert all((PACKAGE / name).exists() for name in named)
     folders = {f"{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")}

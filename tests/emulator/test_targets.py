@@ -1,4 +1,4 @@
-"""The table of GPUs: complete, sourced, and in the order that everybody knows."""
+"""The table of GPUs: complete, sourced, and in a plausible order."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_target_is_found_however_it_is_spelled(name: str) -> None:
     assert find(name) is TARGETS["h200"]
 
 
-def test_an_unknown_target_is_refused_with_the_nearest_and_all_that_there_are() -> None:
+def test_an_unknown_target_is_refused_with_the_nearest_and_all_known_ones() -> None:
     with pytest.raises(
         UnknownTarget, match=r"no target 'h20'; did you mean 'h200'\? known: t4, a10, l4"
     ):

@@ -1,4 +1,4 @@
-"""A real HTTP server on 127.0.0.1 that speaks the chat-completions protocol by a script.
+"""A real HTTP server on 127.0.0.1 for chat completions, which follows a script.
 
 Each request takes the next step of the script; the last step is repeated. A step is the
 bytes to send, or a coroutine function that is given the writer.
@@ -94,7 +94,7 @@ def cut(response: bytes) -> Step:
 
 @dataclass
 class ChatServer:
-    """A running server: what it was sent, and how many requests were open at once."""
+    """A running server, with the requests it got and how many were open at once."""
 
     script: list[Step]
     requests: list[dict[str, Any]] = field(default_factory=list)

@@ -1,7 +1,8 @@
 from pathlib import Path
 
 import pytest
-from scene import write_task
+
+from tests.generate.row_sums_task import write_task
 
 
 @pytest.fixture

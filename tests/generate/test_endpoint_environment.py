@@ -1,4 +1,4 @@
-"""What the endpoint's client takes from the environment that it is given, and from no other."""
+"""The endpoint's client reads the environment that it is given, and no other."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_organisation_project_and_headers_come_from_the_environment_that_was_tak
     assert (sent["x-gateway"], sent["x-team"]) == ("one: two", "kernels")
 
 
-def test_what_is_not_there_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_that_are_not_set_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in GIVEN:
         monkeypatch.delenv(name, raising=False)
     sent = headers_sent({})

@@ -1,4 +1,4 @@
-"""ModelGenerator against a real HTTP server that speaks the protocol, well or badly."""
+"""ModelGenerator against a real HTTP server that keeps the protocol or breaks it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from chat_server import ChatServer, Step, chat_server, completion, cut, dripping, error, http, stall
-from scene import MemoryReplies, evaluated, kernel, request
 
 from evoengine.config import ModelSettings
 from evoengine.errors import EvoError, GeneratorError, UsageError
@@ -22,6 +20,19 @@ from evoengine.generate.ledger import Ledger
 from evoengine.generate.llm import ModelGenerator, check_settings
 from evoengine.protocols import Exhausted, Spending
 from evoengine.records import Proposal, Reply, Unanswered, Usage
+from tests.generate.chat_server import (
+    ChatServer,
+    Step,
+    chat_server,
+    completion,
+    cut,
+    dripping,
+    error,
+    http,
+    stall,
+)
+from tests.generate.memory_replies import MemoryReplies
+from tests.generate.row_sums_task import evaluated, kernel, request
 
 KEY = "sk-secret-4711-do-not-show"
 GOOD = completion(
@@ -244,7 +255,7 @@ def test_retry_after_is_kept(task_path: Path) -> None:
     assert 2.5 <= scene.slept[1] <= 3.5
 
 
-def test_a_retry_after_date_in_the_past_is_no_wait(task_path: Path) -> None:
+def test_a_retry_after_date_in_the_past_asks_for_no_wait(task_path: Path) -> None:
     _, scene = play(
         task_path,
         error(503, "x", retry_after="Wed, 21 Oct 2015 07:28:00 GMT"),
@@ -283,7 +294,7 @@ def test_a_refusal_is_not_tried_again(task_path: Path, words: str, failure: Step
     assert (len(scene.server.requests), scene.slept) == (1, [])
 
 
-def test_an_endpoint_that_is_not_there_is_said_at_once(task_path: Path) -> None:
+def test_an_endpoint_that_is_not_there_is_an_error_at_once(task_path: Path) -> None:
     async def after_closing(scene: Scene) -> str:
         return ""
 
@@ -456,7 +467,7 @@ def test_an_answer_that_never_came_counts_against_the_cap(task_path: Path) -> No
     assert 1 <= len(scene.server.requests) <= 4
 
 
-def test_an_unknown_price_is_said_and_refuses_a_cap(task_path: Path) -> None:
+def test_an_unknown_price_is_reported_and_refuses_a_cap(task_path: Path) -> None:
     _, scene = play(task_path, GOOD, act=Scene.propose)
     assert scene.notices == [
         "price of model scripted unknown: cost is not counted; give it with --price"
@@ -495,7 +506,7 @@ def test_parents_are_named_by_their_trials(task_path: Path) -> None:
     )
 
 
-# ---------------------------------------------------------------- an endpoint that is unwell
+# ---------------------------------------------------------------- an endpoint that fails
 
 
 async def gather(scene: Scene, count: int) -> list[Proposal | BaseException]:
@@ -525,9 +536,7 @@ def test_requests_that_fail_together_wait_together_and_one_at_a_time_tries_again
 
     results, scene = play(task_path, GOOD, act=act)
     assert [item.source for item in results if isinstance(item, Proposal)] == [kernel()] * 8
-    assert set(open_at_once) == {1}, (
-        "one request alone finds out whether the endpoint is well again"
-    )
+    assert set(open_at_once) == {1}, "one request alone finds out whether the endpoint works again"
     assert len(scene.notices) == 3, scene.notices  # the price, the beginning, the end
     assert "overloaded; all requests wait, the next attempt is in" in scene.notices[1]
     assert "the endpoint answers again after" in scene.notices[2]
@@ -545,7 +554,7 @@ def test_an_outage_that_ends_the_run_is_one_error_for_all_requests_and_nothing_i
     assert len(scene.notices) == 2
 
 
-def test_a_long_outage_is_told_again_from_time_to_time(task_path: Path) -> None:
+def test_a_long_outage_is_reported_again_from_time_to_time(task_path: Path) -> None:
     _, scene = play(task_path, error(503, "overloaded"), act=failing, patience_s=1800.0)
     reminders = [text for text in scene.notices if "no answer for" in text]
     assert 3 <= len(reminders) <= 6
@@ -622,7 +631,7 @@ def test_a_request_that_meets_the_rate_limit_again_and_again_is_not_given_up(
 
 
 def test_without_retries_an_outage_is_waited_for_and_takes_no_trial(task_path: Path) -> None:
-    """Two answers, then nobody is answered any more."""
+    """Two answers, then no more."""
 
     async def act(scene: Scene) -> list[Proposal | BaseException]:
         assert [item.source for item in await gather(scene, 2)] == [kernel()] * 2  # type: ignore[union-attr]
@@ -735,7 +744,7 @@ def test_stored_replies_without_a_kernel_do_not_keep_a_resume_from_asking(task_p
     assert [item.operator for item in proposals] == ["repair"] * 6
 
 
-def test_a_kernel_between_empty_replies_begins_the_count_anew(task_path: Path) -> None:
+def test_a_kernel_between_empty_replies_resets_the_count(task_path: Path) -> None:
     async def act(scene: Scene) -> None:
         for trial in range(4):
             await scene.propose(trial=trial)
@@ -757,7 +766,7 @@ def boundless(completion_tokens: int, text: str = f"```\n{kernel()}```") -> byte
 @pytest.mark.parametrize(
     "text", [f"```\n{kernel()}```", "no kernel at all"], ids=["kernel", "no kernel"]
 )
-def test_an_endpoint_that_ignores_max_tokens_is_told_and_asked_nothing_once_the_cap_is_passed(
+def test_an_endpoint_that_ignores_max_tokens_is_reported_and_asked_nothing_once_the_cap_is_exceeded(
     task_path: Path, text: str
 ) -> None:
     """Eight in flight at 1,000 tokens fit below the cap; each comes with 20,000."""
@@ -772,11 +781,10 @@ def test_an_endpoint_that_ignores_max_tokens_is_told_and_asked_nothing_once_the_
     sent = len(scene.server.requests)
     assert scene.generator.spent.cost_usd == pytest.approx(cost * sent)
     assert any(
-        "does not keep max_tokens: asked for 1000, it sent 20000" in notice
-        for notice in scene.notices
+        "ignores max_tokens: asked for 1000, it sent 20000" in notice for notice in scene.notices
     )
     assert scene.generator.spent.cost_usd <= 0.5 or any(
-        "the cost cap of $0.50 is passed" in notice for notice in scene.notices
+        "the cost cap of $0.50 is exceeded" in notice for notice in scene.notices
     )
     exhausted = [item for item in results if isinstance(item, Exhausted)]
     assert exhausted and "cost cap of $0.50" in str(exhausted[0])
@@ -786,12 +794,12 @@ def test_an_endpoint_that_ignores_max_tokens_is_told_and_asked_nothing_once_the_
     )
 
 
-def test_no_repair_turn_is_sent_after_a_reply_that_passed_the_cap(task_path: Path) -> None:
+def test_no_repair_turn_is_sent_after_a_reply_that_exceeded_the_cap(task_path: Path) -> None:
     async def act(scene: Scene) -> None:
         with pytest.raises(
             Exhausted,
             match=(
-                r"cost cap of \$0.50: \$8.0020 spent: it is passed, because replies were longer"
+                r"cost cap of \$0.50: \$8.0020 spent: it is exceeded, because replies were longer"
                 r" than asked for"
             ),
         ):
@@ -802,7 +810,7 @@ def test_no_repair_turn_is_sent_after_a_reply_that_passed_the_cap(task_path: Pat
     )
     assert len(scene.server.requests) == 1
     assert (
-        "the cost cap of $0.50 is passed, $8.0020 so far: nothing more is asked"
+        "the cost cap of $0.50 is exceeded, $8.0020 so far: nothing more is asked"
         in scene.notices[-1]
     )
 
@@ -875,7 +883,7 @@ def test_a_request_is_a_row_before_it_leaves_and_its_failure_is_one_too(task_pat
     }
 
 
-def test_of_an_unknown_price_the_most_that_a_request_can_cost_is_unknown(task_path: Path) -> None:
+def test_without_a_price_the_most_that_a_request_can_cost_is_unknown(task_path: Path) -> None:
     replies = MemoryReplies()
     play(task_path, GOOD, act=lambda scene: scene.propose(replies))
     assert replies.sent == [(0, None)]
@@ -888,7 +896,7 @@ def test_of_an_unknown_price_the_most_that_a_request_can_cost_is_unknown(task_pa
 def asked_with(
     task_path: Path, stored: str | None, given: bool, key: str | None
 ) -> tuple[list[str], list[str]]:
-    """The keys that a server was sent, and what the user was told; `given`: the environment names
+    """The keys that a server was sent, and the notices to the user; `given`: the environment names
     the server.
     """
 
@@ -944,7 +952,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_starts(environ: dict[str
 
 
 @pytest.mark.parametrize(("given", "key"), [(True, KEY), (True, None), (False, None)])
-def test_the_same_address_as_before_is_asked_without_a_word(
+def test_the_same_address_as_before_is_asked_without_a_notice(
     task_path: Path, given: bool, key: str | None
 ) -> None:
     keys, notices = asked_with(task_path, None, given=given, key=key)
@@ -957,7 +965,7 @@ def test_a_password_in_a_stored_address_is_not_used(task_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [10**30, -5, "many", True, 1.5])
-def test_a_count_of_tokens_that_can_be_none_is_not_believed(task_path: Path, count: object) -> None:
+def test_an_impossible_count_of_tokens_is_ignored(task_path: Path, count: object) -> None:
     replies = MemoryReplies()
     body = completion(
         f"```\n{kernel()}```", usage={"prompt_tokens": count, "completion_tokens": count}
@@ -966,7 +974,7 @@ def test_a_count_of_tokens_that_can_be_none_is_not_believed(task_path: Path, cou
     assert replies.stored[0].usage.completion_tokens == len(replies.stored[0].text)
 
 
-def test_a_finish_reason_of_half_a_character_can_be_stored(task_path: Path) -> None:
+def test_a_finish_reason_with_a_lone_surrogate_can_be_stored(task_path: Path) -> None:
     replies = MemoryReplies()
     play(
         task_path,

@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scene import evaluated, request
 
 from evoengine.errors import UsageError
 from evoengine.generate.operators import FIRST_SAMPLES, choose, choose_as
+from tests.generate.row_sums_task import evaluated, request
 
 
 def test_the_population_is_opened_by_first_samples(task_path: Path) -> None:
@@ -71,14 +71,12 @@ def test_the_same_request_chooses_the_same(task_path: Path) -> None:
 def test_asking_for_the_operator_that_would_be_chosen_changes_nothing(task_path: Path) -> None:
     elites = (evaluated(0), evaluated(1), evaluated(2))
     for seed in range(60):
-        told = request(task_path, seed=seed, elites=elites)
-        assert choose_as(choose(told).operator, told) == choose(told)
+        asked = request(task_path, seed=seed, elites=elites)
+        assert choose_as(choose(asked).operator, asked) == choose(asked)
 
 
 def test_an_operator_without_parents_is_refused(task_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match="mutate needs 1 correct kernels with different sources, there are none"
-    ):
+    with pytest.raises(UsageError, match="mutate needs 1 correct kernel, there are none"):
         choose_as("mutate", request(task_path, elites=()))
     with pytest.raises(
         UsageError, match="crossover needs 2 correct kernels with different sources, there is 1"

@@ -1,4 +1,4 @@
-"""What prompts say, and what they must never say."""
+"""What prompts contain, and what they must never contain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from jinja2 import UndefinedError
-from scene import HIDDEN_NAMES, HIDDEN_SIZES, evaluated, kernel, request
 
 from evoengine import paths
 from evoengine.candidate import binding, kernel_file
@@ -22,6 +21,7 @@ from evoengine.protocols import Request
 from evoengine.records import Reply, Status
 from evoengine.task import schema
 from evoengine.task.distributions import DISTRIBUTIONS
+from tests.generate.row_sums_task import HIDDEN_NAMES, HIDDEN_SIZES, evaluated, kernel, request
 
 OPERATORS = ("first", "mutate", "crossover")
 
@@ -102,7 +102,7 @@ def test_all_templates_are_walked() -> None:
     assert all(f'"{path.name}"' in used for path in paths.prompts_dir().glob("_*.jinja"))
 
 
-def test_the_task_is_told(task_path: Path) -> None:
+def test_a_prompt_describes_the_task_and_the_device(task_path: Path) -> None:
     text = Prompts(task_path).render(OperatorChoice("first", "fp16"), full_request(task_path))
     for word in (
         "def forward(x, eps, wide):",
@@ -112,7 +112,7 @@ def test_the_task_is_told(task_path: Path) -> None:
         "| main | N=64, C=1024, wide=false | x [64, 1024], out [64] | 256.2 KiB | timed |",
         "| large | N=128, C=8192, wide=true | x [128, 8192], out [128] | 4 MiB | checked |",
         "or 2.0 times the error of `forward`",
-        "at most 72 registers a thread; at most 101376 B shared memory",
+        "at most 72 registers per thread; at most 101376 B shared memory per block",
         "MAX_SHARED_BYTES (here 101376)",
         "cuda_fp16.h",
         "Set `precision: fp16`",
@@ -128,14 +128,14 @@ def test_solutions_carry_their_figures_and_parents_their_source(task_path: Path)
         "tunables: THREADS=256, ROWS=1",
         "row_sums (sm_89): 40 registers, 512 B shared, no spills",
         "main: row_sums: grid 64 = 64 blocks (1.10 per SM), block 256",
-        "THREADS: [256, 128]",  # the measured value stands first
+        "THREADS: [256, 128]",  # the measured value comes first
         "// kernel_2",
         "relative RMSE 1.00e-06 of 1.00e-05 allowed",
     ):
         assert word in text, word
 
 
-def test_failures_are_told_in_the_checkers_words_cut_to_length(task_path: Path) -> None:
+def test_failures_are_quoted_from_the_checker_and_cut_to_length(task_path: Path) -> None:
     text = every_prompt(task_path, full_request(task_path))["mutate"]
     assert 'kernel.cu(31): error: identifier "foo" is undefined' in text
     assert "case main: NaN in rows 56 to 63" in text
@@ -202,7 +202,7 @@ def test_an_unknown_name_in_a_template_is_an_error(task_path: Path) -> None:
         prompts._templates.from_string("{{ no_such_name }}").render()
 
 
-def test_a_reference_that_is_gone_is_said(task_path: Path) -> None:
+def test_a_reference_that_is_gone_is_an_error(task_path: Path) -> None:
     asked = request(task_path)
     (task_path.parent / "row_sums.py").unlink()
     with pytest.raises(TaskError, match=r"row_sums.py: the reference cannot be read for a prompt"):
@@ -237,7 +237,7 @@ def test_words_about_a_hidden_case_lose_their_whole_numbers(
     task_path: Path, text: str, kept: str
 ) -> None:
     assert (
-        prompt_context.veiled(text, schema.load(task_path)).replace(
+        prompt_context.redacted(text, schema.load(task_path)).replace(
             "a hidden case'", "a hidden case'"
         )
         == kept

@@ -1,39 +1,31 @@
-"""A run answered from the rows of an earlier one."""
+"""A run that is replayed from the rows of an earlier one."""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scene import MemoryReplies, kernel, request
 
 from evoengine.generate.replay import ReplayGenerator
-from evoengine.protocols import Exhausted, ProposalRow, ReplyRow, Row, TrialSummary
+from evoengine.protocols import Exhausted, ProposalRow, ReplyRow, Row
 from evoengine.records import Proposal, Reply, Usage
+from evoengine.store.memory_store import MemoryStore
+from tests.generate.memory_replies import MemoryReplies
+from tests.generate.row_sums_task import kernel, request
 
 
-class Rows:
-    """A Store of what it was made with."""
+class Recorded(MemoryStore):
+    """The store of an earlier run, which nothing may be appended to."""
 
     def __init__(self, *rows: Row) -> None:
-        self._rows = {
-            (type(row), row.trial, getattr(row, "turn", 0)): row
-            for row in rows
-            if isinstance(row, ReplyRow | ProposalRow)
-        }
+        super().__init__()
+        super().append(*rows)
 
     def append(self, *rows: Row) -> None:
         raise AssertionError("a recorded run is not written to")
-
-    def get(self, kind, trial=0, part=0):  # type: ignore[no-untyped-def]  # any of the row kinds
-        return self._rows.get((kind, trial, part))
-
-    def trials(self, start: int = 0) -> Iterator[tuple[int, TrialSummary]]:
-        return iter(())
 
 
 def reply(text: str) -> Reply:
@@ -46,7 +38,7 @@ def reply(text: str) -> Reply:
 
 
 def propose(
-    task_path: Path, store: Rows, trial: int, replies: MemoryReplies | None = None
+    task_path: Path, store: Recorded, trial: int, replies: MemoryReplies | None = None
 ) -> Proposal:
     return asyncio.run(
         ReplayGenerator(store).propose(request(task_path, trial=trial), replies or MemoryReplies())
@@ -57,7 +49,7 @@ def test_stored_replies_are_read_again_and_handed_on_free_of_charge(task_path: P
     stored = Proposal(
         operator="crossover", parents=(1, 2), source="what an older reader made of it"
     )
-    store = Rows(ReplyRow(7, 0, reply(f"```\n{kernel('again')}```")), ProposalRow(7, stored))
+    store = Recorded(ReplyRow(7, 0, reply(f"```\n{kernel('again')}```")), ProposalRow(7, stored))
     replies = MemoryReplies()
     proposal = propose(task_path, store, 7, replies)
     assert (proposal.operator, proposal.parents, proposal.source) == (
@@ -70,7 +62,7 @@ def test_stored_replies_are_read_again_and_handed_on_free_of_charge(task_path: P
 
 
 def test_the_repair_turn_is_replayed_only_where_it_is_needed(task_path: Path) -> None:
-    store = Rows(
+    store = Recorded(
         ReplyRow(7, 0, reply("no kernel")), ReplyRow(7, 1, reply(f"```\n{kernel('repaired')}```"))
     )
     replies = MemoryReplies()
@@ -83,7 +75,7 @@ def test_the_repair_turn_is_replayed_only_where_it_is_needed(task_path: Path) ->
 
 
 def test_a_trial_whose_repair_was_never_answered_keeps_its_problem(task_path: Path) -> None:
-    proposal = propose(task_path, Rows(ReplyRow(7, 0, reply("no kernel"))), 7)
+    proposal = propose(task_path, Recorded(ReplyRow(7, 0, reply("no kernel"))), 7)
     assert proposal.source is None
     assert "holds no code block" in proposal.problem
 
@@ -92,12 +84,12 @@ def test_a_trial_without_replies_is_given_back_as_it_was(task_path: Path) -> Non
     stored = Proposal(
         operator="tune", parents=(0,), source=kernel(), tunables={"THREADS": 256}, label="tuned"
     )
-    assert propose(task_path, Rows(ProposalRow(3, stored)), 3) == stored
+    assert propose(task_path, Recorded(ProposalRow(3, stored)), 3) == stored
 
 
 def test_beyond_the_recorded_trials_it_is_exhausted(task_path: Path) -> None:
     with pytest.raises(Exhausted, match="holds nothing for trial 4: all of it has been replayed"):
-        propose(task_path, Rows(), 4)
+        propose(task_path, Recorded(), 4)
 
 
 def test_nothing_of_the_network_is_imported_before_a_model_is_asked() -> None:

@@ -1,4 +1,4 @@
-"""The reader over a corpus of replies: every shape that models have been seen to use."""
+"""The parser over a corpus of replies, in every form that models have been seen to use."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scene import HIDDEN_NAMES, HIDDEN_SIZES, request
 
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.generate import parsed_reply, reply_text
 from evoengine.records import Reply
+from tests.generate.row_sums_task import HIDDEN_NAMES, HIDDEN_SIZES, request
 
 FOLDER = Path(__file__).parent / "replies"
 USABLE = sorted(path.name for path in FOLDER.glob("ok_*.md"))
 
-WORDS = {
+PROBLEMS = {
     "no_400_template_arguments.md": (
         "characters with its template arguments in case main, expected at most 1000"
     ),
@@ -61,12 +61,12 @@ def read(name: str, task_path: Path) -> parsed_reply.ParsedReply:
 
 
 def test_every_reply_of_the_corpus_has_an_expectation() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == {*USABLE, *WORDS}
+    assert {path.name for path in FOLDER.iterdir()} == {*USABLE, *PROBLEMS}
     assert len(USABLE) >= 20
 
 
 @pytest.mark.parametrize("name", USABLE)
-def test_a_kernel_is_found_whatever_stands_around_it(name: str, task_path: Path) -> None:
+def test_a_kernel_is_found_whatever_surrounds_it(name: str, task_path: Path) -> None:
     found = read(name, task_path)
     assert (found.problem, found.name) == ("", "wanted")
     assert found.source is not None
@@ -76,11 +76,11 @@ def test_a_kernel_is_found_whatever_stands_around_it(name: str, task_path: Path)
     assert not set(found.source) & {"\r", "\ufeff", "\0"}
 
 
-@pytest.mark.parametrize("name", WORDS)
-def test_what_is_missing_is_said(name: str, task_path: Path) -> None:
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_problem_names_what_is_missing(name: str, task_path: Path) -> None:
     found = read(name, task_path)
     assert found.source is None
-    assert WORDS[name] in found.problem
+    assert PROBLEMS[name] in found.problem
 
 
 def test_thoughts_are_at_most_three_and_short(task_path: Path) -> None:
@@ -94,13 +94,13 @@ def test_thoughts_are_at_most_three_and_short(task_path: Path) -> None:
     )
 
 
-def test_a_problem_in_a_hidden_case_tells_no_size(task_path: Path) -> None:
+def test_a_problem_in_a_hidden_case_gives_away_no_size(task_path: Path) -> None:
     problem = read("no_hidden_case_does_not_bind.md", task_path).problem
     assert "kernel.cu:" in problem
     assert not [word for word in (*HIDDEN_SIZES, *HIDDEN_NAMES, "123.7") if word in problem]
 
 
-def test_an_include_that_stood_before_the_header_is_kept(task_path: Path) -> None:
+def test_an_include_before_the_header_is_kept(task_path: Path) -> None:
     assert "#include <cuda_fp16.h>" in (read("ok_include_before_header.md", task_path).source or "")
 
 

@@ -1,4 +1,4 @@
-"""The tuner: nothing twice, nothing invalid, and the same again after a resume."""
+"""The tuner: no configuration twice, none invalid, and the same ones after a resume."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evoengine.candidate.binding import configurations, is_valid
 from evoengine.candidate.kernel_file import parse
 from evoengine.digest import derived_seed, digest
 from evoengine.generate.search_space import ENUMERATED, Point, SearchSpace
-from evoengine.generate.tune import HISTORY, STARTUP, WARM_UP, TuneGenerator, _instructive
+from evoengine.generate.tune import HISTORY, STARTUP, WARM_UP, TuneGenerator, _best_and_latest
 from evoengine.protocols import Evaluated, Exhausted, Generator, Request
 from evoengine.records import (
     Elite,
@@ -189,7 +189,7 @@ class Search:
             self.proposals.append(self.propose())
 
     def killed_and_resumed(self, lost: int) -> None:
-        """Forgets all but what a store keeps, the last `lost` proposals not among it."""
+        """Forgets all that a store does not keep, and the last `lost` proposals."""
         del self.proposals[max(len(self.proposals) - lost, self.seeds) :]
         del self.outcomes[self.horizon(len(self.proposals)) + 1 :]
         self.generator = TuneGenerator()
@@ -267,7 +267,7 @@ def test_a_kernel_without_choices_ends_the_search_at_once(task: Task, source: st
         asyncio.run(search.generator.propose(request, NoReplies()))
 
 
-def test_nothing_to_start_from_is_said(task: Task) -> None:
+def test_without_a_kernel_the_search_ends_at_once(task: Task) -> None:
     with pytest.raises(Exhausted, match="there is no kernel whose tunables could be searched"):
         Search(task, []).run(1)
 
@@ -276,11 +276,11 @@ def test_a_resumed_search_proposes_what_the_killed_one_would_have(task: Task) ->
     sources = [kernel("a"), kernel("bb", "fp16")]
     whole = Search(task, sources)
     whole.run(26)
-    chance = Random(1)  # noqa: S311
+    rng = Random(1)  # noqa: S311
     killed = Search(task, sources)
     for target in range(3, 26):  # every length that a killed search can have
         killed.run(target)
-        killed.killed_and_resumed(lost=chance.randrange(WINDOW))
+        killed.killed_and_resumed(lost=rng.randrange(WINDOW))
     killed.run(26)
     assert killed.proposals == whole.proposals
 
@@ -316,7 +316,7 @@ def test_another_seed_searches_elsewhere(task: Task) -> None:
     assert one.points != two.points
 
 
-def test_the_choice_does_not_hang_on_the_process(task: Task, tmp_path: Path) -> None:
+def test_the_choice_does_not_depend_on_the_process(task: Task, tmp_path: Path) -> None:
     """Python's string hashes differ from process to process; proposals must not."""
     script = (
         "import sys; from pathlib import Path; from evoengine.task.schema import load\nfrom"
@@ -405,7 +405,7 @@ def test_what_cannot_be_parsed_is_left_alone(task: Task) -> None:
 
 
 def test_tpe_finds_the_valley_of_a_large_space(task: Task) -> None:
-    """More choices than a search could walk; the cost falls towards 64 for every tunable."""
+    """More configurations than a search could try; the cost falls towards 64 for every tunable."""
     many = ", ".join(str(value) for value in range(4, 257, 4) if value != 256)
     source = kernel(
         "a",
@@ -443,7 +443,7 @@ def test_tpe_sees_the_best_and_the_latest_in_their_order() -> None:
     points: list[tuple[Point, float]] = [
         ((number,), float(number)) for number in range(3 * HISTORY)
     ]
-    kept = [point[0] for point, _ in _instructive(points)]
+    kept = [point[0] for point, _ in _best_and_latest(points)]
     assert kept == [*range(HISTORY // 2), *range(3 * HISTORY - HISTORY // 2, 3 * HISTORY)]
 
 
@@ -470,8 +470,8 @@ def test_a_point_names_the_full_configuration(task: Task, chosen: dict[str, int]
 def test_any_untried_point_is_found_until_none_is_left(task: Task, seed: int) -> None:
     space = SearchSpace(parse(kernel("a")), task, limits_of(ENVIRONMENT))
     tried: set[Point] = set()
-    chance = Random(seed)  # noqa: S311
-    while (point := space.any_untried(tried, chance)) is not None:
+    rng = Random(seed)  # noqa: S311
+    while (point := space.any_untried(tried, rng)) is not None:
         assert point not in tried
         tried.add(point)
     assert [space.tunables(point) for point in sorted(tried)] == sorted(

@@ -1,1 +1,1 @@
-"""What can be known of a kernel before it runs: flow, divergence, what is the same in all lanes."""
+"""Static analysis of a kernel: control flow, liveness, divergence, uniform and affine registers."""

@@ -1,8 +1,8 @@
-"""Which instructions keep a ramp a ramp.
+"""The rules by which instructions map affine operands to affine results.
 
-Kernels index memory with threadIdx.x: what these rules do not lose on the way from there to an
-address becomes one plain vector access. A rule may be wrong about nothing but speed in one
-direction only: VARYING is always true.
+Kernels index memory with threadIdx.x. Where the address is still affine after these rules, the
+access becomes one contiguous vector access. VARYING is always a correct answer and only costs
+speed; any other answer must hold.
 """
 
 from __future__ import annotations
@@ -10,176 +10,177 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, WARP, Ramp, Shape
+from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, WARP, Affine, Variance
 from evoengine.emulator.ptx.syntax import Instruction, Register
 
-# of a multiplication; beyond it 32 lanes times the stride comes near the width of an index
+# Largest factor of a multiplication; beyond it, 32 lanes times the stride nears the width of an
+# index.
 MAX_FACTOR = 1 << 16
 MAX_SHIFT = 16
-# 32 lanes of it span a quarter of the range of 32 bits: they wrap once at most
+# 32 lanes with this stride span a quarter of the 32-bit range, so they wrap at most once.
 MAX_WRAPPING_STRIDE = 1 << 25
 WHOLE = ("s32", "u32", "s64", "u64")
 WHOLE_OR_BITS = (*WHOLE, "b32", "b64")
 
 
 @dataclass(frozen=True)
-class Sources:
-    """What an instruction reads: shapes, and the values of integers that are known."""
+class SourceOperands:
+    """The source operands of an instruction: their variance, and the values of known integers."""
 
-    shapes: Sequence[Shape]
+    variances: Sequence[Variance]
     values: Sequence[int | None]
     addressing: bool = True  # the result has no other use than to address memory
 
-    def shape(self, place: int) -> Shape:
-        """The shape of source `place`; VARYING where there is none."""
-        return self.shapes[place] if place < len(self.shapes) else VARYING
+    def variance(self, index: int) -> Variance:
+        """The variance of source operand `index`; VARYING where there is none."""
+        return self.variances[index] if index < len(self.variances) else VARYING
 
-    def value(self, place: int) -> int | None:
-        """The integer that source `place` always is; None where it is not known."""
-        return self.values[place] if place < len(self.values) else None
+    def value(self, index: int) -> int | None:
+        """The constant value of source operand `index`; None where it is not a known integer."""
+        return self.values[index] if index < len(self.values) else None
 
 
-def ramp_rule(instruction: Instruction, sources: Sources) -> Shape:
-    """The shape of the result of an instruction that reads at least one ramp."""
+def affine_rule(instruction: Instruction, sources: SourceOperands) -> Variance:
+    """The variance of the result of an instruction that reads at least one affine operand."""
     rule = _RULES.get(instruction.op)
     return rule(instruction, sources) if rule else VARYING
 
 
-def _move(instruction: Instruction, sources: Sources) -> Shape:
+def _move(instruction: Instruction, sources: SourceOperands) -> Variance:
     is_plain = (
-        len(sources.shapes) == 1
+        len(sources.variances) == 1
         and not instruction.has("shared")
         and isinstance(instruction.operands[0], Register)
     )
-    return sources.shape(0) if is_plain else VARYING
+    return sources.variance(0) if is_plain else VARYING
 
 
-def _convert_address(_: Instruction, sources: Sources) -> Shape:
-    return sources.shape(0)
+def _convert_address(_: Instruction, sources: SourceOperands) -> Variance:
+    return sources.variance(0)
 
 
-def _convert(instruction: Instruction, sources: Sources) -> Shape:
-    ramp = sources.shape(0)
+def _convert(instruction: Instruction, sources: SourceOperands) -> Variance:
+    affine = sources.variance(0)
     if (
         len(instruction.modifiers) != 2
         or not all(item in WHOLE for item in instruction.modifiers)
-        or not isinstance(ramp, Ramp)
+        or not isinstance(affine, Affine)
     ):
         return VARYING
     to, source = instruction.modifiers
-    return _widened(ramp, sources) if to[1:] == "64" and source[1:] == "32" else ramp
+    return _widened(affine, sources) if to[1:] == "64" and source[1:] == "32" else affine
 
 
-def _widened(ramp: Ramp, sources: Sources) -> Shape:
-    """A ramp of 32 bits in 64: no ramp any more in a warp where it wraps.
+def _widened(affine: Affine, sources: SourceOperands) -> Variance:
+    """A 32-bit affine value widened to 64 bits; VARYING if it may wrap within a warp.
 
-    That of threadIdx.x does not wrap. In an address it does not matter: lanes on one side of the
-    wrap are gigabytes away from those on the other, and do not touch memory there.
+    threadIdx.x does not wrap. In an address a wrap does not matter: lanes on one side of it are
+    gigabytes away from those on the other, and do not access memory there.
     """
-    does_not_wrap = ramp.even and ramp.stride <= MAX_FACTOR
+    does_not_wrap = affine.aligned and affine.stride <= MAX_FACTOR
     return (
-        ramp
-        if does_not_wrap or (sources.addressing and abs(ramp.stride) <= MAX_WRAPPING_STRIDE)
+        affine
+        if does_not_wrap or (sources.addressing and abs(affine.stride) <= MAX_WRAPPING_STRIDE)
         else VARYING
     )
 
 
-def _add(instruction: Instruction, sources: Sources) -> Shape:
+def _add(instruction: Instruction, sources: SourceOperands) -> Variance:
     if instruction.type not in WHOLE_OR_BITS or len(instruction.modifiers) != 1:
         return VARYING
-    a, b = _stride(sources.shape(0)), _stride(sources.shape(1))
+    a, b = _stride(sources.variance(0)), _stride(sources.variance(1))
     if a is None or b is None:
         return VARYING
     stride = a + b if instruction.op == "add" else a - b
-    return Ramp(stride) if stride else VARYING
+    return Affine(stride) if stride else VARYING
 
 
-def _multiply(instruction: Instruction, sources: Sources) -> Shape:
+def _multiply(instruction: Instruction, sources: SourceOperands) -> Variance:
     if (
         instruction.has("cc")
         or not (instruction.has("lo") or instruction.has("wide"))
         or instruction.type not in WHOLE
     ):
         return VARYING
-    ramp, factor = sources.shape(0), sources.value(1)
-    if not isinstance(ramp, Ramp):
-        ramp, factor = sources.shape(1), sources.value(0)
-    if not isinstance(ramp, Ramp) or factor is None or not 0 < factor <= MAX_FACTOR:
+    affine, factor = sources.variance(0), sources.value(1)
+    if not isinstance(affine, Affine):
+        affine, factor = sources.variance(1), sources.value(0)
+    if not isinstance(affine, Affine) or factor is None or not 0 < factor <= MAX_FACTOR:
         return VARYING
-    if instruction.has("wide") and _widened(ramp, sources) is VARYING:
+    if instruction.has("wide") and _widened(affine, sources) is VARYING:
         return VARYING
-    stride = ramp.stride * factor
+    stride = affine.stride * factor
     if instruction.op != "mad":
-        return Ramp(stride, ramp.even)
-    added = _stride(sources.shape(2))
-    return VARYING if added is None or stride + added == 0 else Ramp(stride + added)
+        return Affine(stride, affine.aligned)
+    added = _stride(sources.variance(2))
+    return VARYING if added is None or stride + added == 0 else Affine(stride + added)
 
 
-def _shift_left(instruction: Instruction, sources: Sources) -> Shape:
-    ramp, by = sources.shape(0), sources.value(1)
+def _shift_left(instruction: Instruction, sources: SourceOperands) -> Variance:
+    affine, by = sources.variance(0), sources.value(1)
     if (
-        isinstance(ramp, Ramp)
+        isinstance(affine, Affine)
         and by is not None
         and 0 <= by <= MAX_SHIFT
         and instruction.type in ("b32", "b64")
     ):
-        return Ramp(ramp.stride << by, ramp.even)
+        return Affine(affine.stride << by, affine.aligned)
     return VARYING
 
 
-def _shift_right(_: Instruction, sources: Sources) -> Shape:
-    """threadIdx.x / 32 is the same for the warp."""
+def _shift_right(_: Instruction, sources: SourceOperands) -> Variance:
+    """Uniform for threadIdx.x / 32, which is the same in the whole warp."""
     by = sources.value(1)
-    # beyond the width it is no shift
+    # a shift by 32 or more gives 0
     is_warp = (
-        _counts_lanes(sources.shape(0)) and by is not None and WARP.bit_length() - 1 <= by < 32
+        _counts_lanes(sources.variance(0)) and by is not None and WARP.bit_length() - 1 <= by < 32
     )
     return UNIFORM if is_warp else VARYING
 
 
-def _and(_: Instruction, sources: Sources) -> Shape:
-    """clang writes both x / 32 * c and x % 32 * c as a mask on a product: it has the bits in which
-    lanes differ, or lacks them.
+def _and(_: Instruction, sources: SourceOperands) -> Variance:
+    """clang writes both x / 32 * c and x % 32 * c as a mask on a product: the mask keeps all bits
+    in which lanes differ, or none of them.
     """
-    ramp, mask = sources.shape(0), sources.value(1)
+    affine, mask = sources.variance(0), sources.value(1)
     if (
         not (
-            isinstance(ramp, Ramp)
-            and ramp.even
-            and ramp.stride > 0
-            and ramp.stride & (ramp.stride - 1) == 0
+            isinstance(affine, Affine)
+            and affine.aligned
+            and affine.stride > 0
+            and affine.stride & (affine.stride - 1) == 0
         )
         or mask is None
     ):
         return VARYING
-    lanes = (WARP - 1) * ramp.stride
+    lanes = (WARP - 1) * affine.stride
     if mask & lanes == lanes:
-        return Ramp(ramp.stride, even=True)
+        return Affine(affine.stride, aligned=True)
     return UNIFORM if mask & lanes == 0 else VARYING
 
 
-def _or(_: Instruction, sources: Sources) -> Shape:
-    """clang writes `base | offset` for sums without carries; of a ramp with 32 values the low bits
-    are its own.
+def _or(_: Instruction, sources: SourceOperands) -> Variance:
+    """clang writes `base | offset` for sums without carries: the low bits of the affine value are
+    0.
     """
-    ramp, low = sources.shape(0), sources.value(1)
+    affine, low = sources.variance(0), sources.value(1)
     if (
-        isinstance(ramp, Ramp)
-        and ramp.even
+        isinstance(affine, Affine)
+        and affine.aligned
         and low is not None
-        and 0 < low < ramp.stride
-        and ramp.stride & (ramp.stride - 1) == 0
+        and 0 < low < affine.stride
+        and affine.stride & (affine.stride - 1) == 0
     ):
-        return Ramp(ramp.stride)
+        return Affine(affine.stride)
     return VARYING
 
 
-def _compare(instruction: Instruction, sources: Sources) -> Shape:
-    """threadIdx.x < 64 is the same for the warp."""
+def _compare(instruction: Instruction, sources: SourceOperands) -> Variance:
+    """Uniform for comparisons such as threadIdx.x < 64, which have one result in the whole warp."""
     limit = sources.value(1)
     if (
         len(instruction.modifiers) != 2
-        or not _counts_lanes(sources.shape(0))
+        or not _counts_lanes(sources.variance(0))
         or limit is None
         or limit < 0
     ):
@@ -190,18 +191,18 @@ def _compare(instruction: Instruction, sources: Sources) -> Shape:
     return UNIFORM if edge is not None and edge % WARP == 0 else VARYING
 
 
-def _counts_lanes(shape: Shape) -> bool:
-    """Whether it is a multiple of 32 plus the lane."""
-    return isinstance(shape, Ramp) and shape.even and shape.stride == 1
+def _counts_lanes(variance: Variance) -> bool:
+    """Whether the value is a multiple of 32 plus the lane."""
+    return isinstance(variance, Affine) and variance.aligned and variance.stride == 1
 
 
-def _stride(shape: Shape) -> int | None:
-    if shape is UNIFORM:
+def _stride(variance: Variance) -> int | None:
+    if variance is UNIFORM:
         return 0
-    return shape.stride if isinstance(shape, Ramp) else None
+    return variance.stride if isinstance(variance, Affine) else None
 
 
-_RULES: dict[str, Callable[[Instruction, Sources], Shape]] = {
+_RULES: dict[str, Callable[[Instruction, SourceOperands], Variance]] = {
     "mov": _move,
     "cvta": _convert_address,
     "cvt": _convert,

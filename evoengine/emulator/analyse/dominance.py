@@ -1,7 +1,7 @@
-"""Post-dominators: where all ways from a branch meet again.
+"""Post-dominators: the blocks where all paths from a branch meet again.
 
-A branch at which lanes part opens a region; behind its immediate post-dominator every lane that has
-not ended runs again, so code there needs no mask.
+A divergent branch opens a region. From its immediate post-dominator on, every lane that has not
+exited runs again, so code there needs no mask.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from collections.abc import Sequence
 
 
 def post_dominators(successors: Sequence[tuple[int, ...]]) -> list[int]:
-    """The immediate post-dominator of every block; len(successors) stands for the end of the
-    function.
+    """The immediate post-dominator of every block; len(successors) stands for the function's exit.
 
     Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm (2001), on the graph with its edges
-    turned round.
+    reversed.
     """
     exit_ = len(successors)
     after = [items or (exit_,) for items in successors]
-    before = _turned(after)
+    before = _reversed_edges(after)
     order = _post_order(before, exit_)
     rank = {number: place for place, number in enumerate(order)}
     found = {exit_: exit_}
@@ -28,18 +27,18 @@ def post_dominators(successors: Sequence[tuple[int, ...]]) -> list[int]:
         for number in reversed(order[:-1]):
             first, *others = (item for item in after[number] if item in found)
             for other in others:
-                first = _common(found, rank, first, other)
+                first = _nearest_common(found, rank, first, other)
             changed |= found.get(number) != first
             found[number] = first
     return [found[number] for number in range(exit_)]
 
 
-def _turned(after: list[tuple[int, ...]]) -> list[list[int]]:
-    """The edges the other way round.
+def _reversed_edges(after: list[tuple[int, ...]]) -> list[list[int]]:
+    """The predecessors of every block.
 
-    A loop that is left only by exits of some lanes, or never, reaches no end; without one its
-    blocks would have no post-dominator. So the last block of such a loop gets an edge to the end,
-    in `after` too.
+    A loop that is left only by the exit of some lanes, or never, does not reach the function's
+    exit, so its blocks would have no post-dominator. The last block of such a loop gets an edge to
+    the exit, in `after` too.
     """
     exit_ = len(after)
     while True:
@@ -55,7 +54,7 @@ def _turned(after: list[tuple[int, ...]]) -> list[list[int]]:
 
 
 def _post_order(edges: Sequence[Sequence[int]], start: int) -> list[int]:
-    """What is reached from `start`, each after everything that is reached through it."""
+    """The blocks that are reachable from `start`, in post-order."""
     order, seen, stack = list[int](), {start}, [(start, iter(edges[start]))]
     while stack:
         number, rest = stack[-1]
@@ -69,7 +68,7 @@ def _post_order(edges: Sequence[Sequence[int]], start: int) -> list[int]:
     return order
 
 
-def _common(found: dict[int, int], rank: dict[int, int], a: int, b: int) -> int:
+def _nearest_common(found: dict[int, int], rank: dict[int, int], a: int, b: int) -> int:
     """The nearest post-dominator that two blocks share."""
     while a != b:
         while rank[a] < rank[b]:

@@ -1,23 +1,23 @@
-"""Where a warp goes on with some of its lanes only, because the others have ended."""
+"""Blocks that a warp may run with some of its lanes only, because the others have exited."""
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.analyse.lane_variance import UNIFORM
-from evoengine.emulator.analyse.uniformity import Shapes
+from evoengine.emulator.analyse.uniformity import UniformityInfo
 
 
-def after_ends(flow: Flow, shapes: Shapes) -> frozenset[int]:
-    """Blocks that lanes of a warp may run after others of it have ended. An end that all of its
-    lanes come to together is none.
+def blocks_after_exits(cfg: ControlFlowGraph, uniformity: UniformityInfo) -> frozenset[int]:
+    """The blocks that lanes of a warp may run after other lanes have exited; an exit that all lanes
+    take together does not count.
     """
-    behind: set[int] = set()
-    for number, node in enumerate(flow.nodes):
+    after_exit: set[int] = set()
+    for number, node in enumerate(cfg.nodes):
         for item in node.instructions:
             if item.op not in ("ret", "exit"):
                 continue
-            if number in shapes.region_of:
-                behind.add(shapes.regions[shapes.region_of[number]].join)
-            elif item.guard and shapes.of[item.guard.register.name] is not UNIFORM:
-                behind.update(node.successors)
-    return frozenset().union(*(flow.reachable(number) for number in behind if number < flow.exit))
+            if number in uniformity.region_of:
+                after_exit.add(uniformity.regions[uniformity.region_of[number]].join)
+            elif item.guard and uniformity.variance_of[item.guard.register.name] is not UNIFORM:
+                after_exit.update(node.successors)
+    return frozenset().union(*(cfg.reachable(number) for number in after_exit if number < cfg.exit))

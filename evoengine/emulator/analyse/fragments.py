@@ -1,32 +1,33 @@
-"""Registers that are best kept side by side in memory: those that a tensor instruction takes or
-gives together.
+"""Groups of registers that tensor instructions use together and that are kept contiguous in memory.
 
-The C code of these instructions wants the registers of a fragment one right behind the other. Where
-they lie so anyway, nothing is copied: of a kernel that does little else, that was a quarter of its
-time.
+The C code of these instructions takes the registers of a fragment as one contiguous array. Where
+the registers already are contiguous, nothing is copied; the copies took a quarter of the time of a
+kernel that does little else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.ptx.syntax import Instruction, Operand, Register, Vector
 
 OF_FRAGMENTS = frozenset(("mma", "wmma", "ldmatrix", "stmatrix"))
 
 
-def strips_of(flow: Flow, fits: Callable[[str], bool]) -> list[tuple[str, ...]]:
-    """Disjoint sequences of registers for which `fits` holds, such that most fragments are a part
-    of one, in order.
+def find_fragment_groups(
+    cfg: ControlFlowGraph, can_be_grouped: Callable[[str], bool]
+) -> list[tuple[str, ...]]:
+    """Disjoint sequences of registers for which `can_be_grouped` holds; most fragments are a
+    contiguous part of one.
     """
-    chains = _Chains()
-    for node in flow.nodes:
+    groups = _Groups()
+    for node in cfg.nodes:
         for instruction in node.instructions:
             for names in fragments_of(instruction):
-                if all(map(fits, names)):
-                    chains.join(names)
-    return chains.all()
+                if all(map(can_be_grouped, names)):
+                    groups.join(names)
+    return groups.all()
 
 
 def fragments_of(instruction: Instruction) -> Iterator[tuple[str, ...]]:
@@ -38,21 +39,21 @@ def fragments_of(instruction: Instruction) -> Iterator[tuple[str, ...]]:
 
 
 def names_of(operand: Operand) -> tuple[str, ...]:
-    """The registers of an operand, each another one; none where it is no list of registers."""
+    """The registers of an operand; empty if it is not a list of distinct registers."""
     items = operand.items if isinstance(operand, Vector) else (operand,)
     names = tuple(item.name for item in items if isinstance(item, Register))
     return names if len(set(names)) == len(items) else ()
 
 
-class _Chains:
-    """Registers in sequences; each is in one."""
+class _Groups:
+    """Disjoint sequences of registers."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[str, ...]] = {}
 
     def join(self, names: tuple[str, ...]) -> None:
-        """Makes one sequence of these, where they are whole sequences and registers that are in
-        none.
+        """Joins `names` to one sequence, if they consist of whole sequences and ungrouped
+        registers.
         """
         place = 0
         while place < len(names):

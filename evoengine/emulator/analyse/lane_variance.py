@@ -1,8 +1,8 @@
-"""The shapes that a register's value over the lanes of a warp can have.
+"""How the value of a register varies over the lanes of a warp.
 
-UNIFORM (one value for the warp), a Ramp (base + stride x lane, with a known stride), VARYING: from
-the best to the worst. A better shape makes faster code: one scalar instruction instead of a
-vector's, one plain vector access instead of 32 scattered ones.
+UNIFORM (one value for the warp), Affine (base + stride x lane, with a known stride), VARYING: from
+the best to the worst. UNIFORM takes one scalar instruction instead of a vector instruction, Affine
+one contiguous vector access instead of 32 scattered ones.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ THREAD = ("%tid.x", "%tid.y", "%tid.z")
 
 
 @dataclass(frozen=True)
-class Ramp:
-    """base + stride * lane; `even` when base is known to be a multiple of 32 strides (tid.x of a
-    warp).
+class Affine:
+    """base + stride * lane; `aligned` if base is known to be a multiple of 32 strides, as in
+    tid.x.
     """
 
     stride: int
-    even: bool = False
-    thread: bool = False  # it is threadIdx.x itself
+    aligned: bool = False
+    is_thread_x: bool = False  # it is threadIdx.x itself
 
 
 class _Uniform:
@@ -48,34 +48,34 @@ class _Varying:
 
 
 UNIFORM, VARYING = _Uniform(), _Varying()
-Shape = _Uniform | _Varying | Ramp
+Variance = _Uniform | _Varying | Affine
 
 
-def meet(a: Shape, b: Shape) -> Shape:
-    """The best shape that holds for both of two values that a register may have."""
+def meet(a: Variance, b: Variance) -> Variance:
+    """The best variance that holds for both of two values of a register (lattice meet)."""
     if a == b:
         return a
-    if isinstance(a, Ramp) and isinstance(b, Ramp) and a.stride == b.stride:
-        return Ramp(a.stride, a.even and b.even)
+    if isinstance(a, Affine) and isinstance(b, Affine) and a.stride == b.stride:
+        return Affine(a.stride, a.aligned and b.aligned)
     return VARYING
 
 
-def special_shape(name: str, block: tuple[int, int, int]) -> Shape:
-    """The shape of a special register in thread blocks of `block` = (x, y, z) threads."""
+def special_register_variance(name: str, block: tuple[int, int, int]) -> Variance:
+    """The variance of a special register in thread blocks of `block` = (x, y, z) threads."""
     if name in THREAD:
-        return thread_shape(name, block)
+        return thread_index_variance(name, block)
     if name == "%laneid":
-        return Ramp(1, even=True)
+        return Affine(1, aligned=True)
     return VARYING if name in PER_LANE else UNIFORM
 
 
-def thread_shape(name: str, block: tuple[int, int, int]) -> Shape:
-    """The shape of a component of threadIdx: warps are cut from threads numbered by x, then y, then
-    z.
+def thread_index_variance(name: str, block: tuple[int, int, int]) -> Variance:
+    """The variance of a component of threadIdx: threads are numbered by x, then y, then z, 32 a
+    warp.
     """
     x, y, z = block
     if name == "%tid.x":
-        return Ramp(1, even=True, thread=True) if x % WARP == 0 or y * z == 1 else VARYING
+        return Affine(1, aligned=True, is_thread_x=True) if x % WARP == 0 or y * z == 1 else VARYING
     if (name == "%tid.y" and y == 1) or (name == "%tid.z" and z == 1):
         return UNIFORM
     period = x if name == "%tid.y" else x * y  # threads that share it

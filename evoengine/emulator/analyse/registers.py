@@ -12,7 +12,7 @@ from evoengine.emulator.ptx.syntax import (
     Vector,
 )
 
-# PTX ISA 9.7: instructions whose first operand is no result.
+# PTX ISA 9.7: instructions whose first operand is not a result.
 WRITES_NOTHING = frozenset(
     ("st", "bra", "brx", "ret", "exit", "trap", "brkpt", "red", "fence", "membar", "nanosleep",
      "cp", "prefetch", "prefetchu", "stmatrix", "discard", "applypriority", "pmevent",
@@ -28,7 +28,7 @@ def written(instruction: Instruction) -> list[str]:
 
 
 def read(instruction: Instruction) -> list[str]:
-    """The names of the registers that `instruction` reads, its guard among them."""
+    """The names of the registers that `instruction` reads, including its guard."""
     sources = instruction.operands[1:] if _has_result(instruction) else instruction.operands
     names = [item.name for operand in sources for item in registers_of(operand)]
     if instruction.guard:
@@ -37,7 +37,7 @@ def read(instruction: Instruction) -> list[str]:
 
 
 def _has_result(instruction: Instruction) -> bool:
-    """Whether the first operand is a result, also one that nobody wants (`_`)."""
+    """Whether the first operand is a result, including the unused result `_`."""
     if instruction.op in ("bar", "barrier"):
         return instruction.has("red")
     return not (

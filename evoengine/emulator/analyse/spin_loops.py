@@ -1,44 +1,46 @@
-"""Loops that wait for others: where a warp must let the rest of its block run.
+"""Spin loops: loops in which a warp must let the other warps of its block run.
 
-Warps of a block take turns, and keep theirs until a barrier. A warp that spins on a flag which
-another warp of its block sets would never see it; so a `yield` is put at the head of every loop
-whose end depends on what others write. Loops that merely read volatile memory keep their turn:
-leaving and entering a warp costs its registers.
+The warps of a block run one at a time, each until its next barrier. A warp that spins on a flag
+which another warp of its block sets would never see it set, so a `yield` is inserted at the head of
+every loop whose exit depends on what other threads write. Loops that merely read volatile memory
+get no yield: suspending and resuming a warp costs a save and restore of its registers.
 """
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.graph import Flow, suspends
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph, suspends
 from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.ptx.syntax import Instruction
 
-# PTX ISA 8.2: loads that see what other threads store
-HEARS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
+# PTX ISA 8.2: loads that see the stores of other threads
+SEES_OTHER_THREADS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
 
 
-def add_yields(flow: Flow) -> bool:
-    """Puts a `yield` at the head of loops that wait for other warps; whether any had none yet."""
+def add_yields(cfg: ControlFlowGraph) -> bool:
+    """Inserts a `yield` at the head of every spin loop; returns whether any was inserted."""
     changed = False
-    for header in flow.loop_headers:
-        body = _loop(flow, header)
-        instructions = [item for number in body for item in flow.nodes[number].instructions]
+    for header in cfg.loop_headers:
+        body = _loop(cfg, header)
+        instructions = [item for number in body for item in cfg.nodes[number].instructions]
         if (
             not instructions
             or any(suspends(item) for item in instructions)
-            or not _waits(flow, body, instructions)
+            or not _spins(cfg, body, instructions)
         ):
             continue
-        flow.nodes[header].instructions.insert(
+        cfg.nodes[header].instructions.insert(
             0, Instruction("yield", (), (), None, instructions[0].line, "yield")
         )
         changed = True
     return changed
 
 
-def _loop(flow: Flow, header: int) -> set[int]:
-    """The blocks of the loop of `header`: those that reach a jump back to it without passing it."""
+def _loop(cfg: ControlFlowGraph, header: int) -> set[int]:
+    """The blocks of the natural loop of `header`: those that reach a back edge
+    without passing it.
+    """
     before: dict[int, list[int]] = {}
-    for number, node in enumerate(flow.nodes):
+    for number, node in enumerate(cfg.nodes):
         for after in node.successors:
             before.setdefault(after, []).append(number)
     body, stack = {header}, [number for number in before.get(header, ()) if number >= header]
@@ -50,11 +52,11 @@ def _loop(flow: Flow, header: int) -> set[int]:
     return body
 
 
-def _waits(flow: Flow, body: set[int], instructions: list[Instruction]) -> bool:
-    """Whether the end of a loop depends on a load that hears of others, or on the result of an
-    atomic operation.
+def _spins(cfg: ControlFlowGraph, body: set[int], instructions: list[Instruction]) -> bool:
+    """Whether the exit of a loop depends on a load that sees other threads' stores, or on the
+    result of an atomic operation.
     """
-    depends = {name for item in instructions if _hears(item) for name in written(item)}
+    depends = {name for item in instructions if _sees_other_threads(item) for name in written(item)}
     grown = bool(depends)
     while grown:
         before = len(depends)
@@ -65,20 +67,20 @@ def _waits(flow: Flow, body: set[int], instructions: list[Instruction]) -> bool:
     leaving = [
         item
         for number in body
-        for item in flow.nodes[number].instructions
-        if item.guard and _leaves(flow, number, body, item)
+        for item in cfg.nodes[number].instructions
+        if item.guard and _leaves(cfg, number, body, item)
     ]
     return any(item.guard and item.guard.register.name in depends for item in leaving)
 
 
-def _hears(instruction: Instruction) -> bool:
+def _sees_other_threads(instruction: Instruction) -> bool:
     return instruction.op == "atom" or (
-        instruction.op == "ld" and bool(HEARS & set(instruction.modifiers))
+        instruction.op == "ld" and bool(SEES_OTHER_THREADS & set(instruction.modifiers))
     )
 
 
-def _leaves(flow: Flow, number: int, body: set[int], instruction: Instruction) -> bool:
-    """Whether a guarded instruction may end the loop."""
+def _leaves(cfg: ControlFlowGraph, number: int, body: set[int], instruction: Instruction) -> bool:
+    """Whether a guarded instruction may leave the loop."""
     if instruction.op == "bra":
-        return any(after not in body for after in flow.nodes[number].successors)
+        return any(after not in body for after in cfg.nodes[number].successors)
     return instruction.op in ("exit", "ret")

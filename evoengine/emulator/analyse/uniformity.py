@@ -1,26 +1,26 @@
-"""What is the same in all lanes of a warp, what is a ramp over the lanes, and where lanes part.
+"""Uniformity analysis: which registers are uniform, affine or varying, and where lanes diverge.
 
-Shapes of registers and regions of divergence are found together, because what a block writes while
-only some lanes run is not the same in all lanes any more. Lanes that have ended do not count:
-nobody looks at them again.
+Variances and regions of divergence depend on one another: what a block writes while only some lanes
+run is no longer uniform. Lanes that have exited do not count, because their registers are not read
+again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evoengine.emulator.analyse.addresses import only_addresses
-from evoengine.emulator.analyse.affine import Sources, ramp_rule
-from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.address_registers import address_only_registers
+from evoengine.emulator.analyse.affine import SourceOperands, affine_rule
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.analyse.lane_variance import (
     UNIFORM,
     VARYING,
     WARP,
-    Ramp,
-    Shape,
+    Affine,
+    Variance,
     meet,
-    special_shape,
-    thread_shape,
+    special_register_variance,
+    thread_index_variance,
 )
 from evoengine.emulator.analyse.regions import Influence, Region, influences, regions_of
 from evoengine.emulator.analyse.registers import read, registers_of, written
@@ -36,59 +36,72 @@ from evoengine.emulator.ptx.syntax import (
     Vector,
 )
 
-__all__ = ["UNIFORM", "VARYING", "Ramp", "Region", "Shape", "Shapes", "shapes_of", "thread_shape"]
+__all__ = [
+    "UNIFORM",
+    "VARYING",
+    "Affine",
+    "Region",
+    "UniformityInfo",
+    "Variance",
+    "analyse_uniformity",
+    "thread_index_variance",
+]
 
 VECTOR_ONLY = frozenset(("mma", "wmma", "ldmatrix", "movmatrix", "atom", "match", "call", "elect"))
-# These give one value for all lanes of a member mask, whatever their other operands are.
+# These return one value for all lanes of a member mask, whatever their other operands are.
 COLLECTIVE = frozenset(("vote", "redux"))
 
 
 @dataclass
-class Shapes:
-    """The shape of every register, and the regions of divergence."""
+class UniformityInfo:
+    """The variance of every register, and the regions of divergence."""
 
-    of: dict[str, Shape]
+    variance_of: dict[str, Variance]  # by register
     regions: list[Region]
-    region_of: dict[int, int] = field(default_factory=dict)  # block -> number of its region
-    local: frozenset[str] = frozenset()  # registers that live in one block only
+    region_of: dict[int, int] = field(default_factory=dict)  # block -> index of its region
+    local: frozenset[str] = frozenset()  # registers that are live in one block only
 
 
-def shapes_of(function: Function, flow: Flow, block: tuple[int, int, int]) -> Shapes:
-    """The shapes for thread blocks of `block` = (x, y, z) threads."""
-    analysis = _Analysis(function, flow, block)
+def analyse_uniformity(
+    function: Function, cfg: ControlFlowGraph, block: tuple[int, int, int]
+) -> UniformityInfo:
+    """The uniformity of `function` for thread blocks of `block` = (x, y, z) threads."""
+    analysis = _Analysis(function, cfg, block)
     parts: list[Influence] = []
     divergent: frozenset[int] = frozenset()
     while True:
-        found = analysis.shapes(divergent)
-        parts = influences(flow, lambda name, found=found: found.get(name) is UNIFORM)  # type: ignore[misc]  # mypy knows no lambda defaults
+        found = analysis.variances(divergent)
+        parts = influences(cfg, lambda name, found=found: found.get(name) is UNIFORM)  # type: ignore[misc]  # mypy knows no lambda defaults
         grown = divergent.union(*(blocks for blocks, _ in parts))
         if grown == divergent:
             break
         divergent = grown
     regions = regions_of(parts)
     region_of = {number: index for index, region in enumerate(regions) for number in region.blocks}
-    return Shapes(found, regions, region_of, analysis.local)
+    return UniformityInfo(found, regions, region_of, analysis.local)
 
 
 class _Analysis:
-    """The least fixed point: everything starts out unknown and only gets worse."""
+    """The least fixed point: every register starts out unknown and its variance only gets worse."""
 
-    def __init__(self, function: Function, flow: Flow, block: tuple[int, int, int]) -> None:
+    def __init__(
+        self, function: Function, cfg: ControlFlowGraph, block: tuple[int, int, int]
+    ) -> None:
         self.function = function
-        self.flow = flow
+        self.cfg = cfg
         self.block = block
         self.written = {
-            name for node in flow.nodes for item in node.instructions for name in written(item)
+            name for node in cfg.nodes for item in node.instructions for name in written(item)
         }
         self.constants = self._constants()
-        self.addresses = only_addresses(function, flow)
-        alive = set[str]().union(*(node.live_in for node in flow.nodes))
+        self.addresses = address_only_registers(function, cfg)
+        alive = set[str]().union(*(node.live_in for node in cfg.nodes))
         self.local = frozenset(name for name in function.registers if name not in alive)
 
     def _constants(self) -> dict[str, int]:
-        """Registers that hold one integer literal all their life."""
+        """The registers that are only ever set to one integer literal, with its value."""
         writers: dict[str, list[Instruction]] = {}
-        for node in self.flow.nodes:
+        for node in self.cfg.nodes:
             for instruction in node.instructions:
                 for name in written(instruction):
                     writers.setdefault(name, []).append(instruction)
@@ -104,83 +117,88 @@ class _Analysis:
                 found[name] = source.value
         return found
 
-    def shapes(self, divergent: frozenset[int]) -> dict[str, Shape]:
-        """Of every register, when only some lanes may run the blocks `divergent`.
+    def variances(self, divergent: frozenset[int]) -> dict[str, Variance]:
+        """The variance of every register if only some lanes may run the blocks `divergent`.
 
-        What nobody writes, or only from itself, is the same in all lanes, whatever it is. Compilers
-        leave such registers in half-used vectors, so what is computed from them still counts.
+        Registers that are never written, or only from themselves, are uniform. Compilers leave such
+        registers in half-used vectors, so what is computed from them matters.
         """
-        found: dict[str, Shape] = dict.fromkeys(
+        found: dict[str, Variance] = dict.fromkeys(
             self.function.registers.keys() - self.written, UNIFORM
         )
         while True:
-            self._settle(found, divergent)
+            self._run_to_fixed_point(found, divergent)
             missing = self.function.registers.keys() - found.keys()
             if not missing:
                 return found
             found.update(dict.fromkeys(missing, UNIFORM))
 
-    def _settle(self, found: dict[str, Shape], divergent: frozenset[int]) -> None:
+    def _run_to_fixed_point(self, found: dict[str, Variance], divergent: frozenset[int]) -> None:
         changed = True
         while changed:
             changed = False
-            for number, node in enumerate(self.flow.nodes):
+            for number, node in enumerate(self.cfg.nodes):
                 for instruction in node.instructions:
-                    changed |= self._step(found, instruction, number in divergent)
+                    changed |= self._update(found, instruction, number in divergent)
 
-    def _step(self, found: dict[str, Shape], instruction: Instruction, divergent: bool) -> bool:
-        """Whether an instruction made the shape of a register worse."""
+    def _update(
+        self, found: dict[str, Variance], instruction: Instruction, divergent: bool
+    ) -> bool:
+        """Updates the results of an instruction; returns whether the variance of one got worse."""
         names = written(instruction)
         if not names or any(name not in found for name in read(instruction)):
             return False
         changed = False
         for name in names:
-            shape = self._written_shape(found, instruction, name, divergent)
+            variance = self._written_variance(found, instruction, name, divergent)
             before = found.get(name)
-            after = shape if before is None else meet(before, shape)
+            after = variance if before is None else meet(before, variance)
             changed |= after != before
             found[name] = after
         return changed
 
-    def _written_shape(
-        self, found: dict[str, Shape], instruction: Instruction, name: str, divergent: bool
-    ) -> Shape:
-        """What a register has when some lanes may keep what was there."""
+    def _written_variance(
+        self, found: dict[str, Variance], instruction: Instruction, name: str, divergent: bool
+    ) -> Variance:
+        """The variance of a result, given that inactive lanes keep their old value."""
         if divergent and name not in self.local:
             return VARYING
-        shape = self._result(found, instruction)
+        variance = self._result(found, instruction)
         if instruction.guard and (
-            found.get(instruction.guard.register.name) is not UNIFORM or isinstance(shape, Ramp)
+            found.get(instruction.guard.register.name) is not UNIFORM
+            or isinstance(variance, Affine)
         ):
             return VARYING
-        return shape
+        return variance
 
-    def _result(self, found: dict[str, Shape], instruction: Instruction) -> Shape:
+    def _result(self, found: dict[str, Variance], instruction: Instruction) -> Variance:
         op, of_local = instruction.op, instruction.has("local")
         if op == "activemask":
             return UNIFORM
         if op in VECTOR_ONLY or (of_local and (op == "ld" or not instruction.has("to"))):
             return VARYING
-        shapes = [self._operand(found, item) for item in instruction.operands[1:]]
+        variances = [self._operand(found, item) for item in instruction.operands[1:]]
         if op in COLLECTIVE:
-            return UNIFORM if shapes and shapes[-1] is UNIFORM else VARYING
+            return UNIFORM if variances and variances[-1] is UNIFORM else VARYING
         if op == "shfl":
-            return UNIFORM if self._is_broadcast(instruction, shapes) else VARYING
-        if all(shape is UNIFORM for shape in shapes) and all(
+            return UNIFORM if self._is_broadcast(instruction, variances) else VARYING
+        if all(variance is UNIFORM for variance in variances) and all(
             found.get(item) is UNIFORM for item in read(instruction)
         ):
             return UNIFORM
         addressing = all(name in self.addresses for name in written(instruction))
-        return ramp_rule(
+        return affine_rule(
             instruction,
-            Sources(shapes, [self._integer(item) for item in instruction.operands[1:]], addressing),
+            SourceOperands(
+                variances, [self._integer(item) for item in instruction.operands[1:]], addressing
+            ),
         )
 
-    def _operand(self, found: dict[str, Shape], operand: Operand) -> Shape:
+    def _operand(self, found: dict[str, Variance], operand: Operand) -> Variance:
         if isinstance(operand, Register):
             return found.get(operand.name, UNIFORM)
         if isinstance(operand, Special):
-            return special_shape(operand.name, self.block)
+            return special_register_variance(operand.name, self.block)
         if isinstance(operand, Address):
             return self._operand(found, operand.base)
         if isinstance(operand, Vector | Not):
@@ -192,19 +210,19 @@ class _Analysis:
         return UNIFORM
 
     def _integer(self, operand: Operand) -> int | None:
-        """The value of a literal, or of a register that holds one."""
+        """The value of a literal, or of a register that always holds one."""
         if isinstance(operand, Integer):
             return operand.value
         return self.constants.get(operand.name) if isinstance(operand, Register) else None
 
-    def _is_broadcast(self, instruction: Instruction, shapes: list[Shape]) -> bool:
-        """A shuffle that gives one lane's value to the whole warp: shfl.idx d, a, lane, 31,
-        members.
+    def _is_broadcast(self, instruction: Instruction, variances: list[Variance]) -> bool:
+        """Whether a shuffle broadcasts one lane's value to the whole warp: shfl.idx d, a, lane, 31,
+        mask.
         """
-        if len(shapes) != 4 or not instruction.has("idx"):
+        if len(variances) != 4 or not instruction.has("idx"):
             return False
         return (
-            shapes[1] is UNIFORM
+            variances[1] is UNIFORM
             and self._integer(instruction.operands[3]) == WARP - 1
-            and shapes[3] is UNIFORM
+            and variances[3] is UNIFORM
         )

@@ -1,1 +1,1 @@
-"""Checked mode: what a kernel does that is wrong although its output may be right."""
+"""Checked mode: finds errors of a kernel that its output may not show."""

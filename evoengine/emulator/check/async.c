@@ -1,4 +1,4 @@
-/* cp.async: which copies of each thread are still under way. */
+/* cp.async: the pending copies of each thread. */
 #include "shadow.h"
 
 static AsyncCopy *next_copy(AsyncQueue *queue) {
@@ -28,7 +28,7 @@ void async_block(Checker *c) {
     }
 }
 
-/* Reads of the sources, lanes of one size at a time. */
+/* Checks the reads of the sources, for lanes of one size at a time. */
 static ev_u32 check_sources(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u64 *address, const ev_u32 *source_bytes, ev_u32 site) {
     if (!source_bytes)
         return ev_check_access(c, warp, mask, EV_GLOBAL, EV_READ, bytes, address, site);
@@ -87,7 +87,7 @@ void ev_check_async_commit(Checker *c, ev_u32 warp, ev_u32 mask) {
 void ev_check_async_wait(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 pending_groups) {
     AsyncQueue *queue = &c->queues[warp];
     ev_u32 kept = 0;
-    c->last_access[warp] = c->now; /* copies land as writes of this moment */
+    c->last_access[warp] = c->now; /* copies complete as writes at the current time */
     for (ev_u32 i = 0; i < queue->count; i++) {
         AsyncCopy *copy = &queue->copies[i];
         for (ev_u32 lanes = copy->mask & mask; lanes; lanes &= lanes - 1) {

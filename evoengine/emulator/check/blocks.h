@@ -1,4 +1,4 @@
-/* What an access does to WIDTH neighbouring granules of shared memory at once. shared.c includes this once for every width. */
+/* Applies an access to WIDTH neighbouring granules of shared memory at once. shared.c includes this once for every width. */
 #ifdef WIDTH
 #define JOINED(name, width) name##_##width
 #define NAMED(name, width) JOINED(name, width)
@@ -11,25 +11,25 @@ typedef ev_u64 U64 __attribute__((ext_vector_type(WIDTH), aligned(8)));
 typedef ev_u32 U32 __attribute__((ext_vector_type(WIDTH), aligned(4)));
 typedef ev_u8 U8 __attribute__((ext_vector_type(WIDTH), aligned(1)));
 
-/* For each granule the lane that touches it, the first one of several. */
+/* For each granule, the first lane that accesses it. */
 INLINE U64 NAMED(lane_of, WIDTH)(const Span *p, ev_u32 at) {
     const ev_u64 counted[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     return ((AT(const U64, counted, 0) + at) >> p->lane_bits) + p->lane;
 }
 
-/* Remembers that the lanes read; gives whether the granules need a closer look. */
+/* Records the lanes' reads; returns whether the granules need a detailed check. */
 INLINE ev_u32 NAMED(read, WIDTH)(const Marks *m, const Span *p, ev_u32 at) {
     const ev_u32 g = p->first + at;
     U64 old = AT(U64, m->reads, g), own = (U64)1 << NAMED(lane_of, WIDTH)(p, at);
     U64 others = old & 0xffffffffu & ~own;
-    /* Since the warp last met, those who read are kept, with the first's time; `others` is for the lanes that read again. */
+    /* Readers since the warp last synchronised are kept, with the time of the first; `others`: lanes that read again. */
     AT(U64, m->reads, g) = (((old >= m->full_sync) & (others != 0)) ? old : (U64)m->now) | own | p->same;
     AT(U32, m->last_read, g) = (U32)(ev_u32)(m->now >> TIME_SHIFT);
     AT(U32, m->sites, g) = (U32)m->site;
     return (__builtin_reduce_or(AT(U64, m->written, g) >= m->horizon) != 0) | __builtin_reduce_or(AT(U8, m->state, g) ^ (ev_u8)INITIALISED);
 }
 
-/* Whether granules that are to be written need a closer look. */
+/* Whether granules that are written need a detailed check. */
 INLINE ev_u32 NAMED(doubt, WIDTH)(const Marks *m, const Span *p, ev_u32 at) {
     const ev_u32 g = p->first + at;
     const U8 odd = (AT(U8, m->state, g) & m->state_bits) ^ m->state_expected;

@@ -1,4 +1,4 @@
-/* A checker's life, and the way of each access to the memory that it means. */
+/* Creates and frees checkers, and dispatches each access to the check of its memory space. */
 #include "shadow.h"
 
 Checker *ev_check_new(CheckedLaunch *launch, ev_u32 shared_bytes, ev_u32 threads, ev_u32 local_bytes_per_thread, ev_u32 checks, ev_u32 sites) {
@@ -17,9 +17,9 @@ Checker *ev_check_new(CheckedLaunch *launch, ev_u32 shared_bytes, ev_u32 threads
     for (ev_u32 w = 0; w < c->warps; w++)
         c->whole[w] = threads - w * 32 >= 32 ? ~0u : (1u << (threads - w * 32)) - 1;
     c->site_counts = calloc((ev_u64)sites + 1, sizeof(SiteCounts));
-    c->looks = calloc((ev_u64)sites + 1, 1);
+    c->poll_sites = calloc((ev_u64)sites + 1, 1);
     c->local = calloc((ev_u64)c->warps * 32 * local_bytes_per_thread + 1, 1);
-    if (!shared_open(c) || !c->site_counts || !c->looks || !c->local) {
+    if (!shared_open(c) || !c->site_counts || !c->poll_sites || !c->local) {
         ev_check_free(c);
         return NULL;
     }
@@ -34,7 +34,7 @@ void ev_check_free(Checker *c) {
     sectors_close(&c->loaded);
     shared_close(c);
     free(c->local);
-    free(c->looks);
+    free(c->poll_sites);
     free(c->site_counts);
     free(c);
 }
@@ -44,7 +44,7 @@ void ev_check_windows(Checker *c, ev_u64 shared_address, ev_u64 local_address) {
     c->local_address = local_address;
 }
 
-/* Times have 32 bits: long before they run out, all records are forgotten between two blocks. */
+/* Times have 32 bits: long before they overflow, all records are cleared between two blocks. */
 static void restart_time(Checker *c) {
     SharedShadow *s = &c->shared;
     memset(s->written, 0, (ev_u64)s->granules * sizeof(ev_u64));
@@ -102,7 +102,7 @@ static ev_u32 access_local(Checker *c, const Access *a) {
     return c->checks & EV_BOUNDS ? inside : a->mask;
 }
 
-/* Lanes may mean different memories: each of them gets its own. */
+/* Generic addresses: lanes may access different spaces; each space is checked with its own lanes. */
 static ev_u32 access_generic(Checker *c, const Access *a) {
     u64x32 address = load_lanes(a->address), in_shared = address - c->shared_address, in_local = address - c->local_address;
     ev_u64 frames = (ev_u64)c->warps * 32 * c->local_bytes, offset[32];
@@ -111,7 +111,7 @@ static ev_u32 access_generic(Checker *c, const Access *a) {
     ev_u32 rest = a->mask & ~shared & ~local, allowed = 0;
     if (shared) {
         store_lanes(offset, in_shared);
-        Access part = make_access(a->warp, shared, a->kind | a->look, a->bytes, offset, a->site);
+        Access part = make_access(a->warp, shared, a->kind | a->is_poll, a->bytes, offset, a->site);
         allowed |= access_shared(c, &part);
     }
     if (local) {
@@ -131,8 +131,8 @@ ev_u32 ev_check_access(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 space, ev_u3
     if (!mask)
         return 0;
     c->last_access[warp] = c->now;
-    if (kind & EV_LOOK)
-        c->looks[site] = 1;
+    if (kind & EV_POLL)
+        c->poll_sites[site] = 1;
     Access access = make_access(warp, mask, kind, bytes, address, site);
     switch (space) {
     case EV_GLOBAL: return access_global(c, &access);

@@ -1,10 +1,10 @@
-/* Checked mode: shadow memory that finds races, stray accesses, uninitialised reads and async copies read too early.
+/* Checked mode: shadow memory that finds races, accesses out of bounds, uninitialised reads and async copies read too early.
  *
- * One CheckedLaunch holds what the blocks share: the global buffers, their shadow, the findings. One Checker per host thread runs
- * blocks one after another against it. Both are plain C without headers, so that they link into the JIT's process.
+ * A CheckedLaunch holds what the blocks share: the global buffers, their shadow, the findings. Each host thread has a
+ * Checker, which checks its blocks one after another. Plain C without libc headers, so that it links into the JIT's process.
  *
- * Masks of lanes: bit i = lane i. Thread numbers are warp * 32 + lane within the block. `site` numbers an instruction.
- */
+ * Masks of lanes: bit i = lane i. Thread numbers are warp * 32 + lane within the block. A `site` is the index of an
+ * instruction. */
 #ifndef EV_CHECKER_H
 #define EV_CHECKER_H
 
@@ -18,12 +18,12 @@ typedef long long ev_i64;
 
 enum { EV_GLOBAL = 0, EV_SHARED = 1, EV_LOCAL = 2, EV_GENERIC = 3 };
 
-/* What an access does. STRONG: volatile, relaxed, acquire, release: no race with atomics and one another on global memory; on
- * shared memory they count as plain, because volatile does not order the lanes of a warp. */
+/* Kinds of access. STRONG: volatile, relaxed, acquire, release. They do not race with atomics and one another on global memory;
+ * on shared memory they count as plain, because volatile does not order the lanes of a warp. */
 enum { EV_READ = 0, EV_WRITE = 1, EV_ATOMIC = 2, EV_STRONG_READ = 3, EV_STRONG_WRITE = 4 };
-/* Besides a read's kind. DATUM: its value decides nothing, so it must be the final one (analyse/data.py). LOOK: it only looks before
- * an atomic operation on the same place, so that others may write there atomically (analyse/looks.py). */
-enum { EV_DATUM = 8, EV_LOOK = 16, EV_KINDS = 7 };
+/* Flags of a read, added to its kind. DATA: its value controls nothing, so it must be final (analyse/data_registers.py). POLL:
+ * it comes before an atomic operation on the same address, so others may write there atomically (analyse/atomic_polls.py). */
+enum { EV_DATA = 8, EV_POLL = 16, EV_KINDS = 7 };
 
 /* Bits of `checks`. 0 counts accesses only and lets every lane through. */
 enum { EV_RACES = 1, EV_BOUNDS = 2, EV_INIT = 4, EV_ASYNC = 8, EV_SAME_ADDRESS = 16 };
@@ -36,7 +36,7 @@ enum {
     EV_OUT_OF_BOUNDS = 5,
     EV_MISALIGNED = 6,
     EV_UNINITIALISED = 7,
-    EV_ASYNC_READ = 8,  /* bytes of a cp.async that nobody has waited for are read */
+    EV_ASYNC_READ = 8,  /* bytes of a cp.async are read before it was waited for */
     EV_ASYNC_WRITE = 9, /* ... are written */
     EV_DIVERGENT_BARRIER = 10,
 };
@@ -47,9 +47,9 @@ typedef struct {
     ev_u32 bytes;              /* of one lane's access */
     ev_i64 offset;             /* of the first bad byte: in the buffer, shared window or frame; without a buffer: the address */
     ev_i64 distance;           /* out of bounds: bytes beyond the end (> 0) or before the start (< 0) */
-    ev_i32 thread, site;       /* who was found */
-    ev_i32 other_thread, other_site; /* who had been there before, -1: nobody */
-    ev_i64 block, other_block; /* linear index; other_block -1: nobody */
+    ev_i32 thread, site;       /* the access that was found */
+    ev_i32 other_thread, other_site; /* the earlier access, -1: none */
+    ev_i64 block, other_block; /* linear index; other_block -1: none */
     ev_u64 times;              /* lane accesses of this kind at these sites */
 } Finding;
 
@@ -60,13 +60,13 @@ typedef struct {
     ev_u64 global_loads, global_stores;          /* requests */
     ev_u64 global_load_sectors, global_store_sectors; /* of 32 bytes, distinct within a request */
     ev_u64 global_atomics, global_atomic_sectors;
-    ev_u64 global_load_bytes, global_store_bytes; /* that the lanes asked for */
+    ev_u64 global_load_bytes, global_store_bytes; /* requested by the lanes */
     ev_u64 local_loads, local_stores, local_bytes;
     ev_u64 async_copies, async_bytes;
-    ev_u64 async_sectors, async_wavefronts;      /* of sources, which are among the loads too; of targets, which are nowhere else */
-    ev_u64 block_sectors;                        /* distinct ones that a block loads other than by copies, summed over blocks */
-    ev_u64 launch_sectors;                       /* distinct ones that all of these blocks load */
-    ev_u64 same_address_writes;                  /* lanes that lost to another lane of the same instruction */
+    ev_u64 async_sectors, async_wavefronts;      /* of sources, included in the loads; of targets, not included elsewhere */
+    ev_u64 block_sectors;                        /* distinct, loaded by a block other than by copies, summed over blocks */
+    ev_u64 launch_sectors;                       /* distinct, loaded by all of these blocks */
+    ev_u64 same_address_writes;                  /* lanes overwritten by another lane of the same instruction */
     ev_u64 barriers;                             /* warps that took part */
 } AccessCounts;
 
@@ -77,40 +77,41 @@ typedef struct {
 typedef struct CheckedLaunch CheckedLaunch;
 typedef struct Checker Checker;
 
-/* A launch of `blocks` blocks (linear indices 0 ..). ev_check_launch_next: another launch over the same buffers follows; what
- * was written stays initialised, everything before is ordered, findings are kept. */
+/* A launch of `blocks` blocks (linear indices 0 ..). ev_check_launch_next: starts another launch over the same buffers;
+ * initialised bytes and findings are kept, all earlier accesses are ordered. */
 CheckedLaunch *ev_check_launch_new(ev_u64 blocks);
 void ev_check_launch_next(CheckedLaunch *, ev_u64 blocks);
 void ev_check_launch_free(CheckedLaunch *);
 void ev_check_buffer(CheckedLaunch *, ev_u64 address, ev_u64 bytes, ev_u32 initialised, ev_i32 index);
-ev_u32 ev_check_findings(CheckedLaunch *, const Finding **first); /* how many there are; *first: where they lie, until the next access */
-ev_u64 ev_check_findings_dropped(CheckedLaunch *);                /* that found no room in the table */
-ev_u64 ev_check_unchecked_bytes(CheckedLaunch *);                 /* of global memory, without race and init checks: the shadow is full */
+ev_u32 ev_check_findings(CheckedLaunch *, const Finding **first); /* returns their number; *first: their address, valid until the next access */
+ev_u64 ev_check_findings_dropped(CheckedLaunch *);                /* beyond the size of the table */
+ev_u64 ev_check_unchecked_bytes(CheckedLaunch *);                 /* of global memory, without race and init checks because the shadow is full */
 
-/* NULL without memory. threads: of a block, at most 1024. sites: instruction ids are below it. */
+/* NULL if out of memory. threads: of a block, at most 1024. sites: number of instruction sites. */
 Checker *ev_check_new(CheckedLaunch *, ev_u32 shared_bytes, ev_u32 threads, ev_u32 local_bytes_per_thread, ev_u32 checks, ev_u32 sites);
 void ev_check_free(Checker *);
 const AccessCounts *ev_check_counts(Checker *);
 const SiteCounts *ev_check_site_counts(Checker *); /* [sites] */
 
-/* Where generic addresses of shared and local memory lie: thread t's frame starts at local_address + t * local_bytes_per_thread. */
+/* The host addresses of shared and local memory: thread t's frame starts at local_address + t * local_bytes_per_thread. */
 void ev_check_windows(Checker *, ev_u64 shared_address, ev_u64 local_address);
 void ev_check_block(Checker *, ev_u64 block); /* a block begins: shared and local memory are uninitialised again */
 
-/* One instruction of a warp touches `bytes` (vector included) at address[lane] for each lane of mask: gives the lanes that may
- * really do it. Addresses: global: as they are; shared: offset in the window; local: offset in the thread's own frame. */
+/* Checks one instruction of a warp that accesses `bytes` (of the whole vector) at address[lane] for each lane of mask; returns
+ * the lanes that may execute it. Addresses: global: as they are; shared: offset in the window; local: offset in the thread's
+ * own frame. */
 ev_u32 ev_check_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 space, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 
 void ev_check_warp_sync(Checker *, ev_u32 warp, ev_u32 mask); /* orders these lanes of a warp */
-/* These warps wait at named barrier 0..15 and all have come: orders them, and those that arrived, before what they do next. */
+/* Barrier 0..15 is complete: orders the waiting warps, and those that arrived, before what the waiting warps do next. */
 void ev_check_barrier(Checker *, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_hi);
-void ev_check_arrive(Checker *, ev_u32 barrier, ev_u32 warp); /* bar.arrive: it gives its order to those who wait, and learns nothing */
-void ev_check_exit(Checker *, ev_u32 warp); /* the warp has ended: for barriers of the whole block it counts as one that came */
+void ev_check_arrive(Checker *, ev_u32 barrier, ev_u32 warp); /* bar.arrive: the waiting warps are ordered after it, not it after them */
+void ev_check_exit(Checker *, ev_u32 warp); /* the warp has exited: for barriers of the whole block it counts as arrived */
 void ev_check_fence(Checker *, ev_u32 warp, ev_u32 mask);     /* membar.gl/sys, fence.*.gpu/sys, atom.{release,acq_rel}: not .cta */
 void ev_check_divergent_barrier(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 live, ev_u32 site);
 
-/* cp.async of `bytes` to shared_offset[lane], of which source_bytes[lane] (NULL: all) come from global_address[lane], the rest
- * is zero: gives the lanes that may do it. cp.async.wait_all = commit, then wait with pending 0. */
+/* cp.async of `bytes` to shared_offset[lane]: source_bytes[lane] of them (NULL: all) from global_address[lane], the rest zero;
+ * returns the lanes that may execute it. cp.async.wait_all = commit, then wait with pending 0. */
 ev_u32 ev_check_async(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const ev_u32 *shared_offset, const ev_u64 *global_address,
                       const ev_u32 *source_bytes, ev_u32 site);
 void ev_check_async_commit(Checker *, ev_u32 warp, ev_u32 mask);

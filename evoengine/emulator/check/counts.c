@@ -1,15 +1,14 @@
-/* How often memory is accessed, and at what price: bank conflicts of shared memory, sectors of global memory.
+/* Counts memory accesses and their cost: bank conflicts of shared memory, sectors of global memory.
  *
- * Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, compute capability 5.x and later). A request of 4 bytes a lane
- * or less is served at once; 8 bytes in two halves of a warp, 16 bytes in four quarters. Lanes that want the same word share it.
- * Two of these parts of a load are served as one where neighbours want the same (docs/measurements/h200-rates.json, shared_load*).
- * Global memory moves in sectors of 32 bytes.
- */
+ * Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, compute capability 5.x and later). A request of up to 4
+ * bytes per lane is served at once; 8 bytes in two halves of a warp, 16 bytes in four quarters. Lanes that access the same word
+ * share it. Two of these parts of a load are served together if neighbouring lanes access the same words
+ * (docs/measurements/h200-rates.json, shared_load*). Global memory moves in sectors of 32 bytes. */
 #include "shadow.h"
 
 enum { BANK_BYTES = 128, SECTOR_BITS = 5 };
 
-/* Wavefronts for these lanes: the most different units that one bank must give. Units are max(bytes, 4) wide. */
+/* Wavefronts of these lanes: the maximum number of distinct units in one bank. Units are max(bytes, 4) wide. */
 static ev_u32 phase_wavefronts(ev_u32 lanes, const ev_u64 *address, ev_u32 unit_bits) {
     ev_u32 banks = BANK_BYTES >> unit_bits, most = 1;
     ev_u64 units[32];
@@ -32,7 +31,7 @@ static ev_u32 phase_wavefronts(ev_u32 lanes, const ev_u64 *address, ev_u32 unit_
     return most;
 }
 
-/* Whether every lane wants what the lane beside it wants: lanes 2i and 2i + 1, or in each four i and i + 2. */
+/* Whether lanes access the same units in pairs: lanes 2i and 2i + 1, or in each group of four i and i + 2. */
 static ev_u32 in_pairs(const Access *a) {
     u64x32 here = load_lanes(a->address);
     u64x32 next = __builtin_shufflevector(here, here, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14, 17, 16, 19, 18, 21, 20, 23,
@@ -44,7 +43,7 @@ static ev_u32 in_pairs(const Access *a) {
            !(LANES_WHERE(here != second) & mask & ((mask & 0x33333333) << 2 | (mask >> 2 & 0x33333333)));
 }
 
-/* Whether no two of the lanes that are served together, as many as there are banks, want the same bank. */
+/* Whether the lanes that are served together all access distinct banks. */
 static ev_u32 has_own_banks(const Access *a, ev_u32 unit_bits) {
     const ev_u32 banks = BANK_BYTES >> unit_bits;
     u32x32 unit = __builtin_convertvector(load_lanes(a->address) >> unit_bits, u32x32);
@@ -73,7 +72,7 @@ INLINE ev_u32 is_among(const ev_u64 *known, ev_u32 count, ev_u64 sector) {
     return count;
 }
 
-/* Different sectors that these lanes touch: how many, and which. */
+/* The distinct sectors that these lanes access: returns their number and stores them. */
 static ev_u32 sectors(const Access *a, ev_u64 *known) {
     ev_u32 count = 0;
     ev_u64 greatest = 0;

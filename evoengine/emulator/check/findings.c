@@ -1,4 +1,4 @@
-/* The table of findings: one entry for each kind and pair of sites, its first occurrence kept, the others counted. */
+/* The table of findings: one entry for each kind and pair of sites, with its first occurrence and a count. */
 #include "shadow.h"
 
 _Static_assert(sizeof(Finding) == 72 && sizeof(AccessCounts) == 25 * 8, "findings.py has the same layout");

@@ -1,4 +1,4 @@
-"""What checked mode found and counted, read from the structures of checker.h."""
+"""The findings and counts of checked mode, read from the structures of checker.h."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import IntEnum, IntFlag
 
 
 class Space(IntEnum):
-    """Where an access goes."""
+    """The memory space of an access."""
 
     GLOBAL = 0
     SHARED = 1
@@ -18,7 +18,7 @@ class Space(IntEnum):
 
 
 class Access(IntEnum):
-    """What it does there. Strong: volatile, relaxed, acquire or release."""
+    """The kind of an access. Strong: volatile, relaxed, acquire or release."""
 
     READ = 0
     WRITE = 1
@@ -27,13 +27,13 @@ class Access(IntEnum):
     STRONG_WRITE = 4
 
 
-# Of a read, besides. A datum decides nothing, a look comes before an atomic operation on the same
-# place.
-DATUM, LOOK = 8, 16
+# Flags of a read, added to its kind: DATA controls nothing, POLL comes before an atomic operation
+# on the same address.
+DATA, POLL = 8, 16
 
 
 class Check(IntFlag):
-    """What is looked for; none of them: accesses are only counted."""
+    """What checked mode looks for; with none of them, accesses are only counted."""
 
     RACES = 1
     BOUNDS = 2
@@ -46,7 +46,7 @@ ALL_CHECKS = Check.RACES | Check.BOUNDS | Check.INIT | Check.ASYNC
 
 
 class FindingKind(IntEnum):
-    """What a finding is."""
+    """The kind of a finding."""
 
     READ_AFTER_WRITE = 1
     WRITE_AFTER_READ = 2
@@ -97,7 +97,7 @@ class SiteRecord(ctypes.Structure):
 
 @dataclass(frozen=True)
 class AccessCounts:
-    """What the memory was asked for; the order of the fields is that of checker.h.
+    """Counts of memory accesses; the order of the fields is that of checker.h.
 
     Atomics on shared memory are among shared_store_wavefronts, not among shared_stores.
     """
@@ -114,19 +114,19 @@ class AccessCounts:
     global_store_sectors: int = 0
     global_atomics: int = 0
     global_atomic_sectors: int = 0
-    global_load_bytes: int = 0  # that the lanes asked for
+    global_load_bytes: int = 0  # requested by the lanes
     global_store_bytes: int = 0
     local_loads: int = 0
     local_stores: int = 0
     local_bytes: int = 0
     async_copies: int = 0
     async_bytes: int = 0
-    async_sectors: int = 0  # of their sources, which are among global_load_sectors too
-    async_wavefronts: int = 0  # of their targets, which are nowhere else
-    # distinct ones that a block loads other than by copies, summed over blocks
+    async_sectors: int = 0  # of their sources, included in global_load_sectors
+    async_wavefronts: int = 0  # of their targets, not included elsewhere
+    # distinct sectors that a block loads other than by copies, summed over blocks
     block_sectors: int = 0
-    launch_sectors: int = 0  # distinct ones that all of these blocks load
-    same_address_writes: int = 0  # lanes that lost to another lane of the same instruction
+    launch_sectors: int = 0  # distinct sectors that all of these blocks load
+    same_address_writes: int = 0  # lanes overwritten by another lane of the same instruction
     barriers: int = 0  # warps that took part
 
     def __add__(self, other: AccessCounts) -> AccessCounts:
@@ -140,8 +140,8 @@ COUNT_FIELDS = tuple(field.name for field in fields(AccessCounts))
 
 @dataclass(frozen=True)
 class SiteCounts:
-    """Accesses of one instruction; units: wavefronts on shared, sectors on global memory, 0 on
-    local.
+    """Accesses of one instruction; `units`: wavefronts for shared, sectors for global, 0 for local
+    memory.
     """
 
     site: int
@@ -152,16 +152,16 @@ class SiteCounts:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a correct kernel does not do; threads are counted within their block, -1
-    stands for none.
+    """An error that checked mode found; threads are numbered within their block, -1 stands for
+    none.
     """
 
     kind: FindingKind
     space: Space
     buffer: int  # index of the global buffer; -1: none
     bytes: int  # of one lane's access
-    # of the first bad byte in the buffer, the shared window or the frame; the address where no
-    # buffer is near
+    # of the first bad byte in the buffer, the shared window or the frame; the address if no buffer
+    # is near
     offset: int
     distance: int  # out of bounds: bytes beyond the end (> 0) or before the start (< 0)
     thread: int
@@ -173,10 +173,12 @@ class Finding:
     times: int
 
     def describe(
-        self, place_of: Callable[[int], str] = "instruction {}".format, buffers: Sequence[str] = ()
+        self,
+        site_name: Callable[[int], str] = "instruction {}".format,
+        buffers: Sequence[str] = (),
     ) -> str:
-        """One line for a person; `place_of(site)` says where an instruction stands ("line 42"),
-        `buffers` names buffers by index.
+        """The finding in one line; `site_name(site)` describes an instruction ("line 42"),
+        `buffers` are the names of buffers by index.
         """
         what = _SENTENCES[self.kind].format(
             thread=f"thread {self.thread}",
@@ -187,10 +189,14 @@ class Finding:
             ),
             bytes=self.bytes,
             memory=self._memory(buffers),
-            line=place_of(self.site),
+            line=site_name(self.site),
             other=f"thread {self.other_thread}" + self._elsewhere(),
-            other_line=place_of(self.other_site),
-            missing="nothing orders the blocks" if self._elsewhere() else "no barrier between",
+            other_line=site_name(self.other_site),
+            missing=(
+                "without ordering between the blocks"
+                if self._elsewhere()
+                else "without a barrier between"
+            ),
             distance=self._distance(),
         )
         return f"{what} (block {self.block}" + (f", {self.times} times)" if self.times > 1 else ")")
@@ -225,42 +231,42 @@ _SENTENCES = {
         "race: {thread} writes {memory} at {line} that {other} wrote at {other_line}, {missing}"
     ),
     FindingKind.SAME_ADDRESS_WRITE: (
-        "same address: {thread} and {other} write {memory} in one instruction at {line}; which one"
-        " stays is undefined"
+        "same address: {thread} and {other} write {memory} with one instruction at {line}; which"
+        " value is kept is undefined"
     ),
     FindingKind.OUT_OF_BOUNDS: (
-        "out of bounds: {thread} touches {bytes} bytes at {memory} at {line}, {distance}"
+        "out of bounds: {thread} accesses {bytes} bytes at {memory} at {line}, {distance}"
     ),
     FindingKind.MISALIGNED: (
-        "misaligned: {thread} touches {bytes} bytes at {memory} at {line}, not a multiple of"
+        "misaligned: {thread} accesses {bytes} bytes at {memory} at {line}, not a multiple of"
         " {bytes}"
     ),
     FindingKind.UNINITIALISED: (
-        "uninitialised: {thread} reads {memory} at {line}, which nobody wrote"
+        "uninitialised: {thread} reads {memory} at {line}, which was never written"
     ),
     FindingKind.ASYNC_READ: (
-        "async copy: {thread} reads {memory} at {line} while the copy of {other} at {other_line} is"
-        " not waited for"
+        "async copy: {thread} reads {memory} at {line} before the copy of {other} at {other_line}"
+        " was waited for"
     ),
     FindingKind.ASYNC_WRITE: (
-        "async copy: {thread} writes {memory} at {line} while the copy of {other} at {other_line}"
+        "async copy: {thread} writes {memory} at {line} before the copy of {other} at {other_line}"
         " is not waited for"
     ),
     FindingKind.DIVERGENT_BARRIER: (
-        "divergent barrier: {thread} waits at {line}, {other} of its warp does not come"
+        "divergent barrier: {thread} waits at {line}, {other} of its warp does not reach it"
     ),
 }
 
 
 def to_finding(record: FindingRecord) -> Finding:
-    """The finding that a record holds."""
+    """The finding in a C record."""
     values = {name: getattr(record, name) for name, *_ in FindingRecord._fields_}
     return Finding(**{**values, "kind": FindingKind(record.kind), "space": Space(record.space)})
 
 
 def read_findings(address: int, count: int) -> tuple[Finding, ...]:
-    """The `count` findings that lie at `address`, as ev_check_findings gives them, in the order of
-    their first occurrence.
+    """The `count` findings at `address`, from ev_check_findings, in the order of their first
+    occurrence.
     """
     if not count:
         return ()
@@ -268,13 +274,13 @@ def read_findings(address: int, count: int) -> tuple[Finding, ...]:
 
 
 def read_counts(address: int) -> AccessCounts:
-    """The counts that lie at `address`, as ev_check_counts gives them."""
+    """The counts at `address`, from ev_check_counts."""
     return AccessCounts(*(ctypes.c_uint64 * len(COUNT_FIELDS)).from_address(address))
 
 
 def read_site_counts(address: int, sites: int) -> tuple[SiteCounts, ...]:
-    """Those of the `sites` instructions that accessed memory, as ev_check_site_counts gives
-    them.
+    """The counts of those of the `sites` instructions that accessed memory, from
+    ev_check_site_counts.
     """
     if not sites:
         return ()

@@ -1,11 +1,11 @@
-/* Global memory: the shadow of the buffers, shared by all checkers of a launch.
+/* Global memory: checks accesses against the shadow of the buffers, shared by all checkers of a launch.
  *
- * Within a block order is as in shared memory. Blocks have none, except by message passing: what block A did before a fence that an
- * atomic (or volatile, relaxed, release) write of A followed comes before everything that block B does after an atomic (or volatile,
- * relaxed, acquire) access of its own. That is generous: it asks neither that both mean the same flag nor that the same threads do
- * it. A read of what another block writes atomically (or volatile, relaxed, release) is let pass where the value decides something:
- * "is my turn over" loops, flags and pre-checks of atomicMax do it. Where it decides nothing, it is a datum, and needs the order.
- */
+ * Within a block, order is as in shared memory. Blocks are unordered except by message passing: what block A did before a
+ * fence that is followed by an atomic (or volatile, relaxed, release) write of A comes before everything that block B does
+ * after an atomic (or volatile, relaxed, acquire) access of its own. This is permissive: it requires neither the same flag nor
+ * the same threads. A read of a value that another block writes atomically (or volatile, relaxed, release) is allowed if the
+ * value controls something, as in spin loops, flags and pre-checks of atomicMax. If it controls nothing it is data, and must be
+ * ordered. */
 #include "shadow.h"
 
 enum { NUMBER_SHIFT = 38, TIME_SHIFT = 10 };
@@ -19,7 +19,7 @@ INLINE ev_u64 number_of(ev_u64 record) { return record >> NUMBER_SHIFT; }
 INLINE ev_u32 time_of(ev_u64 record) { return (ev_u32)(record >> TIME_SHIFT & (TIMES - 1)); }
 INLINE ev_u32 thread_of(ev_u64 record) { return record & 1023; }
 
-/* Whether what `record` tells comes before what the lane does now. */
+/* Whether the access in `record` is ordered before the lane's current access. */
 INLINE ev_u32 is_before(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u64 record) {
     if (number_of(record) <= c->launch->base)
         return 1;
@@ -53,7 +53,7 @@ static void remember_read(const Visit *v, ev_u32 lane, ev_u32 g) {
     const Checker *c = v->c;
     Page *page = v->page;
     ev_u64 fresh = now_record(c, v->access->warp * 32 + lane);
-    /* a stays while it is unordered to the newcomer; b is the latest of the others */
+    /* reader a is kept while it is unordered with the new one; b is the latest other reader */
     if (is_before(c, v->access->warp, lane, page->read_a[g])) {
         page->read_a[g] = fresh;
         page->a_sites[g] = v->access->site;
@@ -63,7 +63,7 @@ static void remember_read(const Visit *v, ev_u32 lane, ev_u32 g) {
     }
 }
 
-/* Looks for what is wrong with one granule; gives a bit per kind found, so that an access reports each once. */
+/* Checks one granule; returns a bit for each kind of finding, so that an access reports each once. */
 static ev_u32 examine(const Visit *v, ev_u32 lane, ev_u32 g, ev_u32 known) {
     const Checker *c = v->c;
     const Page *page = v->page;
@@ -80,14 +80,14 @@ static ev_u32 examine(const Visit *v, ev_u32 lane, ev_u32 g, ev_u32 known) {
     }
     const ev_u32 by_atomic = page->state[g] & BY_ATOMIC;
     const ev_u32 elsewhere = number_of(written) != c->number;
-    const ev_u32 passes = by_atomic && (elsewhere && reads ? !v->access->datum : strong || v->access->look);
+    const ev_u32 passes = by_atomic && (elsewhere && reads ? !v->access->is_data : strong || v->access->is_poll);
     const ev_u32 kind = reads ? EV_READ_AFTER_WRITE : EV_WRITE_AFTER_WRITE;
     if (written && !passes && !is_before(c, warp, lane, written)) {
         found |= 1u << kind;
         if (!(known & 1u << kind))
             report_global(v, lane, kind, address, written, (ev_i32)page->write_sites[g]);
     }
-    const ev_u64 other = v->access->datum && by_atomic && page->others ? page->others[g] : 0;
+    const ev_u64 other = v->access->is_data && by_atomic && page->others ? page->others[g] : 0;
     if (other && !found && number_of(other) != c->number && !is_before(c, warp, lane, other)) {
         found |= 1u << kind;
         if (!(known & 1u << kind))
@@ -95,7 +95,7 @@ static ev_u32 examine(const Visit *v, ev_u32 lane, ev_u32 g, ev_u32 known) {
     }
     for (ev_u32 b = 0; writes && b < 2; b++) {
         ev_u64 read = b ? page->read_b[g] : page->read_a[g];
-        /* Who reads plainly and then swaps atomically in a loop (CUDA C++ Programming Guide, atomicCAS) expects others to come between. */
+        /* A plain read followed by an atomic swap in a loop (CUDA C++ Programming Guide, atomicCAS) allows writes in between. */
         if (!read || strong || is_before(c, warp, lane, read))
             continue;
         if (!((known | found) & 1u << EV_WRITE_AFTER_READ))
@@ -129,10 +129,10 @@ static void record(const Visit *v, ev_u32 lane, ev_u32 g) {
     page->written[g] = now_record(v->c, v->access->warp * 32 + lane);
     page->write_sites[g] = v->access->site;
     page->state[g] = INITIALISED | (kind >= EV_ATOMIC ? BY_ATOMIC : 0);
-    page->read_a[g] = page->read_b[g] = 0; /* who read before the write is ordered before it, or was reported */
+    page->read_a[g] = page->read_b[g] = 0; /* earlier readers are ordered before the write, or were reported */
 }
 
-/* Whether one of these records is not older than the launch. */
+/* Whether one of these records is from this launch. */
 INLINE ev_u32 any_recent(const ev_u64 *records, ev_u32 count, ev_u64 first_of_launch) {
     ev_u32 found = 0;
     for (ev_u32 i = 0; i < count; i++)
@@ -140,7 +140,7 @@ INLINE ev_u32 any_recent(const ev_u64 *records, ev_u32 count, ev_u64 first_of_la
     return found;
 }
 
-/* Whether the run touches only what this launch left alone so far, as the usual inputs and outputs are. */
+/* Whether the run accesses only granules that this launch has not accessed yet, the usual case for inputs and outputs. */
 static ev_u32 is_untouched(const Visit *v) {
     const Page *page = v->page;
     const ev_u64 launch = (v->c->launch->base + 1) << NUMBER_SHIFT;
@@ -154,7 +154,7 @@ static ev_u32 is_untouched(const Visit *v) {
     return !found;
 }
 
-/* Notes the run's own records, lane after lane. */
+/* Stores the run's own records, lane after lane. */
 INLINE void note_run(const Visit *v, ev_u64 *records, ev_u32 *sites) {
     const ev_u32 each = v->access->bytes >> v->page->shift, each_bits = v->run.same || !each ? 31 : lowest(each), site = v->access->site;
     const ev_u64 fresh = now_record(v->c, v->access->warp * 32 + v->run.lane);
@@ -164,7 +164,7 @@ INLINE void note_run(const Visit *v, ev_u64 *records, ev_u32 *sites) {
         sites[v->first + i] = site;
 }
 
-/* remember_read for a whole run, where the earlier readers are of one sort: gives 0 where they are not. */
+/* remember_read for a whole run, if its granules are in the same state; returns 0 if not. */
 static ev_u32 remember_run(const Visit *v) {
     const Page *page = v->page;
     const ev_u64 launch = (v->c->launch->base + 1) << NUMBER_SHIFT, own = v->c->number << NUMBER_SHIFT;
@@ -193,7 +193,7 @@ static void record_run(const Visit *v) {
     memset(page->read_b + v->first, 0, v->count * sizeof(ev_u64));
 }
 
-/* What is done for a whole run at once; 0: it must be done lane by lane. */
+/* Records a whole run at once; returns 0 if it must be done lane by lane. */
 static ev_u32 is_recorded(const Visit *v) {
     if (v->access->kind == EV_STRONG_READ)
         return 1;
@@ -223,13 +223,13 @@ static OUTLINE void visit_lanes(const Visit *v, ev_u32 steps) {
     }
 }
 
-/* The part of a run that lies on one page; gives how many lanes it has. */
+/* Visits the part of a run on one page; returns how many lanes it has. */
 static ev_u32 visit_page(Checker *c, const Access *a, const Buffer *buffer, Run run, ev_u32 steps) {
     const ev_u64 address = a->address[run.lane];
     const ev_u32 within = (ev_u32)(address - (buffer->address & ~(ev_u64)(ALIGNED - 1))) & (PAGE_BYTES - 1);
     const ev_u32 room = PAGE_BYTES - within;
     if (!run.same && run_bytes(a, run) > room)
-        run.count = room < a->bytes ? 1 : room / a->bytes; /* parts of copies may lie across pages: they count for the first */
+        run.count = room < a->bytes ? 1 : room / a->bytes; /* parts of copies may cross pages: they count for the first */
     const ev_u32 shift = lowest(within | a->bytes | 1u << WIDEST);
     Page *page = find_page(c->launch, buffer, address, shift);
     if (page == &unchecked_page)
@@ -255,7 +255,7 @@ static void visit_runs(Checker *c, const Access *a, ev_u32 steps) {
         Run run = run_from(a, lowest(lanes));
         buffer = holder(c->launch, buffer, a->address[run.lane], a->bytes);
         if (!holds(buffer, a->address[run.lane], run_bytes(a, run)))
-            run.count = 1; /* it goes on in the next buffer */
+            run.count = 1; /* the run continues in the next buffer */
         run.count = visit_page(c, a, buffer, run, steps);
         lanes = lanes_behind(lanes, run);
     }

@@ -1,8 +1,8 @@
-/* The arrays behind shared memory: made as words, split when narrower accesses come. */
+/* The shadow arrays of shared memory: granules are words first, and are split on narrower accesses. */
 #include "shadow.h"
 
 static ev_u32 make(SharedShadow *s, ev_u32 warps, ev_u32 bytes, ev_u32 shift) {
-    ev_u64 granules = ((ev_u64)bytes + 15 + 16) >> shift; /* a last granule may stick out; 16: the widest access */
+    ev_u64 granules = ((ev_u64)bytes + 15 + 16) >> shift; /* the last granule may be partial; 16: the widest access */
     s->shift = shift;
     s->granules = (ev_u32)granules;
     s->state = calloc(granules, 1);
@@ -27,12 +27,12 @@ void shared_close(Checker *c) { drop(&c->shared); }
 
 void shared_block(Checker *c) { memset(c->shared.state, 0, c->shared.granules); }
 
-/* Splits every granule, so that accesses of `shift` cover whole ones. */
+/* Splits every granule, so that accesses of 1 << shift bytes cover whole granules. */
 void shared_refine(Checker *c, ev_u32 shift) {
     SharedShadow old = c->shared, new;
     if (!make(&new, c->warps, c->shared_bytes, shift)) {
         drop(&new);
-        c->launch->unchecked_bytes += c->shared_bytes; /* narrow accesses then go unchecked */
+        c->launch->unchecked_bytes += c->shared_bytes; /* narrower accesses are then unchecked */
         return;
     }
     ev_u32 down = old.shift - shift;

@@ -1,8 +1,8 @@
-/* A launch: the global buffers, which of them an access means, and their shadow's life. */
+/* A checked launch: the global buffers, which of them an access belongs to, and their bounds checks. */
 #include "shadow.h"
 
 static const ev_u64 NUMBERS = 1ull << 26;  /* block numbers in records */
-static const ev_u64 RELEASES = 1ull << 22; /* blocks whose fences are told apart */
+static const ev_u64 RELEASES = 1ull << 22; /* blocks whose fences are tracked individually */
 
 static void drop_page(Page *page) {
     if (!page || page == &unchecked_page)
@@ -94,7 +94,7 @@ void ev_check_buffer(CheckedLaunch *launch, ev_u64 address, ev_u64 bytes, ev_u32
 
 ev_u64 ev_check_unchecked_bytes(CheckedLaunch *launch) { return launch->unchecked_bytes; }
 
-/* The last buffer that begins at or before `address`; the first where none does; NULL without buffers. */
+/* The last buffer that begins at or before `address`; the first buffer if none does; NULL without buffers. */
 const Buffer *find_buffer(const CheckedLaunch *launch, ev_u64 address) {
     ev_u32 low = 0, high = launch->count;
     while (high - low > 1) {
@@ -107,7 +107,7 @@ const Buffer *find_buffer(const CheckedLaunch *launch, ev_u64 address) {
     return high ? &launch->buffers[low] : NULL;
 }
 
-/* The buffer that is meant: the one with the fewest bytes between it and the access. */
+/* The buffer nearest to the access. */
 static const Buffer *nearest(const CheckedLaunch *launch, ev_u64 address) {
     const Buffer *before = find_buffer(launch, address), *after = before + 1;
     if (!before || after == launch->buffers + launch->count || address < before->address)
@@ -130,7 +130,7 @@ static OUTLINE void report_stray(Checker *c, ev_u32 warp, ev_u32 lane, ev_u64 ad
     report(c, found);
 }
 
-/* Those of `lanes` that leave their buffer or are misaligned. */
+/* Those of `lanes` that are out of bounds or misaligned; reports them. */
 static OUTLINE ev_u32 stray_lanes(Checker *c, const Access *a, ev_u32 lanes) {
     const Buffer *buffer = NULL;
     ev_u32 stray = 0;

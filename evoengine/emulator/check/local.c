@@ -1,4 +1,4 @@
-/* Local memory: each thread's own frame, a byte of shadow for a byte. */
+/* Local memory: each thread's own frame, with one shadow byte per byte. */
 #include "shadow.h"
 
 static void report_local(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_u32 bytes, ev_u64 offset, ev_i64 distance, ev_u32 site) {

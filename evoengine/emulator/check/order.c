@@ -1,4 +1,4 @@
-/* Who comes before whom: barriers of the block, arrivals, synchronisation of a warp's lanes, fences. */
+/* The happens-before order: barriers of the block, arrivals, synchronisation of a warp's lanes, fences. */
 #include "shadow.h"
 
 INLINE ev_u32 larger(ev_u32 a, ev_u32 b) { return a > b ? a : b; }
@@ -7,7 +7,7 @@ INLINE ev_u32 smaller(ev_u32 a, ev_u32 b) { return a < b ? a : b; }
 static void move_horizon(Checker *c, ev_u32 warp) {
     ev_u32 least = ~0u;
     for (ev_u32 v = 0; v < c->warps; v++) {
-        /* A warp that ended comes to no barrier any more: it would hold the horizon back though all it did is ordered. */
+        /* An exited warp reaches no more barriers: it would hold the horizon back although all its accesses are ordered. */
         ev_u32 settled = c->exited >> v & 1 && c->last_access[v] < c->seen[warp][v];
         if (v != warp && !settled)
             least = smaller(least, c->seen[warp][v]);
@@ -68,13 +68,13 @@ void ev_check_arrive(Checker *c, ev_u32 barrier, ev_u32 warp) {
 INLINE ev_u32 whole_block(const Checker *c) { return c->warps == MAX_WARPS ? ~0u : (1u << c->warps) - 1; }
 
 void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_hi) {
-    (void)warps_hi; /* no device has blocks of more than 32 warps */
+    (void)warps_hi; /* blocks have at most 32 warps */
     ev_u32 time = ++c->now, joined[MAX_WARPS] = {0};
     barrier &= BARRIERS - 1;
     if (c->arrived[barrier])
         memcpy(joined, c->arrivals[barrier], sizeof joined);
     c->arrived[barrier] = 0;
-    /* A barrier of the whole block waits for the others to end (PTX ISA, exit): what they did comes before, too. */
+    /* A barrier of the whole block counts exited warps as arrived (PTX ISA, exit): their accesses come before it, too. */
     const ev_u32 ended = c->exited & ~warps_lo;
     const ev_u32 joining = (warps_lo | ended) == whole_block(c) ? warps_lo | ended : warps_lo;
     for (ev_u32 warps = joining; warps; warps &= warps - 1)
@@ -101,7 +101,7 @@ void ev_check_fence(Checker *c, ev_u32 warp, ev_u32 mask) {
 
 void ev_check_divergent_barrier(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 live, ev_u32 site) {
     ev_u32 missing = live & ~mask;
-    if (!mask || !missing) /* nobody is there, or everybody */
+    if (!mask || !missing) /* no lane waits, or all do */
         return;
     report(c, (Finding){.kind = EV_DIVERGENT_BARRIER, .space = EV_SHARED, .buffer = -1, .thread = (ev_i32)(warp * 32 + lowest(mask | 1u << 31)),
                         .site = (ev_i32)site, .other_thread = (ev_i32)(warp * 32 + lowest(missing)), .other_site = -1,

@@ -1,7 +1,7 @@
-/* The shadow of global memory, page by page as they are touched. */
+/* The shadow of global memory, allocated page by page on first access. */
 #include "shadow.h"
 
-static const ev_u64 SHADOW_LIMIT = 256ull << 20; /* bytes: beyond, global memory goes unchecked and is counted */
+static const ev_u64 SHADOW_LIMIT = 256ull << 20; /* bytes; beyond it, accesses to global memory are counted as unchecked */
 Page unchecked_page;
 
 static ev_u32 lay_out(Page *page, ev_u32 shift) {
@@ -20,7 +20,7 @@ static ev_u32 lay_out(Page *page, ev_u32 shift) {
     return 1;
 }
 
-/* Room for the atomic writes of a second block; few pages ever have some. Its lock is held. */
+/* Allocates the records for atomic writes of a second block, which few pages need. Its lock is held. */
 ev_u32 page_has_others(Page *page) {
     ev_u64 n = PAGE_BYTES >> page->shift;
     if (page->others)
@@ -30,7 +30,8 @@ ev_u32 page_has_others(Page *page) {
     return page->others != NULL;
 }
 
-/* Granules are as wide as the first access to the page: narrower ones split them. Paid for are words, as most pages come to have. */
+/* Granules are as wide as the first access to the page; narrower accesses split them. The budget is charged for words, which
+   most pages end up with. */
 static Page *new_page(CheckedLaunch *launch, const Buffer *buffer, ev_u32 shift) {
     ev_u64 cost = (PAGE_BYTES >> 2) * (3 * sizeof(ev_u64) + 3 * sizeof(ev_u32) + 1);
     Page *page = launch->shadow_bytes + cost <= SHADOW_LIMIT ? calloc(1, sizeof *page) : NULL;

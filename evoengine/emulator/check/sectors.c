@@ -1,11 +1,11 @@
-/* Which sectors of global memory a block has loaded: what a cache of its own would have to fetch once. */
+/* The set of sectors of global memory that a block has loaded: the misses of an ideal cache of its own. */
 #include "shadow.h"
 
-enum { GROUP_BITS = 6, FIRST_CAPACITY = 1024, MOST_CAPACITY = 1 << 20 }; /* the most: 2 GiB of memory, 24 MiB of table */
+enum { GROUP_BITS = 6, FIRST_CAPACITY = 1024, MOST_CAPACITY = 1 << 20 }; /* the limit: 2 GiB of memory, 24 MiB of table */
 
 void sectors_close(SectorSet *set) { free(set->slots); }
 
-/* The slot of a group, or the empty one where it belongs. */
+/* The slot of a group, or the empty slot where it belongs. */
 static SectorSlot *find(const SectorSet *set, ev_u64 group) {
     ev_u64 at = group * 0x9e3779b97f4a7c15ull >> 32; /* Knuth, The Art of Computer Programming 3, 6.4: multiplicative hashing */
     for (;; at++) {
@@ -27,7 +27,7 @@ static ev_u32 grow(SectorSet *set) {
     return 1;
 }
 
-/* Marks these sectors of a group: how many of them are new. Without room to remember them all are. */
+/* Marks these sectors of a group; returns how many are new, all of them if the table is full. */
 static ev_u32 mark(SectorSet *set, ev_u64 group, ev_u64 bits) {
     if (2 * set->used >= set->capacity && !grow(set))
         return (ev_u32)__builtin_popcountll(bits);
@@ -57,7 +57,7 @@ void sectors_publish(Checker *c) {
     if (!own->used)
         return;
     lock(&c->launch->lock);
-    all->epoch = 1; /* slots that were never used have 0 */
+    all->epoch = 1; /* unused slots have 0 */
     for (ev_u32 i = 0; i < own->capacity; i++)
         if (own->slots[i].epoch == own->epoch)
             c->counts.launch_sectors += mark(all, own->slots[i].group, own->slots[i].bits);

@@ -1,10 +1,9 @@
-/* What the parts of the checker share: its state, and who comes before whom.
+/* The checker's state: shadow memory, and the happens-before order of accesses.
  *
- * Order. `now` counts every synchronisation that this checker sees. An access of warp v made at time r comes before what warp w
- * does iff r < seen[w][v]: w has met, directly or through others, a v that had already got past r. Within a warp, lane m's access
- * comes before lane l's iff r < full_sync[w] or r < lane_seen[w][l][m]. horizon[w] is below all of these, so that one comparison
- * settles the usual case. `now` never goes back, not even for a new block: old records are simply older than everything.
- */
+ * Order. `now` counts every synchronisation that this checker sees. An access of warp v at time r comes before what warp w
+ * does iff r < seen[w][v]: w has synchronised, directly or transitively, with v after r. Within a warp, lane m's access comes
+ * before lane l's iff r < full_sync[w] or r < lane_seen[w][l][m]. horizon[w] is below all of these, so that one comparison
+ * decides the usual case. `now` is never reset, not even for a new block: old records are older than everything. */
 #ifndef EV_SHADOW_H
 #define EV_SHADOW_H
 
@@ -24,7 +23,8 @@ void *memcpy(void *, const void *, unsigned long);
 enum { INITIALISED = 1, IN_FLIGHT = 2, BY_ATOMIC = 4 }; /* state of a granule */
 enum { FINDINGS = 256, SLOTS = 1024 };
 
-/* Shared memory: parallel arrays over granules of 1 << shift bytes. They start as words; the first narrower access refines them. */
+/* Shadow of shared memory: parallel arrays over granules of 1 << shift bytes. They start as words; the first narrower access
+   refines them. */
 typedef struct {
     ev_u32 shift, granules;
     ev_u8 *state;
@@ -34,19 +34,19 @@ typedef struct {
     ev_u32 *read_sites; /* [warps][granules] */
 } SharedShadow;
 
-/* 4 KiB of a global buffer. Records: block number << 38 | time within the block << 10 | thread; 0: nobody. */
+/* Shadow of 4 KiB of a global buffer. Records: block number << 38 | time within the block << 10 | thread; 0: none. */
 typedef struct {
     ev_u32 lock, shift;
-    ev_u64 *written, *read_a, *read_b; /* two readers that are not ordered to one another */
+    ev_u64 *written, *read_a, *read_b; /* two readers that are unordered with one another */
     ev_u32 *write_sites, *a_sites, *b_sites;
-    ev_u64 *others; /* the latest atomic write by another block than `written` tells of; NULL: none on this page */
+    ev_u64 *others; /* the latest atomic write by another block than that of `written`; NULL: none on this page */
     ev_u32 *other_sites;
     ev_u8 *state;
 } Page;
 
-/* ALIGNED: pages are counted from a multiple of it, so that no access within a buffer crosses one. */
+/* ALIGNED: pages start at a multiple of it, so that no access within a buffer crosses a page. */
 enum { PAGE_BITS = 12, PAGE_BYTES = 1 << PAGE_BITS, ALIGNED = 32 };
-extern Page unchecked_page; /* stands where there is no room for a page */
+extern Page unchecked_page; /* stands for pages beyond the memory budget */
 
 typedef struct {
     ev_u64 address, bytes;
@@ -55,7 +55,7 @@ typedef struct {
     Page **pages;
 } Buffer;
 
-/* Sectors of global memory that were loaded: 64 of them a slot, a hash table. `epoch` makes slots of earlier blocks empty. */
+/* Hash table of loaded sectors of global memory, 64 per slot. Slots with an earlier `epoch` are empty. */
 typedef struct {
     ev_u64 group, epoch, bits;
 } SectorSlot;
@@ -67,7 +67,7 @@ typedef struct {
 } SectorSet;
 
 struct CheckedLaunch {
-    SectorSet loaded; /* by blocks that have ended; `lock` guards it */
+    SectorSet loaded; /* by finished blocks; guarded by `lock` */
     Buffer *buffers; /* sorted by address */
     ev_u32 count, capacity;
     ev_u64 blocks, base; /* block numbers in records: base + linear index + 1 */
@@ -89,32 +89,32 @@ typedef struct {
 typedef struct {
     AsyncCopy *copies;
     ev_u32 count, capacity;
-    ev_u32 committed[32]; /* groups that each lane has committed */
+    ev_u32 committed[32]; /* number of groups that each lane has committed */
 } AsyncQueue;
 
 struct Checker {
     CheckedLaunch *launch;
     ev_u32 checks, warps, threads, shared_bytes, local_bytes, sites;
-    ev_u64 block, number; /* number: as in the records of global memory */
+    ev_u64 block, number; /* number: the block's number in records of global memory */
     ev_u64 shared_address, local_address;
     ev_u32 now, block_start;
     ev_u32 fenced, acquired; /* time of the block's last fence; whether it has done an atomic on global memory */
-    ev_u32 whole[MAX_WARPS]; /* lanes that there are */
+    ev_u32 whole[MAX_WARPS]; /* lanes that have a thread */
     ev_u32 full_sync[MAX_WARPS], others_seen[MAX_WARPS], horizon[MAX_WARPS];
-    ev_u32 exited;           /* warps that ended */
+    ev_u32 exited;           /* warps that have exited */
     ev_u32 last_access[MAX_WARPS];
-    ev_u32 partial[MAX_WARPS]; /* whether some of its lanes were ordered by themselves since full_sync */
+    ev_u32 partial[MAX_WARPS]; /* whether a part of its lanes has synchronised since full_sync */
     ev_u32 seen[MAX_WARPS][MAX_WARPS];
     ev_u32 lane_seen[MAX_WARPS][32][32];
     ev_u32 arrivals[BARRIERS][MAX_WARPS], arrived[BARRIERS];
     SharedShadow shared;
     ev_u8 *local; /* [threads][local_bytes] initialised */
     AsyncQueue queues[MAX_WARPS];
-    ev_u32 copying; /* the access under way is that of a copy to its source */
-    SectorSet loaded; /* by the block under way */
+    ev_u32 copying; /* the current access is that of an async copy to its source */
+    SectorSet loaded; /* by the current block */
     AccessCounts counts;
     SiteCounts *site_counts;
-    ev_u8 *looks; /* [sites] whether reads there only look before an atomic operation */
+    ev_u8 *poll_sites; /* [sites] whether its reads only poll before an atomic operation */
 };
 
 INLINE void lock(ev_u32 *word) {
@@ -124,7 +124,7 @@ INLINE void lock(ev_u32 *word) {
 
 INLINE void unlock(ev_u32 *word) { __atomic_store_n(word, 0, __ATOMIC_RELEASE); }
 
-/* Whether what `thread` did at `time` in this block comes before what lane `lane` of `warp` does now. */
+/* Whether an access of `thread` at `time` in this block is ordered before the current access of lane `lane` of `warp`. */
 INLINE ev_u32 is_ordered(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 thread, ev_u32 time) {
     ev_u32 other = thread >> 5, other_lane = thread & 31;
     if (other != warp)
@@ -136,7 +136,7 @@ INLINE ev_u32 holds(const Buffer *buffer, ev_u64 address, ev_u64 bytes) {
     return buffer && address >= buffer->address && bytes <= buffer->bytes && address - buffer->address <= buffer->bytes - bytes;
 }
 
-/* launch.c: the last buffer that begins at or before `address`; the first where none does; NULL without buffers. */
+/* launch.c: the last buffer that begins at or before `address`; the first buffer if none does; NULL without buffers. */
 const Buffer *find_buffer(const CheckedLaunch *, ev_u64 address);
 
 INLINE const Buffer *holder(const CheckedLaunch *launch, const Buffer *hint, ev_u64 address, ev_u64 bytes) {
@@ -153,22 +153,22 @@ void count_global(Checker *, const Access *);
 void count_local(Checker *, const Access *);
 void count_copy(Checker *, const Access *targets);
 /* sectors.c */
-void sectors_publish(Checker *); /* what the block has loaded is added to what the launch has */
-void sectors_block(Checker *);   /* the same, and forgotten: a block begins */
-ev_u32 sectors_add(SectorSet *, const ev_u64 *sectors, ev_u32 count); /* how many of them are new to the block */
+void sectors_publish(Checker *); /* adds the sectors of the block to those of the launch */
+void sectors_block(Checker *);   /* the same, then clears them for the next block */
+ev_u32 sectors_add(SectorSet *, const ev_u64 *sectors, ev_u32 count); /* returns how many of them are new to the block */
 void sectors_close(SectorSet *);
 /* granules.c */
 ev_u32 shared_open(Checker *);
 void shared_close(Checker *);
 void shared_block(Checker *);
 void shared_refine(Checker *, ev_u32 shift);
-/* shared.c; *_bounds: the lanes that stay within */
+/* shared.c; *_bounds: the lanes that are in bounds and aligned */
 ev_u32 shared_bounds(Checker *, const Access *);
 void shared_access(Checker *, const Access *);
 void shared_launch_copy(Checker *, const Access *);
 void shared_land_copy(Checker *, ev_u32 thread, ev_u32 offset, ev_u32 bytes, ev_u32 site);
 /* launch.c, global.c */
-Page *find_page(CheckedLaunch *, const Buffer *, ev_u64 address, ev_u32 shift); /* made with granules of 1 << shift where there is none */
+Page *find_page(CheckedLaunch *, const Buffer *, ev_u64 address, ev_u32 shift); /* created with granules of 1 << shift if there is none */
 void refine_page(CheckedLaunch *, Page *, ev_u32 shift);                         /* its lock is held */
 ev_u32 page_has_others(Page *);                                                  /* its lock is held; 0: no memory */
 ev_u32 global_bounds(Checker *, const Access *);

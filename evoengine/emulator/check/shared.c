@@ -1,7 +1,7 @@
-/* Shared memory: who wrote and who read each granule. */
+/* Shared memory: records the writer and the readers of each granule. */
 #include "shared.h"
 
-/* The lanes that leave the window or are misaligned. */
+/* The lanes that are out of bounds or misaligned; reports them. */
 static OUTLINE ev_u32 stray_lanes(Checker *c, const Access *a) {
     ev_u32 found = 0;
     ev_u64 size = c->shared_bytes;
@@ -26,14 +26,14 @@ ev_u32 shared_bounds(Checker *c, const Access *a) {
     return a->mask & ~stray_lanes(c, a);
 }
 
-/* The arrays that an access looks at, and what it notes there; times as records have them. */
+/* The shadow arrays of an access and the values that it stores there; times as in records. */
 typedef struct {
     ev_u64 now, full_sync, horizon;
     ev_u64 *reads, *written;
     ev_u32 *last_read, *sites, site;
     ev_u8 *state;
     ev_u64 record;                                 /* of what lane 0 writes */
-    ev_u8 fresh_state, state_bits, state_expected; /* of what is written; what it must have been in these bits */
+    ev_u8 fresh_state, state_bits, state_expected; /* state after a write; bits of the state before it, and their expected value */
 } Marks;
 
 INLINE Marks open_marks(const Checker *c, const Access *a) {
@@ -54,7 +54,7 @@ INLINE Marks open_marks(const Checker *c, const Access *a) {
 #define WIDTH 1
 #include "blocks.h"
 
-/* One of the functions of blocks.h for all granules of a span; gives what any of them gave. */
+/* Calls a function of blocks.h for all granules of a span; the bitwise or of its results. */
 #define IN_BLOCKS(function, marks, span) \
     ({ \
         ev_u32 at = 0, given = 0; \
@@ -73,7 +73,7 @@ INLINE Marks open_marks(const Checker *c, const Access *a) {
         given; \
     })
 
-/* `function` with the granules of a lane, which then are a constant in most cases. */
+/* Calls `function` with the number of granules of a lane as a constant in the usual cases. */
 #define WITH_COUNT(function, count, ...) \
     switch (count) { \
     case 1: function(__VA_ARGS__, 1); break; \
@@ -83,7 +83,7 @@ INLINE Marks open_marks(const Checker *c, const Access *a) {
     default: function(__VA_ARGS__, count); \
     }
 
-/* Remembers that the lane reads, where part of its warp was ordered by itself: other lanes stay if they are not ordered before it. */
+/* Records a lane's read after a part of its warp synchronised: other readers are kept unless they are ordered before it. */
 static OUTLINE void merge_reads(Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 first, ev_u32 count) {
     ev_u64 *reads = c->shared.reads + (ev_u64)warp * c->shared.granules;
     for (ev_u32 g = first; g < first + count; g++) {
@@ -92,12 +92,12 @@ static OUTLINE void merge_reads(Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 fir
         for (ev_u32 lanes = (ev_u32)old & ~(1u << lane); lanes; lanes &= lanes - 1)
             if (!is_ordered(c, warp, lane, warp * 32 + lowest(lanes), time_of(old)))
                 kept |= 1u << lowest(lanes);
-        /* The older time is kept: it may miss a race between lanes that were ordered in part, and never invents one. */
+        /* The older time is kept: this may miss a race between partly synchronised lanes, but never reports a false one. */
         reads[g] = (ev_u64)(kept ? time_of(old) : c->now) << TIME_SHIFT | kept | 1u << lane;
     }
 }
 
-/* Remembers reads where part of the warp was ordered by itself. */
+/* Records reads after a part of the warp synchronised. */
 static OUTLINE void read_in_part(Checker *c, const Access *a) {
     const SharedShadow *s = &c->shared;
     const ev_u32 shift = s->shift, count = a->bytes >> shift;
@@ -158,23 +158,23 @@ static void write_lanes(Checker *c, const Access *a, ev_u8 fresh_state) {
         Span span = whole_span(a, shift);
         doubt_span(c, a, &marks, span);
         if (span.same)
-            span.lane = 31 - (ev_u32)__builtin_clz(a->mask); /* the last one stays */
+            span.lane = 31 - (ev_u32)__builtin_clz(a->mask); /* the last one wins */
         IN_BLOCKS(write, &marks, &span);
         return;
     }
     WITH_COUNT(write_each, a->bytes >> shift, c, a, &marks, shift)
 }
 
-/* Whether each lane's bytes lie behind those of the lane before. */
+/* Whether each lane's bytes come after those of the previous lane. */
 static ev_u32 is_rising(const Access *a) {
     const u64x32 here = load_lanes(a->address);
     const ev_u32 later = all_but_lowest(a->mask);
     return (a->mask << 1 & later & LANES_WHERE(here >= lanes_before(here) + a->bytes)) == later;
 }
 
-/* Whether a quick look shows that all lanes have different addresses. */
+/* Whether a quick check shows that all lanes have distinct addresses. */
 static ev_u32 are_distinct(const Access *a) {
-    ev_u8 slots[256]; /* by the low bits of an address, the last lane that has them */
+    ev_u8 slots[256]; /* the last lane for each value of the address's low bits */
     const ev_u32 bits = lowest(a->bytes);
     ev_u32 shared = 0;
     for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1)
@@ -184,7 +184,7 @@ static ev_u32 are_distinct(const Access *a) {
     return !shared;
 }
 
-/* Lanes that lose when an instruction's lanes write the same bytes: one wins, which one is undefined. */
+/* Counts lanes that are overwritten when lanes of one instruction write the same bytes; which lane wins is undefined. */
 static OUTLINE void find_same_address(Checker *c, const Access *a) {
     ev_u32 slots[64], lost = 0;
     memset(slots, 0xff, sizeof slots);
@@ -230,13 +230,13 @@ void shared_access(Checker *c, const Access *a) {
 
 void shared_launch_copy(Checker *c, const Access *a) { access_to_write(c, a, INITIALISED | IN_FLIGHT); }
 
-/* The thread has waited for its copy: from now on it counts as written by the thread at this moment. */
+/* The thread has waited for its copy: it now counts as a write of the thread at the current time. */
 void shared_land_copy(Checker *c, ev_u32 thread, ev_u32 offset, ev_u32 bytes, ev_u32 site) {
     SharedShadow *s = &c->shared;
     const ev_u64 record = record_of(c->now, thread, site);
     for (ev_u32 g = offset >> s->shift; g < (offset + bytes) >> s->shift; g++) {
         if (!(s->state[g] & IN_FLIGHT) || thread_of(s->written[g]) != thread)
-            continue; /* another's write went over it: that was reported */
+            continue; /* overwritten by another thread, which was reported */
         s->written[g] = record;
         s->state[g] = INITIALISED;
     }

@@ -1,4 +1,4 @@
-/* Shared memory: what a granule's records hold, and which granules lanes touch. */
+/* Shared memory: the records of a granule, and the granules that lanes access. */
 #ifndef EV_SHARED_H
 #define EV_SHARED_H
 
@@ -16,11 +16,11 @@ INLINE ev_i32 site_of(ev_u64 record) { return (ev_i32)(record & ((1u << SITE_BIT
 /* Addresses of the shared window have 32 bits. */
 INLINE ev_u32 offset_of(const Access *a, ev_u32 lane) { return (ev_u32)a->address[lane]; }
 
-/* Neighbouring granules that lanes of a warp touch: each lane its own ones, one behind the other, or all of them the same ones. */
+/* Neighbouring granules that lanes of a warp access: contiguous in lane order, or the same for all lanes. */
 typedef struct {
     ev_u32 first, count;
-    ev_u32 lane, lane_bits; /* the first lane, and the logarithm of how many granules each has */
-    ev_u32 lanes, same;     /* all lanes; those that have the same granules */
+    ev_u32 lane, lane_bits; /* the first lane, and the logarithm of the number of granules per lane */
+    ev_u32 lanes, same;     /* all lanes; those with the same granules */
 } Span;
 
 enum { SAME = 31 }; /* as lane_bits: no granule belongs to a later lane */
@@ -29,7 +29,7 @@ INLINE Span lane_span(const Access *a, ev_u32 lane, ev_u32 shift, ev_u32 count) 
     return (Span){.first = offset_of(a, lane) >> shift, .count = count, .lane = lane, .lane_bits = SAME, .lanes = 1u << lane};
 }
 
-/* Of an access that is one run or one place. */
+/* The span of an access that is one run or one address. */
 INLINE Span whole_span(const Access *a, ev_u32 shift) {
     Span span = lane_span(a, lowest(a->mask), shift, a->bytes >> shift);
     span.lanes = a->mask;

@@ -1,4 +1,4 @@
-/* Shared memory: whether accesses are ordered after those before them, and what is found where they are not. */
+/* Shared memory: finds accesses that are not ordered after earlier ones. */
 #include "shared.h"
 
 static void report_shared(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_u32 bytes, ev_u64 offset, ev_u32 site, ev_i32 other,
@@ -8,7 +8,7 @@ static void report_shared(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_
                         .other_block = other < 0 ? -1 : (ev_i64)c->block, .times = 1});
 }
 
-/* What is wrong with reading one granule; the first kind found is reported. */
+/* Checks the read of one granule; reports the first kind of finding. */
 static void examine_read(Checker *c, const Access *a, ev_u32 lane, ev_u32 first, ev_u32 count) {
     const SharedShadow *s = &c->shared;
     const ev_u32 warp = a->warp, bytes = a->bytes, site = a->site;
@@ -22,7 +22,7 @@ static void examine_read(Checker *c, const Access *a, ev_u32 lane, ev_u32 first,
         } else if (s->state[g] & IN_FLIGHT) {
             if (!flying++)
                 report_shared(c, EV_ASYNC_READ, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
-        } else if (!raced && c->checks & EV_RACES && !(a->look && s->state[g] & BY_ATOMIC) &&
+        } else if (!raced && c->checks & EV_RACES && !(a->is_poll && s->state[g] & BY_ATOMIC) &&
                    !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
             raced = 1;
             report_shared(c, EV_READ_AFTER_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
@@ -30,7 +30,7 @@ static void examine_read(Checker *c, const Access *a, ev_u32 lane, ev_u32 first,
     }
 }
 
-/* A thread of `other` that read granule g and is not ordered before the writer; -1: none. */
+/* A thread of warp `other` that read granule g and is not ordered before the writer; -1: none. */
 static ev_i32 unordered_reader(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 other, ev_u32 g) {
     ev_u64 read = c->shared.reads[(ev_u64)other * c->shared.granules + g];
     for (ev_u32 lanes = (ev_u32)read; lanes; lanes &= lanes - 1)
@@ -58,7 +58,7 @@ static void examine_write(Checker *c, const Access *a, ev_u32 lane, ev_u32 first
             continue;
         for (ev_u32 other = 0; other < c->warps && !after_read; other++) {
             ev_i32 reader = unordered_reader(c, warp, lane, other, g);
-            if (reader < 0 || (atomic && c->looks[s->read_sites[(ev_u64)other * s->granules + g]]))
+            if (reader < 0 || (atomic && c->poll_sites[s->read_sites[(ev_u64)other * s->granules + g]]))
                 continue;
             after_read = 1;
             report_shared(c, EV_WRITE_AFTER_READ, warp, lane, bytes, offset, site, reader,
@@ -67,19 +67,19 @@ static void examine_write(Checker *c, const Access *a, ev_u32 lane, ev_u32 first
     }
 }
 
-/* Whether `lanes` of this warp are just the lane that touches granule `g`. */
+/* Whether `lanes` of this warp is only the lane that accesses granule `g`. */
 INLINE ev_u32 is_own(const Span *p, ev_u32 g, ev_u32 lanes) {
     return !all_but_lowest(p->same) && lanes == 1u << (p->lane + ((g - p->first) >> p->lane_bits));
 }
 
-/* Whether who wrote the granule comes before this warp, or is the same thread. */
+/* Whether the writer of the granule is ordered before this warp, or is the same thread. */
 INLINE ev_u32 writer_is_ordered(const Checker *c, const Access *a, const Span *p, ev_u32 g) {
     const ev_u64 record = c->shared.written[g];
     const ev_u32 thread = thread_of(record), warp = thread >> 5;
     return time_of(record) < c->seen[a->warp][warp] || (warp == a->warp && is_own(p, g, 1u << (thread & 31)));
 }
 
-/* Whether all these granules are written, by threads that come before this warp or are the same. */
+/* Whether all these granules were written by threads that are ordered before this warp, or are the same. */
 static ev_u32 reads_are_ordered(const Checker *c, const Access *a, const Span *p) {
     for (ev_u32 g = p->first; g < p->first + p->count; g++)
         if (c->shared.state[g] != INITIALISED || !writer_is_ordered(c, a, p, g))
@@ -87,7 +87,7 @@ static ev_u32 reads_are_ordered(const Checker *c, const Access *a, const Span *p
     return 1;
 }
 
-/* Whether all who wrote these granules come before this warp, or are the same threads. */
+/* Whether all writers of these granules are ordered before this warp, or are the same threads. */
 static ev_u32 writes_are_ordered(const Checker *c, const Access *a, const Span *p) {
     const ev_u32 atomic = a->kind == EV_ATOMIC;
     const ev_u8 *state = c->shared.state;
@@ -100,7 +100,7 @@ static ev_u32 writes_are_ordered(const Checker *c, const Access *a, const Span *
     return 1;
 }
 
-/* Whether all who read these granules come before this warp, or are the same threads. */
+/* Whether all readers of these granules are ordered before this warp, or are the same threads. */
 static ev_u32 readers_are_ordered(const Checker *c, const Access *a, const Span *p) {
     for (ev_u32 warp = 0; warp < c->warps; warp++) {
         const ev_u64 *reads = c->shared.reads + (ev_u64)warp * c->shared.granules + p->first;
@@ -115,7 +115,7 @@ static ev_u32 readers_are_ordered(const Checker *c, const Access *a, const Span 
     return 1;
 }
 
-/* Of granules that blocks.h found above doubt nothing is reported here either: all of a span may be looked at for one that it doubts. */
+/* A granule that passes in blocks.h is not reported here either, so a whole span may be checked again for one that did not. */
 OUTLINE void examine_reads(Checker *c, const Access *a, const Span *p) {
     if (reads_are_ordered(c, a, p))
         return;
@@ -124,7 +124,7 @@ OUTLINE void examine_reads(Checker *c, const Access *a, const Span *p) {
         examine_read(c, a, lowest(lanes), offset_of(a, lowest(lanes)) >> shift, a->bytes >> shift);
 }
 
-/* An atomic reads, too. */
+/* An atomic operation also reads. */
 static void examine_atomic(Checker *c, const Access *a, ev_u32 lane, ev_u32 first, ev_u32 count) {
     for (ev_u32 g = first; g < first + count; g++)
         if (!(c->shared.state[g] & INITIALISED)) {

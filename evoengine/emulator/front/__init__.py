@@ -1,1 +1,1 @@
-"""CUDA C++ to PTX: clang and our own headers."""
+"""The front end: compiles CUDA C++ to PTX with clang and our own headers."""

@@ -1,8 +1,8 @@
-"""CUDA C++ to PTX by clang, with headers of our own.
+"""Compiles CUDA C++ to PTX with clang and our own headers.
 
-clang sees a file system that holds the source and `include/` and nothing else (a virtual one, in
-which no real path exists), so a candidate can neither read the machine's files nor find out which
-there are. It runs as a child with limits on time, memory and output.
+clang sees a virtual file system that contains only the source and `include/`, so a candidate can
+neither read the machine's files nor find out which exist. It runs as a child process with limits on
+time, memory and output.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evoengine.emulator.errors import CompileFailed, CompilerMissing
+from evoengine.emulator.emulator_errors import CompileFailed, CompilerMissing
 from evoengine.emulator.front import (
     clang_process,
     diagnosis,
@@ -26,12 +26,14 @@ from evoengine.emulator.front import (
     translation_unit,
 )
 
-VARIABLE = "EVOENGINE_CLANG"
-OLDEST = 18  # the first with PTX 8.3 and scoped atomics, which the headers use; tried with 22
-INSTALL = "pip install 'evoengine[emulator]' (brings clang in the wheel ziglang)"
+CLANG_VARIABLE = "EVOENGINE_CLANG"
+MIN_CLANG_MAJOR = (
+    18  # the first with PTX 8.3 and scoped atomics, which the headers use; tested with 22
+)
+INSTALL_HINT = "pip install 'evoengine[emulator]' (brings clang in the wheel ziglang)"
 PTX = "+ptx83"  # e4m3 and e5m2 conversions of sm_89 need 8.1; clang 18 ends at 8.3
 PTX_BLACKWELL = "+ptx86"  # the first with sm_100 and sm_120
-# the seeds take 0.06 to 0.5 s; the rest is for large unrolled kernels on a busy machine
+# the seeds take 0.06 to 0.5 s; large unrolled kernels on a busy machine take longer
 TIMEOUT_S = 60.0
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
@@ -44,7 +46,7 @@ _PROBE = (
 
 @dataclass(frozen=True)
 class Clang:
-    """A clang that compiles CUDA for NVPTX: the command to which arguments are appended."""
+    """A clang that compiles CUDA for NVPTX; arguments are appended to `command`."""
 
     command: tuple[str, ...]
     version: str  # "22.1.8"
@@ -52,49 +54,53 @@ class Clang:
 
 @dataclass(frozen=True)
 class CompiledPtx:
-    """PTX text, and the symbol in it of each kernel expression that was asked for."""
+    """PTX text, and the symbol of each requested kernel expression in it."""
 
     ptx: str
     functions: Mapping[str, str]
 
 
 def find_clang() -> Clang:
-    """The clang to use; raises CompilerMissing that says what was looked for.
+    """The clang to use; raises CompilerMissing, which lists the candidates that were tried.
 
-    The first of: the program that EVOENGINE_CLANG names (if it is set, nothing else is tried), the
-    wheel ziglang, `clang` or `clang-NN` on PATH. It must be new enough and compile a kernel.
+    The first of: the program that EVOENGINE_CLANG names (if set, nothing else is tried), the wheel
+    ziglang, `clang` or `clang-NN` on PATH. It must be new enough and compile a test kernel.
     """
-    return _find(os.environ.get(VARIABLE, ""), os.environ.get("PATH", ""))
+    return _find(os.environ.get(CLANG_VARIABLE, ""), os.environ.get("PATH", ""))
 
 
 @functools.lru_cache(maxsize=8)
 def _find(named: str, path: str) -> Clang:
     tried = []
-    for what, command in _places(named, path):
-        found = _usable(command) if command else "not there"
+    for what, command in _candidates(named, path):
+        found = _usable(command) if command else "not found"
         if isinstance(found, Clang):
             return found
         tried.append(f"{what}: {found}")
     raise CompilerMissing(
-        f"no clang that compiles CUDA; looked for {'; '.join(tried)}. To get one: {INSTALL}"
+        f"no clang that compiles CUDA; tried {'; '.join(tried)}. To get one: {INSTALL_HINT}"
     )
 
 
-def _places(named: str, path: str) -> list[tuple[str, tuple[str, ...]]]:
+def _candidates(named: str, path: str) -> list[tuple[str, tuple[str, ...]]]:
     if named:
         program = shutil.which(named, path=path)
-        return [(f"{VARIABLE}={named}", (program,) if program else ())]
+        return [(f"{CLANG_VARIABLE}={named}", (program,) if program else ())]
     places = [("the wheel ziglang", _wheel())]
-    for name in ("clang", *(f"clang-{major}" for major in range(30, OLDEST - 1, -1))):
+    for name in ("clang", *(f"clang-{major}" for major in range(30, MIN_CLANG_MAJOR - 1, -1))):
         program = shutil.which(name, path=path)
         if program:
             places.append((name, (program,)))
-    return places if len(places) > 1 else [*places, (f"clang or clang-{OLDEST}.. on PATH", ())]
+    return (
+        places
+        if len(places) > 1
+        else [*places, (f"clang or clang-{MIN_CLANG_MAJOR}.. on PATH", ())]
+    )
 
 
 def _wheel() -> tuple[str, ...]:
-    """The compiler of the wheel, called directly: `python -m ziglang` would start a Python in
-    between.
+    """The compiler of the wheel ziglang, called directly: `python -m ziglang` would start another
+    Python.
     """
     spec = importlib.util.find_spec("ziglang")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
@@ -105,23 +111,23 @@ def _wheel() -> tuple[str, ...]:
 
 
 def _usable(command: tuple[str, ...]) -> Clang | str:
-    """The compiler, or why it cannot be used."""
+    """The compiler, or the reason why it cannot be used."""
     try:
         with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
-            told = clang_process.run([*command, "--version"], Path(folder), 30.0)
-            version = _VERSION.search(told.stdout)
+            reported = clang_process.run([*command, "--version"], Path(folder), 30.0)
+            version = _VERSION.search(reported.stdout)
             if not version:
-                return "does not say that it is clang"
-            if int(version[1]) < OLDEST:
-                return f"{version[0]}, but {OLDEST} is needed"
+                return "is not clang"
+            if int(version[1]) < MIN_CLANG_MAJOR:
+                return f"{version[0]}, but {MIN_CLANG_MAJOR} or later is needed"
             probe = Path(folder) / "probe.cu"
             probe.write_text(_PROBE)
-            made = clang_process.run(
+            compiled = clang_process.run(
                 [*command, *_target("sm_80"), "-S", "-o", "-", str(probe)], Path(folder), 30.0
             )
     except OSError as error:
         return f"does not start ({error.strerror})"
-    if made.code != 0 or ".entry" not in made.stdout:
+    if compiled.code != 0 or ".entry" not in compiled.stdout:
         return "does not compile for NVPTX"
     return Clang(command, version[0].removeprefix("clang version "))
 
@@ -139,10 +145,9 @@ def _target(arch: str) -> list[str]:
 
 _OPTIONS = (
     *("-O2", "-fno-jump-tables", "-nostdsysteminc", "-nobuiltininc", "-fdeclspec"),
-    # As nvcc does it: a multiplication and an addition become one instruction, unless __fmul_rn
-    # says otherwise.
+    # As nvcc: a multiplication and an addition are fused, unless __fmul_rn forbids it.
     "-ffp-contract=fast-honor-pragmas",
-    # `.loc` without the rest of DWARF: the candidate's line of every instruction.
+    # `.loc` without the rest of DWARF: the candidate's source line of every instruction.
     *("-debug-info-kind=line-directives-only", "-dwarf-version=2", "-fdebug-compilation-dir=."),
     *("-internal-isystem", overlay.INCLUDE),
     *(
@@ -158,8 +163,8 @@ _OPTIONS = (
 
 
 def options(arch: str) -> list[str]:
-    """clang's options for `arch`, all but what comes before the source; raises ValueError for one
-    that is none.
+    """clang's options for `arch`, except those for the file names; raises ValueError for an invalid
+    arch.
     """
     return [*_target(arch), *_OPTIONS]
 
@@ -173,28 +178,27 @@ def compile_cuda(
     kernels: Sequence[str],
     timeout_s: float = TIMEOUT_S,
 ) -> CompiledPtx:
-    """PTX of `source`, and the symbols of `kernels`, which are names or name expressions such as
-    "sdpa<D, causal>".
+    """Compiles `source` to PTX; `kernels` are names or name expressions such as "sdpa<D, causal>".
 
-    Messages and `.loc` give the lines of `source`, its file is called `name`; `macros` are defined
-    on the command line; `arch` is "sm_89" and the like. Every kernel that is no template is in the
-    PTX, asked for or not.
+    Messages and `.loc` give the lines of `source`, which is called `name`; `macros` are defined
+    before it; `arch` is e.g. "sm_89". Every kernel that is not a template is in the PTX, requested
+    or not.
 
-    Raises CompileFailed with the compiler's log, `lacking` when our headers lack something;
-    CompilerMissing; ValueError for a name, macro, arch or kernel that is none.
+    Raises CompileFailed with the compiler's log, with `lacking` if something is missing from our
+    headers; CompilerMissing; ValueError for an invalid name, macro, arch or kernel.
     """
     command = [*find_clang().command, *options(arch)]
     text = translation_unit.text(_checked(source, name), name, _checked_macros(macros), kernels)
     result = _run(
         command,
         text,
-        precompiled.found(command, translation_unit.headers(source)),
+        precompiled.find(command, translation_unit.headers(source)),
         ("-S",),
         timeout_s,
     )
     if result.ended or result.stderr.startswith("LLVM ERROR: out of memory"):
         raise CompileFailed(
-            f"{name}: the compiler was ended:"
+            f"{name}: the compiler was stopped:"
             f" {result.ended or f'it ran out of its {clang_process.MEMORY_BYTES >> 30} GB'}"
         )
     if result.code != 0:
@@ -206,12 +210,14 @@ def compile_cuda(
 
 @functools.cache
 def names(arch: str) -> frozenset[str]:
-    """Every identifier of our headers, for `arch`."""
+    """All identifiers in our headers, for `arch`."""
     return frozenset(re.findall(r"[A-Za-z_]\w*", preprocessed(arch, overlay.headers(), "-dD")))
 
 
 def preprocessed(arch: str, headers: Sequence[str], *more: str) -> str:
-    """What `headers` contain for `arch`, after the prelude; `more` options of the preprocessor."""
+    """The preprocessed text of `headers` for `arch`, after the prelude; `more`: further
+    preprocessor options.
+    """
     command = [*find_clang().command, *options(arch)]
     return _run(
         command,
@@ -225,17 +231,18 @@ def preprocessed(arch: str, headers: Sequence[str], *more: str) -> str:
 def _run(
     command: Sequence[str],
     text: str,
-    ready: precompiled.Headers | None,
+    ready: precompiled.PrecompiledHeaders | None,
     action: Sequence[str],
     timeout_s: float,
-) -> clang_process.Result:
+) -> clang_process.ProcessResult:
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as folder:
-        seen = overlay.write(
-            Path(folder), {overlay.SOURCE: text.encode(), **(ready.files if ready else {})}
+        files = overlay.write(
+            Path(folder),
+            {overlay.SOURCE: text.encode(), **(ready.files if ready else {})},
         )
         first = ready.options if ready else ("-include", overlay.PRELUDE)
         return clang_process.run(
-            [*command, *first, "-ivfsoverlay", str(seen), *action, "-o", "-", overlay.SOURCE],
+            [*command, *first, "-ivfsoverlay", str(files), *action, "-o", "-", overlay.SOURCE],
             Path(folder),
             timeout_s,
         )
@@ -268,6 +275,7 @@ def _linked(ptx: str, name: str, source: str, kernels: Sequence[str]) -> Compile
     for kernel in kernels:
         if found.get(kernel) not in entries:
             raise CompileFailed(
-                f"{name}: error: {kernel} is not a __global__ function{diagnosis.known(source)}"
+                f"{name}: error: {kernel} is not a __global__ function"
+                f"{diagnosis.known_kernels(source)}"
             )
     return CompiledPtx(ptx, found)

@@ -1,4 +1,4 @@
-"""One run of the compiler as a child process with limits."""
+"""Runs the compiler as a child process with limits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-MEMORY_BYTES = 4 << 30  # of address space; the seeds were seen to need 0.09 GB resident
+MEMORY_BYTES = 4 << 30  # of address space; the seeds need 0.09 GB resident
 # the largest seed makes 0.15 MB of PTX, a kernel for each function of the headers 1.4 MB
 OUTPUT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Result:
-    """How a child ended; `ended` says which limit or signal ended it, empty when it ended
+class ProcessResult:
+    """The result of a child process; `ended`: the limit or signal that ended it, empty if it exited
     itself.
     """
 
@@ -30,17 +30,17 @@ class Result:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """All that a compiler gets of the environment: nothing but a folder for its own files."""
+    """The compiler's environment: only a folder for its own files."""
     return {"PATH": "", "LC_ALL": "C", "TMPDIR": str(folder), "HOME": str(folder)}
 
 
-def run(command: Sequence[str], folder: Path, timeout_s: float) -> Result:
-    """What `command` says when run in `folder`, to which its output goes as well; raises OSError
-    when it cannot start.
+def run(command: Sequence[str], folder: Path, timeout_s: float) -> ProcessResult:
+    """Runs `command` in `folder`, which also takes its output; raises OSError if it cannot be
+    started.
     """
     out, err = folder / "stdout", folder / "stderr"
-    # the child holds one end, so that the other tells when it has gone; Popen.wait would poll in
-    # steps of 50 ms
+    # the child holds one end; the other is closed when the child exits. Popen.wait would poll every
+    # 50 ms
     alive, held = os.pipe()
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(  # noqa: S603 - our own command; what was written by others is in a file
@@ -62,14 +62,16 @@ def run(command: Sequence[str], folder: Path, timeout_s: float) -> Result:
             os.close(alive)
             _kill(process)
     ended = "" if code >= 0 else _reason(code, timeout_s)
-    return Result(code, out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"), ended)
+    return ProcessResult(
+        code, out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"), ended
+    )
 
 
 def _limit(pid: int, timeout_s: float) -> None:
-    """Set from outside, because a function run between fork and exec is not safe in a program with
+    """Sets the limits from outside, because a preexec function is not safe in a process with
     threads.
     """
-    if not hasattr(resource, "prlimit"):  # only Linux has it; elsewhere the time limit stands alone
+    if not hasattr(resource, "prlimit"):  # Linux only; elsewhere there is only the time limit
         return
     limits = {
         resource.RLIMIT_AS: MEMORY_BYTES,
@@ -82,12 +84,12 @@ def _limit(pid: int, timeout_s: float) -> None:
             hard = resource.prlimit(pid, what)[1]
             limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
             resource.prlimit(pid, what, (limit, limit))
-    except ProcessLookupError:  # it has ended already
+    except ProcessLookupError:  # it has exited already
         return
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    # gone already; some systems answer so for a group of zombies
+    # it has exited already; some systems also raise these for a group of zombies
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -101,5 +103,6 @@ def _reason(code: int, timeout_s: float) -> str:
         "SIGXFSZ": f"more than {OUTPUT_BYTES >> 20} MB of output",
     }
     return limits.get(
-        name, f"it crashed with {name}; perhaps it ran out of its {MEMORY_BYTES >> 30} GB"
+        name,
+        f"it crashed with {name}; perhaps it exceeded its memory limit of {MEMORY_BYTES >> 30} GB",
     )

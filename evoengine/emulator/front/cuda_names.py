@@ -62,7 +62,7 @@ _HEADERS = frozenset({
     "library_types.h", "nvrtc.h", "sm_20_intrinsics.h", "sm_30_intrinsics.h", "sm_32_intrinsics.h",
     "texture_fetch_functions.h",
     "texture_types.h", "channel_descriptor.h",
-    # headers of C++ that NVRTC's users expect
+    # C++ headers that users of NVRTC expect
     "atomic", "cctype", "complex", "functional", "initializer_list", "iterator", "memory",
     "numeric", "vector", "string", "iostream",
     "concepts", "ratio", "numbers", "optional", "variant", "chrono", "span", "bitset", "inttypes.h",
@@ -73,8 +73,8 @@ _NAMESPACE = re.compile(r"in namespace '(?:std|cuda|nvcuda|cooperative_groups)\b
 
 
 def is_name(name: str, context: str) -> bool:
-    """Whether `name` is one that CUDA documents; `context` is the rest of the message, which may
-    say a namespace of CUDA's.
+    """Whether CUDA documents `name`; `context` is the rest of the message, which may name one of
+    CUDA's namespaces.
     """
     return name in _NAMES or name.startswith(_PREFIXES) or bool(_NAMESPACE.search(context))
 

@@ -1,5 +1,5 @@
-"""What clang complained about: a log with the candidate's lines, and whether our headers are to
-blame.
+"""Turns clang's log into an error with the candidate's lines, and finds names missing from our
+headers.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from evoengine.emulator.errors import CompileFailed
+from evoengine.emulator.emulator_errors import CompileFailed
 from evoengine.emulator.front import cuda_names, overlay, translation_unit
 
 _APPENDED = re.compile(
@@ -33,30 +33,30 @@ _OF_HEADERS = re.compile(
 def failure(
     log: str, name: str, source: str, kernels: Sequence[str], ours: Callable[[], Collection[str]]
 ) -> CompileFailed:
-    """The error to raise for clang's `log` about `source`; `ours` gives the identifiers that our
-    headers have.
+    """The error to raise for clang's `log` about `source`; `ours` returns the identifiers of our
+    headers.
     """
     log = _cleaned(log)
-    lacked = lacking(log, ours)
-    if lacked:
+    missing = missing_names(log, ours)
+    if missing:
         return CompileFailed(
-            f"the emulator's headers lack {', '.join(lacked)}\n{log}", lacking=True
+            f"the emulator's headers lack {', '.join(missing)}\n{log}", lacking=True
         )
     appended = {int(line) - 1: message for line, message in _APPENDED.findall(log)}
-    # A source may call its own lines by our file's name.
+    # A #line directive in a source may use our file's name.
     if (
         appended
         and max(appended) < len(kernels)
         and len(appended) == len(re.findall(r": (?:fatal )?error: ", log))
     ):
         log = "\n".join(
-            f"{name}: error: {_absent(kernels[index], text)}{known(source)}"
+            f"{name}: error: {_no_kernel_message(kernels[index], text)}{known_kernels(source)}"
             for index, text in sorted(appended.items())
         )
-    return CompileFailed(log or f"{name}: error: the compiler failed and said nothing")
+    return CompileFailed(log or f"{name}: error: the compiler failed without a message")
 
 
-def _absent(kernel: str, message: str) -> str:
+def _no_kernel_message(kernel: str, message: str) -> str:
     if "overloaded function" in message and "<" not in kernel:
         return (
             f"{kernel} is the name of several functions or of a template; give the kernel a name of"
@@ -65,8 +65,10 @@ def _absent(kernel: str, message: str) -> str:
     return f"found no kernel {kernel} ({message})"
 
 
-def lacking(log: str, ours: Callable[[], Collection[str]]) -> list[str]:
-    """What `log` misses and CUDA has, but our headers have not, in order and once."""
+def missing_names(log: str, ours: Callable[[], Collection[str]]) -> list[str]:
+    """The names that `log` misses and that CUDA has but our headers do not, in order, without
+    repetition.
+    """
     found = []
     for match in _MISSING.finditer(log):
         name, rest = match[1], match["rest"]
@@ -77,22 +79,20 @@ def lacking(log: str, ours: Callable[[], Collection[str]]) -> list[str]:
             found.append(
                 f"global variables without __device__ or __constant__ (write it before {name})"
             )
-        elif "did you mean" in rest:  # a misspelling, or a header that was not included
+        elif "did you mean" in rest:  # a misspelling, or a missing #include
             continue
         elif _MEMBER.search(rest) or (cuda_names.is_name(name, rest) and name not in ours()):
             found.append(name)
     return list(dict.fromkeys(found))
 
 
-def known(source: str) -> str:
+def known_kernels(source: str) -> str:
     """The end of a message that lists the kernels of `source`."""
     names = sorted(set(_KERNEL.findall(source)))
-    return f"; kernels here: {', '.join(names)}" if names else "; there is no kernel here"
+    return f"; kernels here: {', '.join(names)}" if names else "; the source has no kernel"
 
 
 def _cleaned(log: str) -> str:
-    """Without the summary, what a crash prints about the command, and places in our headers that
-    nobody can read.
-    """
+    """The log without the summary, the command line of a crash, and locations in our headers."""
     text = _SUMMARY.sub("", log.partition("PLEASE submit a bug report")[0])
     return _OF_HEADERS.sub("", text).replace(f"{overlay.INCLUDE}/", "").strip()

@@ -1,9 +1,9 @@
-"""The functions that our headers leave to the emulator: PTX declares them and calls them by these
-names.
+"""External functions: our headers declare them, PTX calls them by these names, the C runtime
+defines them.
 
-include/ev/externals.h declares the same; a test holds the two together. Lanes are independent, the
-functions are pure, their accuracy is to be that of the CUDA C++ Programming Guide's table or
-better. `vprintf` and `__assertfail` are CUDA's own system calls and not among them.
+include/ev/externals.h declares the same; a test compares the two. Lanes are independent, the
+functions are pure, their accuracy is at least that of the CUDA C++ Programming Guide's table.
+`vprintf` and `__assertfail` are CUDA's own system calls and not among them.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ _BINARY = ("atan2", "pow", "fmod", "remainder", "hypot", "rhypot", "nextafter")
 
 
 @dataclass(frozen=True)
-class External:
-    """Types as PTX names them: "f32", "f64", "s32"."""
+class ExternalFunction:
+    """An external function, with types as in PTX: "f32", "f64", "s32"."""
 
     name: str  # "__ev_expf"
-    function: str  # "expf": what a C library or the Math API calls it
+    function: str  # "expf": its name in the C library or the CUDA Math API
     arguments: tuple[str, ...]
     result: str
 
 
-def _both(function: str, *others: str, count: int = 1) -> list[External]:
+def _both(function: str, *others: str, count: int = 1) -> list[ExternalFunction]:
     return [
-        External(
+        ExternalFunction(
             f"__ev_{function}{suffix}", f"{function}{suffix}", (*([kind] * count), *others), kind
         )
         for suffix, kind in (("f", "f32"), ("", "f64"))
@@ -82,6 +82,6 @@ _ALL = (
     *(external for function in _UNARY for external in _both(function)),
     *(external for function in _BINARY for external in _both(function, count=2)),
     *_both("ldexp", "s32"),
-    External("__ev_exp2", "exp2", ("f64",), "f64"),
+    ExternalFunction("__ev_exp2", "exp2", ("f64",), "f64"),
 )
 EXTERNALS = {external.name: external for external in _ALL}

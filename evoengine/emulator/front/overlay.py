@@ -1,4 +1,4 @@
-"""The file system that clang sees: the source, our headers, nothing else."""
+"""The virtual file system that clang sees: the source and our headers only."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 HEADERS = Path(__file__).parent / "include"
-INCLUDE = "/cuda"  # where our headers seem to lie
+INCLUDE = "/cuda"  # where our headers appear
 PRELUDE = f"{INCLUDE}/cuda_runtime.h"
 SOURCE = "/source.cu"
 
 
 @functools.cache
 def headers() -> tuple[str, ...]:
-    """The names by which headers are included, e.g. "cooperative_groups/reduce.h"."""
+    """The names by which our headers are included, e.g. "cooperative_groups/reduce.h"."""
     return tuple(
         sorted(
             path.relative_to(HEADERS).as_posix() for path in HEADERS.rglob("*") if path.is_file()
@@ -24,11 +24,11 @@ def headers() -> tuple[str, ...]:
 
 
 def write(folder: Path, contents: Mapping[str, bytes]) -> Path:
-    """The description of the file system for `-ivfsoverlay`: our headers and `contents`, written to
-    `folder`.
+    """Writes the file system for `-ivfsoverlay` to `folder`: our headers and `contents` (name ->
+    bytes); returns its path.
 
-    "redirect-only" takes the real file system away: what is not listed does not exist for #include,
-    #embed and __has_include alike.
+    "redirect-only" hides the real file system: files that are not listed do not exist for #include,
+    #embed and __has_include.
     """
     files = {f"{INCLUDE}/{name}": HEADERS / name for name in headers()}
     for index, (name, content) in enumerate(contents.items()):

@@ -1,9 +1,8 @@
-"""Our headers in the form that clang reads fastest, kept by this process for the next source that
-includes the same ones.
+"""Precompiled headers, kept in this process for the next source that includes the same ones.
 
-Most kernels take less time than the headers do: with them precompiled, the seeds compile 1.8 to 3
-times as fast, into the same PTX. Nothing is kept on disk, where a compiler that a candidate has
-taken over could leave something for others.
+Most kernels take less time to compile than the headers: with these precompiled, the seeds compile
+1.8 to 3 times as fast, to the same PTX. Nothing is kept on disk, where a compiler that a candidate
+has exploited could leave something for others.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from pathlib import Path
 
 from evoengine.emulator.front import clang_process, overlay
 
-# Names in clang's file system. They differ from process to process, so that no source can ask
-# whether they are there.
+# Names in clang's file system. They are random in each process, so that no source can test for
+# them.
 _RESULT = f"/{secrets.token_hex(8)}.pch"
 _TEXT = f"/{secrets.token_hex(8)}.cu"
 _KEPT = 32  # sets of headers for an architecture, 1 to 2 MB each
@@ -27,52 +26,49 @@ _TIMEOUT_S = 60.0  # 0.1 to 0.3 s when the machine has nothing else to do
 
 
 @dataclass(frozen=True)
-class Headers:
-    """What clang has to find in its file system, by name, and the options that make it begin with
-    that.
-    """
+class PrecompiledHeaders:
+    """Files to add to clang's file system, by name, and the options that make clang use them."""
 
     files: Mapping[str, bytes]
     options: tuple[str, ...] = ("-include-pch", _RESULT)
 
 
-_asked: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
+_requested: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
 _lock = threading.Lock()
 
 
-def found(command: Sequence[str], headers: Sequence[str]) -> Headers | None:
-    """The prelude and `headers` as precompiled by `command`, which is clang with its options.
+def find(command: Sequence[str], headers: Sequence[str]) -> PrecompiledHeaders | None:
+    """The prelude and `headers`, precompiled by `command`, which is clang with its options.
 
-    None when they are asked for the first time: for one source alone it takes longer to precompile
-    them than to read them. None as well when clang fails: it will fail for the source too, and that
-    is where it is told.
+    None on the first request: for a single source, precompiling takes longer than reading them.
+    None as well if clang fails: it will fail for the source too, and is reported there.
     """
     key = tuple(command), tuple(headers)
     with _lock:
-        if key in _asked:
-            return _made(*key)
-        _asked.add(key)
+        if key in _requested:
+            return _precompile(*key)
+        _requested.add(key)
         return None
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _made(command: tuple[str, ...], headers: tuple[str, ...]) -> Headers | None:
+def _precompile(command: tuple[str, ...], headers: tuple[str, ...]) -> PrecompiledHeaders | None:
     text = "".join(f"#include <{header}>\n" for header in headers).encode()
     with tempfile.TemporaryDirectory(prefix="evoengine-clang-") as name:
         folder = Path(name)
-        seen = overlay.write(folder, {_TEXT: text})
-        # Without times: clang checks them, and the text is written anew for every source.
-        making = (
+        overlay_file = overlay.write(folder, {_TEXT: text})
+        # Without time stamps: clang checks them, and the text is written again for every source.
+        arguments = (
             "-include",
             overlay.PRELUDE,
             "-fno-pch-timestamp",
             "-ivfsoverlay",
-            str(seen),
+            str(overlay_file),
             "-emit-pch",
             "-o",
             "made",
             _TEXT,
         )
-        if clang_process.run([*command, *making], folder, _TIMEOUT_S).code != 0:
+        if clang_process.run([*command, *arguments], folder, _TIMEOUT_S).code != 0:
             return None
-        return Headers({_TEXT: text, _RESULT: (folder / "made").read_bytes()})
+        return PrecompiledHeaders({_TEXT: text, _RESULT: (folder / "made").read_bytes()})

@@ -1,7 +1,7 @@
-"""The text that clang gets: the source between macros and kernel expressions.
+"""The translation unit that clang compiles: headers, macros, the source, kernel expressions.
 
-Behind the source stand variables that hold the address of each kernel ("sdpa<64, true>"): that
-instantiates templates, and the PTX then says what the variables are initialised with.
+After the source, a variable for each kernel expression ("sdpa<64, true>") holds its address: this
+instantiates templates, and the PTX has the kernel's symbol as the variable's initial value.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from evoengine.emulator.front import overlay
 
-FILE = "kernel expressions"  # what messages about the appended lines give as their file
+FILE = "kernel expressions"  # file name of the appended lines in messages
 _VARIABLE = "__ev_kernel_"
-# without host code, what has no annotation is for the device
+# there is no host code: unannotated functions are device functions
 _DEVICE_BY_DEFAULT = "#pragma clang force_cuda_host_device begin"
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w./]+)[>"]', re.MULTILINE)
 _ADDRESS = re.compile(
@@ -24,19 +24,17 @@ _ENTRY = re.compile(r"^\s*(?:\.visible|\.weak)?\s*\.entry ([\w$]+)", re.MULTILIN
 
 
 def headers(source: str) -> tuple[str, ...]:
-    """Those of our headers that `source` includes, sorted; also where a conditional leaves them
-    out.
-    """
+    """Those of our headers that `source` includes, sorted, whatever conditionals they are in."""
     known = set(overlay.headers())
     return tuple(sorted({header for header in _INCLUDE.findall(source) if header in known}))
 
 
 def text(source: str, name: str, macros: Mapping[str, str | int], kernels: Sequence[str]) -> str:
-    """`source` as the compiler gets it; line 1 stays line 1 of `name`, kernel k's line is line k+1
-    of FILE.
+    """The translation unit of `source`; line 1 stays line 1 of `name`, kernel k is line k+1 of
+    FILE.
 
-    Headers come before macros, because a macro such as N must not reach into them; the source's own
-    #include finds them included.
+    Headers come before macros, because a macro such as N must not affect them; the source's own
+    #include then has no effect.
     """
     for kernel in kernels:
         if not kernel.strip() or re.search(r"[\x00-\x1f;{}\\]|//|/\*", kernel):
@@ -68,7 +66,7 @@ def text(source: str, name: str, macros: Mapping[str, str | int], kernels: Seque
 
 
 def extracted(ptx: str, kernels: Sequence[str]) -> tuple[dict[str, str], str]:
-    """The symbol of each kernel, and the PTX without the variables that told it."""
+    """The symbol of each kernel expression, and the PTX without the appended variables."""
     found = {
         kernels[int(match[1])]: match[2]
         for match in _ADDRESS.finditer(ptx)

@@ -1,1 +1,1 @@
-"""PTX to LLVM IR: a warp is one function over vectors of 32 lanes."""
+"""Lowers PTX to LLVM IR: one function runs one warp, on vectors of 32 lanes."""

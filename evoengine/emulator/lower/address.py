@@ -1,17 +1,18 @@
-"""Addresses: where operands point, confined to the reservation; cvta and isspacep.
+"""Addresses of memory operands, masked into the device's arena; cvta and isspacep.
 
-Generic addresses are host addresses. Shared memory has offsets from 0 in its own window, local
-memory offsets in the frame of a thread; frames lie one behind the other.
+Generic addresses are host addresses. Shared addresses are offsets in the block's window, local
+addresses offsets in the thread's frame; the frames of a block are contiguous. Masking is software
+fault isolation: no access can leave the arena, whatever address a kernel computes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Ramp
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Affine
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.lower.emitter import LANES, integer
-from evoengine.emulator.lower.value import Value, literal, steps
+from evoengine.emulator.lower.value import Value, affine_steps, literal
 from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Address,
@@ -26,12 +27,12 @@ NAMED_SPACES = ("global", "shared", "local", "const", "param")
 
 
 @dataclass(frozen=True)
-class Place:
-    """The host address of every lane, and where an access stands in its own space."""
+class LaneAddresses:
+    """The addresses that the lanes of a warp access, as 64-bit values over 32 lanes."""
 
-    value: Value  # host address, 64 bits, not confined yet
-    own: Value  # offset in the shared window or the thread's frame, address otherwise; 64 bits
-    space: str
+    host: Value  # host addresses, not masked into the arena yet
+    in_space: Value  # shared: offset in the window; local: offset in the frame; else the address
+    space: str  # global, const, shared, local or generic
 
 
 def space_of(instruction: Instruction) -> str:
@@ -43,19 +44,19 @@ def space_of(instruction: Instruction) -> str:
     return "generic"
 
 
-def locate(cx: Context, operand: Operand, space: str) -> Place:
-    """Where an address operand points."""
+def locate(cx: LoweringContext, operand: Operand, space: str) -> LaneAddresses:
+    """The addresses that an address operand stands for."""
     if not isinstance(operand, Address):
         raise cx.unsupported(f"address {operand}")
-    own = _own(cx, operand)
+    own = _address_in_space(cx, operand)
     if space == "shared":
-        return Place(plus(cx, own, "%shared"), own, space)
+        return LaneAddresses(plus(cx, own, "%shared"), own, space)
     if space == "local":
-        return Place(_of_frames(cx, plus(cx, own, "%local_base"), "add"), own, space)
-    return Place(own, own, "global" if space == "param" else space)
+        return LaneAddresses(_of_frames(cx, plus(cx, own, "%local_base"), "add"), own, space)
+    return LaneAddresses(own, own, "global" if space == "param" else space)
 
 
-def _own(cx: Context, operand: Address) -> Value:
+def _address_in_space(cx: LoweringContext, operand: Address) -> Value:
     match operand.base:
         case Symbol():
             base = cx.address_of(operand.base)
@@ -68,69 +69,71 @@ def _own(cx: Context, operand: Address) -> Value:
     return plus(cx, base, literal(operand.offset, 64)) if operand.offset else base
 
 
-def _of_narrow(cx: Context, register: Register, offset: int) -> Value:
-    """An address of 32 bits, which wraps there; a ramp that begins below zero reaches the window's
-    start in a later lane.
+def _of_narrow(cx: LoweringContext, register: Register, offset: int) -> Value:
+    """A 32-bit address, which wraps at 32 bits; an affine one that begins below zero reaches the
+    window's start in a later lane.
     """
     value = cx.read(register, 32)
     if offset:
         amount = literal(offset, 32)
-        vector = value.shape is VARYING
+        vector = value.variance is VARYING
         value = Value(
-            value.shape,
+            value.variance,
             cx.ir.get(
                 f"add {integer(32, vector)} {value.text},"
                 f" {f'splat (i32 {amount})' if vector else amount}"
             ),
             32,
         )
-    return cx.resized(value, 64, signed=isinstance(value.shape, Ramp))
+    return cx.resized(value, 64, signed=isinstance(value.variance, Affine))
 
 
-def _of_frames(cx: Context, value: Value, how: str) -> Value:
-    """`value` with the offset of each lane's frame added, or with sub taken away."""
+def _of_frames(cx: LoweringContext, value: Value, how: str) -> Value:
+    """`value` plus the offset of each lane's frame, or minus it if `how` is "sub"."""
     frame = cx.layout.frame_bytes
-    if value.shape is UNIFORM and how == "add":
-        return Value(Ramp(frame), value.text, 64)
+    if value.variance is UNIFORM and how == "add":
+        return Value(Affine(frame), value.text, 64)
     return Value(
-        VARYING, cx.ir.get(f"{how} {integer(64, True)} {cx.spread(value)}, {steps(frame, 64)}"), 64
+        VARYING,
+        cx.ir.get(f"{how} {integer(64, True)} {cx.as_vector(value)}, {affine_steps(frame, 64)}"),
+        64,
     )
 
 
-def plus(cx: Context, value: Value, amount: str) -> Value:
+def plus(cx: LoweringContext, value: Value, amount: str) -> Value:
     """A 64-bit value plus a scalar."""
-    if value.shape is VARYING:
+    if value.variance is VARYING:
         splat = cx.ir.splat(amount, "i64")
         return Value(VARYING, cx.ir.get(f"add {integer(64, True)} {value.text}, {splat}"), 64)
-    return Value(value.shape, cx.ir.get(f"add i64 {value.text}, {amount}"), 64)
+    return Value(value.variance, cx.ir.get(f"add i64 {value.text}, {amount}"), 64)
 
 
-def minus(cx: Context, value: Value, amount: str) -> Value:
-    """A 64-bit value less a scalar."""
+def minus(cx: LoweringContext, value: Value, amount: str) -> Value:
+    """A 64-bit value minus a scalar."""
     return plus(cx, value, cx.ir.get(f"sub i64 0, {amount}"))
 
 
-def confine(cx: Context, value: Value) -> Value:
-    """The same address if it lies in the reservation, else some other one that does; for each lane,
-    so a ramp becomes a vector.
+def mask_into_arena(cx: LoweringContext, value: Value) -> Value:
+    """The same address if it lies in the arena, else some other one in it; per lane, so an affine
+    value becomes a vector.
     """
-    if value.shape is UNIFORM:
-        return Value(UNIFORM, confined_base(cx, value), 64)
+    if value.variance is UNIFORM:
+        return Value(UNIFORM, mask_base_into_arena(cx, value), 64)
     mask, base = (1 << cx.layout.arena_bits) - 1, cx.layout.arena_base
-    inside = cx.ir.get(f"and {integer(64, True)} {cx.spread(value)}, splat (i64 {mask})")
+    inside = cx.ir.get(f"and {integer(64, True)} {cx.as_vector(value)}, splat (i64 {mask})")
     return Value(VARYING, cx.ir.get(f"or {integer(64, True)} {inside}, splat (i64 {base})"), 64)
 
 
-def confined_base(cx: Context, value: Value) -> str:
-    """Where a scalar, or the first lane of a ramp, may point; what lies behind the reservation
-    stops a short ramp.
+def mask_base_into_arena(cx: LoweringContext, value: Value) -> str:
+    """A scalar address, or the first lane of an affine one, masked into the arena; the guard area
+    after the arena holds a short affine access that runs over its end.
     """
     inside = cx.ir.get(f"and i64 {value.text}, {(1 << cx.layout.arena_bits) - 1}")
     return cx.ir.get(f"or i64 {inside}, {cx.layout.arena_base}")
 
 
-def convert_address(cx: Context, instruction: Instruction) -> None:
-    """cvta: between a space's own addresses and generic ones."""
+def convert_address(cx: LoweringContext, instruction: Instruction) -> None:
+    """cvta: converts between addresses of a space and generic ones."""
     source, space, back = (
         cx.read(instruction.operands[1], 64),
         space_of(instruction),
@@ -144,7 +147,7 @@ def convert_address(cx: Context, instruction: Instruction) -> None:
     cx.write(instruction.operands[0], source)
 
 
-def is_in_space(cx: Context, instruction: Instruction) -> None:
+def is_in_space(cx: LoweringContext, instruction: Instruction) -> None:
     """isspacep: whether a generic address lies in a space."""
     source, ir, space = cx.read(instruction.operands[1], 64), cx.ir, space_of(instruction)
     x, y, z = cx.block

@@ -1,8 +1,8 @@
-"""The approximate functions: by our C runtime, more exact than a GPU's."""
+"""The approximate functions, computed by the C runtime more accurately than on a GPU."""
 
 from __future__ import annotations
 
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction
 
 # What lanes.h has: of bf16 ex2 exists with .ftz only, of tanh no type has .ftz.
@@ -16,7 +16,7 @@ _KNOWN = frozenset(
 )
 
 
-def approximate(cx: Context, instruction: Instruction) -> None:
+def approximate(cx: LoweringContext, instruction: Instruction) -> None:
     """ex2, lg2, sin, cos, tanh of f32; ex2 and tanh of 16-bit floating point, alone and in twos."""
     op, type_, flushes = instruction.op, instruction.type, instruction.has("ftz")
     if (op, flushes, type_) not in _KNOWN:

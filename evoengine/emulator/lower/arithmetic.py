@@ -4,8 +4,8 @@ extended-precision pairs.
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniformity import Ramp
-from evoengine.emulator.lower.context import Context, Value, literal
+from evoengine.emulator.analyse.uniformity import Affine
+from evoengine.emulator.lower.context import LoweringContext, Value, literal
 from evoengine.emulator.lower.emitter import LANES, floating, integer
 from evoengine.emulator.lower.extended_precision import with_carry
 from evoengine.emulator.lower.floats import (
@@ -24,14 +24,14 @@ from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand, Regis
 PACKED = ("u16x2", "s16x2")
 
 
-def add_or_subtract(cx: Context, instruction: Instruction) -> None:
+def add_or_subtract(cx: LoweringContext, instruction: Instruction) -> None:
     """add, sub of every type."""
     if is_half(instruction.type):
         half_arithmetic(cx, instruction)
     elif is_float(instruction.type):
         float_operation(cx, instruction, "f" + instruction.op, 2)
-    elif _ramp_of(cx, instruction.operands[0]):
-        _add_ramps(cx, instruction)
+    elif _affine_of(cx, instruction.operands[0]):
+        _add_affine(cx, instruction)
     elif instruction.has("sat"):
         _integer_intrinsic(cx, instruction, f"s{instruction.op}.sat")
     elif instruction.has("cc"):
@@ -40,21 +40,21 @@ def add_or_subtract(cx: Context, instruction: Instruction) -> None:
         _integer_operation(cx, instruction, instruction.op)
 
 
-def _ramp_of(cx: Context, operand: Operand) -> Ramp | None:
-    shape = cx.shape(operand.name) if isinstance(operand, Register) else None
-    return shape if isinstance(shape, Ramp) else None
+def _affine_of(cx: LoweringContext, operand: Operand) -> Affine | None:
+    variance = cx.variance(operand.name) if isinstance(operand, Register) else None
+    return variance if isinstance(variance, Affine) else None
 
 
-def _add_ramps(cx: Context, instruction: Instruction) -> None:
+def _add_affine(cx: LoweringContext, instruction: Instruction) -> None:
     bits = TYPE_BITS[instruction.type]
     a, b = (cx.read(operand, bits) for operand in instruction.operands[1:3])
     text = cx.ir.get(f"{instruction.op} i{bits} {a.text}, {b.text}")
-    shape = _ramp_of(cx, instruction.operands[0])
-    assert shape is not None
-    cx.write(instruction.operands[0], Value(shape, text, bits))
+    variance = _affine_of(cx, instruction.operands[0])
+    assert variance is not None
+    cx.write(instruction.operands[0], Value(variance, text, bits))
 
 
-def _integer_operation(cx: Context, instruction: Instruction, operation: str) -> None:
+def _integer_operation(cx: LoweringContext, instruction: Instruction, operation: str) -> None:
     bits, packed = TYPE_BITS[instruction.type], instruction.type in PACKED
 
     def build(vector: bool, a: str, b: str) -> str:
@@ -65,10 +65,10 @@ def _integer_operation(cx: Context, instruction: Instruction, operation: str) ->
 
 
 def _elements(
-    cx: Context, vector: bool, packed: bool, bits: int, values: tuple[str, ...]
+    cx: LoweringContext, vector: bool, packed: bool, bits: int, values: tuple[str, ...]
 ) -> tuple[str, list[str]]:
-    """The type in which an integer instruction computes, and its operands in it: of pairs of 16
-    bits twice as many elements.
+    """The type in which an integer instruction computes, and its operands in that type; packed
+    pairs of 16 bits have twice as many elements.
     """
     if not packed:
         return integer(bits, vector), list(values)
@@ -78,7 +78,7 @@ def _elements(
     ]
 
 
-def _integer_intrinsic(cx: Context, instruction: Instruction, name: str) -> None:
+def _integer_intrinsic(cx: LoweringContext, instruction: Instruction, name: str) -> None:
     bits, packed = TYPE_BITS[instruction.type], instruction.type in PACKED
 
     def build(vector: bool, *values: str) -> str:
@@ -91,7 +91,7 @@ def _integer_intrinsic(cx: Context, instruction: Instruction, name: str) -> None
     cx.apply(instruction.operands[1:3], bits, bits, build)
 
 
-def multiply(cx: Context, instruction: Instruction) -> None:
+def multiply(cx: LoweringContext, instruction: Instruction) -> None:
     """mul, mad, mul24, mad24: the low half, the high half, or all of it."""
     if is_half(instruction.type):
         half_arithmetic(cx, instruction)
@@ -102,45 +102,44 @@ def multiply(cx: Context, instruction: Instruction) -> None:
             float_operation(cx, instruction, "fmul", 2)
     elif instruction.has("cc"):
         with_carry(cx, instruction)
-    elif _ramp_of(cx, instruction.operands[0]):
-        _multiply_ramp(cx, instruction)
+    elif _affine_of(cx, instruction.operands[0]):
+        _multiply_affine(cx, instruction)
     else:
         _multiply_integers(cx, instruction)
 
 
-def _multiply_ramp(cx: Context, instruction: Instruction) -> None:
+def _multiply_affine(cx: LoweringContext, instruction: Instruction) -> None:
     bits = TYPE_BITS[instruction.type]
     wide = bits * 2 if instruction.has("wide") else bits
     values = [cx.read(operand, bits) for operand in instruction.operands[1:3]]
     signed = instruction.type.startswith("s")
-    texts = [widen_ramp(cx, value, wide, signed) for value in values]
+    texts = [widen_affine(cx, value, wide, signed) for value in values]
     text = cx.ir.get(f"mul i{wide} {texts[0]}, {texts[1]}")
     if instruction.op == "mad":
         added = cx.read(instruction.operands[3], wide)
         text = cx.ir.get(f"add i{wide} {text}, {added.text}")
-    shape = _ramp_of(cx, instruction.operands[0])
-    assert shape is not None
-    cx.write(instruction.operands[0], Value(shape, text, wide))
+    variance = _affine_of(cx, instruction.operands[0])
+    assert variance is not None
+    cx.write(instruction.operands[0], Value(variance, text, wide))
 
 
-def widen_ramp(cx: Context, value: Value, bits: int, signed: bool) -> str:
-    """The base of a ramp, or a scalar, in more bits.
+def widen_affine(cx: LoweringContext, value: Value, bits: int, signed: bool) -> str:
+    """The base of an affine value, or a scalar, extended to `bits` bits.
 
-    An unsigned base that some lane counts beyond the edge from is one of lanes that begin at a
-    negative index: lanes whose own value is not negative must not carry into the upper half, so it
-    widens as a signed one.
+    If some lane of an unsigned affine value wraps, the lanes begin at a negative index: lanes whose
+    value is not negative must not carry into the upper half, so the base is sign-extended.
     """
     if (
         value.bits >= bits
         or value.text[0] != "%"
         or signed
-        or not isinstance(value.shape, Ramp)
-        or value.shape.stride <= 0
+        or not isinstance(value.variance, Affine)
+        or value.variance.stride <= 0
     ):
         return cx.resized(value, bits, signed).text
     ir, kind = cx.ir, f"i{value.bits}"
     last = ir.get(
-        f"add {kind} {value.text}, {literal((LANES - 1) * value.shape.stride, value.bits)}"
+        f"add {kind} {value.text}, {literal((LANES - 1) * value.variance.stride, value.bits)}"
     )
     wraps = ir.get(f"icmp ult {kind} {last}, {value.text}")
     below, above = (
@@ -150,7 +149,7 @@ def widen_ramp(cx: Context, value: Value, bits: int, signed: bool) -> str:
     return ir.get(f"select i1 {wraps}, i{bits} {below}, i{bits} {above}")
 
 
-def _multiply_integers(cx: Context, instruction: Instruction) -> None:
+def _multiply_integers(cx: LoweringContext, instruction: Instruction) -> None:
     bits, ir = TYPE_BITS[instruction.type], cx.ir
     signed = instruction.type.startswith("s")
     high, wide = instruction.has("hi"), instruction.has("wide")
@@ -188,14 +187,14 @@ def _multiply_integers(cx: Context, instruction: Instruction) -> None:
     cx.apply(sources, [bits, bits, result][: len(sources)], result, build)
 
 
-def _low_24(cx: Context, vector: bool, value: str, signed: bool) -> str:
+def _low_24(cx: LoweringContext, vector: bool, value: str, signed: bool) -> str:
     kind, by = integer(32, vector), "splat (i32 8)" if vector else "8"
     return cx.ir.get(
         f"{'ashr' if signed else 'lshr'} {kind} {cx.ir.get(f'shl {kind} {value}, {by}')}, {by}"
     )
 
 
-def fused(cx: Context, instruction: Instruction) -> None:
+def fused(cx: LoweringContext, instruction: Instruction) -> None:
     """fma: one rounding."""
     if is_half(instruction.type):
         half_arithmetic(cx, instruction)
@@ -203,7 +202,7 @@ def fused(cx: Context, instruction: Instruction) -> None:
         float_operation(cx, instruction, "@fma", 3)
 
 
-def divide(cx: Context, instruction: Instruction) -> None:
+def divide(cx: LoweringContext, instruction: Instruction) -> None:
     """div, rem. By zero both give all ones, as an H200 does."""
     if is_float(instruction.type):
         float_operation(cx, instruction, "fdiv", 2)
@@ -232,7 +231,7 @@ def divide(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:3], bits, bits, build)
 
 
-def minimum_or_maximum(cx: Context, instruction: Instruction) -> None:
+def minimum_or_maximum(cx: LoweringContext, instruction: Instruction) -> None:
     """min, max: of floats the one that is a number; -0 is less than +0."""
     if is_half(instruction.type):
         half_arithmetic(cx, instruction)
@@ -263,7 +262,7 @@ def minimum_or_maximum(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:], bits, bits, build)
 
 
-def _with_signs(cx: Context, vector: bool, size: str, values: tuple[str, ...]) -> str:
+def _with_signs(cx: LoweringContext, vector: bool, size: str, values: tuple[str, ...]) -> str:
     """.xorsign.abs of f32: the signs of the operands, joined by xor, on the smaller or larger
     magnitude; NaN stays.
     """
@@ -278,7 +277,7 @@ def _with_signs(cx: Context, vector: bool, size: str, values: tuple[str, ...]) -
     )
 
 
-def negate_or_absolute(cx: Context, instruction: Instruction) -> None:
+def negate_or_absolute(cx: LoweringContext, instruction: Instruction) -> None:
     """neg, abs: of floats by the sign bit."""
     bits, ir, type_ = TYPE_BITS[instruction.type], cx.ir, instruction.type
     floats = {

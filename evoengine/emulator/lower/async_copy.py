@@ -1,22 +1,22 @@
-"""cp.async: copies from global to shared memory, made at issue; only the checker knows of copies
-under way.
+"""cp.async: copies from global to shared memory, executed at issue; only the checker tracks pending
+copies.
 
-Sources are confined to the reservation. Targets are limited to the block's shared memory and the
-bytes right behind it, which are a red zone.
+Sources are masked into the arena. Targets are limited to the block's shared memory and the bytes
+right after it, which are a red zone.
 """
 
 from __future__ import annotations
 
 from evoengine.emulator.analyse.uniformity import UNIFORM
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.lower.context import LoweringContext, Value
 from evoengine.emulator.lower.emitter import integer
-from evoengine.emulator.lower.load_store import confine, locate
+from evoengine.emulator.lower.load_store import locate, mask_into_arena
 from evoengine.emulator.ptx.syntax import Instruction, Integer, Operand, Register
 
-SIZES = (4, 8, 16)  # PTX ISA 9.7.9.25.3.1: bytes that one copy may have
+SIZES = (4, 8, 16)  # PTX ISA 9.7.9.25.3.1: allowed sizes of one copy in bytes
 
 
-def copy(cx: Context, instruction: Instruction) -> None:
+def copy(cx: LoweringContext, instruction: Instruction) -> None:
     """cp.async.{ca,cg}, commit_group, wait_group, wait_all."""
     if not instruction.has("async") or instruction.has("bulk") or instruction.has("mbarrier"):
         raise cx.unsupported()
@@ -28,13 +28,13 @@ def copy(cx: Context, instruction: Instruction) -> None:
     elif instruction.has("wait_group"):
         pending = instruction.operands[0]
         if not isinstance(pending, Integer):
-            raise cx.unsupported("a number of groups that is no constant")
+            raise cx.unsupported("a number of groups that is not a constant")
         _wait(cx, pending.value)
     else:
         _copy(cx, instruction)
 
 
-def _copy(cx: Context, instruction: Instruction) -> None:
+def _copy(cx: LoweringContext, instruction: Instruction) -> None:
     """cp.async.ca.shared.global [to], [from], bytes[, source bytes or predicate to ignore the
     source][, cache policy].
     """
@@ -43,15 +43,20 @@ def _copy(cx: Context, instruction: Instruction) -> None:
         raise cx.unsupported(f"{size} bytes")
     if any(item.endswith("cache_hint") for item in instruction.modifiers):
         also = also[:-1]
-    given = cx.spread(_source_bytes(cx, size.value, also))
-    target, place = cx.spread(locate(cx, to, "shared").own), locate(cx, source, "global")
+    source_bytes = cx.as_vector(_source_bytes(cx, size.value, also))
+    target, lane_addresses = (
+        cx.as_vector(locate(cx, to, "shared").in_space),
+        locate(cx, source, "global"),
+    )
     mask = (
-        _asked(cx, size.value, target, cx.spread(place.own), given) if cx.checked else cx.mask_bits
+        _checked_lanes(cx, size.value, target, cx.as_vector(lane_addresses.in_space), source_bytes)
+        if cx.checked
+        else cx.mask_bits
     )
     pointers = [
         cx.lanes(0, 32, _limited(cx, target)),
-        cx.lanes(1, 64, cx.spread(confine(cx, place.value))),
-        cx.lanes(2, 32, given),
+        cx.lanes(1, 64, cx.as_vector(mask_into_arena(cx, lane_addresses.host))),
+        cx.lanes(2, 32, source_bytes),
     ]
     shared = cx.ir.get("inttoptr i64 %shared to ptr")
     cx.ir.call(
@@ -61,8 +66,10 @@ def _copy(cx: Context, instruction: Instruction) -> None:
     )  # fmt: skip
 
 
-def _source_bytes(cx: Context, size: int, also: list[Operand]) -> Value:
-    """How many bytes each lane reads; the rest of its copy is zero."""
+def _source_bytes(cx: LoweringContext, size: int, also: list[Operand]) -> Value:
+    """How many bytes each lane reads from its source, 32 bits; the rest of the copy is
+    zero-filled.
+    """
     if not also:
         return Value(UNIFORM, str(size), 32)
     operand = also[0]
@@ -77,24 +84,26 @@ def _source_bytes(cx: Context, size: int, also: list[Operand]) -> Value:
     return cx.compute([cx.read(operand, 1)], 32, kept)
 
 
-def _limited(cx: Context, target: str) -> str:
-    """Offsets in shared memory as i32, none beyond its end."""
+def _limited(cx: LoweringContext, target: str) -> str:
+    """Offsets in shared memory, <32 x i32>, limited to its end."""
     ir = cx.ir
     size = ir.get(f"add i32 %dynamic_shared, {cx.layout.static_shared}")
     end = ir.splat(ir.get(f"zext i32 {size} to i64"), "i64")
     return _as_offsets(cx, ir.intrinsic("umin", integer(64, True), target, end))
 
 
-def _as_offsets(cx: Context, target: str) -> str:
+def _as_offsets(cx: LoweringContext, target: str) -> str:
     return cx.ir.get(f"trunc {integer(64, True)} {target} to {integer(32, True)}")
 
 
-def _asked(cx: Context, size: int, target: str, source: str, given: str) -> str:
-    """The lanes that the checker lets through."""
+def _checked_lanes(
+    cx: LoweringContext, size: int, target: str, source: str, source_bytes: str
+) -> str:
+    """The lanes that the checker lets through, as an i32."""
     pointers = [
         cx.lanes(0, 32, _as_offsets(cx, target)),
         cx.lanes(1, 64, source),
-        cx.lanes(2, 32, given),
+        cx.lanes(2, 32, source_bytes),
     ]
     return cx.ir.call(
         "i32", "ev_check_async", ("ptr", "%checker"), ("i32", "%warp_index"), ("i32", cx.mask_bits),
@@ -103,7 +112,7 @@ def _asked(cx: Context, size: int, target: str, source: str, given: str) -> str:
     )  # fmt: skip
 
 
-def _commit(cx: Context) -> None:
+def _commit(cx: LoweringContext) -> None:
     if cx.checked:
         cx.ir.call(
             "void",
@@ -114,7 +123,7 @@ def _commit(cx: Context) -> None:
         )
 
 
-def _wait(cx: Context, pending: int) -> None:
+def _wait(cx: LoweringContext, pending: int) -> None:
     if cx.checked:
         cx.ir.call(
             "void",

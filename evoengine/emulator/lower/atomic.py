@@ -1,23 +1,23 @@
-"""atom and red: one lane after another in C (run/native/atomic.c), on addresses confined and
-aligned.
+"""atom and red: one lane after another in C (run/native/atomic.c), on addresses that are masked
+into the arena and aligned.
 
-Aligned, because the host's atomic operations need it; where a kernel's address is not, a GPU ends
-the kernel and checked mode says so.
+Aligned, because the host's atomic operations need it; a misaligned address ends the kernel on a
+GPU, and checked mode reports it.
 """
 
 from __future__ import annotations
 
 from evoengine.emulator.analyse.uniformity import VARYING
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.lower.context import LoweringContext, Value
 from evoengine.emulator.lower.emitter import integer
 from evoengine.emulator.lower.load_store import (
     ATOMIC,
     check,
-    confine,
-    fenced,
+    current_mask,
     is_block_wide,
     locate,
-    restored,
+    mask_into_arena,
+    report_fence,
     space_of,
 )
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand, Sink
@@ -36,7 +36,7 @@ _TYPES = {
 _UNKNOWN = ("v2", "v4", "v8", "async", "b128")
 
 
-def atomic(cx: Context, instruction: Instruction) -> None:
+def atomic(cx: LoweringContext, instruction: Instruction) -> None:
     """atom[.SEM][.SCOPE][.SPACE].OP.TYPE d, [a], b[, c][, cache policy]; red has no d."""
     operands = list(instruction.operands)
     target = Sink() if instruction.op == "red" else operands.pop(0)
@@ -51,36 +51,37 @@ def atomic(cx: Context, instruction: Instruction) -> None:
     bits = TYPE_BITS[type_]
     values = [cx.vector(item, bits) for item in operands[1 : 3 if operation == "cas" else 2]]
     if len(values) != (2 if operation == "cas" else 1):
-        raise cx.unsupported("without its values")
+        raise cx.unsupported("the number of its value operands")
     _order(cx, instruction)
     named = {"b32": "u32", "b64": "u64"}.get(type_, type_) if operation != "cas" else type_
     cx.write(
         target,
         Value(
             VARYING,
-            _performed(cx, f"ev_atomic_{operation}_{named}", operands[0], values, bits),
+            _call_atomic(cx, f"ev_atomic_{operation}_{named}", operands[0], values, bits),
             bits,
         ),
     )
 
 
-def _order(cx: Context, instruction: Instruction) -> None:
-    """What came before a release is to be seen by who sees its result."""
+def _order(cx: LoweringContext, instruction: Instruction) -> None:
+    """Reports the fence of a release to the checker."""
     if (instruction.has("release") or instruction.has("acq_rel")) and not is_block_wide(
         instruction
     ):
-        fenced(cx)
+        report_fence(cx)
 
 
-def _performed(cx: Context, name: str, address: Operand, values: list[str], bits: int) -> str:
-    """What was there before; 0 for lanes that do not run."""
-    place = locate(cx, address, space_of(cx.instruction))
-    before = restored(cx)
-    check(cx, place, ATOMIC, bits // 8)
+def _call_atomic(
+    cx: LoweringContext, name: str, address: Operand, values: list[str], bits: int
+) -> str:
+    """The old values, <32 x i`bits`>; 0 in inactive lanes."""
+    lane_addresses = locate(cx, address, space_of(cx.instruction))
+    before = current_mask(cx)
+    check(cx, lane_addresses, ATOMIC, bits // 8)
     kind = integer(64, True)
-    aligned = cx.ir.get(
-        f"and {kind} {cx.spread(confine(cx, place.value))}, splat (i64 {-(bits // 8)})"
-    )
+    masked = cx.as_vector(mask_into_arena(cx, lane_addresses.host))
+    aligned = cx.ir.get(f"and {kind} {masked}, splat (i64 {-(bits // 8)})")
     pointers = [
         cx.lanes(0, 64, aligned),
         *(cx.lanes(slot, bits, text) for slot, text in enumerate(values, 1)),

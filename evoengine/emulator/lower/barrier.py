@@ -1,46 +1,46 @@
-"""bar.sync and bar.red: what a warp tells the driver when its lanes wait, and what it hears when
-they may go on.
+"""bar.sync and bar.red: how a warp reports waiting lanes to the driver, and reads the result of
+bar.red.
 """
 
 from __future__ import annotations
 
 from evoengine.emulator.analyse.lane_variance import UNIFORM
-from evoengine.emulator.errors import PtxError
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.emulator_errors import PtxError
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.value import Value
 from evoengine.emulator.ptx.syntax import Instruction, Integer, Operand
 from evoengine.emulator.run.abi import BARRIERS, WarpRecord
 
 
-def arrive(cx: Context, instruction: Instruction, mask: str) -> None:
-    """Notes in the warp that lanes `mask` wait."""
+def arrive(cx: LoweringContext, instruction: Instruction, mask: str) -> None:
+    """Records in the warp that the lanes of the i32 `mask` wait."""
     if instruction.op == "yield":
-        _note(cx, _field(cx, WarpRecord.yielded.offset), mask)
+        _add_lanes(cx, _field(cx, WarpRecord.yielded.offset), mask)
         return
     cx.instruction = instruction
     operands = _number_and_count(instruction)
-    place = _place(cx, operands[0])
-    _note(cx, _item(cx, WarpRecord.arrived.offset, place), mask)
+    index = _barrier_index(cx, operands[0])
+    _add_lanes(cx, _item(cx, WarpRecord.arrived.offset, index), mask)
     count = cx.scalar(operands[1], 32) if len(operands) > 1 else "0"
     if count is None:
         raise cx.unsupported("a barrier whose count differs between lanes")
-    cx.ir.do(f"store i32 {count}, ptr {_item(cx, WarpRecord.expected.offset, place)}")
+    cx.ir.do(f"store i32 {count}, ptr {_item(cx, WarpRecord.expected.offset, index)}")
     if instruction.has("red"):
         predicate = cx.read(instruction.operands[-1], 1)
-        bits = cx.ir.get(f"bitcast <{LANES} x i1> {cx.spread(predicate)} to i32")
+        bits = cx.ir.get(f"bitcast <{LANES} x i1> {cx.as_vector(predicate)} to i32")
         voted = cx.ir.get(f"and i32 {bits}, {mask}")
-        _note(cx, _item(cx, WarpRecord.voted.offset, place), voted)
+        _add_lanes(cx, _item(cx, WarpRecord.voted.offset, index), voted)
 
 
-def pass_on(cx: Context, instruction: Instruction) -> None:
-    """What lanes do first behind a barrier: the result of bar.red into its register."""
+def write_barrier_result(cx: LoweringContext, instruction: Instruction) -> None:
+    """Writes the result of bar.red to its register, when lanes resume after the barrier."""
     if not instruction.has("red"):
         return
     cx.instruction = instruction
-    place = _place(cx, _number_and_count(instruction)[0])
-    votes = cx.ir.get(f"load i32, ptr {_item(cx, WarpRecord.votes.offset, place)}")
-    voters = cx.ir.get(f"load i32, ptr {_item(cx, WarpRecord.voters.offset, place)}")
+    index = _barrier_index(cx, _number_and_count(instruction)[0])
+    votes = cx.ir.get(f"load i32, ptr {_item(cx, WarpRecord.votes.offset, index)}")
+    voters = cx.ir.get(f"load i32, ptr {_item(cx, WarpRecord.voters.offset, index)}")
     if instruction.has("popc"):
         value = Value(UNIFORM, votes, 32)
     else:
@@ -54,8 +54,8 @@ def pass_on(cx: Context, instruction: Instruction) -> None:
 
 
 def _number_and_count(instruction: Instruction) -> list[Operand]:
-    """The barrier's number and perhaps its count of threads, without result and predicate of
-    bar.red.
+    """The operands for the barrier's number and its optional thread count, without result and
+    predicate of bar.red.
     """
     operands = list(instruction.operands)
     if instruction.has("red"):
@@ -65,21 +65,21 @@ def _number_and_count(instruction: Instruction) -> list[Operand]:
     return operands or [Integer(0)]
 
 
-def _place(cx: Context, number: Operand) -> str:
+def _barrier_index(cx: LoweringContext, number: Operand) -> str:
     text = cx.scalar(number, 32)
     if text is None:
         raise cx.unsupported("a barrier whose number differs between lanes")
     return cx.ir.get(f"and i32 {text}, {BARRIERS - 1}")
 
 
-def _note(cx: Context, at: str, mask: str) -> None:
+def _add_lanes(cx: LoweringContext, at: str, mask: str) -> None:
     before = cx.ir.get(f"load i32, ptr {at}")
     cx.ir.do(f"store i32 {cx.ir.get(f'or i32 {before}, {mask}')}, ptr {at}")
 
 
-def _field(cx: Context, offset: int) -> str:
+def _field(cx: LoweringContext, offset: int) -> str:
     return cx.ir.get(f"getelementptr i8, ptr %warp, i64 {offset}")
 
 
-def _item(cx: Context, offset: int, place: str) -> str:
-    return cx.ir.get(f"getelementptr i32, ptr {_field(cx, offset)}, i32 {place}")
+def _item(cx: LoweringContext, offset: int, index: str) -> str:
+    return cx.ir.get(f"getelementptr i32, ptr {_field(cx, offset)}, i32 {index}")

@@ -1,24 +1,23 @@
-"""The instructions of one block, one after another, with what is counted and charged for it."""
+"""Lowers the instructions of one basic block, with its execution counters and its fuel."""
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.graph import Node, suspends
+from evoengine.emulator.analyse.control_flow_graph import Node, suspends
 from evoengine.emulator.analyse.lane_variance import UNIFORM
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.lower.dispatch import HANDLERS
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.lowered_body import LoweredBody
-from evoengine.emulator.lower.operand_counts import has_its_operands
+from evoengine.emulator.lower.operand_counts import has_valid_operand_count
 from evoengine.emulator.ptx.syntax import Guard, Instruction
-from evoengine.emulator.run.abi import End
+from evoengine.emulator.run.abi import StopReason
 
-# Handlers take operands and types as the ISA lays them down. What else a text may hold fails at
-# their first look at it.
-ODD_FORM = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
+# Handlers expect operands and types as the ISA defines them; any other form raises one of these.
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
 
 
-class BasicBlock:
-    """Lowers what is between the entry of a block and the jump at its end."""
+class BlockLowering:
+    """Lowers the code between the entry of a basic block and the jump at its end."""
 
     def __init__(self, body: LoweredBody) -> None:
         self._body = body
@@ -26,9 +25,9 @@ class BasicBlock:
         self._cx = body.cx
 
     def run(self, number: int, node: Node, region: int | None) -> None:
-        """Block `number`; `region` where only some lanes run it."""
+        """Lowers block `number`; `region` is the index of its region of divergence, if any."""
         self._count(number, region is not None)
-        self._burn(number, node)
+        self._spend_fuel(number, node)
         for place, instruction in enumerate(node.instructions):
             self._cx.instruction = instruction
             if instruction.op in ("ret", "exit") and instruction.guard is not None:
@@ -38,28 +37,28 @@ class BasicBlock:
             ):
                 return
             else:
-                self._one(instruction)
+                self._lower_instruction(instruction)
 
     def _exit(self, guard: Guard, region: int | None) -> None:
-        """Lanes end here while others go on; where none do, the rest of the block is left out, so
-        that a block never runs for nobody.
+        """Lowers a guarded exit: some lanes exit here; if none goes on, the rest of the block is
+        skipped, so that a block never runs without active lanes.
         """
         ir, mask = self._ir, self._cx.mask_bits
         condition = self._cx.guard_bits(guard)
-        self._body.kill(ir.get(f"and i32 {condition}, {mask}"))
+        self._body.mark_exited(ir.get(f"and i32 {condition}, {mask}"))
         rest = ir.get(f"and i32 {mask}, {ir.get(f'xor i32 {condition}, -1')}")
         if region is None:
             self._body.leave_if_none(rest)
-            # whoever goes on does so with all that were there
-            if self._cx.guard(guard).shape is UNIFORM:
+            # a uniform guard: if any lane goes on, all do
+            if self._cx.guard(guard).variance is UNIFORM:
                 return
         else:
             on = ir.label()
             ir.do(f"br i1 {ir.get(f'icmp eq i32 {rest}, 0')}, label %dispatch{region}, label %{on}")
             ir.place(on)
-        self._body.narrow(rest)
+        self._body.restrict(rest)
 
-    def _one(self, instruction: Instruction) -> None:
+    def _lower_instruction(self, instruction: Instruction) -> None:
         handler = HANDLERS.get(instruction.op)
         if handler is None:
             raise self._cx.unsupported()
@@ -67,19 +66,19 @@ class BasicBlock:
         if instruction.guard is not None:
             self._guard(instruction.guard)
         try:
-            if not has_its_operands(instruction):
+            if not has_valid_operand_count(instruction):
                 raise ValueError(f"{len(instruction.operands)} operands")
             handler(self._cx, instruction)
-        except ODD_FORM as error:
+        except MALFORMED as error:
             raise Unsupported(
-                f"{instruction.text}: not the operands or types of {instruction.op}",
+                f"{instruction.text}: wrong operands or types for {instruction.op}",
                 instruction.line,
             ) from error
         self._cx.mask, self._cx.mask_bits = before
 
     def _guard(self, guard: Guard) -> None:
-        """Of the lanes that run, only those whose guard holds run the instruction."""
-        condition = self._cx.spread(self._cx.guard(guard))
+        """Restricts the active lanes to those whose guard holds."""
+        condition = self._cx.as_vector(self._cx.guard(guard))
         mask = (
             condition
             if self._cx.mask is None
@@ -89,7 +88,7 @@ class BasicBlock:
         self._cx.mask_bits = self._ir.get(f"bitcast <{LANES} x i1> {mask} to i32")
 
     def _count(self, number: int, is_masked: bool) -> None:
-        """Adds to the counters of a block: warps that ran it, and lanes."""
+        """Adds to the block's two counters: executions by warps, and by lanes."""
         ir, lanes = self._ir, str(LANES)
         if is_masked:
             lanes = ir.get(f"zext i32 {ir.intrinsic('ctpop', 'i32', self._cx.mask_bits)} to i64")
@@ -98,9 +97,9 @@ class BasicBlock:
             before = ir.get(f"load i64, ptr {at}")
             ir.do(f"store i64 {ir.get(f'add i64 {before}, {amount}')}, ptr {at}")
 
-    def _burn(self, number: int, node: Node) -> None:
-        """Fuel for one more round of a loop: every way round a loop passes a header."""
-        if number not in self._body.flow.loop_headers:
+    def _spend_fuel(self, number: int, node: Node) -> None:
+        """Takes one unit of fuel for one loop iteration: every cycle contains a loop header."""
+        if number not in self._body.cfg.loop_headers:
             return
         ir = self._ir
         left = ir.get(f"sub i64 {ir.get('load i64, ptr %fuel')}, 1")
@@ -108,6 +107,6 @@ class BasicBlock:
         empty, over, on = ir.get(f"icmp slt i64 {left}, 0"), ir.label(), ir.label()
         ir.do(f"br i1 {empty}, label %{over}, label %{on}, !prof !0")
         ir.place(over)
-        self._body.note_fault(node.instructions[0] if node.instructions else None)
-        self._body.leave(End.no_fuel)
+        self._body.record_fault(node.instructions[0] if node.instructions else None)
+        self._body.leave(StopReason.no_fuel)
         ir.place(on)

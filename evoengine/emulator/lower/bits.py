@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction
 
@@ -13,14 +13,14 @@ def _fixed(number: int, bits: int, vector: bool) -> str:
     return f"splat (i{bits} {number})" if vector else str(number)
 
 
-def _widened(cx: Context, text: str, bits: int, vector: bool) -> str:
+def _widened(cx: LoweringContext, text: str, bits: int, vector: bool) -> str:
     """A 32-bit operand in the width of the instruction."""
     if bits == 32:
         return text
     return cx.ir.get(f"zext {integer(32, vector)} {text} to {integer(bits, vector)}")
 
 
-def extract(cx: Context, instruction: Instruction) -> None:
+def extract(cx: LoweringContext, instruction: Instruction) -> None:
     """bfe d, a, position, length: PTX ISA's pseudo code; the sign of a field is its highest bit
     inside the register.
     """
@@ -56,7 +56,7 @@ def extract(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:4], [bits, 32, 32], bits, build)
 
 
-def insert(cx: Context, instruction: Instruction) -> None:
+def insert(cx: LoweringContext, instruction: Instruction) -> None:
     """bfi d, a, b, position, length: the low bits of a into b."""
     bits, ir = TYPE_BITS[instruction.type], cx.ir
 
@@ -89,7 +89,7 @@ def insert(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:5], [bits, bits, 32, 32], bits, build)
 
 
-def permute_bytes(cx: Context, instruction: Instruction) -> None:
+def permute_bytes(cx: LoweringContext, instruction: Instruction) -> None:
     """prmt d, a, b, selector: four bytes of the eight in {b, a}; a selector's bit 3 replicates the
     sign.
     """
@@ -104,8 +104,8 @@ def permute_bytes(cx: Context, instruction: Instruction) -> None:
         cx.apply_lanes(name, instruction.operands[1:4], 32, 32)
 
 
-def _pick_bytes(cx: Context, instruction: Instruction, selector: int) -> None:
-    """A selector that is known, and copies: a shuffle of bytes."""
+def _pick_bytes(cx: LoweringContext, instruction: Instruction, selector: int) -> None:
+    """prmt with a constant selector: a shuffle of bytes."""
     ir = cx.ir
 
     def build(vector: bool, low: str, high: str) -> str:
@@ -127,20 +127,20 @@ def _pick_bytes(cx: Context, instruction: Instruction, selector: int) -> None:
     cx.apply(instruction.operands[1:3], 32, 32, build)
 
 
-def find_first(cx: Context, instruction: Instruction) -> None:
-    """bfind: the highest bit that is set, of signed ones that differs from the sign; all ones where
-    there is none.
+def find_first(cx: LoweringContext, instruction: Instruction) -> None:
+    """bfind: the highest bit that is set, for signed types the highest that differs from the sign;
+    all ones if there is none.
     """
     name = f"ev_bfind_{'shiftamt_' if instruction.has('shiftamt') else ''}{instruction.type}"
     cx.apply_lanes(name, instruction.operands[1:2], TYPE_BITS[instruction.type], 32)
 
 
-def find_nth(cx: Context, instruction: Instruction) -> None:
+def find_nth(cx: LoweringContext, instruction: Instruction) -> None:
     """fns d, mask, base, offset: the n-th bit that is set."""
     cx.apply_lanes("ev_fns", instruction.operands[1:4], 32, 32)
 
 
-def dot_product(cx: Context, instruction: Instruction) -> None:
+def dot_product(cx: LoweringContext, instruction: Instruction) -> None:
     """dp4a, dp2a: products of bytes, summed with c."""
     cx.apply_lanes(
         f"ev_{'_'.join((instruction.op, *instruction.modifiers))}",
@@ -150,7 +150,7 @@ def dot_product(cx: Context, instruction: Instruction) -> None:
     )
 
 
-def sum_of_differences(cx: Context, instruction: Instruction) -> None:
+def sum_of_differences(cx: LoweringContext, instruction: Instruction) -> None:
     """sad d, a, b, c: c + |a - b|."""
     bits, ir, sign = TYPE_BITS[instruction.type], cx.ir, instruction.type[0]
 
@@ -162,7 +162,7 @@ def sum_of_differences(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:4], bits, bits, build)
 
 
-def extend(cx: Context, instruction: Instruction) -> None:
+def extend(cx: LoweringContext, instruction: Instruction) -> None:
     """szext.mode.type d, a, width: the low bits of a, with sign or zeros above."""
     ir, how = cx.ir, "ashr" if instruction.type == "s32" else "lshr"
 
@@ -180,8 +180,8 @@ def extend(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:3], 32, 32, build)
 
 
-def mask_of_bits(cx: Context, instruction: Instruction) -> None:
-    """bmsk.mode.b32 d, start, width: ones from a place on."""
+def mask_of_bits(cx: LoweringContext, instruction: Instruction) -> None:
+    """bmsk.mode.b32 d, start, width: `width` ones from bit `start` on."""
     ir = cx.ir
 
     def build(vector: bool, start: str, width: str) -> str:
@@ -197,7 +197,7 @@ def mask_of_bits(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:3], 32, 32, build)
 
 
-def _limited(cx: Context, instruction: Instruction, vector: bool, text: str) -> str:
+def _limited(cx: LoweringContext, instruction: Instruction, vector: bool, text: str) -> str:
     """A number of bits: .wrap takes its low five bits, .clamp at most 32."""
     kind = integer(32, vector)
     if instruction.has("wrap"):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from evoengine.emulator.analyse.uniformity import VARYING
-from evoengine.emulator.front.externals import EXTERNALS, External
-from evoengine.emulator.lower.context import Context, Value
-from evoengine.emulator.lower.control import trap
+from evoengine.emulator.front.externals import EXTERNALS, ExternalFunction
+from evoengine.emulator.lower.context import LoweringContext, Value
+from evoengine.emulator.lower.trap import trap
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand, Symbol, Vector
 from evoengine.emulator.run.abi import BlockRecord
 
 PRINTF, ASSERTION = 0, 1  # kinds of run/printing.py
 
 
-def call(cx: Context, instruction: Instruction) -> None:
+def call(cx: LoweringContext, instruction: Instruction) -> None:
     """call (results), function, (arguments): what `inline_calls` leaves."""
     results, function, arguments = instruction.operands[:3]
     if not (
@@ -32,7 +32,10 @@ def call(cx: Context, instruction: Instruction) -> None:
 
 
 def _mathematical(
-    cx: Context, external: External, results: tuple[Operand, ...], arguments: tuple[Operand, ...]
+    cx: LoweringContext,
+    external: ExternalFunction,
+    results: tuple[Operand, ...],
+    arguments: tuple[Operand, ...],
 ) -> None:
     """ev_call_NAME(lanes of each argument, lanes of the result)."""
     if len(arguments) != len(external.arguments) or len(results) != 1:
@@ -46,7 +49,9 @@ def _mathematical(
     cx.write(results[0], Value(VARYING, found, bits))
 
 
-def _print(cx: Context, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
+def _print(
+    cx: LoweringContext, results: tuple[Operand, ...], arguments: tuple[Operand, ...]
+) -> None:
     """vprintf(format, arguments): lane by lane; the result is how many arguments were printed, as
     CUDA defines it.
     """
@@ -57,8 +62,10 @@ def _print(cx: Context, results: tuple[Operand, ...], arguments: tuple[Operand, 
         cx.write(result, Value(VARYING, low, 32))
 
 
-def _printed(cx: Context, text: str, buffer: str, kind: int) -> str:
-    """A pointer to what the launch's printer left in the place of each lane's buffer."""
+def _printed(cx: LoweringContext, text: str, buffer: str, kind: int) -> str:
+    """Calls the launch's print callback; returns a pointer to its <32 x i64> results, in place of
+    the buffers.
+    """
     place = BlockRecord.print.offset if kind == PRINTF else BlockRecord.fail.offset
     at = cx.ir.get(f"getelementptr i8, ptr %block, i64 {place}")
     function = cx.ir.get(f"load ptr, ptr {at}")
@@ -71,9 +78,9 @@ def _printed(cx: Context, text: str, buffer: str, kind: int) -> str:
     return buffers
 
 
-def _fail(cx: Context, instruction: Instruction, message: Operand) -> None:
-    """__assertfail(message, file, line, function, bytes of a character): says so and ends the
-    launch.
+def _fail(cx: LoweringContext, instruction: Instruction, message: Operand) -> None:
+    """__assertfail(message, file, line, function, bytes of a character): prints the message and
+    ends the launch.
     """
     _printed(cx, cx.vector(message, 64), "zeroinitializer", ASSERTION)
     trap(cx, instruction)

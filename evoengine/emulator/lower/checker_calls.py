@@ -1,9 +1,9 @@
-"""What lowered code tells the checker, and asks it, in checked mode; nothing otherwise."""
+"""Calls of the checker in lowered code, in checked mode only."""
 
 from __future__ import annotations
 
-from evoengine.emulator.lower.address import Place
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.address import LaneAddresses
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.ptx.syntax import Instruction
 
@@ -16,8 +16,8 @@ SPACES = {
     "generic": 3,
 }
 READ, WRITE, ATOMIC, STRONG_READ, STRONG_WRITE = 0, 1, 2, 3, 4  # as check/checker.h numbers them
-DATUM, LOOK = 8, 16  # of a read, besides
-# PTX ISA 8.2: accesses that synchronise, so that no race is one
+DATA, POLL = 8, 16  # flags of a read, added to its kind
+# PTX ISA 8.2: synchronising accesses, which do not race with atomics
 STRONG = (
     "volatile",
     "relaxed",
@@ -27,22 +27,28 @@ STRONG = (
 )
 
 
-def check(cx: Context, place: Place, kind: int, size: int) -> None:
-    """Asks the checker; from here on only the lanes that it lets through run this instruction."""
+def check(cx: LoweringContext, lane_addresses: LaneAddresses, kind: int, size: int) -> None:
+    """Calls the checker; restricts the active lanes of this instruction to those that it lets
+    through.
+    """
     if not cx.checked:
         return
-    cx.mask_bits = ask(cx, place.space, kind, size, cx.spread(place.own), cx.mask_bits)
+    cx.mask_bits = check_access(
+        cx, lane_addresses.space, kind, size, cx.as_vector(lane_addresses.in_space), cx.mask_bits
+    )
     cx.mask = cx.ir.get(f"bitcast i32 {cx.mask_bits} to <{LANES} x i1>")
 
 
-def restored(cx: Context) -> tuple[str | None, str]:
-    """The mask now, to be put back behind an access."""
+def current_mask(cx: LoweringContext) -> tuple[str | None, str]:
+    """The mask of active lanes, in both forms, to be restored after an access."""
     return cx.mask, cx.mask_bits
 
 
-def ask(cx: Context, space: str, kind: int, size: int, addresses: str, mask_bits: str) -> str:
-    """The lanes of `mask_bits` that the checker lets touch `size` bytes at their addresses: <32 x
-    i64> in their own space.
+def check_access(
+    cx: LoweringContext, space: str, kind: int, size: int, addresses: str, mask_bits: str
+) -> str:
+    """The lanes of `mask_bits` that the checker lets access `size` bytes, as an i32; `addresses`
+    are <32 x i64> in `space`.
     """
     return cx.ir.call(
         "i32",
@@ -58,20 +64,18 @@ def ask(cx: Context, space: str, kind: int, size: int, addresses: str, mask_bits
     )
 
 
-def kind_of(instruction: Instruction, plain: int, strong: int) -> int:
-    """`strong` for an access that synchronises."""
+def access_kind(instruction: Instruction, plain: int, strong: int) -> int:
+    """The kind of an access: `strong` if it synchronises, else `plain`."""
     return strong if any(instruction.has(item) for item in STRONG) else plain
 
 
 def is_block_wide(instruction: Instruction) -> bool:
-    """Whether an ordering reaches no further than the thread block."""
+    """Whether the scope of an ordering is the thread block."""
     return instruction.has("cta")
 
 
-def fenced(cx: Context) -> None:
-    """Tells the checker that what these lanes did comes before what they do next, for other blocks
-    too.
-    """
+def report_fence(cx: LoweringContext) -> None:
+    """Reports a fence of the active lanes to the checker, in the scope of the device."""
     if cx.checked:
         cx.ir.call(
             "void",
@@ -82,12 +86,12 @@ def fenced(cx: Context) -> None:
         )
 
 
-def fence(cx: Context, instruction: Instruction) -> None:
-    """membar, fence: host threads see one another's stores in order anyway; the checker hears of
-    those beyond the block.
+def fence(cx: LoweringContext, instruction: Instruction) -> None:
+    """membar, fence: host threads see one another's stores in order anyway; only the checker needs
+    those of device scope.
     """
     if not (is_block_wide(instruction) or instruction.has("proxy")):
-        fenced(cx)
+        report_fence(cx)
 
 
 HANDLERS = {"fence": fence, "membar": fence}

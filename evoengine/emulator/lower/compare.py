@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniformity import UNIFORM, Ramp
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.analyse.uniformity import UNIFORM, Affine
+from evoengine.emulator.lower.context import LoweringContext, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import fixed, float_operands, flush_bits, is_float, is_half
 from evoengine.emulator.lower.half import halves_of, joined, widen_half
@@ -20,7 +20,7 @@ _UNSIGNED_ONLY = {"lo": "ult", "ls": "ule", "hi": "ugt", "hs": "uge"}
 _YES = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000}  # 1.0; of integers all bits
 
 
-def compare(cx: Context, instruction: Instruction) -> None:
+def compare(cx: LoweringContext, instruction: Instruction) -> None:
     """setp: one predicate, or p|q with q its opposite, combined with a third by and, or, xor; of
     pairs p for the low half, q the high.
     """
@@ -49,8 +49,8 @@ def compare(cx: Context, instruction: Instruction) -> None:
     first = target.first if isinstance(target, Pair) else target
     if (
         isinstance(first, Register)
-        and cx.shape(first.name) is UNIFORM
-        and isinstance(a.shape, Ramp)
+        and cx.variance(first.name) is UNIFORM
+        and isinstance(a.variance, Affine)
     ):
         result = Value(UNIFORM, _test(cx, instruction, instruction.type, False, a.text, b.text), 1)
     else:
@@ -61,21 +61,21 @@ def compare(cx: Context, instruction: Instruction) -> None:
 
 
 def _write_predicates(
-    cx: Context, instruction: Instruction, target: Operand, result: Value
+    cx: LoweringContext, instruction: Instruction, target: Operand, result: Value
 ) -> None:
     if not isinstance(target, Pair):
         cx.write(target, _combined(cx, instruction, result))
         return
     ones = "splat (i1 true)" if result.is_vector else "true"
     opposite = Value(
-        result.shape, cx.ir.get(f"xor {integer(1, result.is_vector)} {result.text}, {ones}"), 1
+        result.variance, cx.ir.get(f"xor {integer(1, result.is_vector)} {result.text}, {ones}"), 1
     )
     both = _combined(cx, instruction, result), _combined(cx, instruction, opposite)
     cx.write(target.first, both[0])
     cx.write(target.second, both[1])
 
 
-def _combined(cx: Context, instruction: Instruction, value: Value) -> Value:
+def _combined(cx: LoweringContext, instruction: Instruction, value: Value) -> Value:
     """The result of a comparison with the fourth operand, if the instruction has one."""
     how = next((item for item in ("and", "or", "xor") if instruction.has(item)), None)
     if how is None:
@@ -86,7 +86,9 @@ def _combined(cx: Context, instruction: Instruction, value: Value) -> Value:
     )
 
 
-def _test(cx: Context, instruction: Instruction, type_: str, vector: bool, a: str, b: str) -> str:
+def _test(
+    cx: LoweringContext, instruction: Instruction, type_: str, vector: bool, a: str, b: str
+) -> str:
     name = instruction.modifiers[0]
     if is_half(type_):
         return _half_test(cx, instruction, vector, a, b, 0)
@@ -99,7 +101,7 @@ def _test(cx: Context, instruction: Instruction, type_: str, vector: bool, a: st
 
 
 def _half_test(
-    cx: Context, instruction: Instruction, vector: bool, a: str, b: str, place: int
+    cx: LoweringContext, instruction: Instruction, vector: bool, a: str, b: str, place: int
 ) -> str:
     """The comparison of 16-bit floating point, of pairs at `place`: as f32, which holds them
     exactly.
@@ -116,7 +118,7 @@ def _half_test(
     )
 
 
-def set_value(cx: Context, instruction: Instruction) -> None:
+def set_value(cx: LoweringContext, instruction: Instruction) -> None:
     """set: all ones or 1.0 where the comparison holds; of pairs in each half."""
     source, result = instruction.modifiers[-1], instruction.modifiers[-2]
     bits, wide = TYPE_BITS[source], TYPE_BITS[result]
@@ -154,7 +156,7 @@ def set_value(cx: Context, instruction: Instruction) -> None:
     cx.write(instruction.operands[0], cx.compute(flags, 32, build))
 
 
-def _as_value(cx: Context, vector: bool, flag: str, type_: str) -> str:
+def _as_value(cx: LoweringContext, vector: bool, flag: str, type_: str) -> str:
     bits = TYPE_BITS[type_]
     kind = integer(bits, vector)
     return cx.ir.get(
@@ -163,7 +165,7 @@ def _as_value(cx: Context, vector: bool, flag: str, type_: str) -> str:
     )
 
 
-def select(cx: Context, instruction: Instruction) -> None:
+def select(cx: LoweringContext, instruction: Instruction) -> None:
     """selp d, a, b, p."""
     bits = TYPE_BITS[instruction.type]
 
@@ -174,7 +176,7 @@ def select(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:4], [bits, bits, 1], bits, build)
 
 
-def select_by_sign(cx: Context, instruction: Instruction) -> None:
+def select_by_sign(cx: LoweringContext, instruction: Instruction) -> None:
     """slct d, a, b, c: a where c >= 0; a subnormal c below zero counts as zero with .ftz."""
     result, by = instruction.modifiers[-2], instruction.modifiers[-1]
     bits, wide = TYPE_BITS[result], TYPE_BITS[by]

@@ -1,9 +1,8 @@
-"""What the lowering of every instruction stands on: operands as values, results into registers,
-under a mask.
+"""What the lowering of every instruction uses: operands as values, results into registers, masks.
 
-A register has a slot on the stack (LLVM's mem2reg takes it away again): a scalar where it is the
-same in all lanes, the scalar base of a ramp, or a vector of 32. Values are integers; floating point
-instructions cast them.
+A register has a stack slot (LLVM's mem2reg removes it again): a scalar if it is uniform, the scalar
+base if it is affine, else a vector of 32 lanes. Values are integers; floating-point instructions
+bitcast them.
 """
 
 from __future__ import annotations
@@ -12,14 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Ramp, Shape
-from evoengine.emulator.analyse.uniformity import Shapes
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.analyse.lane_variance import UNIFORM, VARYING, Affine, Variance
+from evoengine.emulator.analyse.uniformity import UniformityInfo
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.lower.emitter import LANES, Emitter, floating, integer
 from evoengine.emulator.lower.layout import Layout
 from evoengine.emulator.lower.scratch import SCRATCH_BYTES, Scratch
-from evoengine.emulator.lower.special import special
-from evoengine.emulator.lower.value import IOTA, Value, float_pattern, lane_masks, literal, steps
+from evoengine.emulator.lower.special_registers import special_register
+from evoengine.emulator.lower.value import (
+    IOTA,
+    Value,
+    affine_steps,
+    float_pattern,
+    lane_masks,
+    literal,
+)
 from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Float,
@@ -33,23 +39,33 @@ from evoengine.emulator.ptx.syntax import (
     Special,
     Symbol,
 )
-from evoengine.emulator.run.abi import End
+from evoengine.emulator.run.abi import StopReason
 
-__all__ = ["IOTA", "SCRATCH_BYTES", "Build", "Context", "Site", "Value", "lane_masks", "literal"]
+__all__ = [
+    "IOTA",
+    "SCRATCH_BYTES",
+    "BuildOperation",
+    "InstructionSite",
+    "LoweringContext",
+    "Value",
+    "lane_masks",
+    "literal",
+]
 
-STRIP_ALIGN = 64  # LLVM takes a vector of 32 words to be aligned to 128
-Build = Callable[..., str]  # (vector, *operands) -> result
+GROUP_ALIGN = 64  # LLVM assumes a vector of 32 words to be aligned to 128 bytes
+# (whether values are <32 x T> or scalars T, *operands) -> result, as names of LLVM values
+BuildOperation = Callable[..., str]
 
 
 @dataclass(frozen=True)
-class Site:
-    """One instruction, as faults and findings name it."""
+class InstructionSite:
+    """An instruction of the source, as faults and findings name it."""
 
-    line: int  # of the candidate; 0 where unknown
+    line: int  # line of the candidate's source, counted from 1; 0 if unknown
     text: str
 
 
-class Context(Scratch):
+class LoweringContext(Scratch):
     """The function under construction, and the instruction that is being lowered."""
 
     instruction: Instruction
@@ -57,58 +73,60 @@ class Context(Scratch):
     def __init__(
         self,
         layout: Layout,
-        shapes: Shapes,
+        uniformity: UniformityInfo,
         registers: dict[str, str],
-        strips: Sequence[tuple[str, ...]],
+        fragment_groups: Sequence[tuple[str, ...]],
         block: tuple[int, int, int],
         *,
         vector_memory: bool,
         checked: bool,
-        end: Callable[[End], None],
+        end: Callable[[StopReason], None],
     ) -> None:
-        """`strips`: vectors of 32 bits whose slots lie side by side.
+        """`fragment_groups`: registers of type <32 x i32> whose slots are contiguous.
 
-        `vector_memory`: gathers and scatters of LLVM, not of our runtime: only AVX-512 has both.
+        `vector_memory`: gathers and scatters by LLVM instead of our runtime; only AVX-512 has both.
 
-        `checked`: every access asks the checker first. `end` ends the warp in the middle of a
-        block.
+        `checked`: the checker is called before every access. `end` stops the warp in the middle of
+        a block.
         """
         super().__init__(Emitter())
         self.layout = layout
-        self.shapes = shapes
+        self.uniformity = uniformity
         self.registers = registers
-        self.strips = strips
-        self._strip_places = {
-            name: (strip, place)
-            for strip, names in enumerate(strips)
+        self.fragment_groups = fragment_groups
+        self._group_positions = {
+            name: (contiguous_slots, place)
+            for contiguous_slots, names in enumerate(fragment_groups)
             for place, name in enumerate(names)
         }
         self.block = block
         self.vector_memory = vector_memory
         self.checked = checked
         self.end = end
-        # registers that decide nothing, known in checked mode
+        # registers that hold pure data; set in checked mode
         self.data: frozenset[str] = frozenset()
-        # ids of loads before atomic operations, known in checked mode
-        self.looks: frozenset[int] = frozenset()
-        self.sites: list[Site] = []
+        # `id()`s of the loads that poll before an atomic operation; set in checked mode
+        self.poll_loads: frozenset[int] = frozenset()
+        self.sites: list[InstructionSite] = []
         self._site_numbers: dict[int, int] = {}
-        self.mask: str | None = None  # <32 x i1> of the lanes that run; None for all
+        self.mask: str | None = None  # active lanes as a <32 x i1>; None for all
         self.mask_bits = "-1"  # the same as an i32
         self.in_region = False
 
     def site(self, instruction: Instruction | None) -> int:
-        """The number under which faults and findings name `instruction`."""
+        """The index of `instruction` in `sites`, by which faults and findings name it."""
         key = id(instruction)  # instructions outlive the lowering: they belong to the function
         if key not in self._site_numbers:
             self._site_numbers[key] = len(self.sites)
             self.sites.append(
-                Site(instruction.line, instruction.text) if instruction else Site(0, "")
+                InstructionSite(instruction.line, instruction.text)
+                if instruction
+                else InstructionSite(0, "")
             )
         return self._site_numbers[key]
 
     def is_data(self, operands: Sequence[Operand]) -> bool:
-        """Whether what is put into `operands` decides nothing."""
+        """Whether `operands` are registers that hold pure data."""
         return all(
             isinstance(item, Register) and item.name in self.data
             for item in operands
@@ -121,16 +139,18 @@ class Context(Scratch):
             self.instruction.text + (f": {why}" if why else ""), self.instruction.line
         )
 
-    # ------------------------------------------------------------ shapes and slots
+    # ------------------------------------------------------------ variance and slots
 
-    def shape(self, register: str) -> Shape:
-        """The shape of a register."""
-        self._known(register)
-        return self.shapes.of[register]
+    def variance(self, register: str) -> Variance:
+        """The variance of a register."""
+        self._register_bits(register)
+        return self.uniformity.variance_of[register]
 
     def slot_type(self, register: str) -> str:
         """The LLVM type of a register's slot."""
-        return integer(self._known(register), self.shapes.of[register] is VARYING)
+        return integer(
+            self._register_bits(register), self.uniformity.variance_of[register] is VARYING
+        )
 
     @staticmethod
     def slot(register: str) -> str:
@@ -138,24 +158,26 @@ class Context(Scratch):
         return f'%"{register[1:]}.slot"' if register.startswith("%") else f'%"{register}.bare"'
 
     def slot_access(self, register: str) -> str:
-        """A register's slot as loads and stores name it."""
-        alignment = f", align {STRIP_ALIGN}" if register in self._strip_places else ""
+        """A register's slot as the pointer operand of loads and stores, with its alignment."""
+        alignment = f", align {GROUP_ALIGN}" if register in self._group_positions else ""
         return f"ptr {self.slot(register)}{alignment}"
 
-    def strip(self, names: Sequence[str]) -> str | None:
-        """The slot of the first of `names` where the slots of the others follow it, in order."""
-        places = [self._strip_places.get(name) for name in names]
+    def contiguous_slots(self, names: Sequence[str]) -> str | None:
+        """The slot of the first of `names` if the slots of the others follow it in order; else
+        None.
+        """
+        places = [self._group_positions.get(name) for name in names]
         if not names or places[0] is None:
             return None
-        strip, first = places[0]
+        contiguous_slots, first = places[0]
         return (
             self.slot(names[0])
-            if places == [(strip, first + step) for step in range(len(names))]
+            if places == [(contiguous_slots, first + step) for step in range(len(names))]
             else None
         )
 
-    def _known(self, register: str) -> int:
-        """The bits of a register that is declared."""
+    def _register_bits(self, register: str) -> int:
+        """The width in bits of a declared register; raises Unsupported for any other."""
         if register not in self.registers:
             raise self.unsupported(f"no register {register}")
         return TYPE_BITS[self.registers[register]]
@@ -163,17 +185,17 @@ class Context(Scratch):
     # ------------------------------------------------------------ reading
 
     def read(self, operand: Operand, bits: int) -> Value:
-        """An operand as an integer of `bits`."""
+        """An operand as an integer of `bits` bits."""
         match operand:
             case Register(name):
-                whole = self._known(name)
+                whole = self._register_bits(name)
                 loaded = self.ir.get(f"load {self.slot_type(name)}, {self.slot_access(name)}")
-                return self.resized(Value(self.shape(name), loaded, whole), bits)
+                return self.resized(Value(self.variance(name), loaded, whole), bits)
             case Not(register):
                 value = self.read(register, 1)
                 ones = "splat (i1 true)" if value.is_vector else "true"
                 return Value(
-                    value.shape,
+                    value.variance,
                     self.ir.get(f"xor {integer(1, value.is_vector)} {value.text}, {ones}"),
                     1,
                 )
@@ -182,7 +204,7 @@ class Context(Scratch):
             case Float(pattern, width):
                 return Value(UNIFORM, literal(float_pattern(pattern, width, bits), bits), bits)
             case Special(name):
-                found = special(self.ir, self.layout, self.block, name)
+                found = special_register(self.ir, self.layout, self.block, name)
                 if found is None:
                     raise self.unsupported(f"register {name}")
                 return self.resized(found, bits)
@@ -192,29 +214,26 @@ class Context(Scratch):
 
     def vector(self, operand: Operand, bits: int) -> str:
         """An operand as <32 x i`bits`>."""
-        return self.spread(self.read(operand, bits))
+        return self.as_vector(self.read(operand, bits))
 
-    def spread(self, value: Value) -> str:
-        """A value as a vector of 32 lanes."""
-        if value.shape is VARYING:
+    def as_vector(self, value: Value) -> str:
+        """A value of any variance as a vector <32 x i`bits`>."""
+        if value.variance is VARYING:
             return value.text
         whole = self.ir.splat(value.text, f"i{value.bits}")
-        if not isinstance(value.shape, Ramp):
+        if not isinstance(value.variance, Affine):
             return whole
-        return self.ir.get(
-            f"add {integer(value.bits, True)} {whole}, {steps(value.shape.stride, value.bits)}"
-        )
+        offsets = affine_steps(value.variance.stride, value.bits)
+        return self.ir.get(f"add {integer(value.bits, True)} {whole}, {offsets}")
 
     def scalar(self, operand: Operand, bits: int) -> str | None:
-        """An operand as i`bits` when it is the same in all lanes; else None."""
+        """An operand as a scalar i`bits` if it is uniform; else None."""
         value = self.read(operand, bits)
-        return value.text if value.shape is UNIFORM else None
+        return value.text if value.variance is UNIFORM else None
 
-    def first(self, value: Value) -> str:
-        """A value that is to be the same in all running lanes, as a scalar: the lowest running
-        lane's.
-        """
-        vector = self.spread(value)
+    def first_active(self, value: Value) -> str:
+        """The value of the lowest active lane, as a scalar."""
+        vector = self.as_vector(value)
         lane = "0"
         if self.mask is not None:
             lane = self.ir.intrinsic("cttz", "i32", self.mask_bits, also="i1 false")
@@ -222,13 +241,13 @@ class Context(Scratch):
         return self.ir.get(f"extractelement {integer(value.bits, True)} {vector}, i32 {lane}")
 
     def resized(self, value: Value, bits: int, signed: bool = False) -> Value:
-        """The low `bits` of a value, or the value widened."""
+        """A value truncated or extended to `bits` bits."""
         if value.bits == bits:
             return value
         number = value.number
         if number is not None:
             return Value(
-                value.shape,
+                value.variance,
                 literal(number if signed else number & ((1 << value.bits) - 1), bits),
                 bits,
             )
@@ -237,11 +256,11 @@ class Context(Scratch):
             f"{how} {integer(value.bits, value.is_vector)} {value.text} to"
             f" {integer(bits, value.is_vector)}"
         )
-        return Value(value.shape, text, bits)
+        return Value(value.variance, text, bits)
 
     def address_of(self, symbol: Symbol) -> Value:
-        """The address of a variable in its own space: an offset for shared and local, a host
-        address otherwise.
+        """The address of a variable in its own space: an offset for shared and local memory, else a
+        host address; 64 bits.
         """
         space, offset = self.layout.place(symbol.name, self.instruction)
         offset += symbol.offset
@@ -258,56 +277,62 @@ class Context(Scratch):
         return Value(UNIFORM, self.ir.get(f"add i64 %globals, {literal(offset, 64)}"), 64)
 
     def guard(self, guard: Guard) -> Value:
-        """The predicate of a guard as it is meant: true where the instruction runs."""
+        """The predicate of a guard, true where the instruction runs; 1 bit."""
         return self.read(Not(guard.register) if guard.negated else guard.register, 1)
 
     def guard_bits(self, guard: Guard) -> str:
-        """The same as an i32 with a bit for each lane."""
-        return self.ir.get(f"bitcast <{LANES} x i1> {self.spread(self.guard(guard))} to i32")
+        """The predicate of a guard as an i32 with a bit for each lane."""
+        return self.ir.get(f"bitcast <{LANES} x i1> {self.as_vector(self.guard(guard))} to i32")
 
     # ------------------------------------------------------------ writing
 
     def write(self, operand: Operand, value: Value, signed: bool = False) -> None:
-        """Puts a value into a register; lanes that do not run keep what they have."""
+        """Writes a value to a register; inactive lanes keep their old value."""
         if isinstance(operand, Sink):
             return
         if not isinstance(operand, Register):
             raise self.unsupported(f"a result into {operand}")
-        name, bits, shape = operand.name, self._known(operand.name), self.shape(operand.name)
+        name, bits, variance = (
+            operand.name,
+            self._register_bits(operand.name),
+            self.variance(operand.name),
+        )
         value = self.resized(value, bits, signed)
-        if shape is VARYING:
-            self._store_vector(name, bits, self.spread(value))
-        elif isinstance(shape, Ramp) and not isinstance(value.shape, Ramp):
-            raise self.unsupported("a result that counts over the lanes was expected")
+        if variance is VARYING:
+            self._store_vector(name, bits, self.as_vector(value))
+        elif isinstance(variance, Affine) and not isinstance(value.variance, Affine):
+            raise self.unsupported("a result that is not affine, in an affine register")
         else:
             text = (
-                self.first(value) if shape is UNIFORM and value.shape is not UNIFORM else value.text
+                self.first_active(value)
+                if variance is UNIFORM and value.variance is not UNIFORM
+                else value.text
             )
             self.ir.do(f"store i{bits} {self._guarded(name, bits, text)}, {self.slot_access(name)}")
 
     def _guarded(self, name: str, bits: int, text: str) -> str:
-        """What a scalar register holds behind an instruction that may not run."""
+        """The value of a scalar register after an instruction that may not run."""
         if self.instruction.guard is None:
             return text
         condition = self.guard(self.instruction.guard)
-        if condition.shape is not UNIFORM:  # analysis makes such a register varying
-            raise self.unsupported("a guard that is the same in all lanes was expected")
+        if condition.variance is not UNIFORM:  # analysis makes such a register varying
+            raise self.unsupported("a guard that differs between lanes, on a scalar result")
         before = self.ir.get(f"load i{bits}, {self.slot_access(name)}")
         return self.ir.get(f"select i1 {condition.text}, i{bits} {text}, i{bits} {before}")
 
-    def keeps(self, name: str) -> bool:
-        """Whether lanes that do not run keep what they have in a register.
+    def preserves_inactive(self, name: str) -> bool:
+        """Whether a write to register `name` must preserve its value in inactive lanes.
 
-        Outside of regions they have ended: nobody looks at theirs again, so nothing is kept for
-        them.
+        Outside of regions the inactive lanes have exited and their registers are not read again.
         """
         return self.mask is not None and (
-            self.instruction.guard is not None or (self.in_region and name not in self.shapes.local)
+            self.instruction.guard is not None
+            or (self.in_region and name not in self.uniformity.local)
         )
 
     def _store_vector(self, name: str, bits: int, text: str) -> None:
         type_ = integer(bits, True)
-        if self.keeps(name):
+        if self.preserves_inactive(name):
             before = self.ir.get(f"load {type_}, {self.slot_access(name)}")
             text = self.ir.get(
                 f"select <{LANES} x i1> {self.mask}, {type_} {text}, {type_} {before}"
@@ -321,12 +346,12 @@ class Context(Scratch):
         sources: Sequence[Operand],
         bits: int | Sequence[int],
         result_bits: int,
-        build: Build,
+        build: BuildOperation,
         *,
         signed: bool = False,
     ) -> None:
-        """Writes build(vector, *sources) to the first operand; scalars when all sources are the
-        same in all lanes.
+        """Writes build(vector, *sources) to the first operand; over scalars if all sources are
+        uniform.
         """
         widths = [bits] * len(sources) if isinstance(bits, int) else list(bits)
         values = [self.read(source, width) for source, width in zip(sources, widths, strict=True)]
@@ -341,26 +366,28 @@ class Context(Scratch):
         *,
         signed: bool = False,
     ) -> None:
-        """Writes what C function `name` makes of the lanes of `sources`, each of `bits`, to the
-        first operand.
+        """Writes the result of C function `name` on the lanes of `sources`, each of `bits` bits, to
+        the first operand.
         """
         (found,) = self.call_lanes(
             name, [(bits, self.vector(source, bits)) for source in sources], [result_bits]
         )
         self.write(self.instruction.operands[0], Value(VARYING, found, result_bits), signed)
 
-    def compute(self, values: Sequence[Value], result_bits: int, build: Build) -> Value:
-        """build(vector, *values), over scalars when all are the same in all lanes."""
-        if all(value.shape is UNIFORM for value in values):
+    def compute(self, values: Sequence[Value], result_bits: int, build: BuildOperation) -> Value:
+        """build(vector, *values), over scalars if all are uniform."""
+        if all(value.variance is UNIFORM for value in values):
             return Value(UNIFORM, build(False, *(value.text for value in values)), result_bits)
-        return Value(VARYING, build(True, *(self.spread(value) for value in values)), result_bits)
+        return Value(
+            VARYING, build(True, *(self.as_vector(value) for value in values)), result_bits
+        )
 
     def floats(self, type_: str, vector: bool, *values: str) -> list[str]:
-        """Integers as floating point of PTX `type_`, bit by bit."""
+        """Integers bitcast to floating point of PTX `type_`."""
         return [self.as_float(value, type_, vector, TYPE_BITS[type_]) for value in values]
 
     def as_float(self, value: str, type_: str, vector: bool, bits: int) -> str:
-        """One integer as floating point, bit by bit."""
+        """One integer bitcast to floating point."""
         if value.startswith("splat"):  # a literal: cast inside
             inner = self.ir.get(
                 f"bitcast i{bits} {value[value.index(' ', 7) + 1 : -1]} to {floating(type_, False)}"
@@ -369,15 +396,15 @@ class Context(Scratch):
         return self.ir.get(f"bitcast {integer(bits, vector)} {value} to {floating(type_, vector)}")
 
     def as_integer(self, value: str, type_: str, vector: bool) -> str:
-        """Floating point as an integer, bit by bit."""
+        """Floating point bitcast to an integer."""
         return self.ir.get(
             f"bitcast {floating(type_, vector)} {value} to {integer(TYPE_BITS[type_], vector)}"
         )
 
     @contextmanager
     def only_if(self, condition: str) -> Iterator[None]:
-        """What is emitted within runs only where the i1 `condition` holds; it must leave no value
-        that is used behind.
+        """Emits the code of the `with` block so that it runs only if the i1 `condition` holds; no
+        value that it defines may be used after it.
         """
         do, after = self.ir.label(), self.ir.label()
         self.ir.do(f"br i1 {condition}, label %{do}, label %{after}")

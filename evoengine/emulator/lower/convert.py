@@ -1,14 +1,14 @@
-"""cvt: between integers, f32 and f64; narrow.py has the narrower floating formats."""
+"""cvt: between integers, f32 and f64; narrow_floats.py has the narrower floating-point formats."""
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniformity import UNIFORM, VARYING, Ramp
-from evoengine.emulator.lower.arithmetic import widen_ramp
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.analyse.uniformity import UNIFORM, VARYING, Affine
+from evoengine.emulator.lower.arithmetic import widen_affine
+from evoengine.emulator.lower.context import LoweringContext, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import DIRECTED, fixed, flush, flush_bits, is_float, saturate
 from evoengine.emulator.lower.integers import as_64_bits, read_integer
-from evoengine.emulator.lower.narrow import FORMATS, convert_narrow
+from evoengine.emulator.lower.narrow_floats import FORMATS, convert_narrow
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Register
 
 INTEGERS = frozenset(("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"))
@@ -16,7 +16,7 @@ TO_INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"
 _KNOWN = frozenset(("rn", "ftz", "sat", *TO_INTEGRAL, *DIRECTED))
 
 
-def convert(cx: Context, instruction: Instruction) -> None:
+def convert(cx: LoweringContext, instruction: Instruction) -> None:
     """cvt.{rounding}.{ftz}.{sat}.to.from"""
     to, source = instruction.modifiers[-2], instruction.modifiers[-1]
     if instruction.has("pack"):
@@ -37,26 +37,27 @@ def convert(cx: Context, instruction: Instruction) -> None:
         raise cx.unsupported()
 
 
-def _integers(cx: Context, instruction: Instruction, to: str, source: str) -> None:
+def _integers(cx: LoweringContext, instruction: Instruction, to: str, source: str) -> None:
     target, (wide, bits) = instruction.operands[0], (TYPE_BITS[to], TYPE_BITS[source])
     value = cx.read(instruction.operands[1], bits)
     signed = source.startswith("s")
-    shape = cx.shape(target.name) if isinstance(target, Register) else UNIFORM
-    if isinstance(shape, Ramp):
+    variance = cx.variance(target.name) if isinstance(target, Register) else UNIFORM
+    if isinstance(variance, Affine):
         if wide < bits:
             value = cx.resized(value, wide)
-        cx.write(target, Value(shape, widen_ramp(cx, value, wide, signed), wide))
+        cx.write(target, Value(variance, widen_affine(cx, value, wide, signed), wide))
         return
     if instruction.has("sat"):
         value = cx.compute(
             [value], bits, lambda vector, text: clamp_integer(cx, vector, text, to, source)
         )
-    if value.shape is not UNIFORM:  # of a ramp the base alone must not be cut or widened
-        value = Value(VARYING, cx.spread(value), bits)
+    # the base of an affine value must not be truncated or extended alone
+    if value.variance is not UNIFORM:
+        value = Value(VARYING, cx.as_vector(value), bits)
     cx.write(target, cx.resized(value, wide, signed), signed=to.startswith("s"))
 
 
-def clamp_integer(cx: Context, vector: bool, text: str, to: str, source: str) -> str:
+def clamp_integer(cx: LoweringContext, vector: bool, text: str, to: str, source: str) -> str:
     """Into the range of `to`, still as `source`."""
     bits, wide = TYPE_BITS[source], TYPE_BITS[to]
     low = -(1 << (wide - 1)) if to.startswith("s") else 0
@@ -71,7 +72,7 @@ def clamp_integer(cx: Context, vector: bool, text: str, to: str, source: str) ->
     return cx.ir.intrinsic("umin", kind, text, fixed(min(high, (1 << bits) - 1), bits, vector))
 
 
-def _pack(cx: Context, instruction: Instruction) -> None:
+def _pack(cx: LoweringContext, instruction: Instruction) -> None:
     """cvt.pack.sat.to.s32.b32 d, a, b, c: a and b saturated into the low bits, c shifted up;
     without c zeros.
     """
@@ -98,7 +99,7 @@ def _pack(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:], 32, 32, build)
 
 
-def _float_to_integer(cx: Context, instruction: Instruction, to: str, source: str) -> None:
+def _float_to_integer(cx: LoweringContext, instruction: Instruction, to: str, source: str) -> None:
     """Saturates. NaN becomes 0, or the top bit alone where the source or the result has 64 bits
     (PTX ISA, 9.7.9.21 cvt).
     """
@@ -132,7 +133,7 @@ def _suffix(bits: int, vector: bool) -> str:
     return f"v32i{bits}" if vector else f"i{bits}"
 
 
-def _integer_to_float(cx: Context, instruction: Instruction, to: str, source: str) -> None:
+def _integer_to_float(cx: LoweringContext, instruction: Instruction, to: str, source: str) -> None:
     bits, wide = TYPE_BITS[source], TYPE_BITS[to]
     value = read_integer(cx, instruction, source)
     mode = next((item for item in DIRECTED if instruction.has(item)), None)
@@ -150,13 +151,15 @@ def _integer_to_float(cx: Context, instruction: Instruction, to: str, source: st
     cx.write(instruction.operands[0], cx.compute([value], wide, build))
 
 
-def _floats(cx: Context, instruction: Instruction, to: str, source: str) -> None:
+def _floats(cx: LoweringContext, instruction: Instruction, to: str, source: str) -> None:
     bits, wide, ir = TYPE_BITS[source], TYPE_BITS[to], cx.ir
     rounding = next((name for name in TO_INTEGRAL if instruction.has(name)), None)
     mode = next((item for item in DIRECTED if instruction.has(item)), None)
     value = cx.read(instruction.operands[1], bits)
     if mode and wide < bits:
-        (found,) = cx.call_lanes(f"ev_cvt_{mode}_{to}_{source}", [(bits, cx.spread(value))], [wide])
+        (found,) = cx.call_lanes(
+            f"ev_cvt_{mode}_{to}_{source}", [(bits, cx.as_vector(value))], [wide]
+        )
         value, bits, source = Value(VARYING, found, wide), wide, to
 
     def build(vector: bool, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Every instruction that can be lowered, by its name."""
+"""The handler of every instruction that can be lowered, by opcode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from evoengine.emulator.lower import (
     call,
     checker_calls,
     compare,
-    control,
     convert,
     extended_precision,
     floats,
@@ -22,9 +21,10 @@ from evoengine.emulator.lower import (
     logic,
     matrix,
     matrix_memory,
+    trap,
     warp,
 )
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.ptx.syntax import Instruction
 
 FAMILIES = (
@@ -38,7 +38,7 @@ FAMILIES = (
     extended_precision,
     checker_calls,
     compare,
-    control,
+    trap,
     convert,
     floats,
     logic,
@@ -48,6 +48,6 @@ FAMILIES = (
     warp,
 )
 
-HANDLERS: dict[str, Callable[[Context, Instruction], None]] = {
+HANDLERS: dict[str, Callable[[LoweringContext, Instruction], None]] = {
     name: handler for family in FAMILIES for name, handler in family.HANDLERS.items()
 }

@@ -37,32 +37,34 @@ class Emitter:
         self._count = 0
 
     def name(self) -> str:
-        """A name that nothing has yet."""
+        """A fresh value name."""
         self._count += 1
         return f"%t{self._count}"
 
     def label(self) -> str:
-        """A label that nothing has yet."""
+        """A fresh label."""
         self._count += 1
         return f"b{self._count}"
 
     def do(self, text: str) -> None:
-        """An instruction without a result."""
+        """Appends an instruction without a result."""
         self.lines.append("  " + text)
 
     def get(self, text: str) -> str:
-        """The result of an instruction."""
+        """Appends an instruction; returns the name of its result."""
         self._count += 1
         name = f"%t{self._count}"
         self.lines.append(f"  {name} = {text}")
         return name
 
     def place(self, label: str) -> None:
-        """Begins a basic block; what is before it must have ended."""
+        """Begins a basic block; the one before it must have a terminator."""
         self.lines.append(f"{label}:")
 
     def splat(self, value: str, of: str) -> str:
-        """All lanes the same; `value` is a literal or a scalar of type `of`."""
+        """<32 x `of`> with the same value in all lanes; `value` is a literal or a scalar of type
+        `of`.
+        """
         if value[0] != "%":
             return f"splat ({of} {value})"
         one = self.get(f"insertelement <{LANES} x {of}> poison, {of} {value}, i32 0")
@@ -77,7 +79,7 @@ class Emitter:
 
     def intrinsic(self, name: str, type_: str, *values: str, also: str = "") -> str:
         """A call of llvm.`name` whose operands and result all have `type_`; `also` is further
-        operands as they stand.
+        operands, verbatim.
         """
         full = f"@llvm.{name}.{suffix(type_)}"
         extra = [item.rsplit(" ", 1)[0].strip() for item in also.split(",")] if also else []

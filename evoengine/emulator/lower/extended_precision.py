@@ -1,25 +1,25 @@
 """Extended precision: add.cc, addc, sub.cc, subc, mad.cc, madc.
 
-PTX hides the carry in a condition code of its own. Here it is a predicate like any other, which
-`explicit_carries` writes into the operands, so that everything that looks at registers knows of it:
-"d|carry" as result, the carry in as the last source.
+PTX keeps the carry in an implicit condition code. Here it is an ordinary predicate, which
+`explicit_carries` adds to the operands, so that register analysis sees it: "d|carry" as result, the
+carry-in as the last source.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from evoengine.emulator.errors import PtxError
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.emulator_errors import PtxError
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.lower.emitter import integer
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Block, Function, Instruction, Pair, Register
 
-CARRY = Register("%carry.flag")  # no name of PTX has a dot
+CARRY = Register("%carry.flag")  # PTX names have no dots
 _CONSUMERS = ("addc", "subc", "madc")
 
 
 def explicit_carries(function: Function) -> Function:
-    """The same function with carries as operands; the function itself where it has none."""
+    """The same function with carries as operands; the function itself if it uses no carries."""
     if not any(_has_carry(item) for block in function.blocks for item in block.instructions):
         return function
     blocks = [
@@ -49,8 +49,8 @@ def _explicit(instruction: Instruction) -> Instruction:
     )
 
 
-def with_carry(cx: Context, instruction: Instruction) -> None:
-    """One of them, its carry (or borrow) among the operands."""
+def with_carry(cx: LoweringContext, instruction: Instruction) -> None:
+    """One of these instructions, with its carry (or borrow) among the operands."""
     bits, ir, target = TYPE_BITS[instruction.type], cx.ir, instruction.operands[0]
     consumes, multiplies = instruction.op in _CONSUMERS, instruction.op in ("mad", "madc")
     subtracts = instruction.op in ("sub", "subc")
@@ -66,7 +66,7 @@ def with_carry(cx: Context, instruction: Instruction) -> None:
         ]
 
     def total(vector: bool, a: str, b: str, *carry: str) -> str:
-        """The sum, or difference, in one bit more."""
+        """The sum or difference with one more bit."""
         kind = integer(bits + 1, vector)
         operation = "sub" if subtracts else "add"
         x, y = (ir.get(f"zext {integer(bits, vector)} {item} to {kind}") for item in (a, b))
@@ -100,7 +100,7 @@ def with_carry(cx: Context, instruction: Instruction) -> None:
         cx.write(target, result)
 
 
-def _product(cx: Context, instruction: Instruction, vector: bool, a: str, b: str) -> str:
+def _product(cx: LoweringContext, instruction: Instruction, vector: bool, a: str, b: str) -> str:
     """The low or the high half of a product."""
     bits, ir = TYPE_BITS[instruction.type], cx.ir
     small, large = integer(bits, vector), integer(2 * bits, vector)

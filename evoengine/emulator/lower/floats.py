@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 
 from evoengine.emulator.analyse.uniformity import VARYING
-from evoengine.emulator.lower.context import Context, Value, literal
+from evoengine.emulator.lower.context import LoweringContext, Value, literal
 from evoengine.emulator.lower.emitter import FLOATS, LANES, floating, integer
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand
 
@@ -47,7 +47,7 @@ def constant(value: float, type_: str, vector: bool) -> str:
     return f"splat ({FLOATS[type_]} {text})" if vector else text
 
 
-def flush(cx: Context, vector: bool, text: str) -> str:
+def flush(cx: LoweringContext, vector: bool, text: str) -> str:
     """Denormals of f32 become zero with their sign."""
     kind, ir = floating("f32", vector), cx.ir
     size = ir.intrinsic("fabs", kind, text)
@@ -56,7 +56,7 @@ def flush(cx: Context, vector: bool, text: str) -> str:
     return ir.get(f"select {integer(1, vector)} {small}, {kind} {zero}, {kind} {text}")
 
 
-def flush_bits(cx: Context, vector: bool, text: str, type_: str) -> str:
+def flush_bits(cx: LoweringContext, vector: bool, text: str, type_: str) -> str:
     """The same for the bits of f32, f16 and bf16, alone or in twos."""
     ir, bits, single = cx.ir, TYPE_BITS[type_], type_.removesuffix("x2")
     width = TYPE_BITS[single]
@@ -78,7 +78,7 @@ def flush_bits(cx: Context, vector: bool, text: str, type_: str) -> str:
     return ir.bitcast(ir.get(f"select {flag} {small}, {kind} {sign}, {kind} {parts}"), kind, whole)
 
 
-def saturate(cx: Context, type_: str, vector: bool, text: str) -> str:
+def saturate(cx: LoweringContext, type_: str, vector: bool, text: str) -> str:
     """Clamped to [0, 1]; NaN and -0 become +0."""
     kind, flag, ir = floating(type_, vector), integer(1, vector), cx.ir
     zero, one = constant(0.0, type_, vector), constant(1.0, type_, vector)
@@ -91,8 +91,8 @@ def saturate(cx: Context, type_: str, vector: bool, text: str) -> str:
     )
 
 
-def canonical_nan(cx: Context, type_: str, vector: bool, text: str) -> str:
-    """An integer whose NaNs are the one that GPUs give: 0x7fffffff."""
+def canonical_nan(cx: LoweringContext, type_: str, vector: bool, text: str) -> str:
+    """The bits with every NaN replaced by the canonical NaN of GPUs, 0x7fffffff."""
     if type_ != "f32":
         return text
     kind, ir = integer(32, vector), cx.ir
@@ -105,14 +105,14 @@ def canonical_nan(cx: Context, type_: str, vector: bool, text: str) -> str:
 
 
 def float_operands(
-    cx: Context, instruction: Instruction, vector: bool, values: tuple[str, ...]
+    cx: LoweringContext, instruction: Instruction, vector: bool, values: tuple[str, ...]
 ) -> list[str]:
     """Operands as floating point, flushed as the instruction says."""
     found = cx.floats(instruction.type, vector, *values)
     return [flush(cx, vector, item) for item in found] if _flushes(instruction) else found
 
 
-def float_result(cx: Context, instruction: Instruction, vector: bool, text: str) -> str:
+def float_result(cx: LoweringContext, instruction: Instruction, vector: bool, text: str) -> str:
     """A floating result as an integer, flushed and saturated as the instruction says."""
     type_ = instruction.type
     if instruction.has("sat"):
@@ -126,7 +126,9 @@ def _flushes(instruction: Instruction) -> bool:
     return instruction.has("ftz") and instruction.type == "f32"
 
 
-def float_operation(cx: Context, instruction: Instruction, operation: str, count: int) -> None:
+def float_operation(
+    cx: LoweringContext, instruction: Instruction, operation: str, count: int
+) -> None:
     """An instruction of LLVM (or, with "@", an intrinsic) over `count` operands of f32 or f64; the
     C runtime for other roundings.
     """
@@ -152,9 +154,9 @@ def float_operation(cx: Context, instruction: Instruction, operation: str, count
 
 
 def _by_runtime(
-    cx: Context, instruction: Instruction, function: str, sources: Sequence[Operand]
+    cx: LoweringContext, instruction: Instruction, function: str, sources: Sequence[Operand]
 ) -> None:
-    """A C function over operands of the instruction's type; it knows nothing of .ftz and .sat."""
+    """A C function over operands of the instruction's type; it handles neither .ftz nor .sat."""
     type_, bits = instruction.type, TYPE_BITS[instruction.type]
     given = [cx.vector(source, bits) for source in sources]
     if _flushes(instruction):
@@ -165,12 +167,12 @@ def _by_runtime(
     cx.write(instruction.operands[0], Value(VARYING, found, bits))
 
 
-def square_root(cx: Context, instruction: Instruction) -> None:
+def square_root(cx: LoweringContext, instruction: Instruction) -> None:
     """sqrt of f32 and f64, correctly rounded also where an approximation would do."""
     float_operation(cx, instruction, "@sqrt", 1)
 
 
-def reciprocal(cx: Context, instruction: Instruction) -> None:
+def reciprocal(cx: LoweringContext, instruction: Instruction) -> None:
     """rcp, rsqrt of f32 and f64: by division, as exact as that is; of f64 with .ftz by the upper
     word alone, as documented.
     """
@@ -199,7 +201,7 @@ def reciprocal(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:2], bits, bits, build)
 
 
-def copy_sign(cx: Context, instruction: Instruction) -> None:
+def copy_sign(cx: LoweringContext, instruction: Instruction) -> None:
     """copysign d, a, b: the sign of a, the size of b."""
     bits, type_ = TYPE_BITS[instruction.type], instruction.type
 
@@ -212,7 +214,7 @@ def copy_sign(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:3], bits, bits, build)
 
 
-def test_property(cx: Context, instruction: Instruction) -> None:
+def test_property(cx: LoweringContext, instruction: Instruction) -> None:
     """testp: the class of a number; a zero counts as normal."""
     bits, ir, type_ = TYPE_BITS[instruction.type], cx.ir, instruction.type
     infinity, normal = INFINITY[type_], _SMALLEST_NORMAL[type_]

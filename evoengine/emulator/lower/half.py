@@ -1,11 +1,11 @@
-"""Arithmetic of 16-bit floating point, alone and packed in twos: by our C runtime, with one
+"""Arithmetic on 16-bit floating point, scalar and packed in pairs: by the C runtime, with one
 rounding.
 """
 
 from __future__ import annotations
 
 from evoengine.emulator.analyse.uniformity import VARYING
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.lower.context import LoweringContext, Value
 from evoengine.emulator.lower.emitter import floating, integer
 from evoengine.emulator.lower.floats import flush_bits
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction
@@ -18,7 +18,7 @@ _KNOWN = {
 _SUFFIXES = ("ftz", "sat", "relu")  # of the names in lanes.h, in this order
 
 
-def half_arithmetic(cx: Context, instruction: Instruction) -> None:
+def half_arithmetic(cx: LoweringContext, instruction: Instruction) -> None:
     """add, sub, mul, fma, min, max of f16, bf16, f16x2, bf16x2."""
     op, type_ = instruction.op, instruction.type
     given = set(instruction.modifiers[:-1])
@@ -38,7 +38,7 @@ def half_arithmetic(cx: Context, instruction: Instruction) -> None:
     cx.write(instruction.operands[0], Value(VARYING, found, bits))
 
 
-def widen_half(cx: Context, vector: bool, value: str, source: str) -> str:
+def widen_half(cx: LoweringContext, vector: bool, value: str, source: str) -> str:
     """16-bit floating point as the bits of f32; exact."""
     ir = cx.ir
     if source == "bf16":
@@ -51,14 +51,14 @@ def widen_half(cx: Context, vector: bool, value: str, source: str) -> str:
     return cx.as_integer(number, "f32", vector)
 
 
-def halves_of(cx: Context, vector: bool, pair: str) -> tuple[str, str]:
+def halves_of(cx: LoweringContext, vector: bool, pair: str) -> tuple[str, str]:
     """The low and the high 16 bits of 32."""
     wide, kind = integer(32, vector), integer(16, vector)
     high = cx.ir.get(f"lshr {wide} {pair}, {'splat (i32 16)' if vector else '16'}")
     return cx.ir.get(f"trunc {wide} {pair} to {kind}"), cx.ir.get(f"trunc {wide} {high} to {kind}")
 
 
-def joined(cx: Context, vector: bool, low: str, high: str) -> str:
+def joined(cx: LoweringContext, vector: bool, low: str, high: str) -> str:
     """32 bits of twice 16."""
     wide, kind, ir = integer(32, vector), integer(16, vector), cx.ir
     upper = ir.get(

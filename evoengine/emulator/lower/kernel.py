@@ -1,21 +1,21 @@
-"""One kernel as one LLVM function that runs one warp.
+"""Lowers a kernel to one LLVM function that runs one warp.
 
-Where all lanes go the same way, blocks of the flow become blocks of LLVM with plain branches; in a
-region of divergence they are run by a dispatcher (pending.py) under masks. At a barrier the
-function returns, and goes on when it is called again (suspension.py).
+Outside of regions of divergence, basic blocks become LLVM blocks with plain branches; in a region a
+dispatcher (divergence.py) runs them under masks. At a barrier the function returns, and resumes
+when it is called again (suspension.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evoengine.emulator.analyse.flow import flow_of
-from evoengine.emulator.analyse.graph import Flow, Node
+from evoengine.emulator.analyse.cfg_builder import build_cfg
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph, Node
 from evoengine.emulator.analyse.lane_variance import UNIFORM
-from evoengine.emulator.analyse.uniformity import shapes_of
-from evoengine.emulator.lower import frame
-from evoengine.emulator.lower.basic_block import BasicBlock
-from evoengine.emulator.lower.context import Site
+from evoengine.emulator.analyse.uniformity import analyse_uniformity
+from evoengine.emulator.lower import function_entry
+from evoengine.emulator.lower.basic_block import BlockLowering
+from evoengine.emulator.lower.context import InstructionSite
 from evoengine.emulator.lower.divergence import Divergence
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.extended_precision import explicit_carries
@@ -23,24 +23,25 @@ from evoengine.emulator.lower.layout import Layout
 from evoengine.emulator.lower.lowered_body import LoweredBody
 from evoengine.emulator.lower.suspension import Suspensions
 from evoengine.emulator.ptx.syntax import Function, Guard
-from evoengine.emulator.run.abi import End
+from evoengine.emulator.run.abi import StopReason
 
 FUNCTION = "warp"
-# Touches every page of its frame in order, so that one that is larger than what is left of the
-# stack ends in the guard page.
+# Touches every page of the stack frame in order, so that a frame that does not fit the stack hits
+# the guard page.
 PROBED = '"probe-stack"="inline-asm"'
-RARELY = '!0 = !{!"branch_weights", i32 1, i32 100000}'  # !prof !0 on a branch: its first way
+# `!prof !0` on a branch: the first target is rare
+RARELY = '!0 = !{!"branch_weights", i32 1, i32 100000}'
 
 
 @dataclass(frozen=True)
-class Lowered:
-    """The LLVM IR of a kernel and what running it needs."""
+class LoweredKernel:
+    """The LLVM IR of a kernel, and what is needed to run it."""
 
     ir: str
-    flow: Flow
+    cfg: ControlFlowGraph
     warp_bytes: int
     layout: Layout
-    sites: list[Site]
+    sites: list[InstructionSite]
 
 
 def lower(
@@ -50,39 +51,39 @@ def lower(
     *,
     checked: bool,
     vector_memory: bool,
-) -> Lowered:
-    """Lowers `function`, whose calls are inlined, for thread blocks of `block`; raises
-    Unsupported.
+) -> LoweredKernel:
+    """Lowers `function`, whose calls are inlined, for thread blocks of `block` = (x, y, z) threads;
+    raises Unsupported.
     """
     function = explicit_carries(function)
-    flow = flow_of(function)
-    shapes = shapes_of(function, flow, block)
-    return _Kernel(
+    cfg = build_cfg(function)
+    uniformity = analyse_uniformity(function, cfg, block)
+    return _KernelLowering(
         LoweredBody(
-            function, flow, shapes, layout, block, checked=checked, vector_memory=vector_memory
+            function, cfg, uniformity, layout, block, checked=checked, vector_memory=vector_memory
         )
     ).lowered()
 
 
-class _Kernel:
+class _KernelLowering:
     def __init__(self, body: LoweredBody) -> None:
         self.body = body
-        self.cx, self.ir, self.flow, self.shapes = body.cx, body.ir, body.flow, body.shapes
-        self.pending = Divergence(body)
-        self.suspensions = Suspensions(body, self.pending)
-        self.straight = BasicBlock(body)
+        self.cx, self.ir, self.cfg, self.uniformity = body.cx, body.ir, body.cfg, body.uniformity
+        self.divergence = Divergence(body)
+        self.suspensions = Suspensions(body, self.divergence)
+        self.block_lowering = BlockLowering(body)
 
-    def lowered(self) -> Lowered:
-        """The whole function. Its entry is made last, because it branches to every place where the
-        warp may go on.
+    def lowered(self) -> LoweredKernel:
+        """The whole function. Its entry is emitted last, because it branches to every resume
+        point.
         """
-        for number, node in enumerate(self.flow.nodes):
-            region = self.shapes.region_of.get(number)
+        for number, node in enumerate(self.cfg.nodes):
+            region = self.uniformity.region_of.get(number)
             if region is None:
-                self._lower_for_all(number, node)
+                self._lower_convergent_block(number, node)
             else:
-                self._lower_for_some(number, node, region)
-        for index in range(len(self.shapes.regions)):
+                self._lower_divergent_block(number, node, region)
+        for index in range(len(self.uniformity.regions)):
             self._lower_dispatcher(index)
         rest, self.ir.lines = self.ir.lines, []
         self._lower_entry()
@@ -95,9 +96,9 @@ class _Kernel:
             ]
         )
         declarations = "\n".join(self.ir.declarations.values())
-        return Lowered(
+        return LoweredKernel(
             f"{declarations}\n{text}\n{RARELY}\n",
-            self.flow,
+            self.cfg,
             self.suspensions.warp_bytes,
             self.cx.layout,
             self.cx.sites,
@@ -105,75 +106,80 @@ class _Kernel:
 
     def _lower_entry(self) -> None:
         self.ir.place("entry")
-        frame.declare_registers(self.body)
-        for index in range(len(self.shapes.regions)):
-            self.pending.declare(index)
+        function_entry.declare_registers(self.body)
+        for index in range(len(self.uniformity.regions)):
+            self.divergence.declare(index)
             self.suspensions.declare(index)
-        frame.load_fields(self.body)
-        frame.number_threads(self.body)
-        frame.load_resume(self.body)
+        function_entry.load_fields(self.body)
+        function_entry.number_threads(self.body)
+        function_entry.load_resume(self.body)
         self.suspensions.resume()
 
     def _lower_dispatcher(self, index: int) -> None:
-        """Runs a region's blocks until no lane can go on; then all that live are at the join."""
-        self.pending.dispatch(index)
+        """Emits the dispatcher: runs a region's blocks until no lane can go on; then all live lanes
+        are at the join.
+        """
+        self.divergence.dispatch(index)
         self.suspensions.wait_if_parked(index)
-        join = self.shapes.regions[index].join
-        if join == self.flow.exit:
-            self.body.leave(End.done)
+        join = self.uniformity.regions[index].join
+        if join == self.cfg.exit:
+            self.body.leave(StopReason.done)
             return
-        if join in self.body.in_part:
+        if join in self.body.partial_blocks:
             self.body.leave_if_none(self.body.live())
-        self.pending.enter(join)
+        self.divergence.enter(join)
 
     # ------------------------------------------------------------ where all lanes run
 
-    def _lower_for_all(self, number: int, node: Node) -> None:
+    def _lower_convergent_block(self, number: int, node: Node) -> None:
         self.ir.place(f"block{number}")
-        self.body.run_all(number)
-        self.straight.run(number, node, None)
+        self.body.activate_all(number)
+        self.block_lowering.run(number, node, None)
         last = node.last
-        if last is not None and node.waits:
+        if last is not None and node.suspension:
             self.suspensions.wait(number, last)
         elif last is not None and last.op == "trap" and not last.guard:
             self.ir.do("unreachable")
         elif last is not None and last.op == "bra" and last.guard:
             self._branch(number, node, last.guard)
         elif node.successors:
-            self.pending.enter(node.successors[0])
+            self.divergence.enter(node.successors[0])
         else:
-            self.body.leave(End.done)
+            self.body.leave(StopReason.done)
 
     def _branch(self, number: int, node: Node, guard: Guard) -> None:
         condition = self.cx.guard(guard)
-        if node.taken is None or node.falls is None or node.taken == node.falls:
-            self.pending.enter(node.successors[0])
-        elif condition.shape is UNIFORM:
-            ways = [
-                (self.ir.label() if way in self.shapes.region_of else f"block{way}", way)
-                for way in (node.taken, node.falls)
+        if node.taken is None or node.fallthrough is None or node.taken == node.fallthrough:
+            self.divergence.enter(node.successors[0])
+        elif condition.variance is UNIFORM:
+            targets = [
+                (
+                    self.ir.label() if target in self.uniformity.region_of else f"block{target}",
+                    target,
+                )
+                for target in (node.taken, node.fallthrough)
             ]
-            self.ir.do(f"br i1 {condition.text}, label %{ways[0][0]}, label %{ways[1][0]}")
-            for label, way in ways:
-                if way in self.shapes.region_of:
+            self.ir.do(f"br i1 {condition.text}, label %{targets[0][0]}, label %{targets[1][0]}")
+            for label, target in targets:
+                if target in self.uniformity.region_of:
                     self.ir.place(label)
-                    self.pending.enter(way)
-        else:  # lanes part here
-            region = self.shapes.region_of[
-                node.falls if node.taken == self.flow.post_dominator[number] else node.taken
+                    self.divergence.enter(target)
+        else:  # a divergent branch
+            region = self.uniformity.region_of[
+                node.fallthrough if node.taken == self.cfg.post_dominator[number] else node.taken
             ]
-            taken = self.ir.get(f"bitcast <{LANES} x i1> {self.cx.spread(condition)} to i32")
-            self.pending.split(region, node.taken, node.falls, taken, self.body.live())
+            taken = self.ir.get(f"bitcast <{LANES} x i1> {self.cx.as_vector(condition)} to i32")
+            self.divergence.split(region, node.taken, node.fallthrough, taken, self.body.live())
             self.ir.do(f"br label %dispatch{region}")
 
     # ------------------------------------------------------------ where some lanes run
 
-    def _lower_for_some(self, number: int, node: Node, region: int) -> None:
+    def _lower_divergent_block(self, number: int, node: Node, region: int) -> None:
         self.ir.place(f"block{number}")
-        self.body.run_some(self.pending.take(region, number))
-        self.straight.run(number, node, region)
+        self.body.activate(self.divergence.take(region, number))
+        self.block_lowering.run(number, node, region)
         last, mask = node.last, self.cx.mask_bits
-        if last is not None and node.waits:
+        if last is not None and node.suspension:
             self.suspensions.park(number, last)
         elif last is not None and last.op == "trap" and not last.guard:
             self.ir.do("unreachable")
@@ -183,11 +189,13 @@ class _Kernel:
             and last.op == "bra"
             and last.guard
             and node.taken is not None
-            and node.falls is not None
+            and node.fallthrough is not None
         ):
-            self.pending.split(region, node.taken, node.falls, self.cx.guard_bits(last.guard), mask)
+            self.divergence.split(
+                region, node.taken, node.fallthrough, self.cx.guard_bits(last.guard), mask
+            )
         elif not node.successors:
-            self.body.kill(mask)
-        elif self.shapes.region_of.get(node.successors[0]) == region:
-            self.pending.add(region, node.successors[0], mask)
+            self.body.mark_exited(mask)
+        elif self.uniformity.region_of.get(node.successors[0]) == region:
+            self.divergence.add(region, node.successors[0], mask)
         self.ir.do(f"br label %dispatch{region}")

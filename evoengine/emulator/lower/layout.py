@@ -1,4 +1,4 @@
-"""Where variables lie: offsets in the shared window, in a thread's local frame, in the module's
+"""Addresses of variables: offsets in the shared window, in a thread's local frame, in the module's
 memory.
 """
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.ptx.syntax import (
     Address,
     Function,
@@ -20,20 +20,20 @@ from evoengine.emulator.ptx.syntax import (
     Vector,
 )
 
-SHARED_ALIGN = 16  # where dynamic shared memory begins at least behind the static one
+SHARED_ALIGN = 16  # minimum alignment of the start of dynamic shared memory
 FRAME_ALIGN = 16
 
 
 @dataclass
 class Layout:
-    """The places of one kernel's variables."""
+    """The offsets of one kernel's variables, in bytes."""
 
     parameters: dict[str, Parameter]
     parameter_bytes: int
     shared: dict[str, int]
-    static_shared: int  # bytes that a launch adds to its dynamic ones
+    static_shared: int  # bytes; a launch adds its dynamic ones
     local: dict[str, int]
-    frame_bytes: int  # local memory of one thread
+    frame_bytes: int  # bytes of local memory of one thread
     globals: dict[str, int] = field(default_factory=dict)
     sm_count: int = 1
     arena_base: int = 0
@@ -54,8 +54,8 @@ class Layout:
 
 
 def lay_out(module: Module, kernel: Function) -> Layout:
-    """The layout of `kernel`, whose calls are inlined; of shared and local variables only those
-    that it uses get a place.
+    """The layout of `kernel`, whose calls are inlined; only shared and local variables that it uses
+    are laid out.
     """
     used = _used(kernel)
     everything = {
@@ -84,10 +84,10 @@ def _shared(used: Iterable[Variable], module: Module) -> tuple[dict[str, int], i
     """Offsets of the shared variables that a kernel uses, and the static bytes of a block, as ptxas
     lays them out.
 
-    ptxas 13.0 and an H100 were asked: each extern array begins behind the static variables at the
-    next multiple of its own alignment, two of them perhaps at different places. The static bytes
-    are rounded up to the largest alignment that an extern array of the module has, whether this
-    kernel uses it or not.
+    Observed with ptxas 13.0 on an H100: each extern array begins after the static variables at the
+    next multiple of its own alignment, so two of them may begin at different offsets. The static
+    bytes are rounded up to the largest alignment that an extern array of the module has, whether
+    this kernel uses it or not.
     """
     mine = [item for item in used if item.space == "shared"]
     places, end = _stack([item for item in mine if not _is_dynamic(item)])
@@ -134,7 +134,7 @@ def _symbols(operand: Operand) -> Iterator[Symbol]:
 
 
 def _stack(variables: list[Variable]) -> tuple[dict[str, int], int]:
-    """Places one behind the other, and the bytes they take."""
+    """Consecutive offsets of `variables`, and the bytes they take in all."""
     places, end = dict[str, int](), 0
     for item in variables:
         end = _rounded(end, max(1, item.align))

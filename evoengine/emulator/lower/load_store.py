@@ -1,36 +1,57 @@
-"""ld and st, parameters, and hints about memory. In checked mode the checker is asked first and
-says which lanes may go on.
+"""ld and st, parameters, and memory hints. In checked mode the checker is called first and returns
+the lanes that may access memory.
 """
 
 from __future__ import annotations
 
 from evoengine.emulator.analyse.lane_variance import UNIFORM
-from evoengine.emulator.errors import PtxError
-from evoengine.emulator.lower.access import gather, loaded, scatter, stored
-from evoengine.emulator.lower.address import Place, confine, locate, minus, plus, space_of
+from evoengine.emulator.emulator_errors import PtxError
+from evoengine.emulator.lower.address import (
+    LaneAddresses,
+    locate,
+    mask_into_arena,
+    minus,
+    plus,
+    space_of,
+)
 from evoengine.emulator.lower.checker_calls import (
     ATOMIC,
-    DATUM,
-    LOOK,
+    DATA,
+    POLL,
     READ,
     STRONG_READ,
     STRONG_WRITE,
     WRITE,
-    ask,
+    access_kind,
     check,
-    fenced,
+    check_access,
+    current_mask,
     is_block_wide,
-    kind_of,
-    restored,
+    report_fence,
 )
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.context import LoweringContext
+from evoengine.emulator.lower.memory_access import gather, load_values, scatter, store_values
 from evoengine.emulator.lower.value import Value
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Address, Instruction, Operand, Symbol, Vector
 
 __all__ = [
-    "ATOMIC", "READ", "WRITE", "Place", "ask", "check", "confine", "fenced", "gather",
-    "is_block_wide", "items_of", "locate", "minus",
-    "plus", "restored", "scatter", "space_of",
+    "ATOMIC",
+    "READ",
+    "WRITE",
+    "LaneAddresses",
+    "check",
+    "check_access",
+    "current_mask",
+    "gather",
+    "is_block_wide",
+    "items_of",
+    "locate",
+    "mask_into_arena",
+    "minus",
+    "plus",
+    "report_fence",
+    "scatter",
+    "space_of",
 ]  # fmt: skip
 
 WIDTHS = (8, 16, 32, 64)  # bits of one item; PTX ISA 9.7.9.8
@@ -38,7 +59,7 @@ COUNTS = (1, 2, 4, 8)  # items of one access: none, .v2, .v4, .v8
 MAX_ACCESS_BYTES = 32  # of a lane
 
 
-def load(cx: Context, instruction: Instruction) -> None:
+def load(cx: LoweringContext, instruction: Instruction) -> None:
     """ld, ldu: one to eight values a lane."""
     bits, targets = _form(cx, instruction, instruction.operands[0])
     address = instruction.operands[1]
@@ -49,31 +70,33 @@ def load(cx: Context, instruction: Instruction) -> None:
     ):
         values = _parameters(cx, address.base, address.offset, bits, len(targets))
     else:
-        place = locate(cx, address, space_of(instruction))
-        before = restored(cx)
+        lane_addresses = locate(cx, address, space_of(instruction))
+        before = current_mask(cx)
         check(
             cx,
-            place,
-            kind_of(instruction, READ, STRONG_READ) | _purpose(cx, instruction, targets),
+            lane_addresses,
+            access_kind(instruction, READ, STRONG_READ) | _purpose(cx, instruction, targets),
             bits // 8 * len(targets),
         )
-        values = loaded(cx, place, bits, len(targets))
+        values = load_values(cx, lane_addresses, bits, len(targets))
         cx.mask, cx.mask_bits = before
     for target, value in zip(targets, values, strict=True):
         cx.write(target, value, signed=instruction.type.startswith("s"))
 
 
-def _purpose(cx: Context, instruction: Instruction, targets: tuple[Operand, ...]) -> int:
-    """What checked mode is told of a read besides its kind."""
+def _purpose(cx: LoweringContext, instruction: Instruction, targets: tuple[Operand, ...]) -> int:
+    """The flag of a read for checked mode: pure data, a poll before an atomic operation, or
+    neither.
+    """
     if cx.is_data(targets):
-        return DATUM
-    return LOOK if id(instruction) in cx.looks else 0
+        return DATA
+    return POLL if id(instruction) in cx.poll_loads else 0
 
 
 def _form(
-    cx: Context, instruction: Instruction, operand: Operand
+    cx: LoweringContext, instruction: Instruction, operand: Operand
 ) -> tuple[int, tuple[Operand, ...]]:
-    """The bits of an item and the items of an access."""
+    """The width of an item in bits, and the items of an access."""
     bits, items = TYPE_BITS.get(instruction.type, 0), items_of(operand)
     if bits not in WIDTHS or len(items) not in COUNTS or bits // 8 * len(items) > MAX_ACCESS_BYTES:
         raise cx.unsupported(f"{len(items)} items of {bits} bits")
@@ -85,8 +108,10 @@ def items_of(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Vector) else (operand,)
 
 
-def _parameters(cx: Context, symbol: Symbol, offset: int, bits: int, count: int) -> list[Value]:
-    """Of the kernel's parameters: the same for all. Raises PtxError where they end before that."""
+def _parameters(
+    cx: LoweringContext, symbol: Symbol, offset: int, bits: int, count: int
+) -> list[Value]:
+    """Loads from the kernel's parameters, which are uniform. Raises PtxError beyond their end."""
     if symbol.name not in cx.layout.parameters:
         raise cx.unsupported("a parameter that is not the kernel's")
     start = cx.layout.parameters[symbol.name].offset + symbol.offset + offset
@@ -102,21 +127,23 @@ def _parameters(cx: Context, symbol: Symbol, offset: int, bits: int, count: int)
     return found
 
 
-def store(cx: Context, instruction: Instruction) -> None:
+def store(cx: LoweringContext, instruction: Instruction) -> None:
     """st: one to eight values a lane; where lanes write one address, the highest wins."""
     bits, items = _form(cx, instruction, instruction.operands[1])
     values = [cx.read(item, bits) for item in items]
-    place = locate(cx, instruction.operands[0], space_of(instruction))
+    lane_addresses = locate(cx, instruction.operands[0], space_of(instruction))
     if instruction.has("release") and not is_block_wide(instruction):
-        fenced(cx)
-    before = restored(cx)
-    check(cx, place, kind_of(instruction, WRITE, STRONG_WRITE), bits // 8 * len(values))
-    stored(cx, place, values, bits)
+        report_fence(cx)
+    before = current_mask(cx)
+    check(
+        cx, lane_addresses, access_kind(instruction, WRITE, STRONG_WRITE), bits // 8 * len(values)
+    )
+    store_values(cx, lane_addresses, values, bits)
     cx.mask, cx.mask_bits = before
 
 
-def nothing(cx: Context, instruction: Instruction) -> None:
-    """Hints."""
+def no_operation(cx: LoweringContext, instruction: Instruction) -> None:
+    """A hint without effect here."""
 
 
 HANDLERS = {
@@ -125,6 +152,6 @@ HANDLERS = {
     "st": store,
     **dict.fromkeys(
         ("prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "yield", "pmevent"),
-        nothing,
+        no_operation,
     ),
 }

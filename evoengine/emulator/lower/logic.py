@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evoengine.emulator.analyse.uniformity import UNIFORM, VARYING, Ramp
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.analyse.uniformity import UNIFORM, VARYING, Affine
+from evoengine.emulator.lower.context import LoweringContext, Value
 from evoengine.emulator.lower.emitter import integer
 from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
@@ -17,11 +17,11 @@ from evoengine.emulator.ptx.syntax import (
 )
 
 
-def bitwise(cx: Context, instruction: Instruction) -> None:
+def bitwise(cx: LoweringContext, instruction: Instruction) -> None:
     """and, or, xor, not of predicates and integers."""
     bits = TYPE_BITS[instruction.type]
     target = instruction.operands[0]
-    shape = cx.shape(target.name) if isinstance(target, Register) else UNIFORM
+    variance = cx.variance(target.name) if isinstance(target, Register) else UNIFORM
     if instruction.op == "not":
         ones = "true" if bits == 1 else "-1"
 
@@ -33,13 +33,17 @@ def bitwise(cx: Context, instruction: Instruction) -> None:
         cx.apply(instruction.operands[1:2], bits, bits, invert)
         return
     values = [cx.read(operand, bits) for operand in instruction.operands[1:3]]
-    masked = instruction.op == "and" and isinstance(values[0].shape, Ramp) and shape is not VARYING
-    # of a base that is even: threadIdx.x & 31 is the lane, & ~31 is the same for the warp
-    if masked or isinstance(shape, Ramp):
+    masked = (
+        instruction.op == "and"
+        and isinstance(values[0].variance, Affine)
+        and variance is not VARYING
+    )
+    # of an aligned base: threadIdx.x & 31 is the lane, & ~31 is uniform
+    if masked or isinstance(variance, Affine):
         cx.write(
             target,
             Value(
-                shape,
+                variance,
                 cx.ir.get(f"{instruction.op} i{bits} {values[0].text}, {values[1].text}"),
                 bits,
             ),
@@ -52,17 +56,17 @@ def bitwise(cx: Context, instruction: Instruction) -> None:
         cx.write(target, cx.compute(values, bits, build))
 
 
-def shift(cx: Context, instruction: Instruction) -> None:
+def shift(cx: LoweringContext, instruction: Instruction) -> None:
     """shl, shr: amounts beyond the width give 0, or the sign."""
     bits, ir = TYPE_BITS[instruction.type], cx.ir
     target = instruction.operands[0]
     value, by = cx.read(instruction.operands[1], bits), cx.read(instruction.operands[2], 32)
-    shape = cx.shape(target.name) if isinstance(target, Register) else VARYING
+    variance = cx.variance(target.name) if isinstance(target, Register) else VARYING
     signed = instruction.type.startswith("s")
-    if isinstance(value.shape, Ramp) and shape is not VARYING:
+    if isinstance(value.variance, Affine) and variance is not VARYING:
         how = "shl" if instruction.op == "shl" else "lshr"
         amount = cx.resized(by, bits).text
-        cx.write(target, Value(shape, ir.get(f"{how} i{bits} {value.text}, {amount}"), bits))
+        cx.write(target, Value(variance, ir.get(f"{how} i{bits} {value.text}, {amount}"), bits))
         return
     how = "shl" if instruction.op == "shl" else "ashr" if signed else "lshr"
 
@@ -91,7 +95,7 @@ def shift(cx: Context, instruction: Instruction) -> None:
     cx.write(target, cx.compute([value, by], bits, build))
 
 
-def funnel_shift(cx: Context, instruction: Instruction) -> None:
+def funnel_shift(cx: LoweringContext, instruction: Instruction) -> None:
     """shf.l, shf.r over a pair of registers, .wrap or .clamp."""
     ir = cx.ir
     left = instruction.has("l")
@@ -111,7 +115,7 @@ def funnel_shift(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:4], 32, 32, build)
 
 
-def move(cx: Context, instruction: Instruction) -> None:
+def move(cx: LoweringContext, instruction: Instruction) -> None:
     """mov: of a value, an address, or between a register and a vector of smaller ones."""
     target, source = instruction.operands[:2]
     if isinstance(target, Vector):
@@ -124,7 +128,7 @@ def move(cx: Context, instruction: Instruction) -> None:
         cx.write(target, cx.read(source, TYPE_BITS[instruction.type]))
 
 
-def _unpack(cx: Context, targets: tuple[Operand, ...], source: Operand) -> None:
+def _unpack(cx: LoweringContext, targets: tuple[Operand, ...], source: Operand) -> None:
     widths = [TYPE_BITS[cx.registers[item.name]] for item in targets if isinstance(item, Register)]
     total = widths[0] * len(targets)
     value = cx.read(source, total)
@@ -144,7 +148,7 @@ def _unpack(cx: Context, targets: tuple[Operand, ...], source: Operand) -> None:
         cx.write(target, cx.compute([value], widths[0], part))
 
 
-def _pack(cx: Context, target: Operand, sources: tuple[Operand, ...]) -> None:
+def _pack(cx: LoweringContext, target: Operand, sources: tuple[Operand, ...]) -> None:
     total = TYPE_BITS[cx.instruction.type]
     bits = total // len(sources)
 
@@ -160,7 +164,7 @@ def _pack(cx: Context, target: Operand, sources: tuple[Operand, ...]) -> None:
     cx.write(target, cx.compute([cx.read(item, bits) for item in sources], total, build))
 
 
-def count_bits(cx: Context, instruction: Instruction) -> None:
+def count_bits(cx: LoweringContext, instruction: Instruction) -> None:
     """popc, clz: the result has 32 bits."""
     bits = TYPE_BITS[instruction.type]
 
@@ -175,7 +179,7 @@ def count_bits(cx: Context, instruction: Instruction) -> None:
     cx.apply(instruction.operands[1:2], bits, 32, build)
 
 
-def reverse_bits(cx: Context, instruction: Instruction) -> None:
+def reverse_bits(cx: LoweringContext, instruction: Instruction) -> None:
     """brev."""
     bits = TYPE_BITS[instruction.type]
     cx.apply(
@@ -186,13 +190,13 @@ def reverse_bits(cx: Context, instruction: Instruction) -> None:
     )
 
 
-def lookup_three(cx: Context, instruction: Instruction) -> None:
+def lookup_three(cx: LoweringContext, instruction: Instruction) -> None:
     """lop3: any function of three bits, as the sum of its minterms."""
     if isinstance(instruction.operands[0], Pair):
         raise cx.unsupported("a predicate beside the result")
     table = cx.read(instruction.operands[4], 32).text
     if not table.lstrip("-").isdigit():
-        raise cx.unsupported("a table that is no constant")
+        raise cx.unsupported("a table that is not a constant")
     ir = cx.ir
 
     def build(vector: bool, *values: str) -> str:

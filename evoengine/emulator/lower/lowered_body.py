@@ -1,5 +1,5 @@
-"""What all parts of the function under construction share: the flow, which lanes live, how a warp
-leaves.
+"""What all parts of a lowered function share: the control flow graph, live lanes, returns to the
+driver.
 """
 
 from __future__ import annotations
@@ -7,131 +7,137 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from evoengine.emulator.analyse.atomic_polls import looking_loads
+from evoengine.emulator.analyse.atomic_polls import find_poll_loads
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.analyse.data_registers import data_registers
-from evoengine.emulator.analyse.early_exits import after_ends
-from evoengine.emulator.analyse.fragments import strips_of
-from evoengine.emulator.analyse.graph import Flow
+from evoengine.emulator.analyse.early_exits import blocks_after_exits
+from evoengine.emulator.analyse.fragments import find_fragment_groups
 from evoengine.emulator.analyse.lane_variance import VARYING
-from evoengine.emulator.analyse.liveness import alive_while_waiting
-from evoengine.emulator.analyse.uniformity import Shapes
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.analyse.liveness import live_across_suspensions
+from evoengine.emulator.analyse.uniformity import UniformityInfo
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.lower.layout import Layout
-from evoengine.emulator.lower.saved_registers import Saved
+from evoengine.emulator.lower.saved_registers import SavedRegisters
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Function, Instruction
-from evoengine.emulator.run.abi import BlockRecord, End
+from evoengine.emulator.run.abi import BlockRecord, StopReason
 
-STRIP_BITS = 32  # of the registers that may lie side by side
+GROUPED_BITS = 32  # width of the registers that may be contiguous
 
 
 class LoweredBody:
-    """The body of one kernel's function."""
+    """The body of one lowered kernel."""
 
     def __init__(
         self,
         function: Function,
-        flow: Flow,
-        shapes: Shapes,
+        cfg: ControlFlowGraph,
+        uniformity: UniformityInfo,
         layout: Layout,
         block: tuple[int, int, int],
         *,
         checked: bool,
         vector_memory: bool,
     ) -> None:
-        self.flow, self.shapes = flow, shapes
-        strips = strips_of(flow, partial(self._fits_a_strip, function.registers))
-        self.cx = Context(
+        self.cfg, self.uniformity = cfg, uniformity
+        fragment_groups = find_fragment_groups(
+            cfg, partial(self._can_be_grouped, function.registers)
+        )
+        self.cx = LoweringContext(
             layout,
-            shapes,
+            uniformity,
             function.registers,
-            strips,
+            fragment_groups,
             block,
             vector_memory=vector_memory,
             checked=checked,
-            end=self.end_within,
+            end=self.stop_here,
         )
         if checked:
-            self.cx.data, self.cx.looks = data_registers(function), looking_loads(flow)
-        self.saved = Saved(self.cx, alive_while_waiting(flow, shapes.regions))
+            self.cx.data, self.cx.poll_loads = data_registers(function), find_poll_loads(cfg)
+        self.saved = SavedRegisters(self.cx, live_across_suspensions(cfg, uniformity.regions))
         self.ir = self.cx.ir
-        everywhere = block[0] * block[1] * block[2] % LANES != 0  # a warp has lanes that never were
-        # blocks that some lanes may miss
-        self.in_part = frozenset(range(flow.exit)) if everywhere else after_ends(flow, shapes)
-
-    def _fits_a_strip(self, registers: Mapping[str, str], name: str) -> bool:
-        """A vector of 32 bits; not one that may be read before it is written, for strips do not
-        begin as zeros.
-        """
-        of_strips = (
-            TYPE_BITS.get(registers.get(name, "")) == STRIP_BITS and self.shapes.of[name] is VARYING
+        # the last warp has lanes without a thread
+        has_partial_warp = block[0] * block[1] * block[2] % LANES != 0
+        # blocks that run without some lanes
+        self.partial_blocks = (
+            frozenset(range(cfg.exit)) if has_partial_warp else blocks_after_exits(cfg, uniformity)
         )
-        return of_strips and name not in self.flow.nodes[0].live_in
 
-    def falls(self, number: int) -> int:
-        """The block behind block `number`, or the flow's exit."""
-        falls = self.flow.nodes[number].falls
-        return self.flow.exit if falls is None else falls
+    def _can_be_grouped(self, registers: Mapping[str, str], name: str) -> bool:
+        """Whether a register may be grouped: <32 x i32>, and never read before it is written,
+        because groups are not zeroed.
+        """
+        is_groupable = (
+            TYPE_BITS.get(registers.get(name, "")) == GROUPED_BITS
+            and self.uniformity.variance_of[name] is VARYING
+        )
+        return is_groupable and name not in self.cfg.nodes[0].live_in
+
+    def fallthrough(self, number: int) -> int:
+        """The fall-through successor of block `number`, or the exit."""
+        fallthrough = self.cfg.nodes[number].fallthrough
+        return self.cfg.exit if fallthrough is None else fallthrough
 
     # ------------------------------------------------------------ which lanes run
 
     def live(self) -> str:
-        """An i32 of the lanes that have not ended."""
+        """The lanes that have not exited, as an i32."""
         return self.ir.get("load i32, ptr %live.slot")
 
-    def run_all(self, number: int) -> None:
-        """From here on, in block `number`, all lanes run but those that have ended, or never were;
-        without such it needs no mask.
+    def activate_all(self, number: int) -> None:
+        """Activates all live lanes for block `number`, without a mask if no lane can be missing
+        there.
         """
         self.cx.in_region = False
-        if number in self.in_part:
+        if number in self.partial_blocks:
             self._set_mask(self.live())
         else:
             self.cx.mask, self.cx.mask_bits = None, "-1"
 
-    def run_some(self, mask: str) -> None:
-        """From here on the lanes of the i32 `mask` run."""
+    def activate(self, mask: str) -> None:
+        """Activates the lanes of the i32 `mask`, in a region of divergence."""
         self.cx.in_region = True
         self._set_mask(mask)
 
-    def narrow(self, mask: str) -> None:
-        """From here on only the lanes of `mask` of those that ran."""
+    def restrict(self, mask: str) -> None:
+        """Restricts the active lanes to those of the i32 `mask`."""
         self._set_mask(mask)
 
     def _set_mask(self, mask: str) -> None:
         self.cx.mask_bits = mask
         self.cx.mask = self.ir.get(f"bitcast i32 {mask} to <{LANES} x i1>")
 
-    def kill(self, mask: str) -> None:
-        """The lanes of `mask` have ended."""
+    def mark_exited(self, mask: str) -> None:
+        """Marks the lanes of the i32 `mask` as exited."""
         live = self.live()
         rest = self.ir.get(f"xor i32 {mask}, -1")
         self.ir.do(f"store i32 {self.ir.get(f'and i32 {live}, {rest}')}, ptr %live.slot")
 
     # ------------------------------------------------------------ leaving
 
-    def leave(self, end: End) -> None:
-        """Returns to the driver."""
+    def leave(self, end: StopReason) -> None:
+        """Emits a return to the driver."""
         self.ir.do(f"store i32 {self.live()}, ptr %live_in.at")
         self.ir.do(f"ret i32 {int(end)}")
 
     def leave_if_none(self, mask: str) -> None:
-        """Returns to the driver as done where no lane is in `mask`."""
+        """Emits a return to the driver as done, if the i32 `mask` is empty."""
         ir = self.ir
         none, over, on = ir.get(f"icmp eq i32 {mask}, 0"), ir.label(), ir.label()
         ir.do(f"br i1 {none}, label %{over}, label %{on}")
         ir.place(over)
-        self.leave(End.done)
+        self.leave(StopReason.done)
         ir.place(on)
 
-    def end_within(self, end: End) -> None:
-        """Ends the warp from within an instruction; what follows is never reached."""
-        self.note_fault(self.cx.instruction)
+    def stop_here(self, end: StopReason) -> None:
+        """Stops the warp within an instruction; code emitted after it is unreachable."""
+        self.record_fault(self.cx.instruction)
         self.leave(end)
         self.ir.place(self.ir.label())
 
-    def note_fault(self, instruction: Instruction | None) -> None:
-        """Tells the driver where this was."""
+    def record_fault(self, instruction: Instruction | None) -> None:
+        """Stores the site and the active lanes for the driver's error report."""
         site = self.cx.site(instruction)
         for offset, value in (
             (BlockRecord.fault_site.offset, site),

@@ -1,8 +1,8 @@
-"""Products of matrices spread over a warp: mma, wmma.mma.
+"""Matrix products of a warp: mma, wmma.mma.
 
-The arithmetic and the layout of fragments are C (run/native/matrix.c, wmma.c), which reads and
-writes registers where they lie if they lie side by side, else copies in the warp's scratch, 128
-bytes each. `.sync` lets the lanes wait for one another before the instruction.
+The arithmetic and the layout of fragments are in C (run/native/matrix.c, wmma.c), which reads and
+writes the registers in place if they are contiguous, else copies in the scratch, 128 bytes each.
+`.sync` synchronises the lanes before the instruction.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from evoengine.emulator.analyse.fragments import names_of
 from evoengine.emulator.analyse.registers import registers_of as registers_in
 from evoengine.emulator.analyse.uniformity import VARYING
-from evoengine.emulator.lower.context import Context, Value
+from evoengine.emulator.lower.context import LoweringContext, Value
 from evoengine.emulator.lower.emitter import integer
 from evoengine.emulator.lower.load_store import items_of
 from evoengine.emulator.lower.warp import sync
 from evoengine.emulator.ptx.syntax import Instruction, Operand
 
-# Where a, b, c and d of a product lie in the scratch: 8 registers of 32 lanes at most, or 4 of f64.
+# Distance of the copies of a, b, c and d in the scratch: 8 registers of 32 lanes at most, or 4 of
+# f64.
 FRAGMENT_BYTES = 1024
 
 # mma.sync, PTX ISA 9.7.14.5: registers of a and b by shape and type of a.
@@ -59,7 +60,7 @@ WMMA_ACCUMULATORS = {"f32": 8, "s32": 8, "f16": 4}
 # ---------------------------------------------------------------- products
 
 
-def multiply(cx: Context, instruction: Instruction) -> None:
+def multiply(cx: LoweringContext, instruction: Instruction) -> None:
     """mma.sync.aligned.SHAPE.row.col[.satfinite].D.A.B.C d, a, b, c."""
     shape, saturates = shape_of(cx), instruction.has("satfinite")
     d, a, b, c = instruction.modifiers[-4:]
@@ -83,41 +84,47 @@ def multiply(cx: Context, instruction: Instruction) -> None:
     _product(cx, name, (*_MMA_OPERANDS[shape, a], _ACCUMULATORS[d]))
 
 
-def _product(cx: Context, name: str, counts: tuple[int, int, int]) -> None:
-    """Calls C function `name`(a, b, c, d); `counts` registers of a, b, and of both c and d."""
+def _product(cx: LoweringContext, name: str, counts: tuple[int, int, int]) -> None:
+    """Calls C function `name`(a, b, c, d); `counts`: how many registers a, b, and each of c and d
+    have.
+    """
     sync(cx)
     operands = cx.instruction.operands
     pointers = [
-        taken(cx, operand, count, place * FRAGMENT_BYTES)
+        operand_pointer(cx, operand, count, place * FRAGMENT_BYTES)
         for place, (operand, count) in enumerate(zip(operands[1:4], counts, strict=True))
     ]
-    with given(cx, counts[2], sources=operands[1:4]) as out:
+    with result_pointer(cx, counts[2], sources=operands[1:4]) as out:
         cx.ir.call("void", name, *(("ptr", pointer) for pointer in [*pointers, out]))
 
 
-def taken(cx: Context, operand: Operand, count: int, offset: int) -> str:
-    """A pointer to the vectors of an operand of `count` registers: to their slots, or else to
-    copies at `offset` of the scratch.
+def operand_pointer(cx: LoweringContext, operand: Operand, count: int, offset: int) -> str:
+    """A pointer to the vectors of an operand of `count` registers: their slots if these are
+    contiguous, else copies at byte `offset` of the scratch.
     """
     names = names_of(operand)
-    slots = cx.strip(names) if len(names) == count else None
+    slots = cx.contiguous_slots(names) if len(names) == count else None
     return slots or cx.rows(offset, _bits(cx), registers_of(cx, operand, count))
 
 
 @contextmanager
-def given(cx: Context, count: int, sources: Sequence[Operand] = ()) -> Iterator[str]:
-    """A pointer to where C code puts the `count` registers of the result: their slots, or else room
-    from which they are written.
+def result_pointer(
+    cx: LoweringContext, count: int, sources: Sequence[Operand] = ()
+) -> Iterator[str]:
+    """A pointer to where C code stores the `count` registers of the result: their slots if these
+    are contiguous, else scratch from which they are written afterwards.
 
-    The result may lie on the last of `sources` as a whole, but shares no register with others: they
-    are read while it is written.
+    The result may be the same registers as the last of `sources`, but must not share a register
+    with the others, which are read while it is written.
     """
     names = names_of(cx.instruction.operands[0])
     others = [register.name for operand in sources for register in registers_in(operand)]
     if sources and names_of(sources[-1]) == names:
         others = others[: -len(names)]
-    whole = len(names) == count and not any(name in others or cx.keeps(name) for name in names)
-    slots = cx.strip(names) if whole else None
+    whole = len(names) == count and not any(
+        name in others or cx.preserves_inactive(name) for name in names
+    )
+    slots = cx.contiguous_slots(names) if whole else None
     if slots:
         yield slots
         return
@@ -127,38 +134,38 @@ def given(cx: Context, count: int, sources: Sequence[Operand] = ()) -> Iterator[
     write_all(cx, [Value(VARYING, text, bits) for text in cx.from_rows(out, bits, count)])
 
 
-def _bits(cx: Context) -> int:
-    """Of the registers of the instruction at hand."""
+def _bits(cx: LoweringContext) -> int:
+    """The width in bits of the registers of the current instruction."""
     return 64 if cx.instruction.type == "f64" else 32
 
 
-def write_all(cx: Context, values: list[Value]) -> None:
-    """Writes the registers of the result."""
+def write_all(cx: LoweringContext, values: list[Value]) -> None:
+    """Writes `values` to the registers of the result."""
     targets = items_of(cx.instruction.operands[0])
     if len(targets) != len(values):
-        raise cx.unsupported(f"{len(values)} registers are its result")
+        raise cx.unsupported(f"its result has {len(values)} registers")
     for target, value in zip(targets, values, strict=True):
         cx.write(target, value)
 
 
-def registers_of(cx: Context, operand: Operand, count: int) -> list[str]:
+def registers_of(cx: LoweringContext, operand: Operand, count: int) -> list[str]:
     """The vectors of an operand of `count` registers."""
     items = items_of(operand)
     if len(items) != count:
-        raise cx.unsupported(f"{len(items)} registers where it has {count}")
+        raise cx.unsupported(f"{len(items)} registers, expected {count}")
     return [cx.vector(item, _bits(cx)) for item in items]
 
 
-def shape_of(cx: Context) -> str:
-    """m16n16k16 and the like; empty where the instruction names none."""
+def shape_of(cx: LoweringContext) -> str:
+    """The matrix shape, e.g. m16n16k16; empty if the instruction has none."""
     return next(
         (item for item in cx.instruction.modifiers if re.fullmatch(r"m\d+n\d+(k\d+)?", item)), ""
     )
 
 
-def wmma_multiply(cx: Context, instruction: Instruction) -> None:
-    """wmma.mma.sync.aligned.ALAYOUT.BLAYOUT.SHAPE.D[.A.B].C[.satfinite]: fragments are alike for
-    both layouts.
+def wmma_multiply(cx: LoweringContext, instruction: Instruction) -> None:
+    """wmma.mma.sync.aligned.ALAYOUT.BLAYOUT.SHAPE.D[.A.B].C[.satfinite]: the fragments are the same
+    for both layouts.
     """
     shape, saturates = shape_of(cx), instruction.has("satfinite")
     types = [
@@ -190,7 +197,7 @@ def wmma_multiply(cx: Context, instruction: Instruction) -> None:
 
 
 def _wmma_mixed(
-    cx: Context, shape: str, counts: tuple[int, int, int], *, narrow_result: bool
+    cx: LoweringContext, shape: str, counts: tuple[int, int, int], *, narrow_result: bool
 ) -> None:
     """d and c of different types: summed in f32."""
     a, b, c = (
@@ -217,7 +224,7 @@ def _wmma_mixed(
     write_all(cx, [Value(VARYING, text, 32) for text in found])
 
 
-def _widened(cx: Context, pair: str) -> list[str]:
+def _widened(cx: LoweringContext, pair: str) -> list[str]:
     """The two halves of an f16x2 register as f32."""
     found = []
     for by in (0, 16):

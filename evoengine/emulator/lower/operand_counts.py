@@ -1,7 +1,7 @@
-"""How many operands an instruction has, where too few or too many would have a C function take the
-wrong pointers.
+"""How many operands an instruction takes, where a wrong number would pass wrong pointers to a C
+function.
 
-clang passes inline PTX on as it stands, so nobody has looked at it before.
+clang copies inline PTX verbatim, so it was not checked before.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _COUNTS: dict[str, tuple[int, ...]] = {
 }
 
 
-def has_its_operands(instruction: Instruction) -> bool:
-    """Whether the destination and the sources are as many as PTX has them; true for instructions
-    that no C function does.
+def has_valid_operand_count(instruction: Instruction) -> bool:
+    """Whether the number of operands is one that PTX allows; true for instructions that are lowered
+    without a C function.
     """
     counts = _conversion(instruction) if instruction.op == "cvt" else _COUNTS.get(instruction.op)
     return counts is None or len(instruction.operands) in counts

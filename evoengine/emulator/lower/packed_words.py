@@ -1,5 +1,5 @@
-"""Vectors of words of 32 bits, and of the narrower and wider items that lie in them, the first in
-the lowest bits.
+"""Converts between vectors of 32-bit words and vectors of the narrower or wider items packed in
+them, the first in the lowest bits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ WORD_BITS = 32
 
 
 def items_of_words(ir: Emitter, words: Sequence[str], bits: int) -> list[str]:
-    """All items of `bits` in the words of a row."""
+    """The items of `bits` bits that are packed in `words`: vectors <32 x i32> in, <32 x i`bits`>
+    out.
+    """
     if bits > WORD_BITS:
         return [
             _joined(ir, [low, high], WORD_BITS, bits)
@@ -26,7 +28,7 @@ def items_of_words(ir: Emitter, words: Sequence[str], bits: int) -> list[str]:
 
 
 def words_of_items(ir: Emitter, items: Sequence[str], bits: int) -> list[str]:
-    """The words of a row of items."""
+    """The words into which `items` are packed: vectors <32 x i`bits`> in, <32 x i32> out."""
     if bits > WORD_BITS:
         return [
             _cut(ir, item, bits, offset, WORD_BITS) for item in items for offset in (0, WORD_BITS)
@@ -46,7 +48,7 @@ def _cut(ir: Emitter, text: str, bits: int, offset: int, result: int) -> str:
 
 
 def _joined(ir: Emitter, parts: Sequence[str], bits: int, result: int) -> str:
-    """Parts of `bits`, the first lowest, as one item of `result` bits."""
+    """Parts of `bits` bits, the first lowest, as one item of `result` bits."""
     if bits == result:
         return parts[0]
     kind, whole = integer(result, True), ""

@@ -1,9 +1,9 @@
-"""What a warp keeps while others run: registers that are alive where it goes on, behind the fields
-of run/abi.py's Warp.
+"""The registers that a suspended warp saves: those that are live where it resumes, after the fields
+of run/abi.py's WarpRecord.
 
-A register has one place however many barriers there are, because a warp waits at one of them at a
-time. Strips of registers that are kept in memory anyway live there all the time, where one of
-theirs is alive while the warp waits.
+A register has one offset for all barriers, because a warp waits at one of them at a time. A
+fragment group, which is kept in memory anyway, stays there permanently if one of its registers is
+live while the warp is suspended.
 """
 
 from __future__ import annotations
@@ -11,50 +11,54 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from evoengine.emulator.analyse.lane_variance import VARYING
-from evoengine.emulator.lower.context import Context
+from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.lower.emitter import LANES
 from evoengine.emulator.ptx.syntax import TYPE_BITS
 from evoengine.emulator.run.abi import REGISTERS_OFFSET
 
 VECTOR_ALIGN = 64  # of AVX-512
 SCALAR_BYTES = 8
-WORD_BYTES = 4  # of a lane in a strip
+WORD_BYTES = 4  # of a lane of a grouped register
 
 
-class Saved:
-    """The places of registers in the memory of a warp."""
+class SavedRegisters:
+    """Where registers are saved in the record of a warp."""
 
-    def __init__(self, cx: Context, alive: frozenset[str]) -> None:
-        """`alive`: registers that may be alive while the warp waits."""
+    def __init__(self, cx: LoweringContext, alive: frozenset[str]) -> None:
+        """`alive`: registers that may be live while the warp is suspended."""
         self._cx = cx
         self._ir = cx.ir
         self._offsets: dict[str, int] = {}
         self._end = REGISTERS_OFFSET
-        self._strips = {
-            number: self._room(LANES * WORD_BYTES * len(names), VECTOR_ALIGN)
-            for number, names in enumerate(cx.strips)
+        self._group_offsets = {
+            number: self._allocate(LANES * WORD_BYTES * len(names), VECTOR_ALIGN)
+            for number, names in enumerate(cx.fragment_groups)
             if not alive.isdisjoint(names)
         }
-        self._stays = frozenset(name for number in self._strips for name in cx.strips[number])
+        self._resident = frozenset(
+            name for number in self._group_offsets for name in cx.fragment_groups[number]
+        )
 
     @property
     def warp_bytes(self) -> int:
-        """The memory of a warp, as a multiple of its alignment."""
+        """The size of a warp's record, as a multiple of its alignment."""
         return _aligned(self._end, VECTOR_ALIGN)
 
-    def strip(self, number: int) -> int | None:
-        """The offset of a strip that lives in the memory of the warp."""
-        return self._strips.get(number)
+    def group_offset(self, number: int) -> int | None:
+        """The offset of fragment group `number` in the warp's record; None if it is on the
+        stack.
+        """
+        return self._group_offsets.get(number)
 
     def save(self, registers: Iterable[str]) -> None:
-        """Registers to memory, predicates as a bit for each lane."""
-        for name in self._moving(registers):
+        """Saves registers to the record; predicates as a bit for each lane."""
+        for name in self._to_save(registers):
             value, at = self._as_saved(name), self._at(name)
             self._ir.do(f"store {self._type(name)} {value}, ptr {at}, align {self._align(name)}")
 
     def restore(self, registers: Iterable[str]) -> None:
-        """Memory to registers."""
-        for name in self._moving(registers):
+        """Restores registers from the record."""
+        for name in self._to_save(registers):
             loaded = self._ir.get(
                 f"load {self._type(name)}, ptr {self._at(name)}, align {self._align(name)}"
             )
@@ -66,21 +70,21 @@ class Saved:
                 )
             self._ir.do(f"store {self._cx.slot_type(name)} {loaded}, {self._cx.slot_access(name)}")
 
-    def _moving(self, registers: Iterable[str]) -> Iterator[str]:
-        return (name for name in registers if name not in self._stays)
+    def _to_save(self, registers: Iterable[str]) -> Iterator[str]:
+        return (name for name in registers if name not in self._resident)
 
     def parked(self, number: int) -> str:
-        """A pointer to where the lanes that are parked before block `number` are kept."""
-        key = f" parked {number}"  # no register's name: it has blanks
+        """A pointer to the saved mask of the lanes that are parked before block `number`."""
+        key = f" parked {number}"  # not the name of a register: it has blanks
         if key not in self._offsets:
-            self._offsets[key] = self._room(SCALAR_BYTES, SCALAR_BYTES)
+            self._offsets[key] = self._allocate(SCALAR_BYTES, SCALAR_BYTES)
         return self._ir.get(f"getelementptr i8, ptr %warp, i64 {self._offsets[key]}")
 
     def _is_predicate(self, name: str) -> bool:
         return self._cx.registers[name] == "pred"
 
     def _is_vector(self, name: str) -> bool:
-        return self._cx.shape(name) is VARYING
+        return self._cx.variance(name) is VARYING
 
     def _type(self, name: str) -> str:
         return "i32" if self._is_predicate(name) else self._cx.slot_type(name)
@@ -103,13 +107,13 @@ class Saved:
             wide = self._is_vector(name) and not self._is_predicate(name)
             size = TYPE_BITS[self._cx.registers[name]] // 8
             self._offsets[name] = (
-                self._room(LANES * size, VECTOR_ALIGN)
+                self._allocate(LANES * size, VECTOR_ALIGN)
                 if wide
-                else self._room(max(SCALAR_BYTES, size), SCALAR_BYTES)
+                else self._allocate(max(SCALAR_BYTES, size), SCALAR_BYTES)
             )
         return self._ir.get(f"getelementptr i8, ptr %warp, i64 {self._offsets[name]}")
 
-    def _room(self, size: int, align: int) -> int:
+    def _allocate(self, size: int, align: int) -> int:
         start = _aligned(self._end, align)
         self._end = start + size
         return start

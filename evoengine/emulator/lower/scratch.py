@@ -1,4 +1,4 @@
-"""Vectors handed to C code and back: through room on the stack, because C functions take pointers
+"""Passes vectors to C functions and back through memory on the stack, because these take pointers
 to lanes.
 """
 
@@ -8,20 +8,20 @@ from collections.abc import Sequence
 
 from evoengine.emulator.lower.emitter import LANES, Emitter, integer
 
-# the most that an instruction needs: the fragments of a matrix product, with room for addresses
+# the most that one instruction needs: the fragments of a matrix product, and addresses
 SCRATCH_BYTES = 16384
 SLOT_BYTES = LANES * 8  # lanes of up to 64 bits
 
 
 class Scratch:
-    """The room `%scratch` of the function under construction."""
+    """The stack buffer `%scratch` of the function under construction."""
 
     def __init__(self, ir: Emitter) -> None:
         self.ir = ir
 
     def lanes(self, slot: int, bits: int, text: str | None = None) -> str:
-        """A pointer to room `slot` of the warp's scratch (256 bytes each: 32 lanes of up to 64
-        bits); `text` is stored there first.
+        """A pointer to scratch slot `slot` (256 bytes each: 32 lanes of up to 64 bits); `text` is
+        stored there first.
         """
         _within(slot * SLOT_BYTES, SLOT_BYTES)
         pointer = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {slot * SLOT_BYTES}")
@@ -30,12 +30,12 @@ class Scratch:
         return pointer
 
     def from_lanes(self, pointer: str, bits: int) -> str:
-        """The vector that C code left at `pointer`."""
+        """The <32 x i`bits`> that C code stored at `pointer`."""
         return self.ir.get(f"load {integer(bits, True)}, ptr {pointer}, align 64")
 
     def rows(self, offset: int, bits: int, vectors: Sequence[str]) -> str:
-        """A pointer to byte `offset` of the warp's scratch, where `vectors` are stored one right
-        behind the other.
+        """A pointer to byte `offset` of the scratch, where `vectors` of <32 x i`bits`> are stored
+        contiguously.
         """
         _within(offset, len(vectors) * LANES * bits // 8)
         pointer = self.ir.get(f"getelementptr i8, ptr %scratch, i64 {offset}")
@@ -51,7 +51,7 @@ class Scratch:
         return pointer
 
     def from_rows(self, pointer: str, bits: int, count: int) -> list[str]:
-        """The vectors that C code left at `pointer`, one right behind the other."""
+        """The `count` vectors of <32 x i`bits`> that C code stored contiguously at `pointer`."""
         step = LANES * bits // 8
         places = [
             self.ir.get(f"getelementptr i8, ptr {pointer}, i64 {step * place}")
@@ -71,7 +71,7 @@ class Scratch:
         """C function `name`(lanes of each argument..., lanes of each result..., also...): the
         results as vectors.
 
-        Arguments are (bits, vector), results are bits.
+        `arguments` are (bits, <32 x i`bits`>), `results` are bits.
         """
         pointers = [self.lanes(slot, bits, text) for slot, (bits, text) in enumerate(arguments)]
         outs = [self.lanes(len(pointers) + slot, bits) for slot, bits in enumerate(results)]
@@ -80,8 +80,8 @@ class Scratch:
 
 
 def _within(offset: int, size: int) -> None:
-    """Raises ValueError, which the lowering of an instruction makes `unsupported`, for what does
-    not lie in the room.
+    """Raises ValueError, which becomes Unsupported for the instruction, unless the range lies in
+    the scratch.
     """
     if not 0 <= offset <= SCRATCH_BYTES - size:
         raise ValueError(

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evoengine.emulator.analyse.lane_variance import VARYING, Shape
+from evoengine.emulator.analyse.lane_variance import VARYING, Variance
 from evoengine.emulator.lower.emitter import LANES
 
 IOTA = "<" + ", ".join(f"i32 {lane}" for lane in range(LANES)) + ">"
@@ -15,22 +15,22 @@ _WORDS = {"true": -1, "false": 0}  # as signed numbers of one bit
 
 @dataclass(frozen=True)
 class Value:
-    """An integer value: for UNIFORM the scalar, for a Ramp its base, for VARYING the vector."""
+    """An integer of `bits` bits; `text` is LLVM's scalar if UNIFORM, the base if Affine, <32 x
+    i`bits`> if VARYING.
+    """
 
-    shape: Shape
+    variance: Variance
     text: str
     bits: int
 
     @property
     def is_vector(self) -> bool:
         """Whether `text` holds a vector."""
-        return self.shape is VARYING
+        return self.variance is VARYING
 
     @property
     def number(self) -> int | None:
-        """The signed number that a scalar literal stands for; None for what only the machine
-        knows.
-        """
+        """The signed number of a scalar literal; None for a value that is not a literal."""
         if self.is_vector or self.text.startswith("%"):
             return None
         return _WORDS[self.text] if self.text in _WORDS else int(self.text)
@@ -44,7 +44,7 @@ def literal(number: int, bits: int) -> str:
     return str(number - (1 << bits) if number >> (bits - 1) else number)
 
 
-def steps(stride: int, bits: int) -> str:
+def affine_steps(stride: int, bits: int) -> str:
     """The constant <32 x i`bits`> of 0, stride, 2 * stride..."""
     return "<" + ", ".join(f"i{bits} {literal(lane * stride, bits)}" for lane in range(LANES)) + ">"
 

@@ -1,11 +1,11 @@
-"""What lanes of a warp do together: shuffles, votes, match, redux."""
+"""Warp-level instructions: shuffles, votes, match, redux, elect."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from evoengine.emulator.analyse.uniformity import UNIFORM, VARYING
-from evoengine.emulator.lower.context import IOTA, Context, Value
+from evoengine.emulator.lower.context import IOTA, LoweringContext, Value
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Pair
 from evoengine.emulator.run.abi import BARRIERS, WarpRecord
@@ -19,8 +19,8 @@ FULL_SEGMENT = {
 }
 
 
-def sync(cx: Context, mask: str | None = None) -> None:
-    """Tells the checker that these lanes waited for one another."""
+def sync(cx: LoweringContext, mask: str | None = None) -> None:
+    """Reports to the checker that these lanes synchronised."""
     if cx.checked:
         bits = mask or cx.mask_bits
         cx.ir.call(
@@ -28,12 +28,12 @@ def sync(cx: Context, mask: str | None = None) -> None:
         )
 
 
-def shuffle(cx: Context, instruction: Instruction) -> None:
+def shuffle(cx: LoweringContext, instruction: Instruction) -> None:
     """shfl.sync.{up,down,bfly,idx}.b32 d|p, a, b, c, membermask."""
     mode = next(item for item in ("up", "down", "bfly", "idx") if instruction.has(item))
     value = cx.vector(instruction.operands[1], 32)
     by, segment = cx.read(instruction.operands[2], 32), cx.read(instruction.operands[3], 32)
-    if mode == "idx" and by.shape is UNIFORM and _is_literal(segment) and segment.text == "31":
+    if mode == "idx" and by.variance is UNIFORM and _is_literal(segment) and segment.text == "31":
         _broadcast(cx, value, by)
         return
     if (
@@ -44,18 +44,18 @@ def shuffle(cx: Context, instruction: Instruction) -> None:
     ):
         moved, inside = _fixed(cx, mode, value, int(by.text) & 31)
     else:
-        moved, inside = _general(cx, mode, value, cx.spread(by), cx.spread(segment))
+        moved, inside = _general(cx, mode, value, cx.as_vector(by), cx.as_vector(segment))
     _moved(cx, Value(VARYING, moved, 32), Value(VARYING, inside, 1))
 
 
-def _broadcast(cx: Context, value: str, by: Value) -> None:
-    """One lane's value for all."""
+def _broadcast(cx: LoweringContext, value: str, by: Value) -> None:
+    """shfl.idx with a uniform lane: one lane's value in all lanes."""
     lane = cx.ir.get(f"and i32 {by.text}, 31")
     one = cx.ir.get(f"extractelement {integer(32, True)} {value}, i32 {lane}")
     _moved(cx, Value(UNIFORM, one, 32), Value(UNIFORM, "true", 1))
 
 
-def _moved(cx: Context, value: Value, inside: Value) -> None:
+def _moved(cx: LoweringContext, value: Value, inside: Value) -> None:
     target = cx.instruction.operands[0]
     cx.write(target.first if isinstance(target, Pair) else target, value)
     if isinstance(target, Pair):
@@ -64,11 +64,11 @@ def _moved(cx: Context, value: Value, inside: Value) -> None:
 
 
 def _is_literal(value: Value) -> bool:
-    return value.shape is UNIFORM and value.text.lstrip("-").isdigit()
+    return value.variance is UNIFORM and value.text.lstrip("-").isdigit()
 
 
-def _fixed(cx: Context, mode: str, value: str, by: int) -> tuple[str, str]:
-    """Over the whole warp by a literal: one shufflevector."""
+def _fixed(cx: LoweringContext, mode: str, value: str, by: int) -> tuple[str, str]:
+    """A shuffle over the whole warp by a literal: one shufflevector."""
     rules: dict[str, Callable[[int], int]] = {
         "up": lambda lane: lane - by,
         "down": lambda lane: lane + by,
@@ -86,8 +86,8 @@ def _fixed(cx: Context, mode: str, value: str, by: int) -> tuple[str, str]:
     return moved, "<" + ", ".join(f"i1 {'true' if ok else 'false'}" for ok in inside) + ">"
 
 
-def _general(cx: Context, mode: str, value: str, by: str, segment: str) -> tuple[str, str]:
-    """PTX ISA's pseudo code, in C."""
+def _general(cx: LoweringContext, mode: str, value: str, by: str, segment: str) -> tuple[str, str]:
+    """Any other shuffle: the PTX ISA's pseudocode, in C."""
     inputs = [cx.lanes(slot, 32, text) for slot, text in enumerate((value, by, segment))]
     out, inside = cx.lanes(3, 32), cx.lanes(4, 32)
     pointers = [("ptr", item) for item in inputs]
@@ -103,18 +103,18 @@ def _general(cx: Context, mode: str, value: str, by: str, segment: str) -> tuple
     return cx.from_lanes(out, 32), cx.ir.get(f"bitcast i32 {loaded} to <{LANES} x i1>")
 
 
-def _predicate_bits(cx: Context, text: str) -> str:
+def _predicate_bits(cx: LoweringContext, text: str) -> str:
     return cx.ir.get(f"bitcast <{LANES} x i1> {text} to i32")
 
 
-def vote(cx: Context, instruction: Instruction) -> None:
-    """vote.sync.{all,any,uni,ballot} d, p, membermask: over the lanes that run."""
+def vote(cx: LoweringContext, instruction: Instruction) -> None:
+    """vote.sync.{all,any,uni,ballot} d, p, membermask: over the active lanes."""
     ir = cx.ir
-    bits = _predicate_bits(cx, cx.spread(cx.read(instruction.operands[1], 1)))
+    bits = _predicate_bits(cx, cx.as_vector(cx.read(instruction.operands[1], 1)))
     here = ir.get(f"and i32 {bits}, {cx.mask_bits}")
     target = instruction.operands[0]
     members = cx.read(instruction.operands[-1], 32)
-    if members.shape is not UNIFORM:
+    if members.variance is not UNIFORM:
         _vote_by_group(cx, instruction, here, members)
         return
     if instruction.has("ballot"):
@@ -130,10 +130,12 @@ def vote(cx: Context, instruction: Instruction) -> None:
     sync(cx)
 
 
-def _vote_by_group(cx: Context, instruction: Instruction, here: str, members: Value) -> None:
-    """Every lane hears of the lanes of its own member mask."""
+def _vote_by_group(
+    cx: LoweringContext, instruction: Instruction, here: str, members: Value
+) -> None:
+    """A vote in which every lane votes with the lanes of its own member mask."""
     ir, kind, flag = cx.ir, integer(32, True), integer(1, True)
-    group = ir.get(f"and {kind} {cx.spread(members)}, {ir.splat(cx.mask_bits, 'i32')}")
+    group = ir.get(f"and {kind} {cx.as_vector(members)}, {ir.splat(cx.mask_bits, 'i32')}")
     own = ir.get(f"and {kind} {group}, {ir.splat(here, 'i32')}")
     if instruction.has("ballot"):
         cx.write(instruction.operands[0], Value(VARYING, own, 32))
@@ -147,13 +149,13 @@ def _vote_by_group(cx: Context, instruction: Instruction, here: str, members: Va
     sync(cx)
 
 
-def active_mask(cx: Context, instruction: Instruction) -> None:
-    """activemask: the lanes that run."""
+def active_mask(cx: LoweringContext, instruction: Instruction) -> None:
+    """activemask: the active lanes."""
     cx.write(instruction.operands[0], Value(UNIFORM, cx.ir.get(f"or i32 {cx.mask_bits}, 0"), 32))
 
 
-def warp_barrier(cx: Context, instruction: Instruction) -> None:
-    """bar.warp.sync: lanes run in step already; bar.arrive: no place to wait."""
+def warp_barrier(cx: LoweringContext, instruction: Instruction) -> None:
+    """bar.warp.sync: lanes already run in lockstep; bar.arrive: the warp does not wait."""
     if instruction.has("warp"):
         sync(cx)
     elif instruction.has("arrive"):
@@ -162,8 +164,8 @@ def warp_barrier(cx: Context, instruction: Instruction) -> None:
         raise cx.unsupported()
 
 
-def _arrive(cx: Context, instruction: Instruction) -> None:
-    """bar.arrive number, threads: noted in the warp, for the driver to count."""
+def _arrive(cx: LoweringContext, instruction: Instruction) -> None:
+    """bar.arrive number, threads: recorded in the warp, for the driver to count."""
     ir = cx.ir
     number, threads = (cx.scalar(operand, 32) for operand in instruction.operands)
     if number is None or threads is None:
@@ -185,7 +187,7 @@ def _arrive(cx: Context, instruction: Instruction) -> None:
             )
 
 
-def match(cx: Context, instruction: Instruction) -> None:
+def match(cx: LoweringContext, instruction: Instruction) -> None:
     """match.{any,all}.sync.{b32,b64} d[|p], a, membermask: the lanes of the own member mask that
     have the same value.
     """
@@ -196,9 +198,11 @@ def match(cx: Context, instruction: Instruction) -> None:
         cx.ir.call(
             "void", f"ev_match_any_b{bits}", ("ptr", pointer), ("i32", cx.mask_bits), ("ptr", out)
         )
-        found = cx.ir.get(f"and {integer(32, True)} {cx.from_lanes(out, 32)}, {cx.spread(members)}")
+        found = cx.ir.get(
+            f"and {integer(32, True)} {cx.from_lanes(out, 32)}, {cx.as_vector(members)}"
+        )
     else:
-        found = cx.spread(_by_group(cx, members, f"ev_match_all_b{bits}", bits, value))
+        found = cx.as_vector(_by_group(cx, members, f"ev_match_all_b{bits}", bits, value))
     cx.write(target.first if isinstance(target, Pair) else target, Value(VARYING, found, 32))
     if isinstance(target, Pair):
         some = cx.ir.get(f"icmp ne {integer(32, True)} {found}, zeroinitializer")
@@ -206,7 +210,7 @@ def match(cx: Context, instruction: Instruction) -> None:
     sync(cx)
 
 
-def reduce(cx: Context, instruction: Instruction) -> None:
+def reduce(cx: LoweringContext, instruction: Instruction) -> None:
     """redux.sync.{add,min,max,and,or,xor}.{u32,s32,b32,f32} d, a, membermask."""
     operation, type_ = instruction.modifiers[1], instruction.type
     if operation not in _REDUCTIONS.get(type_, ()) or len(instruction.modifiers) != 3:
@@ -228,9 +232,9 @@ _REDUCTIONS = {
 
 
 def _by_group(
-    cx: Context, members: Value, name: str, bits: int, value: str, result: str = "i32"
+    cx: LoweringContext, members: Value, name: str, bits: int, value: str, result: str = "i32"
 ) -> Value:
-    """C function `name`(lanes of `value`, mask) for every group of running lanes that share a
+    """Calls C function `name`(lanes of `value`, mask) for every group of active lanes that share a
     member mask.
     """
     pointer = cx.lanes(0, bits, value)
@@ -240,13 +244,13 @@ def _by_group(
             cx.ir.call(result, name, ("ptr", pointer), ("i32", mask)), result, "i32"
         )
 
-    if members.shape is UNIFORM:
+    if members.variance is UNIFORM:
         return Value(UNIFORM, called(cx.mask_bits), 32)
-    return _group_loop(cx, cx.spread(members), called)
+    return _group_loop(cx, cx.as_vector(members), called)
 
 
-def _group_loop(cx: Context, members: str, called: Callable[[str], str]) -> Value:
-    """A loop over the groups: their lanes left, first one's member mask, its result into its
+def _group_loop(cx: LoweringContext, members: str, called: Callable[[str], str]) -> Value:
+    """A loop over the groups of lanes with the same member mask; each result is written to its
     lanes.
     """
     ir, kind = cx.ir, integer(32, True)
@@ -275,12 +279,12 @@ def _group_loop(cx: Context, members: str, called: Callable[[str], str]) -> Valu
     return Value(VARYING, cx.from_lanes(out, 32), 32)
 
 
-def elect(cx: Context, instruction: Instruction) -> None:
-    """elect.sync d|p, membermask: the lowest running lane of the member mask is the leader."""
+def elect(cx: LoweringContext, instruction: Instruction) -> None:
+    """elect.sync d|p, membermask: the lowest active lane of the member mask is the leader."""
     ir, kind = cx.ir, integer(32, True)
     target, members = instruction.operands[0], cx.vector(instruction.operands[1], 32)
     if not isinstance(target, Pair):
-        raise cx.unsupported("a result that is no pair")
+        raise cx.unsupported("a result that is not a pair")
     here = ir.get(f"and {kind} {members}, {ir.splat(cx.mask_bits, 'i32')}")
     leader = ir.intrinsic("cttz", kind, here, also="i1 false")
     cx.write(target.first, Value(VARYING, leader, 32))

@@ -1,1 +1,1 @@
-"""PTX text to values."""
+"""Parses PTX text and inlines device functions."""

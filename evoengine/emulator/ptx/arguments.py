@@ -1,8 +1,8 @@
-"""The .param variables of call sequences as registers.
+"""Turns the .param variables of call sequences into registers.
 
-Clang passes everything through them: `st.param.b64 [param0+8], %rd1`, and `ld.param` on the other
-side. Each part that is written or read becomes a register of its own, named `param0.o8`. A variable
-whose parts overlap, or whose address is taken, becomes a .local variable.
+clang passes all arguments through them: `st.param.b64 [param0+8], %rd1`, and `ld.param` in the
+callee. Each part that is written or read becomes a register of its own, named `param0.o8`. A
+variable whose parts overlap, or whose address is taken, becomes a .local variable.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from evoengine.emulator.errors import PtxError, Unsupported
+from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Address,
@@ -30,26 +30,26 @@ _WIDEST = 64  # bits that `mov` can move
 
 
 @dataclass(slots=True)
-class _Use:
-    """How a .param variable is used in a function."""
+class _ParamUse:
+    """The uses of a .param variable in a function."""
 
     variable: Variable
-    # offset -> bytes, the most that are used at once
+    # offset -> bytes of the largest access
     parts: dict[int, int] = field(default_factory=dict)
-    # offset -> bytes, the least that are written at once
+    # offset -> bytes of the smallest write
     written: dict[int, int] = field(default_factory=dict)
     in_memory: bool = False
 
     def add(self, offset: int, size: int, write: bool, text: str) -> None:
-        """Notes that these bytes are read or written."""
+        """Records a read or write of these bytes."""
         if offset < 0 or offset + size > self.variable.size:
             raise PtxError(f"`{text}` reaches outside of its {self.variable.size} bytes")
         self.parts[offset] = max(size, self.parts.get(offset, 0))
         if write:
             self.written[offset] = min(size, self.written.get(offset, size))
 
-    def settle(self) -> None:
-        """Decides between registers and memory, when all uses are known. Of a register the low part
+    def decide(self) -> None:
+        """Decides between registers and memory, once all uses are known. The low part of a register
         may be read alone.
         """
         end = 0
@@ -61,14 +61,14 @@ class _Use:
             end = offset + size
 
     def part(self, offset: int) -> Register:
-        """The register that holds the bytes from `offset`."""
+        """The register that holds the bytes from `offset` on."""
         return Register(f"{self.variable.name}.o{offset}")
 
 
 def as_registers(function: Function) -> Function:
     """A copy of `function` without .param variables; its own parameters stay as they are."""
     uses = {
-        name: _Use(variable)
+        name: _ParamUse(variable)
         for name, variable in function.variables.items()
         if variable.space == "param"
     }
@@ -76,7 +76,7 @@ def as_registers(function: Function) -> Function:
         for instruction in block.instructions:
             _note(instruction, uses)
     for use in uses.values():
-        use.settle()
+        use.decide()
     registers = dict(function.registers)
     for use in uses.values():
         if not use.in_memory:
@@ -86,7 +86,7 @@ def as_registers(function: Function) -> Function:
                     for offset, size in use.parts.items()
                 }
             )
-    moves = _Moves(uses, registers)
+    moves = _Rewriter(uses, registers)
     blocks = [
         Block(block.label, [new for old in block.instructions for new in moves.of(old)])
         for block in function.blocks
@@ -101,7 +101,7 @@ def as_registers(function: Function) -> Function:
 
 
 def _accessed(instruction: Instruction) -> Address | None:
-    """The address of `ld.param` or `st.param` if it is a variable's."""
+    """The address of `ld.param` or `st.param`, if it is that of a variable."""
     if (
         instruction.op not in ("ld", "st")
         or not instruction.has("param")
@@ -113,7 +113,7 @@ def _accessed(instruction: Instruction) -> Address | None:
 
 
 def _elements(instruction: Instruction, address: Address) -> Iterator[tuple[int, int, Operand]]:
-    """(offset, bytes, register or value) of everything that it moves."""
+    """(offset, bytes, register or value) of each element that `instruction` moves."""
     size = TYPE_BITS.get(instruction.type, 0) // 8
     if size == 0:
         raise PtxError(f"`{instruction.text}` has no type")
@@ -122,7 +122,7 @@ def _elements(instruction: Instruction, address: Address) -> Iterator[tuple[int,
         yield address.offset + index * size, size, item
 
 
-def _note(instruction: Instruction, uses: dict[str, _Use]) -> None:
+def _note(instruction: Instruction, uses: dict[str, _ParamUse]) -> None:
     address = _accessed(instruction)
     if address is not None and isinstance(address.base, Symbol) and address.base.name in uses:
         for offset, size, _ in _elements(instruction, address):
@@ -137,8 +137,10 @@ def _note(instruction: Instruction, uses: dict[str, _Use]) -> None:
                     uses[name].in_memory = True
 
 
-def _note_call(call: Instruction, passed: Vector, uses: dict[str, _Use]) -> None:
-    """A function without a body takes and gives whole variables of at most 8 bytes."""
+def _note_call(call: Instruction, passed: Vector, uses: dict[str, _ParamUse]) -> None:
+    """Records the uses of a call of a function without a body: whole variables of at most 8
+    bytes.
+    """
     for item in passed.items:
         if isinstance(item, Symbol) and item.name in uses:
             use = uses[item.name]
@@ -157,15 +159,15 @@ def _named(operand: Operand) -> Iterator[str]:
                     yield item.name
 
 
-class _Moves:
-    """Instructions in terms of registers instead of .param variables."""
+class _Rewriter:
+    """Rewrites instructions to use registers instead of .param variables."""
 
-    def __init__(self, uses: dict[str, _Use], registers: dict[str, str]) -> None:
+    def __init__(self, uses: dict[str, _ParamUse], registers: dict[str, str]) -> None:
         self.uses = uses
         self.registers = registers
 
     def of(self, old: Instruction) -> list[Instruction]:
-        """What stands in the place of `old`."""
+        """The instructions that replace `old`."""
         if old.op == "call":
             return [
                 replace(
@@ -206,7 +208,7 @@ class _Moves:
         if use is None:
             return item
         if use.in_memory:
-            raise Unsupported(f"an argument in pieces in `{call.text}`", call.line)
+            raise Unsupported(f"an argument in several parts in `{call.text}`", call.line)
         return use.part(0)
 
     def _bits(self, value: Operand, otherwise: int) -> int:
@@ -214,8 +216,8 @@ class _Moves:
         return TYPE_BITS.get(kind, otherwise)
 
     def _read(self, old: Instruction, part: Register, target: Operand) -> Instruction:
-        """ld.param: the register may be wider than the type, then it is extended; so may the part,
-        then its low bits count.
+        """ld.param: a target register wider than the type is extended; of a wider part the low bits
+        count.
         """
         bits = TYPE_BITS[old.type]
         wide = self._bits(target, bits)

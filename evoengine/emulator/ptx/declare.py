@@ -1,4 +1,4 @@
-"""Declarations of variables and parameters, with what they hold at the start."""
+"""Parses declarations of variables and parameters, with initialisers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import math
 import struct
 from dataclasses import dataclass
 
-from evoengine.emulator.errors import Unsupported
-from evoengine.emulator.ptx.lexer import IDENTIFIER, Cursor, literal, negative
+from evoengine.emulator.emulator_errors import Unsupported
+from evoengine.emulator.ptx.lexer import IDENTIFIER, TokenCursor, literal, negative
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Float, Integer, Symbol, Variable
 
-MAX_BYTES = 1 << 40  # of one variable; more than any device has
+MAX_BYTES = 1 << 40  # of one variable; more than the memory of any device
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
 _OPAQUE = {".texref", ".samplerref", ".surfref"}
 _POINTS_AT = {".global", ".const", ".shared", ".local", ".generic", ".param"}
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """What `.align 8 .b8 name[24]` says; `size` is 0 for an array without a length."""
+class Declaration:
+    """A parsed declaration such as `.align 8 .b8 name[24]`; `size` is 0 for an array without a
+    length.
+    """
 
     name: str
     type: str
@@ -27,8 +29,8 @@ class Declared:
     element: int  # bytes of one element of the type, for initialisers
 
 
-def declarator(cursor: Cursor) -> Declared:
-    """What stands behind .param, .global, .shared...; the cursor ends behind the name and its
+def declarator(cursor: TokenCursor) -> Declaration:
+    """Parses a declarator after .param, .global, .shared...; the cursor ends after the name and its
     dimensions.
     """
     align = _alignment(cursor)
@@ -38,18 +40,18 @@ def declarator(cursor: Cursor) -> Declared:
     if cursor.take(".ptr"):
         cursor.at += cursor.texts[cursor.at] in _POINTS_AT
         _alignment(cursor)
-    align = align or _alignment(cursor)  # either order is seen in the wild
+    align = align or _alignment(cursor)  # both orders occur in practice
     name = cursor.name()
     element = TYPE_BITS[kind] // 8
     count = _dimensions(cursor)
     size = element * width * count
     if size > MAX_BYTES:
         cursor.fail(f"{name} has {size} bytes, more than {MAX_BYTES}")
-    return Declared(name, kind, size, align or element * width, element)
+    return Declaration(name, kind, size, align or element * width, element)
 
 
-def variables(cursor: Cursor, space: str, extern: bool) -> list[Variable]:
-    """All variables of one statement, from behind its space to behind its semicolon."""
+def variables(cursor: TokenCursor, space: str, extern: bool) -> list[Variable]:
+    """Parses all variables of one statement, from after its space to after its semicolon."""
     found = []
     start = cursor.at
     while True:
@@ -63,7 +65,7 @@ def variables(cursor: Cursor, space: str, extern: bool) -> list[Variable]:
         cursor.fail("several variables in one statement; declare each on its own", start)
 
 
-def _alignment(cursor: Cursor) -> int:
+def _alignment(cursor: TokenCursor) -> int:
     if not cursor.take(".align"):
         return 0
     align = cursor.integer()
@@ -72,7 +74,7 @@ def _alignment(cursor: Cursor) -> int:
     return align
 
 
-def _type(cursor: Cursor) -> str:
+def _type(cursor: TokenCursor) -> str:
     text = cursor.texts[cursor.at]
     if text in _OPAQUE:
         raise Unsupported(text)
@@ -82,8 +84,8 @@ def _type(cursor: Cursor) -> str:
     return text[1:]
 
 
-def _dimensions(cursor: Cursor) -> int:
-    """How many elements `[4][5]` are: 1 without brackets, 0 for []."""
+def _dimensions(cursor: TokenCursor) -> int:
+    """The number of elements of `[4][5]`: 1 without brackets, 0 for []."""
     lengths = []
     while cursor.take("["):
         lengths.append(0 if cursor.texts[cursor.at] == "]" else cursor.integer())
@@ -94,7 +96,7 @@ def _dimensions(cursor: Cursor) -> int:
 
 
 def _initialiser(
-    cursor: Cursor, declared: Declared
+    cursor: TokenCursor, declared: Declaration
 ) -> tuple[bytes, tuple[tuple[int, Symbol], ...]]:
     data = bytearray()
     addresses: dict[int, Symbol] = {}
@@ -114,7 +116,7 @@ def _initialiser(
 
 
 def _element(
-    cursor: Cursor, declared: Declared, data: bytearray, addresses: dict[int, Symbol]
+    cursor: TokenCursor, declared: Declaration, data: bytearray, addresses: dict[int, Symbol]
 ) -> None:
     if cursor.texts[cursor.at] == "{":
         raise Unsupported("an initialiser with braces in braces")
@@ -136,10 +138,10 @@ def _element(
 
 
 def _masked(
-    cursor: Cursor, mask: Integer | Float, data: bytearray, addresses: dict[int, Symbol]
+    cursor: TokenCursor, mask: Integer | Float, data: bytearray, addresses: dict[int, Symbol]
 ) -> None:
-    """`0xFF00(sym)`: one byte of an address; the first (0xFF) records it, the others must follow it
-    in order.
+    """Parses `0xFF00(sym)`, one byte of an address; the first (0xFF) records it, the others must
+    follow in order.
     """
     cursor.expect("(")
     symbol = _address(cursor, 8)
@@ -150,16 +152,14 @@ def _masked(
     if place == 0:
         addresses[len(data)] = symbol
     elif addresses.get(len(data) - place) != symbol:
-        raise Unsupported("single bytes of an address as initial contents")
+        raise Unsupported("single bytes of an address as initial value")
     data.append(0)
 
 
-def _address(cursor: Cursor, width: int) -> Symbol:
-    """`sym`, `sym+4`, `generic(sym)`, `generic(sym)+4`: with and without generic() mean the same to
-    us.
-    """
+def _address(cursor: TokenCursor, width: int) -> Symbol:
+    """`sym`, `sym+4`, `generic(sym)`, `generic(sym)+4`: generic() makes no difference here."""
     if width != 8:
-        raise Unsupported("an address of other than 64 bits as initial contents")
+        raise Unsupported("an address of other than 64 bits as initial value")
     name = cursor.name()
     inner = 0
     if name == "generic" and cursor.take("("):
@@ -169,13 +169,13 @@ def _address(cursor: Cursor, width: int) -> Symbol:
     return Symbol(name, inner + _offset(cursor))
 
 
-def _offset(cursor: Cursor) -> int:
+def _offset(cursor: TokenCursor) -> int:
     if cursor.take("+"):
         return cursor.integer()
     return cursor.integer() if cursor.texts[cursor.at] == "-" else 0
 
 
-def _encoded(value: Integer | Float, declared: Declared) -> bytes:
+def _encoded(value: Integer | Float, declared: Declaration) -> bytes:
     """Little-endian bytes of one element."""
     size = declared.element
     if isinstance(value, Integer):
@@ -186,7 +186,7 @@ def _encoded(value: Integer | Float, declared: Declared) -> bytes:
         return value.bits.to_bytes(size, "little")
     if value.width == 64 and declared.type == "f32":
         return _single(struct.unpack("<d", value.bits.to_bytes(8, "little"))[0])
-    raise Unsupported(f"a {value.width} bit float as initial contents of .{declared.type}")
+    raise Unsupported(f"a {value.width} bit float as initial value of .{declared.type}")
 
 
 def _single(number: float) -> bytes:

@@ -1,16 +1,18 @@
-"""The body of a function: scopes, labels, source lines, instructions, split into blocks."""
+"""Parses the body of a function: scopes, labels, source lines, instructions, split into basic
+blocks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.ptx.declare import variables
-from evoengine.emulator.ptx.lexer import Cursor
+from evoengine.emulator.ptx.lexer import TokenCursor
 from evoengine.emulator.ptx.operands import call_operands, operands, simple
 from evoengine.emulator.ptx.scope import Scope
-from evoengine.emulator.ptx.source_lines import Places
+from evoengine.emulator.ptx.source_lines import SourceLines
 from evoengine.emulator.ptx.syntax import (
     TYPE_BITS,
     Block,
@@ -23,30 +25,35 @@ from evoengine.emulator.ptx.syntax import (
     Vector,
 )
 
-MAX_DEPTH = 64  # of braces in braces; clang and inline assembly need three
-# of all brx of a function together, because every one is looked at for every brx
+MAX_DEPTH = 64  # of nested braces; clang and inline assembly need three
+# of all brx of a function together, because the targets of each are checked for each
 MAX_TARGETS = 1 << 16
 BRANCHES = ("bra", "brx")
-ENDS = frozenset(("bra", "brx", "ret", "exit"))  # a block ends behind these, guarded or not
+ENDS = frozenset(("bra", "brx", "ret", "exit"))  # a block ends after these, guarded or not
 _SPACES = (".local", ".shared", ".param", ".global", ".const")
 
 
-class FunctionBody:
-    """Reads from behind the opening brace of a function to behind its closing one.
+class FunctionBodyReader:
+    """Parses from after the opening brace of a function to after its closing brace.
 
-    `hoist` takes the .global and .const variables that it declares, and gives the name that they
-    got in the module.
+    `hoist` adds a .global or .const variable of the function to the module and returns its name
+    there.
     """
 
     def __init__(
-        self, cursor: Cursor, outer: Scope, places: Places, hoist: Callable[[Variable], str]
+        self,
+        cursor: TokenCursor,
+        outer: Scope,
+        source_lines: SourceLines,
+        hoist: Callable[[Variable], str],
     ) -> None:
         self.cursor = cursor
-        self.places = places
+        self.source_lines = source_lines
         self.hoist = hoist
         self.registers: dict[str, str] = {}
         self.variables: dict[str, Variable] = {}
-        self.calls: list[tuple[str, int]] = []  # (name, token), for whoever knows all functions
+        # (name, token); the parser checks them when all functions are known
+        self.calls: list[tuple[str, int]] = []
         self.scope = Scope(outer, "", self.registers)
         self.depth = 1
         self.scopes = 0
@@ -58,9 +65,9 @@ class FunctionBody:
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def read(self) -> list[Block]:
-        """The blocks; the last ends with a ret, which is written if the text lacks it."""
+        """Parses the blocks; the last ends with a ret, which is added if it is missing."""
         cursor, texts = self.cursor, self.cursor.texts
-        self.places.enter()
+        self.source_lines.enter()
         while self.depth:
             text = texts[cursor.at]
             if text[:1] == ".":
@@ -111,7 +118,7 @@ class FunctionBody:
 
     def _check(self, jump: Instruction, scope: Scope) -> None:
         for name in _targets(jump):
-            # those with a dot were renamed by an inner scope
+            # names with a dot were renamed by an inner scope
             if name not in scope.labels and "." not in name:
                 self.cursor.fail(f"label {name} is not in this function")
 
@@ -126,7 +133,7 @@ class FunctionBody:
         elif kind in (".callprototype", ".calltargets"):
             self._skip()
         elif name in self.scope.labels:
-            cursor.fail(f"label {name} is there twice", cursor.at - 2)
+            cursor.fail(f"label {name} is defined twice", cursor.at - 2)
         else:
             self.scope.labels[name] = name + self.scope.suffix
             self._begin(name + self.scope.suffix)
@@ -149,7 +156,7 @@ class FunctionBody:
         cursor = self.cursor
         cursor.at += 1
         if text == ".loc":
-            self.line = self.places.location(cursor)
+            self.line = self.source_lines.location(cursor)
         elif text == ".reg":
             self._registers()
         elif text in _SPACES:
@@ -157,7 +164,7 @@ class FunctionBody:
         elif text == ".pragma":
             self._skip()
         elif text == ".file":
-            self.places.file(cursor)
+            self.source_lines.file(cursor)
         else:
             cursor.fail(f"unknown directive {text[:60]!r}", cursor.at - 1)
 
@@ -233,7 +240,7 @@ class FunctionBody:
         negated = cursor.take("!")
         register = self.scope.find(cursor.texts[cursor.at])
         if not isinstance(register, Register):
-            cursor.fail(f"expected a predicate behind '@', got {cursor.shown()}")
+            cursor.fail(f"expected a predicate after '@', got {cursor.shown()}")
         cursor.at += 1
         return Guard(register, negated)
 

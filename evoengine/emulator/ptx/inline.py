@@ -1,10 +1,9 @@
-"""A kernel without calls of device functions: their bodies stand where they were called.
+"""Inlines the calls of device functions in a kernel.
 
-What is left are calls of functions without a body (vprintf, __assertfail, malloc, our math
-functions), as `call` with operands (Vector(results), Symbol(name), Vector(arguments)): every result
-and argument a Register (or what inline assembly wrote there instead). They are typed by their width
-alone (b16 for one byte, b32, b64): the function's name says the rest. No `.param` variable is left
-but the kernel's own parameters.
+Calls of functions without a body remain (vprintf, __assertfail, malloc, our math functions), as
+`call` with operands (Vector(results), Symbol(name), Vector(arguments)); every result and argument
+is a Register (or the operand that inline assembly has there). Their types give only the width (b16
+for one byte, b32, b64). No `.param` variables remain except the kernel's own parameters.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from evoengine.emulator.errors import PtxError, Unsupported
+from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.arguments import as_registers
 from evoengine.emulator.ptx.rename import Renamer, with_variables_renamed
 from evoengine.emulator.ptx.simplify import simplify
@@ -38,17 +37,17 @@ MAX_COPIED = 1 << 19
 
 
 def inline_calls(module: Module, kernel_name: str) -> Function:
-    """The kernel with every call of a function that has a body expanded in place, and its flow
-    simplified.
+    """The kernel with every call of a function that has a body expanded in place, and its control
+    flow simplified.
 
-    `module` stays as it is. Raises PtxError if it has no such kernel or a call does not fit its
+    `module` is not changed. Raises PtxError if it has no such kernel or a call does not match its
     function; Unsupported for recursion, calls through a pointer, and kernels for which more than
-    MAX_COPIED things are copied.
+    MAX_COPIED items are copied.
     """
     kernel = module.functions.get(kernel_name)
     if kernel is None or not kernel.is_kernel:
         raise PtxError(
-            f"no kernel {kernel_name!r}; there are: {', '.join(_kernels(module)) or 'none'}"
+            f"no kernel {kernel_name!r}; known kernels: {', '.join(_kernels(module)) or 'none'}"
         )
     expander = _Expander(module, _order(module, kernel_name))
     return simplify(as_registers(expander.expanded()))
@@ -70,7 +69,7 @@ def _calls(function: Function) -> Iterator[tuple[str, int]]:
 
 
 def _order(module: Module, start: str) -> list[str]:
-    """All functions that `start` reaches, each behind those that it calls; `start` last."""
+    """All functions that `start` reaches, callees before callers; `start` is last."""
     done: dict[str, None] = {}
     path: dict[str, Iterator[tuple[str, int]]] = {start: _calls(module.functions[start])}
     while path:
@@ -91,7 +90,7 @@ def _order(module: Module, start: str) -> list[str]:
 
 
 class _Expander:
-    """Expands functions bottom up, so that each body is put together once and then only copied."""
+    """Expands functions bottom-up, so that each body is expanded once and then only copied."""
 
     def __init__(self, module: Module, order: list[str]) -> None:
         self.order = order
@@ -103,7 +102,7 @@ class _Expander:
             self.functions[name] = _with_own_shared(module.functions[name], taken)
 
     def expanded(self) -> Function:
-        """The last function of the order with everything in place."""
+        """The last function of the order with all calls expanded."""
         for name in self.order:
             self.functions[name] = self._function(self.functions[name])
         return self.functions[self.order[-1]]
@@ -122,7 +121,9 @@ class _Expander:
         return new
 
     def _call(self, caller: Function, block: Block, call: Instruction, callee: Function) -> Block:
-        """Puts the callee's blocks behind `block`; the block in which the caller goes on."""
+        """Appends the callee's blocks after `block`; returns the block in which the caller
+        continues.
+        """
         self.copies += 1
         self.copied += (
             len(callee.registers)
@@ -131,19 +132,19 @@ class _Expander:
         )
         if self.copied > MAX_COPIED:
             raise Unsupported(
-                f"calls of {callee.name}: the kernel becomes too long with the bodies in place",
+                f"calls of {callee.name}: the kernel becomes too long when they are inlined",
                 call.line,
             )
         suffix = f".i{self.copies}"
-        behind = Block(f"{callee.name}.behind{suffix}")
+        continuation = Block(f"{callee.name}.behind{suffix}")
         if call.guard:
             skip = Guard(call.guard.register, not call.guard.negated)
             block.instructions.append(
-                Instruction("bra", (), (Symbol(behind.label),), skip, call.line, call.text)
+                Instruction("bra", (), (Symbol(continuation.label),), skip, call.line, call.text)
             )
             block = Block(f"{callee.name}.guarded{suffix}")
             caller.blocks.append(block)
-        passing = _Passing(caller, call, callee, suffix)
+        passing = _ArgumentPassing(caller, call, callee, suffix)
         block.instructions += passing.before
         symbols = {
             name: name + suffix
@@ -155,12 +156,13 @@ class _Expander:
         _declare(caller, callee, symbols, suffix)
         for inner in callee.blocks:
             copied = [
-                _returning(renamer.instruction(old), behind.label) for old in inner.instructions
+                _returning(renamer.instruction(old), continuation.label)
+                for old in inner.instructions
             ]
             caller.blocks.append(Block(labels[inner.label], copied))
-        behind.instructions += [replace(move, guard=call.guard) for move in passing.after]
-        caller.blocks.append(behind)
-        return behind
+        continuation.instructions += [replace(move, guard=call.guard) for move in passing.after]
+        caller.blocks.append(continuation)
+        return continuation
 
 
 def _callee(instruction: Instruction) -> str:
@@ -169,8 +171,8 @@ def _callee(instruction: Instruction) -> str:
 
 
 def _with_own_shared(function: Function, taken: set[str]) -> Function:
-    """The function, its .shared variables renamed if others have the name; all copies of a function
-    share them.
+    """The function, its .shared variables renamed if their names are taken; all copies of a
+    function share them.
     """
     names: dict[str, str] = {}
     for name, variable in function.variables.items():
@@ -189,12 +191,12 @@ def _declare(caller: Function, callee: Function, symbols: dict[str, str], suffix
         caller.variables[unique] = replace(variable, name=unique)
 
 
-def _returning(instruction: Instruction, behind: str) -> Instruction:
-    """An instruction of a callee as it stands in the caller; a parameter whose address is taken
+def _returning(instruction: Instruction, continuation: str) -> Instruction:
+    """An instruction of a callee as inlined in the caller; a parameter whose address is taken
     becomes a local variable.
     """
     if instruction.op == "ret":
-        return replace(instruction, op="bra", modifiers=(), operands=(Symbol(behind),))
+        return replace(instruction, op="bra", modifiers=(), operands=(Symbol(continuation),))
     if instruction.op == "cvta" and instruction.has("param"):
         return replace(
             instruction,
@@ -212,12 +214,11 @@ def _returning(instruction: Instruction, behind: str) -> Instruction:
     return instruction
 
 
-class _Passing:
-    """What a callee's parameters and results are in its caller: the .param variables that the call
-    names.
+class _ArgumentPassing:
+    """Maps a callee's parameters and results to the .param variables that the call names.
 
-    Where it names registers or numbers instead, a new variable that is written before or read
-    behind.
+    If it names registers or numbers instead, to a new variable that is written before or read after
+    the call.
     """
 
     def __init__(self, caller: Function, call: Instruction, callee: Function, suffix: str) -> None:

@@ -1,4 +1,4 @@
-"""PTX text to tokens: one regular expression, no loop over characters."""
+"""Splits PTX text into tokens, with one regular expression."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 import struct
 from typing import NoReturn
 
-from evoengine.emulator.errors import PtxError
+from evoengine.emulator.emulator_errors import PtxError
 from evoengine.emulator.ptx.syntax import Float, Integer
 
-# above the largest unrolled kernels (1-2 MiB); a bound on time and memory, not a format limit
+# above the largest unrolled kernels (1-2 MiB); bounds time and memory
 MAX_CHARACTERS = 1 << 22
 
 _COMMENT = re.compile(
@@ -24,7 +24,7 @@ _TOKEN = re.compile(
     r"|\S",
     re.ASCII,
 )
-# the ISA's 4.4; no dots, so names with a dot are ours to invent
+# the ISA's 4.4; no dots, so the parser may invent names with a dot
 IDENTIFIER = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)
 _LITERAL = re.compile(
     r"0[fF](?P<single>[0-9a-fA-F]{8})|0[dD](?P<double>[0-9a-fA-F]{16})"
@@ -35,9 +35,9 @@ _LITERAL = re.compile(
 _BASES = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
 
 
-class Cursor:
-    """A place in the tokens of a text; `texts` ends with empty ones, so that looking two ahead is
-    always allowed.
+class TokenCursor:
+    """A position in the tokens of a text; `texts` ends with empty tokens, so that a look-ahead of
+    two is always valid.
     """
 
     __slots__ = ("at", "source", "starts", "texts")
@@ -52,7 +52,7 @@ class Cursor:
         self.at = 0
 
     def error(self, message: str, at: int | None = None) -> PtxError:
-        """A PtxError with the line of token `at` (the current one if None)."""
+        """A PtxError with the line of token `at`, by default the current one."""
         place = self.starts[min(self.at if at is None else at, len(self.starts) - 1)]
         return PtxError(message, self.source.count("\n", 0, place) + 1)
 
@@ -61,25 +61,25 @@ class Cursor:
         raise self.error(message, at)
 
     def shown(self) -> str:
-        """The current token, as an error message names it."""
+        """The current token, for error messages."""
         text = self.texts[self.at]
         return repr(text[:60]) if text else "the end"
 
     def take(self, text: str) -> bool:
-        """Whether the current token is `text`; steps over it if so."""
+        """Consumes the current token if it is `text`; returns whether it was."""
         if self.texts[self.at] != text:
             return False
         self.at += 1
         return True
 
     def expect(self, text: str) -> None:
-        """Steps over `text`; PtxError if something else stands there."""
+        """Consumes `text`; raises PtxError for any other token."""
         if self.texts[self.at] != text:
             self.fail(f"expected {text!r}, got {self.shown()}")
         self.at += 1
 
     def name(self) -> str:
-        """Steps over an identifier and returns it."""
+        """Consumes and returns an identifier."""
         text = self.texts[self.at]
         if not IDENTIFIER.fullmatch(text):
             self.fail(f"expected a name, got {self.shown()}")
@@ -87,7 +87,7 @@ class Cursor:
         return text
 
     def comment(self) -> str:
-        """Steps over a string and returns what stands between its quotes; "" if there is none."""
+        """Consumes a string token and returns its content; "" if there is none."""
         text = self.texts[self.at]
         if text[:1] != '"' or len(text) < 2:
             return ""
@@ -95,7 +95,7 @@ class Cursor:
         return text[1:-1]
 
     def integer(self) -> int:
-        """Steps over an integer, with a sign or without, and returns it."""
+        """Consumes and returns an integer with an optional sign."""
         negative = self.take("-")
         value = literal(self.texts[self.at])
         if not isinstance(value, Integer):
@@ -104,7 +104,7 @@ class Cursor:
         return -value.value if negative else value.value
 
     def skip_braces(self) -> None:
-        """Steps over `{ ... }` and whatever nests in it."""
+        """Consumes `{ ... }`, including nested braces."""
         self.expect("{")
         depth = 1
         while depth:
@@ -117,7 +117,7 @@ class Cursor:
 
 @functools.lru_cache(maxsize=4096)  # most of a text's numbers are the same few
 def literal(text: str) -> Integer | Float | None:
-    """The number that a token stands for; None if it is none (or does not fit 64 bits)."""
+    """The value of a number token; None for any other token, or if it does not fit 64 bits."""
     match = _LITERAL.fullmatch(text)
     if match is None:
         return None
@@ -131,7 +131,7 @@ def literal(text: str) -> Integer | Float | None:
 
 
 def negative(value: Integer | Float) -> Integer | Float:
-    """-value; a float's sign bit turned."""
+    """-value; flips the sign bit of a float."""
     if isinstance(value, Integer):
         return Integer(-value.value)
     return Float(value.bits ^ 1 << (value.width - 1), value.width)
@@ -139,7 +139,7 @@ def negative(value: Integer | Float) -> Integer | Float:
 
 def _without_comment(match: re.Match[str]) -> str:
     text = match.group()
-    if match.lastgroup == "said":  # clang tells there, and nowhere else, what was inlined where
+    if match.lastgroup == "said":  # only there does clang record what was inlined where
         return match.group("loc") + ' "' + match.group("said").strip().replace('"', "'") + '"'
     if text[0] == '"':
         return text

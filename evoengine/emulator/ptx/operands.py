@@ -1,9 +1,9 @@
-"""What stands behind an opcode."""
+"""Parses the operands of an instruction."""
 
 from __future__ import annotations
 
-from evoengine.emulator.errors import Unsupported
-from evoengine.emulator.ptx.lexer import Cursor, literal, negative
+from evoengine.emulator.emulator_errors import Unsupported
+from evoengine.emulator.ptx.lexer import TokenCursor, literal, negative
 from evoengine.emulator.ptx.scope import Scope
 from evoengine.emulator.ptx.syntax import (
     Address,
@@ -22,29 +22,29 @@ from evoengine.emulator.ptx.syntax import (
 MAX_ITEMS = 256  # of a vector or an argument list; the ISA's widest vector has 128 (wgmma)
 
 
-def operands(cursor: Cursor, scope: Scope, opcode: str) -> tuple[Operand, ...]:
-    """All operands up to the semicolon; the cursor ends behind it."""
+def operands(cursor: TokenCursor, scope: Scope, opcode: str) -> tuple[Operand, ...]:
+    """Parses all operands; the cursor ends after the semicolon."""
     texts, cache = cursor.texts, scope.cache
     found: list[Operand] = []
     if cursor.take(";"):
         return ()
     while True:
         value = cache.get(texts[cursor.at])
-        behind = texts[cursor.at + 1]
-        if value is not None and (behind == "," or behind == ";"):
-            cursor.at += 1  # by far the most frequent: a register or number alone
+        following = texts[cursor.at + 1]
+        if value is not None and (following == "," or following == ";"):
+            cursor.at += 1  # by far the most frequent case: a single register or number
         else:
             value = operand(cursor, scope, opcode)
-            behind = texts[cursor.at]
+            following = texts[cursor.at]
         found.append(value)
-        if behind == ";":
+        if following == ";":
             cursor.at += 1
             return tuple(found)
         cursor.expect(",")
 
 
-def operand(cursor: Cursor, scope: Scope, opcode: str) -> Operand:
-    """One operand, whatever its form."""
+def operand(cursor: TokenCursor, scope: Scope, opcode: str) -> Operand:
+    """Parses one operand of any form."""
     text = cursor.texts[cursor.at]
     if text == "[":
         return _address(cursor, scope, opcode)
@@ -58,7 +58,7 @@ def operand(cursor: Cursor, scope: Scope, opcode: str) -> Operand:
     return value
 
 
-def simple(cursor: Cursor, scope: Scope) -> Operand:
+def simple(cursor: TokenCursor, scope: Scope) -> Operand:
     """A register, number, name, `!p`, or `_`."""
     text = cursor.texts[cursor.at]
     value = scope.find(text)
@@ -68,13 +68,13 @@ def simple(cursor: Cursor, scope: Scope) -> Operand:
     return value
 
 
-def _operated(cursor: Cursor, scope: Scope, text: str) -> Operand:
+def _operated(cursor: TokenCursor, scope: Scope, text: str) -> Operand:
     """!p, -5, ~5"""
     if text == "!":
         cursor.at += 1
         register = scope.find(cursor.texts[cursor.at])
         if not isinstance(register, Register):
-            cursor.fail(f"expected a predicate behind '!', got {cursor.shown()}")
+            cursor.fail(f"expected a predicate after '!', got {cursor.shown()}")
         cursor.at += 1
         return Not(register)
     if text in ("-", "~", "+"):
@@ -87,7 +87,7 @@ def _operated(cursor: Cursor, scope: Scope, text: str) -> Operand:
     )
 
 
-def vector(cursor: Cursor, scope: Scope, opening: str, closing: str) -> Vector:
+def vector(cursor: TokenCursor, scope: Scope, opening: str, closing: str) -> Vector:
     """{a, b} or (a, b), of simple operands."""
     cursor.expect(opening)
     items: list[Operand] = []
@@ -100,7 +100,7 @@ def vector(cursor: Cursor, scope: Scope, opening: str, closing: str) -> Vector:
     return Vector(tuple(items))
 
 
-def call_operands(cursor: Cursor, scope: Scope, opcode: str) -> tuple[Operand, ...]:
+def call_operands(cursor: TokenCursor, scope: Scope, opcode: str) -> tuple[Operand, ...]:
     """(Vector(results), Symbol(function) or Register, Vector(arguments)[, Symbol(prototype or
     list)]) up to the semicolon.
 
@@ -126,17 +126,17 @@ def call_operands(cursor: Cursor, scope: Scope, opcode: str) -> tuple[Operand, .
     return found
 
 
-def _signed(cursor: Cursor, sign: str) -> Integer | Float:
+def _signed(cursor: TokenCursor, sign: str) -> Integer | Float:
     value = literal(cursor.texts[cursor.at])
     if value is None or (sign == "~" and isinstance(value, Float)):
-        cursor.fail(f"expected a number behind {sign!r}, got {cursor.shown()}")
+        cursor.fail(f"expected a number after {sign!r}, got {cursor.shown()}")
     cursor.at += 1
     if sign == "~" and isinstance(value, Integer):
         return Integer(~value.value)
     return negative(value) if sign == "-" else value
 
 
-def _address(cursor: Cursor, scope: Scope, opcode: str) -> Address:
+def _address(cursor: TokenCursor, scope: Scope, opcode: str) -> Address:
     cursor.expect("[")
     base = simple(cursor, scope)
     if isinstance(base, (Not, Float, Special, Sink)) or not isinstance(
@@ -150,7 +150,7 @@ def _address(cursor: Cursor, scope: Scope, opcode: str) -> Address:
     return Address(base, offset)
 
 
-def _offset(cursor: Cursor) -> int:
+def _offset(cursor: TokenCursor) -> int:
     """+8, -8, +-8"""
     cursor.take("+")
     return cursor.integer()

@@ -1,9 +1,9 @@
-"""PTX text to a Module.
+"""Parses PTX text to a Module.
 
-Reads what clang's NVPTX back end writes and what people write in inline assembly (PTX ISA 8.3,
-chapters 4, 5 and 11).
+Accepts the output of clang's NVPTX back end and inline assembly (PTX ISA 8.3, chapters 4, 5 and
+11).
 
-How things that the text leaves open are said:
+Conventions of the result:
 
 * names of inner scopes get a suffix with a dot (`p` becomes `p.3`), which no PTX identifier has; so
   do invented labels;
@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.ptx.declare import declarator, variables
-from evoengine.emulator.ptx.function_body import FunctionBody
-from evoengine.emulator.ptx.lexer import Cursor, literal
+from evoengine.emulator.ptx.function_body import FunctionBodyReader
+from evoengine.emulator.ptx.lexer import TokenCursor, literal
 from evoengine.emulator.ptx.scope import Scope
-from evoengine.emulator.ptx.source_lines import Places
+from evoengine.emulator.ptx.source_lines import SourceLines
 from evoengine.emulator.ptx.syntax import Function, Module, Parameter, Symbol, Variable
 
 _LINKING = (".visible", ".weak", ".extern", ".common")
@@ -31,18 +31,18 @@ _SPACES = (".global", ".const", ".shared")
 
 
 def parse(text: str) -> Module:
-    """The module that `text` says.
+    """The module of a PTX text.
 
-    Raises PtxError, with the line of the PTX, for text that is not PTX as we know it; Unsupported
-    for PTX that the data model cannot say (textures, vector registers).
+    Raises PtxError, with the line of the PTX, for text that is not valid PTX; Unsupported for PTX
+    that the data model cannot represent (textures, vector registers).
     """
     return _Reader(text).read()
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.cursor = Cursor(text)
-        self.places = Places.of(self.cursor)
+        self.cursor = TokenCursor(text)
+        self.source_lines = SourceLines.of(self.cursor)
         self.version = self.target = ""
         self.scope = Scope(None, "", {})
         self.variables: dict[str, Variable] = {}
@@ -82,7 +82,7 @@ class _Reader:
             if cursor.integer() != 64:
                 raise Unsupported(".address_size 32")
         elif text == ".file":
-            self.places.file(cursor)
+            self.source_lines.file(cursor)
         elif text == ".section":
             self._word()
             cursor.skip_braces()
@@ -122,7 +122,7 @@ class _Reader:
             self.variables[variable.name] = variable
 
     def _hoist(self, variable: Variable) -> str:
-        """Puts a function's .global or .const variable among the module's; its name there."""
+        """Adds a function's .global or .const variable to the module; returns its name there."""
         name = variable.name
         if name in self.variables:
             name = f"{variable.name}.{len(self.variables)}"
@@ -142,8 +142,10 @@ class _Reader:
             return
         cursor.expect("{")
         if name in self.functions:
-            cursor.fail(f"function {name} is there twice", start)
-        body = FunctionBody(cursor, self._outer(results + parameters), self.places, self._hoist)
+            cursor.fail(f"function {name} is defined twice", start)
+        body = FunctionBodyReader(
+            cursor, self._outer(results + parameters), self.source_lines, self._hoist
+        )
         blocks = body.read()
         self.calls += body.calls
         self.functions[name] = Function(
@@ -161,7 +163,7 @@ class _Reader:
         scope = Scope(self.scope, "", {})
         for parameter in parameters:
             if scope.declare_symbol(parameter.name) is None:
-                self.cursor.fail(f"parameter {parameter.name} is there twice")
+                self.cursor.fail(f"parameter {parameter.name} is declared twice")
         return scope
 
     def _parameters(self) -> tuple[Parameter, ...]:
@@ -205,8 +207,8 @@ class _Reader:
         return found
 
     def _check(self) -> None:
-        """Every function that is called, and every variable whose address stands in another, must
-        be there.
+        """Checks that every called function, and every variable whose address another one holds, is
+        declared.
         """
         for name, token in self.calls:
             if name not in self.functions and name not in self.declared:

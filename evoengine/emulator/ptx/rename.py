@@ -1,4 +1,4 @@
-"""Copies of instructions with other names."""
+"""Copies instructions with registers, symbols and labels renamed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _JUMPS = ("bra", "brx")
 
 
 class Renamer:
-    """Gives every register the suffix, and every name in `symbols` and `labels` its new one."""
+    """Appends the suffix to every register, and maps names by `symbols` and `labels`."""
 
     def __init__(self, suffix: str, symbols: Mapping[str, str], labels: Mapping[str, str]) -> None:
         self.suffix = suffix
@@ -32,7 +32,7 @@ class Renamer:
         self._known: dict[Operand, Operand] = {}
 
     def instruction(self, old: Instruction) -> Instruction:
-        """A copy of `old`; its text stays."""
+        """A renamed copy of `old`, with the same text."""
         if old.op in _JUMPS:
             operands = (*map(self.operand, old.operands[:-1]), self._target(old.operands[-1]))
         else:
@@ -41,7 +41,7 @@ class Renamer:
         return Instruction(old.op, old.modifiers, operands, guard, old.line, old.text)
 
     def operand(self, old: Operand) -> Operand:
-        """A copy of `old`, or `old` itself where no name is in it."""
+        """A renamed copy of `old`, or `old` itself if it has no names."""
         found = self._known.get(old)
         if found is None:
             found = self._known[old] = self._renamed(old)

@@ -1,4 +1,4 @@
-"""Which name means what between two braces: registers, variables, labels."""
+"""Scopes: the registers, variables and labels declared between two braces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evoengine.emulator.ptx.syntax import (
     Vector,
 )
 
-_DIGITS = 9  # of a register's number; nothing declares more
+_DIGITS = 9  # of a register's number
 _AXES = (
     "tid",
     "ntid",
@@ -77,14 +77,14 @@ class Scope:
     def __init__(self, parent: Scope | None, suffix: str, registers: dict[str, str]) -> None:
         self.parent = parent
         self.suffix = suffix
-        self.registers = registers  # the function's, filled with those that are used
+        self.registers = registers  # the function's registers that are used
         self.names: dict[str, Operand] = {}
         self.ranges: dict[str, tuple[int, str]] = {}  # "%r" -> (12, "b32") for %r<12>
         self.labels: dict[str, str] = {}  # as written -> unique
         self.lists: dict[str, Vector] = {}  # .branchtargets: Symbols of labels
         self.jumps: list[
             tuple[Block, int]
-        ] = []  # branches whose labels this scope may still declare
+        ] = []  # branches to labels that this scope may still declare
         self.cache: dict[str, Operand] = {}
 
     def declare_register(self, name: str, kind: str) -> bool:
@@ -98,8 +98,8 @@ class Scope:
         return True
 
     def declare_range(self, prefix: str, count: int, kind: str) -> bool:
-        """%r<12>: its registers come to be when they are used. False if the scope already has the
-        prefix.
+        """Declares %r<12>; its registers are created when they are used. False if the scope already
+        has the prefix.
         """
         if prefix in self.ranges or kind not in TYPE_BITS:
             return False
@@ -116,8 +116,8 @@ class Scope:
         return name + self.suffix
 
     def find(self, text: str) -> Operand | None:
-        """What a token means as an operand: a declared name, a special register, a number, `_`;
-        None for anything else.
+        """The operand that a token denotes: a declared name, a special register, a number or `_`;
+        else None.
         """
         found = self.cache.get(text)
         if found is None:
@@ -127,7 +127,7 @@ class Scope:
         return found
 
     def targets(self, name: str) -> Vector | None:
-        """The labels of the list that `name: .branchtargets` declared here or outside."""
+        """The labels of the list `name: .branchtargets`, declared here or in an outer scope."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.lists:

@@ -1,6 +1,4 @@
-"""A function's flow without what compilers and inlining leave: empty blocks, jumps to jumps, blocks
-that nobody reaches.
-"""
+"""Simplifies control flow: removes empty blocks, jumps to jumps and unreachable blocks."""
 
 from __future__ import annotations
 
@@ -16,16 +14,16 @@ from evoengine.emulator.ptx.syntax import (
     Vector,
 )
 
-_PASSES = 8  # two or three are enough for what clang writes; more would only tidy further
+_PASSES = 8  # two or three are enough for clang's output
 _LEAVES = ("ret", "exit")
 
 
 def simplify(kernel: Function) -> Function:
-    """A copy of `kernel` that does the same.
+    """An equivalent copy of `kernel` with simpler control flow.
 
-    Jumps go where they end up; a guarded jump to a block that only returns is a guarded `exit` in
-    its place, behind which the block goes on; a block follows its only predecessor's instructions
-    where that goes nowhere else.
+    Chains of jumps are shortened; a guarded jump to a block that only returns becomes a guarded
+    `exit`, after which the block continues; a block is merged with its only predecessor if it is
+    that one's only successor.
     """
     blocks = [
         Block(block.label, [_leaving(old) for old in block.instructions]) for block in kernel.blocks
@@ -63,17 +61,17 @@ def targets(block: Block) -> list[str]:
 
 
 def falls_through(block: Block) -> bool:
-    """Whether the block may go on to the one behind it."""
+    """Whether the block may fall through to the next one."""
     last = block.instructions[-1] if block.instructions else None
     return last is None or last.guard is not None or last.op not in ("bra", "brx", *_LEAVES)
 
 
 def _ends_at(blocks: list[Block]) -> dict[str, str]:
-    """Where a jump to a label ends up: behind empty blocks and blocks of one jump."""
+    """The final target of a jump to each label, past empty blocks and blocks of one jump."""
     steps: dict[str, str] = {}
-    for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
-        if not block.instructions and behind is not None:
-            steps[block.label] = behind.label
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+        if not block.instructions and following is not None:
+            steps[block.label] = following.label
         elif (
             len(block.instructions) == 1
             and block.instructions[0].op == "bra"
@@ -84,7 +82,7 @@ def _ends_at(blocks: list[Block]) -> dict[str, str]:
     for label in steps:
         path: dict[str, None] = {}
         place = label
-        # an endless loop of jumps ends anywhere in it
+        # an endless loop of jumps: any label in it is correct
         while place in steps and place not in ends and place not in path:
             path[place] = None
             place = steps[place]
@@ -94,7 +92,7 @@ def _ends_at(blocks: list[Block]) -> dict[str, str]:
 
 def _thread(blocks: list[Block]) -> None:
     ends = _ends_at(blocks)
-    for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         if not block.instructions or block.instructions[-1].op not in ("bra", "brx"):
             continue
         jump = block.instructions[-1]
@@ -102,17 +100,17 @@ def _thread(blocks: list[Block]) -> None:
         last: Operand = Vector(tuple(new)) if isinstance(jump.operands[-1], Vector) else new[0]
         if (
             jump.op == "bra"
-            and behind is not None
-            and new[0].name == ends.get(behind.label, behind.label)
+            and following is not None
+            and new[0].name == ends.get(following.label, following.label)
         ):
-            block.instructions.pop()  # it goes there anyway
+            block.instructions.pop()  # it falls through to there anyway
         elif last != jump.operands[-1]:
             block.instructions[-1] = replace(jump, operands=(*jump.operands[:-1], last))
 
 
 def _leave_early(blocks: list[Block]) -> None:
-    """`@p bra L`, where L only returns: `@p exit`; where the other way only returns: `@!p exit` and
-    `bra L`.
+    """`@p bra L`, where L only returns, becomes `@p exit`; where the fall-through only returns,
+    `@!p exit` and `bra L`.
     """
     ends = _ends_at(blocks)
     returning = {
@@ -120,13 +118,13 @@ def _leave_early(blocks: list[Block]) -> None:
         for block in blocks
         if len(block.instructions) == 1 and _returns(block.instructions[0])
     }
-    for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         last = block.instructions[-1] if block.instructions else None
         if last is None or last.op != "bra" or last.guard is None:
             continue
         if targets(block)[0] in returning:
             block.instructions[-1] = replace(last, op="exit", modifiers=(), operands=())
-        elif behind is not None and ends.get(behind.label, behind.label) in returning:
+        elif following is not None and ends.get(following.label, following.label) in returning:
             guard = Guard(last.guard.register, not last.guard.negated)
             leave = replace(last, op="exit", modifiers=(), operands=(), guard=guard)
             block.instructions[-1:] = [leave, replace(last, guard=None)]
@@ -137,7 +135,7 @@ def _returns(instruction: Instruction) -> bool:
 
 
 def _reached(blocks: list[Block]) -> list[Block]:
-    """The blocks that can be reached from the first, in their order."""
+    """The blocks that are reachable from the first, in their order."""
     index = {block.label: number for number, block in enumerate(blocks)}
     seen = {0}
     todo = [0]
@@ -152,10 +150,10 @@ def _reached(blocks: list[Block]) -> list[Block]:
 
 
 def _merged(blocks: list[Block]) -> list[Block]:
-    """Blocks put behind their only predecessor if that goes nowhere else.
+    """Merges each block with its only predecessor, if it is that one's only successor.
 
-    One that falls through can only move when it stands right behind, because it needs its own
-    successor behind it.
+    A block that falls through can only be merged if it comes right after its predecessor, because
+    its own successor must follow it.
     """
     index = {block.label: number for number, block in enumerate(blocks)}
     arrivals = _arrivals(blocks, index)
@@ -163,7 +161,8 @@ def _merged(blocks: list[Block]) -> list[Block]:
     for number, block in enumerate(blocks):
         if number in gone:
             continue
-        # the last block of those right behind that are in this one; -2 when one came from elsewhere
+        # index of the last following block that was merged into this one; -2 if one came from
+        # elsewhere
         end = number
         while (
             (way := _only_way(block, end, index)) is not None
@@ -191,8 +190,8 @@ def _arrivals(blocks: list[Block], index: dict[str, int]) -> list[int]:
 
 
 def _only_way(block: Block, end: int, index: dict[str, int]) -> int | None:
-    """Where the block goes if there is one way only; `end` is where it stands for falling
-    through.
+    """The index of the block's only successor, else None; `end` is its own index, for
+    fall-through.
     """
     last = block.instructions[-1] if block.instructions else None
     if last is None or last.op not in ("bra", "brx"):

@@ -1,22 +1,22 @@
-"""Which line of the candidate's source an instruction comes from."""
+"""Finds the line of the candidate's source for each instruction."""
 
 from __future__ import annotations
 
-from evoengine.emulator.ptx.lexer import Cursor, literal
+from evoengine.emulator.ptx.lexer import TokenCursor, literal
 from evoengine.emulator.ptx.syntax import Integer
 
-_MAX_CALLS = 64  # of inlining followed outwards; a bound, because the text may say anything
+_MAX_CALLS = 64  # of inlining that are followed outwards; bounded, because the text is untrusted
 
 Location = tuple[int, int, int]  # file, line, column
 
 
-class Places:
-    """Reads .loc: the innermost place in the main file that an instruction belongs to.
+class SourceLines:
+    """Reads .loc: the innermost line in the main file that an instruction belongs to.
 
-    The main file is where the first kernel is defined, because our headers define none. How code
-    was inlined stands in `inlined_at` (one step per .loc, the outer ones before) or, without full
-    debug information, only in clang's comment behind the .loc: `in.h:1:82 @[ in.h:3:14 @[
-    in.cu:5:10 ] ]`, which the lexer hands on as a string.
+    The main file is where the first kernel is defined, because our headers define none. Inlining is
+    recorded in `inlined_at` (one step per .loc, the outer ones before) or, without full debug
+    information, only in clang's comment after the .loc: `in.h:1:82 @[ in.h:3:14 @[ in.cu:5:10 ] ]`,
+    which the lexer passes on as a string.
     """
 
     def __init__(self, main: int, name: str) -> None:
@@ -26,24 +26,24 @@ class Places:
         self._chains: dict[str, int] = {}
 
     @staticmethod
-    def of(cursor: Cursor) -> Places:
-        """For a text whose first kernel's first .loc tells the main file."""
+    def of(cursor: TokenCursor) -> SourceLines:
+        """For a PTX text: the first .loc of its first kernel names the main file."""
         texts = cursor.texts
         try:
             at = texts.index(".loc", texts.index(".entry") if ".entry" in texts else 0)
-        except ValueError:  # nothing tells lines
-            return Places(0, "")
+        except ValueError:  # there is no line information
+            return SourceLines(0, "")
         number = literal(texts[at + 1])
         comment = texts[min(at + 4, len(texts) - 1)]
         name = comment[1:-1].rsplit(":", 2)[0] if comment[:1] == '"' and "@[" not in comment else ""
-        return Places(number.value if isinstance(number, Integer) else 0, name)
+        return SourceLines(number.value if isinstance(number, Integer) else 0, name)
 
     def enter(self) -> None:
-        """A new function begins: callers are remembered per function."""
+        """Begins a new function: callers are recorded per function."""
         self._callers.clear()
 
-    def file(self, cursor: Cursor) -> None:
-        """Steps over what stands behind `.file`: number, names of folder and file, time stamp and
+    def file(self, cursor: TokenCursor) -> None:
+        """Consumes the operands of `.file`: number, names of folder and file, time stamp and
         size.
         """
         cursor.integer()
@@ -53,8 +53,10 @@ class Places:
         while cursor.take(","):
             cursor.integer()
 
-    def location(self, cursor: Cursor) -> int:
-        """Steps over what stands behind `.loc`; the line in the main file, 0 where it says none."""
+    def location(self, cursor: TokenCursor) -> int:
+        """Consumes the operands of `.loc`; returns the line in the main file, 0 if there is
+        none.
+        """
         place = self._place(cursor)
         while cursor.take(","):
             word = cursor.name()
@@ -69,7 +71,7 @@ class Places:
         comment = cursor.comment()
         return self._chained(comment) if "@[" in comment else self._line(place)
 
-    def _place(self, cursor: Cursor) -> Location:
+    def _place(self, cursor: TokenCursor) -> Location:
         return cursor.integer(), cursor.integer(), cursor.integer()
 
     def _line(self, place: Location) -> int:
@@ -87,7 +89,7 @@ class Places:
         if comment not in self._chains:
             self._chains[comment] = 0
             for part in comment.split(" @[ "):
-                # a header keeps its name: no number
+                # a header's name has no number
                 number = part.removeprefix(f"{self.name}:").partition(":")[0]
                 if number.isascii() and number.isdecimal() and len(number) < 10 and int(number):
                     self._chains[comment] = int(number)

@@ -1,6 +1,6 @@
-"""What a PTX module says, as values: variables, functions, blocks, instructions, operands.
+"""The syntax tree of PTX: module, variables, functions, basic blocks, instructions, operands.
 
-PTX ISA 8.3, chapters 4 and 5. Nothing here knows how an instruction is executed.
+PTX ISA 8.3, chapters 4 and 5. It says nothing about the meaning of instructions.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """A register that the machine fills in."""
+    """A special register."""
 
     name: str  # "%tid.x", "%laneid", "%clock64"
 
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """An integer literal, as it was written; the instruction's type decides its width."""
+    """An integer literal as written; the instruction's type determines its width."""
 
     value: int
 
 
 @dataclass(frozen=True, slots=True)
 class Float:
-    """A floating literal (0f3F800000, 0d...) by its bits."""
+    """A floating-point literal (0f3F800000, 0d...), by its bits."""
 
     bits: int
     width: int  # 32 or 64
@@ -90,7 +90,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """_: a result that nobody wants."""
+    """_: a result that is discarded."""
 
 
 Operand = Register | Special | Integer | Float | Symbol | Address | Vector | Pair | Not | Sink
@@ -112,13 +112,13 @@ class Instruction:
     modifiers: tuple[str, ...]
     operands: tuple[Operand, ...]
     guard: Guard | None
-    # of the candidate's source, counted from 1; 0 where .loc says nothing or means another file
+    # of the candidate's source, counted from 1; 0 if .loc is missing or names another file
     line: int
-    text: str  # as it stands in the PTX, without the semicolon
+    text: str  # as in the PTX, without the semicolon
 
     @property
     def type(self) -> str:
-        """The last modifier: the type it works on."""
+        """The last modifier: the type that it operates on."""
         return self.modifiers[-1] if self.modifiers else ""
 
     def has(self, modifier: str) -> bool:
@@ -128,11 +128,11 @@ class Instruction:
 
 @dataclass(slots=True)
 class Block:
-    """Instructions up to the next label or after a branch, ret or exit; one that ends without falls
+    """A basic block: it ends before the next label or after a branch, ret or exit; else it falls
     through to the next.
 
-    In a kernel from `inline_calls` a guarded exit (there is no guarded ret) ends no block: the
-    other lanes go on behind it.
+    In a kernel from `inline_calls` a guarded exit (there are no guarded rets) does not end a block:
+    the other lanes continue after it.
     """
 
     label: str
@@ -141,8 +141,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a kernel or function; `offset` is its place in a kernel's parameter buffer, as
-    CUDA lays it out.
+    """A parameter of a kernel or function; `offset` in bytes is its place in a kernel's parameter
+    buffer, as CUDA lays it out.
     """
 
     name: str
@@ -154,16 +154,16 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable with a place in memory."""
+    """A variable in memory."""
 
     name: str
     space: str  # global, const, shared, local
     size: int  # bytes; 0 for an extern array without a size
     align: int
-    data: bytes = b""  # initial contents, shorter than size means zeros behind
+    data: bytes = b""  # initial value; zeros follow if it is shorter than size
     addresses: tuple[
         tuple[int, Symbol], ...
-    ] = ()  # (offset in data, symbol whose address stands there)
+    ] = ()  # (offset in data, symbol whose address is stored there)
     extern: bool = False
 
 

@@ -1,1 +1,1 @@
-"""Running what was lowered: memory, compilation, blocks and warps."""
+"""Runs lowered kernels: memory, compilation, blocks and warps."""

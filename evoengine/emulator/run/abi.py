@@ -1,5 +1,5 @@
-"""The structures that lowered kernels, the C driver and Python share; run/native/runtime.h has the
-same.
+"""The structures that lowered kernels, the C driver and Python share; run/native/runtime.h mirrors
+them.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ import ctypes
 from enum import IntEnum
 
 BARRIERS = 16  # PTX ISA 9.7.13.1: named barriers of a block
-REGISTERS_OFFSET = 512  # of the registers that a warp saves, behind its fields
+REGISTERS_OFFSET = 512  # of the saved registers, after the fields of a warp
 WARP_ALIGN = 64  # of AVX-512's vectors
 
 
-class End(IntEnum):
-    """How a warp, or running blocks, ended."""
+class StopReason(IntEnum):
+    """Why a warp returned to the driver, or the driver to Python."""
 
     done = 0
     waiting = 1
@@ -23,7 +23,7 @@ class End(IntEnum):
 
 
 class WarpRecord(ctypes.Structure):
-    """What a warp keeps while others run."""
+    """The state of a warp; its saved registers follow at REGISTERS_OFFSET."""
 
     _fields_ = [
         ("resume", ctypes.c_uint32),
@@ -48,7 +48,7 @@ PRINT = ctypes.CFUNCTYPE(
 
 
 class BlockRecord(ctypes.Structure):
-    """One thread block under way on one host thread."""
+    """The thread block that a host thread is running."""
 
     _fields_ = [
         ("index", ctypes.c_uint32 * 3),
@@ -86,8 +86,8 @@ class LaunchRecord(ctypes.Structure):
         ("stop", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
         ("nodes", ctypes.c_uint64),
-        ("works", ctypes.c_void_p),
-        ("works_end", ctypes.c_uint64),
+        ("block_work", ctypes.c_void_p),
+        ("block_work_end", ctypes.c_uint64),
     ]
 
 

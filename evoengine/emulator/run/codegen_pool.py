@@ -1,4 +1,6 @@
-"""The children that make machine code: started as they are needed, kept as long as this process."""
+"""The pool of child processes that generate machine code: started on demand, kept until this
+process exits.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ import sys
 import threading
 from functools import cache
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 
-MOST = 8  # children, of some 80 MB each; a kernel has no more modules that are wanted at once
-# All that Python and LLVM need of the environment. What they read was made of a kernel that anybody
-# may have written, so keys stay here.
+MAX_CHILDREN = 8  # children, about 80 MB each; a kernel never needs more modules at once
+# The environment variables that Python and LLVM need. The IR comes from an untrusted kernel, so API
+# keys are not passed on.
 _ENVIRONMENT = (
     "PATH",
     "LD_LIBRARY_PATH",
@@ -32,34 +34,32 @@ _ENVIRONMENT = (
 
 
 class CodegenPool:
-    """At most `count` children at work; who wants one more waits."""
+    """At most `count` children at work; further requests wait."""
 
     def __init__(self, count: int) -> None:
         self._free = threading.Semaphore(count)
-        self._idle: list[_Child] = []
+        self._idle: list[_CodegenChild] = []
         self._lock = threading.Lock()
 
-    def make(self, ir: str, cpu: str, features: str, level: int) -> bytes:
-        """The object file of a module; raises Unsupported where LLVM refuses it, or ends over
-        it.
-        """
+    def compile(self, ir: str, cpu: str, features: str, level: int) -> bytes:
+        """The object file of a module; raises Unsupported if LLVM refuses it or crashes on it."""
         with self._free:
             with self._lock:
-                child = self._idle.pop() if self._idle else _Child()
+                child = self._idle.pop() if self._idle else _CodegenChild()
             try:
                 found = child.ask(ir, {"cpu": cpu, "features": features, "level": level})
-            except BaseException:  # it is in the middle of something, or gone
+            except BaseException:  # it is in an unknown state, or has exited
                 child.close()
                 raise
             with self._lock:
                 self._idle.append(child)
-        made, problem = found
+        object_file, problem = found
         if problem:
-            raise Unsupported(f"operands of types that do not fit: {problem}")
-        return made
+            raise Unsupported(f"operands of types that do not match: {problem}")
+        return object_file
 
     def close(self) -> None:
-        """Ends the children that do nothing."""
+        """Ends the idle children."""
         with self._lock:
             while self._idle:
                 self._idle.pop().close()
@@ -67,14 +67,14 @@ class CodegenPool:
 
 @cache
 def codegen_pool() -> CodegenPool:
-    """Those of this process, one for each of its cores."""
-    found = CodegenPool(min(MOST, len(os.sched_getaffinity(0))))
-    # a process that ends otherwise closes their input, which ends them as well
+    """The pool of this process, with one child for each of its cores."""
+    found = CodegenPool(min(MAX_CHILDREN, len(os.sched_getaffinity(0))))
+    # if this process exits otherwise, their input is closed, which ends them as well
     atexit.register(found.close)
     return found
 
 
-class _Child:
+class _CodegenChild:
     def __init__(self) -> None:
         command = [sys.executable, "-m", "evoengine.emulator.run.codegen_child"]
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -83,30 +83,30 @@ class _Child:
         )
 
     def ask(self, ir: str, how: dict[str, str | int]) -> tuple[bytes, str]:
-        """The object file, or what is wrong with the IR."""
-        given, taken = self._process.stdin, self._process.stdout
-        assert given is not None and taken is not None
+        """The object file, and what is wrong with the IR if there is none."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
         text = ir.encode("utf-8")
         try:
-            given.write(json.dumps({**how, "bytes": len(text)}).encode() + b"\n" + text)
-            given.flush()
-            answer = json.loads(taken.readline())
-            made = taken.read(answer["bytes"])
-        except (OSError, ValueError) as error:  # its end of a pipe is closed
-            raise Unsupported(f"LLVM makes no code of it: {self._end()}") from error
-        return made, answer["problem"]
+            stdin.write(json.dumps({**how, "bytes": len(text)}).encode() + b"\n" + text)
+            stdin.flush()
+            answer = json.loads(stdout.readline())
+            object_file = stdout.read(answer["bytes"])
+        except (OSError, ValueError) as error:  # the child has closed its end of a pipe
+            raise Unsupported(f"code generation by LLVM: {self._exit_description()}") from error
+        return object_file, answer["problem"]
 
-    def _end(self) -> str:
-        """How it ended."""
+    def _exit_description(self) -> str:
+        """How the child exited."""
         code = self._process.wait()
         return (
-            f"it ended with {signal.Signals(-code).name}"
+            f"the process ended with {signal.Signals(-code).name}"
             if code < 0
-            else f"it ended with exit code {code}"
+            else f"the process ended with exit code {code}"
         )
 
     def close(self) -> None:
-        """Ends it, whatever it does."""
+        """Kills the child."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):

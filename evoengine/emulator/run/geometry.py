@@ -1,10 +1,10 @@
-"""The size of a launch, and what CUDA allows of it."""
+"""The geometry of a launch, and CUDA's limits on it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
 
 Dimensions = tuple[int, int, int]
 
@@ -15,20 +15,20 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
 MAX_THREADS = 1024
 MAX_LOCAL_BYTES = 512 << 10  # of a thread
-MAX_STATIC_SHARED = 48 << 10  # ptxas refuses more; the rest must be dynamic
-MAX_SAVED_BYTES = 1 << 30  # of the warps of one block on one host thread: a limit of ours
+MAX_STATIC_SHARED = 48 << 10  # bytes; ptxas refuses more, the rest must be dynamic
+MAX_SAVED_BYTES = 1 << 30  # of the warps of one block on one host thread: the emulator's own limit
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """What a launch asks for."""
+class LaunchGeometry:
+    """The dimensions and memory of a launch; sizes in bytes."""
 
     grid: Dimensions
     block: Dimensions
     static_shared: int
     dynamic_shared: int
     frame_bytes: int  # local memory of a thread
-    warp_bytes: int  # what a warp keeps while others run
+    warp_bytes: int  # the record of a warp with its saved registers
 
     @property
     def threads(self) -> int:
@@ -59,8 +59,8 @@ class Geometry:
 
 
 def check_dimensions(grid: Dimensions, block: Dimensions, most_threads: int) -> None:
-    """Raises LaunchRefused unless CUDA launches so many; `most_threads`: what the kernel's launch
-    bounds allow, 0 for any.
+    """Raises LaunchRefused unless CUDA allows these dimensions; `most_threads`: the kernel's launch
+    bounds, 0 for none.
     """
     for name, given, most in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
         if len(given) != 3:
@@ -81,9 +81,9 @@ def check_dimensions(grid: Dimensions, block: Dimensions, most_threads: int) -> 
         )
 
 
-def check_memory(geometry: Geometry, allowed_shared: int, device: str) -> None:
-    """Raises LaunchRefused unless a block's memory fits; `allowed_shared` bytes are a block's on
-    `device`.
+def check_memory(geometry: LaunchGeometry, allowed_shared: int, device: str) -> None:
+    """Raises LaunchRefused unless a block's memory fits; `allowed_shared` bytes is the limit of a
+    block on `device`.
     """
     if geometry.dynamic_shared < 0:
         raise LaunchRefused(
@@ -106,12 +106,12 @@ def check_memory(geometry: Geometry, allowed_shared: int, device: str) -> None:
     if geometry.warp_bytes * geometry.warps > MAX_SAVED_BYTES:
         raise LaunchRefused(
             f"{geometry.warp_bytes} bytes of registers to save for each of {geometry.warps} warps;"
-            " it has too many"
+            " the kernel has too many live registers"
         )
 
 
-def check_chosen(chosen: tuple[int, ...] | None, blocks: int) -> None:
-    """Raises LaunchRefused unless every chosen block is one of the grid's."""
+def check_chosen_blocks(chosen: tuple[int, ...] | None, blocks: int) -> None:
+    """Raises LaunchRefused unless every chosen block is in the grid."""
     wrong = next((number for number in chosen or () if not 0 <= number < blocks), None)
     if wrong is not None:
-        raise LaunchRefused(f"block {wrong} was chosen of a grid that has {blocks}")
+        raise LaunchRefused(f"block {wrong} was chosen from a grid of {blocks} blocks")

@@ -1,4 +1,4 @@
-"""One host thread's share of a launch: its memory, and the structures that the driver works on."""
+"""One host thread of a launch: its memory, and the records that the driver works on."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from dataclasses import dataclass
 import numpy
 
 from evoengine.emulator.check.findings import AccessCounts
-from evoengine.emulator.errors import LaunchRefused
-from evoengine.emulator.run.abi import WARP_ALIGN, BlockRecord, End, LaunchRecord
-from evoengine.emulator.run.geometry import Geometry
-from evoengine.emulator.run.launch_checker import Checking
+from evoengine.emulator.emulator_errors import LaunchRefused
+from evoengine.emulator.run.abi import WARP_ALIGN, BlockRecord, LaunchRecord, StopReason
+from evoengine.emulator.run.geometry import LaunchGeometry
+from evoengine.emulator.run.launch_checker import LaunchChecker
 from evoengine.emulator.run.memory import DeviceMemory
 
-FRAME_POISON = 0xFF  # NaN, so that what was never written shows
+FRAME_POISON = 0xFF  # NaN, so that reads of unwritten memory show
 
 
 @dataclass(frozen=True)
-class Fault:
-    """Why a launch ended early."""
+class LaunchFault:
+    """Why a launch stopped early."""
 
-    end: End
+    end: StopReason
     site: int
     block: int  # linear index
     warp: int
     lanes: int
 
 
-class Room:
-    """Memory of one host thread: shared memory of a block, frames of its threads, state of its
-    warps.
+class HostThreadMemory:
+    """Memory of one host thread: shared memory of a block, local frames of its threads, records of
+    its warps.
     """
 
-    def __init__(self, memory: DeviceMemory, geometry: Geometry) -> None:
+    def __init__(self, memory: DeviceMemory, geometry: LaunchGeometry) -> None:
         self._memory = memory
         self.shared = memory.allocate(max(geometry.shared, 1), "shared memory")
         try:
@@ -46,62 +46,66 @@ class Room:
         self.warps = -(-ctypes.addressof(self._warps) // WARP_ALIGN) * WARP_ALIGN
 
     def close(self) -> None:
-        """Gives the memory back."""
+        """Frees the memory."""
         self._memory.free(self.shared)
         self._memory.free(self.local)
 
 
 class HostThread:
-    """What one host thread does of a launch."""
+    """One host thread of a launch."""
 
     def __init__(
         self,
         memory: DeviceMemory,
-        geometry: Geometry,
+        geometry: LaunchGeometry,
         launch: LaunchRecord,
         block: BlockRecord,
-        checking: Checking | None,
+        launch_checker: LaunchChecker | None,
     ) -> None:
-        """`launch` and `block` are filled in but for what is this thread's own."""
-        self.end = End.done
-        # of each block of the flow: warps, lanes
+        """`launch` and `block` are filled in except for the fields of this thread."""
+        self.end = StopReason.done
+        # [basic blocks, 2]: executions by warps, and by lanes
         self.counters = numpy.zeros((launch.nodes, 2), dtype=numpy.int64)
-        self._geometry, self._launch, self._block, self._checking = (
+        self._geometry, self._launch, self._block, self._launch_checker = (
             geometry,
             launch,
             block,
-            checking,
+            launch_checker,
         )
-        self._room = Room(memory, geometry)
-        self._checker = 0
-        if checking is not None:
+        self._own_memory = HostThreadMemory(memory, geometry)
+        self._checker_handle = 0
+        if launch_checker is not None:
             try:
-                self._checker = checking.open(geometry, self._room.shared, self._room.local)
+                self._checker_handle = launch_checker.open_thread(
+                    geometry, self._own_memory.shared, self._own_memory.local
+                )
             except LaunchRefused:
-                self._room.close()
+                self._own_memory.close()
                 raise
-        block.shared, block.local = self._room.shared, self._room.local
-        block.counters, block.checker = self.counters.ctypes.data, self._checker
+        block.shared, block.local = self._own_memory.shared, self._own_memory.local
+        block.counters, block.checker = self.counters.ctypes.data, self._checker_handle
 
     def run(self, driver: int) -> None:
-        """Runs blocks until there are none left; the interpreter's lock is not held."""
+        """Runs blocks until none are left, without holding the GIL."""
         function = ctypes.CFUNCTYPE(
             ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
         )(driver)
-        self.end = End(
+        self.end = StopReason(
             function(
-                ctypes.addressof(self._launch), ctypes.addressof(self._block), self._room.warps
+                ctypes.addressof(self._launch),
+                ctypes.addressof(self._block),
+                self._own_memory.warps,
             )
         )
 
-    def fault(self) -> Fault | None:
-        """Why it stopped before the end."""
-        if self.end is End.done:
+    def fault(self) -> LaunchFault | None:
+        """Why it stopped early; None if it did not."""
+        if self.end is StopReason.done:
             return None
         x, y, _ = self._geometry.grid
         index = self._block.index
         number = index[0] + x * (index[1] + y * index[2])
-        return Fault(
+        return LaunchFault(
             self.end,
             self._block.fault_site,
             number,
@@ -110,13 +114,15 @@ class HostThread:
         )
 
     def accesses(self) -> AccessCounts:
-        """What the checker counted; nothing outside checked mode."""
+        """The accesses that the checker counted; zeros outside checked mode."""
         return (
-            self._checking.counts(self._checker) if self._checking is not None else AccessCounts()
+            self._launch_checker.counts(self._checker_handle)
+            if self._launch_checker is not None
+            else AccessCounts()
         )
 
     def close(self) -> None:
-        """Gives everything back."""
-        if self._checking is not None:
-            self._checking.shut(self._checker)
-        self._room.close()
+        """Frees everything."""
+        if self._launch_checker is not None:
+            self._launch_checker.close_thread(self._checker_handle)
+        self._own_memory.close()

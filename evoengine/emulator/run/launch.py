@@ -1,4 +1,4 @@
-"""Launches: host threads take blocks in turn and run their warps."""
+"""Runs a launch: host threads take thread blocks in turn and run their warps."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ import numpy
 
 from evoengine.emulator.check.findings import AccessCounts, Finding
 from evoengine.emulator.run.abi import PRINT, BlockRecord, LaunchRecord
-from evoengine.emulator.run.geometry import Geometry
-from evoengine.emulator.run.host_thread import Fault, HostThread
-from evoengine.emulator.run.launch_checker import Checking
+from evoengine.emulator.run.geometry import LaunchGeometry
+from evoengine.emulator.run.host_thread import HostThread, LaunchFault
+from evoengine.emulator.run.launch_checker import LaunchChecker
 from evoengine.emulator.run.memory import DeviceMemory
 
-WORKS = 1 << 16  # blocks whose work is kept apart: half a megabyte
+MAX_BLOCK_WORK = 1 << 16  # blocks whose work is recorded individually: half a megabyte
 
-# mask of lanes, addresses of formats and of arguments, kind; whether more may come
-Print = Callable[[int, int, int, int], bool]
+# (mask of lanes, address of formats, address of arguments, kind) -> whether more may be printed
+PrintCallback = Callable[[int, int, int, int], bool]
 
 
 @dataclass(frozen=True)
-class Code:
-    """What is run, by its addresses in this process."""
+class LaunchCode:
+    """The code of a launch, by its addresses in this process."""
 
     driver: int  # ev_run
-    silence: int  # ev_print_nothing
+    print_nothing: int  # ev_print_nothing
     kernel: int
     parameters: int
     variables: int  # global and constant
-    weights: Sequence[int]  # of each block of the flow: what one execution by a warp counts as work
+    weights: Sequence[int]  # work of one execution of each basic block by a warp
 
 
 @dataclass(frozen=True)
 class LaunchOutcome:
-    """What running blocks gave."""
+    """The result of running blocks."""
 
-    counters: numpy.ndarray  # [blocks of the flow, 2]: executions by warps, and by lanes
-    fault: Fault | None
+    counters: numpy.ndarray  # int64 [basic blocks, 2]: executions by warps, and by lanes
+    fault: LaunchFault | None
     blocks_run: int
     findings: tuple[Finding, ...]
     accesses: AccessCounts | None
-    # [blocks run, WORKS at most]: the sum of the weights of what a block executed
-    works: numpy.ndarray
+    # uint64 [blocks run, MAX_BLOCK_WORK at most]: sum of the weights that each block executed
+    block_work: numpy.ndarray
 
 
 def run_blocks(
-    code: Code,
-    geometry: Geometry,
+    code: LaunchCode,
+    geometry: LaunchGeometry,
     memory: DeviceMemory,
     *,
     threads: int,
     fuel: int,
     chosen: Sequence[int] | None,
-    printed: Print,
-    checking: Checking | None,
+    on_print: PrintCallback,
+    launch_checker: LaunchChecker | None,
 ) -> LaunchOutcome:
     """Runs the blocks of the grid, or the `chosen` ones (linear indices), on up to `threads` host
     threads of `fuel` each.
@@ -64,62 +64,64 @@ def run_blocks(
     count = len(chosen) if chosen is not None else geometry.blocks
     order = (ctypes.c_uint64 * count)(*chosen) if chosen is not None else None
     turn, stop = ctypes.c_uint64(0), ctypes.c_uint32(0)
-    callback = _callback(printed, code.silence)
+    callback = _callback(on_print, code.print_nothing)
     weights = numpy.array(code.weights, dtype=numpy.uint32)
-    works = numpy.zeros(min(count, WORKS), dtype=numpy.uint64)
-    shares: list[HostThread] = []
+    block_work = numpy.zeros(min(count, MAX_BLOCK_WORK), dtype=numpy.uint64)
+    host_threads: list[HostThread] = []
     try:
         for _ in range(max(1, min(threads, count))):
-            launch = _launch(code, geometry, turn, count, order, stop, weights, works)
-            shares.append(
+            launch = _launch(code, geometry, turn, count, order, stop, weights, block_work)
+            host_threads.append(
                 HostThread(
-                    memory, geometry, launch, _block(code, geometry, fuel, callback), checking
+                    memory, geometry, launch, _block(code, geometry, fuel, callback), launch_checker
                 )
             )
-        _in_parallel(shares, code.driver, stop)
+        _in_parallel(host_threads, code.driver, stop)
         return LaunchOutcome(
             counters=sum(
-                (share.counters for share in shares),
+                (host_thread.counters for host_thread in host_threads),
                 numpy.zeros((len(weights), 2), dtype=numpy.int64),
             ),
-            fault=next((fault for share in shares if (fault := share.fault())), None),
+            fault=next(
+                (fault for host_thread in host_threads if (fault := host_thread.fault())), None
+            ),
             blocks_run=min(turn.value, count),
-            findings=checking.findings() if checking else (),
-            accesses=sum((share.accesses() for share in shares), AccessCounts())
-            if checking
+            findings=launch_checker.findings() if launch_checker else (),
+            accesses=sum((host_thread.accesses() for host_thread in host_threads), AccessCounts())
+            if launch_checker
             else None,
-            works=works,
+            block_work=block_work,
         )
     finally:
-        for share in shares:
-            share.close()
+        for host_thread in host_threads:
+            host_thread.close()
 
 
-def _callback(printed: Print, silence: int) -> ctypes._CFunctionType:
-    """`printed` for the blocks of a launch; where no more may come, a block goes on with the C
-    function at `silence`.
+def _callback(on_print: PrintCallback, print_nothing: int) -> ctypes._CFunctionType:
+    """`on_print` as a C callback for the blocks of a launch; once no more may be printed, a block
+    continues with the C function at `print_nothing`.
     """
 
     def print_(
         block: int, mask: int, formats: int | None, arguments: int | None, kind: int
     ) -> None:
-        if not printed(mask, formats or 0, arguments or 0, kind):
-            ctypes.c_void_p.from_address(block + BlockRecord.print.offset).value = silence
+        if not on_print(mask, formats or 0, arguments or 0, kind):
+            ctypes.c_void_p.from_address(block + BlockRecord.print.offset).value = print_nothing
 
     return PRINT(print_)
 
 
 def _launch(
-    code: Code,
-    geometry: Geometry,
+    code: LaunchCode,
+    geometry: LaunchGeometry,
     turn: ctypes.c_uint64,
     count: int,
     order: ctypes.Array[ctypes.c_uint64] | None,
     stop: ctypes.c_uint32,
     weights: numpy.ndarray,
-    works: numpy.ndarray,
+    block_work: numpy.ndarray,
 ) -> LaunchRecord:
-    """The launch as the driver reads it; what it points to belongs to the caller."""
+    """The launch record for the driver; the caller owns what it points to."""
     return LaunchRecord(
         run=code.kernel,
         next=ctypes.addressof(turn),
@@ -134,13 +136,13 @@ def _launch(
         stop=ctypes.addressof(stop),
         weights=weights.ctypes.data,
         nodes=len(weights),
-        works=works.ctypes.data,
-        works_end=len(works),
+        block_work=block_work.ctypes.data,
+        block_work_end=len(block_work),
     )
 
 
-def _block(code: Code, geometry: Geometry, fuel: int, callback: object) -> BlockRecord:
-    """A block of the launch, without what belongs to a host thread."""
+def _block(code: LaunchCode, geometry: LaunchGeometry, fuel: int, callback: object) -> BlockRecord:
+    """A block record of the launch, without the fields of a host thread."""
     return BlockRecord(
         grid=(ctypes.c_uint32 * 3)(*geometry.grid),
         globals=code.variables,
@@ -152,20 +154,22 @@ def _block(code: Code, geometry: Geometry, fuel: int, callback: object) -> Block
     )
 
 
-def _in_parallel(shares: Sequence[HostThread], driver: int, stop: ctypes.c_uint32) -> None:
-    """Runs all of them at once, the first in this thread; whatever happens, none runs any more
-    afterwards.
+def _in_parallel(host_threads: Sequence[HostThread], driver: int, stop: ctypes.c_uint32) -> None:
+    """Runs all host threads in parallel, the first in this thread; none is still running when this
+    returns or raises.
     """
-    others = [threading.Thread(target=share.run, args=(driver,)) for share in shares[1:]]
+    others = [
+        threading.Thread(target=host_thread.run, args=(driver,)) for host_thread in host_threads[1:]
+    ]
     started: list[threading.Thread] = []
     try:
         for thread in others:
             thread.start()
             started.append(thread)
-        shares[0].run(driver)
+        host_threads[0].run(driver)
     except (
         BaseException
-    ):  # a signal, or no more threads: blocks that have begun still end, no further ones begin
+    ):  # a signal, or no more threads: blocks that have begun still finish, no further ones begin
         stop.value = 1
         raise
     finally:

@@ -1,6 +1,4 @@
-"""The checker's part in a launch: one for the launch, and one for each host thread
-(check/checker.h).
-"""
+"""The checker of a launch, and the checker of each of its host threads (check/checker.h)."""
 
 from __future__ import annotations
 
@@ -14,21 +12,26 @@ from evoengine.emulator.check.findings import (
     read_counts,
     read_findings,
 )
-from evoengine.emulator.errors import LaunchRefused
-from evoengine.emulator.run.geometry import Geometry
-from evoengine.emulator.run.native import Native
+from evoengine.emulator.emulator_errors import LaunchRefused
+from evoengine.emulator.run.geometry import LaunchGeometry
+from evoengine.emulator.run.native import NativeRuntime
 
-Span = tuple[int, int, bool]  # address, bytes, initialised
+BufferSpan = tuple[int, int, bool]  # (address, bytes, whether initialised)
 
 
-class Checking:
+class LaunchChecker:
     """The checker of one launch, which its host threads share."""
 
     def __init__(
-        self, native: Native, checks: Check, spans: Sequence[Span], blocks: int, sites: int
+        self,
+        native: NativeRuntime,
+        checks: Check,
+        buffers: Sequence[BufferSpan],
+        blocks: int,
+        sites: int,
     ) -> None:
-        """`spans` are the buffers of global memory, by the index that findings give; `sites`: how
-        many instructions have a number.
+        """`buffers`: the buffers of global memory, by the index in findings; `sites`: the number of
+        instruction sites.
         """
         self._native = native
         self._checks = checks
@@ -37,17 +40,17 @@ class Checking:
             native, "ev_check_launch_new", ctypes.c_void_p, (ctypes.c_uint64, blocks)
         )
         if not self._launch:
-            raise LaunchRefused("no memory for checked mode")
-        for index, (address, size, initialised) in enumerate(spans):
+            raise LaunchRefused("out of memory: checked mode needs more for its shadow memory")
+        for index, (address, size, initialised) in enumerate(buffers):
             call(
                 native, "ev_check_buffer", None, (ctypes.c_void_p, self._launch),
                 (ctypes.c_uint64, address), (ctypes.c_uint64, size),
                 (ctypes.c_uint32, int(initialised)), (ctypes.c_int32, index),
             )  # fmt: skip
 
-    def open(self, geometry: Geometry, shared: int, local: int) -> int:
-        """A checker for one host thread, whose blocks have their shared and local memory at these
-        addresses.
+    def open_thread(self, geometry: LaunchGeometry, shared: int, local: int) -> int:
+        """Creates the checker of a host thread, with its shared and local memory at these
+        addresses; returns its handle.
         """
         found = call(
             self._native, "ev_check_new", ctypes.c_void_p, (ctypes.c_void_p, self._launch),
@@ -57,7 +60,7 @@ class Checking:
             (ctypes.c_uint32, self._sites),
         )  # fmt: skip
         if not found:
-            raise LaunchRefused("no memory for checked mode")
+            raise LaunchRefused("out of memory: checked mode needs more for its shadow memory")
         call(
             self._native,
             "ev_check_windows",
@@ -69,17 +72,17 @@ class Checking:
         return found
 
     def counts(self, checker: int) -> AccessCounts:
-        """What the checker of a host thread counted."""
+        """The accesses that the checker of a host thread counted."""
         return read_counts(
             call(self._native, "ev_check_counts", ctypes.c_void_p, (ctypes.c_void_p, checker))
         )
 
-    def shut(self, checker: int) -> None:
+    def close_thread(self, checker: int) -> None:
         """Frees the checker of a host thread."""
         call(self._native, "ev_check_free", None, (ctypes.c_void_p, checker))
 
     def findings(self) -> tuple[Finding, ...]:
-        """What was found so far."""
+        """The findings so far."""
         first = ctypes.c_void_p()
         where = ctypes.addressof(first)
         count = call(
@@ -92,15 +95,15 @@ class Checking:
         return read_findings(first.value or 0, count)
 
     def close(self) -> None:
-        """Frees all of it."""
+        """Frees the checker of the launch."""
         call(self._native, "ev_check_launch_free", None, (ctypes.c_void_p, self._launch))
 
 
 def call(
-    native: Native, name: str, result: type | None, *arguments: tuple[type, int | None]
+    native: NativeRuntime, name: str, result: type | None, *arguments: tuple[type, int | None]
 ) -> int:
-    """What C function `name` gives, 0 for a null pointer or nothing; arguments are (ctypes type,
-    value).
+    """Calls C function `name`; returns its result, 0 for a null pointer or void. `arguments` are
+    (ctypes type, value).
     """
     prototype = ctypes.CFUNCTYPE(result, *(kind for kind, _ in arguments))
     return int(prototype(native.address(name))(*(value for _, value in arguments)) or 0)

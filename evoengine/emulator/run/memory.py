@@ -1,10 +1,10 @@
-"""Device memory: one reservation of address space that no access can leave, with buffers between
-red zones.
+"""Device memory: one reserved range of addresses (the arena) that no access can leave, with buffers
+between red zones.
 
-Addresses of the device are addresses of this process. The reservation's size is a power of two and
-it lies at a multiple of its size, so an `and` and an `or` confine any address to it. Only what is
-allocated is backed by memory; a touch anywhere else ends the process with a signal, which is what a
-worker process is for.
+Addresses of the device are addresses of this process. The size of the arena is a power of two and
+it is aligned to its size, so an `and` and an `or` mask any address into it (software fault
+isolation). Only allocated pages are backed by memory; an access to any other page ends the process
+with a signal, so launches belong in a worker process.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy
 
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
 
 RESERVED_BITS = 38  # 256 GiB of addresses; more than any GPU's memory
-ALIGN_BYTES = 512  # what cudaMalloc gives
+ALIGN_BYTES = 512  # alignment that cudaMalloc guarantees
 RED_ZONE_BYTES = 4096
-# A vector access of 32 lanes, up to 16 bytes each, may begin at the reservation's last byte.
+# A vector access of 32 lanes, up to 16 bytes each, may begin at the arena's last byte.
 GUARD_BYTES = 1 << 16
 # From 16 TiB on, 1 TiB apart: below programs (85 TiB on x86-64 Linux, 170 on Arm) and libraries
 # (128, 256), above 32-bit addresses.
@@ -55,10 +55,10 @@ class Buffer:
 
 
 def _reserved(size: int) -> int:
-    """The start of `size` bytes of addresses that nothing backs yet.
+    """The start of `size` bytes of reserved addresses, not backed by memory yet.
 
-    Far from where the system puts everything else: machine code and its constants must lie within 2
-    GiB of one another, which they would not on either side of this.
+    Far from the system's other mappings: machine code and its constants must lie within 2 GiB of
+    one another, and this range must not separate them.
     """
     for hint in (*FAR_STARTS, None):
         found = _libc.mmap(
@@ -68,8 +68,8 @@ def _reserved(size: int) -> int:
             continue
         if hint in (found, None):
             return int(found)
-        _libc.munmap(found, size)  # the hint is taken, by another device
-    raise LaunchRefused(f"this system gives no {size >> 30} GiB of address space to reserve")
+        _libc.munmap(found, size)  # the range is taken, by another device
+    raise LaunchRefused(f"cannot reserve {size >> 30} GiB of address space on this system")
 
 
 class DeviceMemory:
@@ -89,12 +89,12 @@ class DeviceMemory:
 
     @property
     def used_bytes(self) -> int:
-        """What is allocated, without red zones."""
+        """Allocated bytes, without red zones."""
         return sum(buffer.bytes for buffer in self.buffers.values())
 
     def allocate(self, size: int, name: str = "") -> int:
-        """The address of `size` new bytes, all zero; raises LaunchRefused when the device has no
-        room.
+        """Allocates `size` zeroed bytes; returns their address. Raises LaunchRefused if the device
+        is out of memory.
         """
         if not self._start:
             raise LaunchRefused(f"the device is closed: {name or 'a buffer'} of {size} bytes")
@@ -109,7 +109,7 @@ class DeviceMemory:
         if _libc.mprotect(start, span, mmap.PROT_READ | mmap.PROT_WRITE):
             self._give_back(start, span)
             raise LaunchRefused(
-                f"out of memory: the system gives no {span} bytes for {name or 'a buffer'}"
+                f"out of memory: the system cannot back {span} bytes for {name or 'a buffer'}"
             )
         address = start + RED_ZONE_BYTES  # a page: aligned to more than ALIGN_BYTES
         ctypes.memset(start, RED, RED_ZONE_BYTES)
@@ -123,11 +123,11 @@ class DeviceMemory:
             if size >= span:
                 self._free[place : place + 1] = [(start + span, size - span)] if size > span else []
                 return start
-        raise LaunchRefused(f"out of memory: no {span} bytes in one piece for {name or 'a buffer'}")
+        raise LaunchRefused(f"out of memory: no {span} contiguous bytes for {name or 'a buffer'}")
 
     def free(self, address: int) -> None:
-        """Gives a buffer back; its memory is the system's again. Nothing where the device is
-        closed: that gave back all.
+        """Frees a buffer and returns its memory to the system. Does nothing on a closed device,
+        which has freed everything.
         """
         if not self._start:
             return
@@ -151,11 +151,11 @@ class DeviceMemory:
         self._free = merged
 
     def view(self, address: int, size: int) -> numpy.ndarray[tuple[int], numpy.dtype[numpy.uint8]]:
-        """The bytes at `address` as an array of uint8 on the very memory."""
+        """The `size` bytes at `address` as a uint8 array (size,) that shares the memory."""
         return numpy.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
     def red_zones_broken(self, address: int) -> bool:
-        """Whether a byte around a buffer changed."""
+        """Whether a byte in the red zones of a buffer changed."""
         start, span = self._spans[address]
         end = address + self.buffers[address].bytes
         return bool(
@@ -164,7 +164,7 @@ class DeviceMemory:
         )
 
     def close(self) -> None:
-        """Gives everything back; views must not be used any more."""
+        """Frees everything; views must not be used any more."""
         if self._start:
             _libc.munmap(self._start, self._whole)
             self._start = 0

@@ -1,8 +1,8 @@
-"""The C runtime of run/native/*.c and check/*.c: built for this host, kept on disk, loaded into
+"""The C runtime (run/native/*.c and check/*.c): compiled for this host, cached on disk, loaded into
 this process.
 
-Each C file becomes one object file. A cache entry is named by a digest of everything that decides
-its content, and holds its own checksum: one that is damaged is built again.
+Each C file becomes one object file. A cache entry is named by a digest of everything that its
+content depends on, and holds its own checksum; a damaged entry is compiled again.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from evoengine.emulator.errors import CompilerMissing, EmulatorError
+from evoengine.emulator.emulator_errors import CompilerMissing, EmulatorError
 from evoengine.emulator.front import clang_process
 from evoengine.emulator.front.clang import find_clang
 
 EMULATOR = Path(__file__).resolve().parent.parent
 FOLDERS = (EMULATOR / "run" / "native", EMULATOR / "check")
 
-# Freestanding: a host needs no libc headers. 512-bit vectors are asked for because a warp is two of
-# them, and some CPUs' tuning would split them. A product and a sum are joined only where the C code
-# says fma: results then are the same on every host. -fno-strict-aliasing: registers are read as
-# whatever type the instruction names.
+# Freestanding: a host needs no libc headers. 512-bit vectors are preferred because a warp of 32-bit
+# values is two of them, and some CPUs' tuning would split them. A product and a sum are fused only
+# where the C code says fma, so that results are the same on every host. -fno-strict-aliasing:
+# registers are read as the type that the instruction names.
 FLAGS = (
     *("-O2", "-std=c17", "-ffreestanding", "-nostdsysteminc", "-nobuiltininc", "-w"),
     *("-mrelocation-model", "pic", "-pic-level", "2", "-ffp-contract=off", "-relaxed-aliasing"),
     *("-mprefer-vector-width=512", "-vectorize-loops", "-vectorize-slp", "-x", "c"),
 )
-# the latter: LLVM's own calls, compiler.c
+# the latter are called by LLVM itself: compiler.c
 EXPORTED = re.compile(r"\b(ev_\w+|__(?:trunc|extend)\w+)\s*\(")
 
 
 class NativeBuildFailed(EmulatorError):  # noqa: N818 - as its siblings
-    """The C runtime does not compile on this host: a fault of this package or of the compiler,
+    """The C runtime does not compile on this host: an error of this package or of the compiler,
     never of a kernel.
     """
 
 
 @dataclass(frozen=True)
-class Host:
-    """What code is made for: an LLVM triple, a CPU's name and its features ("+avx2,-avx512f")."""
+class CodeTarget:
+    """A compilation target: LLVM triple, CPU name and CPU features ("+avx2,-avx512f")."""
 
     triple: str
     cpu: str
@@ -61,15 +61,17 @@ class Host:
         return ["-triple", self.triple, "-target-cpu", self.cpu, *chosen]
 
 
-class Native:
-    """The C runtime in this process; `symbols`: name -> address of every ev_ function."""
+class NativeRuntime:
+    """The C runtime in this process; `symbols` maps the name of every ev_ function to its
+    address.
+    """
 
-    def __init__(self, objects: Sequence[bytes], names: Sequence[str], host: Host) -> None:
+    def __init__(self, objects: Sequence[bytes], names: Sequence[str], host: CodeTarget) -> None:
         _load_libm()
         target = llvm.Target.from_triple(host.triple).create_target_machine(
             cpu=host.cpu, features=host.features, opt=2, jit=True
         )
-        # owns the code: lives as long as we do
+        # owns the code
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
         for data in objects:
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
@@ -78,15 +80,16 @@ class Native:
             name: self._engine.get_function_address(name) for name in names
         }
         missing = [name for name, address in self.symbols.items() if not address]
-        # checked here because MCJIT says nothing, and leaves every call out of that object at
+        # checked here because MCJIT reports nothing, and leaves every call out of that object at
         # address 0
         if missing:
             raise NativeBuildFailed(
-                f"declared in a header of the runtime, but in no C file: {', '.join(missing)}"
+                "declared in a header of the runtime, but defined in no C file:"
+                f" {', '.join(missing)}"
             )
 
     def address(self, name: str) -> int:
-        """Where the function `name` lies; raises KeyError for one that the runtime has not."""
+        """The address of function `name`; raises KeyError for an unknown one."""
         if name not in self.symbols:
             raise KeyError(
                 f"the C runtime has no function {name}; run/native/lanes.h lists what it has"
@@ -94,26 +97,26 @@ class Native:
         return self.symbols[name]
 
 
-def load_native(cpu: str, features: str, cache: Path, triple: str | None = None) -> Native:
-    """The runtime for `cpu` with `features` (LLVM's names, "+avx2,-avx512f"), built where `cache`
-    has it not.
+def load_runtime(cpu: str, features: str, cache: Path, triple: str | None = None) -> NativeRuntime:
+    """The runtime for `cpu` with `features` (LLVM's names, "+avx2,-avx512f"), compiled unless it is
+    in the folder `cache`.
 
-    Raises CompilerMissing where there is no clang, NativeBuildFailed where it refuses the sources.
+    Raises CompilerMissing if there is no clang, NativeBuildFailed if it refuses the sources.
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    host = Host(triple or llvm.get_default_triple(), cpu, features)
+    host = CodeTarget(triple or llvm.get_default_triple(), cpu, features)
     build = _Build(host, cache)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         names = pool.submit(build.names)
         objects = list(pool.map(build.compiled, _files("*.c")))
-    return Native(objects, names.result(), host)
+    return NativeRuntime(objects, names.result(), host)
 
 
 class _Build:
-    """Makes one host's object files, or finds them in the cache."""
+    """Compiles the object files for one target, or reads them from the cache."""
 
-    def __init__(self, host: Host, cache: Path) -> None:
+    def __init__(self, host: CodeTarget, cache: Path) -> None:
         self._host = host
         self._cache = cache
         self._clang = find_clang()
@@ -122,18 +125,18 @@ class _Build:
     def compiled(self, source: Path) -> bytes:
         """The object file of one C file."""
         content = [str(source.relative_to(EMULATOR)).encode(), source.read_bytes(), *self._headers]
-        return self._kept(
+        return self._cached(
             "o", content, lambda: self._run(["-emit-obj", *self._host.flags(), *FLAGS, str(source)])
         )
 
     def names(self) -> list[str]:
-        """Every ev_ function that the headers declare; by the preprocessor, since macros declare
-        most of them.
+        """The names of all ev_ functions that the headers declare; preprocessed, since macros
+        declare most of them.
         """
-        text = self._kept("names", self._headers, self._declared)
+        text = self._cached("names", self._headers, self._declared_names)
         return text.decode().split()
 
-    def _declared(self) -> bytes:
+    def _declared_names(self) -> bytes:
         headers = [str(path) for path in _files("*.h")]
         texts = [
             self._run(["-E", *self._host.flags(), *FLAGS, header]).decode() for header in headers
@@ -142,7 +145,7 @@ class _Build:
             sorted({name for text in texts for name in EXPORTED.findall(text)})
         ).encode()
 
-    def _kept(self, suffix: str, content: Sequence[bytes], make: Callable[[], bytes]) -> bytes:
+    def _cached(self, suffix: str, content: Sequence[bytes], make: Callable[[], bytes]) -> bytes:
         flags = "\0".join([*self._host.flags(), *FLAGS, *self._clang.command, self._clang.version])
         path = self._cache / f"native-{_digest(flags.encode(), *content)}.{suffix}"
         found = _read_checked(path)
@@ -152,7 +155,7 @@ class _Build:
         return found
 
     def _run(self, arguments: Sequence[str]) -> bytes:
-        """What clang -cc1 writes; its complaint becomes the error."""
+        """The output of clang -cc1; its messages become the error."""
         with tempfile.TemporaryDirectory() as folder:
             output = Path(folder) / "output"
             command = [*self._clang.command, "-cc1", *arguments, "-o", str(output)]
@@ -185,7 +188,7 @@ def _digest(*parts: bytes) -> str:
 
 
 def _read_checked(path: Path) -> bytes | None:
-    """What `path` holds behind its checksum; None where it is missing or not whole."""
+    """The content of `path` after its checksum; None if the file is missing or damaged."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -195,7 +198,7 @@ def _read_checked(path: Path) -> bytes | None:
 
 
 def _write_checked(path: Path, content: bytes) -> None:
-    """In one step: another process sees the whole file or none."""
+    """Writes atomically: another process sees the whole file or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".native-", delete=False) as part:
         part.write(hashlib.sha256(content).digest() + content)
@@ -203,7 +206,7 @@ def _write_checked(path: Path, content: bytes) -> None:
 
 
 def _load_libm() -> None:
-    """Makes expf and its family findable for the JIT; often the interpreter has libm loaded
+    """Makes libm's functions available to the JIT; often the interpreter has loaded libm
     already.
     """
     if not llvm.address_of_symbol("expf"):

@@ -1,7 +1,7 @@
-"""Device printf: formats in C's way, arguments from the buffer that the compiler lays out.
+"""Device printf: C's formats, with arguments from the buffer that the compiler lays out.
 
-On a GPU a launch prints into a buffer of fixed size, and what does not fit is lost at no cost to
-the host. Here, too: the first prints stay, and after them printf prints nothing.
+On a GPU a launch prints into a buffer of fixed size, and output that does not fit is lost at no
+cost to the host. The same here: the first prints are kept, and after them printf prints nothing.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from collections.abc import Callable
 
 from evoengine.emulator.run.memory import DeviceMemory
 
-LIMIT_CHARACTERS = 64 * 1024  # what a launch may print: more than a verdict tells
-# that a lane's printf, and each of its arguments, count as at least
+LIMIT_CHARACTERS = 64 * 1024  # limit of a launch's output; more than a verdict shows
+# minimum cost of a lane's printf, and of each of its arguments
 RECORD_CHARACTERS, ARGUMENT_CHARACTERS = (
     16,
     8,
 )
 LIMIT_STRING = 4096
-LIMIT_WIDTH = 4096  # of one conversion, and of its precision
-PRINTF = 0  # kinds of what is printed; lower/call.py has the same
+LIMIT_WIDTH = 4096  # of one conversion, also of its precision
+PRINTF = 0  # kinds of output; lower/call.py has the same
 _CONVERSION = re.compile(
     r"%(?P<flags>[-+"
     r" #0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d+|\*)?(?P<point>))?(?P<size>hh|h|ll|l|z|j|t|L)?"
     r"(?P<kind>[diouxXcsfFeEgGaAp%])"
 )
-# struct's letters; others are "i"
+# format letters of `struct`; others are "i"
 _INTEGERS = {
     "hh": "b",
     "h": "h",
@@ -38,10 +38,10 @@ _INTEGERS = {
     "t": "q",
 }
 
-Take = Callable[[int], bytes]  # bytes of the next argument
+Take = Callable[[int], bytes]  # size -> bytes of the next argument
 
 
-class Printer:
+class DevicePrinter:
     """Collects what the threads of a launch print."""
 
     def __init__(self, memory: DeviceMemory) -> None:
@@ -51,30 +51,30 @@ class Printer:
 
     @property
     def text(self) -> str:
-        """All of it, in the order of printing."""
+        """All output, in the order of printing."""
         return "".join(self._parts)
 
     def print(self, mask: int, formats: int, arguments: int, kind: int) -> bool:
         """One vprintf of a warp (kind 0): addresses of 32 formats and 32 argument buffers; kind 1
         is a failed assertion's text.
 
-        How many arguments a lane's format took replaces the address of its buffer: CUDA's printf
-        gives that, and -1 where nothing more can be printed. Gives back whether anything more can
-        be.
+        The number of arguments that a lane's format took replaces the address of its buffer, as the
+        result of CUDA's printf, and -1 if nothing more can be printed. Returns whether anything
+        more can be printed.
         """
         if kind != PRINTF:
-            self._fail(_word(formats + 8 * ((mask & -mask).bit_length() - 1)))
+            self._fail(_read_u64(formats + 8 * ((mask & -mask).bit_length() - 1)))
             return self._left > 0
         for lane in range(32):
             if mask >> lane & 1:
                 place = arguments + 8 * lane
                 ctypes.c_int64.from_address(place).value = self._print(
-                    _word(formats + 8 * lane), _word(place)
+                    _read_u64(formats + 8 * lane), _read_u64(place)
                 )
         return self._left > 0
 
     def _print(self, format_: int, buffer: int) -> int:
-        """One lane's printf: how many arguments it took, -1 where it does not fit any more."""
+        """One lane's printf: the number of arguments it took, -1 if the limit is reached."""
         if self._left <= 0:
             return -1
         text, count = self._formatted(self._string(format_), buffer)
@@ -83,12 +83,12 @@ class Printer:
         return count
 
     def _fail(self, message: int) -> None:
-        """A failed assertion is told however much was printed before: the launch ends with it."""
+        """Prints a failed assertion, whatever was printed before, because it ends the launch."""
         self._parts.append(f"assertion `{self._string(message)}` failed\n")
 
-    def _room(self, address: int) -> int:
-        """How many bytes of a buffer lie from `address` on; 0 outside: an address of a kernel is no
-        reason to believe it.
+    def _bytes_from(self, address: int) -> int:
+        """How many bytes of a buffer follow from `address` on; 0 outside of buffers, because a
+        kernel's pointer is not to be trusted.
         """
         ends = (
             item.address + item.bytes
@@ -99,12 +99,12 @@ class Printer:
 
     def _string(self, address: int) -> str:
         """The text up to its zero, the end of its buffer, or LIMIT_STRING bytes."""
-        room = min(LIMIT_STRING, self._room(address))
-        found = ctypes.string_at(address, room) if room else b""
+        available = min(LIMIT_STRING, self._bytes_from(address))
+        found = ctypes.string_at(address, available) if available else b""
         return found.partition(b"\0")[0].decode(errors="replace")
 
     def _formatted(self, format_: str, buffer: int) -> tuple[str, int]:
-        """The text, and how many arguments are in it."""
+        """The formatted text, and the number of arguments in it."""
         place = count = 0
 
         def take(size: int) -> bytes:
@@ -112,17 +112,17 @@ class Printer:
             count += 1
             place = -(-place // size) * size
             start, place = buffer + place, place + size
-            return ctypes.string_at(start, size) if self._room(start) >= size else bytes(size)
+            return ctypes.string_at(start, size) if self._bytes_from(start) >= size else bytes(size)
 
         return _CONVERSION.sub(lambda match: self._converted(match, take), format_), count
 
     def _converted(self, match: re.Match[str], take: Take) -> str:
-        """One conversion; a precision of %a is not kept."""
+        """One conversion; the precision of %a is ignored."""
         kind = match["kind"]
         if kind == "%":
             return "%"
         flags, width = match["flags"], _number(match["width"], take)
-        if width is not None and width < 0:  # C: a minus of * is the flag
+        if width is not None and width < 0:  # C: a negative width given by * is the flag -
             flags, width = flags + "-", -width
         precision = (
             _number(match["precision"], take) if match["point"] is None or match["precision"] else 0
@@ -141,12 +141,12 @@ class Printer:
         return _integer(spec, kind, match["size"], take)
 
 
-def _word(address: int) -> int:
+def _read_u64(address: int) -> int:
     return int(ctypes.c_uint64.from_address(address).value)
 
 
 def _number(text: str | None, take: Take) -> int | None:
-    """A width or precision: written, or the next argument."""
+    """A width or precision: as written, or the next argument."""
     if text == "*":
         return int(struct.unpack("<i", take(4))[0])
     return int(text) if text else None
@@ -157,7 +157,7 @@ def _limited(number: int | None) -> str:
 
 
 def _integer(spec: str, kind: str, size: str | None, take: Take) -> str:
-    """An argument of 4 bytes, or 8 for l and its like; of hh and h the low ones count."""
+    """An argument of 4 bytes, or 8 for l, ll, z and j; for hh and h the low bytes count."""
     letter = _INTEGERS.get(size or "", "i")
     data = take(8 if letter == "q" else 4)[: struct.calcsize(letter)]
     (number,) = struct.unpack("<" + (letter if kind in "di" else letter.upper()), data)
@@ -167,6 +167,6 @@ def _integer(spec: str, kind: str, size: str | None, take: Take) -> str:
 
 
 def _hexadecimal(value: float) -> str:
-    """As C's %a: without zeros at the end of the fraction."""
+    """A float as by C's %a: without trailing zeros of the fraction."""
     mantissa, mark, exponent = value.hex().partition("p")
     return (mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa) + mark + exponent

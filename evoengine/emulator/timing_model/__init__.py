@@ -1,1 +1,1 @@
-"""Modelled time: what counts and resources say about a target that is not there."""
+"""The timing model: a modelled time for a target GPU, from a launch's counts and resources."""

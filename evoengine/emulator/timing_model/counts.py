@@ -1,4 +1,4 @@
-"""What a launch did, counted: the emulator fills this in, the model of time reads it."""
+"""The counts of a launch: measured by the emulator, read by the timing model."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ def _nothing() -> Mapping[str, float]:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Straight-line code: how many warps in all went through it, and what one of them spends
-    there.
+class CodePiece:
+    """Straight-line code: how often warps executed it in all (`times`), and the cost of one
+    execution.
     """
 
     times: float
     instructions: Mapping[str, float] = field(default_factory=_nothing)
     flops: Mapping[str, float] = field(default_factory=_nothing)
     delays: Mapping[str, float] = field(default_factory=_nothing)
-    wavefronts: float = 0.0  # of shared memory, if there were no bank conflicts
-    sectors: float = 0.0  # of global memory, if accesses were coalesced
+    wavefronts: float = 0.0  # of shared memory, without bank conflicts
+    sectors: float = 0.0  # of global memory, with coalesced accesses
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Sums over every warp of every block that was counted, as floats, so that samples can be
-    scaled.
+    """Sums over all warps of the counted blocks, as floats, so that samples can be scaled.
 
     A `wavefront` is one pass of the 32 banks, 128 bytes at most; a `sector` is 32 aligned bytes of
     global memory; a `request` is one warp instruction that reaches memory.
@@ -40,31 +39,32 @@ class Counts:
     instructions: Mapping[str, float] = field(default_factory=_nothing)
     # of tensor instructions, by kind: f16, bf16, tf32, fp8, int8, fp64
     flops: Mapping[str, float] = field(default_factory=_nothing)
-    # on the longest chain of each basic block, summed over its executions: `pipes.DELAYS`
+    # on the longest dependency chain of each basic block, summed over its executions:
+    # `pipes.DELAYS`
     delays: Mapping[str, float] = field(default_factory=_nothing)
-    # loads, stores, atomics, fragments and the shared side of copies; a shuffle is none
+    # of loads, stores, atomics, fragments and the shared side of copies; not of shuffles
     shared_wavefronts: float = 0.0
-    # global, generic loads that meet global memory included; not asynchronous copies
+    # global, including generic loads of global memory; not asynchronous copies
     load_requests: float = 0.0
     store_requests: float = 0.0
     load_sectors: float = 0.0  # distinct sectors of each request, summed over requests
     store_sectors: float = 0.0
-    copy_sectors: float = 0.0  # of asynchronous copies, which pass by L1
-    # distinct sectors that a block loads other than by copies, summed over blocks: what L1 cannot
-    # keep away
+    copy_sectors: float = 0.0  # of asynchronous copies, which bypass L1
+    # distinct sectors that a block loads other than by copies, summed over blocks: the misses of an
+    # ideal L1
     block_sectors: float = 0.0
-    common_sectors: float = 0.0  # how many of a block's are the same for all blocks
+    common_sectors: float = 0.0  # how many of a block's sectors are the same for all blocks
     local_sectors: float = 0.0  # of local memory: stacks and spills
-    atomics: float = 0.0  # lanes that did an atomic operation on global memory
-    unique_bytes: float = 0.0  # of global memory that the whole launch touches
-    # warp instructions of the block that had most of them; 0 where unknown
+    atomics: float = 0.0  # lanes with an atomic operation on global memory
+    unique_bytes: float = 0.0  # of global memory that the whole launch accesses
+    # warp instructions of the block with the most; 0 if unknown
     most_issued: float = 0.0
     pieces: tuple[
-        Piece, ...
-    ] = ()  # the code by piece; instructions, flops and delays are their sums
+        CodePiece, ...
+    ] = ()  # the code by basic block; instructions, flops and delays are their sums
 
     def __add__(self, other: Counts) -> Counts:
-        """Both together; the bytes touched are added, as if they were different ones."""
+        """The sum of both; unique bytes are added as if they were distinct."""
         sums: dict[str, Any] = {
             name: _sum(getattr(self, name), getattr(other, name))
             for name in _NAMES
@@ -77,8 +77,8 @@ class Counts:
         return Counts(**(sums | most), pieces=self.pieces + other.pieces)
 
     def scaled(self, factor: float) -> Counts:
-        """As if there had been `factor` times as many blocks like these; what is no sum over blocks
-        stays.
+        """The counts of `factor` times as many blocks; values that are not sums over blocks
+        stay.
         """
         if factor < 0:
             raise ValueError(f"expected a factor >= 0, got {factor}")
@@ -92,13 +92,13 @@ class Counts:
         )
 
     @classmethod
-    def restored(cls, values: Mapping[str, Any]) -> Counts:
-        """The counts that `dataclasses.asdict` made `values` of."""
-        return cls(**{**values, "pieces": tuple(Piece(**piece) for piece in values["pieces"])})
+    def from_dict(cls, values: Mapping[str, Any]) -> Counts:
+        """The counts from which `dataclasses.asdict` made `values`."""
+        return cls(**{**values, "pieces": tuple(CodePiece(**piece) for piece in values["pieces"])})
 
     @property
-    def code(self) -> tuple[Piece, ...]:
-        """The pieces, or all code as one of them where it was counted as a whole."""
+    def code(self) -> tuple[CodePiece, ...]:
+        """The pieces, or all code as one piece if it was not counted by piece."""
         if self.pieces or not self.warps:
             return self.pieces
         instructions, flops, delays = (
@@ -106,7 +106,7 @@ class Counts:
             for values in (self.instructions, self.flops, self.delays)
         )
         return (
-            Piece(
+            CodePiece(
                 self.warps,
                 instructions,
                 flops,
@@ -123,7 +123,7 @@ class Counts:
 
     @property
     def l2_sectors(self) -> float:
-        """Sectors that must come from or go to L2."""
+        """Sectors that are read from or written to L2."""
         loads = (
             min(self.load_sectors, self.block_sectors) if self.block_sectors else self.load_sectors
         )
@@ -135,8 +135,8 @@ _OF_LAUNCH = ("unique_bytes", "most_issued", "common_sectors", "pieces")
 
 
 @dataclass
-class Tally:
-    """A Counts under construction, in plain dictionaries."""
+class CountsBuilder:
+    """Accumulates the mappings of a Counts."""
 
     instructions: dict[str, float] = field(default_factory=dict)
     flops: dict[str, float] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class Tally:
         delays: Mapping[str, float],
         times: float,
     ) -> None:
-        """`times` executions of a piece of code by one warp."""
+        """Adds `times` executions of a piece of code by one warp."""
         for mine, more in (
             (self.instructions, instructions),
             (self.flops, flops),

@@ -1,36 +1,37 @@
-"""How many blocks of a kernel an SM holds at once, by the rules of NVIDIA's occupancy calculator
-(cuda_occupancy.h).
+"""Occupancy: how many blocks of a kernel are resident on an SM, by the rules of NVIDIA's
+cuda_occupancy.h.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.targets import REGISTER_UNIT, REGISTERS_PER_SM, SCHEDULERS, WARP, TargetGpu
 
-# bytes that shared memory is given in from 8.0 on: cuda_occupancy.h, shared memory allocation size
+# allocation unit of shared memory in bytes from 8.0 on: cuda_occupancy.h, shared memory allocation
+# size
 SHARED_UNIT = 128
 SHARED_UNIT_TURING = 256
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks that fit on one SM, their warps, and what stops one more: warps, blocks, registers or
+    """Blocks resident on one SM, their warps, and what limits them: warps, blocks, registers or
     shared memory.
     """
 
     blocks: int
     warps: int
     limiter: str
-    share: float  # of the warps that the SM could hold
+    share: float  # of the SM's maximum number of warps
 
 
 def occupancy(target: TargetGpu, *, threads: int, registers: int, shared_bytes: int) -> Occupancy:
-    """The occupancy of blocks of `threads`, with `registers` a thread and `shared_bytes` a block,
-    static and dynamic.
+    """The occupancy of blocks of `threads`, with `registers` per thread and `shared_bytes` per
+    block, static and dynamic.
 
-    Raises LaunchRefused where not one block fits.
+    Raises LaunchRefused if no block fits.
     """
     if threads < 1 or registers < 0 or shared_bytes < 0:
         raise ValueError(
@@ -47,7 +48,7 @@ def occupancy(target: TargetGpu, *, threads: int, registers: int, shared_bytes: 
     limiter = min(limits, key=lambda name: limits[name])
     if limits[limiter] < 1:
         raise LaunchRefused(
-            f"no block of {threads} threads, {registers} registers a thread and {shared_bytes}"
+            f"no block of {threads} threads, {registers} registers per thread and {shared_bytes}"
             f" bytes of shared memory fits on {target.title}: {limiter}"
         )
     blocks = limits[limiter]
@@ -55,8 +56,8 @@ def occupancy(target: TargetGpu, *, threads: int, registers: int, shared_bytes: 
 
 
 def _by_registers(warps: int, registers: int) -> int:
-    """Each quarter of an SM has a quarter of the registers, and a warp has all of its own in
-    one.
+    """Blocks that the register file holds: a quarter of it belongs to each quarter of an SM, and a
+    warp is in one.
     """
     of_warp = -(-max(registers, 1) * WARP // REGISTER_UNIT) * REGISTER_UNIT
     return REGISTERS_PER_SM // SCHEDULERS // of_warp * SCHEDULERS // warps

@@ -1,11 +1,11 @@
-"""Which pipe of an SM an instruction of PTX will keep busy, and for how many warp instructions.
+"""The pipe of an SM that each PTX instruction uses, and the number of machine instructions.
 
-PTX is not machine code. What ptxas makes of each instruction for sm_80 to sm_90 is told here by
-rules: moves between registers vanish, addresses of parameters are constants, 64-bit integers are
-two 32-bit halves, an exact division is a sequence. The lengths of sequences are estimates of their
-fast path. Which pipe an instruction keeps busy was measured on an NVIDIA H200 for those of
-benchmarks/rates.cu, `rate_*` (docs/measurements/h200-rates.json); for the others it is what the
-CUDA C++ Programming Guide's table of throughputs suggests.
+PTX is not machine code. These rules say what ptxas makes of each instruction for sm_80 to sm_90:
+moves between registers vanish, addresses of parameters are constants, 64-bit integers are two
+32-bit halves, an exact division is a sequence. The lengths of sequences are estimates of their fast
+path. The pipe of an instruction was measured on an NVIDIA H200 for those of benchmarks/rates.cu,
+`rate_*` (docs/measurements/h200-rates.json); for the others it follows the CUDA C++ Programming
+Guide's table of throughputs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 
-# The pipes of `targets.Rates`, then those with a unit of their own and instructions that only need
-# an issue slot.
+# The pipes of `targets.Rates`, then those with a unit of their own, then those that only need an
+# issue slot.
 PIPES = (
     "fma",
     "imad",
@@ -29,10 +29,10 @@ PIPES = (
     "control",
     "barrier",
 )
-# What a dependent instruction waits for; `wait` is a wait for asynchronous copies.
+# Kinds of latency before a dependent instruction; `wait` is a wait for asynchronous copies.
 DELAYS = ("fixed", "mufu", "fp64", "shuffle", "shared", "global", "tensor", "barrier", "wait")
 
-HMMA_FLOPS = 16 * 8 * 16 * 2  # of the m16n8k16 whose latency the targets give
+HMMA_FLOPS = 16 * 8 * 16 * 2  # of the m16n8k16 whose latency is in the targets
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _FLOATS = frozenset(("f32", "f64", "f16", "f16x2", "bf16", "bf16x2", "tf32"))
@@ -54,17 +54,17 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """What one warp instruction of PTX costs: warp instructions of machine code by pipe, and how
-    its result is waited for.
+    """The cost of one PTX warp instruction: machine instructions by pipe, and the latency of its
+    result.
     """
 
     pipes: tuple[tuple[str, float], ...] = ()
-    delay: str | None = "fixed"  # None: nothing waits for it, or it is no instruction at all
-    steps: float = 1.0  # so many delays one after the other
+    delay: str | None = "fixed"  # None: nothing waits for it, or it needs no machine instruction
+    steps: float = 1.0  # number of such delays in sequence
     tensor_kind: str = ""
     tensor_flops: float = 0.0
-    wavefronts: float = 0.0  # of shared memory, at best
-    sectors: float = 0.0  # of global memory, at best
+    wavefronts: float = 0.0  # of shared memory, without bank conflicts
+    sectors: float = 0.0  # of global memory, with coalesced accesses
 
     @property
     def issues(self) -> float:
@@ -98,9 +98,7 @@ _SIMPLE: dict[str, Cost] = {
     "prefetch": _cost("lsu", delay=None),
 }
 
-# Fast paths of what has no instruction of its own: (fma, alu, mufu) and the delays in a row besides
-# one of mufu.
-# the same with a scaling before and after, that denormal numbers come out right
+# Fast paths of operations without an instruction of their own: counts of (fma, alu, mufu).
 _SEQUENCES: dict[str, tuple[float, float, float]] = {
     "div.rn.f32": (8, 2, 1),
     "div.f32": (2, 0, 1),
@@ -108,19 +106,15 @@ _SEQUENCES: dict[str, tuple[float, float, float]] = {
     "sqrt.rn.f32": (6, 2, 1),
     "sqrt.f32": (1, 1, 1),
     "ftz.f32": (0, 0, 1),  # ex2, lg2, rcp, rsqrt, sin, cos, tanh
-    "f32": (
-        2,
-        1,
-        1,
-    ),
-    "int.32": (5, 8, 3),  # by reciprocal of a float
+    "f32": (2, 1, 1),  # without .ftz: scaled before and after, so that denormals are correct
+    "int.32": (5, 8, 3),  # by the reciprocal of a float
     "int.64": (40, 40, 4),
 }
 
 
 @cache
 def classify(op: str, modifiers: tuple[str, ...]) -> Cost:
-    """What a PTX instruction costs, e.g. of ("fma", ("rn", "f32"))."""
+    """The cost of a PTX instruction, e.g. ("fma", ("rn", "f32"))."""
     if op in _SIMPLE:
         return _SIMPLE[op]
     if op in ("ld", "ldu", "st", "atom", "red"):
@@ -148,12 +142,12 @@ def _memory(op: str, modifiers: tuple[str, ...]) -> Cost:
     cost = _cost("lsu", delay=None if op in ("st", "red") else "shared" if shared else "global")
     if shared:
         return replace(cost, wavefronts=max(1.0, _bytes(modifiers) / 4))
-    # 32 lanes, 32 bytes a sector
+    # 32 lanes, 32 bytes per sector
     return cost if "local" in modifiers else replace(cost, sectors=float(_bytes(modifiers)))
 
 
 def _bytes(modifiers: tuple[str, ...]) -> int:
-    """Bytes that one lane moves, from the type and the vector among the modifiers."""
+    """The bytes that one lane accesses, from the type and the vector size among the modifiers."""
     bits = next(
         (int(word[1:]) for word in reversed(modifiers) if word[0] in "busf" and word[1:].isdigit()),
         32,
@@ -162,7 +156,7 @@ def _bytes(modifiers: tuple[str, ...]) -> int:
 
 
 def _copy(modifiers: tuple[str, ...]) -> Cost:
-    """cp.async: the copy is a memory instruction, what waits for it is its wait."""
+    """cp.async: the copy is a memory instruction; its latency is charged to the wait."""
     if "wait_group" in modifiers or "wait_all" in modifiers:
         return _cost("control", delay="wait")
     return (
@@ -199,7 +193,7 @@ def _fragment(modifiers: tuple[str, ...]) -> Cost:
     """wmma.load and wmma.store: a and b are one ldmatrix, an accumulator of 16x16 float32 is four
     8-byte accesses a thread.
 
-    Compilers leave their addresses generic; fragments are nearly always loaded from shared memory.
+    Compilers leave their addresses generic; fragments are nearly always in shared memory.
     """
     accumulator = "c" in modifiers or "d" in modifiers or "store" in modifiers
     count = 4.0 if accumulator else 1.0
@@ -251,7 +245,7 @@ def _sequence(name: str) -> Cost:
     pipes = tuple(
         (pipe, count) for pipe, count in (("fma", fma), ("alu", alu), ("mufu", mufu)) if count
     )
-    return Cost(pipes, "mufu", 1.0 + (fma + alu) / 4.0)  # a mufu delay is about four fixed ones
+    return Cost(pipes, "mufu", 1.0 + (fma + alu) / 4.0)  # a mufu delay is about four fixed delays
 
 
 def _arithmetic(op: str, modifiers: tuple[str, ...]) -> Cost:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from evoengine.digest import digest
 from evoengine.emulator import front
-from evoengine.emulator.errors import CompileFailed, CompilerMissing
+from evoengine.emulator.emulator_errors import CompileFailed, CompilerMissing
 from evoengine.emulator.front import clang
 from evoengine.evaluate.compile import compiler_log
 from evoengine.evaluate.compile.compile_unit import Built, CompileUnit, Toolchain

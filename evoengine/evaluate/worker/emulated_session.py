@@ -13,7 +13,7 @@ import torch
 from evoengine import __version__
 from evoengine.emulator import targets
 from evoengine.emulator.device import Emulator
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.errors import DeviceError
 from evoengine.evaluate.device_description import modelled_gpu
 from evoengine.evaluate.worker.backend import Announce

@@ -1,19 +1,21 @@
-"""Registers side by side: those of fragments, as far as they do not contradict one another."""
+"""Groups of contiguous registers: those of fragments, unless they conflict."""
 
 from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.analyse.fragments import strips_of
-from tests.emulator.analyse.bodies import flow
+from evoengine.emulator.analyse.fragments import find_fragment_groups
+from tests.emulator.analyse.small_functions import cfg
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 LOAD = "ldmatrix.sync.aligned.m8n8"
 
 
-def strips(body: str, without: str = "") -> set[str]:
-    """Each as "r0 r1", without the percent signs; `without`: a register that may not be in one."""
-    found = strips_of(flow(body + " ret;"), lambda name: name != without)
+def groups(body: str, without: str = "") -> set[str]:
+    """The groups, each as "r0 r1", without the percent signs; `without`: a register that cannot be
+    grouped.
+    """
+    found = find_fragment_groups(cfg(body + " ret;"), lambda name: name != without)
     return {" ".join(name[1:] for name in names) for names in found}
 
 
@@ -59,10 +61,10 @@ def strips(body: str, without: str = "") -> set[str]:
         ("add.s32 %r1, %r2, %r3;", set()),
     ],
 )
-def test_fragments_become_strips(body: str, expected: set[str]) -> None:
-    assert strips(body) == expected
+def test_fragments_become_groups(body: str, expected: set[str]) -> None:
+    assert groups(body) == expected
 
 
-def test_a_fragment_with_a_register_that_does_not_fit_is_left_alone() -> None:
+def test_a_fragment_with_a_register_that_cannot_be_grouped_is_left_alone() -> None:
     body = f"{LOAD}.x2.shared.b16 {{%r4,%r5}}, [%r19]; {LOAD}.x2.shared.b16 {{%r6,%r7}}, [%r19];"
-    assert strips(body, without="%r5") == {"r6 r7"}
+    assert groups(body, without="%r5") == {"r6 r7"}

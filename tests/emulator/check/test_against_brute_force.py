@@ -1,4 +1,4 @@
-"""The checker against a model that remembers everything: every access to every byte, and a vector
+"""The checker against a brute-force model that records every access to every byte, with a vector
 clock for every thread.
 """
 
@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evoengine.emulator.check.findings import RACES, Access, Check, Space
-from tests.emulator.check.machine import FULL, Launch, Machine
+from tests.emulator.check.checker_driver import FULL, CheckerDriver, Launch
 
 WARPS, SHARED = 3, 64
 THREADS = 32 * WARPS
 
 
 @dataclass(frozen=True)
-class Touch:
-    """One instruction of a warp: lane l of `mask` touches start + stride * l, wrapped into shared
+class WarpAccess:
+    """One instruction of a warp: lane l of `mask` accesses start + stride * l, wrapped into shared
     memory.
     """
 
@@ -60,7 +60,7 @@ class Meet:
     warps: tuple[int, ...]
 
 
-Step = Touch | LaneSync | Barrier | Arrive | Meet
+Step = WarpAccess | LaneSync | Barrier | Arrive | Meet
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Model:
         for thread in threads:
             self.clock[thread, thread] += 1
 
-    def touch(self, step: Touch) -> None:
+    def touch(self, step: WarpAccess) -> None:
         fresh = []
         for lane in range(32):
             if step.mask >> lane & 1:
@@ -104,7 +104,7 @@ class Model:
     def run(self, steps: Sequence[Step]) -> int:
         for step in steps:
             match step:
-                case Touch():
+                case WarpAccess():
                     self.touch(step)
                 case LaneSync(warp, mask):
                     self.join([32 * warp + lane for lane in range(32) if mask >> lane & 1])
@@ -127,13 +127,13 @@ def threads_of(warps: Sequence[int]) -> list[int]:
 def races_found(steps: Sequence[Step]) -> int:
     with (
         Launch() as launch,
-        Machine(launch, threads=THREADS, shared=SHARED, checks=Check.RACES) as machine,
+        CheckerDriver(launch, threads=THREADS, shared=SHARED, checks=Check.RACES) as machine,
     ):
         machine.write(0, range(0, SHARED, 4), mask=(1 << SHARED // 4) - 1)
         machine.barrier()
         for step in steps:
             match step:
-                case Touch(warp, kind, mask, nbytes):
+                case WarpAccess(warp, kind, mask, nbytes):
                     addresses = [step.address(lane) for lane in range(32) if mask >> lane & 1]
                     machine.access(Space.SHARED, kind, warp, addresses, mask=mask, bytes=nbytes)
                 case LaneSync(warp, mask):
@@ -155,9 +155,9 @@ masks = st.one_of(
 groups = st.lists(warps, min_size=1, unique=True).map(lambda chosen: tuple(sorted(chosen)))
 
 
-def touches(kinds: Sequence[Access]) -> st.SearchStrategy[Step]:
+def accesses_of(kinds: Sequence[Access]) -> st.SearchStrategy[Step]:
     return st.builds(
-        Touch,
+        WarpAccess,
         warps,
         st.sampled_from(kinds),
         masks,
@@ -176,7 +176,9 @@ def programs(
         st.builds(Arrive, warps, st.integers(1, 3)),
         st.builds(Meet, st.integers(1, 3), groups),
     ]
-    return st.lists(st.one_of(touches(kinds), touches(kinds), syncs, *meetings), max_size=14)
+    return st.lists(
+        st.one_of(accesses_of(kinds), accesses_of(kinds), syncs, *meetings), max_size=14
+    )
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,5 +1,5 @@
-"""cp.async: bytes are not there before the thread has waited, and not there for others before a
-barrier after that.
+"""cp.async: bytes are available after the thread has waited, and to other threads after a barrier
+after that.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.check.findings import FindingKind
-from tests.emulator.check.machine import FULL, Launch, Machine, row
+from tests.emulator.check.checker_driver import FULL, CheckerDriver, Launch, row
 
 
 @pytest.fixture
-def machine() -> Iterator[Machine]:
+def machine() -> Iterator[CheckerDriver]:
     with Launch() as launch:
         launch.buffer(65536)
-        with Machine(launch, threads=64, shared=4096) as machine:
+        with CheckerDriver(launch, threads=64, shared=4096) as machine:
             yield machine
 
 
 X = 1 << 40
 
 
-def copy_tile(machine: Machine, offset: int, site: int = 1) -> None:
+def copy_tile(machine: CheckerDriver, offset: int, site: int = 1) -> None:
     for warp in range(2):
         machine.copy(
             warp, row(offset + 512 * warp, 16), row(X + offset + 512 * warp, 16), site=site
@@ -31,17 +31,17 @@ def copy_tile(machine: Machine, offset: int, site: int = 1) -> None:
         machine.commit(warp)
 
 
-def use_tile(machine: Machine, offset: int, site: int = 2) -> None:
+def use_tile(machine: CheckerDriver, offset: int, site: int = 2) -> None:
     for warp in range(2):
         machine.read(warp, row(offset + 512 * (warp ^ 1), 16), bytes=16, site=site)
 
 
-def wait(machine: Machine, pending: int) -> None:
+def wait(machine: CheckerDriver, pending: int) -> None:
     for warp in range(2):
         machine.wait(warp, pending)
 
 
-def test_waiting_and_a_barrier_make_a_copy_readable_for_all(machine: Machine) -> None:
+def test_waiting_and_a_barrier_make_a_copy_readable_for_all(machine: CheckerDriver) -> None:
     copy_tile(machine, 0)
     wait(machine, 0)
     machine.barrier()
@@ -49,7 +49,7 @@ def test_waiting_and_a_barrier_make_a_copy_readable_for_all(machine: Machine) ->
     assert machine.launch.kinds() == []
 
 
-def test_reading_before_waiting_is_found_even_by_the_thread_itself(machine: Machine) -> None:
+def test_reading_before_waiting_is_found_even_by_the_thread_itself(machine: CheckerDriver) -> None:
     copy_tile(machine, 0)
     machine.read(0, row(0, 16), bytes=16, site=2)
     (found,) = machine.launch.findings()
@@ -62,14 +62,14 @@ def test_reading_before_waiting_is_found_even_by_the_thread_itself(machine: Mach
     )
 
 
-def test_a_barrier_does_not_replace_waiting(machine: Machine) -> None:
+def test_a_barrier_does_not_replace_waiting(machine: CheckerDriver) -> None:
     copy_tile(machine, 0)
     machine.barrier()
     use_tile(machine, 0)
     assert machine.launch.kinds() == ["ASYNC_READ"]
 
 
-def test_waiting_does_not_replace_a_barrier(machine: Machine) -> None:
+def test_waiting_does_not_replace_a_barrier(machine: CheckerDriver) -> None:
     copy_tile(machine, 0)
     wait(machine, 0)
     machine.read(0, row(0, 16), bytes=16)
@@ -78,7 +78,7 @@ def test_waiting_does_not_replace_a_barrier(machine: Machine) -> None:
     assert machine.launch.kinds() == ["READ_AFTER_WRITE"]
 
 
-def pipeline(machine: Machine, pending: int) -> list[str]:
+def pipeline(machine: CheckerDriver, pending: int) -> list[str]:
     """Two stages: while one tile is used the next is under way."""
     copy_tile(machine, 0)
     for step in range(4):
@@ -90,15 +90,15 @@ def pipeline(machine: Machine, pending: int) -> list[str]:
     return machine.launch.kinds()
 
 
-def test_a_pipeline_of_two_stages_waits_for_all_but_one_group(machine: Machine) -> None:
+def test_a_pipeline_of_two_stages_waits_for_all_but_one_group(machine: CheckerDriver) -> None:
     assert pipeline(machine, 1) == []
 
 
-def test_waiting_for_one_group_too_few_is_found(machine: Machine) -> None:
+def test_waiting_for_one_group_too_few_is_found(machine: CheckerDriver) -> None:
     assert "ASYNC_READ" in pipeline(machine, 2)
 
 
-def test_copying_over_a_tile_that_others_still_read_is_a_race(machine: Machine) -> None:
+def test_copying_over_a_tile_that_others_still_read_is_a_race(machine: CheckerDriver) -> None:
     copy_tile(machine, 0)
     wait(machine, 0)
     machine.barrier()
@@ -107,14 +107,14 @@ def test_copying_over_a_tile_that_others_still_read_is_a_race(machine: Machine) 
     assert [(f.kind.name, f.site) for f in machine.launch.findings()] == [("WRITE_AFTER_READ", 7)]
 
 
-def test_writing_where_a_copy_is_under_way_is_found(machine: Machine) -> None:
+def test_writing_where_a_copy_is_pending_is_found(machine: CheckerDriver) -> None:
     copy_tile(machine, 0)
     machine.barrier()
     machine.write(0, row(0), site=5)
     assert [(f.kind.name, f.site) for f in machine.launch.findings()] == [("ASYNC_WRITE", 5)]
 
 
-def test_copies_that_were_not_committed_are_not_waited_for(machine: Machine) -> None:
+def test_copies_that_were_not_committed_are_not_waited_for(machine: CheckerDriver) -> None:
     machine.copy(0, row(0, 16), row(X, 16))
     machine.wait(0, 0)
     machine.read(0, row(0, 16), bytes=16)
@@ -125,7 +125,7 @@ def test_copies_that_were_not_committed_are_not_waited_for(machine: Machine) -> 
     assert machine.launch.kinds() == ["ASYNC_READ"]
 
 
-def test_lanes_count_their_groups_each(machine: Machine) -> None:
+def test_lanes_count_their_groups_each(machine: CheckerDriver) -> None:
     machine.copy(0, row(0, 16), row(X, 16))
     machine.commit(0)
     machine.copy(0, row(512, 16, 16), row(X, 16, 16), mask=0xFFFF)
@@ -137,7 +137,9 @@ def test_lanes_count_their_groups_each(machine: Machine) -> None:
     assert machine.launch.kinds() == ["ASYNC_READ"]
 
 
-def test_what_is_not_copied_is_zero_and_its_source_is_not_touched(machine: Machine) -> None:
+def test_bytes_that_are_not_copied_are_zero_and_their_source_is_not_accessed(
+    machine: CheckerDriver,
+) -> None:
     beyond = X + 65536
     assert machine.copy(0, row(0, 16), [beyond] * 32, source=0) == FULL
     assert machine.copy(0, row(512, 16), [beyond - 4] * 32, source=4) == FULL
@@ -150,15 +152,15 @@ def test_what_is_not_copied_is_zero_and_its_source_is_not_touched(machine: Machi
     assert machine.launch.kinds() == ["OUT_OF_BOUNDS"]
 
 
-def test_a_copy_beyond_shared_memory_is_stopped(machine: Machine) -> None:
+def test_a_copy_beyond_shared_memory_is_stopped(machine: CheckerDriver) -> None:
     assert machine.copy(0, row(4096 - 256, 16), row(X, 16)) == 0xFFFF
     assert [(f.kind.name, f.space.name) for f in machine.launch.findings()] == [
         ("OUT_OF_BOUNDS", "SHARED")
     ]
 
 
-def test_copies_under_way_at_the_end_are_no_finding_and_do_not_reach_the_next_block(
-    machine: Machine,
+def test_copies_pending_at_the_end_are_not_a_finding_and_do_not_reach_the_next_block(
+    machine: CheckerDriver,
 ) -> None:
     copy_tile(machine, 0)
     machine.block(1)
@@ -169,7 +171,7 @@ def test_copies_under_way_at_the_end_are_no_finding_and_do_not_reach_the_next_bl
     assert machine.launch.kinds() == []
 
 
-def test_copies_are_counted(machine: Machine) -> None:
+def test_copies_are_counted(machine: CheckerDriver) -> None:
     copy_tile(machine, 0)
     counts = machine.counts()
     assert (
@@ -181,8 +183,8 @@ def test_copies_are_counted(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("source", [3, 5, 11, 16])
-def test_a_part_of_a_source_that_lies_across_pages_of_the_shadow_is_no_trouble(
-    machine: Machine, source: int
+def test_a_part_of_a_source_may_cross_pages_of_the_shadow(
+    machine: CheckerDriver, source: int
 ) -> None:
     machine.copy(
         0, row(0, 16), [X + 4096 * (1 + lane % 8) - 2 for lane in range(32)], source=source

@@ -1,4 +1,4 @@
-"""What accesses cost: bank conflicts and sectors."""
+"""The cost of accesses: bank conflicts and sectors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.check.findings import AccessCounts
-from tests.emulator.check.machine import Machine, on_machine, row
+from tests.emulator.check.checker_driver import CheckerDriver, on_machine, row
 
 
 @pytest.fixture
-def machine() -> Iterator[Machine]:
+def machine() -> Iterator[CheckerDriver]:
     yield from on_machine(threads=32, shared=32768)
 
 
@@ -34,7 +34,7 @@ def machine() -> Iterator[Machine]:
     ],
 )
 def test_wavefronts_are_the_most_words_that_one_bank_must_give(
-    machine: Machine, addresses: list[int], nbytes: int, wavefronts: int
+    machine: CheckerDriver, addresses: list[int], nbytes: int, wavefronts: int
 ) -> None:
     machine.read(0, addresses, bytes=nbytes, site=7)
     counts = machine.counts()
@@ -60,7 +60,7 @@ def test_wavefronts_are_the_most_words_that_one_bank_must_give(
     ],
 )
 def test_sectors_are_counted_once_for_a_request(
-    machine: Machine, addresses: list[int], nbytes: int, sectors: int
+    machine: CheckerDriver, addresses: list[int], nbytes: int, sectors: int
 ) -> None:
     x = machine.launch.buffer(8192)
     machine.load(0, [x + address for address in addresses], bytes=nbytes)
@@ -91,8 +91,8 @@ def test_sectors_are_counted_once_for_a_request(
         ([16 * (lane % 4) for lane in range(32)], 16, 4),
     ],
 )
-def test_wide_loads_of_neighbours_that_want_the_same_are_joined(
-    machine: Machine, addresses: list[int], nbytes: int, wavefronts: int
+def test_wide_loads_of_neighbours_of_the_same_words_are_merged(
+    machine: CheckerDriver, addresses: list[int], nbytes: int, wavefronts: int
 ) -> None:
     """As measured on an NVIDIA H200: docs/measurements/h200-rates.json, shared_load8 and
     shared_load16.
@@ -102,7 +102,7 @@ def test_wide_loads_of_neighbours_that_want_the_same_are_joined(
 
 
 def test_sectors_that_a_block_loads_again_count_once_for_it_and_copies_do_not_count(
-    machine: Machine,
+    machine: CheckerDriver,
 ) -> None:
     x = machine.launch.buffer(1 << 20)
     for start in (0, 0, 4096, 128):
@@ -122,7 +122,7 @@ def test_sectors_that_a_block_loads_again_count_once_for_it_and_copies_do_not_co
     assert (counts.block_sectors, counts.launch_sectors) == (20, 16)
 
 
-def test_many_sectors_are_all_remembered(machine: Machine) -> None:
+def test_many_sectors_are_all_remembered(machine: CheckerDriver) -> None:
     x = machine.launch.buffer(1 << 23)
     for _ in range(2):
         for start in range(0, 1 << 23, 2048 * 32):

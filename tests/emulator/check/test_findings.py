@@ -1,4 +1,4 @@
-"""A finding as a line for a person."""
+"""Findings as text."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ LINES = {1: "line 40", 2: "line 42"}
         (
             RACE,
             (
-                "race: thread 37 reads shared+512 at line 42 that thread 5 wrote at line 40, no"
-                " barrier between (block 0, 1024 times)"
+                "race: thread 37 reads shared+512 at line 42 that thread 5 wrote at line 40,"
+                " without a barrier between (block 0, 1024 times)"
             ),
         ),
         (
             replace(RACE, kind=FindingKind.WRITE_AFTER_READ, times=1),
             (
-                "race: thread 37 writes shared+512 at line 42 that thread 5 read at line 40, no"
-                " barrier between (block 0)"
+                "race: thread 37 writes shared+512 at line 42 that thread 5 read at line 40,"
+                " without a barrier between (block 0)"
             ),
         ),
         (
@@ -47,7 +47,7 @@ LINES = {1: "line 40", 2: "line 42"}
             ),
             (
                 "race: thread 37 writes out+512 at line 42 that thread 5 of block 0 wrote at line"
-                " 40, nothing orders the blocks (block 3)"
+                " 40, without ordering between the blocks (block 3)"
             ),
         ),
         (
@@ -60,7 +60,7 @@ LINES = {1: "line 40", 2: "line 42"}
                 times=2,
             ),
             (
-                "out of bounds: thread 37 touches 4 bytes at x+512 at line 42, 4 bytes beyond its"
+                "out of bounds: thread 37 accesses 4 bytes at x+512 at line 42, 4 bytes beyond its"
                 " end (block 0, 2 times)"
             ),
         ),
@@ -75,7 +75,7 @@ LINES = {1: "line 40", 2: "line 42"}
                 times=1,
             ),
             (
-                "out of bounds: thread 37 touches 4 bytes at buffer 7-8 at line 42, 8 bytes before"
+                "out of bounds: thread 37 accesses 4 bytes at buffer 7-8 at line 42, 8 bytes before"
                 " its start (block 0)"
             ),
         ),
@@ -89,13 +89,13 @@ LINES = {1: "line 40", 2: "line 42"}
                 times=1,
             ),
             (
-                "out of bounds: thread 37 touches 4 bytes at address 0xfffffffffffffff0 at line 42,"
+                "out of bounds: thread 37 accesses 4 bytes at address 0xfffffffffffffff0 at line 42,"
                 " far from any buffer (block 0)"
             ),
         ),
         (
             replace(RACE, kind=FindingKind.UNINITIALISED, space=Space.LOCAL, times=1),
-            "uninitialised: thread 37 reads local+512 at line 42, which nobody wrote (block 0)",
+            "uninitialised: thread 37 reads local+512 at line 42, which was never written (block 0)",
         ),
     ],
 )

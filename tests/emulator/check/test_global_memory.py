@@ -1,4 +1,6 @@
-"""Global memory: races within a block and between blocks, stray and uninitialised accesses."""
+"""Global memory: races within a block and between blocks, accesses out of bounds and uninitialised
+reads.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from evoengine.emulator.check.findings import DATUM, LOOK, Access, FindingKind, Space
-from tests.emulator.check.machine import FULL, GLOBAL, Launch, Machine, row
+from evoengine.emulator.check.findings import DATA, POLL, Access, FindingKind, Space
+from tests.emulator.check.checker_driver import FULL, GLOBAL, CheckerDriver, Launch, row
 
 
 @pytest.fixture
@@ -20,13 +22,13 @@ def launch() -> Iterator[Launch]:
 
 
 @pytest.fixture
-def machine(launch: Launch) -> Iterator[Machine]:
-    with Machine(launch, threads=64) as machine:
+def machine(launch: Launch) -> Iterator[CheckerDriver]:
+    with CheckerDriver(launch, threads=64) as machine:
         yield machine
 
 
 def test_warps_of_a_block_race_without_a_barrier_and_not_with_one(
-    launch: Launch, machine: Machine
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     x = launch.buffer(4096)
     machine.store(0, row(x), site=1)
@@ -42,7 +44,7 @@ def test_warps_of_a_block_race_without_a_barrier_and_not_with_one(
 
 
 def test_in_place_shift_without_a_barrier_is_found_between_lanes_and_between_warps(
-    launch: Launch, machine: Machine
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     x = launch.buffer(4096)
     for warp in range(2):
@@ -55,7 +57,7 @@ def test_in_place_shift_without_a_barrier_is_found_between_lanes_and_between_war
     ]
 
 
-def test_two_blocks_that_write_the_same_bytes_race(launch: Launch, machine: Machine) -> None:
+def test_two_blocks_that_write_the_same_bytes_race(launch: Launch, machine: CheckerDriver) -> None:
     x = launch.buffer(4096)
     machine.store(0, row(x), site=1)
     machine.block(3)
@@ -72,7 +74,7 @@ def test_two_blocks_that_write_the_same_bytes_race(launch: Launch, machine: Mach
 
 @pytest.mark.parametrize("first", ["load", "store"])
 def test_a_block_that_reads_what_another_writes_races_in_either_order(
-    launch: Launch, machine: Machine, first: str
+    launch: Launch, machine: CheckerDriver, first: str
 ) -> None:
     x = launch.buffer(4096)
     steps = [machine.load, machine.store] if first == "load" else [machine.store, machine.load]
@@ -82,7 +84,7 @@ def test_a_block_that_reads_what_another_writes_races_in_either_order(
     assert launch.kinds() == ["WRITE_AFTER_READ" if first == "load" else "READ_AFTER_WRITE"]
 
 
-def test_blocks_may_read_the_same_and_write_apart(launch: Launch, machine: Machine) -> None:
+def test_blocks_may_read_the_same_and_write_apart(launch: Launch, machine: CheckerDriver) -> None:
     x, y = launch.buffer(4096), launch.buffer(4096)
     for block in range(8):
         machine.block(block)
@@ -93,7 +95,7 @@ def test_blocks_may_read_the_same_and_write_apart(launch: Launch, machine: Machi
 
 @pytest.mark.parametrize("nbytes", [1, 2])
 def test_neighbouring_bytes_may_be_written_by_different_blocks(
-    launch: Launch, machine: Machine, nbytes: int
+    launch: Launch, machine: CheckerDriver, nbytes: int
 ) -> None:
     x = launch.buffer(4096)
     for block in range(4 // nbytes):
@@ -105,7 +107,7 @@ def test_neighbouring_bytes_may_be_written_by_different_blocks(
     assert [(f.other_block, f.site) for f in launch.findings()] == [(0, 9)]
 
 
-def test_atomics_of_many_blocks_do_not_race(launch: Launch, machine: Machine) -> None:
+def test_atomics_of_many_blocks_do_not_race(launch: Launch, machine: CheckerDriver) -> None:
     x = launch.buffer(4096)
     for block in range(8):
         machine.block(block)
@@ -114,7 +116,9 @@ def test_atomics_of_many_blocks_do_not_race(launch: Launch, machine: Machine) ->
     assert launch.kinds() == []
 
 
-def test_a_plain_store_races_with_another_blocks_atomic(launch: Launch, machine: Machine) -> None:
+def test_a_plain_store_races_with_another_blocks_atomic(
+    launch: Launch, machine: CheckerDriver
+) -> None:
     x = launch.buffer(4096)
     machine.global_atomic(0, x)
     machine.block(1)
@@ -122,7 +126,7 @@ def test_a_plain_store_races_with_another_blocks_atomic(launch: Launch, machine:
     assert launch.kinds() == ["WRITE_AFTER_WRITE"]
 
 
-def last_block_pattern(launch: Launch, machine: Machine, *, fence: bool) -> list[str]:
+def last_block_pattern(launch: Launch, machine: CheckerDriver, *, fence: bool) -> list[str]:
     """Every block leaves a partial sum and counts itself; the last one reads all of them and resets
     the counter.
     """
@@ -140,17 +144,19 @@ def last_block_pattern(launch: Launch, machine: Machine, *, fence: bool) -> list
 
 
 def test_the_last_block_may_read_what_the_others_published(
-    launch: Launch, machine: Machine
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     assert last_block_pattern(launch, machine, fence=True) == []
 
 
-def test_the_last_block_may_not_without_the_threadfence(launch: Launch, machine: Machine) -> None:
+def test_the_last_block_may_not_without_the_threadfence(
+    launch: Launch, machine: CheckerDriver
+) -> None:
     assert last_block_pattern(launch, machine, fence=False) == ["READ_AFTER_WRITE"]
 
 
 def test_what_is_written_after_the_publication_is_not_published(
-    launch: Launch, machine: Machine
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     x, flag = launch.buffer(4096), launch.buffer(4)
     machine.fence(0)
@@ -162,7 +168,7 @@ def test_what_is_written_after_the_publication_is_not_published(
     assert launch.kinds() == ["READ_AFTER_WRITE"]
 
 
-def test_a_volatile_flag_publishes_like_an_atomic(launch: Launch, machine: Machine) -> None:
+def test_a_volatile_flag_publishes_like_an_atomic(launch: Launch, machine: CheckerDriver) -> None:
     x, flag = launch.buffer(4096), launch.buffer(4)
     machine.store(0, row(x))
     machine.fence(0)
@@ -173,8 +179,8 @@ def test_a_volatile_flag_publishes_like_an_atomic(launch: Launch, machine: Machi
     assert launch.kinds() == []
 
 
-def test_a_plain_look_at_another_blocks_atomic_is_let_pass(
-    launch: Launch, machine: Machine
+def test_a_plain_poll_of_another_blocks_atomic_is_allowed(
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     x = launch.buffer(4096)
     for block in range(3):
@@ -185,7 +191,7 @@ def test_a_plain_look_at_another_blocks_atomic_is_let_pass(
 
 
 def test_the_next_launch_is_ordered_after_this_one_and_keeps_what_was_written(
-    launch: Launch, machine: Machine
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     x = launch.buffer(4096, initialised=False)
     machine.store(0, row(x))
@@ -200,7 +206,7 @@ def test_the_next_launch_is_ordered_after_this_one_and_keeps_what_was_written(
 
 def test_two_checkers_of_a_launch_see_each_others_blocks(launch: Launch) -> None:
     x = launch.buffer(4096)
-    with Machine(launch) as one, Machine(launch) as two:
+    with CheckerDriver(launch) as one, CheckerDriver(launch) as two:
         one.block(0)
         two.block(1)
         one.store(0, row(x))
@@ -218,8 +224,8 @@ def test_two_checkers_of_a_launch_see_each_others_blocks(launch: Launch) -> None
         (4096 * 2 + 64, 1, 64, 4),
     ],
 )
-def test_a_stray_access_names_the_nearest_buffer_and_how_far_off_it_is(
-    launch: Launch, machine: Machine, place: int, buffer: int, offset: int, distance: int
+def test_an_access_out_of_bounds_names_the_nearest_buffer_and_the_distance(
+    launch: Launch, machine: CheckerDriver, place: int, buffer: int, offset: int, distance: int
 ) -> None:
     first = launch.buffer(1000)
     assert launch.buffer(64) - first == 8192
@@ -233,24 +239,24 @@ def test_a_stray_access_names_the_nearest_buffer_and_how_far_off_it_is(
     )
 
 
-def test_only_the_stray_lanes_are_stopped(launch: Launch, machine: Machine) -> None:
+def test_only_the_lanes_out_of_bounds_are_stopped(launch: Launch, machine: CheckerDriver) -> None:
     x = launch.buffer(100)
     assert machine.store(0, row(x)) == (1 << 25) - 1
 
 
-def test_without_any_buffer_the_address_is_named(launch: Launch, machine: Machine) -> None:
+def test_without_any_buffer_the_address_is_named(launch: Launch, machine: CheckerDriver) -> None:
     machine.load(0, [64], mask=1)
     assert [(f.buffer, f.offset) for f in launch.findings()] == [(-1, 64)]
 
 
-def test_a_vector_must_lie_at_a_multiple_of_its_size(launch: Launch, machine: Machine) -> None:
+def test_a_vector_must_be_aligned_to_its_size(launch: Launch, machine: CheckerDriver) -> None:
     x = launch.buffer(4096)
     assert machine.load(0, row(x + 4, 16), bytes=16) == 0
     assert [(f.kind.name, f.offset, f.times) for f in launch.findings()] == [("MISALIGNED", 4, 32)]
 
 
 def test_scratch_is_uninitialised_until_written_byte_by_byte(
-    launch: Launch, machine: Machine
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     x = launch.buffer(4096, initialised=False)
     machine.store(0, row(x, 2), bytes=2)
@@ -261,7 +267,9 @@ def test_scratch_is_uninitialised_until_written_byte_by_byte(
     assert (found.kind, found.offset) == (FindingKind.UNINITIALISED, 64)
 
 
-def test_an_unaligned_buffer_is_checked_to_its_last_byte(launch: Launch, machine: Machine) -> None:
+def test_an_unaligned_buffer_is_checked_to_its_last_byte(
+    launch: Launch, machine: CheckerDriver
+) -> None:
     launch.c.buffer(launch.handle, GLOBAL + (1 << 20) + 4, 8200, 0, 5)
     x = GLOBAL + (1 << 20) + 4
     for start in range(0, 8192, 128):
@@ -271,7 +279,7 @@ def test_an_unaligned_buffer_is_checked_to_its_last_byte(launch: Launch, machine
     assert launch.kinds() == ["OUT_OF_BOUNDS"]
 
 
-def test_memory_that_no_shadow_is_left_for_is_counted(launch: Launch, machine: Machine) -> None:
+def test_memory_beyond_the_shadow_budget_is_counted(launch: Launch, machine: CheckerDriver) -> None:
     x = launch.buffer(64 << 20)
     for page in range(0, 64 << 20, 32 * 4096):
         machine.load(0, row(x + page, 4096))
@@ -289,7 +297,7 @@ def test_checkers_on_several_host_threads_agree_on_one_shadow() -> None:
             launch.buffer(4),
         )
         machines = [
-            open_machines.enter_context(Machine(launch, threads=32)) for _ in range(threads)
+            open_machines.enter_context(CheckerDriver(launch, threads=32)) for _ in range(threads)
         ]
 
         def run(index: int) -> None:
@@ -307,8 +315,8 @@ def test_checkers_on_several_host_threads_agree_on_one_shadow() -> None:
         assert {found.buffer for found in launch.findings()} == {1}
 
 
-def test_what_was_published_is_read_safely_only_by_a_block_that_looked_at_a_flag(
-    launch: Launch, machine: Machine
+def test_published_data_is_read_safely_only_by_a_block_that_read_a_flag(
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     x, flag = launch.buffer(4096), launch.buffer(4)
     machine.store(0, row(x))
@@ -320,13 +328,15 @@ def test_what_was_published_is_read_safely_only_by_a_block_that_looked_at_a_flag
 
 
 def test_lanes_that_store_to_the_same_word_in_one_instruction_do_not_race(
-    launch: Launch, machine: Machine
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     machine.store(0, launch.buffer(4096))
     assert launch.kinds() == []
 
 
-def test_words_that_were_written_can_be_read_byte_by_byte(launch: Launch, machine: Machine) -> None:
+def test_words_that_were_written_can_be_read_byte_by_byte(
+    launch: Launch, machine: CheckerDriver
+) -> None:
     x = launch.buffer(4096, initialised=False)
     machine.store(0, row(x))
     machine.barrier()
@@ -338,7 +348,7 @@ def test_words_that_were_written_can_be_read_byte_by_byte(launch: Launch, machin
 
 def read_back(
     launch: Launch,
-    machine: Machine,
+    machine: CheckerDriver,
     writing: Access,
     reading: int,
     *,
@@ -365,31 +375,31 @@ def read_back(
 @pytest.mark.parametrize("mine", [False, True])
 @pytest.mark.parametrize("reading", [Access.READ, Access.STRONG_READ])
 @pytest.mark.parametrize("writing", [Access.ATOMIC, Access.STRONG_WRITE])
-def test_data_that_was_written_strongly_needs_a_fence_too(
-    launch: Launch, machine: Machine, writing: Access, reading: Access, mine: bool
+def test_data_written_by_strong_stores_needs_a_fence_too(
+    launch: Launch, machine: CheckerDriver, writing: Access, reading: Access, mine: bool
 ) -> None:
-    assert read_back(launch, machine, writing, reading | DATUM, fence=False, mine=mine) == [
+    assert read_back(launch, machine, writing, reading | DATA, fence=False, mine=mine) == [
         "READ_AFTER_WRITE"
     ]
 
 
-@pytest.mark.parametrize("reading", [Access.READ | DATUM, Access.STRONG_READ | DATUM])
+@pytest.mark.parametrize("reading", [Access.READ | DATA, Access.STRONG_READ | DATA])
 @pytest.mark.parametrize("writing", [Access.ATOMIC, Access.STRONG_WRITE])
 def test_with_the_fence_it_is_ordered(
-    launch: Launch, machine: Machine, writing: Access, reading: int
+    launch: Launch, machine: CheckerDriver, writing: Access, reading: int
 ) -> None:
     assert read_back(launch, machine, writing, reading, fence=True, mine=True) == []
 
 
 @pytest.mark.parametrize("reading", [Access.READ, Access.STRONG_READ])
-def test_a_value_that_decides_something_may_be_read_without(
-    launch: Launch, machine: Machine, reading: Access
+def test_a_value_that_controls_something_may_be_read_without_a_fence(
+    launch: Launch, machine: CheckerDriver, reading: Access
 ) -> None:
     assert read_back(launch, machine, Access.ATOMIC, reading, fence=False) == []
 
 
-def test_what_other_blocks_added_in_an_earlier_launch_is_ordered(
-    launch: Launch, machine: Machine
+def test_atomics_of_other_blocks_in_an_earlier_launch_are_ordered(
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     x = launch.buffer(4096)
     for block in range(2):
@@ -400,13 +410,13 @@ def test_what_other_blocks_added_in_an_earlier_launch_is_ordered(
     machine.block(0)
     machine.global_atomic(0, [x], mask=1)
     machine.c.access(
-        machine.handle, 0, 1, Space.GLOBAL, Access.READ | DATUM, 4, (ctypes.c_uint64 * 32)(x), 2
+        machine.handle, 0, 1, Space.GLOBAL, Access.READ | DATA, 4, (ctypes.c_uint64 * 32)(x), 2
     )
     assert launch.kinds() == []
 
 
-def test_a_look_before_an_atomic_does_not_race_within_a_block(
-    launch: Launch, machine: Machine
+def test_a_poll_before_an_atomic_does_not_race_within_a_block(
+    launch: Launch, machine: CheckerDriver
 ) -> None:
     x = launch.buffer(4096)
     for warp in range(2):
@@ -415,7 +425,7 @@ def test_a_look_before_an_atomic_does_not_race_within_a_block(
             warp,
             1,
             Space.GLOBAL,
-            Access.READ | LOOK,
+            Access.READ | POLL,
             4,
             (ctypes.c_uint64 * 32)(x),
             2,

@@ -1,5 +1,5 @@
-"""Shared and local memory: accesses outside of it, misaligned, or of what nobody wrote; generic
-addresses; barriers under divergence.
+"""Shared and local memory: accesses out of bounds, misaligned, or uninitialised; generic addresses;
+barriers under divergence.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.check.findings import Access, FindingKind, Space
-from tests.emulator.check.machine import FULL, Machine, on_machine, row
+from tests.emulator.check.checker_driver import FULL, CheckerDriver, on_machine, row
 
 SHARED, LOCAL = 1 << 45, 1 << 46  # windows of generic addresses
 
 
 @pytest.fixture
-def machine() -> Iterator[Machine]:
+def machine() -> Iterator[CheckerDriver]:
     yield from on_machine(threads=64, shared=1000, local=64)
 
 
-def kinds(machine: Machine) -> list[str]:
+def kinds(machine: CheckerDriver) -> list[str]:
     return machine.launch.kinds()
 
 
-def test_shared_memory_ends_where_the_launch_said(machine: Machine) -> None:
+def test_shared_memory_ends_where_the_launch_said(machine: CheckerDriver) -> None:
     assert machine.write(0, row(900)) == (1 << 25) - 1
     (found,) = machine.launch.findings()
     assert (found.kind, found.space, found.offset, found.distance, found.thread) == (
@@ -35,17 +35,17 @@ def test_shared_memory_ends_where_the_launch_said(machine: Machine) -> None:
     )
 
 
-def test_a_negative_offset_is_before_the_start(machine: Machine) -> None:
+def test_a_negative_offset_is_before_the_start(machine: CheckerDriver) -> None:
     assert machine.write(0, [-8], mask=1) == 0
     assert [(f.offset, f.distance) for f in machine.launch.findings()] == [(-8, -8)]
 
 
-def test_a_misaligned_shared_vector_is_stopped(machine: Machine) -> None:
+def test_a_misaligned_shared_vector_is_stopped(machine: CheckerDriver) -> None:
     assert machine.write(0, [0, 8, 16], bytes=16, mask=0b111) == 0b101
     assert [(f.kind.name, f.offset) for f in machine.launch.findings()] == [("MISALIGNED", 8)]
 
 
-def test_shared_memory_starts_uninitialised_in_every_block(machine: Machine) -> None:
+def test_shared_memory_starts_uninitialised_in_every_block(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     machine.block(1)
     machine.read(0, row(0), site=3)
@@ -58,19 +58,19 @@ def test_shared_memory_starts_uninitialised_in_every_block(machine: Machine) -> 
     )
 
 
-def test_the_first_byte_that_nobody_wrote_is_named(machine: Machine) -> None:
+def test_the_first_uninitialised_byte_is_named(machine: CheckerDriver) -> None:
     machine.write(0, [0, 4, 12], mask=0b111)
     machine.read(0, [0], mask=1, bytes=16)
     assert ("UNINITIALISED", 8) in [(f.kind.name, f.offset) for f in machine.launch.findings()]
 
 
-def test_an_atomic_reads_what_it_changes(machine: Machine) -> None:
+def test_an_atomic_reads_what_it_changes(machine: CheckerDriver) -> None:
     machine.atomic(0, [0], mask=1)
     assert kinds(machine) == ["UNINITIALISED"]
 
 
 def access(
-    machine: Machine,
+    machine: CheckerDriver,
     space: Space,
     kind: Access,
     address: list[int],
@@ -81,7 +81,7 @@ def access(
     return machine.access(space, kind, warp, address, mask=mask, bytes=bytes)
 
 
-def test_local_memory_is_the_threads_own(machine: Machine) -> None:
+def test_local_memory_is_the_threads_own(machine: CheckerDriver) -> None:
     assert access(machine, Space.LOCAL, Access.WRITE, [8] * 32) == FULL
     access(machine, Space.LOCAL, Access.READ, [8] * 32)
     assert kinds(machine) == []
@@ -91,7 +91,7 @@ def test_local_memory_is_the_threads_own(machine: Machine) -> None:
     ]
 
 
-def test_local_memory_ends_with_the_frame(machine: Machine) -> None:
+def test_local_memory_ends_with_the_frame(machine: CheckerDriver) -> None:
     assert access(machine, Space.LOCAL, Access.WRITE, [60, 64, -4], mask=0b111) == 1
     assert access(machine, Space.LOCAL, Access.WRITE, [8], mask=1, bytes=16) == 0
     assert [(f.kind.name, f.offset, f.distance, f.times) for f in machine.launch.findings()] == [
@@ -100,7 +100,7 @@ def test_local_memory_ends_with_the_frame(machine: Machine) -> None:
     ]
 
 
-def test_generic_addresses_go_to_the_memory_they_mean(machine: Machine) -> None:
+def test_generic_addresses_are_checked_in_their_own_space(machine: CheckerDriver) -> None:
     x = machine.launch.buffer(64)
     machine.c.windows(machine.handle, SHARED, LOCAL)
     mixed = [SHARED + 16, LOCAL + 64 * 1 + 8, x + 4, x + 64]
@@ -113,7 +113,7 @@ def test_generic_addresses_go_to_the_memory_they_mean(machine: Machine) -> None:
     assert (counts.shared_stores, counts.global_stores, counts.local_stores) == (1, 1, 1)
 
 
-def test_another_threads_frame_is_out_of_bounds(machine: Machine) -> None:
+def test_another_threads_frame_is_out_of_bounds(machine: CheckerDriver) -> None:
     machine.c.windows(machine.handle, SHARED, LOCAL)
     assert access(machine, Space.GENERIC, Access.WRITE, [LOCAL + 64], mask=1) == 0
     assert [(f.space.name, f.kind.name) for f in machine.launch.findings()] == [
@@ -121,7 +121,7 @@ def test_another_threads_frame_is_out_of_bounds(machine: Machine) -> None:
     ]
 
 
-def test_a_barrier_that_part_of_a_warp_reaches_names_both_parts(machine: Machine) -> None:
+def test_a_barrier_that_part_of_a_warp_reaches_names_both_parts(machine: CheckerDriver) -> None:
     machine.c.divergent_barrier(machine.handle, 1, 0x0000FFFE, 0x0001FFFF, 9)
     (found,) = machine.launch.findings()
     assert (found.kind, found.thread, found.other_thread, found.site) == (
@@ -132,6 +132,6 @@ def test_a_barrier_that_part_of_a_warp_reaches_names_both_parts(machine: Machine
     )
 
 
-def test_a_barrier_that_all_living_lanes_reach_is_no_finding(machine: Machine) -> None:
+def test_a_barrier_that_all_live_lanes_reach_is_not_a_finding(machine: CheckerDriver) -> None:
     machine.c.divergent_barrier(machine.handle, 1, 0x0001FFFF, 0x0001FFFF, 9)
     assert kinds(machine) == []

@@ -1,4 +1,4 @@
-"""Races on shared memory: found where nothing orders two threads, and only there."""
+"""Races on shared memory: found if two accesses are unordered, and only then."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.check.findings import ALL_CHECKS, Access, Check, FindingKind, Space
-from tests.emulator.check.machine import FULL, Launch, Machine, on_machine, row
+from tests.emulator.check.checker_driver import FULL, CheckerDriver, Launch, on_machine, row
 
 LOW, HIGH = 0x0000FFFF, 0xFFFF0000
 
 
 @pytest.fixture
-def machine() -> Iterator[Machine]:
+def machine() -> Iterator[CheckerDriver]:
     yield from on_machine(threads=128, shared=4096)
 
 
-def kinds(machine: Machine) -> list[str]:
+def kinds(machine: CheckerDriver) -> list[str]:
     return machine.launch.kinds()
 
 
-def test_reading_what_another_warp_wrote_without_a_barrier_is_a_race_and_says_who_and_where(
-    machine: Machine,
+def test_reading_another_warps_write_without_a_barrier_is_a_race_and_names_both_accesses(
+    machine: CheckerDriver,
 ) -> None:
     machine.write(0, row(512), site=40)
     machine.read(1, row(512), site=42)
@@ -36,14 +36,14 @@ def test_reading_what_another_warp_wrote_without_a_barrier_is_a_race_and_says_wh
     assert (found.site, found.other_site, found.block, found.times) == (42, 40, 0, 32)
 
 
-def test_a_barrier_orders_write_and_read(machine: Machine) -> None:
+def test_a_barrier_orders_write_and_read(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     machine.barrier()
     machine.read(1, row(0))
     assert kinds(machine) == []
 
 
-def test_writing_over_what_another_warp_still_reads_is_a_race(machine: Machine) -> None:
+def test_writing_over_what_another_warp_still_reads_is_a_race(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     machine.barrier()
     machine.read(1, row(0), site=3)
@@ -56,7 +56,9 @@ def test_writing_over_what_another_warp_still_reads_is_a_race(machine: Machine) 
 
 
 @pytest.mark.parametrize("reader", [1, 2, 3])
-def test_the_reader_is_found_however_many_others_read_later(machine: Machine, reader: int) -> None:
+def test_the_reader_is_found_however_many_others_read_later(
+    machine: CheckerDriver, reader: int
+) -> None:
     machine.write(0, row(0))
     machine.barrier()
     machine.read(reader, row(0), site=reader)
@@ -68,13 +70,13 @@ def test_the_reader_is_found_however_many_others_read_later(machine: Machine, re
     assert [found.other_site for found in machine.launch.findings()] == [reader]
 
 
-def test_two_warps_that_write_the_same_bytes_race(machine: Machine) -> None:
+def test_two_warps_that_write_the_same_bytes_race(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     machine.write(1, row(0))
     assert kinds(machine) == ["WRITE_AFTER_WRITE"]
 
 
-def test_lanes_of_a_warp_race_until_they_are_synchronised(machine: Machine) -> None:
+def test_lanes_of_a_warp_race_until_they_are_synchronised(machine: CheckerDriver) -> None:
     machine.write(0, row(0), site=1)
     machine.read(0, row(0)[::-1], site=2)
     assert [(found.thread, found.other_thread) for found in machine.launch.findings()] == [(0, 31)]
@@ -84,7 +86,7 @@ def test_lanes_of_a_warp_race_until_they_are_synchronised(machine: Machine) -> N
     assert len(machine.launch.findings()) == 1
 
 
-def test_a_thread_may_do_what_it_likes_with_its_own_bytes(machine: Machine) -> None:
+def test_a_threads_accesses_to_its_own_bytes_are_ordered(machine: CheckerDriver) -> None:
     for _ in range(3):
         machine.write(0, row(0))
         machine.read(0, row(0))
@@ -92,7 +94,7 @@ def test_a_thread_may_do_what_it_likes_with_its_own_bytes(machine: Machine) -> N
 
 
 def test_lanes_that_read_a_word_together_race_with_the_lane_that_writes_it(
-    machine: Machine,
+    machine: CheckerDriver,
 ) -> None:
     machine.write(0, 0, mask=1)
     machine.barrier()
@@ -103,7 +105,7 @@ def test_lanes_that_read_a_word_together_race_with_the_lane_that_writes_it(
     ]
 
 
-def test_synchronising_half_a_warp_orders_that_half_only(machine: Machine) -> None:
+def test_synchronising_half_a_warp_orders_that_half_only(machine: CheckerDriver) -> None:
     machine.write(0, row(0), site=1)
     machine.warp_sync(0, LOW)
     machine.read(0, [4 * (lane ^ 1) for lane in range(16)], mask=LOW, site=2)
@@ -112,8 +114,8 @@ def test_synchronising_half_a_warp_orders_that_half_only(machine: Machine) -> No
     assert [found.site for found in machine.launch.findings()] == [3]
 
 
-def test_two_halves_that_were_synchronised_apart_are_not_ordered_to_one_another(
-    machine: Machine,
+def test_two_halves_that_were_synchronised_apart_are_unordered(
+    machine: CheckerDriver,
 ) -> None:
     machine.write(0, row(0), site=1)
     machine.warp_sync(0, LOW)
@@ -122,7 +124,7 @@ def test_two_halves_that_were_synchronised_apart_are_not_ordered_to_one_another(
     assert kinds(machine) == ["READ_AFTER_WRITE"]
 
 
-def test_order_is_passed_on_from_lane_to_lane(machine: Machine) -> None:
+def test_order_is_transitive_between_lanes(machine: CheckerDriver) -> None:
     machine.write(0, 0, mask=1)
     machine.warp_sync(0, 0b11)
     machine.warp_sync(0, 0b110)
@@ -131,14 +133,14 @@ def test_order_is_passed_on_from_lane_to_lane(machine: Machine) -> None:
 
 
 def test_the_last_warp_of_odd_length_is_synchronised_by_its_own_lanes() -> None:
-    with Launch() as launch, Machine(launch, threads=40) as machine:
+    with Launch() as launch, CheckerDriver(launch, threads=40) as machine:
         machine.write(1, row(0, lanes=8), mask=0xFF)
         machine.warp_sync(1, 0xFF)
         machine.read(1, row(0, lanes=8)[::-1], mask=0xFF)
         assert launch.kinds() == []
 
 
-def test_a_barrier_of_two_warps_says_nothing_about_a_third(machine: Machine) -> None:
+def test_a_barrier_of_two_warps_says_nothing_about_a_third(machine: CheckerDriver) -> None:
     machine.write(0, row(0), site=1)
     machine.barrier([0, 1], 1)
     machine.read(1, row(0), site=2)
@@ -146,7 +148,7 @@ def test_a_barrier_of_two_warps_says_nothing_about_a_third(machine: Machine) -> 
     assert [found.site for found in machine.launch.findings()] == [3]
 
 
-def test_order_is_passed_on_from_barrier_to_barrier(machine: Machine) -> None:
+def test_order_is_transitive_between_barriers(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     machine.barrier([0, 1], 1)
     machine.barrier([1, 2], 2)
@@ -154,7 +156,7 @@ def test_order_is_passed_on_from_barrier_to_barrier(machine: Machine) -> None:
     assert kinds(machine) == []
 
 
-def test_producer_and_consumer_with_two_named_barriers(machine: Machine) -> None:
+def test_producer_and_consumer_with_two_named_barriers(machine: CheckerDriver) -> None:
     """The producer arrives at `full` and waits at `empty`; the consumer does the opposite."""
     full, empty = 1, 2
     machine.arrive(1, empty)
@@ -168,7 +170,7 @@ def test_producer_and_consumer_with_two_named_barriers(machine: Machine) -> None
     assert kinds(machine) == []
 
 
-def test_a_producer_that_writes_on_after_it_arrived_races(machine: Machine) -> None:
+def test_a_producer_that_writes_on_after_it_arrived_races(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     machine.arrive(0, 1)
     machine.write(0, row(0), site=5)
@@ -177,7 +179,7 @@ def test_a_producer_that_writes_on_after_it_arrived_races(machine: Machine) -> N
     assert [(found.site, found.other_site) for found in machine.launch.findings()] == [(6, 5)]
 
 
-def test_double_buffering_with_one_barrier_a_step_is_in_order(machine: Machine) -> None:
+def test_double_buffering_with_one_barrier_a_step_is_in_order(machine: CheckerDriver) -> None:
     for step in range(6):
         buffer = step % 2 * 2048
         for warp in range(4):
@@ -188,7 +190,7 @@ def test_double_buffering_with_one_barrier_a_step_is_in_order(machine: Machine) 
     assert kinds(machine) == []
 
 
-def test_a_single_buffer_with_one_barrier_a_step_is_not(machine: Machine) -> None:
+def test_a_single_buffer_with_one_barrier_a_step_is_not(machine: CheckerDriver) -> None:
     for _ in range(2):
         for warp in range(4):
             machine.write(warp, row(warp * 512, 16), bytes=16)
@@ -198,7 +200,7 @@ def test_a_single_buffer_with_one_barrier_a_step_is_not(machine: Machine) -> Non
     assert kinds(machine) == ["WRITE_AFTER_READ"]
 
 
-def test_a_warp_synchronous_reduction_needs_every_syncwarp(machine: Machine) -> None:
+def test_a_warp_synchronous_reduction_needs_every_syncwarp(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     for half in (16, 8, 4, 2, 1):
         machine.warp_sync(0)
@@ -213,7 +215,7 @@ def test_a_warp_synchronous_reduction_needs_every_syncwarp(machine: Machine) -> 
 
 @pytest.mark.parametrize("nbytes", [1, 2])
 def test_neighbouring_bytes_of_a_word_belong_to_different_threads(
-    machine: Machine, nbytes: int
+    machine: CheckerDriver, nbytes: int
 ) -> None:
     machine.write(0, row(0, 4), site=1)
     machine.barrier()
@@ -226,13 +228,15 @@ def test_neighbouring_bytes_of_a_word_belong_to_different_threads(
     assert [found.site for found in machine.launch.findings()] == [4]
 
 
-def test_what_was_known_of_words_stays_known_when_bytes_are_used(machine: Machine) -> None:
+def test_records_of_words_are_kept_when_granules_are_split(machine: CheckerDriver) -> None:
     machine.write(0, row(0), site=1)
     machine.read(1, [3], bytes=1, mask=1, site=2)
     assert [(found.other_site, found.offset) for found in machine.launch.findings()] == [(1, 3)]
 
 
-def test_atomics_do_not_race_with_atomics_and_do_with_plain_accesses(machine: Machine) -> None:
+def test_atomics_do_not_race_with_atomics_and_do_with_plain_accesses(
+    machine: CheckerDriver,
+) -> None:
     machine.write(0, row(0))
     machine.barrier()
     for warp in range(4):
@@ -243,13 +247,13 @@ def test_atomics_do_not_race_with_atomics_and_do_with_plain_accesses(machine: Ma
     assert kinds(machine) == ["READ_AFTER_WRITE", "WRITE_AFTER_WRITE", "WRITE_AFTER_READ"]
 
 
-def test_an_atomic_races_with_the_plain_write_before_it(machine: Machine) -> None:
+def test_an_atomic_races_with_the_plain_write_before_it(machine: CheckerDriver) -> None:
     machine.write(0, 0, mask=1)
     machine.atomic(1, 0, mask=1)
     assert kinds(machine) == ["WRITE_AFTER_WRITE"]
 
 
-def test_volatile_does_not_order_the_lanes_of_a_warp(machine: Machine) -> None:
+def test_volatile_does_not_order_the_lanes_of_a_warp(machine: CheckerDriver) -> None:
     machine.access(Space.SHARED, Access.STRONG_WRITE, 0, row(0))
     machine.access(Space.SHARED, Access.STRONG_READ, 0, row(0)[::-1])
     assert kinds(machine) == ["READ_AFTER_WRITE"]
@@ -260,20 +264,20 @@ def test_lanes_that_write_the_same_word_are_counted_and_reported_only_on_demand(
         (ALL_CHECKS, []),
         (ALL_CHECKS | Check.SAME_ADDRESS, ["SAME_ADDRESS_WRITE"]),
     ):
-        with Launch() as launch, Machine(launch, checks=checks) as machine:
+        with Launch() as launch, CheckerDriver(launch, checks=checks) as machine:
             machine.write(0, 0)
             assert launch.kinds() == expected
             assert machine.counts().same_address_writes == 31
 
 
-def test_another_block_begins_without_a_past(machine: Machine) -> None:
+def test_another_block_starts_without_records(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     machine.block(1)
     machine.write(1, row(0))
     assert kinds(machine) == []
 
 
-def test_a_race_in_a_loop_is_one_finding_with_a_count(machine: Machine) -> None:
+def test_a_race_in_a_loop_is_one_finding_with_a_count(machine: CheckerDriver) -> None:
     for _ in range(100):
         machine.write(0, [0], mask=1, site=1)
         machine.read(1, [0], mask=1, site=2)
@@ -282,7 +286,7 @@ def test_a_race_in_a_loop_is_one_finding_with_a_count(machine: Machine) -> None:
 
 
 def test_the_table_is_bounded_and_says_what_it_dropped() -> None:
-    with Launch() as launch, Machine(launch, sites=1000) as machine:
+    with Launch() as launch, CheckerDriver(launch, sites=1000) as machine:
         for site in range(300):
             machine.write(0, [0], mask=1, site=site)
             machine.read(1, [0], mask=1, site=site)
@@ -291,18 +295,18 @@ def test_the_table_is_bounded_and_says_what_it_dropped() -> None:
         assert launch.c.findings_dropped(launch.handle) == 44
 
 
-def test_only_what_was_asked_for_is_looked_for() -> None:
-    with Launch() as launch, Machine(launch, checks=Check.BOUNDS) as machine:
+def test_only_the_requested_checks_are_made() -> None:
+    with Launch() as launch, CheckerDriver(launch, checks=Check.BOUNDS) as machine:
         machine.write(0, row(0))
         machine.read(1, row(0))
         assert machine.read(0, row(1024 - 64)) == FULL >> 16
         assert launch.kinds() == ["OUT_OF_BOUNDS"]
-    with Launch() as launch, Machine(launch, checks=Check(0)) as machine:
+    with Launch() as launch, CheckerDriver(launch, checks=Check(0)) as machine:
         assert machine.read(0, row(1024 - 64)) == FULL
         assert launch.kinds() == []
 
 
-def test_a_warp_that_ended_came_to_the_barriers_of_the_whole_block(machine: Machine) -> None:
+def test_an_exited_warp_counts_at_barriers_of_the_whole_block(machine: CheckerDriver) -> None:
     machine.write(0, row(0), site=1)
     machine.c.exit(machine.handle, 0)
     machine.c.exit(machine.handle, 3)
@@ -311,7 +315,7 @@ def test_a_warp_that_ended_came_to_the_barriers_of_the_whole_block(machine: Mach
     assert kinds(machine) == []
 
 
-def test_a_warp_that_ended_did_not_come_to_a_barrier_of_some_others(machine: Machine) -> None:
+def test_an_exited_warp_does_not_count_at_a_barrier_of_other_warps(machine: CheckerDriver) -> None:
     machine.write(0, row(0), site=1)
     machine.c.exit(machine.handle, 0)
     machine.barrier([1, 2])
@@ -319,7 +323,7 @@ def test_a_warp_that_ended_did_not_come_to_a_barrier_of_some_others(machine: Mac
     assert [(found.site, found.other_site) for found in machine.launch.findings()] == [(2, 1)]
 
 
-def test_the_last_warp_that_is_left_still_races_with_itself(machine: Machine) -> None:
+def test_the_last_warp_that_is_left_still_races_with_itself(machine: CheckerDriver) -> None:
     for warp in (1, 2, 3):
         machine.c.exit(machine.handle, warp)
     machine.barrier([0])
@@ -328,8 +332,8 @@ def test_the_last_warp_that_is_left_still_races_with_itself(machine: Machine) ->
     assert kinds(machine) == ["READ_AFTER_WRITE"]
 
 
-def test_what_a_warp_did_in_the_block_before_is_past_also_for_those_who_never_meet_it(
-    machine: Machine,
+def test_accesses_in_an_earlier_block_are_ordered_for_warps_that_never_synchronise(
+    machine: CheckerDriver,
 ) -> None:
     machine.write(2, row(0))
     machine.block(1)

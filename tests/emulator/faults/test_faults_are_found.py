@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.device import Emulator
-from tests.emulator.faults.checking import at_the_fault, checked
-from tests.emulator.faults.table import FAULTS, Fault
+from tests.emulator.faults.checked_launches import at_the_fault, checked
+from tests.emulator.faults.fault_table import FAULTS, PlantedFault
 
 every_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 
@@ -21,12 +21,12 @@ def emulator() -> Iterator[Emulator]:
 
 
 @every_fault
-def test_the_fault_is_found_at_its_line(emulator: Emulator, fault: Fault) -> None:
+def test_the_fault_is_found_at_its_line(emulator: Emulator, fault: PlantedFault) -> None:
     report = checked(emulator, fault, fault.case)
     assert at_the_fault(report, fault), [report.describe(found) for found in report.findings]
 
 
 @every_fault
-def test_nothing_is_found_in_the_repaired_twin(emulator: Emulator, fault: Fault) -> None:
+def test_nothing_is_found_in_the_repaired_twin(emulator: Emulator, fault: PlantedFault) -> None:
     report = checked(emulator, fault, fault.fixed)
     assert [report.describe(found) for found in report.findings] == []

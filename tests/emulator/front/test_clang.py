@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import CompileFailed, CompilerMissing
+from evoengine.emulator.emulator_errors import CompileFailed, CompilerMissing
 from evoengine.emulator.front import clang, clang_process
 from evoengine.emulator.front.clang import CompiledPtx, compile_cuda, find_clang
 
@@ -63,7 +63,7 @@ def test_kernels_of_every_linkage_are_found(source: str, kernel: str, symbol: st
     assert built(source, kernel).functions[kernel] == symbol
 
 
-def test_kernels_that_nobody_asked_for_are_compiled_as_well() -> None:
+def test_kernels_that_were_not_requested_are_compiled_as_well() -> None:
     assert (
         ".entry _Z1gPi("
         in built(
@@ -140,7 +140,7 @@ def test_a_misspelt_intrinsic_is_the_candidates_error() -> None:
     )
 
 
-def test_an_absent_kernel_is_named_with_those_there_are() -> None:
+def test_an_absent_kernel_is_named_with_the_known_ones() -> None:
     source = (
         "template <int N> __global__ void __launch_bounds__(N * (2 + 2)) scan(int*) {}\n__global__"
         " void sum(int*) {}"
@@ -149,7 +149,7 @@ def test_an_absent_kernel_is_named_with_those_there_are() -> None:
     assert log_of(source, "scam<3>").endswith("; kernels here: scan, sum")
 
 
-def test_a_device_function_is_no_kernel() -> None:
+def test_a_device_function_is_not_a_kernel() -> None:
     log = log_of("__device__ int f() { return 1; }\n__global__ void g() {}", "f")
     assert log == "kernel.cu: error: f is not a __global__ function; kernels here: g"
 
@@ -186,7 +186,7 @@ def test_an_expression_that_could_be_more_than_a_kernel_is_refused(kernel: str) 
 @pytest.mark.parametrize(
     "macro", [("1N", 1), ("N M", 1), ("N(x)", 1), ("N", "1\n#include <a>"), ("N", "1 \\"), ("", 1)]
 )
-def test_a_macro_that_is_none_is_refused(macro: tuple[str, str | int]) -> None:
+def test_an_invalid_macro_is_refused(macro: tuple[str, str | int]) -> None:
     with pytest.raises(
         ValueError, match=r"macros: expected an identifier and a value on one line, got"
     ):
@@ -212,7 +212,7 @@ def test_a_compilation_that_does_not_end_is_ended() -> None:
         )
     )
     begin = time.monotonic()
-    with pytest.raises(CompileFailed, match=r"the compiler was ended: no result within 0\.3 s"):
+    with pytest.raises(CompileFailed, match=r"the compiler was stopped: no result within 0\.3 s"):
         compile_cuda(source, name="kernel.cu", macros={}, arch="sm_80", kernels=[], timeout_s=0.3)
     assert time.monotonic() - begin < 5
 
@@ -261,15 +261,15 @@ def test_compilations_run_side_by_side_in_threads() -> None:
 
 def test_the_clang_found_says_its_version() -> None:
     found = find_clang()
-    assert int(found.version.split(".")[0]) >= clang.OLDEST
+    assert int(found.version.split(".")[0]) >= clang.MIN_CLANG_MAJOR
     assert Path(found.command[0]).is_file()
 
 
 @pytest.mark.parametrize(
     ("says", "why"),
     [
-        ("clang version 11.0.1", "clang version 11.0.1, but 18 is needed"),
-        ("gcc", "does not say that it is clang"),
+        ("clang version 11.0.1", "clang version 11.0.1, but 18 or later is needed"),
+        ("gcc", "is not clang"),
     ],
 )
 def test_a_named_clang_that_cannot_be_used_is_not_replaced(
@@ -278,10 +278,10 @@ def test_a_named_clang_that_cannot_be_used_is_not_replaced(
     program = tmp_path / "clang"
     program.write_text(f"#!/bin/sh\necho '{says}'\n")
     program.chmod(0o700)
-    monkeypatch.setenv(clang.VARIABLE, str(program))
+    monkeypatch.setenv(clang.CLANG_VARIABLE, str(program))
     with pytest.raises(
         CompilerMissing,
-        match=re.escape(f"looked for EVOENGINE_CLANG={program}: {why}. To get one: pip install"),
+        match=re.escape(f"tried EVOENGINE_CLANG={program}: {why}. To get one: pip install"),
     ):
         find_clang()
 
@@ -289,8 +289,8 @@ def test_a_named_clang_that_cannot_be_used_is_not_replaced(
 def test_a_named_clang_that_is_absent_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(clang.VARIABLE, str(tmp_path / "nothing"))
-    with pytest.raises(CompilerMissing, match=r"EVOENGINE_CLANG=.*nothing: not there"):
+    monkeypatch.setenv(clang.CLANG_VARIABLE, str(tmp_path / "nothing"))
+    with pytest.raises(CompilerMissing, match=r"EVOENGINE_CLANG=.*nothing: not found"):
         find_clang()
 
 
@@ -298,19 +298,19 @@ def test_a_named_clang_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     program = tmp_path / "my-clang"
     program.write_text(f'#!/bin/sh\nexec {" ".join(find_clang().command)} "$@"\n')
     program.chmod(0o700)
-    monkeypatch.setenv(clang.VARIABLE, str(program))
+    monkeypatch.setenv(clang.CLANG_VARIABLE, str(program))
     assert find_clang().command == (str(program),)
     assert built("__global__ void f() {}", "f").functions == {"f": "_Z1fv"}
 
 
-def test_a_machine_without_any_clang_is_told_what_was_looked_for(
+def test_a_machine_without_clang_gets_the_list_of_tried_programs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clang, "_wheel", lambda: ())
     with pytest.raises(
         CompilerMissing,
         match=(
-            r"ziglang: not there; clang or clang-18\.\. on PATH: not there.*evoengine\[emulator\]"
+            r"ziglang: not found; clang or clang-18\.\. on PATH: not found.*evoengine\[emulator\]"
         ),
     ):
         clang._find.__wrapped__("", "/nowhere")

@@ -6,13 +6,13 @@ import re
 
 from evoengine.emulator.front.clang import compile_cuda
 from evoengine.emulator.front.externals import EXTERNALS
-from tests.emulator.front import interface
+from tests.emulator.front import header_kernels
 
 C_TYPES = {"float": "f32", "double": "f64", "int": "s32"}
 
 
 def test_the_table_and_the_headers_declare_the_same() -> None:
-    text = interface.preprocessed("sm_89", ())
+    text = header_kernels.preprocessed("sm_89", ())
     declared = {
         name: (tuple(C_TYPES[kind.strip()] for kind in arguments.split(",")), C_TYPES[result])
         for result, name, arguments in re.findall(
@@ -42,8 +42,8 @@ def test_ptx_declares_an_external_with_the_tables_types() -> None:
 
 
 def test_everything_that_ptx_leaves_open_is_in_the_table_or_cudas_own() -> None:
-    found = interface.functions(interface.preprocessed("sm_89", ()))
+    found = header_kernels.functions(header_kernels.preprocessed("sm_89", ()))
     ptx = compile_cuda(
-        interface.calls(found), name="kernel.cu", macros={}, arch="sm_89", kernels=[]
+        header_kernels.calls(found), name="kernel.cu", macros={}, arch="sm_89", kernels=[]
     ).ptx
     assert set(re.findall(r"\.extern \.func\s+(?:\(.*?\)\s*)?(\w+)", ptx)) == set(EXTERNALS)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import CompileFailed
+from evoengine.emulator.emulator_errors import CompileFailed
 from evoengine.emulator.front import overlay
 from evoengine.emulator.front.clang import compile_cuda
-from tests.emulator.front import interface
+from tests.emulator.front import header_kernels
 
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 HEADERS = [name for name in overlay.headers() if not name.startswith("ev/")]
@@ -54,11 +54,11 @@ def test_every_function_of_the_interface_becomes_ptx(arch: str) -> None:
     headers = tuple(HEADERS)
     found = [
         function
-        for function in interface.functions(interface.preprocessed(arch, headers))
+        for function in header_kernels.functions(header_kernels.preprocessed(arch, headers))
         if "wmma" not in function.scope
     ]
     assert len(found) > 1100
-    source = "".join(f"#include <{header}>\n" for header in headers) + interface.calls(found)
+    source = "".join(f"#include <{header}>\n" for header in headers) + header_kernels.calls(found)
     assert ptx_of(source, arch, kernels=()).count("\n.visible .entry") >= len(found)
 
 

@@ -1,4 +1,4 @@
-"""What the headers compute themselves, in plain C++, against Python's integers."""
+"""Functions that the headers implement in plain C++, against Python's integers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tests.emulator.corpus import Case, In, Kernel, Out
-from tests.emulator.launching import launch
+from tests.emulator.corpus_launch import launch
 from tests.emulator.lower.small_kernels import emulator
-from tests.emulator.narrow import BFLOAT16, Array
+from tests.emulator.narrow_formats import BFLOAT16, Array
 
 ASSETS = Path(__file__).parent / "assets"
 
 
 def launched(name: str, source: str, *args: In | Out, threads: int = 64) -> Array:
-    """What the last argument holds after a launch of one block."""
+    """The last argument after a launch of one block."""
     case = Case("one_block", name, (1, 1, 1), (threads, 1, 1), args, {})
     return launch(emulator(), Kernel(name, source, (case,)), case).results[len(args) - 1]
 
@@ -112,7 +112,7 @@ def test_an_integer_becomes_bfloat16_in_one_rounding() -> None:
         assert got[:, k].tolist() == BFLOAT16.encode(x.astype(np.float64), mode).tolist(), mode
 
 
-def test_what_does_not_fit_a_small_integer_becomes_the_nearest_that_does() -> None:
+def test_conversion_to_a_small_integer_saturates() -> None:
     x = np.array(
         [
             0,

@@ -1,6 +1,4 @@
-"""Headers that were read once make the same PTX and the same messages as headers that are read
-anew.
-"""
+"""Precompiled headers give the same PTX and the same messages as headers that are read again."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import CompileFailed
+from evoengine.emulator.emulator_errors import CompileFailed
 from evoengine.emulator.front import clang, precompiled, translation_unit
 from evoengine.emulator.front.clang import compile_cuda
 
@@ -16,9 +14,11 @@ WMMA = Path(__file__).parent / "assets" / "styles" / "wmma_epilogue.cu"
 
 
 def ready(source: str, arch: str = "sm_89") -> precompiled.Headers:
-    """The precompiled headers for a source that includes these; asked for until they are there."""
+    """The precompiled headers for a source that includes these; requested until they are
+    available.
+    """
     command = [*clang.find_clang().command, *clang.options(arch)]
-    found = precompiled.found(command, translation_unit.headers(source)) or precompiled.found(
+    found = precompiled.find(command, translation_unit.headers(source)) or precompiled.find(
         command, translation_unit.headers(source)
     )
     assert found is not None
@@ -26,7 +26,7 @@ def ready(source: str, arch: str = "sm_89") -> precompiled.Headers:
 
 
 def without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precompiled, "found", lambda command, headers: None)
+    monkeypatch.setattr(precompiled, "find", lambda command, headers: None)
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
@@ -80,15 +80,17 @@ def test_a_header_that_is_not_included_stays_unknown() -> None:
         )
 
 
-def test_they_are_made_for_the_second_source_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_are_precompiled_for_the_second_source_and_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     command = [*clang.find_clang().command, *clang.options("sm_86")]
-    assert precompiled.found(command, ("cassert",)) is None
-    made = precompiled.found(command, ("cassert",))
+    assert precompiled.find(command, ("cassert",)) is None
+    made = precompiled.find(command, ("cassert",))
     assert made is not None
-    assert precompiled.found(command, ("cassert",)) is made
+    assert precompiled.find(command, ("cassert",)) is made
 
 
-def test_headers_that_clang_refuses_are_left_to_the_source() -> None:
+def test_headers_that_clang_refuses_fail_with_the_source() -> None:
     command = [*clang.find_clang().command, *clang.options("sm_86"), "-Dcuda_fp16="]
     asked = ("no_such_header.h",)
-    assert [precompiled.found(command, asked) for _ in range(2)] == [None, None]
+    assert [precompiled.find(command, asked) for _ in range(2)] == [None, None]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import CompileFailed
+from evoengine.emulator.emulator_errors import CompileFailed
 from evoengine.emulator.front import overlay
 from evoengine.emulator.front.clang import compile_cuda
 
@@ -68,7 +68,7 @@ def test_well_known_files_and_our_own_working_files_do_not_exist(path: str) -> N
     assert "file not found" in log_of(f'#include "{path}"')
 
 
-def test_what_files_there_are_cannot_be_asked(secret: Path) -> None:
+def test_the_existence_of_files_cannot_be_tested(secret: Path) -> None:
     source = "".join(
         f'#if {question}("{path}")\n#error seen {path}\n#endif\n'
         for question in ("__has_include", "__has_include_next", "__has_embed")

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.emulator.corpus import Case, In, Kernel, Out, wrong
-from tests.emulator.launching import launch
+from tests.emulator.corpus_launch import launch
+from tests.emulator.float_formats import values
 from tests.emulator.lower import small_kernels
-from tests.emulator.narrow import Array
-from tests.emulator.numbers import values
+from tests.emulator.narrow_formats import Array
 
 STYLES = Path(__file__).parent / "assets" / "styles"
 KNOWN: dict[str, Callable[[np.random.Generator], list[Case]]] = {}
@@ -23,13 +23,13 @@ KNOWN: dict[str, Callable[[np.random.Generator], list[Case]]] = {}
 def style(
     cases: Callable[[np.random.Generator], list[Case]],
 ) -> Callable[[np.random.Generator], list[Case]]:
-    """Puts the cases of a kernel under its name."""
+    """Registers the cases of a kernel under its name."""
     KNOWN[cases.__name__] = cases
     return cases
 
 
 def bfloat(x: Array) -> Array:
-    """The bits of bfloat16 numbers near `x`, which are what the kernel gets: cut off."""
+    """The bits of `x` truncated to bfloat16, the kernel's input."""
     return (x.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 

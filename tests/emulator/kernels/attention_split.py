@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, Close, In, InOut, Out
-from tests.emulator.reference import attention, halves
+from tests.emulator.float64_references import attention, halves
 
 
 def _case(heads: int, length: int, splits: int) -> Case:

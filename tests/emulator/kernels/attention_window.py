@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, Close, In, Out
-from tests.emulator.narrow import BFLOAT16
-from tests.emulator.reference import attention, floats
+from tests.emulator.float64_references import attention, floats
+from tests.emulator.narrow_formats import BFLOAT16
 
 
 def _case(dimensions: int, length: int, window: int) -> Case:

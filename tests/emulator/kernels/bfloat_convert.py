@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, In, Out
-from tests.emulator.narrow import BFLOAT16, Array, special_floats
-from tests.emulator.reference import floats
+from tests.emulator.float64_references import floats
+from tests.emulator.narrow_formats import BFLOAT16, Array, special_floats
 
 
 def _case(name: str, x: Array) -> Case:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, In, Out
-from tests.emulator.narrow import Array
+from tests.emulator.narrow_formats import Array
 
 
 def _blocks(source: Array, blocks: int) -> Array:

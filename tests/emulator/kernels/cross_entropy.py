@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, Close, In, InOut, Out
-from tests.emulator.reference import halves, softmax
+from tests.emulator.float64_references import halves, softmax
 
 
 def cases() -> list[Case]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, In, Out
-from tests.emulator.narrow import E4M3, E5M2, HALF
+from tests.emulator.narrow_formats import E4M3, E5M2, HALF
 
 
 def cases() -> list[Case]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, In, Out
-from tests.emulator.narrow import E4M3
-from tests.emulator.reference import floats
+from tests.emulator.float64_references import floats
+from tests.emulator.narrow_formats import E4M3
 
 
 def _case(name: str, rows: int, columns: int, threads: int) -> Case:

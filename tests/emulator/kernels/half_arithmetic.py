@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, In, Out
-from tests.emulator.narrow import HALF, Array
-from tests.emulator.reference import halves
+from tests.emulator.float64_references import halves
+from tests.emulator.narrow_formats import HALF, Array
 
 SPECIAL = np.array(
     [

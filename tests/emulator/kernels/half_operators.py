@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, Close, In, InOut
-from tests.emulator.reference import halves
+from tests.emulator.float64_references import halves
 
 
 def _case(name: str, n: int) -> Case:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, In, Out
-from tests.emulator.reference import floats, product
+from tests.emulator.float64_references import floats, product
 
 
 def _case(name: str, m: int, n: int, k: int) -> Case:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, In, Out
-from tests.emulator.reference import floats
+from tests.emulator.float64_references import floats
 
 
 def _case(name: str, rows: int, columns: int) -> Case:

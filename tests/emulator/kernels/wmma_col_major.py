@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, Close, In, Out
-from tests.emulator.reference import floats, halves, product
+from tests.emulator.float64_references import floats, halves, product
 
 
 def cases() -> list[Case]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tests.emulator.corpus import Case, Close, In, Out
-from tests.emulator.reference import halves, product
+from tests.emulator.float64_references import halves, product
 
 
 def _case(name: str, m: int, n: int, k: int) -> Case:

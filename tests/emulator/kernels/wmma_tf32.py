@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.emulator.corpus import Case, Close, In, Out
-from tests.emulator.narrow import tf32
-from tests.emulator.reference import floats, product
+from tests.emulator.float64_references import floats, product
+from tests.emulator.narrow_formats import tf32
 
 
 def cases() -> list[Case]:

@@ -1,4 +1,4 @@
-"""Kernels of a few PTX instructions, launched on arrays.
+"""Launches small PTX kernels on arrays.
 
 In a body %rd0, %rd1... hold the addresses of the arrays, %t is threadIdx.x and %lane the lane;
 %own0, %own1... are the addresses of a thread's 4-byte element of each array. Registers %p0-15,
@@ -25,7 +25,7 @@ _REGISTERS = """\
 
 @dataclass(frozen=True)
 class Ran:
-    """What a launch left behind."""
+    """The result of a launch."""
 
     arrays: list[np.ndarray]
     report: LaunchReport
@@ -37,14 +37,14 @@ class Ran:
 
 @cache
 def emulator() -> Emulator:
-    """One for all tests, since each reserves 512 GiB of addresses; one host thread, so that blocks
-    run in their order.
+    """One emulator for all tests, since each reserves 512 GiB of addresses; one host thread, so
+    that blocks run in order.
     """
     return Emulator(target="l4", threads=1)
 
 
 def kernel(body: str, arrays: int, declared: str = "", shared: int = 0) -> str:
-    """The PTX of a kernel `k` with so many pointers."""
+    """The PTX of a kernel `k` with that many pointers."""
     parameters = ", ".join(f".param .u64 p{index}" for index in range(arrays))
     lines = [
         f"ld.param.u64 %rd{index}, [p{index}]; add.s64 %own{index}, %rd{index}, %wide;"
@@ -68,7 +68,7 @@ def run(
     checks: Checks | None = None,
     fuel: int | None = None,
 ) -> Ran:
-    """Launches `body` with `shared` bytes as `tile`; the arrays after it."""
+    """Launches `body` with `shared` bytes as `tile`; returns the arrays after it."""
     device = emulator()
     program = device.load(kernel(body, len(arrays), declared, shared))
     places = [

@@ -1,6 +1,4 @@
-"""cp.async: what it copies, what it leaves alone, and what checked mode knows of copies under
-way.
-"""
+"""cp.async: what it copies, what it leaves unchanged, and pending copies in checked mode."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from tests.emulator.lower.small_kernels import run
 
 SOURCE = np.random.default_rng(3).integers(1, 256, 32 * 16).astype(np.uint8)
@@ -49,7 +47,7 @@ def _expected(size: int, given: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("checks", [None, Checks()], ids=["", "checked"])
 @pytest.mark.parametrize(("how", "size"), [("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16)])
-def test_whole_pieces_are_copied(how: str, size: int, checks: Checks | None) -> None:
+def test_full_sizes_are_copied(how: str, size: int, checks: Checks | None) -> None:
     got, kinds = _copied(f"cp.async.{how}.shared.global [%q1], [%q2], {size};", checks=checks)
     np.testing.assert_array_equal(got, _expected(size, np.full(32, 16)))
     assert kinds == []
@@ -57,7 +55,7 @@ def test_whole_pieces_are_copied(how: str, size: int, checks: Checks | None) -> 
 
 @pytest.mark.parametrize("checks", [None, Checks()], ids=["", "checked"])
 @pytest.mark.parametrize("size", [4, 8, 16])
-def test_what_is_beyond_the_source_is_zero(size: int, checks: Checks | None) -> None:
+def test_bytes_beyond_the_source_are_zero(size: int, checks: Checks | None) -> None:
     copy = (
         f"and.b32 %r0, %lane, 3; mul.lo.u32 %r0, %r0, {size // 4}; cp.async.ca.shared.global [%q1],"
         f" [%q2], {size}, %r0;"
@@ -68,7 +66,7 @@ def test_what_is_beyond_the_source_is_zero(size: int, checks: Checks | None) -> 
 
 
 @pytest.mark.parametrize("checks", [None, Checks()], ids=["", "checked"])
-def test_a_source_of_no_bytes_is_not_touched(checks: Checks | None) -> None:
+def test_a_source_of_no_bytes_is_not_accessed(checks: Checks | None) -> None:
     copy = """
     setp.lt.u32 %p0, %lane, 9; selp.u32 %r0, 16, 0, %p0; @!%p0 mov.u64 %q2, 0;
     cp.async.cg.shared.global.L2::128B [%q1], [%q2], 16, %r0;"""
@@ -88,7 +86,7 @@ def test_a_predicate_ignores_the_source() -> None:
 
 
 @pytest.mark.parametrize("form", ["guard", "branch"])
-def test_lanes_that_do_not_run_copy_nothing(form: str) -> None:
+def test_inactive_lanes_copy_nothing(form: str) -> None:
     copy = "cp.async.cg.shared.global [%q1], [%q2], 16;"
     skip = f"@%p0 {copy}" if form == "guard" else f"@!%p0 bra SKIP; {copy} SKIP:"
     got, _ = _copied(f"setp.lt.u32 %p0, %lane, 13; @!%p0 mov.u64 %q2, 0; {skip}")
@@ -96,7 +94,7 @@ def test_lanes_that_do_not_run_copy_nothing(form: str) -> None:
     assert (got[13:] == 0xFF).all()
 
 
-def test_a_warp_in_part_copies_its_threads_pieces() -> None:
+def test_a_partial_warp_copies_for_its_threads() -> None:
     got, _ = _copied("cp.async.cg.shared.global [%q1], [%q2], 16;", threads=21)
     np.testing.assert_array_equal(got[:21], SOURCE.reshape(32, 16)[:21])
     assert not got[21:].any()
@@ -117,11 +115,11 @@ COPY = "cp.async.ca.shared.global [%q1], [%q2], 16;"
         (WAIT, []),
     ],
 )
-def test_what_was_not_waited_for_is_found(wait: str, kinds: list[str]) -> None:
+def test_reading_before_the_wait_is_found(wait: str, kinds: list[str]) -> None:
     assert _copied(COPY, wait, checks=Checks())[1] == kinds
 
 
-def test_copies_outside_buffers_are_found_and_not_made() -> None:
+def test_copies_outside_buffers_are_found_and_not_executed() -> None:
     for move in ("add.s64 %q1, %q1, 512;", "add.s64 %q2, %q2, 512;"):
         body = (
             f"{PLACES} mov.u64 %q4, %q1; setp.eq.u32 %p0, %lane, 7; @%p0 {move} {COPY} {WAIT}"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from tests.emulator.lower.small_kernels import run
 
 LANES = 32
@@ -51,7 +51,7 @@ LETTER = {2: "%h", 4: "%r", 8: "%q"}
 def _model(
     operation: str, cells: np.ndarray, given: np.ndarray, lanes: range | list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Cells and results after the lanes, one after another; a lane that does not run gets 77."""
+    """Cells and results after all lanes, one after another; an inactive lane gets 77."""
     cells, results = cells.copy(), np.full_like(given, 77)
     with np.errstate(over="ignore"):
         for lane in lanes:
@@ -82,7 +82,7 @@ def _arrays(type_: str) -> list[np.ndarray]:
 
 @pytest.mark.parametrize(("operation", "type_"), CASES)
 @pytest.mark.parametrize("checks", [None, Checks()], ids=["", "checked"])
-def test_lanes_that_share_a_cell_come_one_after_another(
+def test_lanes_that_share_a_cell_are_serialised(
     operation: str, type_: str, checks: Checks | None
 ) -> None:
     cells, given = _arrays(type_)
@@ -98,7 +98,7 @@ def test_lanes_that_share_a_cell_come_one_after_another(
 
 
 @pytest.mark.parametrize("form", ["guard", "branch"])
-def test_lanes_that_do_not_run_touch_nothing(form: str) -> None:
+def test_inactive_lanes_access_nothing(form: str) -> None:
     cells, given = _arrays("s32")
     atom = "atom.global.add.s32 %r5, [%q8], %r6;"
     part = f"@%p0 {atom}" if form == "guard" else f"@!%p0 bra SKIP; {atom} SKIP:"
@@ -144,7 +144,7 @@ def test_shared_cells(space: str, checks: Checks | None) -> None:
 
 
 @pytest.mark.parametrize("bits", [16, 32, 64])
-def test_compare_and_swap_is_for_who_expects_what_is_there(bits: int) -> None:
+def test_compare_and_swap_succeeds_only_with_the_expected_value(bits: int) -> None:
     dtype, letter = {16: np.uint16, 32: np.uint32, 64: np.uint64}[bits], LETTER[bits // 8]
     convert = {
         16: "cvt.u16.u32 %h0, %lane;",
@@ -169,7 +169,7 @@ def test_packed_halves_add_both() -> None:
 
 
 @pytest.mark.parametrize(("offset", "kind"), [(8 * 4, "OUT_OF_BOUNDS"), (2, "MISALIGNED")])
-def test_a_stray_cell_is_found_and_not_touched(offset: int, kind: str) -> None:
+def test_a_cell_out_of_bounds_is_found_and_not_accessed(offset: int, kind: str) -> None:
     cells, given = _arrays("u32")
     body = (
         f"{_places(4)} setp.eq.u32 %p0, %lane, 9; @%p0 add.s64 %q8, %q8, {offset};"
@@ -208,7 +208,7 @@ MESSAGE = """
         "atom.acquire.gpu.global.or.b32 %r1, [%rd0+8], 0;",
     ],
 )
-def test_a_release_orders_what_came_before_it(release: str, kinds: list[str], acquire: str) -> None:
+def test_a_release_orders_earlier_accesses(release: str, kinds: list[str], acquire: str) -> None:
     ran = run(
         MESSAGE.format(release=release, acquire=acquire),
         [np.zeros(4, np.uint32)],

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import OutOfFuel, Trapped, Unsupported
+from evoengine.emulator.emulator_errors import OutOfFuel, Trapped, Unsupported
 from evoengine.emulator.front.externals import EXTERNALS
-from evoengine.emulator.run.printing import LIMIT_CHARACTERS, RECORD_CHARACTERS, Printer
+from evoengine.emulator.run.printing import LIMIT_CHARACTERS, RECORD_CHARACTERS, DevicePrinter
 from tests.emulator.lower.small_kernels import run
 
 X = np.linspace(0.25, 4.0, 32)
@@ -25,7 +25,7 @@ def _declared(name: str, result: str, *arguments: str) -> str:
 
 
 def _called(name: str, x: np.ndarray, second: str = "", guard: str = "") -> np.ndarray:
-    """Function `name` of f32 or f64 over a warp; a result that nobody writes is 77."""
+    """The results of function `name` of f32 or f64 over a warp; an unwritten result is 77."""
     external = EXTERNALS[name]
     letter, size = ("f", 4) if external.result == "f32" else ("d", 8)
     value = "0f429A0000" if letter == "f" else "0d4053400000000000"
@@ -79,7 +79,7 @@ def test_functions_of_two_arguments() -> None:
     )
 
 
-def test_lanes_that_do_not_call_keep_their_result() -> None:
+def test_inactive_lanes_keep_their_result() -> None:
     x = X.astype(np.float32)
     got = _called("__ev_cbrtf", x, guard="setp.lt.u32 %p0, %lane, 5; @%p0")
     np.testing.assert_allclose(
@@ -87,7 +87,7 @@ def test_lanes_that_do_not_call_keep_their_result() -> None:
     )
 
 
-def test_a_function_that_nobody_has_is_refused() -> None:
+def test_a_missing_function_is_refused() -> None:
     with pytest.raises(Unsupported, match="there is no function malloc"):
         run(
             "mov.u64 %q0, 8; call (%q1), malloc, (%q0);",
@@ -112,7 +112,7 @@ ARGUMENTS = """
 
 
 @pytest.mark.parametrize("checks", [None, Checks()], ids=["", "checked"])
-def test_each_running_lane_prints_its_arguments(checks: Checks | None) -> None:
+def test_each_active_lane_prints_its_arguments(checks: Checks | None) -> None:
     body = f"""{ARGUMENTS}
     and.b32 %r0, %t, 7; setp.eq.u32 %p0, %r0, 3; @!%p0 bra END;
     call (%r2), vprintf, (%q2, %q1);
@@ -158,7 +158,7 @@ def _asserting(condition: str) -> str:
     END: st.global.u32 [%own0], 2;"""
 
 
-def test_a_failed_assertion_ends_the_launch_and_says_which() -> None:
+def test_a_failed_assertion_ends_the_launch_and_is_named() -> None:
     with pytest.raises(Trapped, match=r"assertion `n % 3 == %d` failed"):
         run(_asserting("setp.eq.u32 %p0, %t, 5;"), [np.zeros(32, np.uint32)], declared=FAIL)
 
@@ -169,7 +169,7 @@ def test_an_assertion_that_holds_does_nothing() -> None:
     assert ran.arrays[0].tolist() == [2] * 32
 
 
-def test_a_guarded_call_fails_where_a_lane_makes_it() -> None:
+def test_a_guarded_assertion_fails_if_a_lane_executes_it() -> None:
     body = (
         "mov.u64 %q1, message; setp.eq.u32 %p0, %t, {lane}; @%p0 call __assertfail, (%q1, %q1, %r1,"
         " %q1, %q1); st.global.u32 [%own0], 2;"
@@ -187,10 +187,12 @@ FLOOD = f"""{ARGUMENTS} mov.u32 %r3, 0;
     st.global.u32 [%own0], %r2;"""
 
 
-def test_a_flood_is_cut_and_python_is_left_alone_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    entered, print_ = [], Printer.print
+def test_a_flood_of_output_is_cut_without_calling_python_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entered, print_ = [], DevicePrinter.print
     monkeypatch.setattr(
-        Printer, "print", lambda *arguments: entered.append(1) or print_(*arguments)
+        DevicePrinter, "print", lambda *arguments: entered.append(1) or print_(*arguments)
     )
     body = FLOOD.replace("ROUNDS", "100000")
     ran = run(

@@ -1,4 +1,4 @@
-"""Where shared variables lie: what ptxas 13.0 gave on an H100 for the same declarations, less the
+"""The layout of shared variables: as by ptxas 13.0 on an H100 for the same declarations, minus the
 bytes that sm_90 reserves.
 """
 
@@ -11,7 +11,7 @@ from evoengine.emulator.lower.layout import Layout, lay_out
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
 
-# volatile: clang keeps what nobody reads
+# volatile: clang keeps loads with unused results
 INT, FIVE = (
     "__shared__ volatile int s; s = n",
     "__shared__ volatile char c[5]; c[n] = n",
@@ -19,7 +19,7 @@ INT, FIVE = (
 
 
 def kernel(name: str, variables: str, *arrays: str) -> str:
-    """One that uses its static `variables` and the extern arrays, "char d[]" and the like."""
+    """A kernel that uses its static `variables` and the extern arrays, e.g. "char d[]"."""
     names = [array.partition("[")[0].split()[-1] for array in arrays]
     extern = "".join(f"extern __shared__ {array};" for array in arrays)
     stores = "".join(f"*(volatile char*)({item} + n) = n;" for item in names)

@@ -1,4 +1,4 @@
-"""mma and wmma on whole numbers, which every format holds exactly, against numpy's products."""
+"""mma and wmma on integers, which every format represents exactly, against numpy's products."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
+from tests.emulator.float_formats import bfloat16
 from tests.emulator.lower.small_kernels import listed, load_registers, run, store_registers
-from tests.emulator.numbers import bfloat16
 
 LANES = 32
 RNG = np.random.default_rng(8)
@@ -29,7 +29,7 @@ UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 def _encoded(numbers: np.ndarray, type_: str) -> np.ndarray:
-    """Whole numbers as the bits of a PTX type."""
+    """Integers as the bits of a PTX type."""
     if type_ in FP8:
         return np.asarray(FP8[type_], np.uint8)[numbers.astype(int)]
     if type_ == "bf16":
@@ -151,7 +151,7 @@ def test_mma_may_write_over_its_sources(into: int) -> None:
     np.testing.assert_array_equal(run(body, arrays).arrays[3], _accumulators(product, "f32"))
 
 
-def test_accumulators_are_kept_while_a_warp_waits() -> None:
+def test_accumulators_are_preserved_while_a_warp_is_suspended() -> None:
     """Two warps that do the same, three times with a barrier behind each."""
     body, arrays, _ = _mma("m16n8k16", "f32", "f16", "f16", into=20)
     arrays[2][:] = 0
@@ -168,7 +168,7 @@ def test_accumulators_are_kept_while_a_warp_waits() -> None:
     np.testing.assert_array_equal(thrice.view(np.float32), 3 * once)
 
 
-def test_mma_of_integers_saturates_when_it_is_told_to() -> None:
+def test_mma_of_integers_saturates_with_satfinite() -> None:
     wraps, saturates = (
         _mma("m16n8k16", "s32", "s8", "s8", satfinite=item) for item in ("", "satfinite.")
     )
@@ -191,7 +191,7 @@ def test_mma_in_double_precision() -> None:
     np.testing.assert_allclose(got, a @ b + c, rtol=1e-15)
 
 
-def test_mma_leaves_registers_alone_where_its_guard_fails() -> None:
+def test_mma_leaves_registers_unchanged_if_its_guard_fails() -> None:
     body, arrays, _ = _mma(
         "m16n8k16", "f32", "f16", "f16", guard="setp.ge.u32 %p0, %lane, 32; mov.u32 %r30, 7; @%p0"
     )
@@ -254,7 +254,7 @@ OPERANDS = {
 
 
 def _padded(matrix: np.ndarray, type_: str, layout: str) -> tuple[np.ndarray, int]:
-    """A matrix in memory with lines of 16 bytes more than it needs, and the stride in elements."""
+    """A matrix in memory with 16 bytes of padding per line, and its stride in elements."""
     lines = _encoded(matrix if layout == "row" else matrix.T, type_)
     wide = np.full((len(lines), lines.shape[1] + 128 // BITS[type_]), 0x5A, lines.dtype)
     wide[:, : lines.shape[1]] = lines
@@ -304,7 +304,7 @@ def test_wmma_loads_multiplies_and_stores(
     np.testing.assert_array_equal(ran.arrays[3], want)  # what is between the lines too
 
 
-def test_wmma_without_a_stride_takes_lines_that_touch() -> None:
+def test_wmma_without_a_stride_takes_contiguous_lines() -> None:
     tile = np.arange(256, dtype=np.float32).reshape(16, 16)
     body = f"""
     wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {listed("r", 0, 8)}, [%rd0];
@@ -312,7 +312,7 @@ def test_wmma_without_a_stride_takes_lines_that_touch() -> None:
     np.testing.assert_array_equal(run(body, [tile, np.zeros_like(tile)]).arrays[1], tile.T)
 
 
-def test_wmma_takes_the_address_of_the_lanes_that_run() -> None:
+def test_wmma_takes_the_address_of_the_active_lanes() -> None:
     tile = np.arange(256, dtype=np.float32).reshape(16, 16)
     body = f"""
     mov.u64 %q0, 0; setp.ge.u32 %p0, %lane, 3; @%p0 mov.u64 %q0, %rd0;

@@ -1,11 +1,11 @@
-"""Inline PTX that has too few or too many operands for the C functions that do it."""
+"""Inline PTX with too few or too many operands for the C functions that implement it."""
 
 from __future__ import annotations
 
 import pytest
 
 from evoengine.emulator.device import Emulator
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 
 HEAD = """.version 8.0
 .target sm_90
@@ -42,11 +42,11 @@ def emulator() -> Emulator:
 
 
 def code_of(emulator: Emulator, begin: str, source: str, count: int) -> None:
-    """Has the code made; raises what a launch would raise."""
+    """Compiles the kernel; raises what a launch would raise."""
     text = HEAD.replace("INSTRUCTION", ", ".join([begin, *[source] * count]) + ";")
     program = emulator.load(text)
     try:
-        program._made("odd", (32, 1, 1), checked=False)
+        program._compile("odd", (32, 1, 1), checked=False)
     finally:
         program.close()
 
@@ -58,7 +58,7 @@ def test_an_instruction_has_as_many_operands_as_its_function_takes(
     emulator: Emulator, begin: str, source: str, right: int
 ) -> None:
     code_of(emulator, begin, source, right)
-    # atomics may have a cache policy behind, which is not read
+    # atomics may have a cache policy as last operand, which is ignored
     more = set() if begin.startswith("atom") else {right + 100}
     for wrong in {0, right - 1, *more} - {right}:
         with pytest.raises(EmulatorError):

@@ -1,6 +1,4 @@
-"""Results that depend on other registers than the plain ones: carries, pairs of predicates, packed
-registers, parameters by address.
-"""
+"""Unusual operands: carries, pairs of predicates, packed registers, parameters by address."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from tests.emulator.lower.small_kernels import emulator, run
 
 LANES = np.arange(32, dtype=np.uint32)
@@ -16,7 +14,7 @@ BOTH = "selp.u32 %r2, 1, 0, %p1; selp.u32 %r3, 2, 0, %p2; or.b32 %r9, %r2, %r3;"
 
 
 def one_word(body: str, *arrays: np.ndarray) -> np.ndarray:
-    """%r9 of every thread behind `body`, in which %r0, %r1.. are the arrays' elements."""
+    """%r9 of every thread after `body`, in which %r0, %r1.. are the arrays' elements."""
     loads = " ".join(f"ld.global.u32 %r{place}, [%own{place}];" for place in range(len(arrays)))
     ran = run(
         f"{loads} {body} st.global.u32 [%own{len(arrays)}], %r9;",
@@ -123,6 +121,6 @@ def test_a_parameter_can_be_indexed_by_its_address(body: str, checks: Checks | N
         "tanh.approx.ftz.f32 %r0, %r1;",
     ],
 )
-def test_what_no_gpu_has_is_refused_by_name(text: str) -> None:
+def test_an_unknown_special_register_is_refused_by_name(text: str) -> None:
     with pytest.raises(Unsupported, match=text.split()[0]):
         run(text, [LANES])

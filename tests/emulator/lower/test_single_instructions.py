@@ -1,4 +1,4 @@
-"""Every instruction alone, over special and random operands, against a model in Python's integers
+"""Every single instruction, on special and random operands, against a model in Python's integers
 and fractions.
 """
 
@@ -19,7 +19,7 @@ FEW = 23
 
 @cache
 def emulator(*without: str) -> Emulator:
-    """One for all tests, and one for hosts that lack something."""
+    """One emulator for all tests, and one for hosts with fewer CPU features."""
     return Emulator("h200", threads=1, without=without)
 
 
@@ -42,7 +42,7 @@ def test_an_instruction_gives_what_its_model_says(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES[::SAMPLE], ids=name_of)
-def test_operands_that_are_the_same_in_all_lanes_give_the_same_results(case: Case) -> None:
+def test_uniform_operands_give_the_same_results(case: Case) -> None:
     agrees(case, launched(emulator(), case, uniform=True))
 
 

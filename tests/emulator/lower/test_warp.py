@@ -1,4 +1,4 @@
-"""Instructions in which the lanes of a warp meet, against a model of one lane after another."""
+"""Warp-level instructions, against a model of one lane after another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Checks
-from evoengine.emulator.errors import OutOfFuel, Unsupported
+from evoengine.emulator.emulator_errors import OutOfFuel, Unsupported
 from tests.emulator.lower.small_kernels import run
 
 LANES = 32
@@ -29,7 +29,7 @@ def _lanes(mask: int) -> list[int]:
 
 @pytest.mark.parametrize("operation", REDUCTIONS)
 @pytest.mark.parametrize("running", [0xFFFFFFFF, 0x00F0FF01])
-def test_redux_combines_the_lanes_that_run(operation: str, running: int) -> None:
+def test_redux_combines_the_active_lanes(operation: str, running: int) -> None:
     body = f"""
     shr.u32 %r0, {running}, %lane; and.b32 %r0, %r0, 1; setp.eq.u32 %p0, %r0, 1;
     ld.global.u32 %r1, [%own0]; mov.u32 %r2, 77;
@@ -57,7 +57,7 @@ def test_redux_knows_signs_and_groups_of_lanes(operation: str, model) -> None:  
     ]
 
 
-def test_redux_of_a_warp_in_part_counts_only_its_threads() -> None:
+def test_redux_of_a_partial_warp_counts_only_its_threads() -> None:
     got = run(
         "mov.u32 %r0, 1; redux.sync.add.u32 %r1, %r0, -1; st.global.u32 [%own0], %r1;",
         [np.zeros(45, np.uint32)],
@@ -80,7 +80,7 @@ def test_match_any_gives_the_lanes_with_the_same_value(bits: int) -> None:
     ]
 
 
-def test_match_any_stays_within_the_lanes_that_run() -> None:
+def test_match_any_stays_within_the_active_lanes() -> None:
     body = """
     setp.lt.u32 %p0, %lane, 11; mov.u32 %r1, 5; ld.global.u32 %r0, [%own0];
     @%p0 match.any.sync.b32 %r1, %r0, 0x7ff;
@@ -93,7 +93,7 @@ def test_match_any_stays_within_the_lanes_that_run() -> None:
     assert got.tolist() == want
 
 
-def test_match_all_tells_the_groups_that_agree() -> None:
+def test_match_all_finds_the_groups_that_agree() -> None:
     values = np.where(np.arange(LANES) // 8 == 2, np.arange(LANES), 9).astype(np.uint32)
     body = """
     and.b32 %r0, %lane, 24; mov.u32 %r1, 255; shl.b32 %r1, %r1, %r0; ld.global.u32 %r2, [%own0];
@@ -104,7 +104,7 @@ def test_match_all_tells_the_groups_that_agree() -> None:
     assert flags.tolist() == [int(lane // 8 != 2) for lane in range(LANES)]
 
 
-def test_elect_chooses_one_lane_of_those_that_run() -> None:
+def test_elect_chooses_one_active_lane() -> None:
     body = """
     setp.ge.u32 %p0, %lane, 6; mov.u32 %r0, 99; mov.u32 %r1, 99;
     @!%p0 bra END;
@@ -130,7 +130,7 @@ EXCHANGE = """
         "bar.warp.sync -1;",
     ],
 )
-def test_lanes_that_met_are_in_order(between: str) -> None:
+def test_synchronised_lanes_are_ordered(between: str) -> None:
     ran = run(
         EXCHANGE.format(between=between), [np.zeros(LANES, np.uint32)], shared=128, checks=Checks()
     )
@@ -138,7 +138,7 @@ def test_lanes_that_met_are_in_order(between: str) -> None:
     assert ran.arrays[0].tolist() == [lane ^ 1 for lane in range(LANES)]
 
 
-def test_lanes_that_did_not_meet_race() -> None:
+def test_unsynchronised_lanes_race() -> None:
     ran = run(
         EXCHANGE.format(between=""), [np.zeros(LANES, np.uint32)], shared=128, checks=Checks()
     )
@@ -148,7 +148,7 @@ def test_lanes_that_did_not_meet_race() -> None:
 @pytest.mark.parametrize(
     "text", ["redux.sync.min.NaN.f32 %f0, %f1, -1", "redux.sync.mul.u32 %r0, %r1, -1"]
 )
-def test_what_is_not_known_is_refused(text: str) -> None:
+def test_unknown_forms_are_refused(text: str) -> None:
     with pytest.raises(Unsupported, match="redux"):
         run(f"{text};", [np.zeros(LANES, np.uint32)])
 
@@ -161,14 +161,14 @@ HANDED_OVER = """
     END:"""
 
 
-def test_who_arrives_does_not_wait_and_counts_after_its_end() -> None:
+def test_a_warp_that_arrives_does_not_wait_and_counts_after_its_exit() -> None:
     body = HANDED_OVER.format(arrive="bar.arrive 3, 64;", wait="bar.sync 3, 64;")
     ran = run(body, [np.full(64, 7, np.uint32)], threads=64, shared=128, checks=Checks())
     assert ran.arrays[0].tolist() == [7] * 32 + list(range(32))
     assert ran.kinds() == []
 
 
-def test_who_arrives_elsewhere_lets_nobody_through() -> None:
+def test_an_arrival_at_another_barrier_releases_no_warp() -> None:
     body = HANDED_OVER.format(arrive="bar.arrive 4, 64;", wait="bar.sync 3, 64;")
     with pytest.raises(OutOfFuel, match="barrier"):
         run(body, [np.full(64, 7, np.uint32)], threads=64, shared=128)

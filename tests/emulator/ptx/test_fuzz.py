@@ -1,4 +1,4 @@
-"""Whatever the text: PtxError, Unsupported or a module, in bounded time."""
+"""Any text gives PtxError, Unsupported or a module, in bounded time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evoengine.emulator.errors import PtxError, Unsupported
+from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
 
@@ -56,7 +56,7 @@ def test_random_tokens_give_an_error_or_a_module(tokens: list[str]) -> None:
 
 
 def mutants(text: str, seed: int, count: int) -> Iterator[str]:
-    """Texts in which a few tokens are gone, twice there, swapped or replaced."""
+    """Texts in which a few tokens are removed, doubled, swapped or replaced."""
     chance = random.Random(seed)  # noqa: S311 - the same texts every time are wanted
     pieces = re.findall(r"\s+|[.%$\w]+|\S", text)
     for _ in range(count):
@@ -124,7 +124,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_texts_made_to_hurt_end_soon(name: str) -> None:
+def test_hostile_texts_end_soon(name: str) -> None:
     start = time.process_time()
     survives(BOMBS[name])
     assert time.process_time() - start < 5

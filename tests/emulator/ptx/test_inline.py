@@ -1,4 +1,4 @@
-"""A kernel with its calls in place does what it did with them."""
+"""A kernel gives the same results after its calls are inlined."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import PtxError, Unsupported
+from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.ptx.simplify import falls_through, targets
@@ -20,7 +20,7 @@ from evoengine.emulator.ptx.syntax import (
     Symbol,
     Vector,
 )
-from tests.emulator.ptx.scalar import run
+from tests.emulator.ptx.scalar_interpreter import run
 
 TEXTS = Path(__file__).parent / "texts"
 HEAD = ".version 8.3\n.target sm_89\n.address_size 64\n"
@@ -52,7 +52,7 @@ CALL = """{{ .param .b32 x; .param .b32 y; .param .b32 z; st.param.b32 [x], {0};
 
 
 @pytest.mark.parametrize(("left", "right"), [(3, 10), (10, 3), (4, 4)])
-def test_values_go_in_and_out_and_both_rets_go_on_behind_the_call(left: int, right: int) -> None:
+def test_values_are_passed_and_both_rets_continue_after_the_call(left: int, right: int) -> None:
     body = (
         f"mov.b32 %r1, {left}; mov.b32 %r2, {right};"
         + CALL.format("%r1", "%r2", "%r3")
@@ -112,7 +112,7 @@ def test_the_low_part_of_a_wider_parameter_may_be_read_alone() -> None:
     assert run(inlined(low, "call (%r1), low, (0x12FF);"))["%r1"] == 0xFFFFFFFF
 
 
-def test_a_structure_read_in_other_pieces_than_written_becomes_a_local_variable() -> None:
+def test_a_structure_read_in_other_parts_than_written_becomes_a_local_variable() -> None:
     whole = ".func f(.param .align 8 .b8 s[8]) { .reg .b64 %rd<3>; ld.param.b64 %rd1, [s]; ret; }"
     function = inlined(
         whole, "{ .param .align 8 .b8 x[8]; st.param.v2.b32 [x], {%r1, %r2}; call f, (x); }"
@@ -190,7 +190,7 @@ def test_the_module_stays_as_it_was() -> None:
     assert module == parse(text)
 
 
-def test_recursion_is_unsupported_and_says_who() -> None:
+def test_recursion_is_unsupported_and_names_the_function() -> None:
     with pytest.raises(Unsupported, match=r"recursion: _Z3fibi calls itself` \(line 15\)"):
         inline_calls(
             parse((TEXTS / "switch_and_recursion.ptx").read_text(encoding="utf-8")), "_Z1kPf1Sicd"
@@ -207,8 +207,8 @@ def test_calls_through_pointers_are_unsupported() -> None:
         inlined("", "P: .callprototype _ (); call %rd1, (), P;")
 
 
-def test_an_unknown_kernel_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(PtxError, match="no kernel 'q'; there are: a, b"):
+def test_an_unknown_kernel_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(PtxError, match="no kernel 'q'; known kernels: a, b"):
         inline_calls(parse(".entry b() { ret; } .entry a() { ret; } .func q() { ret; }"), "q")
 
 
@@ -221,7 +221,7 @@ def test_an_unknown_kernel_is_answered_with_the_known_ones() -> None:
         ("call (%r1), diff, (a, 1);", "does not fit a"),
     ],
 )
-def test_calls_that_do_not_fit_are_refused(call: str, message: str) -> None:
+def test_calls_that_do_not_match_are_refused(call: str, message: str) -> None:
     with pytest.raises((PtxError, Unsupported), match=message):
         inlined(ABS_DIFF, call)
 
@@ -233,7 +233,7 @@ def test_an_early_return_is_a_guarded_exit_in_place() -> None:
     assert len(function.blocks) == 1
 
 
-def test_a_branch_around_a_return_is_a_guarded_exit_with_the_guard_turned() -> None:
+def test_a_branch_around_a_return_is_a_guarded_exit_with_the_guard_negated() -> None:
     function = inlined("", "@%p1 bra GO; ret; GO: mov.b32 %r1, 1; ret;")
     assert [(old.op, old.guard) for old in listing(function)] == [
         ("exit", Guard(Register("%p1"), True)),
@@ -242,7 +242,7 @@ def test_a_branch_around_a_return_is_a_guarded_exit_with_the_guard_turned() -> N
     ]
 
 
-def test_jumps_to_jumps_empty_blocks_and_unreachable_ones_go() -> None:
+def test_jumps_to_jumps_empty_and_unreachable_blocks_are_removed() -> None:
     body = (
         "bra A; mov.b32 %r9, 9; A: B: bra C; D: mov.b32 %r8, 8; C: mov.b32 %r1, 1; bra.uni E; E:"
         " ret;"

@@ -1,6 +1,4 @@
-"""Every piece of PTX syntax, hand-written and as clang writes it, becomes the values that it
-says.
-"""
+"""Every piece of PTX syntax, hand-written and from clang, is parsed to the expected values."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import PtxError, Unsupported
+from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.ptx.syntax import (
     Address,
@@ -129,7 +127,7 @@ def test_the_text_of_an_instruction_has_no_comments_tabs_or_semicolon() -> None:
     )
 
 
-def test_blocks_end_at_labels_and_behind_every_branch() -> None:
+def test_blocks_end_at_labels_and_after_every_branch() -> None:
     function = kernel(
         "mov.u32 %r1, 1; @%p1 bra L; mov.u32 %r1, 2; L: @%p1 exit; @%p2 ret; mov.u32 %r1, 3;"
     )
@@ -154,7 +152,7 @@ def test_names_of_inner_scopes_are_unique_and_do_not_leak() -> None:
     assert [jump.operands for jump in jumps] == [(Symbol("L.1"),), (Symbol("L.2"),)]
     assert [jump.guard.register.name for jump in jumps if jump.guard] == ["p.1", "p.2"]
     assert function.registers["p.2"] == "pred"
-    with pytest.raises(PtxError, match="expected a predicate behind '@', got 'p'"):
+    with pytest.raises(PtxError, match="expected a predicate after '@', got 'p'"):
         kernel("{ .reg .pred p; } @p bra L; L:")
 
 
@@ -185,7 +183,7 @@ def test_a_range_may_start_with_the_name_of_another() -> None:
     }
 
 
-def test_parameters_of_a_kernel_lie_as_cuda_lays_them_out() -> None:
+def test_parameters_of_a_kernel_are_laid_out_as_by_cuda() -> None:
     text = (
         ".entry k(.param .u8 a, .param .u64 .ptr .global .align 16 b, .param .align 16 .b8 c[20],"
         " .param .f32 d, .param .b8 e[3]){ret;}"
@@ -327,7 +325,7 @@ def test_compiler_output_with_switch_calls_and_inline_assembly_is_read() -> None
 
 REFUSED = {
     "bra L;": "label L is not in this function",
-    "L: L: ret;": "label L is there twice",
+    "L: L: ret;": "label L is defined twice",
     "brx.idx %r1, T;": "list of branch targets T is not declared",
     "call g, ();": "function g is called but not declared",
     "mov.u32 %r1, nowhere;": "expected an operand, got 'nowhere'",
@@ -340,14 +338,14 @@ REFUSED = {
     ".shared .b8 t[4]; .shared .b8 t[4];": "t is declared twice",
     ".bogus;": "unknown directive '.bogus'",
     "ld.global.u32 %r1, [%rd1;": "expected ']', got ';'",
-    "@5 bra L;": "expected a predicate behind '@', got '5'",
+    "@5 bra L;": "expected a predicate after '@', got '5'",
     "/* open": "a comment without an end",
     "{": "expected an instruction, got the end",
 }
 
 
 @pytest.mark.parametrize("body", REFUSED)
-def test_an_error_says_what_was_expected_and_what_stands_there(body: str) -> None:
+def test_an_error_says_what_was_expected_and_what_was_found(body: str) -> None:
     with pytest.raises(PtxError) as caught:
         kernel(body)
     assert REFUSED[body] in str(caught.value)
@@ -376,7 +374,7 @@ def test_an_error_names_the_line_of_the_ptx() -> None:
         (".address_size 32", ".address_size 32"),
     ],
 )
-def test_what_the_model_cannot_say_is_unsupported(text: str, what: str) -> None:
+def test_ptx_that_the_syntax_tree_lacks_is_unsupported(text: str, what: str) -> None:
     with pytest.raises(Unsupported) as caught:
         parse(text)
     assert caught.value.what == what

@@ -1,6 +1,4 @@
-"""Calls of the C runtime with numpy arrays, on this host as it is and as hosts with fewer
-instructions.
-"""
+"""Calls the C runtime with numpy arrays, for this host and for hosts with fewer CPU features."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from evoengine.emulator.run.jit import cache_home
-from evoengine.emulator.run.native import Native, load_native
+from evoengine.emulator.run.native import NativeRuntime, load_runtime
 
 LANES = 32
 VARIANTS = {
@@ -31,12 +29,12 @@ def host_features(without: tuple[str, ...]) -> str:
 
 
 @cache
-def native(variant: str) -> Native:
-    return load_native(llvm.get_host_cpu_name(), host_features(VARIANTS[variant]), cache_home())
+def native(variant: str) -> NativeRuntime:
+    return load_runtime(llvm.get_host_cpu_name(), host_features(VARIANTS[variant]), cache_home())
 
 
 def aligned(array: Any) -> np.ndarray:
-    """A copy that starts at a multiple of 64 bytes, as the runtime wants it."""
+    """A copy that is aligned to 64 bytes, as the runtime requires."""
     array = np.ascontiguousarray(array)
     space = np.zeros(array.nbytes + 64, np.uint8)
     start = -space.ctypes.data % 64
@@ -52,14 +50,14 @@ class Runtime:
         self.variant = variant
 
     @cached_property
-    def native(self) -> Native:
-        """The built runtime; not before a test asks, so that tests are collected where there is no
+    def native(self) -> NativeRuntime:
+        """The compiled runtime; only when a test needs it, so that tests can be collected without
         clang.
         """
         return native(self.variant)
 
     def call(self, name: str, *arguments: Any, returns: Any = None) -> Any:
-        """Calls with pointers to arrays and with integers, which are passed as they are."""
+        """Calls a C function with pointers to arrays and with integers."""
         types = [
             ctypes.c_void_p if isinstance(argument, np.ndarray) else ctypes.c_uint64
             for argument in arguments
@@ -71,7 +69,9 @@ class Runtime:
         return ctypes.CFUNCTYPE(returns, *types)(self.native.address(name))(*values)
 
     def lanes(self, name: str, result: Any, *arguments: Any) -> np.ndarray:
-        """Result of a lane-wise function for arrays of any one length, 32 at a time."""
+        """The result of a lane-wise function for arrays of any common length, 32 elements at a
+        time.
+        """
         arrays = [np.ascontiguousarray(argument) for argument in arguments]
         count = len(arrays[0])
         padded = [np.resize(array, -(-count // LANES) * LANES) for array in arrays]

@@ -17,7 +17,7 @@ STRUCTURES = {"Warp": abi.WarpRecord, "Block": abi.BlockRecord, "Launch": abi.La
 
 
 def compiled_numbers(expressions: list[str], folder: Path) -> list[int]:
-    """What C makes of constant expressions, in a file that includes the header."""
+    """The values of C constant expressions, in a file that includes the header."""
     source, output = folder / "numbers.c", folder / "numbers.s"
     items = ", ".join(f"(unsigned long long)({item})" for item in expressions)
     source.write_text(
@@ -40,7 +40,7 @@ def compiled_numbers(expressions: list[str], folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_every_field_lies_where_the_header_has_it(name: str, tmp_path: Path) -> None:
+def test_every_field_has_the_offset_of_the_header(name: str, tmp_path: Path) -> None:
     structure = STRUCTURES[name]
     fields = [field[0] for field in structure._fields_]
     expressions = [f"__builtin_offsetof({name}, {field})" for field in fields] + [
@@ -69,16 +69,21 @@ def test_the_header_has_no_field_that_python_lacks(name: str) -> None:
 
 
 def test_constants_are_those_of_the_header(tmp_path: Path) -> None:
-    ends = [abi.End.done, abi.End.waiting, abi.End.trapped, abi.End.no_fuel]
+    ends = [
+        abi.StopReason.done,
+        abi.StopReason.waiting,
+        abi.StopReason.trapped,
+        abi.StopReason.no_fuel,
+    ]
     numbers = compiled_numbers(
         ["BARRIERS", "REGISTERS_OFFSET", "DONE", "WAITING", "TRAPPED", "NO_FUEL"], tmp_path
     )
     assert numbers == [abi.BARRIERS, abi.REGISTERS_OFFSET, *map(int, ends)]
     driver = (HEADER.parent / "driver.c").read_text()
     for name, end in (
-        ("FINISHED", abi.End.done),
-        ("FAULT_TRAP", abi.End.trapped),
-        ("FAULT_FUEL", abi.End.no_fuel),
-        ("FAULT_DEADLOCK", abi.End.deadlock),
+        ("FINISHED", abi.StopReason.done),
+        ("FAULT_TRAP", abi.StopReason.trapped),
+        ("FAULT_FUEL", abi.StopReason.no_fuel),
+        ("FAULT_DEADLOCK", abi.StopReason.deadlock),
     ):
         assert re.search(rf"\b{name} = {int(end)}\b", driver), name

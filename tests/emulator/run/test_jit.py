@@ -1,4 +1,4 @@
-"""IR to machine code: what LLVM refuses, and what it would end the process for, are errors."""
+"""IR to machine code: IR that LLVM refuses, or crashes on, gives errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evoengine.emulator.errors import Unsupported
+from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.run.codegen_pool import CodegenPool
 from evoengine.emulator.run.jit import Jit
 
@@ -33,33 +33,35 @@ def test_the_same_ir_becomes_code_once() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = set(pool.map(lambda _: jit.compile(text, "f"), range(8)))
     assert len(found) == 1
-    assert jit.compile(text, "f", hasty=True) not in found
+    assert jit.compile(text, "f", quick=True) not in found
 
 
-def test_a_maker_gets_no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_codegen_child_gets_no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the emulator is used alone, in a process that holds one."""
     for name in ("OPENAI_API_KEY", "SECRET_TOKEN", "NVIDIA_API_KEY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "canary")
     crowd, how = CodegenPool(1), Jit()
     try:
-        crowd.make("define i32 @f() {\n ret i32 7\n}", how.cpu, how.features, 0)
+        crowd.compile("define i32 @f() {\n ret i32 7\n}", how.cpu, how.features, 0)
         seen = Path(f"/proc/{crowd._idle[0]._process.pid}/environ").read_bytes()
     finally:
         crowd.close()
     assert b"PATH=" in seen and b"canary" not in seen
 
 
-def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:
+def test_a_codegen_child_that_crashes_is_unsupported_and_replaced() -> None:
     """As when LLVM meets a fault of its own: the process lives on."""
     crowd = CodegenPool(1)
     text = "define i32 @f() {\n ret i32 7\n}"
     how = Jit()
-    assert crowd.make(text, how.cpu, how.features, 1)
+    assert crowd.compile(text, how.cpu, how.features, 1)
     (child,) = crowd._idle
     child._process.send_signal(signal.SIGSEGV)
-    with pytest.raises(Unsupported, match="LLVM makes no code of it: it ended with SIGSEGV"):
-        crowd.make(text, how.cpu, how.features, 1)
-    assert crowd.make(text, how.cpu, how.features, 1)
+    with pytest.raises(
+        Unsupported, match="code generation by LLVM: the process ended with SIGSEGV"
+    ):
+        crowd.compile(text, how.cpu, how.features, 1)
+    assert crowd.compile(text, how.cpu, how.features, 1)
     crowd.close()
 
 
@@ -73,12 +75,12 @@ def test_a_maker_that_ends_is_unsupported_and_another_takes_its_place() -> None:
         "no ir",
     ],
 )
-def test_what_llvm_refuses_is_unsupported(text: str) -> None:
-    with pytest.raises(Unsupported, match="operands of types that do not fit"):
+def test_ir_that_llvm_refuses_is_unsupported(text: str) -> None:
+    with pytest.raises(Unsupported, match="operands of types that do not match"):
         Jit().compile(text, "f")
 
 
-def test_a_function_that_nobody_has_is_unsupported() -> None:
+def test_a_missing_function_is_unsupported() -> None:
     with pytest.raises(Unsupported, match="ev_missing: the C runtime has no such function"):
         Jit().compile(
             "declare void @ev_missing()\ndefine void @f() {\n call void @ev_missing()\n ret"

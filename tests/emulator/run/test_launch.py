@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evoengine.emulator.device import Emulator, LaunchReport
-from evoengine.emulator.errors import LaunchRefused, OutOfFuel, Trapped
+from evoengine.emulator.emulator_errors import LaunchRefused, OutOfFuel, Trapped
 from tests.emulator.lower.small_kernels import emulator, kernel
 
 WORDS = 1 << 14
@@ -34,7 +34,7 @@ def launch(
     fuel: int | None = None,
     blocks: Sequence[int] | None = None,
 ) -> tuple[np.ndarray, LaunchReport]:
-    """The words of an array of zeros that `body` writes to, and the report."""
+    """The words of an initially zero array that `body` writes to, and the report."""
     device = device or emulator()
     program = device.load(kernel(body, arrays=1, shared=1024))
     address = device.memory.allocate(4 * WORDS)
@@ -66,7 +66,7 @@ def test_host_threads_give_what_one_gives(three: Emulator) -> None:
     assert np.array_equal(one, many) and len(np.unique(one[: 200 * 64])) > 12000
     assert first.blocks_run == second.blocks_run == 200
     assert np.array_equal(first.counters, second.counters) and np.array_equal(
-        first.works, second.works
+        first.block_work, second.block_work
     )
 
 
@@ -83,13 +83,13 @@ def test_only_the_chosen_blocks_run(three: Emulator) -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, 50, 1 << 70])
-def test_a_block_that_the_grid_has_not_is_refused(wrong: int) -> None:
-    with pytest.raises(LaunchRefused, match=f"block {wrong} was chosen of a grid that has 50"):
+def test_a_block_outside_of_the_grid_is_refused(wrong: int) -> None:
+    with pytest.raises(LaunchRefused, match=f"block {wrong} was chosen from a grid of 50 blocks"):
         launch("", grid=50, blocks=[0, wrong])
 
 
 @pytest.mark.parametrize("block", [1, 31, 32, 33, 63, 1000, 1024])
-def test_threads_that_are_not_there_do_nothing(block: int) -> None:
+def test_lanes_without_a_thread_do_nothing(block: int) -> None:
     found, report = launch(
         "st.global.u32 [%own0], 1; atom.global.add.u32 %r1, [%rd0+40000], 1;", block=block
     )
@@ -129,14 +129,14 @@ def test_a_barrier_for_some_warps_waits_for_no_others() -> None:
     assert found[:64].tolist() == list(range(63, -1, -1)) and not found[64:].any()
 
 
-def test_lanes_that_wait_are_not_held_up_by_lanes_that_ended() -> None:
+def test_waiting_lanes_are_not_blocked_by_exited_lanes() -> None:
     found, _ = launch(
         "setp.ge.u32 %p1, %t, 40; @%p1 exit; bar.sync 0; st.global.u32 [%own0], 1;", block=96
     )
     assert found.sum() == 40
 
 
-def test_barriers_in_the_arms_of_a_branch_are_met_by_their_own_lanes() -> None:
+def test_barriers_on_both_sides_of_a_branch_are_reached_by_their_own_lanes() -> None:
     body = """
     setp.lt.u32 %p1, %t, 48; @%p1 bra few; bar.sync 1; st.global.u32 [%own0], 2; bra meet;
     few: bar.sync 1; st.global.u32 [%own0], 1; meet: bar.sync 2; ld.global.u32 %r1, [%own0]; add.u32 %r1, %r1, 10;
@@ -148,7 +148,8 @@ def test_a_barrier_that_others_never_reach_ends_the_launch_and_names_the_block()
     """One warp waits at 1, the other at 2."""
     body = "setp.lt.u32 %p1, %t, 32; @%p1 bra one; bar.sync 2; bra end; one: bar.sync 1; end:"
     with pytest.raises(
-        OutOfFuel, match="threads of block 4 wait at a barrier that the others never reach"
+        OutOfFuel,
+        match="deadlock: threads of block 4 wait at a barrier that the others never reach",
     ):
         launch(body, grid=9, block=64, blocks=[4])
 
@@ -175,12 +176,12 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_fuel_ends_what_never_ends(name: str) -> None:
+def test_fuel_ends_endless_loops(name: str) -> None:
     with pytest.raises(OutOfFuel, match=r"out of fuel in a loop at .* \(block 0, warp \d\)"):
         launch(ENDLESS[name], block=64, fuel=20_000)
 
 
-def test_what_others_of_the_block_write_ends_a_wait() -> None:
+def test_writes_of_other_warps_end_a_spin_loop() -> None:
     """The first warp spins until the last one, which runs later, has stored."""
     body = """
     setp.lt.u32 %p1, %t, 32; @!%p1 bra write; loop: ld.volatile.global.u32 %r1, [%rd0]; setp.eq.u32 %p2, %r1, 0; @%p2 bra loop; bra end;
@@ -191,7 +192,7 @@ def test_what_others_of_the_block_write_ends_a_wait() -> None:
 def test_a_grid_too_large_to_end_burns_fuel_too() -> None:
     with pytest.raises(
         OutOfFuel,
-        match="out of fuel at the start of block 1000: the blocks before it took all of it",
+        match="out of fuel at the start of block 1000: earlier blocks used up the launch's budget",
     ):
         launch("", grid=2**31 - 1, block=64, fuel=2000)
 
@@ -206,7 +207,7 @@ def test_no_fuel_at_all_runs_nothing() -> None:
         launch("", fuel=0)
 
 
-def test_a_trap_names_its_place_and_only_lanes_that_come_there_count() -> None:
+def test_a_trap_names_its_line_and_only_lanes_that_reach_it_count() -> None:
     with pytest.raises(Trapped, match=r"`trap` \(block 2, warp 1\)"):
         launch(
             "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 2; setp.eq.u32 %p2, %t, 40; and.pred %p1,"
@@ -221,7 +222,7 @@ def test_a_trap_names_its_place_and_only_lanes_that_come_there_count() -> None:
     )
 
 
-def test_a_block_in_a_region_does_not_run_for_nobody() -> None:
+def test_a_block_in_a_region_does_not_run_without_active_lanes() -> None:
     """Behind a guarded exit that all lanes of the arm take there is a read of an address that is
     nowhere.
     """

@@ -1,4 +1,4 @@
-"""Device memory: buffers between red zones in one reservation."""
+"""Device memory: buffers between red zones in one arena."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.run.memory import ALIGN_BYTES, RED, DeviceMemory
 
 LIMIT = 1 << 30
@@ -20,18 +20,18 @@ def memory() -> Iterator[DeviceMemory]:
     memory.close()
 
 
-def test_a_buffer_is_zero_aligned_and_within_the_reservation(memory: DeviceMemory) -> None:
+def test_a_buffer_is_zero_aligned_and_within_the_arena(memory: DeviceMemory) -> None:
     for size in (0, 1, 511, 4096, 1 << 20):
         address = memory.allocate(size)
         assert address % ALIGN_BYTES == 0 and not memory.view(address, size).any()
         assert memory.base < address and address + size < memory.base + (1 << memory.bits)
 
 
-def test_the_reservation_lies_at_a_multiple_of_its_size(memory: DeviceMemory) -> None:
+def test_the_arena_is_aligned_to_its_size(memory: DeviceMemory) -> None:
     assert memory.base % (1 << memory.bits) == 0
 
 
-def test_a_byte_beside_a_buffer_is_noticed(memory: DeviceMemory) -> None:
+def test_a_changed_byte_in_a_red_zone_is_noticed(memory: DeviceMemory) -> None:
     for place in (-1, 100, -4096, 100 + 4095):
         address = memory.allocate(100)
         assert not memory.red_zones_broken(address)
@@ -46,7 +46,7 @@ def test_a_view_is_the_memory_itself(memory: DeviceMemory) -> None:
     assert memory.view(address + 4, 4).view(np.float32)[0] == 2
 
 
-def test_what_is_freed_is_given_out_again_as_zeros(memory: DeviceMemory) -> None:
+def test_freed_memory_is_reused_as_zeros(memory: DeviceMemory) -> None:
     first = memory.allocate(5000, "first")
     second = memory.allocate(5000, "second")
     memory.view(first, 5000)[:] = 7
@@ -60,7 +60,7 @@ def test_what_is_freed_is_given_out_again_as_zeros(memory: DeviceMemory) -> None
     assert memory.allocate(20_000) == first  # both pieces are one again
 
 
-def test_many_buffers_in_any_order_leave_one_free_piece(memory: DeviceMemory) -> None:
+def test_many_buffers_freed_in_any_order_leave_one_free_range(memory: DeviceMemory) -> None:
     before = list(memory._free)
     chance = np.random.default_rng(0)
     alive: list[int] = []
@@ -75,7 +75,7 @@ def test_many_buffers_in_any_order_leave_one_free_piece(memory: DeviceMemory) ->
 
 
 @pytest.mark.parametrize("size", [LIMIT + 1, 100 << 30, 1 << 62, -1])
-def test_more_than_the_device_has_is_refused(memory: DeviceMemory, size: int) -> None:
+def test_more_memory_than_the_device_has_is_refused(memory: DeviceMemory, size: int) -> None:
     with pytest.raises(LaunchRefused, match=f"scratch of {size} bytes"):
         memory.allocate(size, "scratch")
     assert memory.allocate(LIMIT)  # nothing is lost by it

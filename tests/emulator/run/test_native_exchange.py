@@ -103,7 +103,7 @@ def test_redux_reduces_the_lanes_of_the_mask(x: list[int], mask: int) -> None:
         assert WHOLE.call(f"ev_redux_{name}", values, mask, returns=ctypes.c_int32) == value
 
 
-def test_redux_of_floats_passes_nan_by() -> None:
+def test_redux_of_floats_ignores_nan() -> None:
     x = aligned(np.array([np.nan, 2.0, -3.0] + [np.nan] * 29, np.float32))
     assert WHOLE.call("ev_redux_min_f32", x, 0b111, returns=ctypes.c_float) == -3.0
     assert WHOLE.call("ev_redux_max_f32", x, 0b111, returns=ctypes.c_float) == 2.0
@@ -425,7 +425,7 @@ def test_no_addition_of_several_threads_is_lost(name: str) -> None:
 @pytest.mark.parametrize(
     ("bits", "kind"), [(8, np.uint8), (16, np.uint16), (32, np.uint32), (64, np.uint64)]
 )
-def test_gather_and_scatter_touch_active_lanes_only(bits: int, kind: type) -> None:
+def test_gather_and_scatter_access_active_lanes_only(bits: int, kind: type) -> None:
     raw = np.random.default_rng(2).integers(0, 256, 1024, dtype=np.uint8)
     offsets = np.random.default_rng(3).integers(0, 1000, LANES)
     mask = 0x5555F00F

@@ -26,7 +26,7 @@ FORMATS = {
 
 
 def decode(bits: int, form: str) -> Fraction | float:
-    """The value; a float for what is not finite."""
+    """The value; a float if it is not finite."""
     digits, bias, width = FORMATS[form]
     sign = -1 if bits >> (width - 1) else 1
     field, mantissa = (
@@ -400,7 +400,7 @@ def test_floats_become_integers_rounded_and_saturated(runtime: Runtime, mode: st
             ], (name, source)
 
 
-def test_what_is_not_finite_becomes_the_integer_that_ptx_names(runtime: Runtime) -> None:
+def test_non_finite_numbers_become_the_integer_of_the_ptx_isa(runtime: Runtime) -> None:
     x = np.array([np.nan, np.inf, -np.inf])
     assert runtime.lanes("ev_cvt_rzi_s32_f64", np.int32, x).tolist() == [
         -(2**31),

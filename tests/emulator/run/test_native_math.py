@@ -51,7 +51,7 @@ def magnitudes(signs: bool = True) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, exact: np.ndarray) -> float:
-    """The largest error in places of the exact result, subnormal ones included; what is not finite
+    """The largest error in ulps of the exact result, including subnormal ones; non-finite results
     must agree.
     """
     with np.errstate(over="ignore"):
@@ -146,14 +146,14 @@ def test_half_forms_round_the_float_result_once_for_every_argument(
 
 
 def declared_externals() -> set[str]:
-    """The __ev_ functions that the front end's headers leave to us."""
+    """The __ev_ functions that the front end's headers declare."""
     text = (EMULATOR / "front" / "include" / "ev" / "externals.h").read_text()
     both = re.findall(r"^EV_(?:UNARY|BINARY)\((\w+)\)", text, re.MULTILINE)
     single = [name for name in re.findall(r'^extern "C".*?__ev_(\w+)\(', text, re.MULTILINE)]
     return {name for stem in both for name in (stem, stem + "f")} | set(single)
 
 
-def test_every_external_of_the_front_end_is_answered(runtime: Runtime) -> None:
+def test_every_external_of_the_front_end_is_implemented(runtime: Runtime) -> None:
     externals = declared_externals()
     assert len(externals) > 90
     assert not {name for name in externals if f"ev_call_{name}" not in runtime.native.symbols}

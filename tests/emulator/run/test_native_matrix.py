@@ -272,7 +272,7 @@ def test_wmma_with_half_accumulators(runtime: Runtime, shape: str, row: bool) ->
     )
 
 
-def test_accumulators_of_m16n16k16_lie_where_programs_expect_them(runtime: Runtime) -> None:
+def test_accumulators_of_m16n16k16_have_the_layout_that_programs_expect(runtime: Runtime) -> None:
     matrix = np.arange(256, dtype=np.float32).reshape(16, 16)
     fragment = aligned(np.zeros((8, LANES), np.float32))
     runtime.call("ev_wmma_load_c_m16n16k16_f32", matrix, 16, 1, fragment)

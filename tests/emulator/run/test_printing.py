@@ -1,4 +1,4 @@
-"""printf as C's, whatever a kernel asks for."""
+"""Device printf behaves as C's, for any format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evoengine.emulator.run.printing import (
     LIMIT_WIDTH,
     PRINTF,
     RECORD_CHARACTERS,
-    Printer,
+    DevicePrinter,
 )
 
 
@@ -39,8 +39,8 @@ def placed(memory: DeviceMemory, data: bytes) -> int:
 def printed(
     memory: DeviceMemory, format_: str | bytes, *arguments: bytes, times: int = 1
 ) -> tuple[str, int]:
-    """What lane 3 prints, and what its printf gives."""
-    printer = Printer(memory)
+    """The output of lane 3, and the result of its printf."""
+    printer = DevicePrinter(memory)
     text, buffer = (
         placed(memory, (format_ if isinstance(format_, bytes) else format_.encode()) + b"\0"),
         placed(memory, b"".join(arguments)),
@@ -84,7 +84,7 @@ def test_conversions_are_those_of_c(memory: DeviceMemory) -> None:
         assert printed(memory, format_, argument)[0] == expected, format_
 
 
-def test_printf_gives_how_many_arguments_it_took(memory: DeviceMemory) -> None:
+def test_printf_returns_the_number_of_arguments(memory: DeviceMemory) -> None:
     assert printed(memory, "%d %d\n", struct.pack("<ii", 1, 2)) == ("1 2\n", 2)
     assert printed(memory, "%*.*f", struct.pack("<iid", 7, 2, 3.14159)) == ("   3.14", 3)
 
@@ -107,7 +107,7 @@ def test_a_width_below_zero_is_to_the_left_and_a_precision_below_zero_is_none(
         "%-0+ #2147483647.2147483647a",
     ],
 )
-def test_widths_made_to_fill_the_memory_are_limited(memory: DeviceMemory, format_: str) -> None:
+def test_huge_widths_are_limited(memory: DeviceMemory, format_: str) -> None:
     text, _ = printed(memory, format_, struct.pack("<iiqqq", 2**31 - 1, 2**31 - 1, 1, 1, 1))
     assert len(text) <= LIMIT_WIDTH + 400  # the digits before the point of the largest f64
 
@@ -117,12 +117,12 @@ def test_strings_and_arguments_beyond_any_buffer_are_empty(memory: DeviceMemory)
     assert printed(memory, "%d %lld %f") == ("0 0 0.000000", 3)
 
 
-def test_a_launch_prints_so_much_and_no_more(memory: DeviceMemory) -> None:
+def test_the_output_of_a_launch_is_limited(memory: DeviceMemory) -> None:
     text, count = printed(memory, "0123456789" * 10, times=700)
     assert len(text) == LIMIT_CHARACTERS and count == -1
 
 
-def test_prints_that_show_nothing_count_as_well(memory: DeviceMemory) -> None:
+def test_empty_prints_count_as_well(memory: DeviceMemory) -> None:
     most = LIMIT_CHARACTERS // RECORD_CHARACTERS
     assert printed(memory, "", times=most) == ("", 0)
     assert printed(memory, "", times=most + 1) == ("", -1)
@@ -137,9 +137,9 @@ def test_a_string_without_an_end_stops_at_the_limit_or_where_its_buffer_does(
     assert printed(memory, "%s", struct.pack("<Q", short + 3))[0] == ""
 
 
-def test_a_failed_assertion_is_told_after_all_that_may_be_printed(memory: DeviceMemory) -> None:
+def test_a_failed_assertion_is_printed_beyond_the_limit(memory: DeviceMemory) -> None:
     printer, text, room = (
-        Printer(memory),
+        DevicePrinter(memory),
         placed(memory, b"x > 0\0"),
         placed(memory, b"a" * LIMIT_STRING + b"\0"),
     )

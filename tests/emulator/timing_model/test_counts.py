@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from evoengine.emulator.timing_model.counts import Counts, Piece
+from evoengine.emulator.timing_model.counts import CodePiece, Counts
 
 SAMPLE = Counts(
     blocks=2,
@@ -34,7 +34,7 @@ def test_counts_add_up() -> None:
     assert found.flops == SAMPLE.flops
 
 
-def test_a_sample_scales_to_the_grid_and_what_is_of_the_launch_stays() -> None:
+def test_a_sample_scales_to_the_grid_except_for_values_of_the_launch() -> None:
     found = SAMPLE.scaled(8)
     assert (found.blocks, found.shared_wavefronts, found.issued) == (16, 96, 880)
     assert (found.unique_bytes, found.most_issued) == (1024, 60)
@@ -52,7 +52,7 @@ def test_a_negative_factor_is_refused() -> None:
 
 def test_l1_keeps_repeated_loads_from_l2_but_neither_stores_nor_copies() -> None:
     assert SAMPLE.l2_sectors == 16 + 8 + 4
-    assert Counts(load_sectors=40).l2_sectors == 40  # nobody counted what a block repeats
+    assert Counts(load_sectors=40).l2_sectors == 40  # repeated loads of a block were not counted
 
 
 def test_code_counted_as_a_whole_is_one_piece() -> None:
@@ -61,8 +61,10 @@ def test_code_counted_as_a_whole_is_one_piece() -> None:
     assert Counts().code == ()
 
 
-def test_counts_survive_being_written_down() -> None:
-    counts = replace(SAMPLE, pieces=(Piece(3.0, {"fma": 2.0}), Piece(1.0, delays={"fixed": 1.0})))
-    assert Counts.restored(json.loads(json.dumps(asdict(counts)))) == counts
+def test_counts_survive_serialisation() -> None:
+    counts = replace(
+        SAMPLE, pieces=(CodePiece(3.0, {"fma": 2.0}), CodePiece(1.0, delays={"fixed": 1.0}))
+    )
+    assert Counts.from_dict(json.loads(json.dumps(asdict(counts)))) == counts
     assert counts.scaled(2).pieces[0].times == 6
     assert (counts + counts).pieces == counts.pieces * 2

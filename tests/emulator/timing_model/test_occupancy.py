@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.errors import LaunchRefused
+from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.targets import find
 from evoengine.emulator.timing_model.occupancy import occupancy
 

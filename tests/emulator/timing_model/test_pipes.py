@@ -1,4 +1,4 @@
-"""The rules from PTX to pipes."""
+"""The rules that map PTX to pipes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_instruction_is_that_of_one_pipe(instruction: str, pipe: str, count: 
         "cvt.u32.u64",
     ],
 )
-def test_what_machine_code_does_not_have_is_free(instruction: str) -> None:
+def test_instructions_that_machine_code_lacks_are_free(instruction: str) -> None:
     cost = classify(*_split(instruction))
     assert cost.issues == 0
     assert cost.delay is None
@@ -84,7 +84,7 @@ def test_what_machine_code_does_not_have_is_free(instruction: str) -> None:
         ("wmma.mma.sync.aligned.row.col.m32n8k16.f16.f16", "f16", 8192, 2),
     ],
 )
-def test_tensor_instructions_tell_their_operations(
+def test_tensor_instructions_have_operation_counts(
     instruction: str, kind: str, flops: float, instructions: float
 ) -> None:
     cost = classify(*_split(instruction))
@@ -143,7 +143,7 @@ def test_every_instruction_has_a_known_pipe_and_delay(instruction: str) -> None:
         ("fma.rn.f32", 0, 0),
     ],
 )
-def test_memory_instructions_tell_what_they_move_at_best(
+def test_memory_instructions_have_minimal_traffic(
     instruction: str, wavefronts: float, sectors: float
 ) -> None:
     cost = classify(*_split(instruction))

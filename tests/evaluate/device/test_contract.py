@@ -293,10 +293,10 @@ def test_the_emulator_models_a_time_and_says_how_much_it_followed(emulator):
 @pytest.mark.parametrize(
     ("behaviour", "status", "says"),
     [
-        ("writes beyond", Status.fault, "out of bounds: thread 0 touches 4 bytes at out+16416"),
-        ("misaligned", Status.fault, "misaligned: thread 0 touches 8 bytes at x+1"),
+        ("writes beyond", Status.fault, "out of bounds: thread 0 accesses 4 bytes at out+16416"),
+        ("misaligned", Status.fault, "misaligned: thread 0 accesses 8 bytes at x+1"),
         ("overwrites its input", Status.cheat, "input 'x' was overwritten"),
-        ("trap", Status.crash, "the kernel ended itself at line 11"),
+        ("trap", Status.crash, "the kernel trapped at line 11"),
         ("leaves a band out", Status.wrong_result, "512 NaN"),
     ],
 )
@@ -371,7 +371,7 @@ def test_an_entry_that_the_code_lacks_is_refused_by_name(emulator):
     report = emulator.play(scene)
     assert (
         report.status is Status.launch_error
-        and "no kernel '_Z4gone'; there are: scale" in report.reason
+        and "no kernel '_Z4gone'; known kernels: scale" in report.reason
     )
 
 

@@ -1,4 +1,4 @@
-// nvcuda::wmma: matrices spread over a warp. Which element of a matrix a thread's x[i] is, nobody is told; here it is
+// nvcuda::wmma: matrices distributed over a warp. Which element of a matrix a thread's x[i] is, is unspecified; here it is
 // what the wmma instructions of PTX do, with all of a lane's registers in their order.
 #pragma once
 #include <cuda_bf16.h>

@@ -35,7 +35,7 @@ COMPARE_AND_SWAP(b16, uint16_t)
 COMPARE_AND_SWAP(b32, uint32_t)
 COMPARE_AND_SWAP(b64, uint64_t)
 
-/* What the host has no instruction for: tried until nobody was in between. */
+/* Operations without a host instruction: a compare-and-swap loop. */
 #define BY_LOOP(operator, name, type, result)                                                                                           \
     void ev_atomic_##operator##_##name(const uint64_t *address, const type *value, uint32_t mask, type *old) {                          \
         EACH_LANE(lane, mask) {                                                                                                         \

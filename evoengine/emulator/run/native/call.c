@@ -1,7 +1,7 @@
-/* The functions that the front end's headers leave to the emulator (front/include/ev/externals.h): __ev_expf is ev_call_expf.
+/* The external functions of the front end's headers (front/include/ev/externals.h): __ev_expf is ev_call_expf.
 
-   What kernels call often is vector code of below 2 ulp; the rest is libm's, a lane at a time, and what libm has not comes
-   from special.h, for float through double. */
+   Frequent functions are vector code with errors below 2 ulp; the others are libm's, a lane at a time, and those that libm
+   lacks are in special.h, for float through double. */
 #include "elementary.h"
 #include "lanes.h"
 #include "special.h"
@@ -36,7 +36,7 @@ void ev_call_cosf(const float *x, float *y) {
             z[i] = (type)(expression);                                                                                                  \
     }
 
-/* libm's for both types */
+/* libm's, for both types */
 #define LIBM(name)                                                                                                                      \
     extern float name##f(float);                                                                                                        \
     extern double name(double);                                                                                                         \
@@ -59,7 +59,7 @@ LIBM(erfc)
 LIBM(lgamma)
 LIBM(tgamma)
 
-/* libm's for double, where float has vector code */
+/* libm's, for double; float has vector code */
 #define LIBM_DOUBLE(name)                                                                                                               \
     extern double name(double);                                                                                                         \
     BY_LANE(name, double, name(x[i]))
@@ -72,14 +72,14 @@ LIBM_DOUBLE(log)
 LIBM_DOUBLE(log2)
 LIBM_DOUBLE(erf)
 
-/* for both types by a function of double: not every libm has them for float */
+/* for both types by a function of double; not every libm has a float version */
 #define THROUGH_DOUBLE(name, function)                                                                                                  \
     BY_LANE(name##f, float, function((double)x[i]))                                                                                     \
     BY_LANE(name, double, function(x[i]))
 extern double j0(double), j1(double), y0(double), y1(double), pow(double, double);
 
 static double power_of_ten(double x) {
-    return pow(10.0, x); /* exp10 is not in every libm */
+    return pow(10.0, x); /* not every libm has exp10 */
 }
 
 THROUGH_DOUBLE(exp10, power_of_ten)

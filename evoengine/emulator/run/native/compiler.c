@@ -1,9 +1,9 @@
-/* What LLVM calls for half and bfloat where the host has no instruction (no F16C): JIT-compiled kernels may need them, and
-   no libc has them. By the names and the interface of compiler-rt, and with its results: round to nearest, ties to even. */
+/* Conversions of half and bfloat that LLVM calls on hosts without F16C: JIT-compiled kernels may need them, and libc does not
+   have them. Names, interface and results are those of compiler-rt: round to nearest, ties to even. */
 #include "lanes.h"
 #include "narrow.h"
 
-/* In integers: an expression of _Float16 would be a call of these functions themselves. */
+/* In integers: an expression of _Float16 would call these functions. */
 float __extendhfsf2(_Float16 x) {
     uint32_t bits = AS(uint16_t, x), sign = bits << 16 & 0x80000000u, magnitude = (bits & 0x7fff) << 13;
     float finite = AS(float, magnitude) * 0x1p112f;

@@ -1,7 +1,7 @@
 /* Arithmetic that rounds towards zero, down or up: .rz, .rm, .rp of 9.7.3, and conversions.
 
-   By the host's own rounding mode, changed around a plain operation. Results pass through memory that an asm claims to
-   touch, because the compiler else may move arithmetic over a change of the mode, of which it knows nothing. */
+   Changes the host's rounding mode around a plain operation. Results pass through memory that an asm claims to modify, because
+   otherwise the compiler may move arithmetic across the mode change, which it does not track. */
 #include "lanes.h"
 
 #if defined(__x86_64__)

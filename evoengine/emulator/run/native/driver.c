@@ -1,4 +1,4 @@
-/* Runs thread blocks: their warps in turn, each until it ends or waits. */
+/* Runs thread blocks: their warps in turn, each until it exits or waits. */
 #include "runtime.h"
 
 void *memset(void *, int, u64);
@@ -6,7 +6,7 @@ void ev_check_block(Checker *, u64);
 void ev_check_barrier(Checker *, u32, u32, u32);
 void ev_check_exit(Checker *, u32);
 
-/* How running blocks ends; as in run/abi.py. */
+/* Results of ev_run, as StopReason in run/abi.py. */
 enum { FINISHED = 0, FAULT_TRAP = 2, FAULT_FUEL = 3, FAULT_DEADLOCK = 4 };
 
 static Warp *warp_at(u8 *warps, const Launch *launch, u32 index) { return (Warp *)(warps + (u64)index * launch->warp_bytes); }
@@ -21,13 +21,13 @@ static void begin_warps(u8 *warps, const Launch *launch) {
     }
 }
 
-/* Whether barrier `id` is complete: every warp that takes part has all of its living lanes there. Fills in who voted. */
+/* Whether barrier `id` is complete: every participating warp has all of its live lanes there. Sets the votes. */
 static int is_complete(u8 *warps, const Launch *launch, u32 id, u32 *votes, u32 *voters) {
     u32 threads = 0, missing = 0, expected = 0;
     *votes = *voters = 0;
     for (u32 index = 0; index < launch->warps; index++) {
         Warp *warp = warp_at(warps, launch, index);
-        if (warp->passed[id]) { /* that counts, also when the warp has ended since */
+        if (warp->passed[id]) { /* counts even if the warp has exited since */
             threads += 32;
             expected = warp->expected[id];
         }
@@ -57,14 +57,14 @@ static void release(u8 *warps, const Launch *launch, Block *block, u32 id, u32 v
     if (block->checker) ev_check_barrier(block->checker, id, met[0], met[1]);
 }
 
-/* The barriers at which lanes of a warp wait. */
+/* The barriers at which lanes of a warp wait, one bit each. */
 static u32 barriers_of(const Warp *warp) {
     u32 found = 0;
     for (u32 id = 0; id < BARRIERS; id++) found |= (u32)(warp->arrived[id] != 0) << id;
     return found;
 }
 
-/* Lets through what waits at those of the barriers `waited` that are complete; whether there was any. */
+/* Releases the lanes at those of the barriers `waited` that are complete; returns whether there were any. */
 static int release_complete(u8 *warps, const Launch *launch, Block *block, u32 waited) {
     u32 any = 0;
     for (; waited; waited &= waited - 1) {
@@ -96,7 +96,7 @@ static int run_round(u8 *warps, const Launch *launch, Block *block, u32 *running
             block->fault_warp = index;
             return end;
         }
-        /* At a barrier for a number of threads the first that make the number go on; later ones are the next round's. */
+        /* At a barrier with a thread count, the first threads that reach the count go on; later ones belong to its next phase. */
         for (u32 id = 0; id < BARRIERS; id++)
             if ((warp->arrived[id] | warp->passed[id]) && warp->expected[id]) release_complete(warps, launch, block, 1u << id);
     }
@@ -109,7 +109,7 @@ static u32 barriers_waited_at(u8 *warps, const Launch *launch) {
     return found;
 }
 
-/* Fuel for the start of a block's warps, so that a grid of blocks that do nothing ends too. */
+/* Takes fuel for the start of a block's warps, so that a huge grid of empty blocks ends too. */
 static int is_out_of_fuel(const Launch *launch, Block *block) {
     block->fuel -= launch->warps;
     block->fault_site = ~0u;
@@ -135,13 +135,13 @@ static u64 work_so_far(const Launch *launch, const Block *block) {
     return sum;
 }
 
-/* What printf is once a launch has printed all that it may: a flood then costs what its loops cost. */
+/* printf after the launch's output limit: prints nothing, so that a flood of output costs no more than its loops. */
 void ev_print_nothing(Block *block, u32 mask, const u64 *format, u64 *arguments, u32 kind) {
     (void)block, (void)format, (void)kind;
     for (; mask; mask &= mask - 1) arguments[__builtin_ctz(mask)] = ~0ull;
 }
 
-/* Runs blocks until there are none left or one ends badly. `warps` is room for the warps of one block. */
+/* Runs blocks until none are left or one fails. `warps`: memory for the warp records of one block. */
 int ev_run(const Launch *launch, Block *block, u8 *warps) {
     u64 before = 0;
     while (!*(volatile u32 *)launch->stop) {
@@ -151,16 +151,16 @@ int ev_run(const Launch *launch, Block *block, u8 *warps) {
         block->index[0] = number % launch->grid[0];
         block->index[1] = number / launch->grid[0] % launch->grid[1];
         block->index[2] = number / launch->grid[0] / launch->grid[1];
-        memset((void *)block->shared, 0xff, launch->shared_bytes); /* NaN, so that what was never written shows */
+        memset((void *)block->shared, 0xff, launch->shared_bytes); /* NaN, so that reads of unwritten memory show */
         if (block->checker) ev_check_block(block->checker, number);
         int fault = run_block(warps, launch, block);
         if (fault) {
             *(volatile u32 *)launch->stop = 1;
             return fault;
         }
-        if (turn < launch->works_end) {
+        if (turn < launch->block_work_end) {
             u64 now = work_so_far(launch, block);
-            launch->works[turn] = now - before;
+            launch->block_work[turn] = now - before;
             before = now;
         }
     }

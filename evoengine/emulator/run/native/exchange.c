@@ -1,4 +1,4 @@
-/* What lanes tell one another: shfl (9.7.9.6), match (9.7.13.8), redux (9.7.13.9). */
+/* Exchange between lanes: shfl (9.7.9.6), match (9.7.13.8), redux (9.7.13.9). */
 #include "lanes.h"
 
 typedef enum { UP, DOWN, BFLY, IDX } Mode;
@@ -58,6 +58,6 @@ REDUCE(min_u32, uint32_t, 0xffffffffu, one < all ? one : all)
 REDUCE(max_u32, uint32_t, 0, one > all ? one : all)
 REDUCE(min_s32, int32_t, 0x7fffffff, one < all ? one : all)
 REDUCE(max_s32, int32_t, -0x7fffffff - 1, one > all ? one : all)
-/* redux.f32: a NaN loses; the start is one, so that it stays when every lane has one */
+/* redux.f32: NaNs are ignored; the initial value is NaN, which remains if every lane has NaN */
 REDUCE(min_f32, float, __builtin_nanf(""), all != all || one < all || (one == all && __builtin_signbit(one)) ? one : all)
 REDUCE(max_f32, float, __builtin_nanf(""), all != all || one > all || (one == all && !__builtin_signbit(one)) ? one : all)

@@ -17,7 +17,7 @@ EV_INLINE f32x32 odd_float(f64x32 x) {
     return AS(f32x32, (AS(s32x32, y) + above) | (inexact & 1));
 }
 
-/* x + y rounded to odd, by the exact error of the sum (Knuth's TwoSum); not finite: as the FPU has it. */
+/* x + y rounded to odd, by the exact error of the sum (Knuth's TwoSum); not finite: the FPU's result. */
 #define ODD_SUM(name, real, integer)                                                                                                    \
     EV_INLINE real name(real x, real y) {                                                                                               \
         real sum = x + y, part = sum - x, error = (x - (sum - part)) + (y - part);                                                      \
@@ -111,7 +111,7 @@ TERNARY(f16, 0x7c00, _ftz_relu, RELU, 1)
 TERNARY(bf16, 0x7f80, , PLAIN, 0)
 TERNARY(bf16, 0x7f80, _relu, RELU, 0)
 
-/* min and max: a NaN loses unless .NaN asks that it win; -0 is below +0. By the order of sign and magnitude as integers. */
+/* min and max: a NaN is ignored unless .NaN is given; -0 is below +0. By the order of sign and magnitude as integers. */
 EV_INLINE u16x32 extreme(u16x32 x, u16x32 y, uint16_t infinity, int largest, int nan_wins) {
     s16x32 a = AS(s16x32, x), b = AS(s16x32, y);
     s16x32 key_a = a < 0 ? a ^ 0x7fff : a, key_b = b < 0 ? b ^ 0x7fff : b;

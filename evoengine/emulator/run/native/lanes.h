@@ -1,9 +1,9 @@
-/* What the C runtime offers to the code of kernels: functions over the 32 lanes of a warp. The list to read.
+/* The functions of the C runtime that lowered kernels call, over the 32 lanes of a warp.
 
-   Arrays have 32 elements, one a lane, and are aligned to 64 bytes; a result may be the same array as an argument.
-   All lanes are computed, except where a function takes a mask (bit i = lane i): it touches memory, or lanes meet.
-   f16 and bf16 travel as their bits in uint16_t, pairs of them (f16x2) as uint32_t with element 0 in the low half,
-   fp8 as uint8_t, pairs of fp8 as uint16_t. Section numbers are those of the PTX ISA 8.x.
+   Arrays have 32 elements, one per lane, and are aligned to 64 bytes; a result may be the same array as an argument. All lanes
+   are computed, unless a function takes a mask (bit i = lane i), because it accesses memory or combines lanes. f16 and bf16 are
+   passed as their bits in uint16_t, pairs of them (f16x2) as uint32_t with element 0 in the low half, fp8 as uint8_t, pairs of
+   fp8 as uint16_t. Section numbers are those of the PTX ISA 8.x.
 
    A line such as EV_UNARY(float, ev_ex2_approx_f32) declares void ev_ex2_approx_f32(const float *x, float *y). */
 #ifndef EV_LANES_H
@@ -187,11 +187,11 @@ EV_ATOMIC_ALL(s64, int64_t)
 EV_ATOMIC(exch_b16, uint16_t)
 EV_ATOMIC(inc_u32, uint32_t)
 EV_ATOMIC(dec_u32, uint32_t)
-EV_ATOMIC(add_f32, uint32_t)    /* floats travel as their bits */
+EV_ATOMIC(add_f32, uint32_t)    /* floats are passed as their bits */
 EV_ATOMIC(add_f64, uint64_t)
 EV_ATOMIC(add_f16, uint16_t)
 EV_ATOMIC(add_bf16, uint16_t)
-EV_ATOMIC(add_f16x2, uint32_t)  /* both halves at once, which is more than PTX promises */
+EV_ATOMIC(add_f16x2, uint32_t)  /* both halves at once, which is stronger than PTX requires */
 EV_ATOMIC(add_bf16x2, uint32_t)
 EV_ATOMIC_CAS(b16, uint16_t)
 EV_ATOMIC_CAS(b32, uint32_t)
@@ -261,8 +261,8 @@ void ev_bfi_b64(const uint64_t *a, const uint64_t *b, const uint32_t *position, 
 #define EV_BFIND(type, bits)                                                                                                    \
     EV_CONVERSION(type, uint32_t, ev_bfind_u##bits) EV_CONVERSION(type, uint32_t, ev_bfind_shiftamt_u##bits)                    \
     EV_CONVERSION(type, uint32_t, ev_bfind_s##bits) EV_CONVERSION(type, uint32_t, ev_bfind_shiftamt_s##bits)
-EV_BFIND(uint32_t, 32)             /* 0xffffffff where there is none */
-EV_BFIND(uint64_t, 64)             /* also of 64 bits the result has 32 */
+EV_BFIND(uint32_t, 32)             /* 0xffffffff if there is none */
+EV_BFIND(uint64_t, 64)             /* the result has 32 bits for 64-bit types, too */
 #define EV_DOT(types) EV_TERNARY(uint32_t, ev_dp4a_##types) EV_TERNARY(uint32_t, ev_dp2a_lo_##types) EV_TERNARY(uint32_t, ev_dp2a_hi_##types)
 EV_DOT(u32_u32)                    /* types of a and b, in this order */
 EV_DOT(u32_s32)

@@ -1,11 +1,11 @@
-/* The approximate instructions of 9.7.3 and 9.7.4: closer to the exact value than PTX asks for. */
+/* The approximate instructions of 9.7.3 and 9.7.4, more accurate than PTX requires. */
 #include "elementary.h"
 #include "lanes.h"
 #include "narrow.h"
 
 extern float sinf(float), cosf(float);
 
-/* sine_lanes for what it can reduce, libm for lanes beyond (also infinities). */
+/* sine_lanes for arguments in its range, libm for other lanes (also infinities). */
 static void sine(const float *x, float *y, int quarter) {
     f32x32 angle = LOAD(f32x32, x), result = canonical(sine_lanes(angle, quarter));
     s32x32 far = ABS(angle) > TURNS_EXACT;

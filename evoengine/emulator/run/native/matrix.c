@@ -1,4 +1,4 @@
-/* mma.sync, 9.7.14.5: fragments as the PTX ISA lays them out, registers of 32 lanes one after another. */
+/* mma.sync, 9.7.14.5: fragments in the layout of the PTX ISA, registers of 32 lanes one after another. */
 #include "lanes.h"
 #include "tile.h"
 

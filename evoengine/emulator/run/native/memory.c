@@ -1,4 +1,5 @@
-/* Memory by lanes: for hosts whose gathers are slow or missing, and cp.async. Addresses are the host's, of any alignment. */
+/* Loads and stores lane by lane, for hosts with slow or no gathers, and cp.async. Addresses are host addresses of any
+   alignment. */
 #include "lanes.h"
 
 #define ALL_LANES 0xffffffffu
@@ -30,8 +31,8 @@ EV_INLINE void copy_lane(uint8_t *to, const uint8_t *from, uint32_t bytes, uint3
             to[i] = i < given ? from[i] : 0;
 }
 
-/* Copies mostly wait for global memory. So the fewer instructions a lane takes, the better, for more of them are under way at once;
-   and as tiles are mostly read front to back, lines that later copies are likely to want are asked for. */
+/* Copies mostly wait for global memory. The fewer instructions a lane takes, the more copies overlap; and as tiles are mostly
+   read front to back, the lines that later copies will likely need are prefetched. */
 enum { LANES_A_LINE = 64 / 16, PREFETCH_BYTES = 8192 };
 
 void ev_copy_async(const uint32_t *shared_offset, uint8_t *shared, const uint64_t *global, const uint32_t *source_bytes, uint32_t bytes,

@@ -1,4 +1,5 @@
-/* Functions of double that CUDA has and libm has not, a number at a time. Relative errors of some 1e-15, measured in the tests. */
+/* Functions of double that CUDA has and libm lacks, one number at a time. Relative errors are about 1e-15, measured in the
+   tests. */
 #ifndef EV_SPECIAL_H
 #define EV_SPECIAL_H
 

@@ -1,8 +1,8 @@
-/* A warp's registers as vectors of 32 elements, and the few words that the C files share. */
+/* A warp's registers as vectors of 32 elements, and macros that the C files share. */
 #ifndef EV_VECTOR_H
 #define EV_VECTOR_H
 
-/* Freestanding: a host may lack libc headers. */
+/* Freestanding: the host may have no libc headers. */
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
 typedef short int16_t;
@@ -14,7 +14,7 @@ typedef unsigned long long uint64_t;
 
 enum { LANES = 32 };
 
-/* aligned(64): the contract of the arrays; clang would take a vector of 32 doubles to be aligned to 256. */
+/* aligned(64): as the arrays are; clang would assume a vector of 32 doubles to be aligned to 256. */
 #define EV_VECTOR(type, name) typedef type name __attribute__((ext_vector_type(32), aligned(64)))
 EV_VECTOR(int8_t, s8x32);
 EV_VECTOR(uint8_t, u8x32);
@@ -36,8 +36,8 @@ EV_VECTOR(_Float16, f16x32);
 #define FMA(a, b, c) __builtin_elementwise_fma(a, b, c)
 #define ABS(x) __builtin_elementwise_abs(x)
 
-/* The NaN that NVIDIA's instructions give (9.7.3: "the canonical NaN is 0x7fffffff"). In integers, as LLVM takes one NaN to be
-   as good as another. */
+/* The NaN that NVIDIA's instructions return (9.7.3: "the canonical NaN is 0x7fffffff"). In integers, because LLVM does not
+   preserve NaN payloads. */
 EV_INLINE f32x32 canonical(f32x32 x) {
     u32x32 bits = AS(u32x32, x);
     return AS(f32x32, (bits & 0x7fffffffu) > 0x7f800000u ? (u32x32)0x7fffffff : bits);
@@ -58,7 +58,7 @@ EV_INLINE int any(s32x32 condition) {
     return __builtin_reduce_or(condition) != 0;
 }
 
-/* For what touches memory or has an order: each lane of the mask, ascending. */
+/* Loops over the lanes of the mask, ascending, for code that accesses memory or depends on the order. */
 #define EACH_LANE(lane, mask) for (uint32_t lane, left = (mask); left && (lane = (uint32_t)__builtin_ctz(left), 1); left &= left - 1)
 
 #endif

@@ -126,7 +126,7 @@ class _Followed:
 def work_of(report: LaunchReport) -> float:
     """The work of a launch in checked mode, in the bytes of BUDGET."""
     assert report.accesses is not None
-    lengths = numpy.array([len(node.instructions) for node in report.lowered.flow.nodes])
+    lengths = numpy.array([len(node.instructions) for node in report.lowered.cfg.nodes])
     found = report.accesses
     touched = (
         found.shared_bytes + found.global_load_bytes + found.global_store_bytes + found.local_bytes

@@ -11,7 +11,7 @@ import numpy
 import torch
 
 from evoengine.emulator.device import Emulator
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.evaluate.worker.arena import Arena, Layout
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch
 from evoengine.evaluate.worker.emulated.emulated_program import failure_of

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.evaluate.worker.backend import (
     Announce,
     LoadedCandidate,

@@ -14,7 +14,7 @@ import torch
 
 from evoengine.candidate.binding import BoundLaunch, BufferArgument, ScalarArgument
 from evoengine.emulator import device as emulated
-from evoengine.emulator import errors
+from evoengine.emulator import emulator_errors
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.evaluate.worker.candidate_failures import (
     CandidateFailure,
@@ -76,7 +76,7 @@ class LoadedModule:
         """Begins to compile the code of a case in the background; raises CandidateFailure."""
         module = self._module(compiled)
         for launch in compiled.plan.launches:
-            module.prepare(compiled.functions[launch.kernel], three(launch.block), checked)
+            module.start_compiling(compiled.functions[launch.kernel], three(launch.block), checked)
 
     def variable_bytes(self, compiled: CompiledCase) -> int:
         """The size of a case's global variables in bytes; raises CandidateFailure."""
@@ -91,7 +91,7 @@ class LoadedModule:
 
     def settled(self, timeout_s: float) -> bool:
         """Whether no compilation is still running; waits up to `timeout_s` for each module."""
-        return all(module.settled(timeout_s) for module in self._modules.values())
+        return all(module.cancel_codegen(timeout_s) for module in self._modules.values())
 
     def forget(self) -> None:
         """Closes all modules, before another candidate."""
@@ -118,11 +118,11 @@ class EmulatedProgram:
     @property
     def variables(self) -> bytes:
         """The contents of the code's global variables, a copy; assignment restores them."""
-        return self._module.values
+        return self._module.variable_values
 
     @variables.setter
     def variables(self, contents: bytes) -> None:
-        self._module.values = contents
+        self._module.variable_values = contents
 
     def run(
         self,
@@ -166,7 +166,7 @@ def as_candidate_failures() -> Iterator[None]:
     """Raises errors of the emulator as failures of the candidate, whose code caused them."""
     try:
         yield
-    except errors.EmulatorError as error:
+    except emulator_errors.EmulatorError as error:
         raise failure_of(error) from None
     except EMULATOR_BUGS as error:
         raise EmulatorFailure(
@@ -175,13 +175,13 @@ def as_candidate_failures() -> Iterator[None]:
         ) from error
 
 
-def failure_of(error: errors.EmulatorError) -> CandidateFailure:
+def failure_of(error: emulator_errors.EmulatorError) -> CandidateFailure:
     """An error of the emulator as a failure of the candidate."""
-    if isinstance(error, errors.OutOfFuel):
+    if isinstance(error, emulator_errors.OutOfFuel):
         return LaunchTimeout(str(error))
-    if isinstance(error, errors.KernelFault):
+    if isinstance(error, emulator_errors.KernelFault):
         return DeviceTrap(str(error))
-    if isinstance(error, errors.LaunchRefused):
+    if isinstance(error, emulator_errors.LaunchRefused):
         return CannotLaunch(str(error))
     return UnsupportedKernel(
         str(error)

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from evoengine.candidate.binding import BoundLaunch, BufferArgument
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, LaunchReport
-from evoengine.emulator.errors import EmulatorError
+from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.emulator.targets import TargetGpu
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.observe import counts_of
-from evoengine.emulator.timing_model.time import modelled
+from evoengine.emulator.timing_model.launch_counts import counts_from_reports
+from evoengine.emulator.timing_model.launch_time import model_launch
 from evoengine.evaluate.worker.candidate_failures import LaunchTimeout
 from evoengine.evaluate.worker.emulated.checked_mode import sample
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
@@ -45,7 +45,7 @@ def model_case(
     for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
         before = PlanState(program, arena, written)
         sampled = _sampled(program, launch, pointers, before)
-        counts = counts_of(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
+        counts = counts_from_reports(whole, sampled, unique_bytes=_touched_bytes(launch, arena))
         launches.append(
             _model_launch(program, launch, counts, whole.lowered.layout.static_shared, target, cold)
         )
@@ -86,7 +86,7 @@ def _model_launch(
         (item for item in program.compiled.resources if item.kernel == launch.kernel), None
     )
     try:
-        found = modelled(
+        found = model_launch(
             counts,
             target=target,
             grid=three(launch.grid),

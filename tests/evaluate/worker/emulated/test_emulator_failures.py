@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator import errors
+from evoengine.emulator import emulator_errors
 from evoengine.evaluate.worker.candidate_failures import (
     DeviceTrap,
     EmulatorFailure,
@@ -46,7 +46,10 @@ def test_a_lack_of_memory_or_disk_is_no_fault_of_the_kernel(error: Exception) ->
 
 def test_what_the_emulator_says_of_a_kernel_stays_as_it_is() -> None:
     with pytest.raises(DeviceTrap, match="trap"), as_candidate_failures():
-        raise errors.Trapped("trap")
-    with pytest.raises(UnsupportedKernel, match="cannot do") as found, as_candidate_failures():
-        raise errors.Unsupported("wgmma")
+        raise emulator_errors.Trapped("trap")
+    with (
+        pytest.raises(UnsupportedKernel, match="does not support") as found,
+        as_candidate_failures(),
+    ):
+        raise emulator_errors.Unsupported("wgmma")
     assert found.value.healthy

@@ -46,7 +46,7 @@ WRONG = {
         f'for (int k = 0; k < 256; ++k) printf("%d\\n", k); {ASSERTION}', Status.crash, "assertion `x[i] > 1000` failed",
     ),
     "every thread asserts": (ASSERTION, Status.crash, "assertion `x[i] > 1000` failed"),
-    "every thread traps": ('asm volatile("trap;");', Status.crash, "the kernel ended itself at line 12"),
+    "every thread traps": ('asm volatile("trap;");', Status.crash, "the kernel trapped at line 12"),
 }  # fmt: skip
 
 

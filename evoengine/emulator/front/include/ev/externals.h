@@ -1,5 +1,5 @@
-// Functions without an instruction of their own: calls of __ev_NAME, which the emulator answers.
-// front/externals.py is the same table for Python; a test holds the two together.
+// Functions without an instruction of their own: calls of __ev_NAME, which the emulator's C runtime implements.
+// front/externals.py is the same table for Python; a test compares the two.
 //
 //     X(float) and X(double), named __ev_Xf and __ev_X:
 //       sin cos tan sinpi cospi asin acos atan sinh cosh tanh asinh acosh atanh exp exp10 expm1 log log2 log10 log1p

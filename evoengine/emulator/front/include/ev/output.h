@@ -1,4 +1,4 @@
-// printf and assert: calls that the emulator answers (vprintf and __assertfail are CUDA's own system calls).
+// printf and assert: calls that the emulator handles (vprintf and __assertfail are CUDA's own system calls).
 #pragma once
 extern "C" __device__ int vprintf(const char* format, void* arguments);
 extern "C" __device__ int printf(const char* format, ...);  // clang packs the arguments and calls vprintf

@@ -1,0 +1,80 @@
+"""What checked mode is asked to look for, and the report of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy
+
+from evoengine.emulator.check.findings import AccessCounts, Check, Finding
+from evoengine.emulator.emulator_errors import KernelFault, OutOfFuel, Trapped
+from evoengine.emulator.lower.context import InstructionSite
+from evoengine.emulator.lower.kernel import LoweredKernel
+from evoengine.emulator.run.abi import StopReason
+from evoengine.emulator.run.host_thread import LaunchFault
+
+ALL_CHECKS = Check.RACES | Check.BOUNDS | Check.INIT | Check.ASYNC
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What checked mode looks for, and which global buffers are initialised before the launch.
+
+    `uninitialised`: addresses of buffers that must be written before they are read.
+    """
+
+    which: Check = ALL_CHECKS
+    uninitialised: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """The result of a launch."""
+
+    blocks_run: int
+    blocks: int  # of the grid
+    warps: int  # of a block
+    printed: str
+    findings: tuple[Finding, ...]
+    accesses: AccessCounts | None  # None outside checked mode
+    # int64 [basic blocks, 2]: executions by warps, and by lanes
+    counters: numpy.ndarray = field(repr=False)
+    lowered: LoweredKernel = field(repr=False)
+    # uint64 [thread blocks run, 2^16 at most]: PTX warp instructions that each executed
+    block_work: numpy.ndarray = field(repr=False)
+    buffers: tuple[str, ...] = ()  # names, by the index in findings
+
+    def describe(self, finding: Finding) -> str:
+        """A finding in one line, with the candidate's source lines."""
+        return finding.describe(lambda site: describe_site(self.lowered.sites, site), self.buffers)
+
+
+def describe_site(sites: Sequence[InstructionSite], site: int) -> str:
+    """The candidate's line of an instruction, or its PTX if the line is unknown."""
+    if not 0 <= site < len(sites):
+        return "an unknown line"
+    found = sites[site]
+    return f"line {found.line}" if found.line else f"`{found.text}`"
+
+
+def fault_error(fault: LaunchFault, sites: Sequence[InstructionSite], printed: str) -> KernelFault:
+    """The error for a launch that stopped early; `printed` is the kernel's output until then."""
+    if fault.end is StopReason.deadlock:
+        return OutOfFuel(
+            f"deadlock: threads of block {fault.block} wait at a barrier that the others never"
+            " reach"
+        )
+    # reported by the driver, before the first instruction of a block
+    if fault.end is StopReason.no_fuel and fault.site >= len(sites):
+        return OutOfFuel(
+            f"out of fuel at the start of block {fault.block}: earlier blocks used up the launch's"
+            " budget of loop iterations"
+        )
+    where = f"{describe_site(sites, fault.site)} (block {fault.block}, warp {fault.warp})"
+    if fault.end is StopReason.no_fuel:
+        return OutOfFuel(
+            f"out of fuel in a loop at {where}: it is endless, or waits for a block that runs later"
+        )
+    lines = printed.strip().splitlines()
+    return Trapped(f"the kernel trapped at {where}" + (f": {lines[-1]}" if lines else ""))

@@ -1,0 +1,130 @@
+"""Computes the counts of a launch from its reports: executions by warps, accesses in checked
+mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evoengine.emulator.check.findings import AccessCounts
+from evoengine.emulator.ptx.syntax import Instruction
+from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
+from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
+
+if TYPE_CHECKING:
+    from evoengine.emulator.device import LaunchReport
+
+SECTOR_BYTES = 32
+
+
+def counts_from_reports(
+    fast: LaunchReport, checked: LaunchReport, *, unique_bytes: float = 0.0
+) -> Counts:
+    """The counts of a launch: `fast` is the report of the whole grid, `checked` that of some blocks
+    in checked mode.
+
+    `unique_bytes`: bytes of global memory that the whole grid accesses. Raises ValueError if
+    `checked` has no accesses.
+    """
+    if checked.accesses is None:
+        raise ValueError("expected a report of checked mode, got one without counts of accesses")
+    times = fast.counters[:, 0].tolist()
+    code = [
+        (instruction_mix(node.instructions, repeats=position in node.successors), times[position])
+        for position, node in enumerate(fast.lowered.cfg.nodes)
+    ]
+    counts = counts_from_mixes(
+        code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes
+    )
+    return with_accesses(
+        with_block_work(counts, fast.block_work.tolist()), checked.accesses, checked.blocks_run
+    )
+
+
+def counts_from_code(
+    code: Iterable[tuple[Sequence[Instruction], float]],
+    *,
+    blocks: float,
+    warps: float,
+    unique_bytes: float = 0.0,
+) -> Counts:
+    """The counts of instructions and chains, from (straight-line code, executions by warps).
+
+    `blocks` that were run, and `warps` in all of them; `unique_bytes` of global memory that the
+    whole grid accesses.
+    """
+    mixes = ((instruction_mix(instructions), times) for instructions, times in code)
+    return counts_from_mixes(mixes, blocks=blocks, warps=warps, unique_bytes=unique_bytes)
+
+
+def counts_from_mixes(
+    code: Iterable[tuple[InstructionMix, float]],
+    *,
+    blocks: float,
+    warps: float,
+    unique_bytes: float = 0.0,
+) -> Counts:
+    """The same from (instruction mix of a piece of code, executions by warps)."""
+    builder = CountsBuilder()
+    pieces = []
+    for item, times in code:
+        if times:
+            builder.add(item.instructions, item.flops, item.delays, times)
+            pieces.append(
+                CodePiece(
+                    times, item.instructions, item.flops, item.delays, item.wavefronts, item.sectors
+                )
+            )
+    return Counts(
+        blocks=blocks,
+        warps=warps,
+        instructions=builder.instructions,
+        flops=builder.flops,
+        delays=builder.delays,
+        unique_bytes=unique_bytes,
+        pieces=tuple(pieces),
+    )
+
+
+def with_block_work(counts: Counts, block_work: Sequence[float]) -> Counts:
+    """`counts` with the instructions of the block with the most; `block_work`: work of each block
+    in any unit, such as PTX instructions.
+    """
+    whole = sum(block_work)
+    return (
+        replace(
+            counts,
+            most_issued=counts.issued / counts.blocks * max(block_work) * len(block_work) / whole,
+        )
+        if whole
+        else counts
+    )
+
+
+def with_accesses(counts: Counts, accesses: AccessCounts, blocks: float) -> Counts:
+    """`counts` with the memory traffic of `blocks` blocks that ran in checked mode, scaled to the
+    counted blocks.
+    """
+    factor = counts.blocks / blocks
+    shared = (
+        accesses.shared_load_wavefronts
+        + accesses.shared_store_wavefronts
+        + accesses.async_wavefronts
+    )
+    return replace(
+        counts,
+        shared_wavefronts=factor * shared,
+        load_requests=factor * max(0, accesses.global_loads - accesses.async_copies),
+        store_requests=factor * accesses.global_stores,
+        load_sectors=factor * (accesses.global_load_sectors - accesses.async_sectors),
+        store_sectors=factor * (accesses.global_store_sectors + accesses.global_atomic_sectors),
+        copy_sectors=factor * accesses.async_sectors,
+        block_sectors=factor * accesses.block_sectors,
+        common_sectors=max(0.0, (accesses.block_sectors - accesses.launch_sectors) / (blocks - 1))
+        if blocks > 1
+        else 0.0,
+        local_sectors=factor * accesses.local_bytes / SECTOR_BYTES,
+        atomics=factor * accesses.global_atomics,
+    )

@@ -1,0 +1,355 @@
+"""Models the time that a launch with given counts would take on a target GPU. Nothing here is
+measured.
+
+For the SM with the most blocks the model computes how long each pipe is busy (a bound of
+throughput, as in the roofline model), and how long one block takes that has the SM for itself (its
+latency). The latency is summed over the pieces of its code, because barriers and dependency chains
+keep its warps together; a piece takes as long as the chain of one warp or the busiest pipe. Other
+resident blocks fill the gaps until a pipe is saturated: the two are combined, as in Hong and Kim's
+model (ISCA 2009), with a smooth maximum. DRAM, L2 and the start of blocks are bounds of the whole
+device. A launch costs a constant on top.
+
+    L. Williams e.a., Roofline, CACM 52(4), 2009.
+    S. Hong, H. Kim, An Analytical Model for a GPU Architecture with Memory-level and Thread-level
+    Parallelism Awareness, ISCA 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evoengine.emulator.targets import SCHEDULERS, SHARED_BYTES_PER_CLOCK, WARP, TargetGpu
+from evoengine.emulator.timing_model.counts import CodePiece, Counts
+from evoengine.emulator.timing_model.occupancy import Occupancy, occupancy
+
+SECTOR_BYTES = 32
+# from L2 to one SM: Jia et al., arXiv 1903.07486; later papers measure no more
+L2_BYTES_PER_CLOCK = 64
+# cost of writing a sector relative to reading one: docs/measurements/h200-rates.json, stream_* in
+# L2
+STORE_COST = 1.9
+# achievable share of the data sheet's bandwidth: docs/measurements/h200-rates.json, stream_* in
+# DRAM
+DRAM_SHARE = 0.92
+# of one SM to global memory: an assumption, without address conflicts
+ATOMIC_LANES_PER_CLOCK = 1.0
+
+_SM_WIDE = ("shuffle", "lsu")  # shared by the four quarters of an SM
+_OF_QUARTERS = ("fma", "imad", "alu", "half", "mufu", "fp64")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Exponents of the smooth maxima: 1 is a sum, infinity a plain maximum. The same for every
+    kernel and target.
+
+    The defaults order the configurations of docs/measurements/h200-configurations.json well, and so
+    do nearby values; docs/measurements/emulator-model.md has the result for seeds that were not
+    used in the choice.
+    """
+
+    pipes: float = 3.0  # between the pipes
+    latency: float = 1.5  # between the pipes and the latency of a block
+    pieces: float = 3.0  # between the pipes and the dependency chain within a piece of code
+
+
+@dataclass(frozen=True)
+class ModelledLaunch:
+    """A modelled time in microseconds, and its components."""
+
+    us: float
+    # time of each pipe alone; `latency`: time of blocks one after the other
+    bounds_us: Mapping[str, float]
+    # the largest bound; `latency` only if no other is half of it, because it includes the work of
+    # the pipes
+    limiter: str
+    occupancy: Occupancy
+    waves: float  # grid / blocks that are resident on the whole device at once
+
+
+DEFAULT = Calibration()
+
+
+def model_launch(
+    counts: Counts,
+    *,
+    target: TargetGpu,
+    grid: Sequence[int],
+    block: Sequence[int],
+    registers: int,
+    shared_bytes: int,
+    cold: bool = False,
+    calibration: Calibration = DEFAULT,
+) -> ModelledLaunch:
+    """The modelled time of one launch; `counts` may be those of a sample of its blocks.
+
+    `registers` of one thread; `shared_bytes` of a block, static and dynamic. `cold`: the caches
+    hold none of the launch's data. Raises LaunchRefused if no block fits on the target.
+    """
+    blocks = math.prod(grid)
+    if counts.blocks <= 0 or blocks < 1:
+        raise ValueError(
+            f"expected counts of at least one block, got {counts.blocks} blocks and a grid of"
+            f" {tuple(grid)}"
+        )
+    fit = occupancy(
+        target, threads=math.prod(block), registers=registers, shared_bytes=shared_bytes
+    )
+    launch = _Launch(
+        counts.scaled(1.0 / counts.blocks),
+        target,
+        blocks,
+        fit,
+        shared_bytes,
+        cold,
+        calibration,
+    )
+    clocks = launch.bounds()
+    throughput = _smooth(
+        (value for name, value in clocks.items() if name != "latency"), calibration.pipes
+    )
+    bounds = {name: value / target.clocks_per_us for name, value in clocks.items()}
+    return ModelledLaunch(
+        us=target.launch_us + launch.combined(throughput, clocks["latency"]) / target.clocks_per_us,
+        bounds_us=bounds,
+        limiter=_limiter(bounds),
+        occupancy=fit,
+        waves=blocks / (target.sms * fit.blocks),
+    )
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """The mean counts of one block on a target; every method returns SM clocks."""
+
+    block: Counts
+    target: TargetGpu
+    blocks: int
+    occupancy: Occupancy
+    shared_bytes: int
+    cold: bool
+    calibration: Calibration
+
+    @property
+    def most_blocks(self) -> int:
+        """The number of blocks that the busiest SM runs."""
+        return -(-self.blocks // self.target.sms)
+
+    @property
+    def resident_blocks(self) -> int:
+        """The number of blocks that it runs at the same time."""
+        return min(self.most_blocks, self.occupancy.blocks)
+
+    @property
+    def skew(self) -> float:
+        """The instructions of the longest block, relative to the mean."""
+        return max(1.0, self.block.most_issued / self.block.issued) if self.block.issued else 1.0
+
+    def combined(self, throughput: float, latency: float) -> float:
+        """Combines throughput and latency: resident blocks fill one another's gaps until a pipe is
+        saturated.
+        """
+        p = self.calibration.latency
+        alone = (
+            throughput / self.resident_blocks
+        )  # its own share of the pipes' work is in its latency
+        return float((max(0.0, throughput**p - alone**p) + latency**p) ** (1 / p))
+
+    def bounds(self) -> dict[str, float]:
+        heaviest = max(float(self.most_blocks), self.skew)
+        clocks = {name: heaviest * value for name, value in self._of_one_block().items()}
+        device = {
+            "l2": self._l2(),
+            "dram": self._dram(),
+            "dispatch": self.blocks * self.target.dispatch_ns / 1000 * self.target.clocks_per_us,
+        }
+        return {name: value for name, value in (clocks | device).items() if value > 0} | {
+            "latency": self._latency()
+        }
+
+    def _of_one_block(self) -> dict[str, float]:
+        block = self.block
+        clocks = self._pipes(
+            block.instructions, block.flops, self._unevenness(block.warps * self.resident_blocks)
+        )
+        from_l1 = (
+            (block.load_sectors + block.store_sectors + block.local_sectors)
+            * SECTOR_BYTES
+            / SHARED_BYTES_PER_CLOCK
+        )
+        # one data path for all three
+        clocks["shared"] = (
+            block.shared_wavefronts + block.instructions.get("shuffle", 0.0) + from_l1
+        )
+        clocks["l2_port"] = self._from_l2() * SECTOR_BYTES / L2_BYTES_PER_CLOCK
+        clocks["atomic"] = block.atomics / ATOMIC_LANES_PER_CLOCK
+        return clocks
+
+    def _pipes(
+        self, instructions: Mapping[str, float], flops: Mapping[str, float], uneven: float
+    ) -> dict[str, float]:
+        """Clocks that each pipe is busy with these instructions of warps spread over the quarters
+        of the SM.
+        """
+        rates = self.target.rates
+        clocks = {
+            pipe: uneven * WARP * instructions.get(pipe, 0.0) / rates.of(pipe)
+            for pipe in _OF_QUARTERS
+        }
+        clocks |= {pipe: WARP * instructions.get(pipe, 0.0) / rates.of(pipe) for pipe in _SM_WIDE}
+        clocks["issue"] = uneven * sum(instructions.values()) / SCHEDULERS
+        clocks["tensor"] = uneven * sum(
+            count / self._tensor_rate(kind) for kind, count in flops.items()
+        )
+        return clocks
+
+    def _tensor_rate(self, kind: str) -> float:
+        """Operations per clock. Without a tensor unit for it, fp64 runs on its own pipe, any other
+        kind as half precision.
+        """
+        other = 2 * self.target.rates.fp64 if kind == "fp64" else self.target.tensor["f16"]
+        return self.target.tensor.get(kind, other)
+
+    @staticmethod
+    def _unevenness(warps: float) -> float:
+        """The time of the busiest quarter of an SM, relative to the mean of the four."""
+        return math.ceil(max(1.0, warps) / SCHEDULERS) * SCHEDULERS / max(1.0, warps)
+
+    def _from_l2(self) -> float:
+        """Sectors of one block from and to L2; sectors that all blocks load count once for each SM
+        if they fit L1.
+        """
+        block = self.block
+        room = self.target.l1_bytes - self.resident_blocks * (
+            self.shared_bytes + self.target.shared_reserved
+        )
+        kept = block.common_sectors if block.common_sectors * SECTOR_BYTES <= room else 0.0
+        return (
+            max(0.0, block.l2_sectors - kept * (1 - 1 / self.most_blocks))
+            + (STORE_COST - 1) * block.store_sectors
+        )
+
+    def _l2(self) -> float:
+        nanoseconds = self.blocks * self._from_l2() * SECTOR_BYTES / self.target.l2_gb_s
+        return nanoseconds / 1000 * self.target.clocks_per_us
+
+    def _dram(self) -> float:
+        if self._fits_l2 and not self.cold:
+            return 0.0
+        return (
+            self.block.unique_bytes
+            / (DRAM_SHARE * self.target.dram_gb_s)
+            / 1000
+            * self.target.clocks_per_us
+        )
+
+    @property
+    def _fits_l2(self) -> bool:
+        return self.block.unique_bytes <= self.target.l2_bytes
+
+    def _latency(self) -> float:
+        """The time of blocks that run one after the other on the busiest SM."""
+        rounds = math.ceil(self.most_blocks / self.occupancy.blocks)
+        return (
+            max(rounds, self.skew) * self._one_block_latency()
+            + (rounds - 1) * self.target.latencies.block
+        )
+
+    def _one_block_latency(self) -> float:
+        """The time of a block that has the SM for itself, summed over its pieces of code, because
+        barriers and chains keep its warps together.
+        """
+        warps = max(1.0, self.block.warps)
+        uneven = self._unevenness(warps)
+        of = self._delays(warps)
+        code = self.block.code
+        at_best = sum(piece.times * piece.wavefronts for piece in code)
+        conflicts = max(1.0, self.block.shared_wavefronts / at_best) if at_best else 1.0
+        coalesced = sum(piece.times * piece.sectors for piece in code)
+        of["sector"] = self._memory_clocks() / coalesced if coalesced else 0.0
+        busy = sum(
+            piece.times / warps * self._piece_clocks(piece, warps, uneven, conflicts, of)
+            for piece in code
+        )
+        waits = self.block.delays.get("wait", 0.0) / warps
+        unplaced = (
+            self.block.atomics / ATOMIC_LANES_PER_CLOCK
+            + self.block.local_sectors * SECTOR_BYTES / SHARED_BYTES_PER_CLOCK
+        )
+        return (
+            unplaced
+            + busy
+            + (waits * max(0.0, self._memory_latency - busy / waits) if waits else 0.0)
+        )
+
+    def _piece_clocks(
+        self,
+        piece: CodePiece,
+        warps: float,
+        uneven: float,
+        conflicts: float,
+        of: Mapping[str, float],
+    ) -> float:
+        """The time of all warps of a block in a piece of code: its chain, or its busiest pipe."""
+        clocks = [
+            warps * value for value in self._pipes(piece.instructions, piece.flops, uneven).values()
+        ]
+        clocks.append(
+            warps * (piece.wavefronts * conflicts + piece.instructions.get("shuffle", 0.0))
+        )
+        clocks.append(warps * piece.sectors * of["sector"])
+        chain = sum(count * of.get(name, 0.0) for name, count in piece.delays.items())
+        own = sum(piece.instructions.values())
+        return _smooth(
+            (_smooth(clocks, self.calibration.pipes), chain + own), self.calibration.pieces
+        )
+
+    def _memory_clocks(self) -> float:
+        """The time of a block's global memory traffic, when all SMs with blocks share L2 and
+        DRAM.
+        """
+        sms = min(self.blocks, self.target.sms)
+        port = self._from_l2() * SECTOR_BYTES / L2_BYTES_PER_CLOCK
+        return max(port, sms * self._l2() / self.blocks, sms * self._dram() / self.blocks)
+
+    @property
+    def _memory_latency(self) -> float:
+        latencies = self.target.latencies
+        return latencies.l2 if self._fits_l2 and not self.cold else latencies.dram
+
+    def _delays(self, warps: float) -> dict[str, float]:
+        latencies = self.target.latencies
+        of: dict[str, float] = {
+            name: getattr(latencies, name)
+            for name in ("fixed", "mufu", "fp64", "shuffle", "shared", "tensor")
+        }
+        of["barrier"] = latencies.barrier + latencies.barrier_warp * warps
+        of["global"] = self._global_latency()
+        return of
+
+    def _global_latency(self) -> float:
+        latencies, block = self.target.latencies, self.block
+        if not block.load_sectors or not block.block_sectors:
+            return self._memory_latency
+        missed = min(1.0, block.block_sectors / block.load_sectors)
+        return latencies.l1 + missed * (self._memory_latency - latencies.l1)
+
+
+def _limiter(bounds: Mapping[str, float]) -> str:
+    others = {name: value for name, value in bounds.items() if name != "latency"}
+    largest = max(others, key=lambda name: others[name], default="latency")
+    return largest if 2 * bounds[largest] >= bounds["latency"] else "latency"
+
+
+def _smooth(values: Iterable[float], sharpness: float) -> float:
+    """A smooth maximum: at least the largest value, more if others are near it."""
+    found = list(values)
+    most_blocks = max(found, default=0.0)
+    if most_blocks <= 0:
+        return 0.0
+    return float(
+        most_blocks
+        * math.fsum((value / most_blocks) ** sharpness for value in found) ** (1.0 / sharpness)
+    )

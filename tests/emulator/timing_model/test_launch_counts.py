@@ -1,0 +1,131 @@
+"""Counts from executions and accesses."""
+
+from __future__ import annotations
+
+import pytest
+
+from evoengine.emulator.check.findings import AccessCounts, Check
+from evoengine.emulator.device import Checks, Emulator
+from evoengine.emulator.ptx.syntax import Instruction, Register
+from evoengine.emulator.timing_model.launch_counts import (
+    counts_from_code,
+    counts_from_reports,
+    with_accesses,
+    with_block_work,
+)
+
+A = Register("%a")
+LOOP = [
+    Instruction("fma", ("rn", "f32"), (A, A, A, A), None, 0, ""),
+    Instruction("bra", (), (), None, 0, ""),
+]
+END = [Instruction("ret", (), (), None, 0, "")]
+
+
+def test_code_counts_as_often_as_warps_executed_it() -> None:
+    found = counts_from_code([(LOOP, 100.0), (END, 4.0)], blocks=2, warps=4, unique_bytes=99)
+    assert found.instructions == {"fma": 100, "control": 104}
+    assert found.delays == {"fixed": 100}
+    assert (found.blocks, found.warps, found.issued, found.unique_bytes) == (2, 4, 204, 99)
+
+
+def test_code_that_never_ran_does_not_count() -> None:
+    assert counts_from_code([(LOOP, 0.0)], blocks=1, warps=1).instructions == {}
+
+
+def test_a_checked_sample_stands_for_all_blocks() -> None:
+    sample = AccessCounts(
+        shared_load_wavefronts=10,
+        shared_store_wavefronts=5,
+        async_copies=1,
+        async_bytes=256,
+        async_sectors=8,
+        async_wavefronts=2,
+        global_loads=4,
+        global_load_sectors=20,
+        block_sectors=10,
+        launch_sectors=7,
+        global_store_sectors=4,
+        global_atomics=7,
+        global_atomic_sectors=2,
+        local_bytes=64,
+    )
+    found = with_accesses(counts_from_code([(END, 32.0)], blocks=8, warps=32), sample, blocks=2)
+    assert found.shared_wavefronts == 4 * (15 + 2)
+    assert (found.load_requests, found.load_sectors, found.store_sectors, found.copy_sectors) == (
+        12,
+        48,
+        24,
+        32,
+    )
+    assert (found.local_sectors, found.atomics) == (8, 28)
+    assert (found.block_sectors, found.common_sectors) == (40, 3)
+    assert found.l2_sectors == pytest.approx(40 + 24 + 32)
+
+
+def test_the_longest_block_is_measured_in_instructions() -> None:
+    counts = with_block_work(counts_from_code([(END, 30.0)], blocks=3, warps=30), [100, 300, 200])
+    assert counts.most_issued == pytest.approx(15)  # of 30 in all, three sixths
+    assert with_block_work(counts, []) == counts
+
+
+SUM = """
+.version 8.3
+.target sm_80
+.address_size 64
+.visible .entry sum(.param .u64 x, .param .u64 out)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, 0;
+    mov.u32 %r3, 0;
+$L:
+    mul.wide.u32 %rd3, %r2, 4;
+    add.s64 %rd4, %rd1, %rd3;
+    ld.global.u32 %r4, [%rd4];
+    add.u32 %r3, %r3, %r4;
+    add.u32 %r2, %r2, 1;
+    setp.le.u32 %p1, %r2, %r1;
+    @%p1 bra $L;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd5, %rd2, %rd3;
+    st.global.u32 [%rd5], %r3;
+    ret;
+}
+"""
+
+
+def test_a_launch_is_counted_from_a_fast_run_and_a_checked_one() -> None:
+    emulator = Emulator(target="l4", threads=2)
+    try:
+        x, out = emulator.memory.allocate(256, "x"), emulator.memory.allocate(256, "out")
+        args = [address.to_bytes(8, "little") for address in (x, out)]
+        program = emulator.load(SUM)
+        fast = program.launch("sum", grid=(32, 1, 1), block=(32, 1, 1), args=args)
+        checked = program.launch(
+            "sum", grid=(32, 1, 1), block=(32, 1, 1), args=args, checks=Checks(Check(0))
+        )
+    finally:
+        emulator.close()
+    found = counts_from_reports(fast, checked, unique_bytes=256)
+    rounds = 32 * 33 / 2  # block i goes round i + 1 times
+    assert (found.blocks, found.warps, found.unique_bytes) == (32, 32, 256)
+    assert found.load_sectors == rounds
+    # eight numbers a sector
+    assert found.block_sectors == sum(-(-count // 8) for count in range(1, 33))
+    assert found.common_sectors == pytest.approx((found.block_sectors - 4) / 31)
+    assert found.delays["global"] == pytest.approx(rounds / 4)  # the loop is unrolled
+    assert max(fast.block_work) == fast.block_work[31] and sum(fast.block_work) > 0
+    assert found.most_issued == pytest.approx(
+        found.issued * max(fast.block_work) / sum(fast.block_work)
+    )
+    assert (
+        sum(piece.times * piece.instructions.get("lsu", 0) for piece in found.pieces)
+        == found.instructions["lsu"]
+    )
+    with pytest.raises(ValueError, match="checked mode"):
+        counts_from_reports(fast, fast)
