@@ -279,7 +279,7 @@ def test_what_goes_into_a_pipe_is_never_cut_nor_wrapped_nor_ends_in_blanks(
         assert all(line == line.rstrip() for line in text.splitlines())
     rows = [line for line in scripted("show", "one").out.splitlines() if long in line]
     # name and figures stand in one line
-    assert any(line.endswith("20.64") and "  seed  " in line for line in rows)
+    assert any(re.search(r"\d\.\d\d$", line) and "  seed  " in line for line in rows)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
