@@ -28,11 +28,12 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.scripted import ENVIRONMENT, Renaming, ScriptedExecutor
+from benchmarks.scripted import Renaming, correct_verdicts
 from benchmarks.table import Row, machine, publish
 from evoengine import __version__
 from evoengine.config import RunConfig
-from evoengine.events import Event, Observer, TrialSettled
+from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU, ScriptedExecutor
+from evoengine.events import Event, Observer, RunEnded, TrialSettled
 from evoengine.generate.tune import TuneGenerator
 from evoengine.paths import RunPaths, find_kernel, find_task
 from evoengine.protocols import Generator, Store
@@ -87,10 +88,10 @@ def build_engine(
     return Engine(
         task=task,
         config=RunConfig(task=task.name, trials=trials, generator="openai"),
-        environment=ENVIRONMENT,
+        environment=SCRIPTED_GPU,
         seeds=seeds,
         generator=generator,
-        executor=ScriptedExecutor(task),
+        executor=ScriptedExecutor(task, verdict_of=correct_verdicts(task)),
         store=store,
         observe=observe,
     )
@@ -113,11 +114,16 @@ def search(root: Path, generator: Generator, trials: int, watch: Watch) -> None:
     with open_run(RunPaths(root), create=True) as folder:
         folder.store.append(_info(root.name, task))
         engine = build_engine(task, seeds, generator, folder.store, trials, watch)
-        ended = asyncio.run(engine.run(asyncio.Event()))
+        ended = asyncio.run(_started_and_run(engine))
         if not ended.complete or engine.settled != trials:
             raise SystemExit(
                 f"the run ended early, after {engine.settled} of {trials} trials: {ended.reason}"
             )
+
+
+async def _started_and_run(engine: Engine) -> RunEnded:
+    await engine.executor.start()
+    return await engine.run(asyncio.Event())
 
 
 def resume_s(root: Path, generator: Generator, trials: int) -> float:
@@ -226,7 +232,7 @@ def _info(name: str, task: Task) -> RunInfo:
         task_path=str(find_task(TASK)),
         config={},
         task=task.model_dump(mode="json"),
-        environment=ENVIRONMENT.model_dump(mode="json"),
+        environment=SCRIPTED_GPU.model_dump(mode="json"),
         baselines={},
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         version=__version__,

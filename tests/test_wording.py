@@ -21,7 +21,7 @@ from evoengine.errors import CandidateError
 from evoengine.task import yaml_source
 from evoengine.task.load import validated
 from evoengine.task.yaml_source import YamlError
-from tests.report.scene import TASK, kernel
+from tests.scale_task import TASK, kernel
 
 WRONG = (
     "[]", "{}", '""', "null", "true", "-1", "1.5", "1e99", "x y", "[1, [2]]", "{a: {b: c}}",

@@ -11,7 +11,7 @@ Let through, by name or by the beginning of a name:
 * torch and its caches: TORCH*, PYTORCH_*, TRITON_*
 * threads and memory of libraries: OMP_*, GOMP_*, KMP_*, MKL_*, OPENBLAS_*
   (OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE among them), MALLOC_*, GLIBC_TUNABLES
-* ours: EVOENGINE_*; whoever writes a reference that reads a variable gives it such a name
+* ours: EVOENGINE_*; a variable that a reference reads needs a name of this form
 
 Never let through, whatever its beginning (NVIDIA_API_KEY is a key): what `is_secret` or `has_user`
 finds.
@@ -40,21 +40,17 @@ _USER_IN_ADDRESS = re.compile(r"://[^/\s]*@")
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable of this name may hold what nobody else should read; OPENAI_BASE_URL may
-    hold a password.
-    """
+    """Whether a variable of this name may hold a secret; OPENAI_BASE_URL may hold a password."""
     return bool(_SECRET.search(name))
 
 
 def has_user(value: str) -> bool:
-    """Whether a value holds an address with a user, and so perhaps a password, as those of proxies
-    do.
-    """
+    """Whether a value holds an address with a user, and so perhaps a password, as a proxy's may."""
     return bool(_USER_IN_ADDRESS.search(value))
 
 
 def child_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a child process may see of `environ`."""
+    """The part of `environ` that a child process may see."""
     return {
         name: value
         for name, value in environ.items()

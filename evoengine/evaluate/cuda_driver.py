@@ -1,4 +1,4 @@
-"""Which CUDA devices are there, asked of the driver alone: no context, no torch, a few
+"""The CUDA devices of this machine, from the driver alone: no context, no torch, a few
 milliseconds.
 """
 
@@ -73,7 +73,7 @@ class CudaFacts:
 
 
 def cuda_facts(ordinal: int) -> CudaFacts:
-    """What the driver knows of a device; raises DeviceError where it does not answer."""
+    """What the driver reports about a device; raises DeviceError where it does not answer."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

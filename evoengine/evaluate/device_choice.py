@@ -1,17 +1,20 @@
-"""Which device a run uses: a CUDA device of this machine, or the emulator for a GPU that is not
+"""Which device a run uses: a CUDA device of this machine, or the emulator of a GPU that is not
 here.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evoengine.candidate.arch import DEFAULT_ARCH
 from evoengine.emulator import targets
 from evoengine.errors import DeviceError, UsageError
 from evoengine.evaluate.cuda_driver import CudaDevices, cuda_devices
+from evoengine.evaluate.device.worker_device import cuda_device, emulator_device
+from evoengine.paths import cache_dir
+from evoengine.protocols import Device
 from evoengine.records import Environment
 
 EMULATOR = "emulator"
@@ -23,7 +26,7 @@ _NEEDED = ("llvmlite", "numpy", "torch")  # by the emulator's worker
 
 @dataclass(frozen=True)
 class DeviceChoice:
-    """A CUDA device by its number, or the emulator (None) with the name of its target.
+    """A CUDA device by its number, or (None) the emulator with the name of its target.
 
     `notice` is what the user must know, `brief` the same in one short line.
     """
@@ -35,8 +38,14 @@ class DeviceChoice:
 
     @property
     def is_emulator(self) -> bool:
-        """Whether nothing that it says about time was measured."""
+        """Whether its times are modelled, not measured."""
         return self.ordinal is None
+
+    def make_device(self, checks: Sequence[str]) -> Device:
+        """The device, not started yet; `checks` is what an emulator's checked mode looks for."""
+        if self.ordinal is None:
+            return emulator_device(self.target, checks, cache_dir() / "answers")
+        return cuda_device(self.ordinal)
 
 
 def missing_for_emulator() -> list[str]:
@@ -52,10 +61,10 @@ def choose_device(
 ) -> DeviceChoice:
     """The device that `text` asks for: auto, cuda, cuda:N, emulator or emulator:TARGET.
 
-    `auto` is the first CUDA device, or the emulator for a GPU of `arch`, the task's target, where
-    there is none. `missing` are the packages that the emulator lacks here, by default those that it
-    needs to run. Raises UsageError for a text that is none of these or an unknown target,
-    DeviceError for what is not there.
+    `auto` is the first CUDA device; where there is none, the emulator of a GPU of `arch`, the
+    task's target. `missing` returns the packages that the emulator lacks here, by default those
+    that it needs to run. Raises UsageError for another text or an unknown target, DeviceError for
+    a device or package that is not there.
     """
     kind, _, which = text.partition(":")
     lacking = missing or missing_for_emulator
@@ -80,7 +89,7 @@ def choose_device(
 
 
 def same_compilers(begun: Environment, here: Environment) -> list[str]:
-    """How to have the compilers of `begun` where those of `here` differ, one sentence for each."""
+    """How to get the compilers of `begun` where those of `here` differ: one sentence for each."""
     ways = []
     clang, nvrtc = begun.versions.get("clang", ""), begun.versions.get("nvrtc", "")
     if clang != here.versions.get("clang", ""):
@@ -92,16 +101,14 @@ def same_compilers(begun: Environment, here: Environment) -> list[str]:
         ways.append(f"install NVRTC {nvrtc} with its headers (pip install '{_toolkit(nvrtc)}')")
     if not nvrtc and "nvrtc" in here.versions:
         ways.append(
-            "go on in an environment without NVRTC (pip uninstall nvidia-cuda-nvrtc, and no CUDA"
+            "resume in an environment without NVRTC (pip uninstall nvidia-cuda-nvrtc, and no CUDA"
             " toolkit)"
         )
     return ways
 
 
 def _toolkit(nvrtc: str) -> str:
-    """The package of NVIDIA's that brings this NVRTC; up to CUDA 12 some headers come with its
-    nvcc.
-    """
+    """NVIDIA's package with this NVRTC; up to CUDA 12, some headers come with its nvcc."""
     headers = "crt" if int(nvrtc.partition(".")[0]) >= 13 else "nvcc"
     return f"cuda-toolkit[nvrtc,cudart,{headers},cccl]=={nvrtc}.*"
 

@@ -1,4 +1,4 @@
-"""What a device is, as verdicts and prompts tell it, without bringing it up: no torch, no
+"""What a device is, as verdicts and prompts describe it, without starting it: no torch, no
 context.
 """
 
@@ -32,7 +32,7 @@ def describe_device(chosen: DeviceChoice) -> Environment:
 
 
 def modelled_gpu(target: targets.TargetGpu, threads: int) -> Environment:
-    """The GPU that the emulator models on so many cores."""
+    """The GPU that the emulator models on `threads` cores."""
     cores = f"{threads} core{'' if threads == 1 else 's'}"
     return Environment(
         device=f"emulator:{target.name} {target.title} (modelled on {cores})",

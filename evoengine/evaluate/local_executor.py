@@ -1,4 +1,4 @@
-"""protocols.Executor on this machine: a pool of compilers and one device."""
+"""protocols.Executor on this machine: pools of compilers and one device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from evoengine.errors import DeviceError, TaskError, ToolchainError
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile_candidate import (
     CandidateCompiler,
-    CandidateRefused,
     CompiledCandidate,
     compiled_as,
 )
@@ -24,7 +23,13 @@ from evoengine.protocols import BaselineTimes, Device, ExecutorStart, Job, Progr
 from evoengine.records import Environment, Verdict
 from evoengine.task.schema import Task
 
-FILE_OF_A_TRIAL = "kernel.cu"  # as it is exported, and as a model is told
+FILE_OF_A_TRIAL = "kernel.cu"  # as it is exported, and as a model sees it
+NOT_STARTED = "the executor was asked for a verdict before it was started"
+WITHOUT_NVRTC = (
+    "kernels are compiled by clang alone: their registers and spills are unknown, so modelled times"
+    " take occupancy from threads and shared memory alone and cannot be compared with those of a"
+    " run with NVRTC"
+)
 
 
 class LocalExecutor:
@@ -34,23 +39,23 @@ class LocalExecutor:
         self,
         task: Task,
         task_path: str,
-        pool: CompilePool,
+        nvrtc: CompilePool,
         device: Device,
         baselines: Mapping[str, str] | None = None,
-        front: CompilePool | None = None,
+        clang: CompilePool | None = None,
     ) -> None:
-        """`baselines` names the one to time against for each case; without it, the fastest is found
-        at the start.
+        """`baselines` names the one to time against for each case; without it, `start` finds the
+        fastest.
 
-        `front` compiles for an emulator, which times nothing and so needs no baselines, and can do
-        without `pool`.
+        `clang` compiles for an emulator, which times nothing, needs no baselines and works without
+        NVRTC too.
         """
         self.task = task
         self.task_path = task_path
-        self.pool = pool
+        self.nvrtc = nvrtc
         self.device = device
-        self.front = front
-        self.builder = CandidateCompiler(task, pool, front)
+        self.clang = clang
+        self.compiler = CandidateCompiler(task, nvrtc, clang)
         self._environment: Environment | None = None
         self._baselines: dict[str, str] = dict(baselines or {})
 
@@ -60,7 +65,7 @@ class LocalExecutor:
         Raises TaskError where no baseline works, ToolchainError, DeviceError and WorkerError.
         """
         versions, notices = await self._start_compilers()
-        found = await self._start_both()
+        found = await self._start_device_and_compilers()
         environment = found.model_copy(update={"versions": {**found.versions, **versions}})
         times: dict[str, BaselineTimes] = {}
         if not self._baselines and not environment.is_modelled:
@@ -76,31 +81,24 @@ class LocalExecutor:
         )
 
     async def _start_compilers(self) -> tuple[dict[str, str], tuple[str, ...]]:
-        """Their versions, and what the user should know. An emulator can do without NVRTC."""
-        if self.front is None:
-            return {"nvrtc": await self.pool.start()}, ()
+        """Their versions, and what the user should know: an emulator works without NVRTC too."""
+        if self.clang is None:
+            return {"nvrtc": await self.nvrtc.start()}, ()
         try:
-            versions = {"clang": await self.front.start()}
+            versions = {"clang": await self.clang.start()}
         except ToolchainError as error:
             raise DeviceError(f"the emulator has no compiler: {error}") from None
         try:
-            versions["nvrtc"] = await self.pool.start()
+            versions["nvrtc"] = await self.nvrtc.start()
         except ToolchainError as error:
-            self.builder.pool = None
-            notice = (
-                "kernels are compiled by clang alone: their registers and spills are unknown, so"
-                " modelled times take occupancy from threads and shared memory alone and cannot be"
-                f" compared with those of a run with NVRTC. {error}"
-            )
-            return versions, (notice,)
+            self.compiler.nvrtc = None
+            return versions, (f"{WITHOUT_NVRTC}. {error}",)
         return versions, ()
 
-    async def _start_both(self) -> Environment:
-        """Device and compilers at once; when one fails, the other is not left behind half
-        started.
-        """
+    async def _start_device_and_compilers(self) -> Environment:
+        """Starts them all at once; when one fails, the others are not left half started."""
         starting = asyncio.create_task(self.device.start(self.task, self.task_path))
-        pools = [pool for pool in (self.builder.pool, self.front) if pool is not None]
+        pools = [pool for pool in (self.compiler.nvrtc, self.clang) if pool is not None]
         tasks: list[asyncio.Task[Any]] = [
             starting,
             *(asyncio.create_task(pool.warm()) for pool in pools),
@@ -130,49 +128,44 @@ class LocalExecutor:
     ) -> Verdict:
         """The verdict on `candidate`: whatever is wrong with it is a status."""
         if self._environment is None:
-            raise DeviceError("the executor was asked for a verdict before it was started")
+            raise DeviceError(NOT_STARTED)
         started = time.monotonic()
-        try:
-            build = await self.builder.build(candidate, limits_of(self._environment), progress)
-        except CandidateRefused as refused:
-            return self._finish(_named(refused.verdict, candidate), started, refused.build)
-        compiled = time.monotonic()
+        limits = limits_of(self._environment)
+        compiled = await self.compiler.compile(candidate, limits, progress)
+        if compiled.refusal is not None:
+            return self._finish(_named(compiled.refusal, candidate), started, compiled)
+        phases_s = {"compile": time.monotonic() - started}
         job = Job(
-            cases=build.cases,
+            cases=compiled.cases,
             tier=candidate.plan.precision,
             baselines=self._baselines,
             checked=not verify,
         )
         report = await self.device.run(job, progress, verify)
-        verdict = verdict_of(report, self.task, candidate.plan.precision)
-        return self._finish(
-            _named(verdict, candidate),
-            started,
-            build,
-            {"compile": compiled - started, **report.phases_s},
-        )
+        verdict = _named(verdict_of(report, self.task, candidate.plan.precision), candidate)
+        return self._finish(verdict, started, compiled, {**phases_s, **report.phases_s})
 
     async def close(self) -> None:
         """Ends every process."""
-        await self.builder.close()
+        await self.compiler.close()
         await self.device.close()
-        await self.pool.close()
-        if self.front is not None:
-            await self.front.close()
+        await self.nvrtc.close()
+        if self.clang is not None:
+            await self.clang.close()
 
     def _finish(
         self,
         verdict: Verdict,
         started: float,
-        build: CompiledCandidate,
+        compiled: CompiledCandidate,
         phases_s: dict[str, float] | None = None,
     ) -> Verdict:
         return verdict.model_copy(
             update={
-                "tier": verdict.tier or build.tier,
-                "resources": build.resources,
-                "target_exceeds": build.target_exceeds,
-                "code_digest": build.code_digest,
+                "tier": verdict.tier or compiled.tier,
+                "resources": compiled.resources,
+                "target_exceeds": compiled.target_exceeds,
+                "code_digest": compiled.code_digest,
                 "environment": self._environment,
                 "phases_s": {**(phases_s or {}), "total": time.monotonic() - started},
             }
@@ -180,17 +173,18 @@ class LocalExecutor:
 
 
 def _named(verdict: Verdict, candidate: Candidate) -> Verdict:
-    """`verdict` in words that name the user's file, or that of a trial: the same for every trial,
-    since identical ones share a verdict.
+    """`verdict` with the name of the user's file in place of the one that compilers see.
+
+    A trial's file has one name for all trials, since identical ones share a verdict.
     """
-    was, given = compiled_as(candidate), Path(candidate.header.name).name
+    compiled, given = compiled_as(candidate), Path(candidate.header.name).name
     name = FILE_OF_A_TRIAL if re.fullmatch(r"trial \d+", given) else given
-    if was == name:
+    if compiled == name:
         return verdict
-    told = re.compile(rf"(?<![\w.-]){re.escape(was)}(?!\w)")
+    mention = re.compile(rf"(?<![\w.-]){re.escape(compiled)}(?!\w)")
     return verdict.model_copy(
         update={
-            "reason": told.sub(lambda _: name, verdict.reason),
-            "detail": told.sub(lambda _: name, verdict.detail),
+            "reason": mention.sub(lambda _: name, verdict.reason),
+            "detail": mention.sub(lambda _: name, verdict.detail),
         }
     )

@@ -1,11 +1,11 @@
-"""Keeps a process that runs what a model wrote out of all other processes.
+"""Keeps a process that runs what a model wrote from reading other processes.
 
-The engine is not dumpable (cli/own_environment.py), which stops others of the same user, unless
-they may trace any process, as root may. Here such a process gives that up for ever, before it
-imports or reads anything that it did not bring along. Where the kernel has it, a Landlock domain of
-its own is a second wall, and an ordinary user's only one around the engine's own parents: the shell
-that a key was typed into is as dumpable as any program. Neither replaces the other: CAP_PERFMON
-reads an environment past every domain.
+The engine is not dumpable (cli/own_environment.py), so other processes of the same user cannot read
+it, unless they may trace any process, as root may. Here a process that runs candidates gives up
+that right for ever, before it imports or reads anything that it did not bring along. Where the
+kernel has it, a Landlock domain of its own is a second wall. For an ordinary user it is the only
+one around the engine's own parents: the shell that a key was typed into is as dumpable as any
+program. Neither replaces the other: CAP_PERFMON reads an environment past every domain.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from evoengine.evaluate.compile.landlock import own_domain
 
 _PR_SET_NO_NEW_PRIVS = 38  # linux/prctl.h
 _CAPABILITY_VERSION_3 = 0x20080522  # linux/capability.h
-# Of what root may do, only what a folder of another owner wants: a checkout or a cache that is
-# mounted into a container belongs to who is outside, and /proc/PID/mem and environ do not ask for
-# these two. All others go, not just CAP_SYS_PTRACE, because many come to the same: a module loaded,
-# raw memory, bpf, a file system mounted, packets of the endpoint seen. CUDA needs none of them.
+# Of root's capabilities, only the two that files of another owner need: a checkout or a cache that
+# is mounted into a container belongs to a user outside, and /proc/PID/mem and environ do not ask
+# for these two. All others go, not just CAP_SYS_PTRACE, because many give the same access: to load
+# a module, read raw memory, use bpf, mount a file system, see the endpoint's packets. CUDA needs
+# none of them.
 _CAP_DAC_OVERRIDE, _CAP_FOWNER = 1, 3
 _KEPT = 1 << _CAP_DAC_OVERRIDE | 1 << _CAP_FOWNER
 
@@ -38,23 +39,22 @@ class _Sets(ctypes.Structure):
 
 
 def isolate() -> bool:
-    """Takes this thread, and those and the processes that it starts, the means to look into other
-    processes.
+    """Keeps this thread, and what it starts, from reading other processes.
 
-    Call it while there is one thread. False where the kernel has no Landlock that is fit for it:
-    then a process of the same user that did not make itself unreadable can be read. Raises OSError
-    where privileges cannot be given up.
+    Call it while there is one thread. False where the kernel's Landlock cannot do it: then a
+    process of the same user can be read unless it made itself unreadable. Raises OSError where
+    privileges cannot be given up.
     """
     give_up_privileges()
     return own_domain()
 
 
 def give_up_privileges() -> None:
-    """No capability is left but those for files of other owners, and no program that is started
+    """Gives up every capability but those for files of other owners; no program that is started
     brings one back.
 
-    That holds for programs that are set-user-ID, too, such as nvidia-modprobe, which makes device
-    files: the engine asks the driver for its devices before any worker starts, so they are there.
+    That holds for set-user-ID programs, too, such as nvidia-modprobe, which makes device files: the
+    engine asks the driver for its devices before any worker starts, so the files exist by then.
     Raises OSError.
     """
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""What a report comes to: a verdict with the figure that candidates are ordered by."""
+"""From a device's report to a verdict with the score that candidates are ordered by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evoengine.task.schema import Task
 
 
 def verdict_of(report: Report, task: Task, tier: str) -> Verdict:
-    """The verdict that a device's report amounts to."""
+    """The verdict that follows from a device's report."""
     score, latency = _figures(report, task)
     return Verdict(
         status=report.status,

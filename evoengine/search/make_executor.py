@@ -8,10 +8,8 @@ from pathlib import Path
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device.worker_device import cuda_device, emulator_device
 from evoengine.evaluate.device_choice import DeviceChoice, choose_device
 from evoengine.evaluate.local_executor import LocalExecutor
-from evoengine.paths import cache_dir
 from evoengine.protocols import Progress
 from evoengine.records import Verdict
 from evoengine.task.schema import Task
@@ -37,12 +35,15 @@ def make_executor(
     `checks` is what checked mode looks for on the emulator; `baselines` names the one to time
     against for each case, the fastest by default.
     """
-    nvrtc = CompilePool(COMPILERS)
-    if device.ordinal is not None:
-        return LocalExecutor(task, str(task_path), nvrtc, cuda_device(device.ordinal), baselines)
-    emulator = emulator_device(device.target, checks, cache_dir() / "answers")
-    clang = CompilePool(COMPILERS, module=CLANG)
-    return LocalExecutor(task, str(task_path), nvrtc, emulator, baselines, clang)
+    clang = CompilePool(COMPILERS, module=CLANG) if device.is_emulator else None
+    return LocalExecutor(
+        task,
+        str(task_path),
+        CompilePool(COMPILERS),
+        device.make_device(checks),
+        baselines,
+        clang,
+    )
 
 
 async def evaluate_once(

@@ -8,7 +8,7 @@ import pytest
 
 from evoengine.cli.main import answer
 from tests.cli.scripted_main import pretend
-from tests.report.scene import write_task
+from tests.scale_task import write_task
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,22 @@ import pytest
 from evoengine.config import CHECKS, RunConfig
 from evoengine.errors import DeviceError, UsageError
 from evoengine.evaluate.device_choice import DeviceChoice
+from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR, SCRIPTED_GPU
 from evoengine.paths import RunPaths
 from evoengine.records import RunInfo
 from evoengine.search import resume_run
 from evoengine.search.choose_run import check_names
 from evoengine.store.run_folder import open_run
 from tests.cli.conftest import Call
-from tests.report.scene import EMULATOR, ENVIRONMENT, run_info, the_task, write_task
+from tests.report.stored_run import run_info
+from tests.scale_task import load_scale_task, write_task
 
 ON_EMULATOR = DeviceChoice(None, "l4", "kernels run on an emulator")
 
 
 @pytest.fixture
 def run(emulated: Call, task: Path) -> Call:
-    assert emulated("run", task, "--run", "one", "--trials", "8", "--seed", "3").code == 0
+    assert emulated("run", task, "--run", "one", "--trials", "14", "--seed", "3").code == 0
     return emulated
 
 
@@ -109,10 +111,10 @@ def test_one_verdict_comes_with_one_short_line_about_the_emulator(
 
 
 @pytest.mark.parametrize(("device", "environment", "asked"), [
-    ("auto", EMULATOR, "emulator:l4"),
-    ("auto", ENVIRONMENT, "cuda"),
-    ("emulator:h200", EMULATOR, "emulator:h200"),
-    ("cuda:1", ENVIRONMENT, "cuda:1"),
+    ("auto", SCRIPTED_EMULATOR, "emulator:l4"),
+    ("auto", SCRIPTED_GPU, "cuda"),
+    ("emulator:h200", SCRIPTED_EMULATOR, "emulator:h200"),
+    ("cuda:1", SCRIPTED_GPU, "cuda:1"),
 ])  # fmt: skip
 def test_a_run_continues_on_the_kind_of_device_that_it_began_on(
     tmp_path: Path, device: str, environment: object, asked: str
@@ -127,11 +129,13 @@ def test_a_run_with_the_same_compilers_continues_on_any_number_of_cores(
     tmp_path: Path, cores: int
 ) -> None:
     """Also one of 0.1.0, which stored the same versions."""
-    here = EMULATOR.model_copy(
+    here = SCRIPTED_EMULATOR.model_copy(
         update={"device": f"emulator:l4 NVIDIA L4 (modelled on {cores} cores)"}
     )
-    resume_run.refuse_other_device(info_of(tmp_path, EMULATOR), here)
-    without = EMULATOR.model_copy(update={"versions": {"clang": "22.1.8", "torch": "2.13.0"}})
+    resume_run.refuse_other_device(info_of(tmp_path, SCRIPTED_EMULATOR), here)
+    without = SCRIPTED_EMULATOR.model_copy(
+        update={"versions": {"clang": "22.1.8", "torch": "2.13.0"}}
+    )
     resume_run.refuse_other_device(info_of(tmp_path, without), without)
 
 
@@ -145,7 +149,7 @@ H200 = "emulator:h200 NVIDIA H200 (modelled on 2 cores)"
     ({}, {"versions": ALONE}, r"clang 22.1.8 and no NVRTC: install NVRTC 13.0 .*'cuda-toolkit\[nvrtc,cudart,crt,cccl\]==13.0.\*'\); or"),
     ({}, {"versions": {**BOTH, "nvrtc": "13.5"}}, r"and NVRTC 13.5: install NVRTC 13.0 .*; or start a new run"),
     ({"versions": {**BOTH, "nvrtc": "12.9"}}, {}, r"'cuda-toolkit\[nvrtc,cudart,nvcc,cccl\]==12.9.\*'"),
-    ({"versions": ALONE}, {}, "and no NVRTC; here is .* and NVRTC 13.0: go on in an environment without NVRTC .*; or"),
+    ({"versions": ALONE}, {}, "and no NVRTC; here is .* and NVRTC 13.0: resume in an environment without NVRTC .*; or"),
 ])  # fmt: skip
 def test_a_run_stays_with_its_target_and_its_compilers(
     tmp_path: Path, begun: dict[str, object], here: dict[str, object], says: str
@@ -154,13 +158,14 @@ def test_a_run_stays_with_its_target_and_its_compilers(
         DeviceError, match=rf"^run one was begun on emulator:l4 with clang .*{says}"
     ):
         resume_run.refuse_other_device(
-            info_of(tmp_path, EMULATOR.model_copy(update=begun)), EMULATOR.model_copy(update=here)
+            info_of(tmp_path, SCRIPTED_EMULATOR.model_copy(update=begun)),
+            SCRIPTED_EMULATOR.model_copy(update=here),
         )
 
 
 def test_a_measured_run_stays_with_its_nvrtc(tmp_path: Path) -> None:
     begun, here = (
-        ENVIRONMENT.model_copy(update={"versions": {"nvrtc": version}})
+        SCRIPTED_GPU.model_copy(update={"versions": {"nvrtc": version}})
         for version in ("13.0", "13.5")
     )
     resume_run.refuse_other_device(info_of(tmp_path, begun), begun)
@@ -175,7 +180,7 @@ def test_a_measured_run_stays_with_its_nvrtc(tmp_path: Path) -> None:
 
 
 def info_of(folder: Path, environment: object) -> RunInfo:
-    return run_info(the_task(folder), write_task(folder)).model_copy(
+    return run_info(load_scale_task(folder), write_task(folder)).model_copy(
         update={"environment": environment.model_dump(mode="json")}
     )  # type: ignore[attr-defined]
 

@@ -15,7 +15,7 @@ from evoengine.protocols import ProposalRow, ReplyRow
 from evoengine.records import Proposal
 from evoengine.store.run_folder import open_run
 from tests.cli.conftest import Call
-from tests.report.scene import kernel
+from tests.scale_task import kernel
 
 SHAPE = ("--in-flight", "2", "--model", "scripted", "--price", "1/1")
 

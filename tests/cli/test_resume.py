@@ -25,7 +25,7 @@ from evoengine.search.run_engine import starting_kernels
 from evoengine.store.sqlite_store import SqliteStore
 from tests.cli.conftest import Call
 from tests.generate.chat_server import Step, chat_server, completion, http
-from tests.report.scene import kernel, write_task
+from tests.scale_task import kernel, write_task
 
 ROOT = Path(__file__).parents[2]
 OF_0_1_0 = ROOT / "tests" / "store" / "assets" / "v1" / "killed_run.db"

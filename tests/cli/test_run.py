@@ -279,7 +279,7 @@ def test_piped_output_is_never_cut_or_wrapped_and_has_no_trailing_spaces(
         assert all(line == line.rstrip() for line in text.splitlines())
     rows = [line for line in scripted("show", "one").out.splitlines() if long in line]
     # name and figures stand in one line
-    assert any(line.endswith("17.22") and "  seed  " in line for line in rows)
+    assert any(re.search(r"\d\.\d\d$", line) and "  seed  " in line for line in rows)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -409,7 +409,7 @@ def test_run_on_a_terminal_draws_the_live_view_and_stops_cleanly(
     assert json.loads(out)["ended"] == "interrupted"
     assert (
         "scale_a" in text
-        and "checking small" in text
+        and "judging by the script" in text
         and "press again to drop them" in text
         and "resume with: " in text
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,41 +12,36 @@ import pytest
 from evoengine.candidate import kernel_file as candidates
 from evoengine.candidate.arch import limits_of_arch
 from evoengine.evaluate.compile.pool import CLANG, CompilePool, CompileResult, CompileUnit
-from evoengine.evaluate.compile_candidate import (
-    CandidateCompiler,
-    CandidateRefused,
-    CompiledCandidate,
-)
-from evoengine.records import Status
-from tests.report.scene import kernel, the_task
+from evoengine.evaluate.compile_candidate import CandidateCompiler, CompiledCandidate
+from evoengine.records import Status, Verdict
+from tests.scale_task import kernel, load_scale_task
 
 START = "{ y[0]"
 
 
 def compiled(
-    folder: Path, source: str, gate: bool = True, front: bool = False
+    folder: Path, source: str, with_nvrtc: bool = True, with_clang: bool = False
 ) -> tuple[Status, str, CompiledCandidate]:
-    """How far a source comes on an L4, with NVRTC (`gate`) and with clang for the emulator
-    (`front`).
-    """
+    """How far a source comes on an L4, with NVRTC and with clang for the emulator."""
 
-    async def run() -> tuple[Status, str, CompiledCandidate]:
-        pool = CompilePool(1, folder / "cache") if gate else None
-        clang = CompilePool(1, folder / "ptx", module=CLANG) if front else None
+    async def run() -> CompiledCandidate:
+        nvrtc = CompilePool(1, folder / "cache") if with_nvrtc else None
+        clang = CompilePool(1, folder / "ptx", module=CLANG) if with_clang else None
         try:
-            builder = CandidateCompiler(the_task(folder / "tasks"), pool, clang)
-            build = await builder.build(
+            compiler = CandidateCompiler(load_scale_task(folder / "tasks"), nvrtc, clang)
+            return await compiler.compile(
                 candidates.parse(source), limits_of_arch("sm_89"), lambda _: None
             )
-            return Status.correct, "", build
-        except CandidateRefused as refused:
-            return refused.verdict.status, refused.verdict.reason, refused.build
         finally:
-            for item in (pool, clang):
-                if item is not None:
-                    await item.close()
+            for pool in (nvrtc, clang):
+                if pool is not None:
+                    await pool.close()
 
-    return asyncio.run(run())
+    found = asyncio.run(run())
+    if found.refusal is None:
+        return Status.correct, "", found
+    assert found.cases == (), "a candidate that is refused has nothing to run"
+    return found.refusal.status, found.refusal.reason, found
 
 
 @pytest.mark.parametrize(
@@ -118,10 +114,10 @@ def test_every_fault_that_needs_no_device_has_its_status(
 
 def test_a_log_that_is_not_utf8_is_a_log(tmp_path: Path) -> None:
     source = kernel("scale_a")
-    found, _, build = compiled(
+    found, _, candidate = compiled(
         tmp_path, source.replace("extern", '#pragma message "\\xff\\xfe"\nextern', 1)
     )
-    assert found is Status.correct and build.cases
+    assert found is Status.correct and candidate.cases
     source = source.replace("extern", '#pragma message "\\xff"\nextern', 1).replace(
         START, "{ bug; y[0]", 1
     )
@@ -134,23 +130,26 @@ def test_what_no_compiler_can_be_given_ends_the_candidate_and_not_the_run(tmp_pa
     parsed = candidates.parse(kernel("scale_a"))
     bent = replace(parsed, plan=parsed.plan.model_copy(update={"name": "../x"}))
 
-    async def run() -> None:
-        builder = CandidateCompiler(
-            the_task(tmp_path / "tasks"), CompilePool(1, tmp_path / "cache")
-        )
-        await builder.build(bent, limits_of_arch("sm_89"), lambda _: None)
-
-    with pytest.raises(
-        CandidateRefused,
-        match=(
-            r"cannot be given to a compiler: name: String should match pattern .* got '\.\./x\.cu'"
-        ),
-    ) as refused:
-        asyncio.run(run())
-    assert refused.value.verdict.status is Status.rejected
+    refusal = refusal_by(CompilePool(1, tmp_path / "cache"), bent, tmp_path)
+    assert refusal.status is Status.rejected
+    assert re.match(
+        r"the compiler cannot take its name: String should match pattern .* got '\.\./x\.cu'",
+        refusal.reason,
+    )
 
 
-def test_machine_code_that_nobody_can_read_ends_the_candidate_and_not_the_run(
+def refusal_by(nvrtc: CompilePool, candidate: candidates.Candidate, folder: Path) -> Verdict:
+    async def run() -> Verdict | None:
+        compiler = CandidateCompiler(load_scale_task(folder / "tasks"), nvrtc)
+        found = await compiler.compile(candidate, limits_of_arch("sm_89"), lambda _: None)
+        return found.refusal
+
+    refusal = asyncio.run(run())
+    assert refusal is not None
+    return refusal
+
+
+def test_machine_code_that_cannot_be_read_ends_the_candidate_and_not_the_run(
     tmp_path: Path,
 ) -> None:
     class Garbled(CompilePool):
@@ -160,35 +159,28 @@ def test_machine_code_that_nobody_can_read_ends_the_candidate_and_not_the_run(
                 status="ok", functions={"scale": "scale"}, code_path=str(tmp_path / "garbled")
             )
 
-    async def run() -> None:
-        builder = CandidateCompiler(the_task(tmp_path / "tasks"), Garbled(1, tmp_path / "cache"))
-        await builder.build(
-            candidates.parse(kernel("scale_a")), limits_of_arch("sm_89"), lambda _: None
-        )
-
-    with pytest.raises(
-        CandidateRefused, match="its machine code cannot be read: expected a cubin"
-    ) as refused:
-        asyncio.run(run())
-    assert refused.value.verdict.status is Status.compile_error
+    garbled = Garbled(1, tmp_path / "cache")
+    refusal = refusal_by(garbled, candidates.parse(kernel("scale_a")), tmp_path)
+    assert refusal.status is Status.compile_error
+    assert refusal.reason.startswith("its machine code cannot be read: expected a cubin")
 
 
-def test_the_emulator_gets_ptx_and_nvrtc_tells_its_resources(tmp_path: Path) -> None:
-    status, _, build = compiled(tmp_path, kernel("scale_a"), front=True)
-    case = build.cases[0]
+def test_the_emulator_gets_ptx_and_nvrtc_reports_its_resources(tmp_path: Path) -> None:
+    status, _, candidate = compiled(tmp_path, kernel("scale_a"), with_clang=True)
+    case = candidate.cases[0]
     assert status is Status.correct
     assert f".entry {case.functions['scale']}(" in Path(case.code_path).read_text()
-    assert case.resources[0].registers > 0 and build.resources[0].arch == "sm_89"
+    assert case.resources[0].registers > 0 and candidate.resources[0].arch == "sm_89"
 
 
 def test_without_nvrtc_the_emulator_has_ptx_and_no_resources(tmp_path: Path) -> None:
-    status, _, build = compiled(tmp_path, kernel("scale_a"), gate=False, front=True)
-    assert status is Status.correct and build.code_digest
-    assert build.resources == () == build.cases[0].resources
+    status, _, candidate = compiled(tmp_path, kernel("scale_a"), with_nvrtc=False, with_clang=True)
+    assert status is Status.correct and candidate.code_digest
+    assert candidate.resources == () == candidate.cases[0].resources
 
 
 @pytest.mark.parametrize(
-    ("new", "gate", "status", "says"),
+    ("new", "with_nvrtc", "status", "says"),
     [
         (
             "{ y[1] = __nv_no_such_function(x[0]); y[0]",
@@ -201,10 +193,10 @@ def test_without_nvrtc_the_emulator_has_ptx_and_no_resources(tmp_path: Path) -> 
     ],
 )
 def test_what_our_headers_lack_is_unsupported_and_a_fault_of_the_source_is_not(
-    tmp_path: Path, new: str, gate: bool, status: Status, says: str
+    tmp_path: Path, new: str, with_nvrtc: bool, status: Status, says: str
 ) -> None:
     found, reason, _ = compiled(
-        tmp_path, kernel("scale_a").replace(START, new, 1), gate=gate, front=True
+        tmp_path, kernel("scale_a").replace(START, new, 1), with_nvrtc=with_nvrtc, with_clang=True
     )
     assert (found, says in reason) == (status, True), reason
 
@@ -213,10 +205,10 @@ def test_what_nvrtc_accepts_and_clang_does_not_is_a_lack_of_the_emulator(tmp_pat
     source = kernel("scale_a").replace(
         "extern", "#ifdef __clang__\n#error not for clang\n#endif\nextern", 1
     )
-    found, reason, build = compiled(tmp_path, source, front=True)
+    found, reason, candidate = compiled(tmp_path, source, with_clang=True)
     assert (
         found is Status.unsupported
         and reason.startswith("not for the emulator: ")
         and "not for clang" in reason
     )
-    assert build.resources, "NVRTC has told them"
+    assert candidate.resources, "NVRTC has reported them"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
-from evoengine.errors import DeviceError, UsageError
+from evoengine.config import CHECKS
+from evoengine.errors import DeviceError, UsageError, WorkerError
 from evoengine.evaluate import device_choice
 from evoengine.evaluate.cuda_driver import CudaDevices
 from evoengine.evaluate.device_choice import choose_device
+from evoengine.protocols import Job
 
 NONE = CudaDevices((), problem="no NVIDIA driver (libcuda.so.1 is not there)")
 TWO = CudaDevices(("NVIDIA H200", "NVIDIA L4"), "13.0")
@@ -102,3 +107,18 @@ def test_an_emulator_without_its_packages_says_what_to_install(
         match=r"no NVIDIA driver .*, and the emulator cannot run without llvmlite: pip install",
     ):
         chosen("auto", "sm_89")
+
+
+@pytest.mark.parametrize("text", ["cuda:1", "emulator:l4"])
+def test_a_choice_makes_a_device_that_was_not_started(
+    text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EVOENGINE_CACHE_DIR", str(tmp_path))
+    device = choose_device(text, "sm_89", lambda: TWO).make_device(CHECKS)
+
+    async def run() -> None:
+        with pytest.raises(WorkerError, match="before it was started"):
+            await device.run(Job(cases=(), tier=""), lambda _: None)
+        await device.close()
+
+    asyncio.run(run())

@@ -13,9 +13,10 @@ from evoengine.candidate import kernel_file
 from evoengine.errors import DeviceError, ToolchainError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR, SCRIPTED_GPU
 from evoengine.protocols import ExecutorStart
 from evoengine.records import Environment, Status, Verdict
-from tests.report.scene import EMULATOR, ENVIRONMENT, kernel, the_task
+from tests.scale_task import kernel, load_scale_task
 
 
 class Lacking(CompilePool):
@@ -50,14 +51,17 @@ class Idle:
 
 
 def started(
-    folder: Path, pool: type[CompilePool], front: type[CompilePool] | None, environment: Environment
+    folder: Path,
+    nvrtc: type[CompilePool],
+    clang: type[CompilePool] | None,
+    environment: Environment,
 ) -> tuple[LocalExecutor, ExecutorStart]:
     executor = LocalExecutor(
-        the_task(folder),
+        load_scale_task(folder),
         "t.yaml",
-        pool(1, folder),
+        nvrtc(1, folder),
         Idle(environment),
-        front=front(1, folder) if front else None,
+        clang=clang(1, folder) if clang else None,
     )
 
     async def run() -> ExecutorStart:
@@ -69,9 +73,9 @@ def started(
     return executor, asyncio.run(run())
 
 
-def test_an_emulator_does_without_nvrtc_and_says_so(tmp_path: Path) -> None:
-    executor, start = started(tmp_path, Lacking, There, EMULATOR)
-    assert executor.builder.pool is None
+def test_an_emulator_works_without_nvrtc_and_says_so(tmp_path: Path) -> None:
+    executor, start = started(tmp_path, Lacking, There, SCRIPTED_EMULATOR)
+    assert executor.compiler.nvrtc is None
     assert start.notices == (
         "kernels are compiled by clang alone: their registers and spills are unknown, so modelled"
         " times take occupancy from threads and shared memory alone and cannot be compared with"
@@ -80,20 +84,20 @@ def test_an_emulator_does_without_nvrtc_and_says_so(tmp_path: Path) -> None:
 
 
 def test_an_emulator_asks_for_no_baselines(tmp_path: Path) -> None:
-    _, start = started(tmp_path, There, There, EMULATOR)
+    _, start = started(tmp_path, There, There, SCRIPTED_EMULATOR)
     assert (start.notices, start.baselines, start.baseline_us) == ((), {}, {})
 
 
-def test_an_emulator_without_clang_is_no_device(tmp_path: Path) -> None:
+def test_an_emulator_without_clang_is_a_device_error(tmp_path: Path) -> None:
     with pytest.raises(
         DeviceError, match="the emulator has no compiler: no compiler: pip install it"
     ):
-        started(tmp_path, There, Lacking, EMULATOR)
+        started(tmp_path, There, Lacking, SCRIPTED_EMULATOR)
 
 
-def test_a_gpu_without_nvrtc_is_of_no_use(tmp_path: Path) -> None:
+def test_a_gpu_without_nvrtc_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ToolchainError, match="pip install it"):
-        started(tmp_path, Lacking, None, ENVIRONMENT)
+        started(tmp_path, Lacking, None, SCRIPTED_GPU)
 
 
 @pytest.mark.parametrize(
@@ -104,25 +108,25 @@ def test_a_gpu_without_nvrtc_is_of_no_use(tmp_path: Path) -> None:
         ("scale_a.cu", "scale_a.cu"),
     ],
 )
-@pytest.mark.parametrize("front", [False, True])
+@pytest.mark.parametrize("emulated", [False, True])
 def test_a_compile_error_names_the_file_that_the_user_gave_or_that_of_a_trial(
-    tmp_path: Path, file: str, shown: str, front: bool
+    tmp_path: Path, file: str, shown: str, emulated: bool
 ) -> None:
     source = kernel("scale_a").replace("{ y[0]", "{ bug; y[0]")
 
     async def judged() -> Verdict:
-        pool = There(1) if front else CompilePool(1)
-        clang = CompilePool(1, module=CLANG) if front else None
+        nvrtc = There(1) if emulated else CompilePool(1)
+        clang = CompilePool(1, module=CLANG) if emulated else None
         executor = LocalExecutor(
-            the_task(tmp_path),
+            load_scale_task(tmp_path),
             str(tmp_path),
-            pool,
-            Idle(EMULATOR if front else ENVIRONMENT),
+            nvrtc,
+            Idle(SCRIPTED_EMULATOR if emulated else SCRIPTED_GPU),
             {"large": "x"},
             clang,
         )
-        if front:
-            executor.builder.pool = None  # clang alone is asked, as where NVRTC is not there
+        if emulated:
+            executor.compiler.nvrtc = None  # clang alone is asked, as where NVRTC is not there
         try:
             await executor.start()
             return await executor.evaluate(kernel_file.parse(source, file), lambda _: None)

@@ -7,6 +7,7 @@ import pytest
 
 from evoengine.candidate import kernel_file
 from evoengine.errors import StoreError
+from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU
 from evoengine.events import Event, Notice, RunStarted, TrialSettled
 from evoengine.paths import RunPaths
 from evoengine.protocols import VerdictRow
@@ -15,12 +16,13 @@ from evoengine.report.files import RunFolderFiles
 from evoengine.report.live_files import LiveFiles
 from evoengine.report.stored_trials import StoredTrials
 from evoengine.store.memory_store import MemoryStore
-from tests.report.scene import ENVIRONMENT, fill, proposals, run_info, the_task, write_task
+from tests.report.stored_run import fill, proposals, run_info
+from tests.scale_task import load_scale_task, write_task
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> tuple[RunPaths, MemoryStore, tuple[Elite, ...], RunFolderFiles]:
-    task = the_task(tmp_path / "tasks")
+    task = load_scale_task(tmp_path / "tasks")
     store, info = MemoryStore(), run_info(task, write_task(tmp_path / "tasks"))
     elites = fill(store, info, proposals())
     paths = RunPaths(tmp_path / "runs" / "one")
@@ -55,7 +57,7 @@ def test_elite_folder_holds_what_the_store_holds(scene) -> None:
         assert read(folder / "samples.json")["timings"] == json.loads(
             json.dumps([item.model_dump(mode="json") for item in verdict.timings])
         )
-        assert read(folder / "environment.json")["environment"] == ENVIRONMENT.model_dump(
+        assert read(folder / "environment.json")["environment"] == SCRIPTED_GPU.model_dump(
             mode="json"
         )
         assert read(folder / "verdict.json")["status"] == "correct"
@@ -122,7 +124,7 @@ def test_deleted_exports_are_rebuilt_the_same(scene, tmp_path: Path) -> None:
         RunFolderFiles(
             RunPaths(tmp_path / "again"),
             store,
-            run_info(the_task(tmp_path / "tasks"), write_task(tmp_path / "tasks")),
+            run_info(load_scale_task(tmp_path / "tasks"), write_task(tmp_path / "tasks")),
         ),
     ):
         target.config()
@@ -187,10 +189,10 @@ def settled(store: MemoryStore, elites: tuple[Elite, ...]) -> list[Event]:
 
 def test_exporter_follows_a_run(scene, tmp_path: Path) -> None:
     paths, store, elites, _ = scene
-    info = run_info(the_task(tmp_path / "tasks"), write_task(tmp_path / "tasks"))
+    info = run_info(load_scale_task(tmp_path / "tasks"), write_task(tmp_path / "tasks"))
     said: list[Event] = []
     exporter = LiveFiles(paths, lambda: store, said.append)
-    for event in [RunStarted(info, ENVIRONMENT, 8, 0, False), *settled(store, elites)]:
+    for event in [RunStarted(info, SCRIPTED_GPU, 8, 0, False), *settled(store, elites)]:
         exporter(event)
     assert said == []
     assert sorted(int(path.name) for path in (paths.root / "trials").iterdir()) == list(range(7))
@@ -208,8 +210,8 @@ def test_exports_that_cannot_be_written_are_reported_once_and_end_nothing(
     (paths.root / "trials").write_text("a file where a folder should be")
     said: list[Event] = []
     exporter = LiveFiles(paths, lambda: store, said.append)
-    info = run_info(the_task(tmp_path / "tasks"), write_task(tmp_path / "tasks"))
-    for event in [RunStarted(info, ENVIRONMENT, 8, 0, False), *settled(store, elites)]:
+    info = run_info(load_scale_task(tmp_path / "tasks"), write_task(tmp_path / "tasks"))
+    for event in [RunStarted(info, SCRIPTED_GPU, 8, 0, False), *settled(store, elites)]:
         exporter(event)
     assert [type(event) for event in said] == [Notice]
     assert "no longer updated" in said[0].text and "evoengine export" in said[0].text

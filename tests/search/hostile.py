@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.report.scene import kernel
+from tests.scale_task import kernel
 
 CORPUS = Path(__file__).parents[1] / "generate" / "replies"
 SEEDS = Path(__file__).parents[2] / "seeds"

@@ -8,13 +8,18 @@ from evoengine.errors import StoreError
 from evoengine.paths import RunPaths
 from evoengine.records import RunInfo
 from evoengine.store.run_folder import open_run
-from tests.search.scripted import ScriptedExecutor, ScriptedGenerator, load_task, make_engine
+from tests.scale_task import load_scale_task
+from tests.search.scripted_generator import (
+    ScriptedGenerator,
+    make_engine,
+    run_engine,
+)
 
 DELAY_S = 0.004
 
 
 async def main(folder: Path) -> None:
-    task = load_task(folder)
+    task = load_scale_task(folder)
     paths = RunPaths(folder / "run")
     started = paths.database.exists() and _has_info(paths)
     with open_run(paths, create=not started) as run:
@@ -31,10 +36,10 @@ async def main(folder: Path) -> None:
                     version="",
                 )
             )
-        engine = make_engine(task, run.store, ScriptedGenerator(DELAY_S), ScriptedExecutor(DELAY_S))
+        engine = make_engine(task, run.store, ScriptedGenerator(DELAY_S), DELAY_S)
         engine.restore()
         print("running", flush=True)
-        await engine.run(asyncio.Event())
+        await run_engine(engine)
     print("complete", flush=True)
 
 

@@ -20,10 +20,10 @@ from evoengine.evaluate.compile.compiler_protocol import CompileAnswer, CompileR
 from evoengine.evaluate.compile.includes import IncludeRefused, check_includes
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.device import worker_protocol as device_wire
+from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR
 from evoengine.protocols import Job, Progress, Report
 from evoengine.records import CaseModel, Environment, KernelResources, LaunchModel, Status
 from evoengine.task.schema import Task
-from tests.report.scene import EMULATOR
 
 PTX = b".version 8.3\n"
 
@@ -172,7 +172,7 @@ class ScriptedDevice:
         self._task = task
 
     async def start(self, task: Task, task_path: str) -> Environment:
-        return EMULATOR.model_copy(update={"arch": "sm_89", "max_shared_bytes": 101376})
+        return SCRIPTED_EMULATOR.model_copy(update={"arch": "sm_89", "max_shared_bytes": 101376})
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
         asked = device_wire.REQUEST.validate_json(

@@ -12,14 +12,14 @@ from evoengine.events import RunEnded, TrialSettled
 from evoengine.protocols import Exhausted, ProposalRow, Replies, ReplyRow, Request, VerdictRow
 from evoengine.records import Outcome, Proposal, Status
 from evoengine.store.memory_store import MemoryStore
-from tests.search.scripted import (
+from tests.scale_task import kernel, load_scale_task
+from tests.search.scripted_generator import (
     SEEDS,
-    ScriptedExecutor,
+    STABLE,
     ScriptedGenerator,
     content_of,
-    kernel,
-    load_task,
     make_engine,
+    run_engine,
 )
 
 
@@ -27,12 +27,12 @@ def search(
     folder: Path,
     store: MemoryStore,
     generator: ScriptedGenerator,
-    executor: ScriptedExecutor,
+    delay_s: float = 0.0,
     **options,
 ):
-    engine = make_engine(load_task(folder), store, generator, executor, **options)
+    engine = make_engine(load_scale_task(folder), store, generator, delay_s, **options)
     engine.restore()
-    return engine, asyncio.run(engine.run(asyncio.Event()))
+    return engine, asyncio.run(run_engine(engine))
 
 
 def test_a_run_settles_every_trial_in_the_order_of_numbers(tmp_path):
@@ -42,30 +42,28 @@ def test_a_run_settles_every_trial_in_the_order_of_numbers(tmp_path):
         if isinstance(event, TrialSettled):
             settled.append(event.outcome.trial)
 
-    _, ended = search(
-        tmp_path, MemoryStore(), ScriptedGenerator(0.002), ScriptedExecutor(0.002), observe=observe
-    )
+    _, ended = search(tmp_path, MemoryStore(), ScriptedGenerator(0.002), 0.002, observe=observe)
     assert settled == list(range(40))
     assert ended == RunEnded("the budget of trials is spent", complete=True)
 
 
 def test_what_a_run_decides_does_not_depend_on_timing(tmp_path):
     slow, fast = MemoryStore(), MemoryStore()
-    search(tmp_path, slow, ScriptedGenerator(0.01), ScriptedExecutor(0.001))
-    search(tmp_path, fast, ScriptedGenerator(), ScriptedExecutor())
+    search(tmp_path, slow, ScriptedGenerator(0.01), 0.001)
+    search(tmp_path, fast, ScriptedGenerator())
     assert content_of(slow) == content_of(fast)
 
 
 def test_the_starting_kernels_are_the_first_trials_and_settled_before_anything_is_asked(tmp_path):
     store, generator = MemoryStore(), ScriptedGenerator()
-    search(tmp_path, store, generator, ScriptedExecutor())
+    search(tmp_path, store, generator)
     assert [store.get(ProposalRow, trial).proposal for trial in range(3)] == SEEDS
     assert min(trial for trial, _ in generator.asked) == 3
 
 
 def test_only_a_candidate_that_a_fresh_process_confirms_takes_a_place(tmp_path):
     store = MemoryStore()
-    engine, _ = search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor(), trials=80)
+    engine, _ = search(tmp_path, store, ScriptedGenerator(), trials=80)
     for elite in engine.population.elites:
         again = store.get(VerdictRow, elite.outcome.trial, 1)
         assert again.verdict.status is Status.correct
@@ -78,7 +76,7 @@ def test_only_a_candidate_that_a_fresh_process_confirms_takes_a_place(tmp_path):
 
 def test_a_proposal_without_a_kernel_is_a_rejected_trial_with_its_problem(tmp_path):
     store = MemoryStore()
-    search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor())
+    search(tmp_path, store, ScriptedGenerator())
     problems = [
         summary.outcome.reason
         for _, summary in store.trials()
@@ -95,11 +93,11 @@ class Repeating(ScriptedGenerator):
 
 
 def test_a_candidate_that_was_judged_before_is_not_judged_again(tmp_path):
-    store, executor = MemoryStore(), ScriptedExecutor()
-    search(tmp_path, store, Repeating(), executor, trials=10)
+    store = MemoryStore()
+    engine, _ = search(tmp_path, store, Repeating(), trials=10)
     reasons = [summary.outcome.reason for number, summary in store.trials() if number >= 3]
     assert reasons == ["the same as trial 0"] * 7
-    assert len(set(executor.evaluated)) == 3
+    assert len(set(engine.executor.evaluated)) == 3
 
 
 class Copying(ScriptedGenerator):
@@ -107,7 +105,7 @@ class Copying(ScriptedGenerator):
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
         await asyncio.sleep(0.003 * (request.trial % 4) * self.delay_s)
-        return Proposal(operator="mutate", source=kernel(f"copy {(request.trial - 3) // 4}"))
+        return Proposal(operator="mutate", source=kernel(f"copy_{(request.trial - 3) // 4}"))
 
 
 @pytest.mark.parametrize("slowness", [0.0, 1.0, -1.0], ids=["at once", "in order", "last first"])
@@ -119,10 +117,11 @@ def test_identical_candidates_in_flight_are_judged_once_and_all_have_the_verdict
             await asyncio.sleep(0.02 * (3 - request.trial % 4) if slowness < 0 else 0)
             return await super().propose(request, replies)
 
-    store, executor = MemoryStore(), ScriptedExecutor(0.01)
-    search(tmp_path, store, Late(max(slowness, 0.0)), executor, trials=23)
+    store = MemoryStore()
+    engine, _ = search(tmp_path, store, Late(max(slowness, 0.0)), 0.01, trials=23, rule=STABLE)
     first_of_four = [number for number in range(3, 23, 4)]
-    judged = [digest for digest in executor.evaluated if executor.evaluated.count(digest) > 2]
+    evaluated = engine.executor.evaluated
+    judged = [digest for digest in evaluated if evaluated.count(digest) > 2]
     assert judged == [], "once, and once more to verify it where it is up for a place"
     for first in first_of_four:
         verdicts = [store.get(VerdictRow, first + more, 0).verdict for more in range(4)]
@@ -131,24 +130,24 @@ def test_identical_candidates_in_flight_are_judged_once_and_all_have_the_verdict
 
 def test_a_copy_of_a_judged_trial_in_flight_has_its_verdict_after_a_resume_too(tmp_path):
     whole = MemoryStore()
-    search(tmp_path, whole, Copying(), ScriptedExecutor(), trials=11)
+    search(tmp_path, whole, Copying(), trials=11)
     for lost in range(3, 11):
-        store, executor = MemoryStore(), ScriptedExecutor()
+        store = MemoryStore()
         for number in range(11):
             store.append(whole.get(ProposalRow, number))
             if number != lost:
                 store.append(
                     *(row for part in (0, 1) if (row := whole.get(VerdictRow, number, part)))
                 )
-        search(tmp_path, store, Copying(), executor, trials=11)
+        engine, _ = search(tmp_path, store, Copying(), trials=11)
         assert content_of(store) == content_of(whole)
         if lost % 4 != 3:
-            assert executor.evaluated == [], "the first of the four has been judged"
+            assert engine.executor.evaluated == [], "the first of the four has been judged"
 
 
 def test_verdicts_tell_when_trials_were_begun_and_found(tmp_path):
     store = MemoryStore()
-    search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor(), trials=6)
+    search(tmp_path, store, ScriptedGenerator(), trials=6)
     rows = [store.get(VerdictRow, trial) for trial in range(6)]
     assert all(row.began <= row.ended and datetime.fromisoformat(row.ended).tzinfo for row in rows)
 
@@ -157,10 +156,8 @@ def test_what_stopped_a_run_stands_in_its_reason(tmp_path):
     async def stopped_run():
         stop = asyncio.Event()
         stop.set()
-        engine = make_engine(
-            load_task(tmp_path), MemoryStore(), ScriptedGenerator(), ScriptedExecutor()
-        )
-        return await engine.run(stop, why=lambda: "the time limit of 2 h is over")
+        engine = make_engine(load_scale_task(tmp_path), MemoryStore(), ScriptedGenerator())
+        return await run_engine(engine, stop, why=lambda: "the time limit of 2 h is over")
 
     assert asyncio.run(stopped_run()) == RunEnded("the time limit of 2 h is over", complete=False)
 
@@ -183,17 +180,17 @@ class Stopping(ScriptedGenerator):
 def test_a_reply_that_is_being_written_when_the_run_is_stopped_is_still_stored(tmp_path):
     async def stopped_run():
         stop, store = asyncio.Event(), MemoryStore()
-        engine = make_engine(load_task(tmp_path), store, Stopping(stop), ScriptedExecutor())
-        ended = await engine.run(stop)
+        engine = make_engine(load_scale_task(tmp_path), store, Stopping(stop))
+        ended = await run_engine(engine, stop)
         return ended, store
 
     ended, store = asyncio.run(stopped_run())
     assert not ended.complete
     assert store.get(ReplyRow, 10, 0) is not None
     whole = MemoryStore()
-    search(tmp_path, whole, ScriptedGenerator(), ScriptedExecutor())
+    search(tmp_path, whole, ScriptedGenerator())
     generator = ScriptedGenerator()
-    search(tmp_path, store, generator, ScriptedExecutor())
+    search(tmp_path, store, generator)
     assert content_of(store) == content_of(whole)
     assert (10, 0) not in generator.asked, "it was paid for once"
 
@@ -207,7 +204,7 @@ class Ending(ScriptedGenerator):
 
 def test_a_run_with_nothing_left_to_try_ends_with_the_trials_before(tmp_path):
     store = MemoryStore()
-    engine, ended = search(tmp_path, store, Ending(), ScriptedExecutor())
+    engine, ended = search(tmp_path, store, Ending())
     assert ended == RunEnded("nothing is left", complete=True)
     assert engine.settled == 12
     assert [number for number, summary in store.trials() if summary.outcome] == list(range(12))
@@ -223,18 +220,18 @@ class Refused(ScriptedGenerator):
 def test_a_generator_that_cannot_go_on_ends_the_run_and_loses_nothing(tmp_path):
     store = MemoryStore()
     with pytest.raises(GeneratorError, match="the key is refused"):
-        search(tmp_path, store, Refused(), ScriptedExecutor())
+        search(tmp_path, store, Refused())
     whole = MemoryStore()
-    search(tmp_path, whole, ScriptedGenerator(), ScriptedExecutor())
-    search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor())
+    search(tmp_path, whole, ScriptedGenerator())
+    search(tmp_path, store, ScriptedGenerator())
     assert content_of(store) == content_of(whole)
 
 
 def test_a_generator_is_told_every_trial_once_also_after_a_resume(tmp_path):
     store = MemoryStore()
-    search(tmp_path, store, ScriptedGenerator(), ScriptedExecutor(), trials=20)
+    search(tmp_path, store, ScriptedGenerator(), trials=20)
     generator = ScriptedGenerator()
-    search(tmp_path, store, generator, ScriptedExecutor(), trials=40)
+    search(tmp_path, store, generator, trials=40)
     assert generator.told == list(range(40))
 
 
@@ -248,8 +245,8 @@ def test_what_a_request_shows_ends_at_the_horizon(tmp_path):
             return await super().propose(request, replies)
 
     generator = Watching(0.002)
-    engine = make_engine(load_task(tmp_path), MemoryStore(), generator, ScriptedExecutor(0.002))
-    asyncio.run(engine.run(asyncio.Event()))
+    engine = make_engine(load_scale_task(tmp_path), MemoryStore(), generator, 0.002)
+    asyncio.run(run_engine(engine))
     for trial, outcomes in generator.seen.items():
         assert outcomes[-1].trial == engine.horizon(trial) == max(trial - 4, 2)
 
@@ -267,9 +264,9 @@ def test_several_requests_that_fail_at_once_are_one_error_and_no_noise(tmp_path)
 
     async def run() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: noise.append(context))
-        engine = make_engine(load_task(tmp_path), MemoryStore(), AllRefused(), ScriptedExecutor())
+        engine = make_engine(load_scale_task(tmp_path), MemoryStore(), AllRefused())
         with pytest.raises(GeneratorError, match="the key is refused"):
-            await engine.run(asyncio.Event())
+            await run_engine(engine)
 
     asyncio.run(run())
     gc.collect()
@@ -285,13 +282,12 @@ def test_a_run_that_is_stopped_after_its_last_trial_is_complete(tmp_path):
                 stop.set()
 
         engine = make_engine(
-            load_task(tmp_path),
+            load_scale_task(tmp_path),
             MemoryStore(),
             ScriptedGenerator(),
-            ScriptedExecutor(),
             trials=12,
             observe=observe,
         )
-        return await engine.run(stop)
+        return await run_engine(engine, stop)
 
     assert asyncio.run(stopped_run()) == RunEnded("the budget of trials is spent", complete=True)

@@ -28,7 +28,8 @@ from evoengine.search.engine import Engine
 from evoengine.store.memory_store import MemoryStore
 from evoengine.store.sqlite_store import SqliteStore
 from evoengine.task.schema import Task
-from tests.report.scene import kernel, run_info, the_task, write_task
+from tests.report.stored_run import run_info
+from tests.scale_task import kernel, load_scale_task, write_task
 from tests.search.hostile import CODE, KERNEL, Change, fenced, mutated
 from tests.search.scripted_compilers import ScriptedDevice, ScriptedPool
 
@@ -78,19 +79,19 @@ class Recorded(ReplayGenerator):
 class Scene:
     """Runs over one task and one executor."""
 
-    def __init__(self, folder: Path, pool: CompilePool | None, front: CompilePool | None) -> None:
+    def __init__(self, folder: Path, nvrtc: CompilePool | None, clang: CompilePool | None) -> None:
         self.folder = folder
         self.path = write_task(folder / "tasks")
-        task = the_task(folder / "tasks")
+        task = load_scale_task(folder / "tasks")
         self.task: Task = task.model_copy(
             update={"limits": task.limits.model_copy(update={"compile_s": 5.0})}
         )
         self.executor = LocalExecutor(
             self.task,
             str(self.path),
-            pool or CompilePool(1, folder),
+            nvrtc or CompilePool(1, folder),
             ScriptedDevice(self.task),
-            front=front,
+            clang=clang,
         )
         self.runner = asyncio.Runner()
         self.environment = self.runner.run(self.executor.start()).environment

@@ -10,12 +10,12 @@ from pathlib import Path
 from evoengine.paths import RunPaths
 from evoengine.store.memory_store import MemoryStore
 from evoengine.store.run_folder import open_run
-from tests.search.scripted import (
-    ScriptedExecutor,
+from tests.scale_task import load_scale_task
+from tests.search.scripted_generator import (
     ScriptedGenerator,
     content_of,
-    load_task,
     make_engine,
+    run_engine,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -34,11 +34,8 @@ def command(folder: Path) -> list[str]:
 def test_fifty_kills_at_random_instants_change_nothing(tmp_path):
     kills, runs, rng = 0, 0, random.Random(2510_03760)  # noqa: S311 - must repeat
     expected = MemoryStore()
-    asyncio.run(
-        make_engine(load_task(tmp_path), expected, ScriptedGenerator(), ScriptedExecutor()).run(
-            asyncio.Event()
-        )
-    )
+    engine = make_engine(load_scale_task(tmp_path), expected, ScriptedGenerator())
+    asyncio.run(run_engine(engine))
     for _ in range(MOST_STARTS):
         if kills >= KILLS:
             break

@@ -1,7 +1,8 @@
-"""Who uses the cache: any number of processes at once, or one that removes from it.
+"""The lock of the cache: held by any number of processes that use it, or by one that removes from
+it.
 
-Machine code and headers are read from the cache long after they were found there, so
-nothing of them may go while a run is live.
+Machine code and headers are read from the cache long after they were found there, so none may be
+removed during a run.
 """
 
 from __future__ import annotations
@@ -14,17 +15,16 @@ NAME = "in-use.lock"
 
 
 class CacheLock:
-    """An advisory lock of a cache folder that dies with its process; it is not passed on through
-    exec.
-    """
+    """An advisory lock on a cache folder; it ends with its process and is not inherited by exec."""
 
     def __init__(self, handle: int | None) -> None:
         self._handle = handle
 
     @classmethod
     def shared(cls, folder: Path) -> CacheLock:
-        """For one who reads and adds; waits for one who removes. A folder that cannot be written
-        needs none.
+        """The lock to read and add with; waits while another process removes.
+
+        A folder that cannot be written needs none.
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -36,8 +36,9 @@ class CacheLock:
 
     @classmethod
     def alone(cls, folder: Path) -> CacheLock | None:
-        """For one who removes from a folder that is there; None while others use it. Raises OSError
-        where it cannot be written.
+        """The lock to remove with, of a folder that exists; None while others use it.
+
+        Raises OSError where the folder cannot be written.
         """
         handle = _open(folder)
         try:
@@ -48,7 +49,7 @@ class CacheLock:
         return cls(handle)
 
     def release(self) -> None:
-        """Lets others in; safe more than once."""
+        """Releases the lock; safe more than once."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

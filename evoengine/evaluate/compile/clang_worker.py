@@ -28,7 +28,8 @@ _FRONT = Path(front.__file__).parent
 # Where a clang of the system and the loader keep their libraries; the wheel's clang needs none of
 # them.
 _SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/proc")
-_PATIENCE = 2.0  # the pool's limit comes first: it knows what it means
+# the pool's own limit must come first: it makes a timeout of it
+_PATIENCE = 2.0
 _PLACES = re.compile(r"^\s*(?:\.loc|\.file|//).*\n?", re.MULTILINE)
 
 
@@ -36,7 +37,7 @@ class ClangCompiler:
     """Compiles units to PTX."""
 
     def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
-        """What became of `unit`, and its PTX; `unsupported` where our headers lack what it uses."""
+        """The result for `unit`, and its PTX; `unsupported` where our headers lack what it uses."""
         try:
             compiled = clang.compile_cuda(
                 unit.code,
@@ -64,12 +65,14 @@ def _start() -> tuple[Toolchain, ClangCompiler | None]:
     except CompilerMissing as error:
         return Toolchain(problem=str(error)), None
     return Toolchain(
-        clang=found.version, confined=_leave_the_machine(found), fingerprint=_fingerprint(found)
+        clang=found.version, confined=_confine(found), fingerprint=_fingerprint(found)
     ), ClangCompiler()
 
 
-def _leave_the_machine(found: clang.Clang) -> bool:
-    """Nothing but Python, clang and a folder for its files can be opened from now on."""
+def _confine(found: clang.Clang) -> bool:
+    """Confines this process to Python, clang and a folder for its files; returns whether the kernel
+    could.
+    """
     folder = tempfile.mkdtemp(prefix="evoengine-clang-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     tempfile.tempdir = folder

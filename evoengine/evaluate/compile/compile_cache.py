@@ -1,7 +1,7 @@
-"""Code kept between runs: one JSON entry and one cubin or PTX file for each compiled unit.
+"""Compiled code kept between runs: one JSON entry and one cubin or PTX file for each unit.
 
-An entry names the digest of its code and of itself; what does not agree is as if it were
-not there. Only what follows from the source is kept: not a timeout, not a lack of memory.
+An entry holds the digest of its code and of itself; one that does not match is ignored. Only
+results that follow from the source are kept: not a timeout, not a lack of memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Entry(Frozen):
 
 
 def key_of(unit: CompileUnit, fingerprint: str) -> str:
-    """The name of what `unit` compiles to with a toolchain; limits do not count."""
+    """The key of `unit` compiled by the toolchain of this fingerprint; limits do not count."""
     content = unit.model_dump(mode="json", exclude={"timeout_s", "memory_bytes"})
     return digest(
         str(FORMAT), fingerprint, digest_json(content), digest_json(list(unit.macros.items()))
@@ -36,7 +36,9 @@ def key_of(unit: CompileUnit, fingerprint: str) -> str:
 
 
 class CompileCache:
-    """Entries below a folder. A folder that cannot be written is said once and then left alone."""
+    """Entries below a folder. A folder that cannot be written is warned about once and then only
+    read.
+    """
 
     def __init__(self, folder: Path, warn: Callable[[str], None], suffix: str = ".cubin") -> None:
         self.folder = folder
@@ -45,9 +47,7 @@ class CompileCache:
         self._writable = True
 
     def find(self, key: str) -> CompileResult | None:
-        """The stored result with the path of its code; None where there is none or it was
-        changed.
-        """
+        """The stored result with the path of its code; None where none is whole."""
         entry_path, code_path = self._paths(key)
         try:
             entry = _Entry.model_validate_json(entry_path.read_bytes())
@@ -65,9 +65,7 @@ class CompileCache:
         )
 
     def keep(self, key: str, built: Built, code: bytes) -> str | None:
-        """The path of the code, once the entry is whole on the disk; None where nothing was
-        kept.
-        """
+        """The path of the code, once both files are on the disk; None where nothing was kept."""
         if not self._writable or built.status not in _KEPT:
             return None
         entry_path, code_path = self._paths(key)
@@ -81,8 +79,8 @@ class CompileCache:
         except OSError as error:
             self._writable = False
             self.warn(
-                f"the compile cache {self.folder} cannot be written ({error}); everything is"
-                " compiled anew, set EVOENGINE_CACHE_DIR to a writable folder"
+                f"the compile cache {self.folder} cannot be written ({error}); every kernel"
+                " is compiled again in every run; set EVOENGINE_CACHE_DIR to a writable folder"
             )
             return None
         return str(code_path) if code else ""

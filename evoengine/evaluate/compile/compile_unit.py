@@ -20,8 +20,8 @@ CompileStatus = Literal[
 class CompileUnit(Frozen):
     """One source to be compiled for one architecture.
 
-    `name` stands in messages, in the line table of the machine code, and so in the cache's
-    key: a constant name finds more in the cache.
+    `name` appears in messages and in the line table of the machine code, so it is part of the
+    cache's key: a constant name finds more in the cache.
     """
 
     code: str
@@ -31,13 +31,13 @@ class CompileUnit(Frozen):
     name: FileName = "kernel.cu"
     # The largest kernel met so far took 26 s; a loop that never ends should not take much longer.
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    # Address space of the process: 0.5 GiB before the first line is read, 0.8 GiB with libcu++, the
-    # rest is the source's.
+    # Address space of the process: it takes 0.5 GiB before the first line is read, 0.8 GiB with
+    # libcu++; the rest is for the source.
     memory_bytes: Annotated[int, Field(gt=0)] = 4 << 30
 
 
 class Built(Frozen):
-    """What a compilation says for every reader of it; the same whether it was cached or not."""
+    """What a compilation gave; the same whether it was cached or not."""
 
     status: CompileStatus
     log: str = ""  # cleaned and cut; the candidate's file name only
@@ -53,7 +53,7 @@ class Built(Frozen):
 
 
 class CompileResult(Built):
-    """What became of a unit. Only with status ok there is code: a cubin, or PTX from clang."""
+    """The result for a unit. Only status ok has code: a cubin, or PTX from clang."""
 
     code_path: str = ""
     seconds: float = 0.0
@@ -77,5 +77,5 @@ class Toolchain(Frozen):
 
     @property
     def version(self) -> str:
-        """Of the compiler that it is."""
+        """The version of its compiler."""
         return self.nvrtc or self.clang

@@ -44,14 +44,12 @@ def _cut(text: str) -> str:
 
 
 def assembler_errors(log: str) -> bool:
-    """Whether the assembler refused the PTX: its messages then count lines that nobody has seen."""
+    """Whether the assembler refused the PTX: its line numbers are then those of the PTX."""
     return bool(_PTX_LINE.search(log))
 
 
 def traced(log: str, ptx: str, name: str) -> str:
-    """The log with the candidate's lines in place of lines of `ptx`, found through its line
-    table.
-    """
+    """The log with the candidate's lines in place of lines of `ptx`, by its line table."""
     lines = ptx.splitlines()
     files = {number: path.rsplit("/", 1)[-1] for number, path in _FILE.findall(ptx)}
 

@@ -1,8 +1,8 @@
-"""Serving compilations in a process of its own, whatever the compiler is.
+"""The loop of a compiler process, whatever the compiler is.
 
-Reads requests from its standard input, a JSON document a line, and answers on what was
-its standard output; both are put aside first, so nothing that the compiler prints can
-mix with the answers. It ends with its parent.
+It reads requests from its standard input, one JSON document a line, and answers on its standard
+output. Both are moved to other descriptors first, so that nothing that the compiler prints can mix
+with the answers. It ends with its parent.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from evoengine.evaluate.process_isolation import isolate
 
 
 class Compiler(Protocol):
-    """What compiles units in such a process."""
+    """Compiles units in a compiler process."""
 
     def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
-        """What became of `unit`, and its code."""
+        """The result for `unit`, and its code."""
         ...
 
 
 def serve(start: Callable[[], tuple[Toolchain, Compiler | None]]) -> None:
-    """Serves until the parent closes the pipe; `start` brings the compiler up."""
+    """Serves until the parent closes the pipe; `start` starts the compiler."""
     die_with_parent()
     isolate()
     requests, answers = _own_pipes()
@@ -87,12 +87,12 @@ def _answer(compiler: Compiler, request: CompileRequest) -> CompileAnswer:
         )
     except OSError:  # a full disk, no more processes: the next source would fare no better
         return CompileAnswer(id=request.id, fault=traceback.format_exc())
-    except Exception as error:  # noqa: BLE001 - top of a worker: it has compiled others since it started, so this source brings it about
+    except Exception as error:  # noqa: BLE001 - top of a worker: it compiled since it started, so this source is the cause
         built, code = Built(status="failed", log=_failed(request.unit, error)), b""
     if len(code) > MAX_CODE_BYTES:
         log = (
-            f"{request.unit.name}: error: it becomes {len(code)} bytes of machine code, allowed are"
-            f" {MAX_CODE_BYTES}"
+            f"{request.unit.name}: error: it compiles to {len(code)} bytes of machine code, allowed"
+            f" are {MAX_CODE_BYTES}"
         )
         built, code = Built(status="compile_error", log=log), b""
     return CompileAnswer(id=request.id, built=built, code=base64.b64encode(code).decode())

@@ -1,4 +1,4 @@
-"""A compiler process as its parent sees it: started, asked, watched, killed."""
+"""The parent's side of a compiler process: it starts, asks, watches and kills it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from evoengine.evaluate.compile.compiler_protocol import (
 
 START_TIMEOUT_S = 60.0  # 0.5 s on an idle machine; unpacking headers on a slow disk takes longer
 _WATCH_EVERY_S = 0.05
-# a process that dies with so much of its memory in use is taken to have died of it
+# a process that dies with this share of its memory in use is taken to have run out of it
 _NEAR_LIMIT = 0.8
-# what a process serves
+# the modules that a process can run
 NVRTC, CLANG = (
     "evoengine.evaluate.compile.nvrtc_worker",
     "evoengine.evaluate.compile.clang_worker",
 )
-_LAST_WORDS = 20  # lines of the compiler's own output that are kept
+_LAST_LINES = 20  # lines of the compiler's own output that are kept
 
-# numpy comes with CuPy; its threads would take address space by the number of cores, and nothing
-# here computes with it.
+# numpy comes with CuPy; its threads would take address space for every core, and nothing here
+# computes with it.
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _CRASHES = {
     signal.SIGSEGV,
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class Killed(Exception):  # noqa: N818 - the pool decides what it means
-    """Somebody else ended the process while it worked."""
+    """The process was killed from outside while it worked."""
 
 
 def _piped(stream: T | None) -> T:
@@ -60,9 +60,7 @@ def _piped(stream: T | None) -> T:
 
 
 def _children(pid: int) -> list[int]:
-    """Those that a process has started in groups of their own, as clang is; none when it is
-    gone.
-    """
+    """The processes that process `pid` has started, such as clang; none when it has ended."""
     try:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -70,7 +68,7 @@ def _children(pid: int) -> list[int]:
 
 
 class CompilerProcess:
-    """One process in a process group of its own. After anything but an answer it is dead."""
+    """One process in a process group of its own. It is killed unless it answers in time."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -84,13 +82,13 @@ class CompilerProcess:
         self.grown_bytes = 0  # what units have left behind in it
         self._killed = False
         self._next_id = 1
-        self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._last_output: deque[str] = deque(maxlen=_LAST_LINES)
         self._listener = asyncio.create_task(self._listen())
 
     @classmethod
     async def start(cls, module: str = NVRTC) -> CompilerProcess:
-        """A process of `module` that answers; its toolchain says whether it can. Raises WorkerError
-        where it says nothing.
+        """A process of `module` that is ready; its toolchain says whether it can compile. Raises
+        WorkerError where it does not answer.
         """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -111,14 +109,15 @@ class CompilerProcess:
             if not line:
                 child.kill()
                 raise WorkerError(
-                    f"a compiler process ended at its start{await child._post_mortem()}"
+                    f"a compiler process ended at its start{await child._how_it_ended()}"
                 )
             child.toolchain = Hello.model_validate_json(line).toolchain
             child._first_bytes = child._bytes("VmSize")
             ready = True
         except TimeoutError:
             raise WorkerError(
-                f"a compiler process was not ready after {START_TIMEOUT_S:.0f} s{child._said()}"
+                f"a compiler process was not ready after {START_TIMEOUT_S:.0f} s"
+                f"{child._quoted_output()}"
             ) from None
         finally:
             if not ready:
@@ -166,11 +165,11 @@ class CompilerProcess:
                 self.kill()
 
     async def _ask(self, request: CompileRequest) -> tuple[bytes, int]:
-        """The answer's line (empty when the process died) and the most memory seen meanwhile."""
+        """The answer's line (empty when the process died) and the peak memory meanwhile."""
         reading = asyncio.create_task(self._line())
         peak_bytes = 0
         try:
-            # it died before it read: the empty line below says so
+            # it died before it read; the line below is then empty
             with contextlib.suppress(ConnectionError):
                 self._stdin.write(request.model_dump_json().encode() + b"\n")
                 await self._stdin.drain()
@@ -189,7 +188,7 @@ class CompilerProcess:
         return line if line.endswith(b"\n") else b""
 
     def _bytes(self, field: str) -> int:
-        """A figure of the process's address space; 0 when it is gone."""
+        """A field of /proc/PID/status in bytes; 0 when the process has ended."""
         try:
             status = Path(f"/proc/{self.process.pid}/status").read_text()
         except OSError:
@@ -205,7 +204,7 @@ class CompilerProcess:
 
     async def _died(self, unit: CompileUnit, peak_bytes: int) -> Built:
         self.kill()
-        words = await self._post_mortem()
+        words = await self._how_it_ended()
         code = self.process.returncode or 0
         if (
             "out of memory" in words
@@ -232,21 +231,21 @@ class CompilerProcess:
             ),
         )
 
-    async def _post_mortem(self) -> str:
+    async def _how_it_ended(self) -> str:
         await self.process.wait()
         await asyncio.wait({self._listener}, timeout=1.0)
         code = self.process.returncode or 0
         cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f" ({cause}){self._said()}"
+        return f" ({cause}){self._quoted_output()}"
 
-    def _said(self) -> str:
-        return "; it said: " + " | ".join(self._last_words) if self._last_words else ""
+    def _quoted_output(self) -> str:
+        return "; it printed: " + " | ".join(self._last_output) if self._last_output else ""
 
     async def _listen(self) -> None:
         """Drains what the compiler prints; a full pipe would stop it."""
         while chunk := await self._stderr.read(4096):
             for line in chunk.decode("utf-8", "replace").splitlines():
-                self._last_words.append(line[:300])
+                self._last_output.append(line[:300])
 
     def kill(self) -> None:
         """Kills the process and all that it started; does not wait."""
@@ -257,7 +256,7 @@ class CompilerProcess:
                     os.killpg(group, signal.SIGKILL)
 
     async def end(self) -> None:
-        """Kills the process and waits until it is gone."""
+        """Kills the process and waits until it has ended."""
         self.kill()
         await self.process.wait()
         await self._listener

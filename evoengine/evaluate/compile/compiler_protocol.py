@@ -1,17 +1,17 @@
-"""What parent and compiler process say to each other: one JSON document a line."""
+"""The messages between parent and compiler process: one JSON document a line."""
 
 from __future__ import annotations
 
 from evoengine.evaluate.compile.compile_unit import Built, CompileUnit, Toolchain
 from evoengine.records import Frozen
 
-# the largest met has a few megabytes; an initialised array can make it as large as it likes
+# the largest seen has a few megabytes; an initialised array can be of any size
 MAX_CODE_BYTES = 64 * 1024 * 1024
-MAX_LINE_BYTES = 2 * MAX_CODE_BYTES  # in base64, with everything that is said about it
+MAX_LINE_BYTES = 2 * MAX_CODE_BYTES  # in base64, with the rest of the answer
 
 
 class Hello(Frozen):
-    """Child to parent, first of all."""
+    """Child to parent, as the first message."""
 
     toolchain: Toolchain
 

@@ -17,7 +17,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NOBITS = 8
 _INFO = ".nv.info"
-# names are the candidate's: what is not UTF-8 in them is shown, and stays different
+# names are the candidate's: bytes that are not UTF-8 are escaped, so that names stay different
 FOREIGN = "backslashreplace"
 
 # Attributes (EIATTR_*), numbers from the output of `cuobjdump -elf` beside the bytes.
@@ -50,7 +50,7 @@ class _Section:
 
 
 def reserved_shared_bytes(arch: str) -> int:
-    """What the system keeps of static_shared_bytes on `arch`; it does not count against
+    """The part of static_shared_bytes that the system reserves on `arch`; it does not count against
     MAX_SHARED_BYTES.
 
     CUDA C++ Programming Guide 13.0, "Compute Capability 9.0": 1 KiB of shared memory is reserved
@@ -60,9 +60,7 @@ def reserved_shared_bytes(arch: str) -> int:
 
 
 def kernels(cubin: bytes) -> dict[str, KernelFacts]:
-    """The kernels of a cubin by their name in it; raises ValueError for anything that is not a
-    whole cubin.
-    """
+    """The kernels of a cubin by their name in it; raises ValueError unless it is a whole cubin."""
     with _as_value_error(cubin):
         sections = _sections(cubin)
         table = _by_symbol(sections)
@@ -85,7 +83,7 @@ def code_digest(cubin: bytes) -> str:
 
 
 def global_bytes(cubin: bytes) -> int:
-    """What outlives a launch: global variables, and the texts that printf writes."""
+    """The bytes that outlive a launch: global variables, and the format strings of printf."""
     with _as_value_error(cubin):
         return sum(
             section.size
@@ -103,7 +101,7 @@ def allocates(cubin: bytes) -> bool:
 
 
 def completed(cubin: bytes) -> bytes:
-    """The cubin with the last byte that CuPy's binding cuts off as if it ended a text.
+    """The cubin with the last byte that CuPy's binding cuts off as if it ended a string.
 
     The file ends with a program header whose last byte is the highest of a small number: zero.
     """
@@ -118,7 +116,7 @@ def completed(cubin: bytes) -> bytes:
 
 @contextmanager
 def _as_value_error(cubin: bytes) -> Iterator[None]:
-    """Turns what a misleading offset can raise into a ValueError."""
+    """Turns the errors that a wrong offset raises into ValueError."""
     try:
         yield
     except (struct.error, LookupError, OverflowError) as error:
@@ -150,9 +148,7 @@ def _sections(data: bytes) -> dict[str, _Section]:
 
 def _cut(data: bytes, start: int, size: int) -> bytes:
     if start + size > len(data):
-        raise ValueError(
-            f"expected a cubin, got {len(data)} bytes of which {start + size} are needed"
-        )
+        raise ValueError(f"expected a cubin, got {len(data)} bytes where {start + size} are needed")
     return data[start : start + size]
 
 
@@ -174,7 +170,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _by_symbol(sections: dict[str, _Section]) -> dict[tuple[str, int], int]:
-    """(function, attribute) -> value: what stands for all functions in one section."""
+    """(function, attribute) -> value, from the section for all functions."""
     if ".symtab" not in sections or ".strtab" not in sections:
         raise ValueError("expected a cubin with a symbol table, found none")
     symbols, names = sections[".symtab"].data, sections[".strtab"].data

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-# Each stands for a part that is packaged alone: runtime, crt, cooperative groups, libcu++.
+# One of each part that is packaged alone: runtime, crt, cooperative groups, libcu++.
 REQUIRED = (
     "cuda_fp16.h",
     "cuda_bf16.h",
@@ -31,7 +31,7 @@ OPTIONAL = ("cuda_fp6.h", "cuda_fp4.h", "cuda/barrier", "cuda/ptx", "cuda.h")
 
 Version = tuple[int, int]
 _VERSION = re.compile(r"^#define\s+(?:CUDA_VERSION|CUDART_VERSION)\s+(\d+)", re.MULTILINE)
-_SHORT_READ = 64 * 1024  # the version stands in the first third of the file
+_SHORT_READ = 64 * 1024  # the version is in the first third of the file
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,7 @@ def find_headers(
     path: list[str] = sys.path,
     environ: Mapping[str, str] = os.environ,
 ) -> HeaderSet:
-    """The headers for a compiler of version `nvrtc`; `bundle` unpacks those that the compiler
-    carries.
-    """
+    """The headers for a compiler of version `nvrtc`; `bundle` unpacks those inside the compiler."""
     sets = [*_wheels(path), *_toolkits(environ)]
     exact = [item for item in sets if item.is_complete and item.version == nvrtc]
     if exact:
@@ -73,8 +71,8 @@ def find_headers(
 
 
 def _nearest(nvrtc: Version, sets: list[HeaderSet]) -> HeaderSet:
-    """The best of what does not fit: of the same major version, complete before exact, combined
-    where nothing is complete.
+    """The best set without an exact match: of the same major version, complete before exact,
+    combined where none is complete.
     """
     fitting = [
         item
@@ -161,8 +159,8 @@ def _version(folders: list[Path]) -> Version | None:
 
 
 def unpack_bundled(library: str, folder: Path) -> Path | None:
-    """The folder with the headers that NVRTC >= 13.3 carries, unpacked once; None where it has none
-    or cannot write.
+    """The folder with the headers inside NVRTC >= 13.3, unpacked once; None where it has none or
+    cannot write.
     """
     install = getattr(ctypes.CDLL(library), "nvrtcInstallBundledHeaders", None)
     if install is None:

@@ -1,10 +1,10 @@
 """What a candidate may include, decided on its text before any compiler sees it.
 
 NVRTC opens any file of the machine that is included and quotes its lines in the log, so
-everything but the shipped headers is refused. The check does not try to know which lines
-are live: it looks at every `#` there is, in comments, strings and skipped branches alike,
-and under every reading of line splices and trigraphs. So it can refuse a harmless oddity,
-but there is no state to lead astray.
+everything but the shipped headers is refused. The check does not decide which lines are
+compiled: it looks at every `#`, in comments, strings and skipped branches too, and under
+every reading of line splices and trigraphs. So it may refuse a harmless oddity, but has no
+state that a text could mislead.
 """
 
 from __future__ import annotations
@@ -150,9 +150,7 @@ def _offences(text: str) -> Iterator[tuple[int, str]]:
 
 
 class _Gaps:
-    """Blanks and comments around a `#`, found in linear time whatever the text is: it was written
-    by others.
-    """
+    """Blanks and comments around a `#`, found in linear time even for a hostile text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -175,9 +173,7 @@ class _Gaps:
         return end
 
     def begins_line(self, position: int) -> bool:
-        """Whether nothing but blanks, or the end of a comment, stands before `position` on its
-        line.
-        """
+        """Whether only blanks, or the end of a comment, come before `position` on its line."""
         while (
             position > 0 and self.text[position - 1] != "\n" and self.text[position - 1].isspace()
         ):

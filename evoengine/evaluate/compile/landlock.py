@@ -1,7 +1,7 @@
-"""Takes a compiler process its sight of the machine's files (Linux Landlock).
+"""Hides the machine's files from a compiler process (Linux Landlock).
 
-The check of includes is the first wall; this is the second: whatever a source talks the
-compiler into, it can open nothing outside the folders of headers and of the compiler.
+The check of includes is the first wall; this is the second: whatever a source makes the compiler
+do, it can open nothing outside the folders of headers and of the compiler.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class _PathBeneath(ctypes.Structure):
 def confine(
     readable: Iterable[str], runnable: Iterable[str] = (), writable: Iterable[str] = ()
 ) -> bool:
-    """Whether this thread and those it starts can from now on open only what lies under these
-    folders.
+    """Lets this thread and those it starts open only what is in these folders; returns whether the
+    kernel could.
 
-    What lies under `runnable` may also be read, and run; under `writable`, all but run. False where
-    the kernel has no Landlock. Files that are open stay open.
+    What is in `runnable` may be read and run; what is in `writable`, anything but run. Files that
+    are open stay open.
     """
     rules = (
         (readable, _READ_FILE | _READ_DIR),
@@ -53,13 +53,13 @@ def confine(
 
 
 def own_domain() -> bool:
-    """Whether this thread and those it starts can from now on look only into processes that they
-    start; files stay as they were.
+    """Lets this thread and those it starts read only processes that they start; files stay as they
+    were. Returns whether the kernel could.
 
-    The kernel lets no process of a domain trace, or read the memory or environment of, one outside
-    of it. A domain must rule over something: moving files between folders, which is allowed
-    everywhere. Before the ABI that can allow it every domain forbids it, and torch's caches need
-    it; so False there, and where the kernel has no Landlock.
+    No process of a domain can trace one outside of it, or read its memory or environment. A domain
+    must restrict something: here moving files between folders, which is then allowed everywhere.
+    Before the ABI that can allow it, every domain forbids it, and torch's caches need it; so False
+    there, and where the kernel has no Landlock.
     """
     return has_domains() and _enter(_REFER, ((("/",), _REFER),))
 
@@ -70,14 +70,14 @@ def has_domains() -> bool:
 
 
 def _abi() -> int:
-    """The version of the kernel's Landlock; not above 0 where there is none."""
+    """The version of the kernel's Landlock; 0 or less where there is none."""
     if platform.system() != "Linux" or platform.machine() not in _MACHINES:
         return 0
     return int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, _VERSION))
 
 
 def _enter(handled: int, rules: Iterable[tuple[Iterable[str], int]]) -> bool:
-    """Whether the rights `handled` are from now on those of `rules` only."""
+    """Limits the rights `handled` to `rules` from now on; returns whether the kernel could."""
     libc = ctypes.CDLL(None, use_errno=True)
     attributes = _RulesetAttributes(handled)
     ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(attributes), ctypes.sizeof(attributes), 0)

@@ -20,7 +20,7 @@ OPTIONS = (
     "--device-as-default-execution-space",
     # Profilers and memory checkers can then name the candidate's lines; it costs no speed.
     "-lineinfo",
-    # Spills are told nowhere else.
+    # Nothing else reports spills.
     "--ptxas-options=-v",
     # libcu++ and the shim both define limits such as INT_MAX, with equal values.
     "--diag-suppress=47",
@@ -43,9 +43,7 @@ class LoadedNvrtc:
 
 
 def load() -> LoadedNvrtc:
-    """The NVRTC of this environment; raises OSError or NVRTCError where there is none that
-    works.
-    """
+    """The NVRTC of this environment; raises OSError or NVRTCError where none works."""
     binding = load_nvrtc()
     return LoadedNvrtc(binding, binding.getVersion(), _loaded_library())
 
@@ -66,7 +64,7 @@ class NvrtcCompiler:
         self.folders = folders
 
     def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
-        """What became of `unit`, and its cubin: a real one, because PTX may hold instructions that
+        """The result for `unit`, and its cubin: a real one, because PTX may hold instructions that
         no assembler takes.
         """
         program = self.nvrtc.createProgram(unit.code, unit.name)
@@ -106,7 +104,7 @@ class NvrtcCompiler:
         return text.raw[:-1].decode("utf-8", "replace") if status == 0 else ""
 
     def _lowered_name(self, program: int, kernel: str) -> str:
-        """The kernel's name in the cubin; empty when the compiler never came to look for it.
+        """The kernel's name in the cubin; empty where the compiler did not look it up.
 
         A source that ends inside a comment or an #if swallows the lines that NVRTC appends
         for names. The binding would then read the name at address zero.
@@ -175,7 +173,7 @@ class NvrtcCompiler:
         return Built(status="compile_error", log=self._cleaned(log) or error)
 
     def _ptx(self, unit: CompileUnit) -> str:
-        """The PTX that the assembler was given; empty where it cannot be had."""
+        """The PTX that the assembler got; empty where NVRTC does not give it."""
         program = self.nvrtc.createProgram(unit.code, unit.name)
         try:
             for kernel in unit.kernels:

@@ -1,5 +1,5 @@
-"""NVRTC's C interface, as far as kernels are compiled here: NVIDIA's library alone, without CuPy
-and without a driver.
+"""The part of NVRTC's C interface that compiles kernels: NVIDIA's library alone, without CuPy and
+without a driver.
 """
 
 # ruff: noqa: N802 - the functions have NVRTC's own names, without their prefix
@@ -22,9 +22,7 @@ class NVRTCError(RuntimeError):
 
 
 class Binding:
-    """The functions of one libnvrtc. A program is what `createProgram` gives, until it is
-    destroyed.
-    """
+    """The functions of one libnvrtc. A program is a handle from `createProgram`."""
 
     NVRTCError = NVRTCError
 
@@ -71,7 +69,7 @@ class Binding:
         self._call("nvrtcDestroyProgram", ctypes.byref(ctypes.c_void_p(program)))
 
     def addNameExpression(self, program: int, expression: str) -> None:
-        """Has NVRTC remember the lowered name of `expression`."""
+        """Makes NVRTC keep the lowered name of `expression`."""
         self._call("nvrtcAddNameExpression", ctypes.c_void_p(program), expression.encode())
 
     def compileProgram(self, program: int, options: Sequence[str]) -> None:
@@ -88,7 +86,7 @@ class Binding:
         return (name.value or b"").decode("utf-8", "replace")
 
     def getProgramLog(self, program: int) -> str:
-        """What the compiler said; it quotes the source, whose texts need not be UTF-8."""
+        """The compiler's log; it quotes the source, whose strings need not be UTF-8."""
         return self._bytes(program, "ProgramLog").rstrip(b"\0").decode("utf-8", "replace")
 
     def getCUBIN(self, program: int) -> bytes:
@@ -115,10 +113,10 @@ class Binding:
 def load_nvrtc(
     path: Sequence[str] = tuple(sys.path), environ: Mapping[str, str] = os.environ
 ) -> Binding:
-    """The NVRTC of this environment: of NVIDIA's wheels, of a toolkit, or what the linker finds, in
+    """The NVRTC of this environment: from NVIDIA's wheels, from a toolkit, or from the linker, in
     this order; the newer before the older.
 
-    The first that is there is the one, whether it can be loaded or not; raises OSError.
+    The first one found is taken, whether it can be loaded or not; raises OSError.
     """
     for file in _files(path, environ):
         return Binding(str(file))
@@ -145,8 +143,8 @@ def _files(path: Sequence[str], environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _majors() -> tuple[int, ...]:
-    """The newer one first, except beside a CuPy for CUDA 12: its driver may not take the code of a
-    newer one.
+    """The newer one first, except beside a CuPy for CUDA 12: the driver there may not take newer
+    code.
     """
     try:
         importlib.metadata.version("cupy-cuda12x")

@@ -41,8 +41,8 @@ def _start() -> tuple[Toolchain, NvrtcCompiler | None]:
         else ""
     )
     compiler = NvrtcCompiler(loaded, headers.folders)
-    confined = _leave_the_machine(loaded, headers)
-    # loads the compiler's other half, 0.2 s that no candidate pays
+    confined = _confine(loaded, headers)
+    # loads the rest of the compiler, so that no candidate waits these 0.2 s
     warm = compiler.compile(_WARM_UP)[0]
     if warm.status != "ok":
         problem = (
@@ -63,9 +63,10 @@ def _start() -> tuple[Toolchain, NvrtcCompiler | None]:
     return toolchain, None if problem else compiler
 
 
-def _leave_the_machine(loaded: LoadedNvrtc, headers: HeaderSet) -> bool:
-    """Nothing but headers and the compiler can be opened from now on; file names in machine code
-    begin with /.
+def _confine(loaded: LoadedNvrtc, headers: HeaderSet) -> bool:
+    """Confines this process to headers and compiler; returns whether the kernel could.
+
+    The working directory becomes /, which file names in machine code then begin with.
     """
     confined = confine([str(SHIM), *map(str, headers.folders), str(Path(loaded.library).parent)])
     os.chdir("/")

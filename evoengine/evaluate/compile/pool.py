@@ -1,7 +1,7 @@
 """A pool of compiler processes with a cache in front of it.
 
-Whatever a source does to its compiler is a result. A process that was killed, for its
-time, its memory or because nobody waits for it any more, is replaced by a new one.
+Whatever a source does to its compiler is a result. A process that was killed, for its time, its
+memory or because its compilation was cancelled, is replaced by a new one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RETIRE_AFTER_BYTES = 1024 * 1024 * 1024
 
 
 def _say_nothing(_: str) -> None:
-    """Nobody listens."""
+    """The default: warnings are dropped."""
 
 
 class CompilePool:
@@ -68,8 +68,8 @@ class CompilePool:
         self._closed = False
 
     async def start(self) -> str:
-        """The version of the compiler, with the first process ready; raises ToolchainError where
-        there is no usable compiler.
+        """The compiler's version, once a first process is ready; raises ToolchainError where none
+        works.
         """
         async with self._starting:
             if self._shared_folder is not None and self._cache_lock is None:
@@ -80,7 +80,7 @@ class CompilePool:
         return self.toolchain.version
 
     async def warm(self) -> None:
-        """Has a process idle for every worker, so that no candidate waits for one; raises
+        """Starts a process for every worker, so that no candidate waits for one; raises
         ToolchainError.
         """
         await self.start()
@@ -92,7 +92,7 @@ class CompilePool:
             self._idle.append(process)
 
     async def compile(self, unit: CompileUnit) -> CompileResult:
-        """What became of `unit`; only faults of the machine are exceptions. Cancelled, it leaves no
+        """The result for `unit`; only faults of the machine are exceptions. Cancelled, it leaves no
         work behind.
         """
         started = time.monotonic()
@@ -113,7 +113,9 @@ class CompilePool:
         )
 
     async def close(self) -> None:
-        """Ends every process and forgets what was not kept; safe at any time and more than once."""
+        """Ends every process and removes code that is not in the cache; safe at any time and more
+        than once.
+        """
         self._closed = True
         await asyncio.gather(*(process.end() for process in self._all))
         self._all.clear()
@@ -125,7 +127,7 @@ class CompilePool:
             self._unkept = None
 
     async def _build(self, unit: CompileUnit) -> tuple[Built, bytes, str]:
-        """A process that somebody else killed says nothing about the source: one more try."""
+        """A process that was killed from outside proves nothing about the source: one more try."""
         try:
             return await self._build_once(unit)
         except Killed:
@@ -157,7 +159,7 @@ class CompilePool:
 
     async def _take(self) -> CompilerProcess:
         self._refuse_when_closed()
-        await self._bury()
+        await self._remove_dead()
         while self._idle:
             process = self._idle.pop()
             if process.alive:
@@ -172,7 +174,7 @@ class CompilePool:
         self._refuse_when_closed()
         return process
 
-    async def _bury(self) -> None:
+    async def _remove_dead(self) -> None:
         for process in [item for item in self._all if not item.alive]:
             await process.end()
             self._all.discard(process)
@@ -182,7 +184,7 @@ class CompilePool:
             raise WorkerError("the compile pool was closed")
 
     def _keep_for_now(self, code: bytes) -> str:
-        """A path in a folder of this pool, for what the cache could not keep."""
+        """A path in a temporary folder of this pool, for code that the cache could not store."""
         if self._unkept is None:
             self._unkept = tempfile.TemporaryDirectory(prefix="evoengine-code-")
         self._unkept_count += 1
@@ -192,7 +194,7 @@ class CompilePool:
 
 
 async def toolchain(module: str = NVRTC) -> Toolchain:
-    """What a compiler process of this machine finds; asked of a real one."""
+    """The toolchain that a compiler process finds on this machine."""
     process = await CompilerProcess.start(module)
     await process.end()
     return process.toolchain

@@ -1,4 +1,4 @@
-"""What the assembler reports of each kernel with --ptxas-options=-v."""
+"""What ptxas reports about each kernel with --ptxas-options=-v."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AssemblerReport:
 
 
 def reports(log: str) -> dict[str, AssemblerReport]:
-    """The kernels that the log tells of, by their name in the cubin."""
+    """The report of each kernel, by its name in the cubin."""
     result = {}
     entry, subject = "", ""
     frames: dict[str, tuple[int, int, int]] = {}

@@ -40,7 +40,7 @@ def test_a_source_that_the_process_cannot_finish_is_a_result_and_the_next_one_is
     gave_up, stumbled, well, again = compiled(tmp_path, "gives up", "stumbles", "well", "stumbles")
     assert (
         gave_up.status == "failed"
-        and "gave up on this source (exit code 3); it said: internal error\ufffd: gave up"
+        and "gave up on this source (exit code 3); it printed: internal error\ufffd: gave up"
         in gave_up.log
     )
     assert (

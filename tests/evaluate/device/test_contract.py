@@ -76,7 +76,7 @@ class Bench:
             await self.pool.start()
             self.front = CompilePool(1, module=CLANG) if self.kind == "emulator" else None
         candidate = candidates.parse(source(behaviour))
-        build = await CandidateCompiler(self.task, self.pool, self.front).build(
+        build = await CandidateCompiler(self.task, self.pool, self.front).compile(
             candidate, DeviceLimits("sm_90", 232448, 132), lambda _: None
         )
         return Job(cases=build.cases, tier="fp32", baselines={"small": "torch"})
@@ -98,11 +98,25 @@ class Bench:
         return asyncio.run(run())
 
 
-@pytest.fixture(params=["scripted", "emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
-    if request.param == "cuda" and not HAS_GPU:
+OVER_WORKERS = ["scripted", "emulator", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def bench(kind: str, folder: Path) -> Bench:
+    if kind == "cuda" and not HAS_GPU:
         pytest.skip("needs a CUDA device")
-    return Bench(request.param, tmp_path)
+    return Bench(kind, folder)
+
+
+@pytest.fixture(params=OVER_WORKERS)
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    """Every implementation."""
+    return bench(request.param, tmp_path)
+
+
+@pytest.fixture(params=OVER_WORKERS)
+def worker_backend(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    """Every WorkerDevice, whose processes a test looks at."""
+    return bench(request.param, tmp_path)
 
 
 def run_in_turn(backend: Bench, *behaviours: str) -> list[Any]:
@@ -143,9 +157,9 @@ def test_what_a_candidate_prints_is_cut_to_a_few_kilobytes(backend):
     assert len(run_in_turn(backend, "prints")[0].detail) <= 64 * 1024
 
 
-def test_a_fresh_process_has_run_no_other_candidate(backend):
+def test_a_fresh_process_has_run_no_other_candidate(worker_backend):
     async def scene(device: WorkerDevice) -> tuple[int, int, int]:
-        job = await backend.job("correct")
+        job = await worker_backend.job("correct")
         await device.run(job, lambda _: None)
         first = device._worker.pid
         await device.run(job, lambda _: None)
@@ -153,7 +167,7 @@ def test_a_fresh_process_has_run_no_other_candidate(backend):
         await device.run(job, lambda _: None, verify=True)
         return first, second, device._worker.pid
 
-    first, second, verify = backend.play(scene)
+    first, second, verify = worker_backend.play(scene)
     assert first == second != verify
 
 
@@ -169,16 +183,16 @@ def test_a_cancelled_job_leaves_a_healthy_device(backend):
     assert backend.play(scene).status is Status.correct
 
 
-def test_closing_ends_every_process_and_may_be_repeated(backend):
+def test_closing_ends_every_process_and_may_be_repeated(worker_backend):
     async def scene(device: WorkerDevice) -> list[int]:
-        await device.run(await backend.job("correct"), lambda _: None)
+        await device.run(await worker_backend.job("correct"), lambda _: None)
         worker, _ = await device._spare
         pids = [device._worker.pid, worker.pid]
         await device.close()
         await device.close()
         return pids
 
-    for pid in backend.play(scene):
+    for pid in worker_backend.play(scene):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
@@ -189,9 +203,7 @@ def test_closing_ends_every_process_and_may_be_repeated(backend):
 @pytest.fixture(params=["emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
 def judging(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     """A device that calls the task's functions."""
-    if request.param == "cuda" and not HAS_GPU:
-        pytest.skip("needs a CUDA device")
-    return Bench(request.param, tmp_path)
+    return bench(request.param, tmp_path)
 
 
 SILENT_S = 2.0

@@ -50,7 +50,7 @@ def judged(folder: Path, task_name: str, *sources: str, verify: bool = False) ->
     async def run() -> list[Verdict]:
         device = emulator_device("l4", CHECKS, folder / "answers")
         executor = LocalExecutor(
-            load_task(path), str(path), CompilePool(1), device, front=CompilePool(1, module=CLANG)
+            load_task(path), str(path), CompilePool(1), device, clang=CompilePool(1, module=CLANG)
         )
         try:
             await executor.start()

@@ -1,0 +1,51 @@
+"""What compiled kernels need, and which limits of the task's target that exceeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from evoengine.candidate.binding import CasePlan
+from evoengine.evaluate.compile.compile_unit import CompileResult
+from evoengine.records import KernelResources
+from evoengine.task.schema import Target
+
+
+def resources_of(
+    plans: list[CasePlan], results: dict[str, CompileResult]
+) -> tuple[KernelResources, ...]:
+    """What each kernel needs, with the largest dynamic shared memory of its launches; equal ones
+    are listed once.
+    """
+    found: dict[KernelResources, int] = {}
+    for plan in plans:
+        for resources in results[plan.specialisation].resources:
+            dynamic = [
+                launch.shared_bytes for launch in plan.launches if launch.kernel == resources.kernel
+            ]
+            # the size of the whole cubin says nothing about one kernel
+            same = resources.model_copy(update={"cubin_bytes": 0})
+            found[same] = max([found.get(same, 0), *dynamic])
+    return tuple(
+        item.model_copy(update={"dynamic_shared_bytes": dynamic}) for item, dynamic in found.items()
+    )
+
+
+def exceeded_limits(target: Target, resources: Iterable[KernelResources]) -> tuple[str, ...]:
+    """One line for each limit of `target` that a kernel exceeds; this is reported and refuses
+    nothing.
+    """
+    return tuple(line for item in resources for line in _exceeded(target, item))
+
+
+def _exceeded(target: Target, kernel: KernelResources) -> Iterator[str]:
+    shared = kernel.static_shared_bytes + kernel.dynamic_shared_bytes
+    if target.registers and kernel.registers > target.registers:
+        yield (
+            f"{kernel.kernel}: {kernel.registers} registers on {target.arch}, target"
+            f" {target.registers}"
+        )
+    if target.shared and shared > target.shared:
+        yield (
+            f"{kernel.kernel}: {shared} bytes of shared memory on {target.arch}, target"
+            f" {target.shared}"
+        )

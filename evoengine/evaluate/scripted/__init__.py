@@ -1,0 +1,1 @@
+"""Verdicts drawn by rule, to try a generator without compiler and device."""

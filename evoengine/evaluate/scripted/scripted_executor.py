@@ -1,0 +1,102 @@
+"""An executor without compiler and device, to try a generator with."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.errors import DeviceError
+from evoengine.evaluate.scripted.scripted_findings import BASELINE_US
+from evoengine.evaluate.scripted.scripted_verdict import VerdictRule, scripted_verdict
+from evoengine.protocols import ExecutorStart, Progress
+from evoengine.records import Environment, Verdict
+from evoengine.task.schema import Task
+
+SCRIPTED_GPU = Environment(
+    device="cuda:0 Scripted",
+    kind="cuda",
+    arch="sm_90",
+    sm_count=132,
+    max_shared_bytes=227 * 1024,
+    l2_bytes=50 * 1024**2,
+    memory_bytes=140 * 1024**3,
+    versions={"driver": "13.0", "torch": "2.11"},
+)
+SCRIPTED_EMULATOR = SCRIPTED_GPU.model_copy(
+    update={
+        "device": "emulator:l4 NVIDIA L4 (modelled on 2 cores)",
+        "kind": "emulator",
+        "versions": {"clang": "22.1.8", "nvrtc": "13.0"},
+    }
+)
+
+
+class ScriptedExecutor:
+    """protocols.Executor whose verdicts follow from the candidate's digest by a VerdictRule.
+
+    It is for those who write a generator: a run of a hundred trials takes seconds, needs neither
+    compiler nor GPU, and is the same each time. Nothing is compiled, so a verdict says nothing
+    about a kernel; a header that does not fit the task is refused as in a real run. A user's
+    generator runs like this:
+
+        executor = ScriptedExecutor(task)
+        environment = asyncio.run(executor.start()).environment
+        config = RunConfig(task=task.name, trials=40, generator="tune")
+        engine = Engine(task=task, config=config, environment=environment, seeds=seeds,
+                        generator=generator, executor=executor, store=MemoryStore())
+        asyncio.run(engine.run(asyncio.Event()))
+
+    `seeds` are Proposals of the starting kernels. The stored trials are in `engine.store.trials()`,
+    the best ones in `engine.population.elites`.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        environment: Environment = SCRIPTED_GPU,
+        rule: VerdictRule = VerdictRule(),  # noqa: B008 - frozen
+        delay_s: float = 0.0,
+        verdict_of: Callable[[Candidate, bool], Verdict] | None = None,
+    ) -> None:
+        """With SCRIPTED_EMULATOR as `environment`, times are modelled.
+
+        A verdict takes between half of `delay_s` and one and a half of it, by chance, as in a real
+        run. `verdict_of` takes a candidate and `verify`, and replaces `rule` and the check of the
+        header.
+        """
+        self._environment = environment
+        self._baselines = {} if environment.is_modelled else dict.fromkeys(task.cases, _first(task))
+        self._delay_s = delay_s
+        self._verdict_of = verdict_of or (
+            lambda candidate, verify: scripted_verdict(candidate, task, environment, rule, verify)
+        )
+        self._started = False
+        self.evaluated: list[str] = []  # the digests of the candidates, as they were judged
+
+    async def start(self) -> ExecutorStart:
+        self._started = True
+        return ExecutorStart(
+            environment=self._environment,
+            baselines=self._baselines,
+            baseline_us={case: {name: BASELINE_US} for case, name in self._baselines.items()},
+        )
+
+    async def evaluate(
+        self, candidate: Candidate, progress: Progress, verify: bool = False
+    ) -> Verdict:
+        if not self._started:
+            raise DeviceError("the executor was asked for a verdict before it was started")
+        progress("judging by the script")
+        # unseeded: the time of a verdict is chance in a real run too, and must decide nothing
+        await asyncio.sleep(self._delay_s * random.uniform(0.5, 1.5))  # noqa: S311 - not secret
+        self.evaluated.append(candidate.digest)
+        return self._verdict_of(candidate, verify)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _first(task: Task) -> str:
+    return next(iter(task.baselines))
