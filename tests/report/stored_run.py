@@ -91,7 +91,7 @@ def fill(store: Store, info: RunInfo, proposals: list[Proposal]) -> tuple[Elite,
             second = verdict_of(proposal, task, verify=True)
             store.append(VerdictRow(trial, 1, second))
             again = outcome_of(trial, proposal, second)
-        population.tell(first, again)
+        population.add(first, again)
     return population.elites
 
 
