@@ -28,4 +28,5 @@ def bound_plans(candidate: Candidate, task: Task, limits: DeviceLimits) -> list[
     except OverLimits as error:
         raise CandidateRefused(Status.over_limits, str(error)) from None
     except CandidateError as error:
-        raise CandidateRefused(Status.rejected, str(error)) from None
+        reason, _, more = str(error).partition("\n")
+        raise CandidateRefused(Status.rejected, reason, more) from None

@@ -66,7 +66,8 @@ class Conversation:
             second = await self._ask(1, repair_prompt)
         except RequestRefused as refused:
             why = f"no reply to the request to repair it: {refused}"
-            return replace(parsed, problem=f"{parsed.problem}; {why}")
+            first, *more = parsed.problem.splitlines()
+            return replace(parsed, problem="\n".join([f"{first}; {why}", *more]))
         return self._read(second) if second else parsed
 
     def _read(self, reply: Reply) -> ParsedReply:

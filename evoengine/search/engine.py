@@ -256,7 +256,8 @@ class Engine:
         rejected.
         """
         if proposal.source is None:
-            return Verdict(status=Status.rejected, reason=proposal.problem or "no candidate")
+            reason, _, detail = (proposal.problem or "no candidate").partition("\n")
+            return Verdict(status=Status.rejected, reason=reason, detail=detail)
         try:
             candidate = candidates.parse(proposal.source, f"trial {trial}").tuned(proposal.tunables)
         except CandidateError as error:

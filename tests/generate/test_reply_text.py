@@ -27,7 +27,7 @@ PROBLEMS = {
         "must begin with '/* evoengine' alone on its line and end with '*/', got '/** evoengine'"
     ),
     "no_empty.md": "the reply is empty",
-    "no_file_include.md": "kernel.cu:13: #include of '/etc/passwd' is not allowed; allowed: ",
+    "no_file_include.md": "kernel.cu:13: #include of '/etc/passwd' is not allowed\nallowed: ",
     "no_header_in_another_block.md": "the code has no launch plan",
     "no_header_never_closed.md": "expected the launch plan first",
     "no_header_on_one_line.md": "got '/* evoengine name: wanted */'",
@@ -35,7 +35,7 @@ PROBLEMS = {
     "no_hidden_case_does_not_bind.md": (
         "cannot be evaluated, or a requirement does not hold, in a hidden case"
     ),
-    "no_host_code.md": "kernel.cu:13: #include of 'torch/extension.h' is not allowed; allowed: ",
+    "no_host_code.md": "kernel.cu:13: #include of 'torch/extension.h' is not allowed\nallowed: ",
     "no_kernel_of_that_name.md": "launches 'row_totals', but the code defines no such kernel",
     "no_line_comment_header.md": "got '// evoengine'",
     "no_line_directive.md": "kernel.cu:13: #line is not allowed",

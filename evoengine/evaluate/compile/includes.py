@@ -191,14 +191,14 @@ def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 
 def _refusal(header: str) -> str:
-    """Why this header is refused; empty when it is allowed."""
+    """Why `header` is refused, the allowed ones on a second line; empty if it is allowed."""
     known = allowed_headers()
     if header in known:
         return ""
     if header in _INSTEAD:
         return f"#include of {header!r} is not allowed: {_INSTEAD[header]}"
     plain = ", ".join(sorted(item for item in known if "/" not in item))
-    return f"#include of {header!r} is not allowed; allowed: {plain}, <cuda/...>, <cuda/std/...>"
+    return f"#include of {header!r} is not allowed\nallowed: {plain}, <cuda/...>, <cuda/std/...>"
 
 
 class _Lines:
