@@ -176,7 +176,7 @@ class Environment(Frozen):
     """The device and the software versions that a verdict was made with."""
 
     device: str  # e.g. "cuda:0 NVIDIA H200", "emulator:l4 NVIDIA L4 (modelled on 2 cores)"
-    kind: str  # "cuda", "emulator", "none"
+    kind: str  # "cuda", "emulator", "scripted", "none"
     arch: str  # e.g. "sm_90"
     sm_count: int
     max_shared_bytes: int  # per block, opt-in
@@ -187,7 +187,7 @@ class Environment(Frozen):
     @property
     def is_modelled(self) -> bool:
         """Whether times are modelled; they are never compared with measured times."""
-        return self.kind == "emulator"
+        return self.kind in ("emulator", "scripted")
 
 
 class Verdict(Frozen):

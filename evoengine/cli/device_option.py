@@ -3,7 +3,7 @@
 DEVICE_HELP = (
     "auto, cuda, cuda:N, emulator or emulator:TARGET (l4, h200, a100, ...); auto uses a GPU, or"
     " without one the emulator of the task's target, which checks results as a GPU would and models"
-    " times."
+    " times; scripted draws verdicts at random, to try a generator."
 )
 CHECK_HELP = (
     "Checks that the emulator makes in every first verdict: some of races,bounds,init,async (all by"

@@ -18,6 +18,10 @@ from evoengine.protocols import Device
 from evoengine.records import Environment
 
 EMULATOR = "emulator"
+SCRIPTED = "scripted"
+SCRIPTED_NOTICE = (
+    "no kernel is compiled or run: verdicts and times are drawn at random, to try a generator"
+)
 INSTALL_EMULATOR = "pip install 'evoengine[emulator]'"
 # of the GPUs of one architecture; elsewhere the table of targets decides
 _PREFERRED = {"sm_90": "h200"}
@@ -26,7 +30,7 @@ _NEEDED = ("llvmlite", "numpy", "torch")  # by the emulator's worker
 
 @dataclass(frozen=True)
 class DeviceChoice:
-    """A CUDA device by its number, or (None) the emulator with the name of its target.
+    """A CUDA device by its number, or (None) the emulator with the name of its target, or none.
 
     `notice` is what the user must know, `brief` the same in one short line.
     """
@@ -35,14 +39,16 @@ class DeviceChoice:
     target: str = ""
     notice: str = ""
     brief: str = ""
+    is_scripted: bool = False  # no device: verdicts are drawn
 
     @property
     def is_emulator(self) -> bool:
-        """Whether its times are modelled, not measured."""
-        return self.ordinal is None
+        """Whether kernels run on the emulator."""
+        return self.ordinal is None and not self.is_scripted
 
     def make_device(self, checks: Sequence[str]) -> Device:
         """The device, not started yet; `checks` is what an emulator's checked mode looks for."""
+        assert not self.is_scripted
         if self.ordinal is None:
             return emulator_device(self.target, checks, cache_dir() / "answers")
         return cuda_device(self.ordinal)
@@ -59,7 +65,7 @@ def choose_device(
     probe: Callable[[], CudaDevices] = cuda_devices,
     missing: Callable[[], list[str]] | None = None,
 ) -> DeviceChoice:
-    """The device that `text` asks for: auto, cuda, cuda:N, emulator or emulator:TARGET.
+    """The device that `text` asks for: auto, cuda, cuda:N, emulator, emulator:TARGET or scripted.
 
     `auto` is the first CUDA device; where there is none, the emulator of a GPU of `arch`, the
     task's target. `missing` returns the packages that the emulator lacks here, by default those
@@ -68,6 +74,8 @@ def choose_device(
     """
     kind, _, which = text.partition(":")
     lacking = missing or missing_for_emulator
+    if text == SCRIPTED:
+        return DeviceChoice(None, notice=SCRIPTED_NOTICE, brief=SCRIPTED_NOTICE, is_scripted=True)
     if kind == EMULATOR and text != f"{EMULATOR}:":
         return _emulator(which or _target_of(arch), "", lacking())
     found = probe()
@@ -79,7 +87,8 @@ def choose_device(
         )
     if kind != "cuda" or not (which or "0").isdecimal():
         raise UsageError(
-            f"expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got {text!r}"
+            "expected --device auto, cuda, cuda:N, emulator, emulator:TARGET or scripted, got"
+            f" {text!r}"
         )
     number = int(which or "0")
     if number >= len(found.names):

@@ -9,6 +9,7 @@ import os
 from evoengine.emulator import targets
 from evoengine.evaluate.cuda_driver import cuda_facts
 from evoengine.evaluate.device_choice import DeviceChoice
+from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_DEVICE
 from evoengine.records import Environment
 
 
@@ -16,6 +17,8 @@ def describe_device(chosen: DeviceChoice) -> Environment:
     """The environment of `chosen`, without the versions of programs; raises DeviceError for a CUDA
     device that is not there.
     """
+    if chosen.is_scripted:
+        return SCRIPTED_DEVICE
     if chosen.ordinal is None:
         return modelled_gpu(targets.find(chosen.target), len(os.sched_getaffinity(0)))
     facts = cuda_facts(chosen.ordinal)

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.errors import UsageError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device_choice import DeviceChoice, choose_device
 from evoengine.evaluate.local_executor import LocalExecutor
-from evoengine.protocols import Progress
+from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_DEVICE, ScriptedExecutor
+from evoengine.protocols import Executor, Progress
 from evoengine.records import Verdict
 from evoengine.task.schema import Task
 
@@ -29,12 +31,14 @@ def make_executor(
     device: DeviceChoice,
     checks: Sequence[str],
     baselines: Mapping[str, str] | None = None,
-) -> LocalExecutor:
+) -> Executor:
     """An executor on `device` that is not started yet.
 
     `checks` is what checked mode looks for on the emulator; `baselines` names the one to time
     against for each case, the fastest by default.
     """
+    if device.is_scripted:
+        return ScriptedExecutor(task, SCRIPTED_DEVICE)
     clang = CompilePool(COMPILERS, module=CLANG) if device.is_emulator else None
     return LocalExecutor(
         task,
@@ -55,6 +59,8 @@ async def evaluate_once(
     progress: Progress,
 ) -> Verdict:
     """One verdict, no search; raises EvoError."""
+    if device.is_scripted:
+        raise UsageError("--device scripted judges no kernel: its verdicts are drawn at random")
     executor = make_executor(task, task_path, device, checks)
     try:
         progress("starting the device")

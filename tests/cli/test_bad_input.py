@@ -162,8 +162,9 @@ def test_missing_endpoint_keeps_the_run_and_says_how_to_resume(
 
 
 def test_missing_device_is_refused(call: Call, task: Path) -> None:
-    assert "expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got 'tpu'" in line(
-        call("run", task, "--device", "tpu"), 2
+    assert (
+        "expected --device auto, cuda, cuda:N, emulator, emulator:TARGET or scripted, got 'tpu'"
+        in line(call("run", task, "--device", "tpu"), 2)
     )
     assert "no device 'cuda:93'" in line(call("run", task, "--device", "cuda:93"), 5)
 

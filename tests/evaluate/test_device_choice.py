@@ -71,7 +71,10 @@ def test_the_emulator_can_be_asked_for_beside_a_gpu(text: str, target: str) -> N
     ("text", "words"),
     [
         ("emulator:h20", r"no target 'h20'; did you mean 'h200'\? known: .*l4"),
-        ("gpu", "expected --device auto, cuda, cuda:N, emulator or emulator:TARGET, got 'gpu'"),
+        (
+            "gpu",
+            "expected --device auto, cuda, cuda:N, emulator, emulator:TARGET or scripted, got 'gpu'",
+        ),
         ("cuda:x", "got 'cuda:x'"),
         ("emulator:", "got 'emulator:'"),
     ],

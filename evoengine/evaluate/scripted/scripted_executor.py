@@ -31,6 +31,14 @@ SCRIPTED_EMULATOR = SCRIPTED_GPU.model_copy(
         "versions": {"clang": "22.1.8", "nvrtc": "13.0"},
     }
 )
+# What `--device scripted` is: called modelled, so that no speed-up is derived from drawn times.
+SCRIPTED_DEVICE = SCRIPTED_GPU.model_copy(
+    update={
+        "device": "scripted (no kernel is run, verdicts are drawn at random)",
+        "kind": "scripted",
+        "versions": {},
+    }
+)
 
 
 class ScriptedExecutor:
