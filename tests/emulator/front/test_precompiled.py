@@ -13,7 +13,7 @@ from evoengine.emulator.front.clang import compile_cuda
 WMMA = Path(__file__).parent / "assets" / "styles" / "wmma_epilogue.cu"
 
 
-def ready(source: str, arch: str = "sm_89") -> precompiled.Headers:
+def ready(source: str, arch: str = "sm_89") -> precompiled.PrecompiledHeaders:
     """The precompiled headers for a source that includes these; requested until they are
     available.
     """

@@ -115,11 +115,12 @@ def compile_plain(task: Task, source: str, arch: str, folder: Path) -> CompiledC
     async def build() -> CompiledCase:
         pool = CompilePool(1, folder / "cubins")
         try:
-            found = await CandidateCompiler(task, pool).build(
+            found = await CandidateCompiler(task, pool).compile(
                 kernel_file.parse(source), limits_of_arch(arch), lambda _: None
             )
         finally:
             await pool.close()
+        assert found.refusal is None
         return next(case for case in found.cases if case.plan.case == "plain")
 
     return asyncio.run(build())
