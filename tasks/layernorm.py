@@ -6,6 +6,7 @@ x and the result are [N, C], weight and bias [C], eps is a float.
 import torch
 import torch.nn.functional as F
 
+
 ROWS = 256  # at a time: the steps of all of them would take half a gigabyte in float64
 
 

@@ -12,9 +12,9 @@ def forward(a, b):
 
 
 def half(a, b):
-    """How far from float64 a trusted product in half precision is: summed in single, rounded once.
+    """How far from float64 a trusted product in half precision is: summed in single precision, rounded once.
 
-    A GPU's library does that; on a CPU torch has no fast product of halves, so it is spelled out.
+    A GPU's library does that; on a CPU torch has no fast product of halves, so the same is spelled out.
     """
     return a @ b if a.is_cuda else (a.float() @ b.float()).half()
 

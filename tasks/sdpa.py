@@ -37,17 +37,14 @@ def half(q, k, v, scale, causal):
 
 
 def e4m3(q, k, v, scale, causal):
-    """Exact attention over inputs rounded to e4m3 with one scale a head: the error that 8 bits
-    cost.
-    """
+    """Exact attention over inputs rounded to e4m3 with one scale a head: the error that 8 bits cost."""
     return forward(_round(q), _round(k), _round(v), scale, causal)
 
 
 def _round(x):
     """x [B, H, S, D] to e4m3 and back, in float64; scale = amax / 448, 1 for a head of zeros."""
     largest = x.float().abs().amax(dim=(-2, -1), keepdim=True)
-    # 448: the largest e4m3 number
-    scale = torch.where(largest > 0, largest / 448.0, torch.ones_like(largest))
+    scale = torch.where(largest > 0, largest / 448.0, torch.ones_like(largest))  # 448: the largest e4m3 number
     return (x.float() / scale).to(torch.float8_e4m3fn).double() * scale.double()
 
 

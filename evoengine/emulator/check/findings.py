@@ -250,7 +250,7 @@ _SENTENCES = {
     ),
     FindingKind.ASYNC_WRITE: (
         "async copy: {thread} writes {memory} at {line} before the copy of {other} at {other_line}"
-        " is not waited for"
+        " was waited for"
     ),
     FindingKind.DIVERGENT_BARRIER: (
         "divergent barrier: {thread} waits at {line}, {other} of its warp does not reach it"

@@ -95,8 +95,8 @@ class LoweringContext(Scratch):
         self.registers = registers
         self.fragment_groups = fragment_groups
         self._group_positions = {
-            name: (contiguous_slots, place)
-            for contiguous_slots, names in enumerate(fragment_groups)
+            name: (group, place)
+            for group, names in enumerate(fragment_groups)
             for place, name in enumerate(names)
         }
         self.block = block
@@ -169,10 +169,10 @@ class LoweringContext(Scratch):
         places = [self._group_positions.get(name) for name in names]
         if not names or places[0] is None:
             return None
-        contiguous_slots, first = places[0]
+        group, first = places[0]
         return (
             self.slot(names[0])
-            if places == [(contiguous_slots, first + step) for step in range(len(names))]
+            if places == [(group, first + step) for step in range(len(names))]
             else None
         )
 

@@ -97,6 +97,20 @@ LINES = {1: "line 40", 2: "line 42"}
             replace(RACE, kind=FindingKind.UNINITIALISED, space=Space.LOCAL, times=1),
             "uninitialised: thread 37 reads local+512 at line 42, which was never written (block 0)",
         ),
+        (
+            replace(RACE, kind=FindingKind.ASYNC_READ, times=1),
+            (
+                "async copy: thread 37 reads shared+512 at line 42 before the copy of thread 5 at"
+                " line 40 was waited for (block 0)"
+            ),
+        ),
+        (
+            replace(RACE, kind=FindingKind.ASYNC_WRITE, times=1),
+            (
+                "async copy: thread 37 writes shared+512 at line 42 before the copy of thread 5 at"
+                " line 40 was waited for (block 0)"
+            ),
+        ),
     ],
 )
 def test_a_finding_names_threads_place_lines_and_block(finding: Finding, expected: str) -> None:
