@@ -7,7 +7,7 @@ is read, so a run that was killed continues from what it has already paid for.
 A request that the endpoint refuses, or fails on again and again while it answers others,
 costs its trial only. When the endpoint is not there from the start, refuses the key, fails
 for longer than the run's patience, or when reply after reply holds no kernel,
-GeneratorError stops the run; all that was stored stays, and a resume goes on.
+GeneratorError stops the run; all that was stored stays, and a resume continues.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The emulator brought up for one task."""
+"""The emulator, started for one task."""
 
 from __future__ import annotations
 
