@@ -407,7 +407,7 @@ def test_a_reply_is_stored_even_if_no_message_can_be_written(tmp_path: Path, cal
         assert store.get(ReplyRow, 2) is not None and store.spent().unanswered.requests == 0
 
 
-def test_a_second_interrupt_drops_the_replies_under_way(tmp_path: Path, call: Call) -> None:
+def test_a_second_interrupt_discards_the_outstanding_replies(tmp_path: Path, call: Call) -> None:
     """The server never answers: only the second signal ends the run."""
     task = write_task(tmp_path / "tasks")
 
