@@ -48,7 +48,7 @@ from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import Status, Verdict
-from evoengine.search.choose_run import check_names
+from evoengine.search.choose_run import parse_checks
 from evoengine.search.make_executor import COMPILERS, find_device
 from evoengine.task.load import load_task
 
@@ -199,7 +199,7 @@ async def executor_of(task_name: str, folder: Path) -> AsyncIterator[tuple[Local
     path = find_task(task_name).resolve()
     task = load_task(path)
     chosen = find_device(DEVICE, task)
-    device = emulator_device(chosen.target, check_names(None, chosen), folder)
+    device = emulator_device(chosen.target, parse_checks(None, chosen), folder)
     executor = LocalExecutor(
         task, str(path), CompilePool(COMPILERS), device, None, CompilePool(COMPILERS, module=CLANG)
     )

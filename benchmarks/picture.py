@@ -46,7 +46,7 @@ async def _search(arguments: argparse.Namespace) -> str:
     """The view as SVG when `--at` trials are settled; the search goes no further."""
     options = RunOptions(trials=arguments.trials, generator="tune")
     choice = choose_run(arguments.task, options, device=arguments.device)
-    stop, drop = asyncio.Event(), asyncio.Event()
+    stop, stop_now = asyncio.Event(), asyncio.Event()
     pictures: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         paths = RunPaths(Path(folder) / choice.task.name)
@@ -79,9 +79,9 @@ async def _search(arguments: argparse.Namespace) -> str:
             svg = console.export_svg(title=f"evoengine run {arguments.task}", unique_id="live-view")
             pictures.append(FONT_FACE.sub("", svg))
             stop.set()
-            drop.set()
+            stop_now.set()
 
-        await start_run(choice, paths, Control(observe, stop, drop))
+        await start_run(choice, paths, Control(observe, stop, stop_now))
     if not pictures:
         raise SystemExit(
             f"expected --at to be at most the number of settled trials, got {arguments.at}"

@@ -44,7 +44,7 @@ def evaluate(
     from evoengine.report import as_json
     from evoengine.report.rows_from_store import verdict_row
     from evoengine.report.tables import verdict_report
-    from evoengine.search.choose_run import check_names
+    from evoengine.search.choose_run import parse_checks
     from evoengine.search.make_executor import evaluate_once, find_device
     from evoengine.task.load import load_task
 
@@ -52,7 +52,7 @@ def evaluate(
     loaded = load_task(path)
     file, candidate = _read(kernel, path, chosen or [])
     used = find_device(device, loaded)
-    checks = check_names(check, used)
+    checks = parse_checks(check, used)
     if used.brief:
         output.say(f"note: {used.brief}")
     verdict = asyncio.run(evaluate_once(loaded, path, candidate, used, checks, output.progress()))

@@ -19,11 +19,11 @@ def export(
     """Rewrite elites/, trials/ and config.yaml of a run from its database."""
     from evoengine.cli.run_argument import find_run
     from evoengine.errors import StoreError
-    from evoengine.search.run_reader import rebuild
+    from evoengine.search.run_reader import rewrite_files
 
     paths = find_run(run, runs_dir)
     try:
-        count = rebuild(paths)
+        count = rewrite_files(paths)
     except OSError as error:
         raise StoreError(
             f"{paths.root}: the readable files cannot be written: {error}; free some space or"

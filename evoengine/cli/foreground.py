@@ -29,8 +29,8 @@ from evoengine.report.tables import elites_table, run_head, section
 from evoengine.search.run_reader import RunReader
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
-STOPPING = "stopping after the replies under way; press again to drop them"
-DROPPING = "dropping the replies under way; press again to exit at once"
+STOPPING = "stopping after the outstanding replies; press again to discard them"
+DISCARDING = "discarding the outstanding replies; press again to exit at once"
 
 Begin = Callable[[Observer, asyncio.Event, asyncio.Event], Awaitable[RunEnded]]
 
@@ -113,16 +113,16 @@ def _view(reading: _Reading, as_json_wanted: bool) -> LiveView | PlainView:
 async def _interruptible(
     begin: Begin, observe: Observer, stopped: list[signal.Signals]
 ) -> RunEnded:
-    stop, drop = asyncio.Event(), asyncio.Event()
-    with _signals(stop, drop, stopped):
-        return await begin(observe, stop, drop)
+    stop, stop_now = asyncio.Event(), asyncio.Event()
+    with _signals(stop, stop_now, stopped):
+        return await begin(observe, stop, stop_now)
 
 
 @contextmanager
 def _signals(
-    stop: asyncio.Event, drop: asyncio.Event, stopped: list[signal.Signals]
+    stop: asyncio.Event, stop_now: asyncio.Event, stopped: list[signal.Signals]
 ) -> Iterator[None]:
-    """The first SIGINT or SIGTERM sets `stop`, the second sets `drop`; a third has its default
+    """The first SIGINT or SIGTERM sets `stop`, the second sets `stop_now`; a third has its default
     effect.
     """
     loop = asyncio.get_running_loop()
@@ -133,9 +133,9 @@ def _signals(
             stop.set()
             output.say(STOPPING)
         else:
-            drop.set()
+            stop_now.set()
             release()
-            output.say(DROPPING)
+            output.say(DISCARDING)
 
     def release() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -153,9 +153,9 @@ def _finish(paths: RunPaths, ended: RunEnded, as_json_wanted: bool) -> None:
     with RunReader(paths) as reader:
         rows = reader.rows(ended.reason, with_trials=as_json_wanted)
         try:
-            exports = reader.exports()
-            exports.config()
-            exports.elites(reader.fold().elites)
+            files = reader.files()
+            files.config()
+            files.elites(reader.settled().elites)
         except OSError as error:
             output.say(
                 f"the readable files could not be written: {error};"

@@ -11,7 +11,7 @@ import typer
 from evoengine.cli.run_argument import RUNS_DIR
 
 if TYPE_CHECKING:
-    from evoengine.search.prompt_request import Asked
+    from evoengine.search.prompt_request import PromptRequest
 
 BYTES_PER_TOKEN = 4  # of English and code, with the tokenizers of current models
 COUNTED_AS = f"an estimate: UTF-8 bytes / {BYTES_PER_TOKEN}"
@@ -78,11 +78,11 @@ def prompt(
             "expected either a TASK or --run RUN, got " + ("neither" if task is None else "both")
         )
     if run is None:
-        asked = prompt_request.of_task(str(task), kernel or [], device or "auto", seed or 0)
+        asked = prompt_request.request_of_task(str(task), kernel or [], device or "auto", seed or 0)
     elif kernel or device or seed is not None:
         raise UsageError("--kernel, --device and --seed are for a TASK; --run has its own")
     else:
-        asked = prompt_request.of_run(find_run(run, runs_dir))
+        asked = prompt_request.request_of_run(find_run(run, runs_dir))
     rendered = prompt_request.render(asked, operator.value if operator else None, reply)
     facts = {**rendered.facts, **_size(rendered.text), "notes": asked.notes}
     for note in asked.notes:
@@ -99,6 +99,6 @@ def _size(text: str) -> dict[str, object]:
     return {"bytes": count, "tokens": -(-count // BYTES_PER_TOKEN), "tokens_are": COUNTED_AS}
 
 
-def _summary(asked: Asked, facts: dict[str, object]) -> str:
+def _summary(asked: PromptRequest, facts: dict[str, object]) -> str:
     of = f"trial {asked.request.trial} of {asked.name}: {facts['operator']}, tier {facts['tier']}"
     return f"{of}; {facts['bytes']:,} bytes, about {facts['tokens']:,} tokens ({COUNTED_AS})"

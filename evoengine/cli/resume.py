@@ -68,8 +68,8 @@ def resume(
     )
     changed = options.run_options(context.params)
 
-    def begin(observe: Observer, stop: Event, drop: Event) -> Awaitable[RunEnded]:
-        control = Control(observe, stop, drop, context.obj, time_limit)
+    def begin(observe: Observer, stop: Event, stop_now: Event) -> Awaitable[RunEnded]:
+        control = Control(observe, stop, stop_now, context.obj, time_limit)
         return resume_run(paths, control, changed)
 
     raise typer.Exit(search(paths, begin, json, quiet))
@@ -78,11 +78,11 @@ def resume(
 def _refuse(given: dict[str, object]) -> None:
     """Raises UsageError for an option that would invalidate the results so far."""
     from evoengine.errors import UsageError
-    from evoengine.search.changes import KEPT
+    from evoengine.search.changes import FIXED_OPTIONS
 
     for name, value in given.items():
         if value:
             raise UsageError(
-                f"a resume cannot change {name}: {KEPT[name]}; leave it out, or start a new run"
-                " with it"
+                f"a resume cannot change {name}: {FIXED_OPTIONS[name]}; leave it out, or start a"
+                " new run with it"
             )

@@ -87,8 +87,8 @@ def run(
     )
     paths = new_run_paths(runs_dir, name, choice.task)
 
-    def begin(observe: Observer, stop: Event, drop: Event) -> Awaitable[RunEnded]:
-        control = Control(observe, stop, drop, context.obj, time_limit)
+    def begin(observe: Observer, stop: Event, stop_now: Event) -> Awaitable[RunEnded]:
+        control = Control(observe, stop, stop_now, context.obj, time_limit)
         return start_run(choice, paths, control)
 
     raise typer.Exit(search(paths, begin, json, quiet))

@@ -1,5 +1,5 @@
-"""A candidate's launch plans for every case of a task, and what is wrong with it without a
-compiler.
+"""Binds a candidate's launch plan to every case of a task; refuses what needs no compiler to
+be refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a candidate ends before a device sees it."""
+"""The exception for a candidate that is refused before it reaches a device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ DETAIL_BYTES = 4096
 
 
 class CandidateRefused(Exception):  # noqa: N818 - a finding about a candidate, not a fault of ours
-    """The candidate ends here; `verdict` says why."""
+    """The candidate is refused; `verdict` says why."""
 
     def __init__(self, status: Status, reason: str, detail: str = "") -> None:
         super().__init__(reason)

@@ -20,7 +20,7 @@ from evoengine.errors import CandidateError
 from evoengine.evaluate.bound_plans import bound_plans
 from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
-from evoengine.evaluate.compile_failure import refuse_failed, unfit_for_a_compiler
+from evoengine.evaluate.compile_failure import compile_unit_problem, refuse_failed
 from evoengine.evaluate.device_limits import check_device_limits
 from evoengine.evaluate.kernel_resources import exceeded_limits, resources_of
 from evoengine.protocols import CompiledCase, Progress
@@ -32,7 +32,7 @@ Compilations = dict[str, asyncio.Task[CompileResult]]  # by specialisation
 
 @dataclass
 class CompiledCandidate:
-    """What compiling found; with a `refusal` the candidate ended there and has no cases."""
+    """The result of compiling a candidate; with a `refusal` it has no cases."""
 
     tier: str
     cases: tuple[CompiledCase, ...] = ()
@@ -56,13 +56,13 @@ class CandidateCompiler:
         self.task = task
         self.nvrtc = nvrtc
         self.clang = clang
-        self._under_way: set[asyncio.Task[CompileResult]] = set()
+        self._running: set[asyncio.Task[CompileResult]] = set()
 
     async def compile(
         self, candidate: Candidate, limits: DeviceLimits, progress: Progress
     ) -> CompiledCandidate:
         """Machine code for every case on a device with `limits`, and the resources on the task's
-        target; what is wrong with the candidate is its refusal.
+        target; or a refusal that says what is wrong with the candidate.
         """
         compiled = CompiledCandidate(candidate.plan.precision)
         try:
@@ -72,10 +72,10 @@ class CandidateCompiler:
         return compiled
 
     async def close(self) -> None:
-        """Ends the compilations whose candidate was given up."""
-        for task in self._under_way:
+        """Cancels the compilations that are still running."""
+        for task in self._running:
             task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _compile(
         self,
@@ -87,12 +87,12 @@ class CandidateCompiler:
         plans = bound_plans(candidate, self.task, limits)
         progress("compiling")
         target_plans, problem = self._target_plans(candidate)
-        cubins_begun = self._begin(self.nvrtc, candidate, plans, limits.arch)
-        target_begun = self._begin_for_target(candidate, target_plans, limits)
-        ptx_begun = self._begin(self.clang, candidate, plans, limits.arch)
-        cubins = await self._results(cubins_begun)
+        cubin_tasks = self._start(self.nvrtc, candidate, plans, limits.arch)
+        target_tasks = self._start_for_target(candidate, target_plans, limits)
+        ptx_tasks = self._start(self.clang, candidate, plans, limits.arch)
+        cubins = await self._results(cubin_tasks)
         try:
-            target_results = await self._results(target_begun)
+            target_results = await self._results(target_tasks)
         except CandidateRefused as refused:
             target_plans, target_results, problem = [], {}, refused.verdict.reason
         if cubins:
@@ -100,57 +100,59 @@ class CandidateCompiler:
             check_device_limits(plans, cubins, compiled.resources, limits)
         code = cubins
         if self.clang is not None:
-            code = await self._results(ptx_begun, gated=bool(compiled.resources))
+            code = await self._results(ptx_tasks, nvrtc_accepts=bool(compiled.resources))
         compiled.cases = tuple(
             _compiled_case(plan, code[plan.specialisation], cubins) for plan in plans
         )
         compiled.code_digest = _code_digest(plans, cubins or code)
         self._report_target(compiled, target_plans, target_results, problem)
 
-    def _begin(
+    def _start(
         self, pool: CompilePool | None, candidate: Candidate, plans: list[CasePlan], arch: str
     ) -> Compilations:
-        """Begin to compile every specialisation with `pool`; nothing without a pool."""
+        """Starts to compile every specialisation with `pool`; nothing without a pool."""
         if pool is None:
             return {}
         try:
             units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
         except ValidationError as error:
             # the last barrier: what header and plan let through ends this candidate, not the run
-            raise CandidateRefused(Status.rejected, unfit_for_a_compiler(error)) from None
+            raise CandidateRefused(Status.rejected, compile_unit_problem(error)) from None
         tasks = {key: asyncio.create_task(pool.compile(unit)) for key, unit in units.items()}
         for task in tasks.values():
-            self._under_way.add(task)
+            self._running.add(task)
             task.add_done_callback(self._forget)
         return tasks
 
-    def _begin_for_target(
+    def _start_for_target(
         self, candidate: Candidate, plans: list[CasePlan], limits: DeviceLimits
     ) -> Compilations:
-        """Begin to compile for the task's target, unless the device has its architecture."""
+        """Starts to compile for the task's target, unless the device has its architecture."""
         target = self.task.target
         if not plans or target is None or target.arch == limits.arch:
             return {}
-        return self._begin(self.nvrtc, candidate, plans, target.arch)
+        return self._start(self.nvrtc, candidate, plans, target.arch)
 
     def _forget(self, task: asyncio.Task[CompileResult]) -> None:
-        self._under_way.discard(task)
+        self._running.discard(task)
         if not task.cancelled():
-            # mark it as seen: `_results` has raised it, or its candidate ended before
+            # marks it as retrieved: `_results` has raised it, or the candidate was refused before
             task.exception()
 
-    async def _results(self, tasks: Compilations, gated: bool = False) -> dict[str, CompileResult]:
-        """One result for each specialisation; the first that failed, in the order of cases, ends
-        the candidate.
+    async def _results(
+        self, tasks: Compilations, nvrtc_accepts: bool = False
+    ) -> dict[str, CompileResult]:
+        """One result for each specialisation; raises CandidateRefused for the first that failed, in
+        the order of cases.
 
-        The others are then left to finish: to cancel one is to kill its compiler, and the next
+        The others are then left to finish: to cancel one would kill its compiler, and the next
         candidate would wait for a new one.
         """
         results = {}
         try:
             for key, task in tasks.items():
                 results[key] = await task
-                refuse_failed(results[key], gated)
+                refuse_failed(results[key], nvrtc_accepts)
         except asyncio.CancelledError:
             for task in tasks.values():
                 task.cancel()
@@ -161,7 +163,7 @@ class CandidateCompiler:
         limits = self.task.limits
         return CompileUnit(
             code=candidate.code,
-            name=compiled_as(candidate),
+            name=compiler_file_name(candidate),
             arch=arch,
             macros=plan.macros,
             kernels=tuple(sorted({launch.kernel for launch in plan.launches})),
@@ -197,7 +199,7 @@ class CandidateCompiler:
         compiled.target_exceeds = exceeded_limits(target, on_target)
 
 
-def compiled_as(candidate: Candidate) -> str:
+def compiler_file_name(candidate: Candidate) -> str:
     """The file name that compilers see: the same for all trials of a kernel, so that the cache
     finds it.
     """
@@ -207,7 +209,7 @@ def compiled_as(candidate: Candidate) -> str:
 def _compiled_case(
     plan: CasePlan, code: CompileResult, cubins: dict[str, CompileResult]
 ) -> CompiledCase:
-    """What the device runs, with the resources that NVRTC reports."""
+    """One case as the device runs it, with the resources that NVRTC reports."""
     resources = cubins[plan.specialisation].resources if cubins else ()
     return CompiledCase(
         plan=plan, code_path=code.code_path, functions=code.functions, resources=resources

@@ -1,4 +1,4 @@
-"""What a compilation that failed says about its candidate."""
+"""Turns a failed compilation into a refusal of the candidate."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from evoengine.task.yaml_source import shown
 TOO_MUCH_SHARED = "uses too much shared data"  # what ptxas says of static arrays beyond 48 KiB
 
 
-def refuse_failed(result: CompileResult, gated: bool) -> None:
+def refuse_failed(result: CompileResult, nvrtc_accepts: bool) -> None:
     """Raise CandidateRefused unless `result` is machine code.
 
-    `gated`: NVRTC has compiled this source, so whatever clang and our headers make of it is
-    their fault.
+    `nvrtc_accepts`: NVRTC has compiled this source, so a failure of clang or of our headers is not
+    the candidate's fault.
     """
     if result.status == "ok":
         return
-    if result.status == "unsupported" or gated:
+    if result.status == "unsupported" or nvrtc_accepts:
         raise CandidateRefused(Status.unsupported, _unsupported(result), result.log)
     if result.status == "refused":
         raise CandidateRefused(Status.rejected, result.log)
@@ -48,7 +48,7 @@ def first_error(log: str) -> str:
     )
 
 
-def unfit_for_a_compiler(error: ValidationError) -> str:
+def compile_unit_problem(error: ValidationError) -> str:
     """Why a candidate does not make a CompileUnit, in one line."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])

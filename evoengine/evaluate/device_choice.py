@@ -1,6 +1,4 @@
-"""Which device a run uses: a CUDA device of this machine, or the emulator of a GPU that is not
-here.
-"""
+"""Chooses the device of a run: a CUDA device of this machine, or an emulated GPU."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ _NEEDED = ("llvmlite", "numpy", "torch")  # by the emulator's worker
 class DeviceChoice:
     """A CUDA device by its number, or (None) the emulator with the name of its target, or none.
 
-    `notice` is what the user must know, `brief` the same in one short line.
+    `notice` is a message for the user, `brief` the same in one short line.
     """
 
     ordinal: int | None
@@ -47,7 +45,7 @@ class DeviceChoice:
         return self.ordinal is None and not self.is_scripted
 
     def make_device(self, checks: Sequence[str]) -> Device:
-        """The device, not started yet; `checks` is what an emulator's checked mode looks for."""
+        """The device, not started yet; `checks` are those of an emulator's checked mode."""
         assert not self.is_scripted
         if self.ordinal is None:
             return emulator_device(self.target, checks, cache_dir() / "answers")
@@ -67,7 +65,7 @@ def choose_device(
 ) -> DeviceChoice:
     """The device that `text` asks for: auto, cuda, cuda:N, emulator, emulator:TARGET or scripted.
 
-    `auto` is the first CUDA device; where there is none, the emulator of a GPU of `arch`, the
+    `auto` is the first CUDA device or, if there is none, the emulator of a GPU of `arch`, the
     task's target. `missing` returns the packages that the emulator lacks here, by default those
     that it needs to run. Raises UsageError for another text or an unknown target, DeviceError for
     a device or package that is not there.
@@ -93,12 +91,12 @@ def choose_device(
     number = int(which or "0")
     if number >= len(found.names):
         here = found.problem or f"this machine has {len(found.names)}: {', '.join(found.names)}"
-        raise DeviceError(f"no device {text!r}: {here}; --device emulator does without")
+        raise DeviceError(f"no device {text!r}: {here}; --device emulator needs none")
     return DeviceChoice(number)
 
 
 def same_compilers(begun: Environment, here: Environment) -> list[str]:
-    """How to get the compilers of `begun` where those of `here` differ: one sentence for each."""
+    """How to get the compilers of `begun` if those of `here` differ: one sentence for each."""
     ways = []
     clang, nvrtc = begun.versions.get("clang", ""), begun.versions.get("nvrtc", "")
     if clang != here.versions.get("clang", ""):

@@ -1,4 +1,4 @@
-"""protocols.Executor on this machine: pools of compilers and one device."""
+"""The executor of this machine: pools of compilers and one device."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile_candidate import (
     CandidateCompiler,
     CompiledCandidate,
-    compiled_as,
+    compiler_file_name,
 )
 from evoengine.evaluate.scoring import verdict_of
 from evoengine.protocols import BaselineTimes, Device, ExecutorStart, Job, Progress
 from evoengine.records import Environment, Verdict
 from evoengine.task.schema import Task
 
-FILE_OF_A_TRIAL = "kernel.cu"  # as it is exported, and as a model sees it
+TRIAL_FILE_NAME = "kernel.cu"  # in exported files and in prompts
 NOT_STARTED = "the executor was asked for a verdict before it was started"
 WITHOUT_NVRTC = (
     "kernels are compiled by clang alone: their registers and spills are unknown, so modelled times"
@@ -33,7 +33,7 @@ WITHOUT_NVRTC = (
 
 
 class LocalExecutor:
-    """Compiles candidates on this machine's cores and has `device` judge them."""
+    """Implements protocols.Executor: compiles on this machine's cores and judges on `device`."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class LocalExecutor:
         baselines: Mapping[str, str] | None = None,
         clang: CompilePool | None = None,
     ) -> None:
-        """`baselines` names the one to time against for each case; without it, `start` finds the
-        fastest.
+        """`baselines` maps a case to the baseline to time against; without it, `start` finds the
+        fastest of each case.
 
-        `clang` compiles for an emulator, which times nothing, needs no baselines and works without
-        NVRTC too.
+        `clang` compiles for an emulator, which needs no baselines, because it times nothing, and
+        works without NVRTC too.
         """
         self.task = task
         self.task_path = task_path
@@ -60,12 +60,12 @@ class LocalExecutor:
         self._baselines: dict[str, str] = dict(baselines or {})
 
     async def start(self) -> ExecutorStart:
-        """Brings up compilers and device, and times every baseline once.
+        """Starts compilers and device, and times every baseline once.
 
-        Raises TaskError where no baseline works, ToolchainError, DeviceError and WorkerError.
+        Raises TaskError if no baseline works, ToolchainError, DeviceError and WorkerError.
         """
         versions, notices = await self._start_compilers()
-        found = await self._start_device_and_compilers()
+        found = await self._start_device_and_warm_compilers()
         environment = found.model_copy(update={"versions": {**found.versions, **versions}})
         times: dict[str, BaselineTimes] = {}
         if not self._baselines and not environment.is_modelled:
@@ -81,7 +81,7 @@ class LocalExecutor:
         )
 
     async def _start_compilers(self) -> tuple[dict[str, str], tuple[str, ...]]:
-        """Their versions, and what the user should know: an emulator works without NVRTC too."""
+        """The compilers' versions, and notices for the user: an emulator works without NVRTC."""
         if self.clang is None:
             return {"nvrtc": await self.nvrtc.start()}, ()
         try:
@@ -95,8 +95,8 @@ class LocalExecutor:
             return versions, (f"{WITHOUT_NVRTC}. {error}",)
         return versions, ()
 
-    async def _start_device_and_compilers(self) -> Environment:
-        """Starts them all at once; when one fails, the others are not left half started."""
+    async def _start_device_and_warm_compilers(self) -> Environment:
+        """Starts the device while the compilers warm up; if one fails, the others are stopped."""
         starting = asyncio.create_task(self.device.start(self.task, self.task_path))
         pools = [pool for pool in (self.compiler.nvrtc, self.clang) if pool is not None]
         tasks: list[asyncio.Task[Any]] = [
@@ -113,7 +113,7 @@ class LocalExecutor:
         return starting.result()
 
     async def _time_baselines(self, environment: Environment) -> dict[str, BaselineTimes]:
-        """The times of every baseline by case; keeps the fastest of each."""
+        """The times of every baseline by case; keeps the name of the fastest one of each case."""
         report = await self.device.run(Job(cases=(), tier=""), lambda _: None)
         for case, times in report.baselines.items():
             if times.fastest is None:
@@ -126,14 +126,16 @@ class LocalExecutor:
     async def evaluate(
         self, candidate: Candidate, progress: Progress, verify: bool = False
     ) -> Verdict:
-        """The verdict on `candidate`: whatever is wrong with it is a status."""
+        """The verdict on `candidate`; whatever is wrong with it becomes a status."""
         if self._environment is None:
             raise DeviceError(NOT_STARTED)
         started = time.monotonic()
         limits = limits_of(self._environment)
         compiled = await self.compiler.compile(candidate, limits, progress)
         if compiled.refusal is not None:
-            return self._finish(_named(compiled.refusal, candidate), started, compiled)
+            return self._finish(
+                _with_user_file_name(compiled.refusal, candidate), started, compiled
+            )
         phases_s = {"compile": time.monotonic() - started}
         job = Job(
             cases=compiled.cases,
@@ -142,7 +144,9 @@ class LocalExecutor:
             checked=not verify,
         )
         report = await self.device.run(job, progress, verify)
-        verdict = _named(verdict_of(report, self.task, candidate.plan.precision), candidate)
+        verdict = _with_user_file_name(
+            verdict_of(report, self.task, candidate.plan.precision), candidate
+        )
         return self._finish(verdict, started, compiled, {**phases_s, **report.phases_s})
 
     async def close(self) -> None:
@@ -172,13 +176,13 @@ class LocalExecutor:
         )
 
 
-def _named(verdict: Verdict, candidate: Candidate) -> Verdict:
-    """`verdict` with the name of the user's file in place of the one that compilers see.
+def _with_user_file_name(verdict: Verdict, candidate: Candidate) -> Verdict:
+    """`verdict` with the name of the user's file instead of the one that compilers see.
 
-    A trial's file has one name for all trials, since identical ones share a verdict.
+    The files of all trials have the same name, because identical candidates share a verdict.
     """
-    compiled, given = compiled_as(candidate), Path(candidate.header.name).name
-    name = FILE_OF_A_TRIAL if re.fullmatch(r"trial \d+", given) else given
+    compiled, given = compiler_file_name(candidate), Path(candidate.header.name).name
+    name = TRIAL_FILE_NAME if re.fullmatch(r"trial \d+", given) else given
     if compiled == name:
         return verdict
     mention = re.compile(rf"(?<![\w.-]){re.escape(compiled)}(?!\w)")

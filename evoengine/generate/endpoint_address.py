@@ -1,7 +1,7 @@
 """The address that requests go to, and whether the key is sent there.
 
 The environment decides both. An address that is stored with a run gets no key unless the
-environment names it too, because a run folder may come from somebody else.
+environment names it too, because a run folder may come from someone else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class EndpointAddress:
 
 
 def address_of(stored: str | None, environ: Mapping[str, str]) -> EndpointAddress:
-    """Where a run's requests go; `stored` is the address that it was begun with, None for OpenAI's.
+    """The address of a run's requests; `stored` is the one that it began with, None for OpenAI's.
 
     The environment decides. Where it names no address, requests go to a stored one without a key.
     Raises GeneratorError where nothing could be sent.
@@ -74,7 +74,7 @@ def secrets_of(target: EndpointAddress) -> tuple[str, ...]:
 
 
 def _stored_target(address: str, environ: Mapping[str, str]) -> EndpointAddress:
-    """The address stored with a run, without the key: the run may come from somebody else."""
+    """The address stored with a run, without the key: the run may come from someone else."""
     if not environ.get("OPENAI_API_KEY", "").strip():
         return EndpointAddress(address, NO_KEY, address, "", {})
     notice = (

@@ -88,17 +88,17 @@ class Hold:
         self.paid: Usage | None = None
         self.lost = False
 
-    def settle(self, usage: Usage) -> None:
-        """The request was answered and cost `usage`."""
+    def pay(self, usage: Usage) -> None:
+        """Records that the request was answered and cost `usage`."""
         self.paid = usage
 
     def lose(self) -> None:
-        """The request may have been paid for, but its answer never came."""
+        """Records that the request may have been paid for, although its answer never came."""
         self.lost = True
 
 
 class Ledger:
-    """Counts the cost of replies, and sets aside that of requests in flight."""
+    """Counts the cost of replies, and sets aside the most that requests in flight can cost."""
 
     def __init__(
         self, settings: ModelSettings, before: Spending, notify: Callable[[str], None]
@@ -160,14 +160,14 @@ class Ledger:
         return self.usage(most_tokens(prompt) + MESSAGE_TOKENS, self._most_tokens).cost_usd
 
     @property
-    def _gone_usd(self) -> float:
-        """All that was spent, or may have been."""
+    def _most_spent_usd(self) -> float:
+        """The cost of all requests, certain and possible."""
         return self.spent.cost_usd + self.lost_usd
 
     def _fits(self, usd: float) -> bool:
         if self._cap_usd is None:
             return True
-        return self._gone_usd + sum(hold.usd for hold in self._holds) + usd <= self._cap_usd
+        return self._most_spent_usd + sum(hold.usd for hold in self._holds) + usd <= self._cap_usd
 
     def _exhausted(self, worst_usd: float) -> str:
         lost = (
@@ -178,8 +178,8 @@ class Ledger:
         begin = f"cost cap of ${self._cap_usd:.2f}: ${self.spent.cost_usd:.4f} spent{lost}"
         if self._cap_usd is not None and self.spent.cost_usd > self._cap_usd:
             return (
-                f"{begin}: it is exceeded, because replies were longer than asked for; nothing more"
-                " is asked"
+                f"{begin}: it is exceeded, because replies were longer than asked for; no more"
+                " requests are sent"
             )
         return f"{begin}, the next request can cost up to ${worst_usd:.4f}"
 
@@ -208,11 +208,11 @@ class Ledger:
             )
         if (
             self._cap_usd is not None
-            and self._gone_usd > self._cap_usd
+            and self._most_spent_usd > self._cap_usd
             and not self._notified_of_cap
         ):
             self._notified_of_cap = True
             self._notify(
-                f"the cost cap of ${self._cap_usd:.2f} is exceeded, ${self._gone_usd:.4f} so far:"
-                " nothing more is asked"
+                f"the cost cap of ${self._cap_usd:.2f} is exceeded,"
+                f" ${self._most_spent_usd:.4f} so far: no more requests are sent"
             )

@@ -7,7 +7,7 @@ is read, so a run that was killed continues from what it has already paid for.
 A request that the endpoint refuses, or fails on again and again while it answers others,
 costs its trial only. When the endpoint is not there from the start, refuses the key, fails
 for longer than the run's patience, or when reply after reply holds no kernel,
-GeneratorError stops the run; all that was stored stays, and a resume goes on.
+GeneratorError stops the run; all that was stored stays, and a resume continues.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ModelGenerator:
         )
         # in an earlier process; then the settings work, and a refusal is of one request
         self._was_answered = before.usage != Usage()
-        self._without_kernel = 0  # requests in a row that brought no kernel, of this process
+        self._without_kernel = 0  # requests of this process in a row without a kernel
         self._refusal = ""  # of the last request, where it was refused
         if self._endpoint.notice:
             notify(self._endpoint.notice)
@@ -134,7 +134,8 @@ class ModelGenerator:
             )
             raise GeneratorError(
                 f"the last {self._without_kernel} requests to {self._settings.model} brought no"
-                f" kernel, nothing more is asked{why}; then resume, with another --model perhaps"
+                f" kernel; no more requests are sent{why}; then resume, perhaps with another"
+                " --model"
             )
         try:
             return await self._circuit.run(lambda: self._attempt(replies, turn, prompt))
@@ -159,7 +160,7 @@ class ModelGenerator:
                 replies.fail(number, str(refused), maybe_paid=False)
                 raise
             usage = self._usage(prompt, answer)
-            hold.settle(usage)
+            hold.pay(usage)
         return Reply(
             model=self._settings.model,
             prompt=prompt,

@@ -45,7 +45,7 @@ def _check_nothing(config: RunConfig, environ: Mapping[str, str]) -> None:
 class GeneratorKind:
     """One kind of generator.
 
-    `check` raises EvoError for settings that can never work, before a device is brought up.
+    `check` raises EvoError for settings that can never work, before a device is started.
     """
 
     make: Callable[[GeneratorContext], Generator]

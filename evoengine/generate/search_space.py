@@ -1,4 +1,4 @@
-"""The configurations of one kernel file: which exist, and which of them can be launched."""
+"""The configurations of one kernel file: which exist and which can be launched."""
 
 from __future__ import annotations
 

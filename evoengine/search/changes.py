@@ -1,7 +1,7 @@
-"""Settings that a resume may change, and the settings that hold after it did.
+"""The settings that a resume may change, and the current settings of a run.
 
-What trials were proposed from and judged with stays as it was; the rest may change, and
-every change is a row of the run.
+Settings on which stored proposals and verdicts depend cannot change; every change of the others
+is stored as a row of the run.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from evoengine.protocols import ChangeRow, Store
 from evoengine.records import RunInfo
 from evoengine.search.run_options import RunOptions
 
-# Why a resume does not take these.
-KEPT = {
+# Options that a resume refuses, and why.
+FIXED_OPTIONS = {
     "--seed": "the proposals so far follow from it",
     "--in-flight": "which trials a proposal has seen follows from it",
     "--kernel": "the starting kernels are the first trials",
@@ -25,9 +25,9 @@ KEPT = {
 }
 
 
-def changed(config: RunConfig, options: RunOptions, proposed: int) -> RunConfig:
-    """`config` with what `options` change; raises UsageError for what does not fit the `proposed`
-    trials, which are stored.
+def changed_config(config: RunConfig, options: RunOptions, proposed: int) -> RunConfig:
+    """`config` changed by `options`; raises UsageError if they do not fit a run with `proposed`
+    stored trials.
     """
     if options.trials is not None and options.trials < proposed:
         raise UsageError(
@@ -41,8 +41,8 @@ def changed(config: RunConfig, options: RunOptions, proposed: int) -> RunConfig:
             update={"usd_per_million_prompt": None, "usd_per_million_completion": None}
         )
     if options.generator == "replay" and not (options.replay_from or config.replay_from):
-        raise UsageError("--generator replay needs the run to answer from: --replay-from RUN")
-    updates: dict[str, Any] = {"model": model.model_copy(update=options.of_the_model)}
+        raise UsageError("--generator replay needs the run to replay: --replay-from RUN")
+    updates: dict[str, Any] = {"model": model.model_copy(update=options.model_settings)}
     updates |= {
         name: getattr(options, name)
         for name in ("trials", "generator", "replay_from")
@@ -52,15 +52,13 @@ def changed(config: RunConfig, options: RunOptions, proposed: int) -> RunConfig:
 
 
 def differences(before: RunConfig, after: RunConfig) -> tuple[str, ...]:
-    """What changed, one line each, by the option that changes it, e.g. `--trials 45 -> 90`."""
+    """The changed settings, one line each, named by their options, e.g. `--trials 45 -> 90`."""
     old, new = _options(before), _options(after)
     return tuple(f"{name} {old[name]} -> {new[name]}" for name in new if new[name] != old[name])
 
 
 def current_info(store: Store) -> RunInfo | None:
-    """What a stored run was started with, its settings as they are after every resume; None where
-    none was started.
-    """
+    """The info of a stored run with its current settings; None if the run has not started."""
     info = store.get(RunInfo)
     changes = changes_of(store)
     return (
@@ -69,7 +67,7 @@ def current_info(store: Store) -> RunInfo | None:
 
 
 def changes_of(store: Store) -> list[ChangeRow]:
-    """All changes, oldest first."""
+    """All changes of settings, oldest first."""
     found: list[ChangeRow] = []
     while (row := store.get(ChangeRow, 0, len(found))) is not None:
         found.append(row)
@@ -77,7 +75,7 @@ def changes_of(store: Store) -> list[ChangeRow]:
 
 
 def _options(config: RunConfig) -> dict[str, str]:
-    """The settings that may change, as they are said on the command line or in the environment."""
+    """The settings that may change, by command-line option or environment variable."""
     model = config.model
     prices = model.usd_per_million_prompt, model.usd_per_million_completion
     found = {

@@ -1,4 +1,4 @@
-"""What a new run will use, decided and checked before anything starts."""
+"""Resolves and checks task, settings, device and kernels of a new run before anything starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from evoengine.task.schema import Task
 
 @dataclass(frozen=True)
 class RunChoice:
-    """What a run will use."""
+    """The task, settings, device and starting kernels of a new run."""
 
     task: Task
     task_path: Path
@@ -48,10 +48,9 @@ def choose_run(
     in_flight: int | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> RunChoice:
-    """The resolved choice; raises TaskError, UsageError, DeviceError, CandidateError,
-    GeneratorError, StoreError.
+    """The parts of a new run; `options` replace the defaults of the task and of the settings.
 
-    `options` replace the defaults of the task and of the settings.
+    Raises TaskError, UsageError, DeviceError, CandidateError, GeneratorError, StoreError.
     """
     path = find_task(task).resolve()
     loaded = load_task(path)
@@ -61,10 +60,10 @@ def choose_run(
             f"task {loaded.name} names no starting kernels; give some with --kernel FILE"
         )
     generator, notices = _generator_name(options, environ)
-    address = address_in(environ) if generator == "openai" else None
+    address = base_url_from(environ) if generator == "openai" else None
     settings = ModelSettings(base_url=address, cost_cap_usd=loaded.budget.cost_usd)
-    settings = priced(settings.model_copy(update=options.of_the_model))
-    chosen = find_device(device, loaded)
+    settings = with_price(settings.model_copy(update=options.model_settings))
+    chosen_device = find_device(device, loaded)
     config = RunConfig(
         task=str(path),
         seed=seed,
@@ -73,21 +72,21 @@ def choose_run(
         model=settings,
         replay_from=str(Path(options.replay_from).resolve()) if options.replay_from else None,
         device=device,
-        checks=check_names(checks, chosen),
+        checks=parse_checks(checks, chosen_device),
         kernels=tuple(str(file) for file in files),
         in_flight=in_flight or RunConfig.model_fields["in_flight"].default,
     )
     seeds = [starting_kernel(file) for file in files]
     check_generator(config, environ)
-    if chosen.notice:
-        notices = [chosen.notice, *notices]
-    return RunChoice(loaded, path, config, chosen, seeds, notices)
+    if chosen_device.notice:
+        notices = [chosen_device.notice, *notices]
+    return RunChoice(loaded, path, config, chosen_device, seeds, notices)
 
 
 def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[str, list[str]]:
-    """The generator that is asked for or fits, and what the user should know about that."""
+    """The name of the generator, given or chosen here, and notices for the user."""
     if options.generator == "replay" and options.replay_from is None:
-        raise UsageError("--generator replay needs the run to answer from: --replay-from RUN")
+        raise UsageError("--generator replay needs the run to replay: --replay-from RUN")
     if options.generator:
         kind_of(options.generator)
         return options.generator, []
@@ -102,7 +101,7 @@ def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[st
 
 
 def starting_kernel(file: Path) -> Proposal:
-    """The kernel file as the proposal of a trial; raises CandidateError."""
+    """The proposal of a starting kernel; raises CandidateError."""
     return Proposal(operator=SEED, source=kernel_file.read(file).source, label=file.stem)
 
 
@@ -115,8 +114,8 @@ def new_run_paths(runs_dir: Path, name: str | None, task: Task) -> RunPaths:
     return RunPaths(runs_dir / (name or f"{task.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"))
 
 
-def check_names(text: str | None, device: DeviceChoice) -> tuple[CheckName, ...]:
-    """What checked mode looks for: everything by default, `none`, or names with commas between.
+def parse_checks(text: str | None, device: DeviceChoice) -> tuple[CheckName, ...]:
+    """The checks of checked mode, from `none` or comma-separated names; all if `text` is None.
 
     Raises UsageError.
     """
@@ -124,8 +123,7 @@ def check_names(text: str | None, device: DeviceChoice) -> tuple[CheckName, ...]
         return CHECKS
     if not device.is_emulator:
         raise UsageError(
-            "--check is for the emulator, which alone can follow every access; add --device"
-            " emulator"
+            "--check needs the emulator, which alone can follow every access; add --device emulator"
         )
     names = [] if text == "none" else [name.strip() for name in text.split(",")]
     unknown = [name for name in names if name not in CHECKS]
@@ -136,16 +134,14 @@ def check_names(text: str | None, device: DeviceChoice) -> tuple[CheckName, ...]
     return tuple(name for name in CHECKS if name in names)
 
 
-def address_in(environ: Mapping[str, str]) -> str | None:
-    """The address of a model endpoint that the environment names, as a run keeps it; None for
-    OpenAI's.
-    """
+def base_url_from(environ: Mapping[str, str]) -> str | None:
+    """The model endpoint's address in `environ`, as a run stores it; None for OpenAI's."""
     given = environ.get("OPENAI_BASE_URL")
     return shown_address(given) if given else None
 
 
-def priced(settings: ModelSettings) -> ModelSettings:
-    """`settings` with the known price of the model, so that a run keeps it."""
+def with_price(settings: ModelSettings) -> ModelSettings:
+    """`settings` with the price of the model, if it is known, so that it is stored with the run."""
     price = price_of(settings)
     if price is None:
         return settings

@@ -1,8 +1,8 @@
-"""The time as rows and records keep it."""
+"""The current time, as rows and records store it."""
 
 from datetime import UTC, datetime
 
 
 def utc_now() -> str:
-    """ISO 8601, UTC, milliseconds."""
+    """The current time in ISO 8601, UTC, with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""How a search is watched and stopped from outside."""
+"""Observes and stops a search from outside."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from evoengine.events import Observer
 
 @dataclass
 class Control:
-    """What a search is given beside its settings; none of it changes what it finds.
+    """The observer, stop signals and environment of a search; none of them changes its results.
 
-    `stop` ends it after what was paid for is stored, `drop` gives that up as well.
-    `environ` is the environment that keys and addresses are read from.
+    `stop` ends it once the replies that are paid for are stored, `stop_now` without them.
+    Keys and addresses are read from `environ`.
     """
 
     observe: Observer
     stop: asyncio.Event
-    drop: asyncio.Event
+    stop_now: asyncio.Event
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     time_limit_s: float | None = None  # of this process
-    _over: bool = field(default=False, init=False)
+    _timed_out: bool = field(default=False, init=False)
 
     @property
-    def why(self) -> str:
-        """What set `stop`."""
+    def stop_reason(self) -> str:
+        """Why `stop` was set."""
         return (
-            f"the time limit of {duration(self.time_limit_s or 0)} is over"
-            if self._over
+            f"the time limit of {duration(self.time_limit_s or 0)} is reached"
+            if self._timed_out
             else "interrupted"
         )
 
     @contextmanager
-    def limited(self) -> Iterator[None]:
-        """Sets `stop` once the time limit is over; needs a running loop."""
+    def within_time_limit(self) -> Iterator[None]:
+        """Sets `stop` if the time limit is reached within the block; needs a running event loop."""
         if self.time_limit_s is None:
             yield
             return
-        timer = asyncio.get_running_loop().call_later(self.time_limit_s, self._end)
+        timer = asyncio.get_running_loop().call_later(self.time_limit_s, self._time_out)
         try:
             yield
         finally:
             timer.cancel()
 
-    def _end(self) -> None:
-        self._over = not self.stop.is_set()
+    def _time_out(self) -> None:
+        self._timed_out = not self.stop.is_set()
         self.stop.set()

@@ -1,4 +1,4 @@
-"""The executor of a run: compilers on this machine's cores and the chosen device."""
+"""Makes the executor of a run from this machine's compilers and the chosen device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPILERS = max(1, min(16, (os.cpu_count() or 2) - 1))
 
 
 def find_device(device: str, task: Task) -> DeviceChoice:
-    """The device that `device` means for `task`; raises UsageError, DeviceError."""
+    """The device that option `device` selects for `task`; raises UsageError, DeviceError."""
     return choose_device(device, task.target.arch if task.target else None)
 
 
@@ -32,10 +32,10 @@ def make_executor(
     checks: Sequence[str],
     baselines: Mapping[str, str] | None = None,
 ) -> Executor:
-    """An executor on `device` that is not started yet.
+    """An executor on `device`, not started yet.
 
-    `checks` is what checked mode looks for on the emulator; `baselines` names the one to time
-    against for each case, the fastest by default.
+    `checks` are those of checked mode on the emulator; `baselines` maps a case to the baseline to
+    time against, the fastest by default.
     """
     if device.is_scripted:
         return ScriptedExecutor(task, SCRIPTED_DEVICE)
@@ -58,7 +58,7 @@ async def evaluate_once(
     checks: Sequence[str],
     progress: Progress,
 ) -> Verdict:
-    """One verdict, no search; raises EvoError."""
+    """The verdict on one candidate, without a search; raises EvoError."""
     if device.is_scripted:
         raise UsageError("--device scripted judges no kernel: its verdicts are drawn at random")
     executor = make_executor(task, task_path, device, checks)

@@ -1,4 +1,4 @@
-"""The generator of a run, by the name that its settings have."""
+"""Makes the generator that the settings of a run name."""
 
 from __future__ import annotations
 
@@ -18,29 +18,32 @@ from evoengine.store.run_folder import RunFolder, open_run
 
 
 def check_generator(config: RunConfig, environ: Mapping[str, str]) -> None:
-    """Raises EvoError for what would stop the generator at once, before a device is brought up."""
+    """Raises EvoError for anything that would stop the generator at once; called before a device is
+    started.
+    """
     kind_of(config.generator).check(config, environ)
-    if recorded := _recorded(config):
-        recorded.close()
+    if replayed_run := _open_replayed_run(config):
+        replayed_run.close()
 
 
 @asynccontextmanager
-async def made_generator(
+async def open_generator(
     config: RunConfig, store: Store, control: Control
 ) -> AsyncIterator[Generator]:
-    """The generator, closed with the block; raises EvoError."""
+    """The generator, closed at the end of the block; raises EvoError."""
 
     def notify(text: str) -> None:
-        # Said between a reply and its commit: a view that cannot print fails at the next event.
+        # Called between a reply and its commit, so an error must not escape: a view that cannot
+        # print fails at the next event.
         with contextlib.suppress(OSError):
             control.observe(Notice(text))
 
-    recorded = _recorded(config)
+    replayed_run = _open_replayed_run(config)
     try:
         context = GeneratorContext(
             config,
             store,
-            recorded.store if recorded else None,
+            replayed_run.store if replayed_run else None,
             notify,
             check_includes,
             control.environ,
@@ -51,12 +54,12 @@ async def made_generator(
         finally:
             await generator.close()
     finally:
-        if recorded is not None:
-            recorded.close()
+        if replayed_run is not None:
+            replayed_run.close()
 
 
-def _recorded(config: RunConfig) -> RunFolder | None:
-    """The run that a replay answers from, opened for reading."""
+def _open_replayed_run(config: RunConfig) -> RunFolder | None:
+    """The run whose replies are replayed, opened for reading; None for other generators."""
     if config.generator != "replay" or config.replay_from is None:
         return None
     return open_run(RunPaths(Path(config.replay_from)), read_only=True)

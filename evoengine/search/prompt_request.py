@@ -31,8 +31,8 @@ PLACES = int(RunConfig.model_fields["places"].default)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request; `notes` say how its prompt differs from what a run would send."""
+class PromptRequest:
+    """A request, and notes on how its prompt may differ from the one that a run would send."""
 
     name: str  # of the task or the run
     task_path: Path
@@ -41,14 +41,14 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Rendered:
-    """A prompt, and facts about its request."""
+class RenderedPrompt:
+    """A prompt with facts about its request, for JSON."""
 
     text: str
     facts: dict[str, object]
 
 
-def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
+def request_of_task(text: str, kernels: list[str], device: str, seed: int) -> PromptRequest:
     """The first request of a run of the task; raises TaskError, UsageError, CandidateError,
     DeviceError.
     """
@@ -58,14 +58,14 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
         choose_device(device, task.target.arch if task.target else None, missing=list)
     )
     files = [find_kernel(name, path.parent) for name in kernels or task.seeds_from]
-    seeds = tuple(_unjudged(trial, file, task) for trial, file in enumerate(files))
+    seeds = tuple(_unevaluated(trial, file, task) for trial, file in enumerate(files))
     request = Request(
         trial=len(files),
         seed=derived_seed(seed, len(files)),
         task=task,
         environment=environment,
         seeds=seeds,
-        elites=_in_order(seeds),
+        elites=_as_elites(seeds),
         recent=(),
         pending=_nothing_pending,
     )
@@ -73,22 +73,22 @@ def of_task(text: str, kernels: list[str], device: str, seed: int) -> Asked:
         "no kernel is evaluated: the starting kernels have no times, are in the task's order and"
         " are taken as correct"
     )
-    return Asked(task.name, path, request, [note] if files else [])
+    return PromptRequest(task.name, path, request, [note] if files else [])
 
 
-def _unjudged(trial: int, file: Path, task: Task) -> Evaluated:
+def _unevaluated(trial: int, file: Path, task: Task) -> Evaluated:
     proposal = starting_kernel(file)
     tier = kernel_file.parse(proposal.source or "", str(file)).plan.precision
     if tier not in task.tiers:
         raise UsageError(
             f"{file}: precision {tier!r} is not a tier of task {task.name}{hint('', task.tiers)}"
         )
-    verdict = Verdict(status=Status.correct, reason="not judged", tier=tier)
+    verdict = Verdict(status=Status.correct, reason="not evaluated", tier=tier)
     return Evaluated(outcome_of(trial, proposal, verdict), proposal.source or "", verdict)
 
 
-def _in_order(seeds: tuple[Evaluated, ...]) -> tuple[tuple[Elite, Evaluated], ...]:
-    """The first seeds of each tier, as many as it has places, as elites."""
+def _as_elites(seeds: tuple[Evaluated, ...]) -> tuple[tuple[Elite, Evaluated], ...]:
+    """The first seeds of each tier as its elites."""
     taken: Counter[str] = Counter()
     held = []
     for evaluated in seeds:
@@ -103,7 +103,7 @@ async def _nothing_pending() -> tuple[Proposal, ...]:
     return ()
 
 
-def of_run(paths: RunPaths) -> Asked:
+def request_of_run(paths: RunPaths) -> PromptRequest:
     """The next request of a stored run, which may be live; raises EvoError."""
     with RunReader(paths) as reader:
         info, environment, store = reader.info, reader.environment, reader.folder.store
@@ -111,84 +111,82 @@ def of_run(paths: RunPaths) -> Asked:
         if environment is None:
             raise UsageError(f"{paths.root}: the run does not record its device")
         seeds = starting_kernels(store, config)
-        onlooker = _Onlooker()
+        read_only = _ReadOnlyParts()
         engine = Engine(
             task=task,
             config=config,
             environment=environment,
             seeds=seeds,
-            generator=onlooker,
-            executor=onlooker,
+            generator=read_only,
+            executor=read_only,
             store=store,
         )
         engine.restore()
-        request, exact = engine.next_request()
-    return Asked(
-        info.name, Path(config.task), request, list(_doubts(config, request, exact, engine.settled))
+        request, final = engine.next_request()
+    return PromptRequest(
+        info.name, Path(config.task), request, list(_notes(config, request, final, engine.settled))
     )
 
 
-def _doubts(config: RunConfig, request: Request, exact: bool, settled: int) -> list[str]:
-    doubts = []
+def _notes(config: RunConfig, request: Request, final: bool, settled: int) -> list[str]:
+    notes = []
     if request.trial >= config.trials:
-        doubts.append(
+        notes.append(
             f"all {config.trials} trials of the budget are proposed: this is the prompt of one more"
             " trial"
         )
     if config.generator != "openai":
-        doubts.append(f"the run's generator is {config.generator}, which asks no model")
-    if not exact:
-        doubts.append(
+        notes.append(f"the run's generator is {config.generator}, which asks no model")
+    if not final:
+        notes.append(
             f"{settled} trials are settled; other trials before trial {request.trial} are not, and"
             " may still change this prompt"
         )
-    return doubts
+    return notes
 
 
-class _Onlooker:
-    """Generator and executor of a run that is only read: it takes outcomes and refuses all
-    work.
-    """
+class _ReadOnlyParts:
+    """A generator and executor for an engine that only reads a run: they refuse all work."""
 
     def tell(self, outcome: Outcome) -> None:
         """Ignores the outcome."""
 
     async def propose(self, request: Request, replies: Replies) -> NoReturn:
-        raise Exhausted("the run is only read")
+        raise Exhausted("the run is opened for reading only")
 
     async def start(self) -> NoReturn:
-        raise Exhausted("the run is only read")
+        raise Exhausted("the run is opened for reading only")
 
     async def evaluate(self, *_: object, **__: object) -> NoReturn:
-        raise Exhausted("the run is only read")
+        raise Exhausted("the run is opened for reading only")
 
     async def close(self) -> None:
         """Has nothing to close."""
 
 
-def render(asked: Asked, operator: str | None, reply: Path | None) -> Rendered:
-    """The prompt, rendered by the code of a run; with an unusable `reply`, the repair prompt after
-    it.
-    """
-    prompts, request = Prompts(asked.task_path), asked.request
+def render(
+    prompt_request: PromptRequest, operator: str | None, reply: Path | None
+) -> RenderedPrompt:
+    """The prompt of a request; with an unusable `reply`, the repair prompt that follows it."""
+    prompts, request = Prompts(prompt_request.task_path), prompt_request.request
     choice = choose(request) if operator is None else choose_as(operator, request)
     text = prompts.render(choice, request)
     facts = {
-        "name": asked.name,
+        "name": prompt_request.name,
         "trial": request.trial,
         "operator": choice.operator,
         "tier": choice.tier,
         "parents": list(choice.trials),
     }
     if reply is None:
-        return Rendered(text, facts)
-    given = Reply(model="", prompt=text, text=_read(reply))
-    made = parsed_reply.read(given, request, check_includes)
-    if made.source is not None:
-        raise UsageError(
-            f"{reply}: this reply holds a usable kernel, so no repair prompt would follow it"
-        )
-    return Rendered(prompts.repair(text, given, made), {**facts, "operator": "repair"})
+        return RenderedPrompt(text, facts)
+    stored_reply = Reply(model="", prompt=text, text=_read(reply))
+    parsed = parsed_reply.read(stored_reply, request, check_includes)
+    if parsed.source is not None:
+        raise UsageError(f"{reply}: this reply has a usable kernel, so no repair prompt follows it")
+    return RenderedPrompt(
+        prompts.repair(text, stored_reply, parsed), {**facts, "operator": "repair"}
+    )
 
 
 def _read(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The Python files of a task: a run keeps what they were, because verdicts follow from them."""
+"""The digests of a task's Python files; a run stores them, because verdicts depend on the files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evoengine.task.schema import Task
 
 
 def reference_digests(task: Task, task_path: Path) -> dict[str, str]:
-    """The Python files that the task names, by name, with the digests of their texts."""
+    """The Python files that the task names -> the digest of each."""
     named = [
         task.reference,
         *task.baselines.values(),
@@ -22,15 +22,14 @@ def reference_digests(task: Task, task_path: Path) -> dict[str, str]:
 
 
 def refuse_changed_references(info: RunInfo) -> None:
-    """Raises TaskError where a file is gone or changed since the run began.
-
-    Verdicts against two references cannot be compared.
+    """Raises TaskError if a file is missing or has changed since the run began, because verdicts
+    against two references cannot be compared.
     """
     task_path = Path(info.task_path)
     for file, before in info.references.items():
         path = task_path.parent / file
         if not path.is_file():
-            raise TaskError(f"run {info.name} needs {str(path)!r}, which is gone")
+            raise TaskError(f"run {info.name} needs {str(path)!r}, which is missing")
         if digest(path.read_bytes()) != before:
             raise TaskError(
                 f"{path} changed since run {info.name} began: start a new run, or restore the file"

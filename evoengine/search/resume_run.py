@@ -1,4 +1,4 @@
-"""The rest of a run that was stopped, with settings that may have changed."""
+"""Resumes a stored run, possibly with changed settings."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from evoengine.events import Notice, Observer, RunEnded
 from evoengine.paths import RunPaths
 from evoengine.protocols import ChangeRow
 from evoengine.records import Environment, RunInfo, SettingsChange
-from evoengine.search.changes import changed, changes_of, current_info, differences
-from evoengine.search.choose_run import address_in, priced
+from evoengine.search.changes import changed_config, changes_of, current_info, differences
+from evoengine.search.choose_run import base_url_from, with_price
 from evoengine.search.clock import utc_now
 from evoengine.search.control import Control
-from evoengine.search.fold import count_settled
 from evoengine.search.make_executor import find_device, make_executor
 from evoengine.search.make_generator import check_generator
 from evoengine.search.references import refuse_changed_references
-from evoengine.search.run_engine import run_engine, started
+from evoengine.search.run_engine import run_engine, start_executor
 from evoengine.search.run_options import RunOptions
+from evoengine.search.settled_trials import count_settled
 from evoengine.store.run_folder import open_run
 from evoengine.store.sqlite_store import SqliteStore
 from evoengine.task.schema import Task
@@ -32,21 +32,23 @@ async def resume_run(
     control: Control,
     options: RunOptions = RunOptions(),  # noqa: B008 - frozen
 ) -> RunEnded:
-    """Runs the rest of a stored run, changed by `options`; raises EvoError."""
-    with open_run(paths) as folder, control.limited():
+    """Runs the rest of a stored run with its settings changed by `options`; raises EvoError."""
+    with open_run(paths) as folder, control.within_time_limit():
         store = folder.store
         info, words = resumed_info(store, options, control.environ)
         refuse_changed_references(info)
         task, config = Task.model_validate(info.task), RunConfig.model_validate(info.config)
         check_generator(config, control.environ)
-        device = find_device(_device_of(info, config), task)
+        device = find_device(_device_to_request(info, config), task)
         if device.notice:
             control.observe(Notice(device.notice))
         executor = make_executor(task, Path(info.task_path), device, config.checks, info.baselines)
         try:
-            start = await started(executor, control)
+            start = await start_executor(executor, control)
             if start is None:
-                return RunEnded(f"{control.why} before the device was up", complete=False)
+                return RunEnded(
+                    f"{control.stop_reason} before the device was ready", complete=False
+                )
             refuse_other_device(info, start.environment)
             if words:
                 _store_change(store, info, start.environment, words, control.observe)
@@ -58,15 +60,17 @@ async def resume_run(
 def resumed_info(
     store: SqliteStore, options: RunOptions, environ: Mapping[str, str]
 ) -> tuple[RunInfo, tuple[str, ...]]:
-    """What a run goes on with, and what changes by that; raises UsageError."""
+    """The info of a resumed run with its new settings, and what `options` changed, one line each;
+    raises UsageError.
+    """
     info = current_info(store)
     assert info is not None  # open_run refuses a run that was never started
     before = RunConfig.model_validate(info.config)
     last = store.last_trial()
-    after = changed(before, options, 0 if last is None else last + 1)
-    settings = priced(after.model) if options.model or options.price_usd else after.model
+    after = changed_config(before, options, 0 if last is None else last + 1)
+    settings = with_price(after.model) if options.model or options.price_usd else after.model
     if after.generator == "openai" and environ.get("OPENAI_BASE_URL"):
-        settings = settings.model_copy(update={"base_url": address_in(environ)})
+        settings = settings.model_copy(update={"base_url": base_url_from(environ)})
     after = after.model_copy(update={"model": settings})
     words = differences(before, after)
     return info.model_copy(update={"config": after.model_dump(mode="json")}), words
@@ -86,10 +90,8 @@ def _store_change(
         observe(Notice(f"changed from trial {settled} on: {line}"))
 
 
-def _device_of(info: RunInfo, config: RunConfig) -> str:
-    """What to ask for when a run goes on: `auto` must not change the kind of device that it began
-    on.
-    """
+def _device_to_request(info: RunInfo, config: RunConfig) -> str:
+    """The device of a resumed run: `auto` must not change the kind of device that it began on."""
     if config.device != "auto" or info.environment is None:
         return config.device
     begun = Environment.model_validate(info.environment)
@@ -97,23 +99,23 @@ def _device_of(info: RunInfo, config: RunConfig) -> str:
 
 
 def refuse_other_device(info: RunInfo, environment: Environment) -> None:
-    """Raises DeviceError where the run began on another device or with another compiler: times of
-    the two cannot be compared.
+    """Raises DeviceError if the run began on another device or with another compiler, because their
+    times cannot be compared.
     """
     first = Environment.model_validate(info.environment)
     begun, here = _identity(first), _identity(environment)
     if here != begun:
         ways = [*same_compilers(first, environment), "start a new run"]
         raise DeviceError(
-            f"run {info.name} was begun on {begun}; here is {here}: {'; or '.join(ways)}"
+            f"run {info.name} began on {begun}; this machine has {here}: {'; or '.join(ways)}"
         )
 
 
 def _identity(environment: Environment) -> str:
-    """Device and compilers; environments with the same ones have times that can be compared.
+    """The device and compilers; times are comparable only if these are equal.
 
-    The number of cores that emulate does not matter. NVRTC does on the emulator, too: registers
-    and so occupancy come from it.
+    The emulator's number of cores does not matter. NVRTC does, because registers and thus occupancy
+    come from it.
     """
     name, _, model = environment.device.partition(" ")
     versions = environment.versions

@@ -1,4 +1,4 @@
-"""An engine over the parts of a run, new or resumed: both come through here."""
+"""Runs the engine of a new or resumed run."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from evoengine.protocols import (
 from evoengine.records import Environment, Proposal, RunInfo, Usage
 from evoengine.search.control import Control
 from evoengine.search.engine import Engine
-from evoengine.search.fold import count_settled
-from evoengine.search.make_generator import made_generator
+from evoengine.search.make_generator import open_generator
+from evoengine.search.settled_trials import count_settled
 from evoengine.task.schema import Task
 
 SEED = "seed"  # the operator of a starting kernel's proposal
 
 
-async def started(executor: Executor, control: Control) -> ExecutorStart | None:
-    """What the executor starts with, its notices shown; None when the run is stopped before that,
-    which takes seconds.
+async def start_executor(executor: Executor, control: Control) -> ExecutorStart | None:
+    """Starts the executor, which takes seconds, and shows its notices; None if the run is stopped
+    before it has started.
     """
     starting = asyncio.create_task(executor.start())
     stopping = asyncio.create_task(control.stop.wait())
@@ -43,7 +43,7 @@ async def started(executor: Executor, control: Control) -> ExecutorStart | None:
 
 
 def show_notices(notices: Iterable[str], observe: Observer) -> None:
-    """Shows each to whoever watches the run."""
+    """Passes each notice to the observer."""
     for notice in notices:
         observe(Notice(notice))
 
@@ -51,10 +51,10 @@ def show_notices(notices: Iterable[str], observe: Observer) -> None:
 async def run_engine(
     info: RunInfo, store: Store, executor: Executor, environment: Environment, control: Control
 ) -> RunEnded:
-    """Searches from what is stored to the end of the budget; raises EvoError."""
+    """Searches from the last stored trial to the end of the budget; raises EvoError."""
     config = RunConfig.model_validate(info.config)
     spent, observe = store.spent().usage, control.observe
-    async with made_generator(config, store, control) as generator:
+    async with open_generator(config, store, control) as generator:
         engine = Engine(
             task=Task.model_validate(info.task),
             config=config,
@@ -71,13 +71,13 @@ async def run_engine(
         if resumed and spent != Usage():
             observe(Spent(spent))
         engine.restore()
-        return await engine.run(control.stop, control.drop, lambda: control.why)
+        return await engine.run(control.stop, control.stop_now, lambda: control.stop_reason)
 
 
 def starting_kernels(store: Store, config: RunConfig) -> list[Proposal]:
-    """The starting kernels that the run began with, as proposals of its first trials.
+    """The starting kernels of a stored run: the proposals of its first trials.
 
-    With a budget of few trials these are not all that its settings name.
+    A budget of few trials may hold fewer of them than its settings name.
     """
     rows = (store.get(ProposalRow, trial) for trial in range(len(config.kernels)))
     found = itertools.takewhile(lambda row: row is not None and row.proposal.operator == SEED, rows)

@@ -1,4 +1,4 @@
-"""The settings that `run` and `resume` both take."""
+"""The options that `run` and `resume` share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Settings from a command: a new run takes them in place of the defaults, a resume in place of
-    the stored ones. None leaves a setting as it is.
+    """Settings from the command line, which replace the defaults of a new run or the stored ones of
+    a resumed run; None leaves a setting as it is.
     """
 
     trials: int | None = None
@@ -26,8 +26,8 @@ class RunOptions:
     patience_s: float | None = None
 
     @property
-    def of_the_model(self) -> dict[str, Any]:
-        """Those that are model settings, by name."""
+    def model_settings(self) -> dict[str, Any]:
+        """The given ones that are fields of ModelSettings, by name."""
         names = (
             "model",
             "cost_cap_usd",

@@ -22,16 +22,16 @@ from evoengine.report.rows_from_store import (
 from evoengine.report.run_model import cost_is_known, model_name
 from evoengine.report.stored_trials import StoredTrials
 from evoengine.search.changes import changes_of, current_info
-from evoengine.search.fold import folded
+from evoengine.search.settled_trials import fold_into_population
 from evoengine.store.run_folder import RunFolder, open_run
 from evoengine.task.schema import Task
 
 
 @dataclass(frozen=True)
-class Folded:
-    """The settled trials of a stored run in order, and the elites after them."""
+class SettledRun:
+    """The final outcomes of a run's settled trials, in order, and the elites after them."""
 
-    outcomes: list[Outcome]  # as they count: verified where they were up for a place
+    outcomes: list[Outcome]
     elites: tuple[Elite, ...]
 
 
@@ -45,7 +45,7 @@ class RunReader:
         self.stored = StoredTrials(self.folder.store)
 
     def close(self) -> None:
-        """Lets the database go."""
+        """Closes the database."""
         self.folder.close()
 
     def __enter__(self) -> RunReader:
@@ -56,41 +56,43 @@ class RunReader:
 
     @property
     def info(self) -> RunInfo:
-        """What the run was started with, its settings as they are after every resume."""
+        """The info of the run with its current settings; raises UsageError if it has not begun."""
         found = current_info(self.folder.store)
         if found is None:
             raise UsageError(
-                f"{self.paths.root}: the run has not begun yet: its device is still being"
-                " brought up"
+                f"{self.paths.root}: the run has not begun yet: its device is still starting"
             )
         return found
 
     @property
     def environment(self) -> Environment | None:
-        """What its verdicts are found with."""
+        """The device and software versions of the verdicts."""
         found = self.info.environment
         return None if found is None else Environment.model_validate(found)
 
-    def exports(self) -> RunFolderFiles:
-        """The writer of its readable files."""
+    def files(self) -> RunFolderFiles:
+        """The writer of the run's readable files."""
         return RunFolderFiles(self.paths, self.folder.store, self.info)
 
-    def fold(self) -> Folded:
-        """What is settled, and the elites after it."""
+    def settled(self) -> SettledRun:
+        """The settled trials and the elites after them."""
         population = Population(
             RunConfig.model_validate(self.info.config).places, resolution_of(self.environment)
         )
-        outcomes = [settled.outcome for settled in folded(self.folder.store.trials(), population)]
-        return Folded(outcomes, population.elites)
+        outcomes = [
+            settled.outcome
+            for settled in fold_into_population(self.folder.store.trials(), population)
+        ]
+        return SettledRun(outcomes, population.elites)
 
     def rows(self, ended: str = "", with_trials: bool = True) -> RunRows:
-        """The run as a person sees it."""
-        info, found = self.info, self.fold()
-        places = {elite.outcome.trial: elite.place for elite in found.elites}
-        store, environment, firsts = (
+        """The rows that are shown of the run."""
+        info, settled_run = self.info, self.settled()
+        places = {elite.outcome.trial: elite.place for elite in settled_run.elites}
+        store, environment, first_times = (
             self.folder.store,
             self.environment,
-            self._firsts(found.outcomes),
+            self._first_correct_times(settled_run.outcomes),
         )
         changed_of, spent = self.stored.changed_of, store.spent()
         return RunRows(
@@ -100,13 +102,13 @@ class RunReader:
             generator=str(info.config.get("generator", "")),
             model=model_name(info.config),
             device=environment.device if environment else "",
-            modelled=firsts.modelled,
+            modelled=first_times.modelled,
             created=info.created,
             version=info.version,
             budget=int(info.config.get("trials", 0)),
-            settled=len(found.outcomes),
+            settled=len(settled_run.outcomes),
             ended=ended,
-            counts=_counts(found.outcomes),
+            counts=_counts(settled_run.outcomes),
             usage=spent.usage,
             unanswered=spent.unanswered,
             changes=tuple(
@@ -119,33 +121,35 @@ class RunReader:
             baseline_us=info.baseline_us,
             baseline_problems=info.baseline_problems,
             elites=tuple(
-                elite_row(elite, self.stored.verdict_of(elite.outcome.trial), firsts, changed_of)
-                for elite in found.elites
+                elite_row(
+                    elite, self.stored.verdict_of(elite.outcome.trial), first_times, changed_of
+                )
+                for elite in settled_run.elites
             ),
             trials=(
                 tuple(
-                    trial_row(outcome, places.get(outcome.trial), firsts, changed_of)
-                    for outcome in found.outcomes
+                    trial_row(outcome, places.get(outcome.trial), first_times, changed_of)
+                    for outcome in settled_run.outcomes
                 )
                 if with_trials
                 else ()
             ),
         )
 
-    def _firsts(self, outcomes: list[Outcome]) -> FirstCorrectTimes:
+    def _first_correct_times(self, outcomes: list[Outcome]) -> FirstCorrectTimes:
         environment = self.environment
-        firsts = FirstCorrectTimes(environment is not None and environment.is_modelled)
+        first_times = FirstCorrectTimes(environment is not None and environment.is_modelled)
         for outcome in outcomes:
-            firsts.add(outcome)
-        return firsts
+            first_times.add(outcome)
+        return first_times
 
     def trial(self, number: int) -> TrialDetail:
-        """One trial whole; raises UsageError for one that is not settled."""
-        found, stored = self.fold(), self.stored
-        if not 0 <= number < len(found.outcomes):
+        """All about one trial; raises UsageError if it is not settled."""
+        settled_run, stored = self.settled(), self.stored
+        if not 0 <= number < len(settled_run.outcomes):
             known = (
-                f"0 to {len(found.outcomes) - 1} are settled"
-                if found.outcomes
+                f"0 to {len(settled_run.outcomes) - 1} are settled"
+                if settled_run.outcomes
                 else "none is settled yet"
             )
             raise UsageError(f"no trial {number} in run {self.info.name}: {known}")
@@ -155,8 +159,8 @@ class RunReader:
             stored.verification_of(number),
         )
         assert proposal is not None and first is not None
-        places = {elite.outcome.trial: elite.place for elite in found.elites}
-        firsts = self._firsts(found.outcomes)
+        places = {elite.outcome.trial: elite.place for elite in settled_run.elites}
+        first_times = self._first_correct_times(settled_run.outcomes)
         target = Task.model_validate(self.info.task).target
         rows = [
             (
@@ -168,21 +172,23 @@ class RunReader:
         ]
         assert rows[0] is not None
         usages = [reply.usage for reply in stored.replies_of(number)]
-        row = trial_row(found.outcomes[number], places.get(number), firsts, stored.changed_of)
+        row = trial_row(
+            settled_run.outcomes[number], places.get(number), first_times, stored.changed_of
+        )
         return trial_detail(
             row, proposal, usages, rows[0], rows[1], self.info.config, stored.times_of(number)
         )
 
 
-def rebuild(paths: RunPaths) -> int:
-    """Writes all readable files of a run anew from its store; how many trials there were."""
+def rewrite_files(paths: RunPaths) -> int:
+    """Writes all readable files of a run from its store; returns the number of trials."""
     with RunReader(paths) as reader:
-        exports, found = reader.exports(), reader.fold()
-        exports.config()
-        exports.elites(found.elites)
-        for outcome in found.outcomes:
-            exports.trial(outcome.trial)
-        return len(found.outcomes)
+        files, settled_run = reader.files(), reader.settled()
+        files.config()
+        files.elites(settled_run.elites)
+        for outcome in settled_run.outcomes:
+            files.trial(outcome.trial)
+        return len(settled_run.outcomes)
 
 
 def _counts(outcomes: list[Outcome]) -> dict[str, int]:

@@ -1,6 +1,4 @@
-"""One verdict for identical candidates in flight: the first that comes is judged, the others have
-what it has.
-"""
+"""One verdict for identical candidates in flight: the first is evaluated, the others wait."""
 
 from __future__ import annotations
 
@@ -11,53 +9,53 @@ from evoengine.records import Verdict
 
 
 class SharedVerdicts:
-    """The verdicts of the trials in flight, under way or found, by what tells candidates apart.
+    """The verdicts of the trials in flight, finished or not, by candidate key.
 
-    Which one of identical candidates is judged depends on timing; the verdict of all is the same.
+    Which of several identical candidates is evaluated depends on timing; all get its verdict.
     """
 
     def __init__(self) -> None:
-        self._by_key: dict[
-            str, tuple[int, asyncio.Future[Verdict]]
-        ] = {}  # with the trial that is judged for all
+        # key -> the trial that is evaluated for all, and its verdict
+        self._by_key: dict[str, tuple[int, asyncio.Future[Verdict]]] = {}
 
-    async def judge(
+    async def get_or_evaluate(
         self,
         key: str,
         trial: int,
         evaluate: Callable[[], Awaitable[Verdict]],
-        wait_for: Callable[[int], None],
+        on_wait: Callable[[int], None],
     ) -> Verdict:
-        """What `evaluate` finds for `trial`; where a trial with the same `key` is in flight, its
-        verdict: `wait_for` is told which.
+        """The verdict of a trial in flight with the same `key`, else of `evaluate()`.
+
+        `on_wait` is called with the number of the trial that is waited for.
         """
         while key in self._by_key:
-            first, promised = self._by_key[key]
-            if not promised.done():
-                wait_for(first)
-            await asyncio.wait({promised})
-            if not promised.cancelled():
-                return promised.result()
-        promised = self._promise(key, trial)
+            first, verdict_future = self._by_key[key]
+            if not verdict_future.done():
+                on_wait(first)
+            await asyncio.wait({verdict_future})
+            if not verdict_future.cancelled():
+                return verdict_future.result()
+        verdict_future = self._add_future(key, trial)
         try:
             verdict = await evaluate()
         except BaseException:
             del self._by_key[key]
-            promised.cancel()
+            verdict_future.cancel()
             raise
-        promised.set_result(verdict)
+        verdict_future.set_result(verdict)
         return verdict
 
-    def know(self, key: str, trial: int, verdict: Verdict) -> None:
-        """`trial` in flight has this verdict already."""
+    def add(self, key: str, trial: int, verdict: Verdict) -> None:
+        """Adds the stored verdict of a trial in flight."""
         if key not in self._by_key:
-            self._promise(key, trial).set_result(verdict)
+            self._add_future(key, trial).set_result(verdict)
 
     def forget(self, trial: int) -> None:
-        """`trial` is settled: who needs its verdict finds it in the store."""
+        """Removes the verdict of a settled trial; from now on it is read from the store."""
         self._by_key = {key: item for key, item in self._by_key.items() if item[0] != trial}
 
-    def _promise(self, key: str, trial: int) -> asyncio.Future[Verdict]:
-        promised: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        self._by_key[key] = trial, promised
-        return promised
+    def _add_future(self, key: str, trial: int) -> asyncio.Future[Verdict]:
+        verdict_future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self._by_key[key] = trial, verdict_future
+        return verdict_future

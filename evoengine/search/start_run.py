@@ -1,4 +1,4 @@
-"""A new run, from its first trial."""
+"""Starts a new run."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from evoengine.search.choose_run import RunChoice
 from evoengine.search.control import Control
 from evoengine.search.make_executor import make_executor
 from evoengine.search.references import reference_digests
-from evoengine.search.run_engine import run_engine, show_notices, started
+from evoengine.search.run_engine import run_engine, show_notices, start_executor
 from evoengine.store.run_folder import open_run
 
 
 async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> RunEnded:
     """Runs `choice` in a new folder; raises EvoError."""
-    with open_run(paths, create=True) as folder, control.limited():
+    with open_run(paths, create=True) as folder, control.within_time_limit():
         show_notices(choice.notices, control.observe)
         executor = make_executor(choice.task, choice.task_path, choice.device, choice.config.checks)
         try:
-            start = await started(executor, control)
+            start = await start_executor(executor, control)
             if start is None:
-                return RunEnded(f"{control.why} before the first trial", complete=False)
-            show_notices(_left_out(start), control.observe)
+                return RunEnded(f"{control.stop_reason} before the first trial", complete=False)
+            show_notices(_baseline_notices(start), control.observe)
             info = _info(choice, paths, start)
             seeds = choice.seeds[: choice.config.trials]
             folder.store.append(info, *(ProposalRow(*numbered) for numbered in enumerate(seeds)))
@@ -35,8 +35,8 @@ async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> Run
             await executor.close()
 
 
-def _left_out(start: ExecutorStart) -> list[str]:
-    """What the user is told of baselines that do not work."""
+def _baseline_notices(start: ExecutorStart) -> list[str]:
+    """One message for each baseline that does not work."""
     return [
         f"baseline {name} does not work here and is left out: {problem}"
         for name, problem in start.baseline_problems.items()

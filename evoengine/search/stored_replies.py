@@ -1,6 +1,4 @@
-"""The replies of a run: every request is a row before it leaves, every reply one before anybody
-reads it.
-"""
+"""The replies of a run: a request is stored before it is sent, a reply before it is read."""
 
 from __future__ import annotations
 
@@ -12,32 +10,32 @@ from evoengine.records import Reply, Usage
 
 
 class StoredReplies:
-    """All that goes to a model and comes from it, for the trials of one run."""
+    """Sends and stores the requests to a model, and its replies, of the trials of one run."""
 
     def __init__(
         self,
         store: Store,
         now: Callable[[], str],
         spent: Usage,
-        tell_spent: Callable[[Usage], None],
+        on_spent: Callable[[Usage], None],
     ) -> None:
-        """`spent` is what the stored replies have cost; `tell_spent` is told the sum after each
-        further one.
+        """`spent` is the usage of the stored replies; `on_spent` is called with the new
+        sum after each further reply.
         """
         self._store = store
         self._now = now
         self._spent = spent
-        self._tell_spent = tell_spent
+        self._on_spent = on_spent
         self._asks: set[asyncio.Task[Reply]] = set()
-        self._sent: set[asyncio.Task[Reply]] = set()  # the asks with a request under way
-        self._landing = False
+        self._sent: set[asyncio.Task[Reply]] = set()  # those of `_asks` that have sent a request
+        self._finishing = False  # no more requests are sent
 
     def of(self, trial: int) -> TrialReplies:
-        """Those of one trial."""
+        """The replies of one trial."""
         return TrialReplies(self, trial)
 
     async def get_or_ask(self, trial: int, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """The reply of one turn: the stored one, or a new one."""
+        """The stored reply of one turn, or a new one."""
         stored = self._store.get(ReplyRow, trial, turn)
         if stored is not None:
             return stored.reply
@@ -47,12 +45,12 @@ class StoredReplies:
         return await asyncio.shield(task)
 
     def send(self, trial: int, number: int, turn: int, most_usd: float | None) -> int:
-        """Commits a request of `trial` that is about to leave, under the first number from `number`
-        on that is free; the number.
+        """Commits a request that is about to be sent, under the first free number from `number` on;
+        returns that number.
         """
-        if self._landing:
-            raise asyncio.CancelledError("the run has stopped: nothing more is sent")
-        # an earlier process has sent some
+        if self._finishing:
+            raise asyncio.CancelledError("the run has stopped: no more requests are sent")
+        # before a resume, an earlier process may have sent some
         while self._store.get(RequestRow, trial, number) is not None:
             number += 1
         self._store.append(RequestRow(trial, number, turn, most_usd, self._now()))
@@ -60,57 +58,56 @@ class StoredReplies:
         return number
 
     def fail(self, row: FailureRow) -> None:
-        """Commits that a request brought no reply."""
+        """Commits that a request failed."""
         self._store.append(row)
         task = asyncio.current_task()
         self._sent -= {task}
-        if self._landing and task is not None:
-            task.cancel()  # it would wait, and send again
+        if self._finishing and task is not None:
+            task.cancel()  # otherwise it would retry
 
-    async def land(self, drop: asyncio.Event | None) -> None:
-        """Waits for the replies under way, which are paid for, and stores them; `drop` gives them
-        up.
+    async def finish(self, stop_now: asyncio.Event | None) -> None:
+        """Waits for the outstanding replies, which are paid for, and stores them, until `stop_now`
+        is set.
 
-        A request that was not sent yet, because it waits for an unwell endpoint or for room below
-        the cap, is not sent any more.
+        Requests that wait for a failing endpoint or for room below the cost cap are not sent.
         """
-        self._landing = True
+        self._finishing = True
         for ask in self._asks - self._sent:
             ask.cancel()
-        dropping = asyncio.create_task(drop.wait()) if drop else None
-        while self._asks and not (dropping and dropping.done()):
+        stopping_now = asyncio.create_task(stop_now.wait()) if stop_now else None
+        while self._asks and not (stopping_now and stopping_now.done()):
             await asyncio.wait(
-                {*self._asks, *([dropping] if dropping else [])},
+                {*self._asks, *([stopping_now] if stopping_now else [])},
                 return_when=asyncio.FIRST_COMPLETED,
             )
         for ask in self._asks:
             ask.cancel()
         await asyncio.gather(*self._asks, return_exceptions=True)
-        if dropping:
-            dropping.cancel()
+        if stopping_now:
+            stopping_now.cancel()
 
     def _asked(self, task: asyncio.Task[Reply]) -> None:
         self._asks.discard(task)
         self._sent.discard(task)
         if not task.cancelled():
-            # the trial that waits has it too; one that was cancelled meanwhile needs it no more
+            # marks it as retrieved: the trial raises it too, unless it was cancelled meanwhile
             task.exception()
 
     async def _ask(self, trial: int, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         reply = await ask()
         self._store.append(ReplyRow(trial, turn, reply))
         self._spent = self._spent + reply.usage
-        self._tell_spent(self._spent)
+        self._on_spent(self._spent)
         return reply
 
 
 class TrialReplies:
-    """protocols.Replies of one trial."""
+    """The replies of one trial, as protocols.Replies."""
 
     def __init__(self, replies: StoredReplies, trial: int) -> None:
         self._replies = replies
         self._trial = trial
-        self._next = 0  # number of a request
+        self._next = 0  # the number of the next request
 
     async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         return await self._replies.get_or_ask(self._trial, turn, ask)

@@ -1,6 +1,6 @@
 """Reads a task file: YAML beside a plain torch reference.
 
-Every complaint names file, line and column.
+Every error message names file, line and column.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def load_task(path: Path) -> Task:
 
 
 def validated(source: YamlSource) -> Task:
-    """The task in `source`; raises YamlError with the place of the first complaint."""
+    """The task in `source`; raises YamlError with the place of the first error."""
     try:
         return Task.model_validate(source.data)
     except ValidationError as error:

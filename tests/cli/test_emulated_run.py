@@ -16,7 +16,7 @@ from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR, SCR
 from evoengine.paths import RunPaths
 from evoengine.records import RunInfo
 from evoengine.search import resume_run
-from evoengine.search.choose_run import check_names
+from evoengine.search.choose_run import parse_checks
 from evoengine.store.run_folder import open_run
 from tests.cli.conftest import Call
 from tests.report.stored_run import run_info
@@ -121,7 +121,7 @@ def test_a_run_continues_on_the_kind_of_device_that_it_began_on(
 ) -> None:
     info = info_of(tmp_path, environment)
     config = RunConfig.model_validate({**info.config, "device": device})
-    assert resume_run._device_of(info, config) == asked
+    assert resume_run._device_to_request(info, config) == asked
 
 
 @pytest.mark.parametrize("cores", [2, 16])
@@ -149,14 +149,12 @@ H200 = "emulator:h200 NVIDIA H200 (modelled on 2 cores)"
     ({}, {"versions": ALONE}, r"clang 22.1.8 and no NVRTC: install NVRTC 13.0 .*'cuda-toolkit\[nvrtc,cudart,crt,cccl\]==13.0.\*'\); or"),
     ({}, {"versions": {**BOTH, "nvrtc": "13.5"}}, r"and NVRTC 13.5: install NVRTC 13.0 .*; or start a new run"),
     ({"versions": {**BOTH, "nvrtc": "12.9"}}, {}, r"'cuda-toolkit\[nvrtc,cudart,nvcc,cccl\]==12.9.\*'"),
-    ({"versions": ALONE}, {}, "and no NVRTC; here is .* and NVRTC 13.0: resume in an environment without NVRTC .*; or"),
+    ({"versions": ALONE}, {}, "and no NVRTC; this machine has .* and NVRTC 13.0: resume in an environment without NVRTC .*; or"),
 ])  # fmt: skip
 def test_a_run_stays_with_its_target_and_its_compilers(
     tmp_path: Path, begun: dict[str, object], here: dict[str, object], says: str
 ) -> None:
-    with pytest.raises(
-        DeviceError, match=rf"^run one was begun on emulator:l4 with clang .*{says}"
-    ):
+    with pytest.raises(DeviceError, match=rf"^run one began on emulator:l4 with clang .*{says}"):
         resume_run.refuse_other_device(
             info_of(tmp_path, SCRIPTED_EMULATOR.model_copy(update=begun)),
             SCRIPTED_EMULATOR.model_copy(update=here),
@@ -172,7 +170,7 @@ def test_a_measured_run_stays_with_its_nvrtc(tmp_path: Path) -> None:
     with pytest.raises(
         DeviceError,
         match=(
-            r"begun on Scripted with NVRTC 13\.0; here is Scripted with NVRTC 13\.5: install NVRTC"
+            r"began on Scripted with NVRTC 13\.0; this machine has Scripted with NVRTC 13\.5: install NVRTC"
             r" 13\.0"
         ),
     ):
@@ -190,18 +188,18 @@ def info_of(folder: Path, environment: object) -> RunInfo:
     [(None, CHECKS), ("none", ()), ("async, races", ("races", "async")), ("bounds", ("bounds",))],
 )
 def test_checks_are_names_with_commas_or_none(text: str | None, names: tuple[str, ...]) -> None:
-    assert check_names(text, ON_EMULATOR) == names
+    assert parse_checks(text, ON_EMULATOR) == names
 
 
 @pytest.mark.parametrize(("text", "chosen", "words"), [
     ("race", ON_EMULATOR, r"no check 'race'; expected none, or some of races,bounds,init,async"),
-    ("races", DeviceChoice(0), "--check is for the emulator"),
+    ("races", DeviceChoice(0), "--check needs the emulator"),
 ])  # fmt: skip
 def test_an_unknown_check_and_one_without_an_emulator_are_usage_errors(
     text: str, chosen: DeviceChoice, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        check_names(text, chosen)
+        parse_checks(text, chosen)
 
 
 def test_the_checks_of_a_run_are_stored(emulated: Call, task: Path) -> None:

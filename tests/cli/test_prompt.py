@@ -181,7 +181,7 @@ def test_a_reply_without_a_kernel_gives_the_repair_turn(
     )
     assert found.out.startswith(call("prompt", task).out) and ": repair, tier" in found.err
     found = call("prompt", task, "--reply", "good.txt")
-    assert found.code == 2 and "good.txt: this reply holds a usable kernel" in found.err
+    assert found.code == 2 and "good.txt: this reply has a usable kernel" in found.err
 
 
 @pytest.mark.parametrize(

@@ -181,10 +181,10 @@ def test_an_interrupt_while_the_device_comes_up_says_so(tmp_path: Path) -> None:
     )
     assert found.returncode == 0
     assert (
-        "ended: the time limit of 1s is over before the first trial; nothing was stored"
+        "ended: the time limit of 1s is reached before the first trial; nothing was stored"
         in found.stderr
     )
-    assert "still being brought up" not in found.stderr
+    assert "still starting" not in found.stderr
 
 
 def test_a_time_limit_stops_a_run_that_can_be_resumed(
@@ -196,7 +196,7 @@ def test_a_time_limit_stops_a_run_that_can_be_resumed(
     pretend(monkeypatch.setattr)
     found = scripted("run", task, "--run", "one", "--trials", "400", "--time-limit", "1s")
     assert found.code == 0
-    assert "the time limit of 1s is over" in found.err and "resume with: " in found.err
+    assert "the time limit of 1s is reached" in found.err and "resume with: " in found.err
     monkeypatch.setenv("SCRIPTED_DELAY_S", "0")
     pretend(monkeypatch.setattr)
     assert scripted("resume", "one", "--time-limit", "1m30s").code == 0
@@ -356,7 +356,7 @@ def test_a_time_limit_ends_a_run_with_a_failing_endpoint_at_once_and_sends_nothi
             return process.returncode or 0, err.decode(), len(server.requests)
 
     code, err, requests = asyncio.run(limited_run())
-    assert code == 0 and "the time limit of 3s is over" in err
+    assert code == 0 and "the time limit of 3s is reached" in err
     assert requests <= 7, "those in flight, each once"
     assert json.loads(call("show", "one", "--json").out)["unanswered"]["requests"] == 0
 
@@ -407,7 +407,7 @@ def test_a_reply_is_stored_even_if_no_message_can_be_written(tmp_path: Path, cal
         assert store.get(ReplyRow, 2) is not None and store.spent().unanswered.requests == 0
 
 
-def test_a_second_interrupt_drops_the_replies_under_way(tmp_path: Path, call: Call) -> None:
+def test_a_second_interrupt_discards_the_outstanding_replies(tmp_path: Path, call: Call) -> None:
     """The server never answers: only the second signal ends the run."""
     task = write_task(tmp_path / "tasks")
 
@@ -439,8 +439,8 @@ def test_a_second_interrupt_drops_the_replies_under_way(tmp_path: Path, call: Ca
             async with asyncio.timeout(60):
                 await sent.wait()
                 for words in (
-                    "stopping after the replies under way",
-                    "dropping the replies under way",
+                    "stopping after the outstanding replies",
+                    "discarding the outstanding replies",
                 ):
                     process.send_signal(signal.SIGINT)
                     while words not in seen:

@@ -149,7 +149,7 @@ def test_error_in_a_run_is_one_line_after_the_command_that_resumes(
     def fail(*_: object) -> None:
         raise GeneratorError("the endpoint refused the key")
 
-    monkeypatch.setattr(run_engine, "made_generator", fail)
+    monkeypatch.setattr(run_engine, "open_generator", fail)
     found = scripted("run", task, "--run", "one", "--trials", "6")
     assert found.code == 8
     resume, fault = found.err.splitlines()[-2:]
@@ -196,7 +196,7 @@ def test_interrupted_run_prints_the_command_that_resumes_it_to_the_same_end(
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
-    assert "stopping after the replies under way; press again to drop them" in err
+    assert "stopping after the outstanding replies; press again to discard them" in err
     assert "interrupted" in out
     command = err.splitlines()[-1].removeprefix("resume with: ")
     assert shlex.split(command)[-4:] == ["resume", "it's", "--runs-dir", "my runs"]
@@ -254,7 +254,7 @@ def test_second_resume_of_a_live_run_is_refused_and_show_works(
     finally:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
-    assert process.returncode == 130 and "stopping after the replies under way" in err
+    assert process.returncode == 130 and "stopping after the outstanding replies" in err
 
 
 # ---------------------------------------------------------------- widths
@@ -410,7 +410,7 @@ def test_run_on_a_terminal_draws_the_live_view_and_stops_cleanly(
     assert (
         "scale_a" in text
         and "judging by the script" in text
-        and "press again to drop them" in text
+        and "press again to discard them" in text
         and "resume with: " in text
     )
     assert "trials, interrupted, after" in text

@@ -97,7 +97,7 @@ def test_a_target_that_no_figures_are_known_of_is_a_usage_error() -> None:
 def test_a_gpu_that_is_not_there_is_a_device_error_and_nothing_takes_its_place(
     text: str, found: CudaDevices
 ) -> None:
-    with pytest.raises(DeviceError, match=f"no device '{text}'.*--device emulator does without"):
+    with pytest.raises(DeviceError, match=f"no device '{text}'.*--device emulator needs none"):
         chosen(text, found=found)
 
 

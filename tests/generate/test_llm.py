@@ -718,7 +718,7 @@ def test_replies_without_any_kernel_stop_the_run_after_so_many_in_a_row(task_pat
         with pytest.raises(
             GeneratorError,
             match=(
-                "the last 6 requests to scripted brought no kernel, nothing more is asked: read"
+                "the last 6 requests to scripted brought no kernel; no more requests are sent: read"
                 " some replies"
             ),
         ):
@@ -810,7 +810,7 @@ def test_no_repair_turn_is_sent_after_a_reply_that_exceeded_the_cap(task_path: P
     )
     assert len(scene.server.requests) == 1
     assert (
-        "the cost cap of $0.50 is exceeded, $8.0020 so far: nothing more is asked"
+        "the cost cap of $0.50 is exceeded, $8.0020 so far: no more requests are sent"
         in scene.notices[-1]
     )
 

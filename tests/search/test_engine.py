@@ -157,9 +157,13 @@ def test_what_stopped_a_run_stands_in_its_reason(tmp_path):
         stop = asyncio.Event()
         stop.set()
         engine = make_engine(load_scale_task(tmp_path), MemoryStore(), ScriptedGenerator())
-        return await run_engine(engine, stop, why=lambda: "the time limit of 2 h is over")
+        return await run_engine(
+            engine, stop, stop_reason=lambda: "the time limit of 2 h is reached"
+        )
 
-    assert asyncio.run(stopped_run()) == RunEnded("the time limit of 2 h is over", complete=False)
+    assert asyncio.run(stopped_run()) == RunEnded(
+        "the time limit of 2 h is reached", complete=False
+    )
 
 
 class Stopping(ScriptedGenerator):

@@ -11,7 +11,7 @@ from evoengine.task.names import FileName, Name, NameExpression
 
 MacroValue = Annotated[str, Field(pattern=r"^[^\r\n\x00]*$", max_length=1000)]
 
-# failed: the compiler's process could not finish with this source, although it can with others
+# failed: the compiler process failed on this source, although it compiles others
 CompileStatus = Literal[
     "ok", "refused", "compile_error", "unsupported", "timeout", "out_of_memory", "failed"
 ]

@@ -1,4 +1,4 @@
-"""The loop of a compiler process, whatever the compiler is.
+"""The loop of a compiler process, for any compiler.
 
 It reads requests from its standard input, one JSON document a line, and answers on its standard
 output. Both are moved to other descriptors first, so that nothing that the compiler prints can mix
@@ -101,6 +101,6 @@ def _answer(compiler: Compiler, request: CompileRequest) -> CompileAnswer:
 def _failed(unit: CompileUnit, error: Exception) -> str:
     what = compiler_log.cleaned(f"{type(error).__name__}: {error}", [])
     return (
-        f"{unit.name}: error: the compiler's process could not finish with this source ({what});"
+        f"{unit.name}: error: the compiler process failed on this source ({what});"
         " write it differently"
     )

@@ -1,4 +1,4 @@
-"""The parent's side of a compiler process: it starts, asks, watches and kills it."""
+"""The parent's side of a compiler process: starts, asks, watches and kills it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _children(pid: int) -> list[int]:
 
 
 class CompilerProcess:
-    """One process in a process group of its own. It is killed unless it answers in time."""
+    """One process in its own process group; it is killed unless it answers in time."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -88,7 +88,7 @@ class CompilerProcess:
     @classmethod
     async def start(cls, module: str = NVRTC) -> CompilerProcess:
         """A process of `module` that is ready; its toolchain says whether it can compile. Raises
-        WorkerError where it does not answer.
+        WorkerError if it does not answer.
         """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -109,7 +109,7 @@ class CompilerProcess:
             if not line:
                 child.kill()
                 raise WorkerError(
-                    f"a compiler process ended at its start{await child._how_it_ended()}"
+                    f"a compiler process ended while it started{await child._how_it_ended()}"
                 )
             child.toolchain = Hello.model_validate_json(line).toolchain
             child._first_bytes = child._bytes("VmSize")
@@ -126,12 +126,12 @@ class CompilerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether it can take a request."""
         return self.process.returncode is None and not self._killed
 
     async def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
-        """What became of `unit`, and its code. Over its limits, or cancelled, the process is killed
-        and gone.
+        """The result for `unit`, and its code. It kills the process if `unit` exceeds its limits or
+        the call is cancelled.
         """
         request = CompileRequest(id=self._next_id, unit=unit)
         self._next_id += 1
@@ -165,7 +165,7 @@ class CompilerProcess:
                 self.kill()
 
     async def _ask(self, request: CompileRequest) -> tuple[bytes, int]:
-        """The answer's line (empty when the process died) and the peak memory meanwhile."""
+        """The line of the answer (empty if the process died) and the peak memory until then."""
         reading = asyncio.create_task(self._line())
         peak_bytes = 0
         try:

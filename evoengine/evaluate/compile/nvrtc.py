@@ -43,7 +43,7 @@ class LoadedNvrtc:
 
 
 def load() -> LoadedNvrtc:
-    """The NVRTC of this environment; raises OSError or NVRTCError where none works."""
+    """The NVRTC of this environment; raises OSError or NVRTCError if none works."""
     binding = load_nvrtc()
     return LoadedNvrtc(binding, binding.getVersion(), _loaded_library())
 
@@ -65,7 +65,7 @@ class NvrtcCompiler:
 
     def compile(self, unit: CompileUnit) -> tuple[Built, bytes]:
         """The result for `unit`, and its cubin: a real one, because PTX may hold instructions that
-        no assembler takes.
+        the assembler refuses.
         """
         program = self.nvrtc.createProgram(unit.code, unit.name)
         try:
@@ -80,7 +80,10 @@ class NvrtcCompiler:
             absent = [kernel for kernel, function in functions.items() if not function]
             if absent:
                 return (
-                    Built(status="compile_error", log=_absent(unit, absent, self._cleaned(log))),
+                    Built(
+                        status="compile_error",
+                        log=_missing_kernels(unit, absent, self._cleaned(log)),
+                    ),
                     b"",
                 )
             machine_code = cubin.completed(self.nvrtc.getCUBIN(program))
@@ -89,8 +92,8 @@ class NvrtcCompiler:
             self.nvrtc.destroyProgram(program)
 
     def _log(self, program: int) -> str:
-        """What the compiler said. It quotes the source's own texts, which need not be UTF-8; the
-        binding would raise.
+        """The compiler's log. It quotes the source, which need not be UTF-8; the binding would
+        raise.
         """
         size = ctypes.c_size_t()
         if (
@@ -104,7 +107,7 @@ class NvrtcCompiler:
         return text.raw[:-1].decode("utf-8", "replace") if status == 0 else ""
 
     def _lowered_name(self, program: int, kernel: str) -> str:
-        """The kernel's name in the cubin; empty where the compiler did not look it up.
+        """The kernel's name in the cubin; empty if the compiler did not look it up.
 
         A source that ends inside a comment or an #if swallows the lines that NVRTC appends
         for names. The binding would then read the name at address zero.
@@ -173,7 +176,7 @@ class NvrtcCompiler:
         return Built(status="compile_error", log=self._cleaned(log) or error)
 
     def _ptx(self, unit: CompileUnit) -> str:
-        """The PTX that the assembler got; empty where NVRTC does not give it."""
+        """The PTX that was passed to the assembler; empty if NVRTC does not return it."""
         program = self.nvrtc.createProgram(unit.code, unit.name)
         try:
             for kernel in unit.kernels:
@@ -191,9 +194,9 @@ class NvrtcCompiler:
         return compiler_log.cleaned(log, [str(SHIM), *map(str, self.folders)])
 
 
-def _absent(unit: CompileUnit, kernels: list[str], log: str) -> str:
+def _missing_kernels(unit: CompileUnit, kernels: list[str], log: str) -> str:
     where = f"{unit.name}({unit.code.count(chr(10)) + 1})"
     return (
-        f"{where}: error: found no {', '.join(kernels)} up to here; is a comment, a text or an #if"
-        f" left open?\n{log}".strip()
+        f"{where}: error: found no {', '.join(kernels)} up to here; is a comment, a string or an"
+        f" #if left open?\n{log}".strip()
     )

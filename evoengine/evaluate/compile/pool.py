@@ -29,8 +29,8 @@ __all__ = ["CLANG", "NVRTC", "CompilePool", "CompileResult", "CompileUnit", "too
 _RETIRE_AFTER_BYTES = 1024 * 1024 * 1024
 
 
-def _say_nothing(_: str) -> None:
-    """The default: warnings are dropped."""
+def _ignore_warning(_: str) -> None:
+    """Drops the warning."""
 
 
 class CompilePool:
@@ -40,7 +40,7 @@ class CompilePool:
         self,
         workers: int,
         folder: Path | None = None,
-        warn: Callable[[str], None] = _say_nothing,
+        warn: Callable[[str], None] = _ignore_warning,
         module: str = NVRTC,
     ) -> None:
         """`module` is NVRTC, which makes cubins, or CLANG, which makes PTX for the emulator."""
@@ -63,14 +63,12 @@ class CompilePool:
         self._all: set[CompilerProcess] = set()
         self._slots = asyncio.Semaphore(workers)
         self._starting = asyncio.Lock()
-        self._unkept: tempfile.TemporaryDirectory[str] | None = None
-        self._unkept_count = 0
+        self._uncached_folder: tempfile.TemporaryDirectory[str] | None = None
+        self._uncached_count = 0
         self._closed = False
 
     async def start(self) -> str:
-        """The compiler's version, once a first process is ready; raises ToolchainError where none
-        works.
-        """
+        """The compiler's version, once a process is ready; raises ToolchainError if none works."""
         async with self._starting:
             if self._shared_folder is not None and self._cache_lock is None:
                 self._cache_lock = await asyncio.to_thread(CacheLock.shared, self._shared_folder)
@@ -92,8 +90,8 @@ class CompilePool:
             self._idle.append(process)
 
     async def compile(self, unit: CompileUnit) -> CompileResult:
-        """The result for `unit`; only faults of the machine are exceptions. Cancelled, it leaves no
-        work behind.
+        """The result for `unit`; only faults of the machine are exceptions. Cancelling it stops the
+        compilation.
         """
         started = time.monotonic()
         try:
@@ -107,7 +105,7 @@ class CompilePool:
         built, code, fingerprint = await self._build(unit)
         path = self.cache.keep(key_of(unit, fingerprint), built, code)
         if code and path is None:
-            path = self._keep_for_now(code)
+            path = self._store_uncached(code)
         return CompileResult(
             **dict(built), code_path=path or "", seconds=time.monotonic() - started
         )
@@ -122,12 +120,14 @@ class CompilePool:
         self._idle.clear()
         if self._cache_lock is not None:
             self._cache_lock.release()
-        if self._unkept is not None:
-            self._unkept.cleanup()
-            self._unkept = None
+        if self._uncached_folder is not None:
+            self._uncached_folder.cleanup()
+            self._uncached_folder = None
 
     async def _build(self, unit: CompileUnit) -> tuple[Built, bytes, str]:
-        """A process that was killed from outside proves nothing about the source: one more try."""
+        """Compiles `unit`; retries once if the process was killed from outside, because that says
+        nothing about the source.
+        """
         try:
             return await self._build_once(unit)
         except Killed:
@@ -136,7 +136,7 @@ class CompilePool:
             return await self._build_once(unit)
         except Killed as killed:
             raise WorkerError(
-                f"{killed}; this happened twice, see whether the machine is short of memory"
+                f"{killed}; this happened twice: check whether the machine is short of memory"
             ) from None
 
     async def _build_once(self, unit: CompileUnit) -> tuple[Built, bytes, str]:
@@ -183,12 +183,12 @@ class CompilePool:
         if self._closed:
             raise WorkerError("the compile pool was closed")
 
-    def _keep_for_now(self, code: bytes) -> str:
+    def _store_uncached(self, code: bytes) -> str:
         """A path in a temporary folder of this pool, for code that the cache could not store."""
-        if self._unkept is None:
-            self._unkept = tempfile.TemporaryDirectory(prefix="evoengine-code-")
-        self._unkept_count += 1
-        path = Path(self._unkept.name) / f"{self._unkept_count}{self._suffix}"
+        if self._uncached_folder is None:
+            self._uncached_folder = tempfile.TemporaryDirectory(prefix="evoengine-code-")
+        self._uncached_count += 1
+        path = Path(self._uncached_folder.name) / f"{self._uncached_count}{self._suffix}"
         atomic_files.write_bytes(path, code)
         return str(path)
 

@@ -82,12 +82,12 @@ class ForkServer:
         if self._process is not None:
             return
         try:
-            await self._launch()
+            await self._start_process()
         except BaseException:
             await self.close()  # a half-started one would mistake the next request for its first
             raise
 
-    async def _launch(self) -> None:
+    async def _start_process(self) -> None:
         ours, theirs = socket.socketpair()
         command = [
             sys.executable,

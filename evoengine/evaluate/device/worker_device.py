@@ -1,7 +1,7 @@
-"""A device behind two worker processes: one judges, a spare one is started already.
+"""A device behind two worker processes: one judges, and a spare one stands by.
 
-The spare one takes over when the other was killed or broke its context, and when a candidate
-must be judged by a process in which no other candidate has run.
+The spare takes over if the other was killed or broke its context, and if a candidate must be
+judged by a process that has run no other candidate.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def emulator_device(
             "evoengine.evaluate.worker.emulated_worker",
             [target, str(cores), ",".join(checks), str(cache_dir)],
         ),
-        _emulated,
+        _emulator_limits,
     )
 
 
@@ -59,11 +59,11 @@ class TimeLimits:
     total_s: float
 
 
-def _on_a_gpu(limits: Limits) -> TimeLimits:
+def _gpu_limits(limits: Limits) -> TimeLimits:
     return TimeLimits(limits.launch_s, limits.evaluate_s)
 
 
-def _emulated(limits: Limits) -> TimeLimits:
+def _emulator_limits(limits: Limits) -> TimeLimits:
     return TimeLimits(limits.emulator_launch_s, limits.emulator_evaluate_s)
 
 
@@ -77,7 +77,7 @@ class WorkerDevice:
     """
 
     def __init__(
-        self, fork_server: ForkServer, limits_of_kind: Callable[[Limits], TimeLimits] = _on_a_gpu
+        self, fork_server: ForkServer, limits_of_kind: Callable[[Limits], TimeLimits] = _gpu_limits
     ) -> None:
         """`limits_of_kind` picks the time limits of this kind of device from the task's limits."""
         self._fork_server = fork_server
@@ -87,7 +87,7 @@ class WorkerDevice:
         self._worker: WorkerProcess | None = None
         self._environment: Environment | None = None
         self._spare: asyncio.Task[tuple[WorkerProcess, Environment]] | None = None
-        self._killed_twice = False  # whether the last candidate was
+        self._killed_twice = False  # whether the last candidate's process was
         self._turn = asyncio.Lock()
 
     async def start(self, task: Task, task_path: str) -> Environment:
@@ -103,15 +103,17 @@ class WorkerDevice:
                 raise WorkerError("the device was asked to judge before it was started")
             if self._worker is not None and verify and self._worker.jobs:
                 progress("changing to a new process")
-                await self._replace()
+                await self._replace_worker()
             if self._worker is None:
-                await self._replace()
+                await self._replace_worker()
             if self._spare is None:
                 self._spare = asyncio.create_task(self._start_process())
             try:
                 return await self._judge_again_if_killed(job, progress)
             except BaseException:
-                await self._drop()  # a process in the middle of a job cannot take the next one
+                await (
+                    self._kill_worker()
+                )  # a process in the middle of a job cannot take the next one
                 raise
 
     async def close(self) -> None:
@@ -122,7 +124,7 @@ class WorkerDevice:
             await asyncio.wait([spare])
             if not spare.cancelled() and spare.exception() is None:
                 await spare.result()[0].kill()
-        await self._drop()
+        await self._kill_worker()
         await self._fork_server.close()
 
     async def _judge_again_if_killed(self, job: Job, progress: Progress) -> Report:
@@ -133,7 +135,7 @@ class WorkerDevice:
             report = await self._judge(job, progress)
         except _Killed:
             progress("its process was killed; trying once more")
-            await self._replace()
+            await self._replace_worker()
             try:
                 report = await self._judge(job, progress)
             except _Killed:
@@ -165,32 +167,32 @@ class WorkerDevice:
                 function_s,
             )
         except StepTimeout as error:
-            await self._drop()
-            if error.now.function:
+            await self._kill_worker()
+            if error.step.function:
                 raise TaskError(
-                    f"{error.now.function} has not ended after {error.seconds:g} s, which is all"
+                    f"{error.step.function} has not ended after {error.seconds:g} s, which is all"
                     " that the task's limits.reference_s allows: make the function faster, or"
                     f" raise limits.reference_s in {self._task_path}"
                 ) from error
-            if not error.now.candidate:
+            if not error.step.candidate:
                 raise WorkerError(f"the device worker is stuck: {error}") from error
             return Report(
                 status=Status.timeout,
-                reason=f"{error.now.what} took longer than {error.seconds:.3g} s",
+                reason=f"{error.step.what} took longer than {error.seconds:.3g} s",
             )
         except WorkerDied as error:
-            await self._drop()
+            await self._kill_worker()
             if error.how == KILLED:
-                kind = _Killed if error.now.candidate else WorkerError
+                kind = _Killed if error.step.candidate else WorkerError
                 raise kind(
-                    f"{error}, sent from outside: see whether the machine is short of memory"
+                    f"{error}, sent from outside: check whether the machine is short of memory"
                 ) from error
-            if error.now.function:
+            if error.step.function:
                 last = next(iter(error.log.strip().splitlines()[-1:]), "it printed nothing")
                 raise TaskError(
-                    f"{error.now.function} ended its process with {error.how}: {last[:500]}"
+                    f"{error.step.function} ended its process with {error.how}: {last[:500]}"
                 ) from error
-            if not error.now.candidate:
+            if not error.step.candidate:
                 raise WorkerError(f"the device worker died: {error}: {error.log[-500:]}") from error
             return Report(status=Status.crash, reason=str(error), detail=error.log[-DETAIL_BYTES:])
         assert isinstance(answer, Done)
@@ -203,11 +205,11 @@ class WorkerDevice:
             update={"reason": report.reason[:REASON_CHARACTERS], "detail": words}
         )
         if not answer.healthy:
-            await self._drop()
+            await self._kill_worker()
         return report
 
-    async def _replace(self) -> None:
-        await self._drop()
+    async def _replace_worker(self) -> None:
+        await self._kill_worker()
         spare, self._spare = self._spare, None
         try:
             self._worker, self._environment = await (spare or self._start_process())
@@ -217,7 +219,7 @@ class WorkerDevice:
             # The spare may have failed because the device takes one process only; it is free now.
             self._worker, self._environment = await self._start_process()
 
-    async def _drop(self) -> None:
+    async def _kill_worker(self) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.kill()

@@ -1,4 +1,4 @@
-"""One device worker process: requests over its socket, its log, its time limits, its end."""
+"""The parent's side of one device worker process: requests, log, time limits, kill."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _FAULTS = {"task": TaskError, "device": DeviceError, "worker": WorkerError}
 
 
 class StepTimeout(Exception):  # noqa: N818 - becomes a status
-    """A step took too long, or all of a candidate's steps together; `now` is the step under way."""
+    """A step took too long, or all of a candidate's steps together; `step` is the current step."""
 
-    def __init__(self, now: StepBegun, seconds: float) -> None:
-        super().__init__(f"nothing after {seconds:.3g} s while {now.what}")
-        self.now = now
+    def __init__(self, step: StepBegun, seconds: float) -> None:
+        super().__init__(f"nothing after {seconds:.3g} s while {step.what}")
+        self.step = step
         self.seconds = seconds
 
 
 class WorkerDied(Exception):  # noqa: N818 - becomes a status
-    """The worker's process ended during the step `now`."""
+    """The worker's process ended during `step`."""
 
-    def __init__(self, now: StepBegun, how: str, log: str) -> None:
-        super().__init__(f"worker ended with {how} while {now.what}")
-        self.now = now
+    def __init__(self, step: StepBegun, how: str, log: str) -> None:
+        super().__init__(f"worker ended with {how} while {step.what}")
+        self.step = step
         self.how = how
         self.log = log
 
@@ -102,7 +102,7 @@ class WorkerProcess:
         assert self._writer is not None
         self._last_id += 1
         self._log.clear()  # drops the output of earlier candidates
-        now = StepBegun(id=self._last_id, what="starting", candidate=False)
+        step = StepBegun(id=self._last_id, what="starting", candidate=False)
         left_s = total_s
         with contextlib.suppress(ConnectionError):  # the read below reports how it ended
             self._writer.write(make(self._last_id).model_dump_json().encode() + b"\n")
@@ -111,18 +111,18 @@ class WorkerProcess:
             since = time.monotonic()
             allowed_s = (
                 min(candidate_step_s, max(0.0, left_s))
-                if now.candidate
+                if step.candidate
                 else function_s
-                if now.function
+                if step.function
                 else OWN_STEP_S
             )
-            line = await self._line(now, allowed_s)
-            left_s -= (time.monotonic() - since) * now.candidate
+            line = await self._line(step, allowed_s)
+            left_s -= (time.monotonic() - since) * step.candidate
             answer = ANSWER.validate_json(line)
             if answer.id != self._last_id:
                 continue  # of an abandoned request
             if isinstance(answer, StepBegun):
-                now = answer
+                step = answer
                 progress(answer.what)
             elif isinstance(answer, Failed):
                 raise _FAULTS[answer.error](answer.message)
@@ -149,16 +149,16 @@ class WorkerProcess:
             with contextlib.suppress(ConnectionError):
                 await self._writer.wait_closed()
 
-    async def _line(self, now: StepBegun, allowed_s: float) -> bytes:
+    async def _line(self, step: StepBegun, allowed_s: float) -> bytes:
         assert self._reader is not None
         try:
             line = await asyncio.wait_for(self._reader.readline(), allowed_s)
         except TimeoutError:
-            raise StepTimeout(now, allowed_s) from None
+            raise StepTimeout(step, allowed_s) from None
         except (ConnectionError, ValueError):  # ValueError: longer than any report
             line = b""
         if not line.endswith(b"\n"):
-            raise WorkerDied(now, await self._how_it_ended(), self.log)
+            raise WorkerDied(step, await self._how_it_ended(), self.log)
         return line
 
     async def _how_it_ended(self) -> str:

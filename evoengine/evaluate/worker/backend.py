@@ -1,6 +1,6 @@
-"""What the judge asks of one kind of device: load a candidate, sanitize it, time it.
+"""The protocol of one kind of device, as the judge uses it: load, sanitize, time.
 
-A backend returns what it found; the judge alone keeps the books.
+A backend returns its findings; only the judge puts them into a report.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SanitizedCase:
 
 @dataclass(frozen=True)
 class TimedCase:
-    """The times of one case: `timing` where they were measured, `model` where they were modelled.
+    """The times of one case: `timing` if they were measured, `model` if they were modelled.
 
     `wrong` holds the input sets on which the timed launches left wrong outputs.
     """
@@ -87,7 +87,7 @@ class Backend(Protocol):
     def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
         """Prepare the code of every case; return what checked mode finds, case by case.
 
-        None where `job` is not run in checked mode. Preparation and iteration raise
+        None if `job` is not run in checked mode. Preparation and iteration raise
         CandidateFailure.
         """
         ...

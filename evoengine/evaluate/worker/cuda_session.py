@@ -1,4 +1,4 @@
-"""One GPU brought up for one task."""
+"""One GPU, started for one task."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CudaSession:
         self._judge = Judge(task, expected_outputs, CudaBackend(task, expected_outputs), announce)
 
     def run(self, job: Job) -> tuple[Report, bool]:
-        """The report on `job`, and whether this process may go on."""
+        """The report on `job`, and whether this process may judge the next one."""
         report = self._judge.run(job)
         healthy = self._judge.healthy
         if healthy and report.status is not Status.correct:

@@ -1,4 +1,4 @@
-"""The emulator brought up for one task."""
+"""The emulator, started for one task."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class EmulatedSession:
         self._judge = Judge(task, expected_outputs, self._backend, repeated)
 
     def run(self, job: Job) -> tuple[Report, bool]:
-        """The report on `job`, and whether this process may go on."""
+        """The report on `job`, and whether this process may judge the next one."""
         report = self._judge.run(job)
-        return report, self._judge.healthy and self._backend.settled()
+        return report, self._judge.healthy and self._backend.compilations_ended()
 
 
 def _in_threads(count: int, cache: OutputCache) -> OutputCache:

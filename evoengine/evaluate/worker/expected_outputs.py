@@ -66,7 +66,7 @@ class ExpectedOutputs:
         )
 
     def get(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
-        """The expected outputs of one input set; raises TaskError where a function of the task
+        """The expected outputs of one input set; raises TaskError if a function of the task
         returns unusable ones.
         """
 
@@ -75,8 +75,8 @@ class ExpectedOutputs:
 
         return self._output_cache((case, distribution, seed), make)
 
-    def one_off(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
-        """The same for an input set that will not be used again: it is not cached."""
+    def get_uncached(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
+        """As `get`, for an input set that is used only once: the outputs are not cached."""
         return self._compute(
             case, distribution, seed, make_inputs(self.task, case, distribution, seed, self.device)
         )
@@ -100,7 +100,7 @@ class ExpectedOutputs:
         return ExpectedOutput(on_host, trusted, gates)
 
     def _reference(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Tensors:
-        """The reference's float64 outputs on the device; raises TaskError where no kernel can write
+        """The reference's float64 outputs on the device; raises TaskError if no kernel can write
         them.
         """
         reference = self.functions.reference(tensors, case)
@@ -112,7 +112,7 @@ class ExpectedOutputs:
         return reference
 
     def _refuse_nondeterminism(self) -> None:
-        """Raises TaskError where two calls of the reference differ; called once, on the smallest
+        """Raises TaskError if two calls of the reference differ; called once, on the smallest
         case.
         """
         if self._probed:
@@ -134,7 +134,7 @@ class ExpectedOutputs:
                 raise TaskError(
                     f"{self.task.reference} returns two results for the same inputs:"
                     f" {found.worst_output} differs by up to {found.max_abs:.3g} between two calls"
-                    f" for case {case}; expected one result: take out what is random, or what it"
+                    f" for case {case}; expected one result: remove randomness, and state that it"
                     " keeps from call to call"
                 )
         wipe([*first.values(), *second.values()])

@@ -1,4 +1,4 @@
-"""One job from beginning to end: sanitize it, check every case, time it, report."""
+"""Judges one job: sanitizes it, checks every case, times it, reports."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Judge:
 
 
 class JobRun:
-    """One job under way: its steps, its phases and all that was found so far."""
+    """One job while it runs: its steps, its phases and its results so far."""
 
     def __init__(self, judge: Judge, job: Job) -> None:
         self.judge = judge
@@ -69,7 +69,7 @@ class JobRun:
         self.modelled: list[CaseModel] = []
         self.phases_s: dict[str, float] = {}
         self.candidate_step = ""  # the last step in which candidate code could run
-        self.candidate_may_run = False  # in the step under way
+        self.candidate_may_run = False  # in the current step
 
     def run(self) -> None:
         """Runs every stage until one ends the job; raises CandidateFailure."""
@@ -84,7 +84,7 @@ class JobRun:
         self.reason = reason if named else f"{reason} ({self.candidate_step})"
 
     def report(self) -> Report:
-        """All that was found; times only where every result is right."""
+        """The results so far; times only if every output is right."""
         correct = self.status is Status.correct
         return Report(
             status=self.status,
@@ -141,7 +141,7 @@ class JobRun:
                     return
 
     def _compute_expected_outputs(self, compiled: CompiledCase) -> None:
-        """Computes them before the candidate is launched: it is not charged for that time."""
+        """Computes expected outputs before the launch, so that it is not charged for that time."""
         case = compiled.plan.case
         for distribution, seed in self.judge.backend.input_sets:
             self._announce(f"preparing {shown(compiled)}", False)

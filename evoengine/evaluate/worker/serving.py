@@ -62,7 +62,7 @@ class Worker:
                 self.step = StepBegun(id=request.id, what="starting", candidate=False)
                 try:
                     healthy = self._handle(request)
-                except Exception as error:  # noqa: BLE001 - the top of the worker: the parent hears of every fault of ours
+                except Exception as error:  # noqa: BLE001 - the top of the worker: every fault of ours is reported to the parent
                     self._fail(error)
                     healthy = False
                 if not healthy:

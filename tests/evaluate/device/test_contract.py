@@ -475,7 +475,7 @@ def test_no_worker_outlives_a_parent_that_is_killed(scripted, tmp_path):
         "from evoengine.evaluate.device.worker_device import WorkerDevice\n"
         "async def main():\n"
         f"    device = WorkerDevice(ForkServer({SCRIPTED!r}))\n"
-        f"    await device.start(load(pathlib.Path({str(scripted.path)!r})), 'scale.yaml')\n"
+        f"    await device.start(load_task(pathlib.Path({str(scripted.path)!r})), 'scale.yaml')\n"
         "    print(device._worker.pid, device._fork_server._process.pid, flush=True)\n"
         "    time.sleep(60)\n"
         "asyncio.run(main())\n"

@@ -382,7 +382,7 @@ def test_expected_outputs_are_computed_once_and_cached(tmp_path: Path) -> None:
     assert len(calls) == 3, "twice before, to compare two calls"
     assert found.get("plain", "normal", 0) is first and len(calls) == 3
     assert found.get("plain", "normal", 1) is not first and len(calls) == 4
-    again = found.one_off("plain", "normal", 0)
+    again = found.get_uncached("plain", "normal", 0)
     assert (
         again is not first
         and torch.equal(again.reference["out"], first.reference["out"])

@@ -1,4 +1,4 @@
-"""The judge's backend for a CUDA device."""
+"""The judge's backend for a CUDA device: loads cubins, times CUDA graphs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CudaBackend:
         yield LoadedCandidate(arena, lambda: run_guarded(launch))
 
     def sanitize(self, job: Job, announce: Announce) -> None:
-        """None: a GPU reports no faults but those that end the launch."""
+        """None: a GPU reports only faults that end the launch."""
 
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
         """Time each case that has a baseline in the job, paired with it, and check the outputs of
@@ -67,7 +67,7 @@ class CudaBackend:
             pair = PairedTiming(self.task, self.expected_outputs, self.flusher, compiled, baseline)
             announce(f"timing {shown(compiled)}", True)
             timing = pair.run()
-            wrong = tuple(item for item in pair.verify(job.tier) if not item.ok)
+            wrong = tuple(item for item in pair.check_outputs(job.tier) if not item.ok)
             yield TimedCase(compiled, timing=timing, wrong=wrong)
 
     def baselines(self, case: str) -> BaselineTimes:

@@ -80,7 +80,7 @@ class PairedTiming:
             raise _no_memory(error) from None
         return CaseTiming(case=self.case, baseline=self.baseline, hot=hot, cold=cold)
 
-    def verify(self, tier: str) -> list[InputSetCheck]:
+    def check_outputs(self, tier: str) -> list[InputSetCheck]:
         """The comparison of the outputs of the last timed launches, one for each hot call and one
         for the cold one; raises Cheated.
         """
@@ -88,7 +88,8 @@ class PairedTiming:
         checks = []
         try:
             expected = [
-                self.expected_outputs.one_off(self.case, DISTRIBUTION, seed) for seed in self.seeds
+                self.expected_outputs.get_uncached(self.case, DISTRIBUTION, seed)
+                for seed in self.seeds
             ]
         except TaskError as error:
             raise _no_memory(error) from None
@@ -160,7 +161,7 @@ class PairedTiming:
         return Side([bound[index % INPUT_SETS] for index in range(count)], [])
 
     def _announced(self, function: str, call: Call) -> Call:
-        """`call`, charged to its function: it is captured while the candidate is timed."""
+        """`call`, charged to its function although it is captured while the candidate is timed."""
 
         def work() -> object:
             with self.expected_outputs.functions.running(function, self.case):
@@ -176,7 +177,7 @@ class PairedTiming:
 
 
 def _no_memory(error: TaskError) -> TaskError | CannotLaunch:
-    """`error`, or CannotLaunch where a function that worked before runs out of memory beside the
+    """`error`, or CannotLaunch if a function that worked before runs out of memory beside the
     candidate's buffers.
     """
     return (

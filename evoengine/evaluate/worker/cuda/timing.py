@@ -74,7 +74,7 @@ class Graph:
     """Calls captured as one CUDA graph, in order; it keeps the tensors that they return.
 
     torch.cuda.graph() collects garbage and empties the allocator's cache on every entry, which
-    takes longer than all the measuring: so capture is begun and ended by hand.
+    takes longer than all the measuring, so capture is begun and ended by hand.
     """
 
     def __init__(self, calls: list[Call]) -> None:

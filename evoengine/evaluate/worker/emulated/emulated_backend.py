@@ -39,7 +39,7 @@ from evoengine.task.schema import Task
 # A launch in checked mode without any check.
 NO_CHECKS = Checks(Check(0))
 # Compiling one kernel takes half a second; a process in which it takes longer is replaced.
-SETTLE_S = 3.0
+COMPILATIONS_END_S = 3.0
 
 
 class EmulatedBackend:
@@ -94,11 +94,11 @@ class EmulatedBackend:
 
             yield LoadedCandidate(arena, launch)
 
-    def settled(self) -> bool:
-        """Whether no compilation for the last candidate is still running: it would take cores
-        from the next one.
+    def compilations_ended(self) -> bool:
+        """Whether all compilations for the last candidate have ended; a running one would take
+        cores from the next one.
         """
-        return self._loaded.settled(SETTLE_S)
+        return self._loaded.compilations_ended(COMPILATIONS_END_S)
 
     def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
         """Read the PTX of every case and begin to compile it; return checked mode's results."""

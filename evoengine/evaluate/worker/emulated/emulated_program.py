@@ -89,7 +89,7 @@ class LoadedModule:
                 self._modules[path] = self._emulator.load(Path(path).read_text(encoding="utf-8"))
         return self._modules[path]
 
-    def settled(self, timeout_s: float) -> bool:
+    def compilations_ended(self, timeout_s: float) -> bool:
         """Whether no compilation is still running; waits up to `timeout_s` for each module."""
         return all(module.cancel_codegen(timeout_s) for module in self._modules.values())
 

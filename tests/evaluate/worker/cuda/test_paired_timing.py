@@ -104,7 +104,7 @@ class FakeDevice:
         pair = paired_timing.PairedTiming(
             self.task, self.expected_outputs, self, compiled, baseline
         )  # type: ignore[arg-type]  # it flushes
-        return pair.run(), pair.verify("fp32")
+        return pair.run(), pair.check_outputs("fp32")
 
 
 def at(pointer: int) -> torch.Tensor:
@@ -206,7 +206,7 @@ def test_a_reference_without_memory_beside_a_candidates_buffers_ends_no_run(
                 error if begun else None
             )
 
-    device.expected_outputs.one_off = no_memory  # type: ignore[assignment,method-assign]
+    device.expected_outputs.get_uncached = no_memory  # type: ignore[assignment,method-assign]
     with pytest.raises(CannotLaunch if begun else TaskError, match="raised OutOfMemoryError"):
         device.run(honest)
 

@@ -128,7 +128,7 @@ def compile_plain(task: Task, source: str, arch: str, folder: Path) -> CompiledC
 
 def test_an_honest_candidate_is_right_in_every_hot_call_and_in_the_cold_one(pair: Make) -> None:
     honest = pair()
-    found, checks = honest.run(), honest.verify("fp32")
+    found, checks = honest.run(), honest.check_outputs("fp32")
     assert found.cold is not None and found.cold.candidate_calls == 1
     assert 1 <= found.hot.candidate_calls <= timing.MAX_CALLS
     assert [check.ok for check in checks] == [True] * (found.hot.candidate_calls + 1)
@@ -140,7 +140,7 @@ def test_a_candidate_that_stops_computing_after_a_while_is_found_hot_and_cold(
 ) -> None:
     idle = pair(before=IDLE[when])
     idle.run()
-    checks = idle.verify("fp32")
+    checks = idle.check_outputs("fp32")
     wrong = 0 if when == "hot" else len(checks) - 1
     assert [number for number, check in enumerate(checks) if not check.ok] == [wrong]
     assert checks[wrong].nan_count == N * C
@@ -150,13 +150,13 @@ def test_an_input_that_a_timed_launch_changes_is_a_cheat(pair: Make) -> None:
     spoiling = pair(after="__syncthreads(); " + SPOIL)
     spoiling.run()
     with pytest.raises(Cheated, match="input 'x' was overwritten in a timed launch"):
-        spoiling.verify("fp32")
+        spoiling.check_outputs("fp32")
 
 
 def test_a_baseline_that_writes_into_its_inputs_condemns_no_candidate(pair: Make) -> None:
     beside_spoiling = pair(baseline="spoiling")
     beside_spoiling.run()
-    assert all(check.ok for check in beside_spoiling.verify("fp32"))
+    assert all(check.ok for check in beside_spoiling.check_outputs("fp32"))
 
 
 def test_a_baseline_that_writes_into_its_inputs_is_left_out_by_name(

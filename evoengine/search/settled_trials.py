@@ -1,6 +1,4 @@
-"""What is settled: the one fold over stored trials, for the engine, for whoever counts, and for
-reports.
-"""
+"""Which stored trials are settled: the only place that decides it, for engine and reports."""
 
 from __future__ import annotations
 
@@ -14,43 +12,45 @@ from evoengine.records import Environment, Outcome
 
 
 @dataclass(frozen=True)
-class Settled:
-    """A trial that is done: its first outcome, and the verified one where it was up for a place."""
+class SettledTrial:
+    """A settled trial: its first outcome and, if it would have taken a place, the verified one."""
 
     first: Outcome
     verified: Outcome | None
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome that counts."""
+        """The final outcome."""
         return self.first.after(self.verified)
 
 
 def settled_trials(
     trials: Iterable[tuple[int, TrialSummary]], would_take_place: Callable[[Outcome], bool]
-) -> Iterator[Settled]:
+) -> Iterator[SettledTrial]:
     """The settled ones of the stored `trials`, from trial 0 on, in order.
 
-    They end before the first trial that is open: one without a verdict, or one that would
-    take a place and has no second verdict yet. Whoever asks `would_take_place` of a
-    population must add each trial to it before taking the next.
+    They end before the first open trial: one without a verdict, or one that would take a place
+    and is not verified yet. With `would_take_place` of a population, the caller must add each
+    trial to that population before it takes the next.
     """
     for number, (trial, summary) in enumerate(trials):
         if trial != number or summary.outcome is None:
             return
         if summary.verified is None and would_take_place(summary.outcome):
             return
-        yield Settled(summary.outcome, summary.verified)
+        yield SettledTrial(summary.outcome, summary.verified)
 
 
-def folded(trials: Iterable[tuple[int, TrialSummary]], population: Population) -> Iterator[Settled]:
-    """The same, each added to `population` before it is given."""
+def fold_into_population(
+    trials: Iterable[tuple[int, TrialSummary]], population: Population
+) -> Iterator[SettledTrial]:
+    """The settled trials, each added to `population` before it is yielded."""
     for settled in settled_trials(trials, population.would_take_place):
         population.add(settled.first, settled.verified)
         yield settled
 
 
 def count_settled(store: Store, config: RunConfig, environment: Environment) -> int:
-    """How many trials of a stored run are settled."""
+    """The number of settled trials of a stored run."""
     population = Population(config.places, resolution_of(environment))
-    return sum(1 for _ in folded(store.trials(), population))
+    return sum(1 for _ in fold_into_population(store.trials(), population))
