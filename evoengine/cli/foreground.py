@@ -154,8 +154,8 @@ def _finish(paths: RunPaths, ended: RunEnded, as_json_wanted: bool) -> None:
         rows = reader.rows(ended.reason, with_trials=as_json_wanted)
         try:
             files = reader.files()
-            files.config()
-            files.elites(reader.settled().elites)
+            files.write_config()
+            files.write_elites(reader.settled().elites)
         except OSError as error:
             output.say(
                 f"the readable files could not be written: {error};"

@@ -36,7 +36,7 @@ class RunFolderFiles:
         # (tier, place) -> the trial whose files were written there
         self._places: dict[tuple[str, str], int] = {}
 
-    def config(self) -> None:
+    def write_config(self) -> None:
         """Writes config.yaml."""
         info = self._info
         head = (
@@ -48,7 +48,7 @@ class RunFolderFiles:
             head + yaml.safe_dump(info.config, sort_keys=False, allow_unicode=True),
         )
 
-    def elites(self, elites: Iterable[Elite]) -> None:
+    def write_elites(self, elites: Iterable[Elite]) -> None:
         """Makes elites/ hold exactly `elites`; raises StoreError if a tier's name cannot be a
         folder's.
         """
@@ -64,7 +64,7 @@ class RunFolderFiles:
         """Whether the folder of a trial is complete."""
         return (self._paths.trial(number) / trial_files.WRITTEN_LAST).is_file()
 
-    def trial(self, number: int) -> None:
+    def write_trial(self, number: int) -> None:
         """Writes the folder of one trial; does nothing for a trial without a verdict."""
         for name, text in trial_files.trial_texts(number, self._stored).items():
             write_file(self._paths.trial(number) / name, text)

@@ -46,7 +46,7 @@ class LiveFiles:
     def _follow(self, event: Event) -> None:
         if isinstance(event, RunStarted):
             self._exports = RunFolderFiles(self._paths, self._open_store(), event.info)
-            self._exports.config()
+            self._exports.write_config()
             self._settled_before = event.settled
         elif isinstance(event, TrialSettled) and self._exports is not None:
             self._settled(self._exports, event)
@@ -55,9 +55,9 @@ class LiveFiles:
         trial = event.outcome.trial
         # a trial is written once it is settled, and never changes after that
         if not exports.has_trial(trial):
-            exports.trial(trial)
+            exports.write_trial(trial)
         holders = tuple(elite.outcome.trial for elite in event.elites)
         restoring = trial + 1 < self._settled_before
         if not restoring and holders != self._last:
-            exports.elites(event.elites)
+            exports.write_elites(event.elites)
             self._last = holders

@@ -184,10 +184,10 @@ def rewrite_files(paths: RunPaths) -> int:
     """Writes all readable files of a run from its store; returns the number of trials."""
     with RunReader(paths) as reader:
         files, settled_run = reader.files(), reader.settled()
-        files.config()
-        files.elites(settled_run.elites)
+        files.write_config()
+        files.write_elites(settled_run.elites)
         for outcome in settled_run.outcomes:
-            files.trial(outcome.trial)
+            files.write_trial(outcome.trial)
         return len(settled_run.outcomes)
 
 

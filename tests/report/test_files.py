@@ -43,7 +43,7 @@ def tree(root: Path) -> dict[str, bytes]:
 
 def test_elite_folder_holds_what_the_store_holds(scene) -> None:
     paths, store, elites, exports = scene
-    exports.elites(elites)
+    exports.write_elites(elites)
     assert len(elites) > 2
     for elite in elites:
         folder, number = paths.elite(elite.tier, elite.place), elite.outcome.trial
@@ -71,7 +71,7 @@ def test_elite_folder_holds_what_the_store_holds(scene) -> None:
 
 def test_exported_kernel_has_the_measured_tunables_as_its_defaults(scene) -> None:
     paths, _, elites, exports = scene
-    exports.elites(elites)
+    exports.write_elites(elites)
     tuned = [elite for elite in elites if elite.outcome.tunables]
     assert tuned
     for elite in tuned:
@@ -86,7 +86,7 @@ def test_exported_kernel_has_the_measured_tunables_as_its_defaults(scene) -> Non
 
 def test_lineage_goes_back_to_the_seed(scene) -> None:
     paths, _, elites, exports = scene
-    exports.elites(elites)
+    exports.write_elites(elites)
     elite = next(elite for elite in elites if elite.outcome.operator == "tune")
     chain = read(paths.elite(elite.tier, elite.place) / "lineage.json")["lineage"]
     assert [item["trial"] for item in chain] == [elite.outcome.trial, 0]
@@ -96,10 +96,10 @@ def test_lineage_goes_back_to_the_seed(scene) -> None:
 
 def test_places_without_an_elite_are_removed(scene) -> None:
     paths, _, elites, exports = scene
-    exports.elites(elites)
+    exports.write_elites(elites)
     (paths.elites / "fp64" / "1").mkdir(parents=True)
     left = [elite for elite in elites if elite.tier == "fp32" and elite.place == 1]
-    exports.elites(left)
+    exports.write_elites(left)
     assert sorted(str(path.relative_to(paths.elites)) for path in paths.elites.glob("*/*")) == [
         "fp32/1"
     ]
@@ -109,9 +109,9 @@ def test_places_without_an_elite_are_removed(scene) -> None:
 def test_a_place_with_a_new_elite_shows_only_that_elite(scene) -> None:
     paths, _store, elites, exports = scene
     first, second = [elite for elite in elites if elite.tier == "fp32"][:2]
-    exports.elites([first])
+    exports.write_elites([first])
     (paths.elite("fp32", 1) / "notes.txt").write_text("by hand")
-    exports.elites([second.model_copy(update={"place": 1})])
+    exports.write_elites([second.model_copy(update={"place": 1})])
     assert read(paths.elite("fp32", 1) / "verdict.json")["trial"] == second.outcome.trial
     assert not (paths.elite("fp32", 1) / "notes.txt").exists()
     assert [path.name for path in (paths.elites / "fp32").iterdir()] == ["1"]
@@ -139,7 +139,7 @@ def test_tier_that_leads_out_of_the_folder_is_refused(scene, tier: str, tmp_path
     _paths, _, elites, exports = scene
     before = tree(tmp_path)
     with pytest.raises(StoreError, match="plain folder name, got"):
-        exports.elites([elites[0].model_copy(update={"tier": tier})])
+        exports.write_elites([elites[0].model_copy(update={"tier": tier})])
     assert tree(tmp_path) == before
 
 
@@ -152,7 +152,7 @@ def test_link_in_the_place_of_a_folder_is_removed_and_what_it_points_to_is_kept(
     (outside / "1" / "precious").write_text("keep")
     paths.elites.mkdir(parents=True)
     (paths.elites / "fp64").symlink_to(outside)
-    exports.elites(elites)
+    exports.write_elites(elites)
     assert not (paths.elites / "fp64").exists()
     assert (outside / "1" / "precious").read_text() == "keep"
 
@@ -161,7 +161,7 @@ def test_trial_folder_holds_prompt_reply_kernel_and_both_verdicts(scene) -> None
     paths, _store, elites, exports = scene
     for number in range(7):
         assert not exports.has_trial(number)
-        exports.trial(number)
+        exports.write_trial(number)
         assert exports.has_trial(number)
     assert (paths.trial(6) / "prompt.md").read_text() == "what?"
     assert (
@@ -176,7 +176,7 @@ def test_trial_folder_holds_prompt_reply_kernel_and_both_verdicts(scene) -> None
 
 def test_trial_without_a_verdict_gets_no_folder(scene) -> None:
     paths, _, _, exports = scene
-    exports.trial(99)
+    exports.write_trial(99)
     assert not paths.trial(99).exists()
 
 
