@@ -127,10 +127,10 @@ def test_deleted_exports_are_rebuilt_the_same(scene, tmp_path: Path) -> None:
             run_info(load_scale_task(tmp_path / "tasks"), write_task(tmp_path / "tasks")),
         ),
     ):
-        target.config()
-        target.elites(elites)
+        target.write_config()
+        target.write_elites(elites)
         for number in range(7):
-            target.trial(number)
+            target.write_trial(number)
     assert tree(paths.root) == tree(tmp_path / "again")
 
 
