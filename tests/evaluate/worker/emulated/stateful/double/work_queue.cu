@@ -17,8 +17,11 @@ extern "C" __global__ void doubled(const int* x, int* out, int tiles) {
         const int i = tile * 256 + threadIdx.x;
         out[i] = 2 * x[i];
     }
-    if (threadIdx.x == 0 && atomicAdd(&gone, 1) == gridDim.x - 1) {
-        next = 0;
-        gone = 0;
+    if (threadIdx.x == 0) {
+        __threadfence();  // what this block did to the queue comes before its leaving
+        if (atomicAdd(&gone, 1) == gridDim.x - 1) {
+            next = 0;
+            gone = 0;
+        }
     }
 }
