@@ -229,6 +229,7 @@ MAIN_WALK = (
     ("task/load.py", "task/yaml_source.py"),
     ("task/load.py", "task/schema.py"),
     ("search/choose_run.py", "candidate/kernel_file.py"),
+    ("candidate/kernel_file.py", "candidate/header.py"),
     ("cli/run.py", "search/start_run.py"),
     ("search/start_run.py", "search/make_executor.py"),
     ("search/start_run.py", "search/run_engine.py"),

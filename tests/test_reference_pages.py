@@ -13,9 +13,10 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from evoengine.candidate import binding, kernel_file
+from evoengine.candidate import binding, header, kernel_file
 from evoengine.candidate.arch import DeviceLimits, limits_of_arch
-from evoengine.candidate.kernel_file import Candidate, LaunchSpec, Plan, ScratchSpec, TypedArgument
+from evoengine.candidate.header import LaunchSpec, Plan, ScratchSpec, TypedArgument
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.task import expression, schema
 from evoengine.task.distributions import DISTRIBUTIONS
 from evoengine.task.expression import FUNCTIONS
@@ -122,7 +123,7 @@ def models_below(model: type[BaseModel]) -> set[type[BaseModel]]:
             for name in re.findall(
                 r"evoengine\.\w+\.\w+\.(\w+)", repr(field.annotation) + repr(field.metadata)
             ):
-                inner = getattr(schema, name, None) or getattr(kernel_file, name, None)
+                inner = getattr(schema, name, None) or getattr(header, name, None)
                 if isinstance(inner, type) and issubclass(inner, BaseModel) and inner not in found:
                     found.add(inner)
                     queue.append(inner)

@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterator
 
 from evoengine.candidate.arch import MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, DeviceLimits
-from evoengine.candidate.kernel_file import Candidate, LaunchSpec, TypedArgument
+from evoengine.candidate.header import LaunchSpec, TypedArgument
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import digest_json
 from evoengine.errors import CandidateError, hint
 from evoengine.records import Frozen

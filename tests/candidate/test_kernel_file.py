@@ -8,7 +8,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from evoengine.candidate import kernel_file
-from evoengine.candidate.kernel_file import Candidate, split_arguments
+from evoengine.candidate.header import split_arguments
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError
 from evoengine.task import expression
 from tests.small import CODE, HEADER, changed, kernel
