@@ -132,8 +132,8 @@ def _emulator(target: str, instead: str, missing: list[str]) -> DeviceChoice:
     return DeviceChoice(
         None,
         found.name,
-        f"{begin} on an emulator on this machine's CPU. Verified: the results of every case."
-        f" Modelled, not measured: every time, for an {found.title} ({found.arch}); no speed-up"
+        f"{begin} on an emulator on this machine's CPU. The results of every case are verified;"
+        f" times are modelled for an {found.title} ({found.arch}), not measured, so no speed-up"
         " against a library is claimed",
         f"{'no GPU here: ' if instead else ''}an emulated {found.title} judges; results are"
         " verified, times are modelled",
