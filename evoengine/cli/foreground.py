@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from rich.console import Group
 from evoengine.cli import output
 from evoengine.command_line import command
 from evoengine.errors import EvoError, OutputError, StoreError, TaskError, UsageError
-from evoengine.events import Event, Observer, RunEnded, RunStarted
+from evoengine.events import Event, RunEnded, RunStarted
 from evoengine.paths import RunPaths
 from evoengine.protocols import Store
 from evoengine.records import Outcome, Verdict
@@ -26,13 +26,14 @@ from evoengine.report.plain_view import PlainView
 from evoengine.report.quiet_view import QuietView
 from evoengine.report.rows import RunRows
 from evoengine.report.tables import elites_table, run_head, section
+from evoengine.search.control import Control
 from evoengine.search.run_reader import RunReader
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 STOPPING = "stopping after the outstanding replies; press again to discard them"
 DISCARDING = "discarding the outstanding replies; press again to exit at once"
 
-Begin = Callable[[Observer, asyncio.Event, asyncio.Event], Awaitable[RunEnded]]
+Begin = Callable[[Control], Awaitable[RunEnded]]
 
 
 class _Reading:
@@ -62,7 +63,14 @@ class _Reading:
             self._reader.close()
 
 
-def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = False) -> int:
+def search(
+    paths: RunPaths,
+    begin: Begin,
+    environ: Mapping[str, str],
+    time_limit_s: float | None,
+    as_json_wanted: bool,
+    quiet: bool,
+) -> int:
     """Runs `begin` with a view on stderr, prints the result on stdout; returns the exit code."""
     reading = _Reading(paths)
     stopped: list[signal.Signals] = []
@@ -76,7 +84,12 @@ def search(paths: RunPaths, begin: Begin, as_json_wanted: bool, quiet: bool = Fa
                 exporter(event)
                 view(event)
 
-            ended = asyncio.run(_interruptible(begin, observe, stopped))
+            async def interruptible() -> RunEnded:
+                control = Control(observe, asyncio.Event(), asyncio.Event(), environ, time_limit_s)
+                with _signals(control.stop, control.stop_now, stopped):
+                    return await begin(control)
+
+            ended = asyncio.run(interruptible())
         if _is_stored(paths):
             _finish(paths, ended, as_json_wanted)
         else:
@@ -108,14 +121,6 @@ def _view(reading: _Reading, as_json_wanted: bool) -> LiveView | PlainView:
     return PlainView(
         output.say, time.monotonic, lambda: datetime.now().astimezone(), reading.changed_of
     )
-
-
-async def _interruptible(
-    begin: Begin, observe: Observer, stopped: list[signal.Signals]
-) -> RunEnded:
-    stop, stop_now = asyncio.Event(), asyncio.Event()
-    with _signals(stop, stop_now, stopped):
-        return await begin(observe, stop, stop_now)
 
 
 @contextmanager

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from evoengine.cli import search_options as options
 from evoengine.cli.run_argument import RUNS_DIR
-
-if TYPE_CHECKING:
-    from asyncio import Event
-    from collections.abc import Awaitable
-
-    from evoengine.events import Observer, RunEnded
 
 
 def resume(
@@ -53,7 +47,6 @@ def resume(
     """
     from evoengine.cli.foreground import search
     from evoengine.cli.run_argument import find_run
-    from evoengine.search.control import Control
     from evoengine.search.resume_run import resume_run
 
     paths = find_run(run, runs_dir)
@@ -68,11 +61,15 @@ def resume(
     )
     changed = options.run_options(context.params)
 
-    def begin(observe: Observer, stop: Event, stop_now: Event) -> Awaitable[RunEnded]:
-        control = Control(observe, stop, stop_now, context.obj, time_limit)
-        return resume_run(paths, control, changed)
-
-    raise typer.Exit(search(paths, begin, json, quiet))
+    code = search(
+        paths,
+        lambda control: resume_run(paths, control, changed),
+        context.obj,
+        time_limit,
+        json,
+        quiet,
+    )
+    raise typer.Exit(code)
 
 
 def _refuse(given: dict[str, object]) -> None:

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from evoengine.cli import search_options as options
 from evoengine.cli.device_option import CHECK_HELP, DEVICE_HELP
 from evoengine.cli.run_argument import RUNS_DIR
-
-if TYPE_CHECKING:
-    from asyncio import Event
-    from collections.abc import Awaitable
-
-    from evoengine.events import Observer, RunEnded
 
 
 def run(
@@ -72,7 +66,6 @@ def run(
     """
     from evoengine.cli.foreground import search
     from evoengine.search.choose_run import choose_run, new_run_paths
-    from evoengine.search.control import Control
     from evoengine.search.start_run import start_run
 
     choice = choose_run(
@@ -87,8 +80,12 @@ def run(
     )
     paths = new_run_paths(runs_dir, name, choice.task)
 
-    def begin(observe: Observer, stop: Event, stop_now: Event) -> Awaitable[RunEnded]:
-        control = Control(observe, stop, stop_now, context.obj, time_limit)
-        return start_run(choice, paths, control)
-
-    raise typer.Exit(search(paths, begin, json, quiet))
+    code = search(
+        paths,
+        lambda control: start_run(choice, paths, control),
+        context.obj,
+        time_limit,
+        json,
+        quiet,
+    )
+    raise typer.Exit(code)
