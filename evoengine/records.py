@@ -6,6 +6,7 @@ Sizes are in bytes and times in microseconds unless a name says otherwise.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -48,6 +49,11 @@ class Status(StrEnum):
     def after(self, verified: Status | None) -> Status:
         """The final status of a first verdict with this status and of its verification."""
         return self if verified is None or self is verified is Status.correct else Status.unstable
+
+
+def best_first(counts: Mapping[Status, int]) -> dict[Status, int]:
+    """The counts that are not 0, those of the best status first."""
+    return {status: counts[status] for status in reversed(Status) if counts.get(status)}
 
 
 class KernelResources(Frozen):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evoengine.records import Outcome, Status
+from evoengine.records import Outcome, Status, best_first
 
 
 class StatusCounts:
@@ -19,9 +19,7 @@ class StatusCounts:
     @property
     def by_status(self) -> dict[Status, int]:
         """The counts of the statuses that occurred, best status first."""
-        return {
-            status: self._counts[status] for status in reversed(Status) if status in self._counts
-        }
+        return best_first(self._counts)
 
     @property
     def settled(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
-from evoengine.records import Elite, Status, Usage
+from evoengine.records import Elite, Status, Usage, best_first
 from evoengine.report.rows import EliteRow
 from evoengine.report.rows_from_store import (
     NO_MODELLED_TIMES,
@@ -105,11 +105,7 @@ class Board:
                 begun=self._begun,
                 last_settled=self._times[-1] if len(self._times) > 1 else None,
                 settled=self._settled,
-                counts={
-                    status: self._counts[status]
-                    for status in reversed(Status)
-                    if status in self._counts
-                },
+                counts=best_first(self._counts),
                 elites=tuple(
                     self._rows[elite.outcome.trial].model_copy(update={"place": elite.place})
                     for elite in self._elites

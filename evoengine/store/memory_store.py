@@ -18,7 +18,7 @@ from evoengine.protocols import (
     TrialSummary,
     VerdictRow,
 )
-from evoengine.records import RunInfo, Status, Unanswered, Usage, outcome_of
+from evoengine.records import RunInfo, Status, Unanswered, Usage, best_first, outcome_of
 from evoengine.store import faults
 from evoengine.store.row_names import name_of
 
@@ -114,7 +114,7 @@ class MemoryStore:
             for summary in self._summaries.values()
             if summary.outcome
         )
-        return {status: counts[status] for status in reversed(Status) if counts[status]}
+        return best_first(counts)
 
     def last_trial(self) -> int | None:
         """The highest number of a stored trial; None if there is none."""

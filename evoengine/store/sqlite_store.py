@@ -43,6 +43,7 @@ from evoengine.records import (
     Unanswered,
     Usage,
     Verdict,
+    best_first,
     numbers_only,
 )
 from evoengine.store.database import open_database
@@ -161,7 +162,7 @@ class SqliteStore:
         ):
             status = Status(first).after(Status(second) if second else None)
             counts[status] = counts.get(status, 0) + count
-        return {status: counts[status] for status in reversed(Status) if status in counts}
+        return best_first(counts)
 
     def last_trial(self) -> int | None:
         """The highest number of a stored trial; None if there is none."""
