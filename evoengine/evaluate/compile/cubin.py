@@ -16,6 +16,8 @@ from evoengine.digest import digest
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NOBITS = 8
+_OBJECT = 1  # the type of a symbol that names data
+_KEPT = (".nv.global", ".nv.constant3")
 _INFO = ".nv.info"
 # names are the candidate's: bytes that are not UTF-8 are escaped, so that names stay different
 FOREIGN = "backslashreplace"
@@ -98,6 +100,20 @@ def allocates(cubin: bytes) -> bool:
         sections = _sections(cubin)
         symbols, names = sections[".symtab"].data, sections[".strtab"].data
         return any(_text(names, symbol[0]) == "malloc" for symbol in _SYMBOL.iter_unpack(symbols))
+
+
+def variable_symbols(cubin: bytes) -> tuple[str, ...]:
+    """The names of all variables and constants that a module keeps, static ones too."""
+    with _as_value_error(cubin):
+        sections = _sections(cubin)
+        order = list(sections)
+        symbols, names = sections[".symtab"].data, sections[".strtab"].data
+        found = []
+        for name, info, _, section, _, size in _SYMBOL.iter_unpack(symbols):
+            where = order[section] if section < len(order) else ""
+            if info & 0xF == _OBJECT and size and where.startswith(_KEPT):
+                found.append(_text(names, name))
+        return tuple(found)
 
 
 def completed(cubin: bytes) -> bytes:

@@ -1,0 +1,1 @@
+"""What grader and runner share: virtual memory, our own kernels, their messages, the GPU token."""

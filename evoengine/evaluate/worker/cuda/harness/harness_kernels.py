@@ -1,0 +1,110 @@
+"""Launches our own kernels, kernels.cu, through CuPy."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import cupy
+import numpy
+
+THREADS = 256
+SCRUB_THREADS = 1024
+# numbers of kernels.cu, function `element`
+DTYPES = {
+    name: number
+    for number, name in enumerate(
+        ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool")
+    )
+}
+BLOCKS_PER_SLOT = 16
+LOCAL_SIZES = (1024, 4096, 8192)  # bytes of a thread's local memory that a scrub overwrites
+RESIDENT_THREADS = 2048  # of a multiprocessor, at most
+
+
+class HarnessKernels:
+    """The kernels on the current device; every call is asynchronous, on `stream`."""
+
+    def __init__(self, stream: cupy.cuda.Stream) -> None:
+        source = resources.files(__package__).joinpath("kernels.cu").read_text(encoding="utf-8")
+        self._module = cupy.RawModule(code=source, options=("-std=c++17",))
+        self._stream = stream
+        device = cupy.cuda.Device()
+        attributes = device.attributes
+        self._multiprocessors = int(attributes["MultiProcessorCount"])
+        self._shared_bytes = int(attributes["MaxSharedMemoryPerBlockOptin"])
+        self._kernels = {
+            name: self._module.get_function(name)
+            for name in ("deal", "audit", "compare", "touch", "flush", "demote", "scrub", "stamp")
+        }
+        self._kernels["scrub"].max_dynamic_shared_size_bytes = self._shared_bytes
+        self._scrub_local = {
+            size: self._module.get_function(f"scrub_local_{size}") for size in LOCAL_SIZES
+        }
+
+    def deal(self, slots: cupy.ndarray) -> None:
+        """Writes every slot of the table whole: buffer and guards; see Slot in kernels.cu."""
+        self._over_table("deal", slots)
+
+    def audit(self, slots: cupy.ndarray, flags: cupy.ndarray) -> None:
+        """Sets flags[i] (uint32, 0 before) to 1 if an input changed, 2 if its guards did."""
+        self._over_table("audit", slots, flags)
+
+    def compare(
+        self, comparisons: cupy.ndarray, figures: cupy.ndarray, count: int, blocks: int
+    ) -> None:
+        """Adds up the figures of every comparison; see Comparison and Figures in kernels.cu."""
+        grid = (blocks, count)
+        self._launch("compare", grid, THREADS, (comparisons, figures))
+
+    def touch(self, spans: int, count: int) -> None:
+        """Reads `count` spans, so that L2 holds them; see Span in kernels.cu.
+
+        `spans` is the address of their table.
+        """
+        arguments = (numpy.uintp(spans), numpy.uintp(0))
+        self._launch("touch", (BLOCKS_PER_SLOT, count), THREADS, arguments)
+
+    def demote(self, spans: int, count: int) -> None:
+        """Takes the protection of L2 hints from the lines of `count` spans."""
+        self._launch("demote", (BLOCKS_PER_SLOT, count), THREADS, (numpy.uintp(spans),))
+
+    def flush(self, address: int, size: int) -> None:
+        """Overwrites a buffer larger than L2, which evicts everything else."""
+        grid = (self._multiprocessors * 8, 1)
+        arguments = (numpy.uintp(address), numpy.uint64(size), numpy.uint32(0))
+        self._launch("flush", grid, THREADS, arguments)
+
+    def scrub(self, local_bytes: int) -> None:
+        """Overwrites shared memory and registers of every multiprocessor, and `local_bytes` of
+        local memory of every thread that can be resident.
+        """
+        arguments = (numpy.int32(self._shared_bytes // 4), numpy.uint32(0))
+        grid = (2 * self._multiprocessors, 1)
+        self._launch("scrub", grid, SCRUB_THREADS, arguments, self._shared_bytes)
+        if local_bytes:
+            size = next((size for size in LOCAL_SIZES if size >= local_bytes), LOCAL_SIZES[-1])
+            blocks = self._multiprocessors * RESIDENT_THREADS // THREADS
+            with self._stream:
+                self._scrub_local[size](
+                    (blocks, 1, 1), (THREADS, 1, 1), (numpy.uint32(0), numpy.uintp(0))
+                )
+
+    def stamp(self, address: int) -> None:
+        """Writes the device's clock, in nanoseconds, as uint64 to `address`."""
+        self._launch("stamp", (1, 1), 1, (numpy.uintp(address),))
+
+    def _over_table(self, name: str, table: cupy.ndarray, *more: object) -> None:
+        self._launch(name, (BLOCKS_PER_SLOT, len(table)), THREADS, (table, *more))
+
+    def _launch(
+        self,
+        name: str,
+        grid: tuple[int, int],
+        threads: int,
+        arguments: tuple[object, ...],
+        shared_bytes: int = 0,
+    ) -> None:
+        with self._stream:
+            self._kernels[name](
+                (*grid, 1), (threads, 1, 1), arguments, shared_mem=shared_bytes
+            )

@@ -1,0 +1,64 @@
+"""What lies in L2 when a sample begins: what it reads, or nothing of it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import cupy
+import numpy
+from cupy.cuda import runtime
+
+from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
+    PAGE_BYTES,
+    AddressRange,
+    PhysicalMemory,
+    pages,
+)
+
+FLUSH_FACTOR = 2  # of the size of L2
+LEAST_FLUSH_BYTES = 32 * 1024**2
+
+
+class L2State:
+    """Sets the state of L2 of the current device, in the order of one stream.
+
+    Its buffers lie at random addresses, where no candidate finds them: they name later calls'.
+    """
+
+    def __init__(
+        self,
+        ordinal: int,
+        kernels: HarnessKernels,
+        addresses: AddressRange,
+        stream: int,
+    ) -> None:
+        l2_bytes = int(cupy.cuda.Device().attributes["L2CacheSize"])
+        self._kernels = kernels
+        self._stream = stream
+        self._bytes = pages(max(FLUSH_FACTOR * l2_bytes, LEAST_FLUSH_BYTES))
+        self._address = addresses.map(PhysicalMemory.create(ordinal, self._bytes))
+        self._table = addresses.map(PhysicalMemory.create(ordinal, PAGE_BYTES))
+
+    def flush(self, _stream: int = 0) -> None:
+        """Evicts everything, lines that hints protect too."""
+        self._kernels.flush(self._address, self._bytes)
+
+    def prepare(self, spans: Sequence[tuple[int, int]], cold: bool) -> None:
+        """Ends the protection of all persisting lines, and of those of the spans (address, bytes)
+        that hints protect; unless `cold`, reads the spans, so that they lie in L2 as far as they
+        fit.
+        """
+        ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache()  # refused before sm_80
+        if not spans:
+            return
+        table = numpy.array(spans, dtype=numpy.uint64)
+        runtime.memcpyAsync(
+            self._table, table.ctypes.data, table.nbytes, runtime.memcpyHostToDevice, self._stream
+        )
+        self._kernels.demote(self._table, len(table))
+        if not cold:
+            self._kernels.touch(self._table, len(table))
+        # no address of a later call stays for the candidate to find
+        runtime.memsetAsync(self._table, 0, table.nbytes, self._stream)

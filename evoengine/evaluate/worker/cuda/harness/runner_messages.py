@@ -1,0 +1,105 @@
+"""The messages between grader and runner: one JSON document a line; descriptors go beside them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from evoengine.candidate.binding import BoundLaunch
+from evoengine.records import Frozen
+
+MAX_DESCRIPTORS = 64  # in one message
+
+
+class MapSlots(Frozen):
+    """Grader to runner: map these slots; a file descriptor of each is sent with the message."""
+
+    kind: Literal["map_slots"] = "map_slots"
+    numbers: tuple[int, ...]
+    sizes: tuple[int, ...]  # in bytes
+
+
+class DropSlots(Frozen):
+    """Grader to runner: unmap these slots."""
+
+    kind: Literal["drop_slots"] = "drop_slots"
+    numbers: tuple[int, ...]
+
+
+class Load(Frozen):
+    """Grader to runner: the plan and code of one case. `silent`: what it prints is dropped."""
+
+    kind: Literal["load"] = "load"
+    code_path: str
+    functions: dict[str, str]  # the plan's kernel -> its name in the code
+    launches: tuple[BoundLaunch, ...]
+    silent: bool
+
+
+class Placed(Frozen):
+    """One buffer of one call: its slot, and where in it the buffer begins, in bytes."""
+
+    slot: int
+    offset: int
+
+
+class Replay(Frozen):
+    """Grader to runner: replay the plan, once for each of `warm_up`, then, timed, for `calls`.
+
+    A call holds a place for each buffer by name. With `cold`, L2 is flushed before each timed
+    call and each is timed alone; else all are timed together, after `reads` (address spans as
+    slot, offset, bytes) were brought into L2.
+    """
+
+    kind: Literal["replay"] = "replay"
+    warm_up: tuple[dict[str, Placed], ...]
+    calls: tuple[dict[str, Placed], ...]
+    reads: tuple[tuple[int, int, int], ...]
+    cold: bool
+
+
+class Unload(Frozen):
+    """Grader to runner: forget the loaded case."""
+
+    kind: Literal["unload"] = "unload"
+
+
+class Done(Frozen):
+    """Runner to grader: the request was served; free device memory afterwards, in bytes."""
+
+    kind: Literal["done"] = "done"
+    free_bytes: int = 0
+
+
+class Replayed(Frozen):
+    """Runner to grader: the times of the timed calls, in microseconds.
+
+    `event_us` by CUDA events, `stamp_us` by the device's own clock written to a secret address:
+    one figure for a hot replay, one for each call of a cold one. `host_us` is the whole replay on
+    the host's clock.
+    """
+
+    kind: Literal["replayed"] = "replayed"
+    event_us: tuple[float, ...]
+    stamp_us: tuple[float, ...]
+    host_us: float
+
+
+class Fault(Frozen):
+    """Runner to grader: the candidate failed. With `broken` the process must be replaced."""
+
+    kind: Literal["fault"] = "fault"
+    reason: str
+    broken: bool
+
+
+RunnerRequest = Annotated[
+    MapSlots | DropSlots | Load | Replay | Unload, Field(discriminator="kind")
+]
+RunnerAnswer = Annotated[Done | Replayed | Fault, Field(discriminator="kind")]
+
+RUNNER_REQUEST: TypeAdapter[MapSlots | DropSlots | Load | Replay | Unload] = TypeAdapter(
+    RunnerRequest
+)
+RUNNER_ANSWER: TypeAdapter[Done | Replayed | Fault] = TypeAdapter(RunnerAnswer)

@@ -1,0 +1,91 @@
+"""The secret pool: for each case, input sets of unpredictable seeds, with their expected outputs.
+
+All distributions are mixed in it. It lies in the grader's own memory; replays get copies.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, ExpectedOutputs
+from evoengine.evaluate.worker.inputs import Tensors, make_inputs
+from evoengine.task.schema import Task
+
+LEAST_SETS, MOST_SETS = 12, 32
+SMALL_BYTES = 64 * 1024**2  # of one set: smaller ones are cheap enough for a larger pool
+SMALL_SETS = 16
+MEMORY_SHARE = 0.25  # of the device's memory
+
+
+@dataclass(frozen=True, eq=False)
+class PoolSet:
+    """One input set of a case; `number` counts within the case.
+
+    Its seed is never stored or shown: nobody may know what a kernel will be given.
+    """
+
+    number: int
+    distribution: str
+    inputs: Tensors  # on the device, contiguous
+    expected: ExpectedOutput  # on the device
+
+    @property
+    def bytes(self) -> int:
+        """The device memory of inputs and references."""
+        tensors = [*self.inputs.values(), *self.expected.reference.values()]
+        return sum(value.numel() * value.element_size() for value in tensors)
+
+
+class InputPool:
+    """The input sets of all cases, made when a case is first needed."""
+
+    def __init__(
+        self, task: Task, expected_outputs: ExpectedOutputs, work: Callable[[], None]
+    ) -> None:
+        """`work` is called before each set is computed: a sign of life."""
+        self._task = task
+        self._expected = expected_outputs
+        self._work = work
+        self._seeds: dict[tuple[str, int], int] = {}
+        self._cases: OrderedDict[str, tuple[PoolSet, ...]] = OrderedDict()
+        total = torch.cuda.get_device_properties(expected_outputs.device).total_memory
+        self._limit = int(total * MEMORY_SHARE)
+
+    def sets(self, case: str) -> tuple[PoolSet, ...]:
+        """The sets of a case, at least LEAST_SETS, each distribution among them; raises TaskError
+        as ExpectedOutputs does.
+        """
+        if case not in self._cases:
+            self._cases[case] = self._make(case)
+            while len(self._cases) > 1 and self._bytes() > self._limit:
+                self._cases.popitem(last=False)
+        self._cases.move_to_end(case)
+        return self._cases[case]
+
+    def _make(self, case: str) -> tuple[PoolSet, ...]:
+        first = self._make_set(case, 0)
+        least = SMALL_SETS if first.bytes <= SMALL_BYTES else LEAST_SETS
+        wanted = len(self._task.distributions) * len(self._task.seeds)
+        count = min(MOST_SETS, max(least, wanted))
+        return first, *(self._make_set(case, number) for number in range(1, count))
+
+    def _make_set(self, case: str, number: int) -> PoolSet:
+        self._work()
+        distributions = self._task.distributions
+        distribution = distributions[number % len(distributions)]
+        # a case that was dropped for lack of memory comes back with the same inputs
+        seed = self._seeds.setdefault((case, number), secrets.randbits(62))
+        return PoolSet(
+            number,
+            distribution,
+            make_inputs(self._task, case, distribution, seed, self._expected.device),
+            self._expected.get(case, distribution, seed),
+        )
+
+    def _bytes(self) -> int:
+        return sum(item.bytes for sets in self._cases.values() for item in sets)

@@ -1,0 +1,89 @@
+"""Compares all outputs of a replay with the references, at once, on the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cupy
+import numpy
+import torch
+
+from evoengine.evaluate.worker.cuda.dealing import DealtCall
+from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES, HarnessKernels
+from evoengine.evaluate.worker.gate import Errors, row_elements, smallest_error
+from evoengine.task.schema import Task
+
+BLOCKS = 256  # of one comparison
+
+_COMPARISON = numpy.dtype(
+    [(name, numpy.uint64) for name in ("output", "reference", "elements", "row", "dtype")]
+    + [(name, numpy.float64) for name in ("atol", "rtol", "tiny")]
+)
+_FIGURES = numpy.dtype(
+    [(name, numpy.float64) for name in ("max_abs", "error", "reference", "worst_row")]
+    + [(name, numpy.uint64) for name in ("failing", "nan")]
+)
+
+
+@dataclass(frozen=True)
+class OutputComparison:
+    """A comparison under way; `figures` reads its results."""
+
+    calls: Sequence[DealtCall]
+    outputs: tuple[str, ...]
+    elements: tuple[int, ...]  # by call and output
+    on_device: cupy.ndarray
+
+    def errors(self) -> list[Errors]:
+        """The errors of every call, all outputs together; the worst element is not known."""
+        raw = self.on_device.get().view(_FIGURES).reshape(len(self.calls), len(self.outputs))
+        counts = numpy.array(self.elements).reshape(raw.shape)
+        return [_errors(row, int(count.sum())) for row, count in zip(raw, counts, strict=True)]
+
+
+def begin_comparison(
+    kernels: HarnessKernels, task: Task, calls: Sequence[DealtCall], tier: str
+) -> OutputComparison:
+    """Begins to compare every output of `calls`, where they lie, under the gate of `tier`."""
+    rows = [
+        _row(task, call, name, tier) for call in calls for name in task.outputs
+    ]
+    table = numpy.array(rows, dtype=_COMPARISON)
+    figures = cupy.zeros(len(rows) * _FIGURES.itemsize, dtype=numpy.uint8)
+    on_device = cupy.asarray(table.view(numpy.uint8))
+    kernels.compare(on_device, figures, len(rows), BLOCKS)
+    return OutputComparison(
+        calls, tuple(task.outputs), tuple(int(row["elements"]) for row in table), figures
+    )
+
+
+def _row(task: Task, call: DealtCall, name: str, tier: str) -> tuple[float, ...]:
+    reference, gate = call.given.expected.reference[name], call.given.expected.gates[tier]
+    dtype = task.outputs[name].dtype
+    return (
+        call.places[name].address,
+        reference.data_ptr(),
+        reference.numel(),
+        row_elements(tuple(reference.shape)),
+        DTYPES[dtype],
+        gate.atol,
+        gate.rtol,
+        smallest_error(getattr(torch, dtype)),
+    )
+
+
+def _errors(row: numpy.ndarray, elements: int) -> Errors:
+    squares, error = float(row["reference"].sum()), float(row["error"].sum())
+    scale = squares if squares > 0 else float(elements)
+    return Errors(
+        max_abs=float(row["max_abs"].max()),
+        rel_rmse=math.sqrt(error / scale),
+        failing=int(row["failing"].sum()),
+        elements=elements,
+        nan_count=int(row["nan"].sum()),
+        worst_output="",
+        worst_index=(),
+        slice_rel_rmse=float(row["worst_row"].max()),
+    )

@@ -1,0 +1,44 @@
+"""CUDA errors while a candidate runs, and what they say about the candidate."""
+
+from __future__ import annotations
+
+import cupy
+import torch
+
+from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Crashed
+
+_STICKY = (
+    "ILLEGAL_ADDRESS",
+    "MISALIGNED_ADDRESS",
+    "INVALID_ADDRESS_SPACE",
+    "INVALID_PC",
+    "ILLEGAL_INSTRUCTION",
+    "HARDWARE_STACK_ERROR",
+    "LAUNCH_FAILED",
+    "LAUNCH_TIMEOUT",
+    "ASSERT",
+    "ECC_UNCORRECTABLE",
+    "CONTAINED",
+)
+_CUPY_ERRORS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
+# torch before 2.8 has no type of its own for device errors.
+CUDA_ERRORS = (
+    *_CUPY_ERRORS,
+    cupy.cuda.memory.OutOfMemoryError,
+    getattr(torch, "AcceleratorError", RuntimeError),
+    torch.cuda.OutOfMemoryError,
+)
+
+
+def translate(error: Exception) -> Crashed | CannotLaunch:
+    """A CUDA error that was raised while a candidate ran, as a failure of the candidate."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in text:
+        return CannotLaunch(text)
+    # torch's own kernels load: its other errors mean that the context is broken
+    if not isinstance(error, _CUPY_ERRORS):
+        return Crashed(text)
+    sticky = any(
+        name in str(error).upper().replace(" ", "_") for name in _STICKY
+    ) or "device-side assert" in str(error)
+    return Crashed(text) if sticky else CannotLaunch(text)

@@ -1,0 +1,127 @@
+"""Replays a candidate's plan as CUDA graphs, with nothing left of what ran before.
+
+Before each of a replay's two graphs, the candidate's variables have their first values, and shared
+memory, registers and local memory are overwritten. The first graph brings code into the caches of
+the multiprocessors; the second is timed, twice: by CUDA events, and by the device's clock, which
+our own kernels write to an address that a candidate does not know.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import cupy
+from cupy.cuda import runtime
+
+from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
+from evoengine.evaluate.worker.cuda.harness.l2_state import L2State
+from evoengine.evaluate.worker.cuda.harness.runner_messages import Load, Placed, Replay, Replayed
+from evoengine.evaluate.worker.cuda.harness.time_marks import Step, TimeMarks
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
+    PAGE_BYTES,
+    AddressRange,
+    PhysicalMemory,
+)
+from evoengine.evaluate.worker.cuda.runner.candidate_module import CandidateModule
+
+
+class Replayer:
+    """Slots and code of one candidate at a time on the current device."""
+
+    def __init__(self, ordinal: int) -> None:
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._kernels = HarnessKernels(self._stream)
+        self._range = AddressRange(ordinal)
+        self._slots: dict[int, tuple[int, PhysicalMemory]] = {}  # number -> address, memory
+        self._l2 = L2State(ordinal, self._kernels, self._range, self._stream.ptr)
+        # at a random address, where no candidate finds it
+        own = self._range.map(PhysicalMemory.create(ordinal, PAGE_BYTES))
+        self._marks = TimeMarks(self._kernels, own)
+        self._module: CandidateModule | None = None
+
+    def map(self, numbers: Sequence[int], sizes: Sequence[int], descriptors: list[int]) -> None:
+        """Maps imported slots at random addresses."""
+        for number, size, descriptor in zip(numbers, sizes, descriptors, strict=True):
+            memory = PhysicalMemory.imported(descriptor, size)
+            self._slots[number] = self._range.map(memory), memory
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        """Unmaps slots."""
+        runtime.deviceSynchronize()
+        for number in numbers:
+            address, memory = self._slots.pop(number)
+            self._range.unmap(address)
+            memory.release()
+
+    def load(self, load: Load) -> None:
+        """Loads a case, so that an error is found before the first replay."""
+        self._module = CandidateModule(load)
+        self._module.reload()
+
+    def unload(self) -> int:
+        """Unloads the case; the device memory that is free then, in bytes."""
+        if self._module is not None:
+            self._module.unload()
+            self._module = None
+        runtime.deviceSynchronize()
+        return int(runtime.memGetInfo()[0])
+
+    def replay(self, replay: Replay) -> Replayed:
+        """Both graphs of one replay; the outputs lie in the slots afterwards."""
+        assert self._module is not None
+        module = self._module
+        module.reload()
+        self._scrub()
+        warm_up = self._capture([module.bind(self._pointers(call)) for call in replay.warm_up])
+        runtime.graphLaunch(warm_up, self._stream.ptr)
+        self._stream.synchronize()
+        runtime.graphExecDestroy(warm_up)
+        module.reset_variables(self._stream.ptr)
+        self._scrub()
+        calls: list[Step] = [module.bind(self._pointers(call)) for call in replay.calls]
+        steps = self._cold_steps(calls) if replay.cold else self._hot_steps(calls)
+        graph = self._capture(steps)
+        runtime.graphUpload(graph, self._stream.ptr)
+        reads = [(self._slots[slot][0] + offset, size) for slot, offset, size in replay.reads]
+        self._l2.prepare(reads, replay.cold)
+        self._stream.synchronize()
+        began = time.perf_counter()
+        runtime.graphLaunch(graph, self._stream.ptr)
+        self._stream.synchronize()
+        host_us = (time.perf_counter() - began) * 1e6
+        runtime.graphExecDestroy(graph)
+        times = self._marks.times(len(calls) if replay.cold else 1)
+        return Replayed(event_us=times.event_us, stamp_us=times.stamp_us, host_us=host_us)
+
+    def _hot_steps(self, calls: list[Step]) -> list[Step]:
+        return self._marks.around(0, calls)
+
+    def _cold_steps(self, calls: list[Step]) -> list[Step]:
+        steps: list[Step] = []
+        for number, call in enumerate(calls):
+            steps += [self._l2.flush, *self._marks.around(number, [call])]
+        return steps
+
+    def _capture(self, steps: Sequence[Step]) -> int:
+        """The steps as one graph, in order; returns its executable handle."""
+        stream = self._stream.ptr
+        runtime.streamBeginCapture(stream, runtime.streamCaptureModeThreadLocal)
+        try:
+            for step in steps:
+                step(stream)
+        finally:
+            graph = runtime.streamEndCapture(stream)
+        try:
+            return int(runtime.graphInstantiate(graph))
+        finally:
+            runtime.graphDestroy(graph)
+
+    def _scrub(self) -> None:
+        assert self._module is not None
+        self._kernels.scrub(self._module.local_bytes)
+
+    def _pointers(self, call: dict[str, Placed]) -> dict[str, int]:
+        return {
+            name: self._slots[placed.slot][0] + placed.offset for name, placed in call.items()
+        }

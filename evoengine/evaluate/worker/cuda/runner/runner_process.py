@@ -1,0 +1,128 @@
+"""The loop of a runner: requests of the grader in, answers out.
+
+What a candidate prints goes to standard output, which the parent reads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import cupy
+
+from evoengine.evaluate.worker.candidate_failures import Crashed
+from evoengine.evaluate.worker.cuda.harness.gpu_token import GpuToken
+from evoengine.evaluate.worker.cuda.harness.runner_messages import (
+    MAX_DESCRIPTORS,
+    RUNNER_REQUEST,
+    Done,
+    DropSlots,
+    Fault,
+    Load,
+    MapSlots,
+    Replay,
+    Replayed,
+    Unload,
+)
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
+from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS, translate
+from evoengine.evaluate.worker.cuda.runner.replayer import Replayer
+
+# The least that devices allow or round up to: no kernel that is let through uses the heap.
+HEAP_BYTES = 1024**2
+PRINTF_BYTES = 64 * 1024  # the buffer of device printf between two synchronisations
+CHUNK_BYTES = 1 << 20
+
+
+def serve_runner(connection: socket.socket, ordinal: int) -> None:
+    """Serves one grader until it closes `connection`."""
+    _Runner(connection, ordinal).serve()
+
+
+class _Runner:
+    def __init__(self, connection: socket.socket, ordinal: int) -> None:
+        self._connection = connection
+        self._silent = False
+        cupy.cuda.Device(ordinal).use()
+        with GpuToken(ordinal).held():
+            self._limit_memory()
+            self._replayer = Replayer(ordinal)
+            cupy.cuda.Device().synchronize()
+        self._send(Done())
+
+    def serve(self) -> None:
+        for line, descriptors in _lines(self._connection):
+            request = RUNNER_REQUEST.validate_json(line)
+            try:
+                answer = self._handle(request, descriptors)
+            except CUDA_ERRORS as error:
+                failure = translate(error)
+                answer = Fault(reason=str(failure), broken=isinstance(failure, Crashed))
+            except VirtualMemoryError as error:
+                answer = Fault(reason=str(error), broken=True)
+            self._send(answer)
+            if isinstance(answer, Fault) and answer.broken:
+                os._exit(0)  # a broken context can hang in its destructors
+
+    def _handle(
+        self,
+        request: MapSlots | DropSlots | Load | Replay | Unload,
+        descriptors: list[int],
+    ) -> Done | Replayed | Fault:
+        match request:
+            case MapSlots():
+                self._replayer.map(request.numbers, request.sizes, descriptors)
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            case DropSlots():
+                self._replayer.drop(request.numbers)
+            case Load():
+                self._silent = request.silent
+                self._replayer.load(request)
+            case Replay():
+                with self._output():
+                    return self._replayer.replay(request)
+            case Unload():
+                return Done(free_bytes=self._replayer.unload())
+        return Done()
+
+    @contextmanager
+    def _output(self) -> Iterator[None]:
+        """Writes out what the candidate prints, or drops it where its case is hidden."""
+        libc, kept, nothing = ctypes.CDLL(None), os.dup(1), os.open(os.devnull, os.O_WRONLY)
+        if self._silent:
+            os.dup2(nothing, 1)
+        try:
+            yield
+        finally:
+            libc.fflush(None)
+            os.dup2(kept, 1)
+            os.close(kept)
+            os.close(nothing)
+
+    def _limit_memory(self) -> None:
+        runtime = cupy.cuda.runtime
+        runtime.deviceSetLimit(runtime.cudaLimitPrintfFifoSize, PRINTF_BYTES)
+        runtime.deviceSetLimit(runtime.cudaLimitMallocHeapSize, HEAP_BYTES)
+
+    def _send(self, answer: Done | Replayed | Fault) -> None:
+        self._connection.sendall(answer.model_dump_json().encode() + b"\n")
+
+
+def _lines(connection: socket.socket) -> Iterator[tuple[bytes, list[int]]]:
+    """The lines that arrive, each with the descriptors that came with it."""
+    data, descriptors = b"", list[int]()
+    while True:
+        chunk, found, _, _ = socket.recv_fds(connection, CHUNK_BYTES, MAX_DESCRIPTORS)
+        if not chunk:
+            return
+        data, descriptors = data + chunk, descriptors + list(found)
+        while b"\n" in data:
+            line, _, data = data.partition(b"\n")
+            given, descriptors = descriptors, []
+            yield line, given
+
+

@@ -1,0 +1,141 @@
+"""The grader's side of a runner: requests, answers, and the slots that the runner knows."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+
+from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch, Crashed
+from evoengine.evaluate.worker.cuda.harness.runner_messages import (
+    MAX_DESCRIPTORS,
+    RUNNER_ANSWER,
+    Done,
+    DropSlots,
+    Fault,
+    Load,
+    MapSlots,
+    Placed,
+    Replay,
+    Replayed,
+    Unload,
+)
+from evoengine.evaluate.worker.cuda.slots import Place, Slot
+from evoengine.protocols import CompiledCase
+
+Places = Mapping[str, Place]  # of one call, by buffer
+
+
+class RunnerGone(Crashed):
+    """The runner ended before it answered; the parent knows how."""
+
+
+class RunnerClient:
+    """One runner; every request waits for its answer."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Waits until the runner is ready."""
+        self._connection = connection
+        self._answers = connection.makefile("rb")
+        self._known: set[int] = set()
+        self._answer()
+
+    def load(self, compiled: CompiledCase) -> None:
+        """Loads one case; raises CandidateFailure."""
+        self._ask(
+            Load(
+                code_path=compiled.code_path,
+                functions=compiled.functions,
+                launches=compiled.plan.launches,
+                silent=compiled.plan.hidden,
+            )
+        )
+
+    def unload(self) -> int:
+        """Forgets the case; free device memory afterwards, in bytes."""
+        answer = self._ask(Unload())
+        assert isinstance(answer, Done)
+        return answer.free_bytes
+
+    def replay(
+        self,
+        warm_up: Sequence[Places],
+        calls: Sequence[Places],
+        reads: Iterable[Place],
+        cold: bool,
+    ) -> Replayed:
+        """One replay; raises CandidateFailure."""
+        self._map(place.slot for call in (*warm_up, *calls) for place in call.values())
+        answer = self._ask(
+            Replay(
+                warm_up=tuple(_placed(call) for call in warm_up),
+                calls=tuple(_placed(call) for call in calls),
+                reads=tuple((place.slot.number, place.offset, place.size) for place in reads),
+                cold=cold,
+            )
+        )
+        assert isinstance(answer, Replayed)
+        return answer
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        """Unmaps slots that are about to be freed."""
+        known = tuple(number for number in numbers if number in self._known)
+        if known:
+            self._ask(DropSlots(numbers=known))
+            self._known.difference_update(known)
+
+    def close(self) -> None:
+        """Closes the connection; the runner ends."""
+        self._answers.close()
+        self._connection.close()
+
+    def _map(self, slots: Iterable[Slot]) -> None:
+        new = list({slot.number: slot for slot in slots if slot.number not in self._known}.values())
+        for start in range(0, len(new), MAX_DESCRIPTORS):
+            some = new[start : start + MAX_DESCRIPTORS]
+            message = MapSlots(
+                numbers=tuple(slot.number for slot in some),
+                sizes=tuple(slot.size for slot in some),
+            )
+            descriptors = [slot.memory.export() for slot in some]
+            try:
+                self._ask(message, descriptors)
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            self._known.update(slot.number for slot in some)
+
+    def _ask(
+        self, message: MapSlots | DropSlots | Load | Replay | Unload, descriptors: Sequence[int] = ()
+    ) -> Done | Replayed:
+        data = message.model_dump_json().encode() + b"\n"
+        try:
+            if descriptors:
+                sent = socket.send_fds(self._connection, [data], list(descriptors))
+                data = data[sent:]
+            self._connection.sendall(data)
+        except OSError:
+            raise RunnerGone("its process ended") from None
+        return self._answer()
+
+    def _answer(self) -> Done | Replayed:
+        try:
+            line = self._answers.readline()
+        except OSError:
+            line = b""
+        if not line.endswith(b"\n"):
+            raise RunnerGone("its process ended")
+        answer = RUNNER_ANSWER.validate_json(line)
+        if isinstance(answer, Fault):
+            raise _failure(answer)
+        return answer
+
+
+def _failure(fault: Fault) -> CandidateFailure:
+    return Crashed(fault.reason) if fault.broken else CannotLaunch(fault.reason)
+
+
+def _placed(call: Places) -> dict[str, Placed]:
+    return {
+        name: Placed(slot=place.slot.number, offset=place.offset) for name, place in call.items()
+    }

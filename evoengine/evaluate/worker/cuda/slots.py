@@ -1,0 +1,105 @@
+"""Slots: pieces of device memory that grader and runner map, each at addresses of its own.
+
+A buffer lies somewhere in its slot; the rest of the slot is guard. Slots are made once and used
+again and again, for another buffer in every replay.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
+    AddressRange,
+    PhysicalMemory,
+    pages,
+)
+
+ALIGN_BYTES = 512  # of the address of a buffer, as cudaMalloc gives it
+SLACK_BYTES = 64 * 1024  # the least room that a buffer has in its slot
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """One slot; `address` is where this process maps it."""
+
+    number: int
+    size: int  # in bytes, whole pages
+    address: int
+    memory: PhysicalMemory
+
+
+@dataclass(frozen=True)
+class Place:
+    """A buffer of `size` bytes in a slot, from `offset` bytes on."""
+
+    slot: Slot
+    offset: int
+    size: int
+
+    @property
+    def address(self) -> int:
+        """The buffer's address in this process."""
+        return self.slot.address + self.offset
+
+
+class SlotPool:
+    """All slots of one device; raises VirtualMemoryError where there is no memory for more."""
+
+    def __init__(self, ordinal: int, addresses: AddressRange, limit_bytes: int) -> None:
+        """Slots that are not in use are freed once all together would take `limit_bytes`."""
+        self._ordinal = ordinal
+        self._addresses = addresses
+        self._limit = limit_bytes
+        self._slots: dict[int, list[Slot]] = {}  # by size
+        self._count = 0
+
+    @property
+    def total_bytes(self) -> int:
+        """The device memory of all slots."""
+        return sum(size * len(slots) for size, slots in self._slots.items())
+
+    def place(self, sizes: Sequence[int]) -> list[Place]:
+        """A slot for each buffer, of `sizes` bytes, drawn at random, and a random place in it."""
+        wanted = [slot_size(size) for size in sizes]
+        found: dict[int, list[Slot]] = {}
+        for size in set(wanted):
+            have = self._slots.setdefault(size, [])
+            # a quarter more than are needed: an address of one replay is often not one of the next
+            count = wanted.count(size)
+            while len(have) < count + max(1, count // 4):
+                have.append(self._make(size))
+            found[size] = secrets.SystemRandom().sample(have, count)
+        return [
+            _somewhere(found[whole].pop(), size)
+            for whole, size in zip(wanted, sizes, strict=True)
+        ]
+
+    def shrink(self, sizes: Sequence[int]) -> list[int]:
+        """Frees slots of other sizes than buffers of `sizes` need, if the limit is exceeded; the
+        numbers of those that are gone, for the runner to unmap first.
+        """
+        keep = {slot_size(size) for size in sizes}
+        if self.total_bytes <= self._limit:
+            return []
+        gone = [slot for size in [*self._slots] if size not in keep for slot in self._slots.pop(size)]
+        for slot in gone:
+            self._addresses.unmap(slot.address)
+            slot.memory.release()
+        return [slot.number for slot in gone]
+
+    def _make(self, size: int) -> Slot:
+        memory = PhysicalMemory.create(self._ordinal, size)
+        self._count += 1
+        return Slot(self._count, size, self._addresses.map(memory), memory)
+
+
+def slot_size(size: int) -> int:
+    """The bytes of the slot for a buffer of `size` bytes."""
+    return pages(size + SLACK_BYTES)
+
+
+def _somewhere(slot: Slot, size: int) -> Place:
+    room = (slot.size - size) // ALIGN_BYTES
+    return Place(slot, secrets.randbelow(room + 1) * ALIGN_BYTES, size)
