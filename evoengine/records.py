@@ -87,6 +87,12 @@ class InputSetCheck(Frozen):
     trusted_max_abs: float  # of the trusted implementation on the same inputs
     trusted_rel_rmse: float
     nan_count: int = 0
+    # The largest relative RMSE of a slice (of a row, as a rule), and where it is; 0, "" and () for
+    # outputs without slices and in rows that version 0.1.0 stored, which had no limit for slices.
+    slice_rel_rmse: float = 0.0
+    worst_slice_output: str = ""
+    worst_slice: tuple[int, ...] = ()  # its index in the leading dimensions of that output
+    limit_slice_rel_rmse: float = math.inf
 
 
 class CheckedRun(Frozen):

@@ -125,6 +125,10 @@ def compare_outputs(
         trusted_max_abs=trusted.max_abs if trusted else 0.0,
         trusted_rel_rmse=trusted.rel_rmse if trusted else 0.0,
         nan_count=errors.nan_count,
+        slice_rel_rmse=errors.slice_rel_rmse,
+        worst_slice_output=errors.worst_slice_output,
+        worst_slice=errors.worst_slice,
+        limit_slice_rel_rmse=gate.rel_slice,
     )
 
 
@@ -135,9 +139,20 @@ def explain(check: CaseCheck) -> str:
     failing = sum(not item.ok for item in check.sets)
     nan = f", {worst.nan_count} NaN" if worst.nan_count else ""
     index = "" if check.hidden else f", worst at {worst.worst_output}{list(worst.worst_index)}"
+    row = "" if check.hidden else _slice_problem(worst)
     return (
         f"{where}: {failing} of {len(check.sets)} input sets fail; {worst.distribution} seed"
         f" {worst.seed}: max abs error {worst.max_abs:.3g} (allowed {worst.limit_abs:.3g}),"
         f" relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}),"
-        f" {worst.failing_share:.2%} of elements fail{nan}{index}"
+        f" {worst.failing_share:.2%} of elements fail{nan}{index}{row}"
+    )
+
+
+def _slice_problem(item: InputSetCheck) -> str:
+    """The slice that differs most, if it differs too much; "" otherwise."""
+    if item.slice_rel_rmse <= item.limit_slice_rel_rmse:
+        return ""
+    return (
+        f"; row {item.worst_slice_output}{list(item.worst_slice)}: relative RMSE"
+        f" {item.slice_rel_rmse:.3g} (allowed {item.limit_slice_rel_rmse:.3g})"
     )

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evoengine.evaluate.worker import gate
+from evoengine.evaluate.worker import output_errors
 from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
 from evoengine.task.schema import Tier
 
@@ -50,7 +50,7 @@ def test_comparison_agrees_with_arithmetic_element_by_element(
 
 @pytest.mark.parametrize("limit", [1.0, 1e300, math.inf])
 def test_nan_never_passes_however_wide_the_gate(limit: float) -> None:
-    gate = Gate(atol=limit, rtol=limit, rel_rmse=limit)
+    gate = Gate(atol=limit, rtol=limit, rel_rmse=limit, rel_slice=limit)
     errors = errors_of([1.0, math.nan], [1.0, 1.0], gate.atol, gate.rtol)
     assert errors.failing == 1
     assert errors.nan_count == 1
@@ -62,7 +62,7 @@ def test_infinity_never_passes_a_finite_gate() -> None:
     for wrong in (math.inf, -math.inf):
         errors = errors_of([wrong], [65504.0], 1e6, 1.0)
         assert errors.failing == 1
-        assert not Gate(1e6, 1.0, 1e6).passes(errors)
+        assert not Gate(1e6, 1.0, 1e6, 1e6).passes(errors)
 
 
 def test_the_worst_element_is_named_by_output_and_index() -> None:
@@ -102,9 +102,9 @@ def test_outputs_of_any_type_are_compared(dtype: torch.dtype) -> None:
 
 def test_a_gate_widens_to_a_multiple_of_the_trusted_error_and_never_narrows() -> None:
     tier = Tier(atol=1e-3, rtol=1e-4, rel_rmse=1e-3, trusted="a.py:f", trusted_factor=3.0)
-    assert gate_of(tier, None) == Gate(1e-3, 1e-4, 1e-3)
-    assert gate_of(tier, Errors(1e-9, 1e-9, 0, 1, 0, "out", (0,))) == Gate(1e-3, 1e-4, 1e-3)
-    assert gate_of(tier, Errors(0.5, 0.25, 0, 1, 0, "out", (0,))) == Gate(1.5, 1e-4, 0.75)
+    assert gate_of(tier, None) == Gate(1e-3, 1e-4, 1e-3, 4e-3)
+    assert gate_of(tier, Errors(1e-9, 1e-9, 0, 1, 0, "out", (0,))) == Gate(1e-3, 1e-4, 1e-3, 4e-3)
+    assert gate_of(tier, Errors(0.5, 0.25, 0, 1, 0, "out", (0,))) == Gate(1.5, 1e-4, 0.75, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,13 @@ def test_a_gate_widens_to_a_multiple_of_the_trusted_error_and_never_narrows() ->
         Errors(math.inf, math.inf, 1, 1, 0, "out", (0,)),
         Errors(math.inf, math.inf, 1, 1, 1, "out", (0,)),
         Errors(1.0, math.inf, 1, 1, 0, "out", (0,)),
+        Errors(1.0, 1.0, 1, 1, 0, "out", (0,), math.inf),
     ],
-    ids=["infinite", "nan", "infinite square"],
+    ids=["infinite", "nan", "infinite square", "infinite slice"],
 )
 def test_a_trusted_implementation_that_overflows_does_not_open_the_gate(broken: Errors) -> None:
     tier = Tier(atol=1e-3, rel_rmse=1e-3, trusted="a.py:f")
-    assert gate_of(tier, broken) == Gate(1e-3, 0.0, 1e-3)
+    assert gate_of(tier, broken) == Gate(1e-3, 0.0, 1e-3, 4e-3)
 
 
 def test_outputs_larger_than_a_piece_are_compared_as_a_whole(
@@ -128,10 +129,12 @@ def test_outputs_larger_than_a_piece_are_compared_as_a_whole(
     outputs = {"out": reference["out"].half()}
     outputs["out"][2, 5], outputs["out"][7, 70], outputs["out"][9, 76] = 100.0, -200.0, 50.0
     whole = compare(outputs, reference, 1e-3, 1e-3)
-    monkeypatch.setattr(gate, "PIECE", 64)
+    monkeypatch.setattr(output_errors, "PIECE", 64)
     in_pieces = compare(outputs, reference, 1e-3, 1e-3)
     assert in_pieces.rel_rmse == pytest.approx(whole.rel_rmse, rel=1e-12)
-    assert replace(in_pieces, rel_rmse=whole.rel_rmse) == whole
+    assert in_pieces.slice_rel_rmse == pytest.approx(whole.slice_rel_rmse, rel=1e-12)
+    same = {"rel_rmse": whole.rel_rmse, "slice_rel_rmse": whole.slice_rel_rmse}
+    assert replace(in_pieces, **same) == whole
     assert whole.failing == 3 and whole.worst_index == (7, 70)
     outputs["out"][4, 0] = math.nan
     assert compare(outputs, reference, 1e-3, 1e-3).worst_index == (4, 0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evoengine.evaluate.worker.gate import Gate, compare
+from evoengine.evaluate.worker.gate import Gate, compare, gate_of
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs, scalar_inputs
 from tests.evaluate.worker.shrunken import CASES, CPU, expected_outputs, shrunken
 
@@ -58,7 +58,7 @@ def test_the_reference_rounded_to_the_output_passes_every_gate_unwidened(
                 0,
                 reference,
                 tier_name,
-                Gate(tier.atol, tier.rtol, tier.rel_rmse),
+                gate_of(tier, None),
             )
 
 
@@ -75,6 +75,7 @@ def test_the_trusted_implementation_passes_with_room(name: str, case: str) -> No
                     or trusted.max_abs <= task.tiers[tier].atol
                 )
                 assert trusted.rel_rmse <= expected.gates[tier].rel_rmse
+                assert trusted.slice_rel_rmse <= expected.gates[tier].rel_slice
 
 
 @pytest.mark.parametrize("case", CASES["sdpa_l4"])

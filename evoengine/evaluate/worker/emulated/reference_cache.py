@@ -17,7 +17,9 @@ from evoengine.evaluate.worker import (
     expected_outputs,
     gate,
     inputs,
+    output_errors,
     returned_values,
+    slices,
     task_functions,
 )
 from evoengine.evaluate.worker.emulated.array_cache import Array, ArrayCache, CachedArrays
@@ -47,7 +49,15 @@ class DiskOutputCache:
         beside = [path.read_bytes() for path in sorted(task_path.parent.glob("*.py"))]
         ours = [
             inspect.getsource(module)
-            for module in (expected_outputs, gate, inputs, task_functions, returned_values)
+            for module in (
+                expected_outputs,
+                gate,
+                output_errors,
+                slices,
+                inputs,
+                task_functions,
+                returned_values,
+            )
         ]
         self._digest = digest("answers", digest_json(described), torch.__version__, *ours, *beside)
 

@@ -1,0 +1,79 @@
+"""The slices of a tensor (its rows, as a rule) and their relative errors.
+
+A slice is the smallest trailing block of dimensions with at least SMALLEST_SLICE elements; a tensor
+of which no leading dimension remains has no slices. [B, H, S, 64] has B * H * S slices, [M, 8, 16]
+has M, [7, 333] has 7, [4096] and [4, 16] have none.
+
+For a slice of n elements, in float64:
+
+    rmse     = sqrt(sum((out - ref)^2) / n)
+    rms      = sqrt(sum(ref^2) / n)
+    rel_rmse = max(0, rmse - tiny) / rms    if rms > 0
+               0                            if rms = 0 and rmse <= tiny
+               infinity                     if rms = 0 and rmse > tiny
+
+`tiny` is the smallest positive number of the output's dtype, subnormals included, and 0 for
+integers and bool: rounding may cost that much where the reference underflows. NaN and infinity in
+`out` give infinity. Hence rel_rmse <= limit says rmse <= limit * rms + tiny. The worst slice is the
+first with the largest rel_rmse, in the order of memory.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+SMALLEST_SLICE = 32  # the RMS of fewer elements varies too much from slice to slice
+
+
+@dataclass(frozen=True)
+class WorstSlice:
+    """The largest relative RMSE of a slice, and that slice's number; without slices 0 and -1."""
+
+    rel_rmse: float = 0.0
+    number: int = -1
+
+
+def slice_dims(shape: tuple[int, ...]) -> int:
+    """The number of trailing dimensions that make up a slice of a tensor; 0 if it has no slices."""
+    for dims in range(1, len(shape)):
+        if math.prod(shape[-dims:]) >= SMALLEST_SLICE:
+            return dims
+    return 0
+
+
+def slice_elements(shape: tuple[int, ...]) -> int:
+    """The number of elements of a slice; 0 if the tensor has no slices."""
+    dims = slice_dims(shape)
+    return math.prod(shape[-dims:]) if dims else 0
+
+
+def tiny_of(dtype: torch.dtype) -> float:
+    """The smallest positive number of a dtype, subnormals included; 0 for integers and bool."""
+    if not dtype.is_floating_point:
+        return 0.0
+    info = torch.finfo(dtype)
+    return info.smallest_normal * info.eps
+
+
+def worst_slice(
+    squared_error: torch.Tensor,
+    squared_reference: torch.Tensor,
+    elements: int,
+    tiny: float,
+    zero_slices: bool = True,
+) -> WorstSlice:
+    """The worst of the slices with these sums of squares, shape (slices,), float64.
+
+    `elements` is the number of elements of each slice. Without `zero_slices`, slices whose
+    reference is zero count as exact.
+    """
+    excess = (squared_error / elements).sqrt_().sub_(tiny).clamp_min_(0)
+    rms = (squared_reference / elements).sqrt_()
+    exact = (rms == 0) & (excess == 0) if zero_slices else rms == 0
+    rel_rmse = (excess / rms).masked_fill_(exact, 0).nan_to_num_(nan=torch.inf, posinf=torch.inf)
+    number = rel_rmse.argmax()
+    largest, place = torch.stack([rel_rmse[number], number.double()]).tolist()
+    return WorstSlice(largest, int(place))
