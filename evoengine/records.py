@@ -132,12 +132,17 @@ class CaseCheck(Frozen):
 
 
 class Samples(Frozen):
-    """Paired raw samples: the i-th samples of both sides were taken one after the other."""
+    """Paired raw samples: the i-th samples of both sides were taken one after the other, on the
+    same inputs.
+    """
 
-    candidate_calls: int  # calls per sample, which is one replay of a CUDA graph of these calls
+    # The most calls per sample, which is one replay of a CUDA graph of these calls.
+    candidate_calls: int
     baseline_calls: int
     candidate_us: tuple[float, ...]  # per call
     baseline_us: tuple[float, ...]  # per call
+    # Calls of each sample, drawn anew for each pair; () in rows that version 0.1.0 stored.
+    calls: tuple[int, ...] = ()
 
 
 class CaseTiming(Frozen):
@@ -145,8 +150,9 @@ class CaseTiming(Frozen):
 
     case: str
     baseline: str
-    hot: Samples
+    hot: Samples  # what the calls of a replay read lay in L2 when it began, as far as it fits
     cold: Samples | None  # L2 flushed before every call
+    call_bytes: int = 0  # of inputs and outputs of one call; 0 in rows of version 0.1.0
 
 
 class LaunchModel(Frozen):

@@ -10,7 +10,8 @@ from evoengine.candidate.arch import DEFAULT_ARCH
 from evoengine.emulator import targets
 from evoengine.errors import DeviceError, UsageError
 from evoengine.evaluate.cuda_driver import CudaDevices, cuda_devices
-from evoengine.evaluate.device.worker_device import cuda_device, emulator_device
+from evoengine.evaluate.device.grader_device import cuda_device
+from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.paths import cache_dir
 from evoengine.protocols import Device
 from evoengine.records import Environment

@@ -3,8 +3,9 @@
 
 Importing torch and CuPy takes seconds, a fork milliseconds. The fork server imports MODULE once and
 never initializes CUDA. For every FORK request it starts a child in its own process group that runs
-`MODULE.serve(connection, arguments)`; the request carries two descriptors: the child's connection
-and its standard output. A WAIT request waits for a child to end.
+`MODULE.serve(connection, arguments)`, for every FORK_BESIDE request one that runs
+`MODULE.serve_beside(connection, arguments)`. The request carries the child's connection and its
+standard output, and perhaps one more socket for `serve`. A WAIT request waits for a child to end.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from evoengine.evaluate import parent_death
 from evoengine.evaluate.compile.landlock import own_domain
 from evoengine.evaluate.process_isolation import isolate
 
-FORK, WAIT = b"f", b"w"
+FORK, FORK_BESIDE, WAIT = b"f", b"b", b"w"
 NUMBER = struct.Struct("<q")
-DESCRIPTORS = 2
+DESCRIPTORS = 3
 
 
 def main() -> None:
@@ -57,26 +58,28 @@ class _Server:
             )
             if not message:
                 return
-            if message[:1] == FORK:
-                self._answer(self._fork(*descriptors))
+            if message[:1] in (FORK, FORK_BESIDE):
+                self._answer(self._fork(message[:1] == FORK_BESIDE, *descriptors))
             else:
                 self._answer(_wait(NUMBER.unpack(message[1:])[0]))
 
     def _answer(self, number: int) -> None:
         self.connection.sendall(NUMBER.pack(number))
 
-    def _fork(self, connection: int, log: int) -> int:
+    def _fork(self, beside: bool, connection: int, log: int, *more: int) -> int:
         fork_server = os.getpid()
         child = os.fork()
         if child == 0:
-            self._become_worker(fork_server, connection, log)
+            self._become_worker(fork_server, beside, connection, log, *more)
         # here as well as in the child: a request to kill the group may come before the child runs
         os.setpgid(child, child)
-        os.close(connection)
-        os.close(log)
+        for descriptor in (connection, log, *more):
+            os.close(descriptor)
         return child
 
-    def _become_worker(self, fork_server: int, connection: int, log: int) -> None:
+    def _become_worker(
+        self, fork_server: int, beside: bool, connection: int, log: int, *more: int
+    ) -> None:
         """Runs the worker in the child; never returns."""
         try:
             os.setpgid(0, 0)
@@ -86,7 +89,12 @@ class _Server:
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.close(log)
-            self.module.serve(socket.socket(fileno=connection), self.arguments)
+            serve = self.module.serve_beside if beside else self.module.serve
+            serve(
+                socket.socket(fileno=connection),
+                self.arguments,
+                *(socket.socket(fileno=descriptor) for descriptor in more),
+            )
         except BaseException:  # noqa: BLE001 - the top of the worker's process: the log says what ended it
             traceback.print_exc()
             os._exit(1)

@@ -27,11 +27,6 @@ START_S = 600.0
 KILLED = "signal SIGKILL"
 
 
-def cuda_device(ordinal: int) -> WorkerDevice:
-    """The CUDA device of this number."""
-    return WorkerDevice(ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)]))
-
-
 def emulator_device(
     target: str, checks: Sequence[str], cache_dir: Path, threads: int | None = None
 ) -> WorkerDevice:
@@ -59,12 +54,23 @@ class TimeLimits:
     total_s: float
 
 
-def _gpu_limits(limits: Limits) -> TimeLimits:
+def gpu_limits(limits: Limits) -> TimeLimits:
+    """Those of a candidate on a GPU."""
     return TimeLimits(limits.launch_s, limits.evaluate_s)
 
 
 def _emulator_limits(limits: Limits) -> TimeLimits:
     return TimeLimits(limits.emulator_launch_s, limits.emulator_evaluate_s)
+
+
+def with_output(report: Report, log: str) -> Report:
+    """`report` with what the candidate printed, if it failed; both cut to what is stored."""
+    words = report.detail[:DETAIL_BYTES]
+    if report.status is not Status.correct and log.strip():
+        # findings come before the candidate's output
+        said = "\n".join(filter(None, (report.detail, log)))
+        words = said[:DETAIL_BYTES] if report.detail else said[-DETAIL_BYTES:]
+    return report.model_copy(update={"reason": report.reason[:REASON_CHARACTERS], "detail": words})
 
 
 class _Killed(WorkerError):  # noqa: N818 - a finding, not a fault of ours
@@ -77,7 +83,7 @@ class WorkerDevice:
     """
 
     def __init__(
-        self, fork_server: ForkServer, limits_of_kind: Callable[[Limits], TimeLimits] = _gpu_limits
+        self, fork_server: ForkServer, limits_of_kind: Callable[[Limits], TimeLimits] = gpu_limits
     ) -> None:
         """`limits_of_kind` picks the time limits of this kind of device from the task's limits."""
         self._fork_server = fork_server
@@ -196,14 +202,7 @@ class WorkerDevice:
                 raise WorkerError(f"the device worker died: {error}: {error.log[-500:]}") from error
             return Report(status=Status.crash, reason=str(error), detail=error.log[-DETAIL_BYTES:])
         assert isinstance(answer, Done)
-        report, words = answer.report, answer.report.detail[:DETAIL_BYTES]
-        if report.status is not Status.correct and worker.log.strip():
-            # findings come before the candidate's output
-            said = "\n".join(filter(None, (report.detail, worker.log)))
-            words = said[:DETAIL_BYTES] if report.detail else said[-DETAIL_BYTES:]
-        report = report.model_copy(
-            update={"reason": report.reason[:REASON_CHARACTERS], "detail": words}
-        )
+        report = with_output(answer.report, worker.log)
         if not answer.healthy:
             await self._kill_worker()
         return report

@@ -10,6 +10,8 @@ from evoengine.protocols import Job, Report
 from evoengine.records import Environment, Frozen
 from evoengine.task.schema import Task
 
+# Begins the reason of a report whose runner ended before it answered.
+RUNNER_ENDED = "its process ended"
 FaultKind = Literal["task", "device", "worker"]  # at fault for a failed request
 
 
@@ -28,6 +30,7 @@ class Run(Frozen):
     kind: Literal["run"] = "run"
     id: int
     job: Job
+    new_runner: bool = False  # whether a new runner's connection was sent to the grader
 
 
 class Ready(Frozen):
@@ -54,7 +57,9 @@ class StepBegun(Frozen):
 
 
 class Done(Frozen):
-    """Worker to parent: the job's report. `healthy` is false when this process must be replaced."""
+    """Worker to parent: the job's report. `healthy` is false when the process that ran the
+    candidate must be replaced.
+    """
 
     kind: Literal["done"] = "done"
     id: int

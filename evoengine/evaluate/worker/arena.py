@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import torch
 
@@ -71,29 +70,3 @@ class Arena:
     def _span(self, name: str) -> torch.Tensor:
         offset, size = self._spans[name]
         return self._bytes[offset : offset + size]
-
-
-def storages(values: Iterable[object]) -> list[torch.Tensor]:
-    """The storage of every tensor among `values`, each once: a uint8 tensor of shape (bytes,) on
-    the tensor's device. A view gives the whole storage behind it.
-    """
-    pieces = {
-        value.untyped_storage().data_ptr(): value
-        for value in values
-        if isinstance(value, torch.Tensor) and value.numel()
-    }
-    empty = {
-        value.device: torch.empty(0, dtype=torch.uint8, device=value.device)
-        for value in pieces.values()
-    }
-    return [
-        empty[value.device].new_empty(0).set_(value.untyped_storage()) for value in pieces.values()
-    ]
-
-
-def wipe(values: Iterable[object]) -> None:
-    """Overwrites the storage of every tensor among `values`, so that no candidate finds an expected
-    output in freed memory.
-    """
-    for piece in storages(values):
-        piece.fill_(POISON)

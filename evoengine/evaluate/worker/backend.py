@@ -1,4 +1,4 @@
-"""The protocol of one kind of device, as the judge uses it: load, sanitize, time.
+"""The protocol of one kind of device, as the judge uses it: sanitize, check, time.
 
 A backend returns its findings; only the judge puts them into a report.
 """
@@ -6,15 +6,13 @@ A backend returns its findings; only the judge puts them into a report.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from evoengine.evaluate.worker.arena import Arena
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
-from evoengine.evaluate.worker.inputs import InputSet
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseModel, CaseTiming, CheckedRun, InputSetCheck
+from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, InputSetCheck
 
 # Called when a step begins: its description, and whether candidate code may run in it.
 Announce = Callable[[str, bool], None]
@@ -60,11 +58,6 @@ class Backend(Protocol):
     """
 
     @property
-    def input_sets(self) -> tuple[InputSet, ...]:
-        """The input sets of every case; each distribution and each seed is among them."""
-        ...
-
-    @property
     def errors(self) -> tuple[type[Exception], ...]:
         """The exceptions it raises outside of a launch, e.g. when a candidate's buffers leave no
         memory for the comparison.
@@ -80,8 +73,14 @@ class Backend(Protocol):
         """One of `errors` as a failure of the candidate."""
         ...
 
-    def load(self, compiled: CompiledCase) -> AbstractContextManager[LoadedCandidate]:
-        """The candidate ready to be launched, its code loaded anew; raises CandidateFailure."""
+    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
+        """Compute what the check of a case needs, so that no candidate is charged for that time;
+        raises TaskError.
+        """
+        ...
+
+    def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
+        """The comparison of the candidate's outputs on a prepared case; raises CandidateFailure."""
         ...
 
     def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:

@@ -61,3 +61,9 @@ class Cheated(CandidateFailure):
 
     status = Status.cheat
     healthy = False
+
+
+class VoidTiming(CandidateFailure):
+    """The baseline took another time beside the candidate than alone: no figure can be trusted."""
+
+    status = Status.unstable

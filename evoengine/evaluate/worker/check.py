@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 
 from evoengine.candidate.binding import CasePlan
-from evoengine.evaluate.worker.arena import Layout, wipe
-from evoengine.evaluate.worker.backend import Backend, LoadedCandidate
+from evoengine.evaluate.worker.arena import Layout
+from evoengine.evaluate.worker.backend import LoadedCandidate
 from evoengine.evaluate.worker.candidate_failures import Cheated
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, ExpectedOutputs
-from evoengine.evaluate.worker.gate import compare
-from evoengine.evaluate.worker.inputs import Tensors
+from evoengine.evaluate.worker.gate import Errors, compare
+from evoengine.evaluate.worker.inputs import InputSet, Tensors
 from evoengine.protocols import CompiledCase
 from evoengine.records import CaseCheck, InputSetCheck
 from evoengine.task.schema import Input, Output, Task, shape_of
@@ -40,15 +42,15 @@ def written_by(task: Task, plan: CasePlan) -> list[str]:
 def check_case(
     task: Task,
     expected_outputs: ExpectedOutputs,
-    backend: Backend,
+    loaded: LoadedCandidate,
     compiled: CompiledCase,
     tier: str,
+    input_sets: Iterable[InputSet],
 ) -> CaseCheck:
     """The check of one case on all its input sets; raises CandidateFailure."""
     plan = compiled.plan
-    with backend.load(compiled) as loaded:
-        checker = _Checker(task, expected_outputs, loaded, plan, tier)
-        sets = [checker.check(distribution, seed) for distribution, seed in backend.input_sets]
+    checker = _Checker(task, expected_outputs, loaded, plan, tier)
+    sets = [checker.check(distribution, seed) for distribution, seed in input_sets]
     return CaseCheck(
         case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets)
     )
@@ -99,18 +101,19 @@ def compare_outputs(
 ) -> InputSetCheck:
     """The comparison of `outputs` with `expected` under the gate of `tier`.
 
-    `outputs` hold a tensor for each output of the task, of its shape and dtype, on any
-    device. The float64 reference is copied to that device for the comparison, and the copy
-    is wiped afterwards.
+    `outputs` hold a tensor for each output of the task, of its shape and dtype, on the device of
+    the references.
     """
     gate = expected.gates[tier]
-    device = next(iter(outputs.values())).device
-    staged = {
-        name: value.to(device, non_blocking=True) for name, value in expected.reference.items()
-    }
-    errors = compare(outputs, staged, gate.atol, gate.rtol)
-    wipe(value for name, value in staged.items() if value is not expected.reference[name])
-    trusted = expected.trusted.get(tier)
+    errors = compare(outputs, expected.reference, gate.atol, gate.rtol)
+    return checked_set(expected, tier, errors, distribution, seed)
+
+
+def checked_set(
+    expected: ExpectedOutput, tier: str, errors: Errors, distribution: str, seed: int
+) -> InputSetCheck:
+    """The record of a comparison under the gate of `tier`."""
+    gate, trusted = expected.gates[tier], expected.trusted.get(tier)
     return InputSetCheck(
         distribution=distribution,
         seed=seed,

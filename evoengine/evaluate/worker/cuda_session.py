@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import socket
 from pathlib import Path
 
 import cupy
@@ -11,18 +12,26 @@ import torch
 from evoengine import __version__
 from evoengine.errors import DeviceError
 from evoengine.evaluate.worker.backend import Announce
+from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
-from evoengine.evaluate.worker.cuda.cuda_launch import CUDA_ERRORS, limit_device
+from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
+from evoengine.evaluate.worker.cuda.input_pool import InputPool
+from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS
+from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
 from evoengine.protocols import Job, Report
-from evoengine.records import Environment, Status
+from evoengine.records import Environment
 from evoengine.task.schema import Task
 
 
 class CudaSession:
-    """A device with a context, the task's functions, and their expected outputs."""
+    """A grader: a device with a context, the task's functions, and the secret pool.
+
+    Candidates run in another process, the runner.
+    """
 
     def __init__(
         self,
@@ -31,43 +40,52 @@ class CudaSession:
         ordinal: int,
         announce: Announce,
         announce_function: AnnounceFunction,
+        runners: socket.socket,
     ) -> None:
+        """`runners` is where the parent sends the connection of each new runner."""
         announce("starting CUDA", False)
+        self._runners = runners
         try:
             device = torch.device("cuda", ordinal)
             torch.cuda.set_device(device)
             cupy.cuda.Device(ordinal).use()
-            limit_device()
             # A stream of our own: graphs cannot be captured on the default one. It stays current
             # for the whole session.
             self.stream = torch.cuda.Stream(device)
             torch.cuda.set_stream(self.stream)
-        except (AssertionError, RuntimeError, *CUDA_ERRORS) as error:
+            harness = GpuHarness(ordinal, self.stream)
+        except (AssertionError, RuntimeError, VirtualMemoryError, *CUDA_ERRORS) as error:
             raise DeviceError(
                 f"cuda:{ordinal} cannot be used: {str(error).strip().splitlines()[0]}"
             ) from error
         self.environment = describe(ordinal)
-        expected_outputs = ExpectedOutputs(
-            task, TaskFunctions(task, task_path, announce_function), device
+        functions = TaskFunctions(task, task_path, announce_function)
+        pool = InputPool(
+            task,
+            ExpectedOutputs(task, functions, device),
+            lambda: announce("computing expected outputs", False),
         )
-        self._judge = Judge(task, expected_outputs, CudaBackend(task, expected_outputs), announce)
+        baselines = Baselines(harness, task, functions, pool)
+        self._backend = CudaBackend(task, harness, pool, baselines)
+        self._judge = Judge(task, self._backend, announce)
 
-    def run(self, job: Job) -> tuple[Report, bool]:
-        """The report on `job`, and whether this process may judge the next one."""
+    def run(self, job: Job, new_runner: bool = False) -> tuple[Report, bool]:
+        """The report on `job`, and whether its runner may run the next one.
+
+        With `new_runner`, the parent has sent the connection of one that has run no candidate.
+        """
+        if new_runner:
+            self._adopt_runner()
+        self._judge.healthy = True
         report = self._judge.run(job)
-        healthy = self._judge.healthy
-        if healthy and report.status is not Status.correct:
-            healthy = _context_works()
-        return report, healthy
+        return report, self._judge.healthy
 
-
-def _context_works() -> bool:
-    """Whether the device still computes; checked after every candidate that failed."""
-    try:
-        ones = torch.ones(1024, device="cuda")
-        return float(ones.sum()) == 1024.0
-    except CUDA_ERRORS:
-        return False
+    def _adopt_runner(self) -> None:
+        if self._backend.runner is not None:
+            self._backend.runner.close()
+            self._backend.runner = None
+        _, descriptors, _, _ = socket.recv_fds(self._runners, 1, 1)
+        self._backend.runner = RunnerClient(socket.socket(fileno=descriptors[0]))
 
 
 def describe(ordinal: int) -> Environment:

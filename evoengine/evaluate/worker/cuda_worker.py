@@ -1,7 +1,8 @@
-"""The worker of a CUDA device, which runs in a process forked from the fork server.
+"""The two processes of a CUDA device, both forked from the fork server.
 
-The fork server imports this module once, and torch and CuPy with it; CUDA is not initialized
-before a task is started.
+The grader owns everything that a candidate must not know; the runner runs candidates. The fork
+server imports this module once, and torch and CuPy with it; CUDA is not initialized before a
+process is forked.
 """
 
 from __future__ import annotations
@@ -11,19 +12,33 @@ from pathlib import Path
 
 from evoengine.evaluate.device.worker_protocol import Start
 from evoengine.evaluate.worker.backend import Announce
+from evoengine.evaluate.worker.cuda.runner.runner_process import serve_runner
 from evoengine.evaluate.worker.cuda_session import CudaSession
 from evoengine.evaluate.worker.serving import Worker
 from evoengine.evaluate.worker.task_functions import AnnounceFunction
 
 
-def serve(connection: socket.socket, arguments: list[str]) -> None:
-    """Serves one parent until it closes `connection`; `arguments`: the device's ordinal."""
+def serve(connection: socket.socket, arguments: list[str], runners: socket.socket) -> None:
+    """Grades for one parent until it closes `connection`; `arguments`: the device's ordinal.
+
+    Over `runners` the parent sends the connections of runners.
+    """
 
     def open_session(
         start: Start, announce: Announce, announce_function: AnnounceFunction
     ) -> CudaSession:
         return CudaSession(
-            start.task, Path(start.task_path), int(arguments[0]), announce, announce_function
+            start.task,
+            Path(start.task_path),
+            int(arguments[0]),
+            announce,
+            announce_function,
+            runners,
         )
 
-    Worker(connection, open_session).serve()
+    Worker(connection, open_session, runs_beside=True).serve()
+
+
+def serve_beside(connection: socket.socket, arguments: list[str]) -> None:
+    """Runs candidates for one grader until it closes `connection`."""
+    serve_runner(connection, int(arguments[0]))

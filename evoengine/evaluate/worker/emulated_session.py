@@ -72,9 +72,9 @@ class EmulatedSession:
         self._backend = EmulatedBackend(
             task, expected_outputs, self._emulator, checks, repeated.again
         )
-        self._judge = Judge(task, expected_outputs, self._backend, repeated)
+        self._judge = Judge(task, self._backend, repeated)
 
-    def run(self, job: Job) -> tuple[Report, bool]:
+    def run(self, job: Job, _new_runner: bool = False) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may judge the next one."""
         report = self._judge.run(job)
         return report, self._judge.healthy and self._backend.compilations_ended()

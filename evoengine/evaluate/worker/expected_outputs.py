@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import torch
 
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker.arena import wipe
 from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.returned_values import refuse_values
-from evoengine.evaluate.worker.task_functions import HostCache, TaskFunctions
+from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.task.schema import Input, Output, Task, shape_of
 
 
@@ -22,8 +21,8 @@ class ExpectedOutput:
     """The expected outputs of one input set.
 
     `reference` holds a float64 tensor for each output by name, in the output's shape, on the
-    host. `trusted` holds the errors of each tier's trusted implementation, `gates` each
-    tier's limits.
+    device of the inputs. `trusted` holds the errors of each tier's trusted implementation,
+    `gates` each tier's limits.
     """
 
     reference: Tensors
@@ -38,23 +37,21 @@ InputCache = Callable[[Key, Callable[[], Tensors]], Tensors]
 
 
 class ExpectedOutputs:
-    """Computes each expected output once and caches it where no candidate can read it."""
+    """Computes each expected output once; no candidate runs in this process, or none on a GPU."""
 
     def __init__(
         self,
         task: Task,
         functions: TaskFunctions,
         device: torch.device,
-        output_cache: OutputCache | None = None,
+        output_cache: OutputCache = lambda _, make: make(),
         input_cache: InputCache = lambda _, make: make(),
     ) -> None:
-        """Without `output_cache`, expected outputs are cached in this process's memory; without
-        `input_cache`, inputs are made anew every time.
-        """
+        """Without `output_cache` and `input_cache`, both are made anew every time."""
         self.task = task
         self.functions = functions
         self.device = device
-        self._output_cache = output_cache or _in_memory()
+        self._output_cache = output_cache
         self._input_cache = input_cache
         self._probed = False
 
@@ -75,16 +72,10 @@ class ExpectedOutputs:
 
         return self._output_cache((case, distribution, seed), make)
 
-    def get_uncached(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
-        """As `get`, for an input set that is used only once: the outputs are not cached."""
-        return self._compute(
-            case, distribution, seed, make_inputs(self.task, case, distribution, seed, self.device)
-        )
-
     def _compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> ExpectedOutput:
         self._refuse_nondeterminism()
         reference = self._reference(case, distribution, seed, tensors)
-        trusted, on_device = {}, [*reference.values()]
+        trusted = {}
         for tier_name, tier in self.task.tiers.items():
             if tier.trusted is not None:
                 raw = self.functions.call(tier.trusted, tensors, case)
@@ -92,14 +83,11 @@ class ExpectedOutputs:
                     name: value.to(getattr(torch, self.task.outputs[name].dtype))
                     for name, value in raw.items()
                 }
-                on_device += [*raw.values(), *outputs.values()]
                 trusted[tier_name] = compare(
                     outputs, reference, tier.atol, tier.rtol, zero_slices=False
                 )
         gates = {name: gate_of(tier, trusted.get(name)) for name, tier in self.task.tiers.items()}
-        on_host = {name: _to_host(value) for name, value in reference.items()}
-        wipe(on_device)
-        return ExpectedOutput(on_host, trusted, gates)
+        return ExpectedOutput(reference, trusted, gates)
 
     def _reference(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Tensors:
         """The reference's float64 outputs on the device; raises TaskError if no kernel can write
@@ -139,7 +127,6 @@ class ExpectedOutputs:
                     f" for case {case}; expected one result: remove randomness, and state that it"
                     " keeps from call to call"
                 )
-        wipe([*first.values(), *second.values()])
 
     def _elements(self, case: str) -> int:
         scope = self.task.scope(case)
@@ -147,22 +134,3 @@ class ExpectedOutputs:
         return sum(
             math.prod(shape_of(spec.shape, scope)) for spec in tensors if spec.shape is not None
         )
-
-
-def _to_host(value: torch.Tensor) -> torch.Tensor:
-    host = torch.empty(value.shape, dtype=value.dtype, device="cpu", pin_memory=value.is_cuda)
-    return host.copy_(value)
-
-
-def _in_memory() -> OutputCache:
-    cache = HostCache()
-
-    def keep(key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
-        found: ExpectedOutput = cache.get(key, make, _size)
-        return found
-
-    return keep
-
-
-def _size(expected: ExpectedOutput) -> int:
-    return sum(value.numel() * value.element_size() for value in expected.reference.values())

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 
 from evoengine.evaluate.worker.backend import Announce, Backend, SanitizedCase, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
-from evoengine.evaluate.worker.check import check_case, explain
-from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.protocols import CompiledCase, Job, Report
+from evoengine.evaluate.worker.check import explain
+from evoengine.protocols import Job, Report
 from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, Status
 from evoengine.task.schema import Task
 
@@ -18,11 +17,8 @@ from evoengine.task.schema import Task
 class Judge:
     """Judges jobs of one task on one device."""
 
-    def __init__(
-        self, task: Task, expected_outputs: ExpectedOutputs, backend: Backend, announce: Announce
-    ) -> None:
+    def __init__(self, task: Task, backend: Backend, announce: Announce) -> None:
         self.task = task
-        self.expected_outputs = expected_outputs
         self.backend = backend
         self.announce = announce
         self.healthy = True
@@ -115,11 +111,10 @@ class JobRun:
         judge = self.judge
         with self._phase("check"):
             for compiled in self.job.cases:
-                self._compute_expected_outputs(compiled)
+                self._announce(f"preparing {shown(compiled)}", False)
+                judge.backend.prepare(compiled, self._announce)
                 self._announce(f"checking {shown(compiled)}", True)
-                found = check_case(
-                    judge.task, judge.expected_outputs, judge.backend, compiled, self.job.tier
-                )
+                found = judge.backend.check(compiled, self.job.tier, self._announce)
                 self.checks.append(
                     found.model_copy(update={"checked": self.checked.get(found.case)})
                 )
@@ -139,13 +134,6 @@ class JobRun:
                 if case.wrong:
                     self._refuse_timed(case)
                     return
-
-    def _compute_expected_outputs(self, compiled: CompiledCase) -> None:
-        """Computes expected outputs before the launch, so that it is not charged for that time."""
-        case = compiled.plan.case
-        for distribution, seed in self.judge.backend.input_sets:
-            self._announce(f"preparing {shown(compiled)}", False)
-            self.judge.expected_outputs.get(case, distribution, seed)
 
     def _refuse_sanitized(self, case: SanitizedCase) -> None:
         plan, findings = case.compiled.plan, case.run.findings

@@ -35,8 +35,11 @@ class Session(Protocol):
 
     environment: Environment
 
-    def run(self, job: Job) -> tuple[Report, bool]:
-        """The report on `job`, and whether this process may judge the next one."""
+    def run(self, job: Job, new_runner: bool) -> tuple[Report, bool]:
+        """The report on `job`, and whether the process that ran it may run the next one.
+
+        `new_runner` says that the parent has sent the connection of a new runner.
+        """
         ...
 
 
@@ -47,12 +50,16 @@ OpenSession = Callable[[Start, Announce, AnnounceFunction], Session]
 class Worker:
     """Serves one parent until it closes the connection."""
 
-    def __init__(self, connection: socket.socket, open_session: OpenSession) -> None:
+    def __init__(
+        self, connection: socket.socket, open_session: OpenSession, runs_beside: bool = False
+    ) -> None:
         self.connection = connection
         self.open_session = open_session
         self.current = 0  # id of the current request
         self.step = StepBegun(id=0, what="starting", candidate=False)
         self.session: Session | None = None
+        # whether candidates run in another process: this one is healthy whatever they do
+        self.runs_beside = runs_beside
 
     def serve(self) -> None:
         with self.connection.makefile("rb") as requests:
@@ -75,9 +82,9 @@ class Worker:
             return True
         if self.session is None:
             raise RuntimeError("asked to run a job before start")
-        report, healthy = self.session.run(request.job)
+        report, healthy = self.session.run(request.job, request.new_runner)
         self._send(Done(id=request.id, report=report, healthy=healthy))
-        return healthy
+        return healthy or self.runs_beside
 
     def _announce(self, step: str, candidate: bool) -> None:
         self._begin(StepBegun(id=self.current, what=step, candidate=candidate))

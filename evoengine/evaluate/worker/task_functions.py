@@ -1,14 +1,9 @@
-"""The task's own functions: float64 reference, trusted implementation, baselines.
-
-References are computed once per input set and cached on the host: while a candidate runs,
-no expected output is in the device's memory.
-"""
+"""The task's own functions: float64 reference, trusted implementation, baselines."""
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -21,7 +16,6 @@ from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
 from evoengine.evaluate.worker.returned_values import outputs_of, refuse_written
 from evoengine.task.schema import Task
 
-HOST_CACHE_BYTES = 4 * 1024**3  # the shipped attention tasks need 0.7 GiB
 MAX_MESSAGE_CHARACTERS = 500  # of an exception that a function raises
 
 
@@ -169,25 +163,3 @@ def _import(path: Path) -> Any:
     except BaseException as error:  # whatever the user's file raises is a fault of that file
         raise TaskError(_message(f"{path}: {type(error).__name__} on import", error)) from error
     return module
-
-
-class HostCache:
-    """The most recently used references, on the host, up to a number of bytes."""
-
-    def __init__(self, limit_bytes: int = HOST_CACHE_BYTES) -> None:
-        self._limit = limit_bytes
-        self._values: OrderedDict[Any, Any] = OrderedDict()
-        self._bytes = 0
-
-    def get(self, key: Any, make: Callable[[], Any], size: Callable[[Any], int]) -> Any:
-        """The value of `key`, made on a miss; `size` returns a value's bytes."""
-        if key in self._values:
-            self._values.move_to_end(key)
-            return self._values[key]
-        value = make()
-        self._values[key] = value
-        self._bytes += size(value)
-        while self._bytes > self._limit and len(self._values) > 1:
-            _, old = self._values.popitem(last=False)
-            self._bytes -= size(old)
-        return value

@@ -6,72 +6,115 @@ import torch
 
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.check import compare_outputs
-from evoengine.evaluate.worker.cuda.cuda_launch import CUDA_ERRORS
-from evoengine.evaluate.worker.cuda.timing import (
-    Call,
-    Flusher,
-    Side,
-    calls_per_sample,
-    estimate_us,
-    measure,
-)
-from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.evaluate.worker.inputs import InputSet, make_inputs
-from evoengine.evaluate.worker.returned_values import refuse_written
+from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
+from evoengine.evaluate.worker.cuda.call_counts import call_range, draw_cold
+from evoengine.evaluate.worker.cuda.dealing import draw_sets
+from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
+from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet
+from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS
+from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import BaselineTimes
 from evoengine.statistics import median
 from evoengine.task.schema import Task
 
-BUDGET_S = 0.05  # of sampling one baseline
+REPLAYS = 15  # of one baseline
+FEW_CALLS = 2  # before its time is known
 
 
-def time_baselines(
-    task: Task, expected_outputs: ExpectedOutputs, case: str, flusher: Flusher
-) -> BaselineTimes:
-    """The time of every baseline of `task` on `case`, in microseconds a call, with the L2 cache hot
-    or cold as the objective says.
-    """
-    cold = flusher if task.objective.cache == "cold" else None
-    expected_outputs.get(
-        case, *_first_set(task)
-    )  # a fault of the reference is not one of every baseline
-    times, problems = {}, {}
-    for name in task.baselines:
-        try:
-            with expected_outputs.functions.running(task.baselines[name], case):
-                times[name] = _time_one(task, expected_outputs, case, name, cold)
-        except (TaskError, *CUDA_ERRORS) as error:
-            problems[name] = str(error).strip().splitlines()[0][:200]
-    return BaselineTimes(median_us=times, problems=problems)
+class Baselines:
+    """The baselines of a task on one device."""
 
+    def __init__(
+        self, harness: GpuHarness, task: Task, functions: TaskFunctions, pool: InputPool
+    ) -> None:
+        self._harness = harness
+        self._task = task
+        self._functions = functions
+        self._pool = pool
+        self._ready: dict[tuple[str, str], BaselineReplays] = {}  # by case and name
+        self._rough_us: dict[tuple[str, str], float] = {}
 
-def _first_set(task: Task) -> InputSet:
-    return task.distributions[0], task.seeds[0]
+    def times(self, case: str) -> BaselineTimes:
+        """The time of every baseline on `case`, in microseconds a call, with the L2 cache hot or
+        cold as the objective says.
+        """
+        sets = self._pool.sets(case)  # a fault of the reference is not one of every baseline
+        times, problems = {}, {}
+        for name in self._task.baselines:
+            try:
+                self._refuse_wrong(name, case, sets[0])
+                times[name] = self._time(name, case)
+            except (TaskError, VirtualMemoryError, *CUDA_ERRORS) as error:
+                problems[name] = str(error).strip().splitlines()[0][:200]
+        if times:
+            self._close_slower(case, min(times, key=lambda name: times[name]))
+        return BaselineTimes(median_us=times, problems=problems)
 
+    def rough_us(self, case: str, name: str) -> float:
+        """The time of one call, to choose the number of calls of a replay."""
+        if (case, name) not in self._rough_us:
+            replays = self._make(name, case, FEW_CALLS)
+            sets = self._pool.sets(case)
+            found = [replays.replay(sets[:FEW_CALLS], cold=False)[0] for _ in range(3)]
+            self._rough_us[case, name] = median(found) / FEW_CALLS
+            replays.close()
+        return self._rough_us[case, name]
 
-def _time_one(
-    task: Task, expected_outputs: ExpectedOutputs, case: str, name: str, flusher: Flusher | None
-) -> float:
-    distribution, seed = _first_set(task)
-    tensors = make_inputs(task, case, distribution, seed, expected_outputs.device)
-    call = expected_outputs.functions.bind(task.baselines[name], tensors, case)
-    outputs = {
-        key: value.to(getattr(torch, task.outputs[key].dtype)) for key, value in call().items()
-    }
-    refuse_written(
-        task.baselines[name],
-        tensors,
-        make_inputs(task, case, distribution, seed, expected_outputs.device),
-        case,
-    )
-    loosest = max(task.tiers, key=lambda tier: task.tiers[tier].atol)
-    check = compare_outputs(
-        outputs, expected_outputs.get(case, distribution, seed), loosest, distribution, seed
-    )
-    if not check.ok:
-        raise TaskError(
-            f"{name} is wrong: max abs error {check.max_abs:.3g}, allowed {check.limit_abs:.3g}"
+    def replays(self, case: str, name: str, most_calls: int) -> BaselineReplays:
+        """The baseline ready for replays of up to `most_calls`; kept for the next candidate."""
+        ready = self._ready.get((case, name))
+        if ready is not None and ready.most_calls < most_calls:
+            self._ready.pop((case, name)).close()
+        if (case, name) not in self._ready:
+            self._ready[case, name] = self._make(name, case, most_calls)
+        return self._ready[case, name]
+
+    def input_bytes(self, case: str) -> int:
+        """The bytes of inputs and outputs of one call."""
+        first = self._pool.sets(case)[0]
+        inputs = sum(value.numel() * value.element_size() for value in first.inputs.values())
+        return inputs + sum(
+            value.numel() * int(getattr(torch, self._task.outputs[name].dtype).itemsize)
+            for name, value in first.expected.reference.items()
         )
-    calls: list[Call] = [call] * calls_per_sample(estimate_us(call))
-    side = Side(calls, [])
-    return median(measure(side, side, BUDGET_S, flusher).candidate_us)
+
+    def _make(self, name: str, case: str, most_calls: int) -> BaselineReplays:
+        function = self._task.baselines[name]
+        first = self._pool.sets(case)[0]
+        return BaselineReplays(self._harness, self._functions, function, case, first, most_calls)
+
+    def _time(self, name: str, case: str) -> float:
+        cold, sets = self._task.objective.cache == "cold", self._pool.sets(case)
+        calls = call_range(
+            self.input_bytes(case),
+            1,
+            self._harness.l2_bytes,
+            self.rough_us(case, name),
+            len(sets),
+        )
+        replays, taken = self.replays(case, name, calls.most), list[float]()
+        for _ in range(REPLAYS):
+            count = draw_cold() if cold else calls.draw()
+            found = replays.replay(draw_sets(sets, count), cold)
+            taken += found if cold else [found[0] / count]
+        return median(taken)
+
+    def _refuse_wrong(self, name: str, case: str, first: PoolSet) -> None:
+        """Raises TaskError where a baseline's outputs are wrong, or it changes its inputs."""
+        function = self._task.baselines[name]
+        outputs = {
+            key: value.to(getattr(torch, self._task.outputs[key].dtype))
+            for key, value in self._functions.call(function, first.inputs, case).items()
+        }
+        loosest = max(self._task.tiers, key=lambda tier: self._task.tiers[tier].atol)
+        check = compare_outputs(outputs, first.expected, loosest, first.distribution, first.number)
+        if not check.ok:
+            raise TaskError(
+                f"{function} is wrong: max abs error {check.max_abs:.3g}, allowed"
+                f" {check.limit_abs:.3g}"
+            )
+
+    def _close_slower(self, case: str, fastest: str) -> None:
+        for key in [key for key in self._ready if key[0] == case and key[1] != fastest]:
+            self._ready.pop(key).close()

@@ -1,39 +1,50 @@
-"""The judge's backend for a CUDA device: loads cubins, times CUDA graphs."""
+"""The judge's backend for a CUDA device: examines candidates that a runner replays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import secrets
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
-from evoengine.evaluate.worker.arena import Arena
-from evoengine.evaluate.worker.backend import Announce, LoadedCandidate, TimedCase, shown
+from evoengine.errors import TaskError
+from evoengine.evaluate.worker.backend import Announce, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
-from evoengine.evaluate.worker.check import layout_of
-from evoengine.evaluate.worker.cuda.baselines import time_baselines
-from evoengine.evaluate.worker.cuda.cuda_launch import CUDA_ERRORS, CudaProgram, translate
+from evoengine.evaluate.worker.cuda.baselines import Baselines
+from evoengine.evaluate.worker.cuda.call_counts import (
+    WARM_UP_CALLS,
+    CallRange,
+    call_range,
+    draw_cold,
+)
+from evoengine.evaluate.worker.cuda.examination import Examination
+from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet
 from evoengine.evaluate.worker.cuda.paired_timing import PairedTiming
-from evoengine.evaluate.worker.cuda.timing import Flusher
-from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.evaluate.worker.inputs import InputSet, all_sets
+from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS, translate
+from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
+from evoengine.records import CaseCheck, CaseTiming, InputSetCheck
 from evoengine.task.schema import Task
+
+LEAST_CHECK_REPLAYS = 3  # of a case, one of them cold
 
 
 class CudaBackend:
-    """Implements backend.Backend: cubins on the current device."""
+    """Implements backend.Backend: a grader on the current device, and a runner beside it."""
 
     timing_phase = "timing"
 
-    def __init__(self, task: Task, expected_outputs: ExpectedOutputs) -> None:
+    def __init__(
+        self, task: Task, harness: GpuHarness, pool: InputPool, baselines: Baselines
+    ) -> None:
         self.task = task
-        self.expected_outputs = expected_outputs
-        self.flusher = Flusher(expected_outputs.device)
-
-    @property
-    def input_sets(self) -> tuple[InputSet, ...]:
-        return all_sets(self.task)
+        self.runner: RunnerClient | None = None
+        self._harness = harness
+        self._pool = pool
+        self._baselines = baselines
+        self._used_bytes = 0  # device memory that candidates of this runner left in use
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -42,42 +53,106 @@ class CudaBackend:
     def failure(self, error: Exception) -> CandidateFailure:
         return translate(error)
 
-    @contextmanager
-    def load(self, compiled: CompiledCase) -> Iterator[LoadedCandidate]:
-        try:
-            arena = Arena(layout_of(self.task, compiled.plan), self.expected_outputs.device)
-            pointers = {name: arena.pointer(name) for name in arena.tensors}
-            launch = CudaProgram(compiled).prepare(pointers, torch.cuda.current_stream())
-        except CUDA_ERRORS as error:
-            raise translate(error) from None
-        yield LoadedCandidate(arena, lambda: run_guarded(launch))
-
     def sanitize(self, job: Job, announce: Announce) -> None:
         """None: a GPU reports only faults that end the launch."""
 
+    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
+        with self._harness.token.held():
+            self._pool.sets(compiled.plan.case)
+
+    def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
+        """Replays, hot and cold in a random order, until every set of the pool was given."""
+        plan = compiled.plan
+        with self._harness.token.held(), self._examination(compiled, tier) as examination:
+            wrong = self._check_sets(examination, compiled, announce)
+            sets = examination.checks
+        return CaseCheck(case=plan.case, hidden=plan.hidden, ok=not wrong, sets=wrong or sets)
+
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
-        """Time each case that has a baseline in the job, paired with it, and check the outputs of
-        the timed launches.
-        """
+        """Time each case that has a baseline in the job, paired with it; compare every replay."""
         for compiled in job.cases:
             baseline = job.baselines.get(compiled.plan.case)
-            if baseline is None:
-                continue
-            announce(f"preparing to time {shown(compiled)}", False)
-            pair = PairedTiming(self.task, self.expected_outputs, self.flusher, compiled, baseline)
-            announce(f"timing {shown(compiled)}", True)
-            timing = pair.run()
-            wrong = tuple(item for item in pair.check_outputs(job.tier) if not item.ok)
-            yield TimedCase(compiled, timing=timing, wrong=wrong)
+            if baseline is not None:
+                announce(f"preparing to time {shown(compiled)}", False)
+                with self._harness.token.held():
+                    yield self._time(job, compiled, baseline, announce)
 
     def baselines(self, case: str) -> BaselineTimes:
-        return time_baselines(self.task, self.expected_outputs, case, self.flusher)
+        with self._harness.token.held():
+            return self._baselines.times(case)
+
+    def _check_sets(
+        self, examination: Examination, compiled: CompiledCase, announce: Announce
+    ) -> tuple[InputSetCheck, ...]:
+        """The wrong sets of the first replay that has any; () if all sets are right."""
+        sets = self._pool.sets(compiled.plan.case)
+        calls = self._calls(compiled.plan.case, examination, None)
+        waiting, replays = _shuffled(sets), 0
+        cold_at = secrets.randbelow(LEAST_CHECK_REPLAYS)
+        while waiting or replays < LEAST_CHECK_REPLAYS:
+            announce(f"checking {shown(compiled)}", True)
+            cold = replays == cold_at
+            count = WARM_UP_CALLS + (draw_cold() if cold else calls.draw())
+            given, waiting = waiting[:count], waiting[count:]
+            others = [item for item in _shuffled(sets) if item not in given]
+            examined = examination.replay(_shuffled([*given, *others[: count - len(given)]]), cold)
+            if examined.wrong:
+                return examined.wrong
+            replays += 1
+        return ()
+
+    def _time(
+        self, job: Job, compiled: CompiledCase, baseline: str, announce: Announce
+    ) -> TimedCase:
+        case = compiled.plan.case
+        sets = self._pool.sets(case)
+        briefly = case not in self.task.objective.cases
+        budget_s = self.task.limits.timing_ms / 1000
+        announce(f"timing {shown(compiled)}", True)
+        with self._examination(compiled, job.tier) as examination:
+            announce("preparing the baseline", False)
+            calls = self._calls(case, examination, baseline)
+            replays = self._baselines.replays(case, baseline, calls.most)
+            samples = []
+            for cold in (False, True):
+                pair = PairedTiming(examination, replays, sets, calls, cold)
+                samples.append(
+                    pair.run(budget_s, briefly, lambda: announce(f"timing {shown(compiled)}", True))
+                )
+                if pair.wrong:
+                    return TimedCase(compiled, wrong=pair.wrong)
+        timing = CaseTiming(
+            case=case,
+            baseline=baseline,
+            hot=samples[0],
+            cold=samples[1],
+            call_bytes=self._baselines.input_bytes(case),
+        )
+        return TimedCase(compiled, timing=timing)
+
+    def _calls(self, case: str, examination: Examination, baseline: str | None) -> CallRange:
+        return call_range(
+            self._baselines.input_bytes(case),
+            examination.slot_bytes,
+            self._harness.l2_bytes,
+            self._baselines.rough_us(case, baseline) if baseline else None,
+            len(self._pool.sets(case)),
+        )
+
+    @contextmanager
+    def _examination(self, compiled: CompiledCase, tier: str) -> Iterator[Examination]:
+        assert self.runner is not None
+        try:
+            examination = Examination(self._harness, self.runner, self.task, compiled, tier)
+            yield examination
+        except CUDA_ERRORS as error:
+            raise translate(error) from None
+        except TaskError as error:
+            if isinstance(error.__cause__, torch.cuda.OutOfMemoryError):
+                raise translate(error.__cause__) from None
+            raise
+        examination.close()
 
 
-def run_guarded(launch: Callable[[], None]) -> None:
-    """Launches and waits; raises every CUDA error as a failure of the candidate."""
-    try:
-        launch()
-        torch.cuda.synchronize()
-    except CUDA_ERRORS as error:
-        raise translate(error) from None
+def _shuffled(sets: tuple[PoolSet, ...] | list[PoolSet]) -> list[PoolSet]:
+    return secrets.SystemRandom().sample(list(sets), len(sets))

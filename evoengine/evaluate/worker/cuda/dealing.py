@@ -14,7 +14,7 @@ import torch
 from evoengine.evaluate.worker.arena import GUARD, POISON, Layout
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
-from evoengine.evaluate.worker.cuda.slots import Place, SlotPool
+from evoengine.evaluate.worker.cuda.slots import Place, SlotPool, slot_size
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,16 @@ class Dealer:
             name: math.prod(shape) * dtype.itemsize for name, (dtype, shape) in layout.items()
         }
         self._table: cupy.ndarray | None = None
-        self._dealt: list[Place] = []
+
+    @property
+    def sizes(self) -> list[int]:
+        """The bytes of every buffer of a call."""
+        return list(self._sizes.values())
+
+    @property
+    def slot_bytes(self) -> int:
+        """The bytes of the slots of one call."""
+        return sum(slot_size(size) for size in self._sizes.values())
 
     def deal(self, sets: Sequence[PoolSet]) -> list[DealtCall]:
         """A call for each of `sets`; its inputs are copied, all other buffers poisoned. Waits.
@@ -60,7 +69,6 @@ class Dealer:
             for name, place in call.places.items()
         ]
         self._table = cupy.asarray(numpy.array(rows, dtype=numpy.uint64))
-        self._dealt = [place for call in calls for place in call.places.values()]
         self._kernels.deal(self._table)
         torch.cuda.current_stream().synchronize()
         return calls

@@ -12,7 +12,8 @@ import torch
 
 from evoengine.evaluate.worker.cuda.dealing import DealtCall
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES, HarnessKernels
-from evoengine.evaluate.worker.gate import Errors, row_elements, smallest_error
+from evoengine.evaluate.worker.gate import Errors
+from evoengine.evaluate.worker.slices import slice_elements, tiny_of
 from evoengine.task.schema import Task
 
 BLOCKS = 256  # of one comparison
@@ -47,9 +48,7 @@ def begin_comparison(
     kernels: HarnessKernels, task: Task, calls: Sequence[DealtCall], tier: str
 ) -> OutputComparison:
     """Begins to compare every output of `calls`, where they lie, under the gate of `tier`."""
-    rows = [
-        _row(task, call, name, tier) for call in calls for name in task.outputs
-    ]
+    rows = [_row(task, call, name, tier) for call in calls for name in task.outputs]
     table = numpy.array(rows, dtype=_COMPARISON)
     figures = cupy.zeros(len(rows) * _FIGURES.itemsize, dtype=numpy.uint8)
     on_device = cupy.asarray(table.view(numpy.uint8))
@@ -66,11 +65,11 @@ def _row(task: Task, call: DealtCall, name: str, tier: str) -> tuple[float, ...]
         call.places[name].address,
         reference.data_ptr(),
         reference.numel(),
-        row_elements(tuple(reference.shape)),
+        slice_elements(tuple(reference.shape)),
         DTYPES[dtype],
         gate.atol,
         gate.rtol,
-        smallest_error(getattr(torch, dtype)),
+        tiny_of(getattr(torch, dtype)),
     )
 
 

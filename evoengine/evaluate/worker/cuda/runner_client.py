@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 
+from evoengine.evaluate.device.worker_protocol import RUNNER_ENDED
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch, Crashed
 from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     MAX_DESCRIPTORS,
@@ -106,7 +107,9 @@ class RunnerClient:
             self._known.update(slot.number for slot in some)
 
     def _ask(
-        self, message: MapSlots | DropSlots | Load | Replay | Unload, descriptors: Sequence[int] = ()
+        self,
+        message: MapSlots | DropSlots | Load | Replay | Unload,
+        descriptors: Sequence[int] = (),
     ) -> Done | Replayed:
         data = message.model_dump_json().encode() + b"\n"
         try:
@@ -115,7 +118,7 @@ class RunnerClient:
                 data = data[sent:]
             self._connection.sendall(data)
         except OSError:
-            raise RunnerGone("its process ended") from None
+            raise RunnerGone(RUNNER_ENDED) from None
         return self._answer()
 
     def _answer(self) -> Done | Replayed:
@@ -124,7 +127,7 @@ class RunnerClient:
         except OSError:
             line = b""
         if not line.endswith(b"\n"):
-            raise RunnerGone("its process ended")
+            raise RunnerGone(RUNNER_ENDED)
         answer = RUNNER_ANSWER.validate_json(line)
         if isinstance(answer, Fault):
             raise _failure(answer)

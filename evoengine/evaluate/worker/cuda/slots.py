@@ -72,8 +72,7 @@ class SlotPool:
                 have.append(self._make(size))
             found[size] = secrets.SystemRandom().sample(have, count)
         return [
-            _somewhere(found[whole].pop(), size)
-            for whole, size in zip(wanted, sizes, strict=True)
+            somewhere(found[whole].pop(), size) for whole, size in zip(wanted, sizes, strict=True)
         ]
 
     def shrink(self, sizes: Sequence[int]) -> list[int]:
@@ -83,7 +82,8 @@ class SlotPool:
         keep = {slot_size(size) for size in sizes}
         if self.total_bytes <= self._limit:
             return []
-        gone = [slot for size in [*self._slots] if size not in keep for slot in self._slots.pop(size)]
+        unused = [size for size in self._slots if size not in keep]
+        gone = [slot for size in unused for slot in self._slots.pop(size)]
         for slot in gone:
             self._addresses.unmap(slot.address)
             slot.memory.release()
@@ -100,6 +100,7 @@ def slot_size(size: int) -> int:
     return pages(size + SLACK_BYTES)
 
 
-def _somewhere(slot: Slot, size: int) -> Place:
+def somewhere(slot: Slot, size: int) -> Place:
+    """A random place for a buffer of `size` bytes in `slot`."""
     room = (slot.size - size) // ALIGN_BYTES
     return Place(slot, secrets.randbelow(room + 1) * ALIGN_BYTES, size)

@@ -17,7 +17,7 @@ from evoengine.evaluate.worker.backend import (
     shown,
 )
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
-from evoengine.evaluate.worker.check import layout_of, written_by
+from evoengine.evaluate.worker.check import check_case, layout_of, written_by
 from evoengine.evaluate.worker.emulated.checked_mode import follow
 from evoengine.evaluate.worker.emulated.emulated_arena import (
     SPARE_BYTES,
@@ -33,7 +33,7 @@ from evoengine.evaluate.worker.emulated.modelled_time import model_case
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.inputs import InputSet, paired_sets
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseModel, CheckedRun
+from evoengine.records import CaseCheck, CaseModel, CheckedRun
 from evoengine.task.schema import Task
 
 # A launch in checked mode without any check.
@@ -80,8 +80,19 @@ class EmulatedBackend:
             return failure_of(error)
         return CannotLaunch(f"this machine has too little memory: {error}")
 
+    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
+        for distribution, seed in self.input_sets:
+            announce(f"preparing {shown(compiled)}", False)
+            self.expected_outputs.get(compiled.plan.case, distribution, seed)
+
+    def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
+        with self._load(compiled) as loaded:
+            return check_case(
+                self.task, self.expected_outputs, loaded, compiled, tier, self.input_sets
+            )
+
     @contextmanager
-    def load(self, compiled: CompiledCase) -> Iterator[LoadedCandidate]:
+    def _load(self, compiled: CompiledCase) -> Iterator[LoadedCandidate]:
         plan = compiled.plan
         program = self._program(compiled)
         with EmulatedArena(layout_of(self.task, plan), self.emulator) as arena:

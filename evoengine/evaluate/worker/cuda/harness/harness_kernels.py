@@ -105,6 +105,4 @@ class HarnessKernels:
         shared_bytes: int = 0,
     ) -> None:
         with self._stream:
-            self._kernels[name](
-                (*grid, 1), (threads, 1, 1), arguments, shared_mem=shared_bytes
-            )
+            self._kernels[name]((*grid, 1), (threads, 1, 1), arguments, shared_mem=shared_bytes)

@@ -50,7 +50,9 @@ class TimeMarks:
                 runtime.eventElapsedTime(self._events[first], self._events[last]) * 1000
                 for first, last in pairs
             ),
-            stamp_us=tuple((int(stamps[last]) - int(stamps[first])) / 1000 for first, last in pairs),
+            stamp_us=tuple(
+                (int(stamps[last]) - int(stamps[first])) / 1000 for first, last in pairs
+            ),
         )
 
     def _mark(self, number: int) -> Step:

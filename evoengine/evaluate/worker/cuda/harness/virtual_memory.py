@@ -28,11 +28,11 @@ class VirtualMemoryError(Exception):
 
 
 class _Location(ctypes.Structure):
-    _fields_ = [("kind", c_int), ("number", c_int)]  # noqa: RUF012 - as ctypes wants it
+    _fields_ = [("kind", c_int), ("number", c_int)]
 
 
 class _Flags(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("compression", c_ubyte),
         ("rdma", c_ubyte),
         ("usage", c_ushort),
@@ -43,7 +43,7 @@ class _Flags(ctypes.Structure):
 class _Properties(ctypes.Structure):
     """CUmemAllocationProp of cuda.h."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("kind", c_int),
         ("handle_kind", c_int),
         ("location", _Location),
@@ -55,7 +55,7 @@ class _Properties(ctypes.Structure):
 class _Access(ctypes.Structure):
     """CUmemAccessDesc of cuda.h."""
 
-    _fields_ = [("location", _Location), ("flags", c_int)]  # noqa: RUF012
+    _fields_ = [("location", _Location), ("flags", c_int)]
 
 
 def _call(name: str, *arguments: Any) -> None:

@@ -59,9 +59,7 @@ class CandidateModule:
             kernel: module.get_function(name).ptr for kernel, name in self._names.items()
         }
         for kernel, shared_bytes in self._shared.items():
-            driver.funcSetAttribute(
-                self._functions[kernel], _MAX_DYNAMIC_SHARED, shared_bytes
-            )
+            driver.funcSetAttribute(self._functions[kernel], _MAX_DYNAMIC_SHARED, shared_bytes)
         self._variables = [it for name in self._symbols if (it := self._snapshot(name))]
 
     def reset_variables(self, stream: int) -> None:
@@ -150,7 +148,7 @@ def _value(argument: BufferArgument | ScalarArgument, pointers: Pointers) -> cty
         return _FLOATS[argument.dtype](argument.scalar)
     if argument.dtype in ("float16", "bfloat16"):
         kind = getattr(torch, argument.dtype)
-        return ctypes.c_int16(torch.tensor(argument.scalar, dtype=kind).view(torch.int16).item())
+        return ctypes.c_int16(int(torch.tensor(argument.scalar, dtype=kind).view(torch.int16)))
     # The driver copies as many bytes as the kernel's parameter has: 8 little-endian bytes serve
     # int, int64 and bool alike.
     return ctypes.c_int64(int(argument.scalar))

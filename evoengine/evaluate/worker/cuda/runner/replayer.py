@@ -122,6 +122,4 @@ class Replayer:
         self._kernels.scrub(self._module.local_bytes)
 
     def _pointers(self, call: dict[str, Placed]) -> dict[str, int]:
-        return {
-            name: self._slots[placed.slot][0] + placed.offset for name, placed in call.items()
-        }
+        return {name: self._slots[placed.slot][0] + placed.offset for name, placed in call.items()}

@@ -124,5 +124,3 @@ def _lines(connection: socket.socket) -> Iterator[tuple[bytes, list[int]]]:
             line, _, data = data.partition(b"\n")
             given, descriptors = descriptors, []
             yield line, given
-
-

@@ -1,0 +1,219 @@
+"""A CUDA device behind two kinds of processes: a grader, and a runner that runs candidates.
+
+The grader lives as long as the device; runners are replaced: when they were killed or broke their
+context, and when a candidate must run in a process that has run no other. A spare runner stands by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from evoengine.errors import TaskError, WorkerError
+from evoengine.evaluate.device.fork_client import ForkServer
+from evoengine.evaluate.device.runner_process import RunnerProcess
+from evoengine.evaluate.device.worker_device import (
+    KILLED,
+    START_S,
+    gpu_limits,
+    with_output,
+)
+from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
+from evoengine.evaluate.device.worker_protocol import RUNNER_ENDED, Done, Ready, Run, Start
+from evoengine.protocols import Job, Progress, Report
+from evoengine.records import Environment, Status
+from evoengine.task.schema import Task
+
+
+def cuda_device(ordinal: int) -> GraderDevice:
+    """The CUDA device of this number."""
+    return GraderDevice(ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)]))
+
+
+class GraderDevice:
+    """Implements protocols.Device."""
+
+    def __init__(self, fork_server: ForkServer) -> None:
+        self._fork_server = fork_server
+        self._task: Task | None = None
+        self._task_path = ""
+        self._grader: WorkerProcess | None = None
+        self._runners: socket.socket | None = None  # where the grader gets runners from
+        self._runner: RunnerProcess | None = None
+        self._spare: RunnerProcess | None = None
+        self._killed_twice = False  # whether the last candidate's process was
+        self._turn = asyncio.Lock()
+
+    async def start(self, task: Task, task_path: str) -> Environment:
+        """Starts the grader; raises DeviceError, TaskError or WorkerError."""
+        self._task, self._task_path = task, task_path
+        return await self._start_grader()
+
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
+        """Runs one job at a time; a broken process is replaced before the next one."""
+        async with self._turn:
+            if self._task is None:
+                raise WorkerError("the device was asked to judge before it was started")
+            try:
+                if self._grader is None:
+                    await self._start_grader()
+                if verify and self._runner is not None and self._runner.jobs:
+                    progress("changing to a new process")
+                    await self._kill_runner()
+                return await self._judge_again_if_killed(job, progress)
+            except BaseException:
+                # processes in the middle of a job cannot take the next one
+                await self._kill_all()
+                raise
+
+    async def close(self) -> None:
+        """Kills every process."""
+        await self._kill_all()
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            await spare.kill()
+        await self._fork_server.close()
+
+    async def _judge_again_if_killed(self, job: Job, progress: Progress) -> Report:
+        """Blames the candidate when its process is killed twice, and the machine when that happens
+        to two candidates in a row.
+        """
+        report = await self._judge(job, progress)
+        if report is None:
+            progress("its process was killed; trying once more")
+            report = await self._judge(job, progress)
+        if report is not None:
+            self._killed_twice = False
+            return report
+        if self._killed_twice:
+            raise WorkerError(
+                f"the process of two candidates in a row ended twice with {KILLED}, sent from"
+                " outside: check whether the machine is short of memory"
+            )
+        self._killed_twice = True
+        reason = (
+            "its process was killed twice (SIGKILL) while it ran: it may take more memory than the"
+            " system has"
+        )
+        return Report(status=Status.crash, reason=reason)
+
+    async def _judge(self, job: Job, progress: Progress) -> Report | None:
+        """The report on one job; None if its runner was killed from outside."""
+        assert self._task is not None and self._grader is not None
+        new_runner = await self._provide_runner() if job.cases else False
+        allowed = gpu_limits(self._task.limits)
+        try:
+            answer = await self._grader.ask(
+                lambda number: Run(id=number, job=job, new_runner=new_runner),
+                progress,
+                allowed.step_s,
+                allowed.total_s,
+                self._task.limits.reference_s,
+                self._kill_runner,
+            )
+        except StepTimeout as error:
+            if error.step.candidate:
+                return Report(
+                    status=Status.timeout,
+                    reason=f"{error.step.what} took longer than {error.seconds:.3g} s",
+                )
+            raise self._too_slow(error) from error
+        except WorkerDied as error:
+            raise _died(error) from error
+        assert isinstance(answer, Done)
+        return await self._report(answer)
+
+    async def _report(self, answer: Done) -> Report | None:
+        runner = self._runner
+        if runner is None:
+            return answer.report
+        report = answer.report
+        if report.reason.startswith(RUNNER_ENDED):
+            how = await runner.how_it_ended()
+            if how == KILLED:
+                await self._kill_runner()
+                return None
+            report = report.model_copy(update={"reason": f"{report.reason}: {how}"})
+        report = with_output(report, runner.log)
+        if not answer.healthy:
+            await self._kill_runner()
+        return report
+
+    async def _provide_runner(self) -> bool:
+        """Sees to it that the grader has a runner; whether a new one was sent to it."""
+        assert self._runners is not None
+        if self._runner is None:
+            self._runner, self._spare = self._spare or await self._spawn_runner(), None
+        if self._spare is None:
+            self._spare = await self._spawn_runner()
+        self._runner.clear_log()
+        self._runner.jobs += 1
+        if self._runner.handed_over:
+            return False
+        self._runner.hand_over(self._runners)
+        return True
+
+    async def _spawn_runner(self) -> RunnerProcess:
+        runner = RunnerProcess(self._fork_server)
+        await runner.spawn()
+        return runner
+
+    async def _start_grader(self) -> Environment:
+        assert self._task is not None
+        task, path = self._task, self._task_path
+        grader = WorkerProcess(self._fork_server)
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                await grader.spawn(theirs)
+            answer = await grader.ask(
+                lambda number: Start(id=number, task=task, task_path=path),
+                lambda _: None,
+                START_S,
+                START_S,
+            )
+        except BaseException as error:
+            ours.close()
+            log = grader.log
+            await grader.kill()
+            if isinstance(error, StepTimeout | WorkerDied):
+                raise WorkerError(f"the grader did not start: {error}: {log[-500:]}") from error
+            raise
+        assert isinstance(answer, Ready)
+        self._grader, self._runners = grader, ours
+        return answer.environment
+
+    async def _kill_runner(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.kill()
+
+    async def _kill_all(self) -> None:
+        await self._kill_runner()
+        grader, self._grader = self._grader, None
+        if grader is not None:
+            await grader.kill()
+        if self._runners is not None:
+            self._runners.close()
+            self._runners = None
+
+    def _too_slow(self, error: StepTimeout) -> TaskError | WorkerError:
+        if not error.step.function:
+            return WorkerError(f"the grader is stuck: {error}")
+        return TaskError(
+            f"{error.step.function} has not ended after {error.seconds:g} s, which is all that the"
+            " task's limits.reference_s allows: make the function faster, or raise"
+            f" limits.reference_s in {self._task_path}"
+        )
+
+
+def _died(error: WorkerDied) -> TaskError | WorkerError:
+    """The grader's end, which no candidate can cause."""
+    if error.how == KILLED:
+        return WorkerError(
+            f"{error}, sent from outside: check whether the machine is short of memory"
+        )
+    if error.step.function:
+        last = next(iter(error.log.strip().splitlines()[-1:]), "it printed nothing")
+        return TaskError(f"{error.step.function} ended its process with {error.how}: {last[:500]}")
+    return WorkerError(f"the grader died: {error}: {error.log[-500:]}")

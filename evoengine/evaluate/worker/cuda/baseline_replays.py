@@ -1,0 +1,145 @@
+"""Replays of one baseline on one case, set up as a candidate's: the same kind of slots, the same
+sets in the same number of calls, the same state of L2, the same marks.
+
+It runs in the grader: no candidate can reach its outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cupy
+import numpy
+import torch
+
+from evoengine.evaluate.worker.arena import GUARD, POISON
+from evoengine.evaluate.worker.cuda.examination import device_bytes
+from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.harness.time_marks import Step
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import PhysicalMemory
+from evoengine.evaluate.worker.cuda.input_pool import PoolSet
+from evoengine.evaluate.worker.cuda.slots import Place, Slot, slot_size, somewhere
+from evoengine.evaluate.worker.inputs import Tensors
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+
+EAGER_CALLS = 3  # before a capture: libraries choose their kernels in the first ones
+
+
+class BaselineReplays:
+    """One baseline on one case, with buffers for the inputs of several calls."""
+
+    def __init__(
+        self,
+        harness: GpuHarness,
+        functions: TaskFunctions,
+        name: str,
+        case: str,
+        first: PoolSet,
+        most_calls: int,
+    ) -> None:
+        """`first` gives shapes and dtypes; raises TaskError, and CUDA errors of the function."""
+        self._harness = harness
+        self._functions = functions
+        self._name, self._case = name, case
+        self._places: list[dict[str, Place]] = []
+        self._calls: list[Step] = []
+        for _ in range(most_calls):
+            self._add_call(first)
+        self._deal([first])
+        with functions.running(name, case):
+            for _ in range(EAGER_CALLS):
+                self._calls[0](0)
+        self._graphs: dict[tuple[int, bool], _Graph] = {}
+
+    @property
+    def most_calls(self) -> int:
+        """The most calls of a replay."""
+        return len(self._calls)
+
+    def replay(self, sets: Sequence[PoolSet], cold: bool) -> tuple[float, ...]:
+        """Times in microseconds, as Examined.times_us."""
+        harness = self._harness
+        self._deal(sets)
+        with self._functions.running(self._name, self._case):
+            graph = self._graph(len(sets), cold)
+            self._graph(1, False).replay()
+            harness.l2.prepare(
+                [
+                    (place.address, place.size)
+                    for call in self._places[: len(sets)]
+                    for place in call.values()
+                ],
+                cold,
+            )
+            torch.cuda.current_stream().synchronize()
+            graph.replay()
+            torch.cuda.current_stream().synchronize()
+        return harness.marks.times(len(sets) if cold else 1).event_us
+
+    def _graph(self, calls: int, cold: bool) -> _Graph:
+        if (calls, cold) not in self._graphs:
+            self._graphs[calls, cold] = _Graph(self._steps(calls, cold), self._harness.stream.ptr)
+        return self._graphs[calls, cold]
+
+    def _steps(self, calls: int, cold: bool) -> list[Step]:
+        if not cold:
+            return self._harness.marks.around(0, self._calls[:calls])
+        steps: list[Step] = []
+        for number, call in enumerate(self._calls[:calls]):
+            steps += [self._harness.l2.flush, *self._harness.marks.around(number, [call])]
+        return steps
+
+    def _add_call(self, first: PoolSet) -> None:
+        places, tensors = {}, Tensors()
+        for name, value in first.inputs.items():
+            size = value.numel() * value.element_size()
+            memory = PhysicalMemory.create(self._harness.ordinal, slot_size(size))
+            slot = Slot(0, memory.size, self._harness.addresses.map(memory), memory)
+            places[name] = place = somewhere(slot, size)
+            tensors[name] = device_bytes(place.address, size).view(value.dtype).view(value.shape)
+        call = self._functions.bind(self._name, tensors, self._case)
+        self._places.append(places)
+        self._calls.append(lambda _stream: call())
+
+    def _deal(self, sets: Sequence[PoolSet]) -> None:
+        rows = [
+            [
+                place.slot.address,
+                place.slot.size,
+                place.offset,
+                place.size,
+                given.inputs[name].data_ptr(),
+                GUARD,
+                POISON,
+            ]
+            for given, places in zip(sets, self._places, strict=False)
+            for name, place in places.items()
+        ]
+        self._harness.kernels.deal(cupy.asarray(numpy.array(rows, dtype=numpy.uint64)))
+
+    def close(self) -> None:
+        """Gives its buffers back."""
+        self._graphs.clear()
+        self._calls.clear()
+        torch.cuda.current_stream().synchronize()
+        for place in (place for call in self._places for place in call.values()):
+            self._harness.addresses.unmap(place.slot.address)
+            place.slot.memory.release()
+        self._places.clear()
+
+
+class _Graph:
+    """Steps captured as one CUDA graph, in order; it keeps the tensors that they return.
+
+    torch.cuda.graph() collects garbage and empties the allocator's cache on every entry, which
+    takes longer than all the measuring, so capture is begun and ended by hand.
+    """
+
+    def __init__(self, steps: Sequence[Step], stream: int) -> None:
+        self._graph = torch.cuda.CUDAGraph()
+        self._graph.capture_begin(capture_error_mode="thread_local")
+        try:
+            self._results = [step(stream) for step in steps]
+        finally:
+            self._graph.capture_end()
+        self.replay = self._graph.replay

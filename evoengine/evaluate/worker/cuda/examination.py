@@ -1,0 +1,162 @@
+"""Examines one candidate on one case: every launch is part of a replay that is examined whole.
+
+A replay has an unpredictable number of calls, each on an input set of its own, dealt at random to
+random places. Before the candidate's code runs again, all outputs of all calls are compared, inputs
+and guards too. Checked and timed replays are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
+from evoengine.evaluate.worker.check import checked_set, compare_outputs, layout_of
+from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
+from evoengine.evaluate.worker.cuda.dealing import Dealer, DealtCall
+from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.harness.runner_messages import Replayed
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
+from evoengine.evaluate.worker.cuda.input_pool import PoolSet
+from evoengine.evaluate.worker.cuda.output_comparison import begin_comparison
+from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
+from evoengine.protocols import CompiledCase
+from evoengine.records import InputSetCheck
+from evoengine.task.schema import Task
+
+# Our stamps lie outside of the events; both clocks of an honest replay differ by less than this.
+CLOCK_SHARE, CLOCK_US = 0.1, 20.0
+
+
+@dataclass(frozen=True)
+class Examined:
+    """One replay: its times in microseconds, one for all calls of a hot one, one for each call of
+    a cold one; and the sets on which an output was wrong.
+    """
+
+    times_us: tuple[float, ...]
+    wrong: tuple[InputSetCheck, ...]
+
+
+class Examination:
+    """One candidate on one case, loaded by a runner."""
+
+    def __init__(
+        self,
+        harness: GpuHarness,
+        runner: RunnerClient,
+        task: Task,
+        compiled: CompiledCase,
+        tier: str,
+    ) -> None:
+        """Loads the candidate; raises CandidateFailure."""
+        self._harness = harness
+        self._runner = runner
+        self._task = task
+        self._case = compiled.plan.case
+        self._tier = tier
+        self._layout = layout_of(task, compiled.plan)
+        self._dealer = Dealer(harness.kernels, harness.slots, self._layout)
+        self._worst: dict[int, InputSetCheck] = {}
+        runner.drop(harness.slots.shrink(self._dealer.sizes))
+        runner.load(compiled)
+
+    @property
+    def slot_bytes(self) -> int:
+        """The bytes of the slots of one call."""
+        return self._dealer.slot_bytes
+
+    @property
+    def checks(self) -> tuple[InputSetCheck, ...]:
+        """The worst comparison of each set that was given to it so far."""
+        return tuple(self._worst[number] for number in sorted(self._worst))
+
+    def close(self) -> int:
+        """Unloads the candidate; the free device memory afterwards, in bytes."""
+        return self._runner.unload()
+
+    def replay(self, sets: Sequence[PoolSet], cold: bool) -> Examined:
+        """One replay: WARM_UP_CALLS of `sets` for its first graph, the rest for the timed one;
+        raises CandidateFailure.
+        """
+        try:
+            dealt = self._dealer.deal(sets)
+        except VirtualMemoryError as error:
+            raise CannotLaunch(f"no device memory for its buffers: {error}") from None
+        warm_up, calls = dealt[:WARM_UP_CALLS], dealt[WARM_UP_CALLS:]
+        replayed = self._runner.replay(
+            [call.places for call in warm_up],
+            [call.places for call in calls],
+            [place for call in calls for place in call.reads],
+            cold,
+        )
+        wrong = self._compare(dealt)
+        _refuse_forged_times(replayed)
+        return Examined(replayed.event_us, wrong)
+
+    def _compare(self, dealt: Sequence[DealtCall]) -> tuple[InputSetCheck, ...]:
+        flags = self._dealer.audit()
+        comparison = begin_comparison(self._harness.kernels, self._task, dealt, self._tier)
+        self._refuse_stray_writes(flags.get().tolist())
+        wrong = []
+        for call, errors in zip(dealt, comparison.errors(), strict=True):
+            given = call.given
+            found = checked_set(
+                given.expected, self._tier, errors, given.distribution, given.number
+            )
+            if not found.ok:
+                found = self._explained(call)
+                wrong.append(found)
+            before = self._worst.get(given.number)
+            if before is None or (found.ok, -found.max_abs) < (before.ok, -before.max_abs):
+                self._worst[given.number] = found
+        return tuple(wrong)
+
+    def _refuse_stray_writes(self, flags: Sequence[int]) -> None:
+        for position, flag in enumerate(flags):
+            if flag & 1:
+                raise Cheated(f"input {self._dealer.named(position)!r} was overwritten")
+        if any(flag & 2 for flag in flags):
+            raise Cheated("memory outside the buffers was written")
+
+    def _explained(self, call: DealtCall) -> InputSetCheck:
+        """The comparison of one call once more, with the place of its worst element."""
+        outputs = {}
+        for name in self._task.outputs:
+            dtype, shape = self._layout[name]
+            place = call.places[name]
+            outputs[name] = device_bytes(place.address, place.size).view(dtype).view(shape)
+        given = call.given
+        return compare_outputs(
+            outputs, given.expected, self._tier, given.distribution, given.number
+        )
+
+
+def device_bytes(address: int, size: int) -> torch.Tensor:
+    """A view of device memory that torch did not allocate: uint8 of shape (size,)."""
+    return torch.as_tensor(_Memory(address, size), device="cuda")
+
+
+class _Memory:
+    """Device memory in the CUDA array interface."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+        }
+
+
+def _refuse_forged_times(replayed: Replayed) -> None:
+    """Raises Cheated where the events, whose memory a candidate might find, say another time than
+    the stamps.
+    """
+    for event_us, stamp_us in zip(replayed.event_us, replayed.stamp_us, strict=True):
+        if abs(stamp_us - event_us) > CLOCK_US + CLOCK_SHARE * max(stamp_us, event_us):
+            raise Cheated(
+                f"two clocks disagree about one replay: {event_us:.1f} and {stamp_us:.1f} us"
+            )

@@ -1,0 +1,55 @@
+"""All that the grader uses of one GPU: our kernels, addresses, slots, marks and the state of L2."""
+
+from __future__ import annotations
+
+import cupy
+import torch
+
+from evoengine.evaluate.worker.cuda.harness.gpu_token import GpuToken
+from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
+from evoengine.evaluate.worker.cuda.harness.l2_state import L2State
+from evoengine.evaluate.worker.cuda.harness.time_marks import TimeMarks
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
+    PAGE_BYTES,
+    AddressRange,
+    PhysicalMemory,
+)
+from evoengine.evaluate.worker.cuda.slots import SlotPool
+
+SLOT_SHARE = 1 / 8  # of the device's memory, for slots that no replay needs now
+
+
+class GpuHarness:
+    """The grader's side of the current device; all its work is in the order of one stream."""
+
+    def __init__(self, ordinal: int, stream: torch.cuda.Stream) -> None:
+        self.ordinal = ordinal
+        self.token = GpuToken(ordinal)
+        self.stream = as_cupy(stream)
+        # CuPy's own copies and kernels, too
+        self.stream.use()
+        properties = torch.cuda.get_device_properties(ordinal)
+        self.l2_bytes = int(properties.L2_cache_size)
+        self.kernels = HarnessKernels(self.stream)
+        self.addresses = AddressRange(ordinal)
+        self.slots = SlotPool(ordinal, self.addresses, int(properties.total_memory * SLOT_SHARE))
+        own = self.addresses.map(PhysicalMemory.create(ordinal, PAGE_BYTES))
+        self.marks = TimeMarks(self.kernels, own)
+        self.l2 = L2State(ordinal, self.kernels, self.addresses, self.stream.ptr)
+
+
+class _Handle:
+    """A stream's handle in the CUDA stream protocol, which not all torch streams have."""
+
+    def __init__(self, stream: torch.cuda.Stream) -> None:
+        self._stream = stream  # kept alive with the handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, int(self._stream.cuda_stream)
+
+
+def as_cupy(stream: torch.cuda.Stream) -> cupy.cuda.Stream | cupy.cuda.ExternalStream:
+    """torch's stream for CuPy; CuPy 14 replaced ExternalStream."""
+    if hasattr(cupy.cuda.Stream, "from_external"):
+        return cupy.cuda.Stream.from_external(_Handle(stream))
+    return cupy.cuda.ExternalStream(stream.cuda_stream)
