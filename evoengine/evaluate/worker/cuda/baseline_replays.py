@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import cupy
-import numpy
 import torch
 
-from evoengine.evaluate.worker.arena import GUARD, POISON
+from evoengine.evaluate.worker.cuda.dealing import deal_rows, slot_row
 from evoengine.evaluate.worker.cuda.examination import device_bytes
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.time_marks import Step
@@ -103,19 +101,11 @@ class BaselineReplays:
 
     def _deal(self, sets: Sequence[PoolSet]) -> None:
         rows = [
-            [
-                place.slot.address,
-                place.slot.size,
-                place.offset,
-                place.size,
-                given.inputs[name].data_ptr(),
-                GUARD,
-                POISON,
-            ]
+            slot_row(place, given.inputs[name])
             for given, places in zip(sets, self._places, strict=False)
             for name, place in places.items()
         ]
-        self._harness.kernels.deal(cupy.asarray(numpy.array(rows, dtype=numpy.uint64)))
+        deal_rows(self._harness, rows)
 
     def close(self) -> None:
         """Gives its buffers back."""

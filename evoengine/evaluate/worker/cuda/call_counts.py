@@ -10,6 +10,9 @@ MOST_CALLS = 12
 # Of L2, for all buffers of a hot replay: what its calls read lies there when it begins.
 L2_SHARE = 0.5
 REPLAY_BYTES = 2 * 1024**3  # of slots, for all calls of a replay
+# Where the number is always the same, the last call is known; of one call or two, the time of a
+# replay's beginning is too large a part.
+LEAST_OF_MOST = 3
 MOST_COLD_CALLS = 2
 WARM_UP_CALLS = 1
 
@@ -38,11 +41,10 @@ def call_range(
     most = min(MOST_CALLS, sets - WARM_UP_CALLS, int(L2_SHARE * l2_bytes / call_bytes))
     if baseline_us is not None:
         most = min(most, round(SAMPLE_US / baseline_us))
-    # two at least: where the number is always the same, the last call is known
-    most = max(2, most)
+    most = max(LEAST_OF_MOST, most)
     if slot_bytes * (most + WARM_UP_CALLS) > REPLAY_BYTES:
         most = max(1, REPLAY_BYTES // slot_bytes - WARM_UP_CALLS)
-    return CallRange(max(1, -(-2 * most // 3)) if most > 2 else 1, most)
+    return CallRange(max(1, -(-2 * most // 3)), most)
 
 
 def draw_cold() -> int:

@@ -6,11 +6,9 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.backend import Announce, TimedCase, shown
-from evoengine.evaluate.worker.candidate_failures import CandidateFailure
+from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
 from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.call_counts import (
     WARM_UP_CALLS,
@@ -20,9 +18,10 @@ from evoengine.evaluate.worker.cuda.call_counts import (
 )
 from evoengine.evaluate.worker.cuda.examination import Examination
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet
 from evoengine.evaluate.worker.cuda.paired_timing import PairedTiming
-from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS, translate
+from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.records import CaseCheck, CaseTiming, InputSetCheck
@@ -48,10 +47,11 @@ class CudaBackend:
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        return CUDA_ERRORS
+        # candidates run in another process: only what they leave too little memory for is theirs
+        return (*NO_MEMORY, VirtualMemoryError)
 
     def failure(self, error: Exception) -> CandidateFailure:
-        return translate(error)
+        return CannotLaunch(f"its buffers leave no device memory: {error}")
 
     def sanitize(self, job: Job, announce: Announce) -> None:
         """None: a GPU reports only faults that end the launch."""
@@ -142,14 +142,12 @@ class CudaBackend:
     @contextmanager
     def _examination(self, compiled: CompiledCase, tier: str) -> Iterator[Examination]:
         assert self.runner is not None
+        examination = Examination(self._harness, self.runner, self.task, compiled, tier)
         try:
-            examination = Examination(self._harness, self.runner, self.task, compiled, tier)
             yield examination
-        except CUDA_ERRORS as error:
-            raise translate(error) from None
         except TaskError as error:
-            if isinstance(error.__cause__, torch.cuda.OutOfMemoryError):
-                raise translate(error.__cause__) from None
+            if isinstance(error.__cause__, NO_MEMORY):
+                raise self.failure(error.__cause__) from None
             raise
         examination.close()
 

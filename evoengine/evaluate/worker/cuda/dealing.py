@@ -7,14 +7,16 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import cupy
 import numpy
 import torch
+from cupy.cuda import runtime
 
 from evoengine.evaluate.worker.arena import GUARD, POISON, Layout
-from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
+from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
-from evoengine.evaluate.worker.cuda.slots import Place, SlotPool, slot_size
+from evoengine.evaluate.worker.cuda.slots import Place, slot_size
+
+FLAG = numpy.dtype(numpy.uint32)
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,13 @@ class DealtCall:
 class Dealer:
     """Deals the buffers of one case."""
 
-    def __init__(self, kernels: HarnessKernels, slots: SlotPool, layout: Layout) -> None:
+    def __init__(self, harness: GpuHarness, layout: Layout) -> None:
         """`layout` holds every buffer of a call: inputs, outputs and scratch."""
-        self._kernels = kernels
-        self._slots = slots
+        self._harness = harness
         self._sizes = {
             name: math.prod(shape) * dtype.itemsize for name, (dtype, shape) in layout.items()
         }
-        self._table: cupy.ndarray | None = None
+        self._dealt = 0
 
     @property
     def sizes(self) -> list[int]:
@@ -58,37 +59,47 @@ class Dealer:
         Raises VirtualMemoryError where the device has no memory for the buffers.
         """
         names = list(self._sizes)
-        places = self._slots.place([self._sizes[name] for _ in sets for name in names])
+        places = self._harness.slots.place([self._sizes[name] for _ in sets for name in names])
         calls = [
             DealtCall(one, dict(zip(names, places[number * len(names) :], strict=False)))
             for number, one in enumerate(sets)
         ]
         rows = [
-            _row(place, call.given.inputs.get(name))
+            slot_row(place, call.given.inputs.get(name))
             for call in calls
             for name, place in call.places.items()
         ]
-        self._table = cupy.asarray(numpy.array(rows, dtype=numpy.uint64))
-        self._kernels.deal(self._table)
-        torch.cuda.current_stream().synchronize()
+        self._dealt = len(rows)
+        deal_rows(self._harness, rows)
+        runtime.streamSynchronize(self._harness.stream.ptr)
         return calls
 
-    def audit(self) -> cupy.ndarray:
-        """Begins to compare inputs and guards with what was dealt last; flags by buffer, in the
-        order of calls and names: 1 for a changed input, 2 for a changed guard.
+    def begin_audit(self) -> None:
+        """Begins to compare inputs and guards with what was dealt last."""
+        harness = self._harness
+        flags = harness.flags.clear(FLAG.itemsize * self._dealt)
+        harness.kernels.audit(harness.slot_table.address, self._dealt, flags)
+
+    def flags(self) -> list[int]:
+        """The results of the audit by buffer, in the order of calls and names: 1 for a changed
+        input, 2 for a changed guard.
         """
-        assert self._table is not None
-        flags = cupy.zeros(len(self._table), dtype=numpy.uint32)
-        self._kernels.audit(self._table, flags)
-        return flags
+        found = self._harness.flags.read(numpy.zeros(self._dealt, dtype=FLAG))
+        return [int(flag) for flag in found]
 
     def named(self, position: int) -> str:
         """The name of the buffer at a position of the flags."""
         return list(self._sizes)[position % len(self._sizes)]
 
 
-def _row(place: Place, source: torch.Tensor | None) -> list[int]:
-    """One Slot of kernels.cu."""
+def deal_rows(harness: GpuHarness, rows: Sequence[Sequence[int]]) -> None:
+    """Begins to write the slots of `rows`, each a Slot of kernels.cu."""
+    address = harness.slot_table.write(numpy.array(rows, dtype=numpy.uint64))
+    harness.kernels.deal(address, len(rows))
+
+
+def slot_row(place: Place, source: torch.Tensor | None) -> list[int]:
+    """One Slot of kernels.cu: a buffer that is a copy of `source`, or poison without one."""
     return [
         place.slot.address,
         place.slot.size,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cupy
 import torch
 
+from evoengine.evaluate.worker.cuda.harness.device_table import DeviceTable
 from evoengine.evaluate.worker.cuda.harness.gpu_token import GpuToken
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
 from evoengine.evaluate.worker.cuda.harness.l2_state import L2State
@@ -26,13 +27,15 @@ class GpuHarness:
         self.ordinal = ordinal
         self.token = GpuToken(ordinal)
         self.stream = as_cupy(stream)
-        # CuPy's own copies and kernels, too
-        self.stream.use()
         properties = torch.cuda.get_device_properties(ordinal)
         self.l2_bytes = int(properties.L2_cache_size)
         self.kernels = HarnessKernels(self.stream)
         self.addresses = AddressRange(ordinal)
         self.slots = SlotPool(ordinal, self.addresses, int(properties.total_memory * SLOT_SHARE))
+        self.slot_table = DeviceTable(self.stream.ptr)
+        self.flags = DeviceTable(self.stream.ptr)
+        self.comparisons = DeviceTable(self.stream.ptr)
+        self.figures = DeviceTable(self.stream.ptr)
         own = self.addresses.map(PhysicalMemory.create(ordinal, PAGE_BYTES))
         self.marks = TimeMarks(self.kernels, own)
         self.l2 = L2State(ordinal, self.kernels, self.addresses, self.stream.ptr)

@@ -6,17 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cupy
 import numpy
 import torch
 
 from evoengine.evaluate.worker.cuda.dealing import DealtCall
-from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES, HarnessKernels
+from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.harness.device_table import Array
+from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES
 from evoengine.evaluate.worker.gate import Errors
 from evoengine.evaluate.worker.slices import slice_elements, tiny_of
 from evoengine.task.schema import Task
-
-BLOCKS = 256  # of one comparison
 
 _COMPARISON = numpy.dtype(
     [(name, numpy.uint64) for name in ("output", "reference", "elements", "row", "dtype")]
@@ -30,32 +29,31 @@ _FIGURES = numpy.dtype(
 
 @dataclass(frozen=True)
 class OutputComparison:
-    """A comparison under way; `figures` reads its results."""
+    """A comparison under way; `errors` waits for its results."""
 
+    harness: GpuHarness
     calls: Sequence[DealtCall]
     outputs: tuple[str, ...]
     elements: tuple[int, ...]  # by call and output
-    on_device: cupy.ndarray
 
     def errors(self) -> list[Errors]:
         """The errors of every call, all outputs together; the worst element is not known."""
-        raw = self.on_device.get().view(_FIGURES).reshape(len(self.calls), len(self.outputs))
+        empty = numpy.zeros(len(self.elements), dtype=_FIGURES)
+        raw = self.harness.figures.read(empty).reshape(len(self.calls), len(self.outputs))
         counts = numpy.array(self.elements).reshape(raw.shape)
         return [_errors(row, int(count.sum())) for row, count in zip(raw, counts, strict=True)]
 
 
 def begin_comparison(
-    kernels: HarnessKernels, task: Task, calls: Sequence[DealtCall], tier: str
+    harness: GpuHarness, task: Task, calls: Sequence[DealtCall], tier: str
 ) -> OutputComparison:
     """Begins to compare every output of `calls`, where they lie, under the gate of `tier`."""
     rows = [_row(task, call, name, tier) for call in calls for name in task.outputs]
     table = numpy.array(rows, dtype=_COMPARISON)
-    figures = cupy.zeros(len(rows) * _FIGURES.itemsize, dtype=numpy.uint8)
-    on_device = cupy.asarray(table.view(numpy.uint8))
-    kernels.compare(on_device, figures, len(rows), BLOCKS)
-    return OutputComparison(
-        calls, tuple(task.outputs), tuple(int(row["elements"]) for row in table), figures
-    )
+    figures = harness.figures.clear(_FIGURES.itemsize * len(rows))
+    harness.kernels.compare(harness.comparisons.write(table), len(rows), figures)
+    elements = tuple(int(row["elements"]) for row in table)
+    return OutputComparison(harness, calls, tuple(task.outputs), elements)
 
 
 def _row(task: Task, call: DealtCall, name: str, tier: str) -> tuple[float, ...]:
@@ -73,7 +71,7 @@ def _row(task: Task, call: DealtCall, name: str, tier: str) -> tuple[float, ...]
     )
 
 
-def _errors(row: numpy.ndarray, elements: int) -> Errors:
+def _errors(row: Array, elements: int) -> Errors:
     squares, error = float(row["reference"].sum()), float(row["error"].sum())
     scale = squares if squares > 0 else float(elements)
     return Errors(

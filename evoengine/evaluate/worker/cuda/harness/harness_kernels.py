@@ -17,6 +17,7 @@ DTYPES = {
     )
 }
 BLOCKS_PER_SLOT = 16
+BLOCKS_PER_COMPARISON = 256
 LOCAL_SIZES = (1024, 4096, 8192)  # bytes of a thread's local memory that a scrub overwrites
 RESIDENT_THREADS = 2048  # of a multiprocessor, at most
 
@@ -41,20 +42,24 @@ class HarnessKernels:
             size: self._module.get_function(f"scrub_local_{size}") for size in LOCAL_SIZES
         }
 
-    def deal(self, slots: cupy.ndarray) -> None:
-        """Writes every slot of the table whole: buffer and guards; see Slot in kernels.cu."""
-        self._over_table("deal", slots)
+    def deal(self, slots: int, count: int) -> None:
+        """Writes `count` slots whole, buffers and guards; see Slot in kernels.cu.
 
-    def audit(self, slots: cupy.ndarray, flags: cupy.ndarray) -> None:
-        """Sets flags[i] (uint32, 0 before) to 1 if an input changed, 2 if its guards did."""
-        self._over_table("audit", slots, flags)
+        `slots` is the address of their table.
+        """
+        self._launch("deal", (BLOCKS_PER_SLOT, count), THREADS, (numpy.uintp(slots),))
 
-    def compare(
-        self, comparisons: cupy.ndarray, figures: cupy.ndarray, count: int, blocks: int
-    ) -> None:
-        """Adds up the figures of every comparison; see Comparison and Figures in kernels.cu."""
-        grid = (blocks, count)
-        self._launch("compare", grid, THREADS, (comparisons, figures))
+    def audit(self, slots: int, count: int, flags: int) -> None:
+        """Adds 1 to flags[i] (uint32, 0 before) if an input changed, 2 if its guards did."""
+        arguments = (numpy.uintp(slots), numpy.uintp(flags))
+        self._launch("audit", (BLOCKS_PER_SLOT, count), THREADS, arguments)
+
+    def compare(self, comparisons: int, count: int, figures: int) -> None:
+        """Adds up the figures (0 before) of `count` comparisons; see Comparison and Figures in
+        kernels.cu.
+        """
+        arguments = (numpy.uintp(comparisons), numpy.uintp(figures))
+        self._launch("compare", (BLOCKS_PER_COMPARISON, count), THREADS, arguments)
 
     def touch(self, spans: int, count: int) -> None:
         """Reads `count` spans, so that L2 holds them; see Span in kernels.cu.
@@ -92,9 +97,6 @@ class HarnessKernels:
     def stamp(self, address: int) -> None:
         """Writes the device's clock, in nanoseconds, as uint64 to `address`."""
         self._launch("stamp", (1, 1), 1, (numpy.uintp(address),))
-
-    def _over_table(self, name: str, table: cupy.ndarray, *more: object) -> None:
-        self._launch(name, (BLOCKS_PER_SLOT, len(table)), THREADS, (table, *more))
 
     def _launch(
         self,

@@ -28,6 +28,7 @@ CUDA_ERRORS = (
     getattr(torch, "AcceleratorError", RuntimeError),
     torch.cuda.OutOfMemoryError,
 )
+NO_MEMORY = (cupy.cuda.memory.OutOfMemoryError, torch.cuda.OutOfMemoryError)
 
 
 def translate(error: Exception) -> Crashed | CannotLaunch:

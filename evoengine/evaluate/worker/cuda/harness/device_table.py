@@ -1,0 +1,52 @@
+"""A small piece of device memory that the host writes and reads in the order of one stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from cupy.cuda import runtime
+
+Array = numpy.ndarray[Any, Any]
+
+
+class DeviceTable:
+    """Memory that grows with what is written to it; used from one stream only."""
+
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
+        self._bytes = 0
+        self.address = 0
+
+    def write(self, rows: Array) -> int:
+        """Copies `rows` (contiguous) to the device, and waits; returns their address."""
+        self._reserve(rows.nbytes)
+        runtime.memcpyAsync(
+            self.address, rows.ctypes.data, rows.nbytes, runtime.memcpyHostToDevice, self._stream
+        )
+        # the copy reads host memory that may be gone when it begins
+        runtime.streamSynchronize(self._stream)
+        return self.address
+
+    def clear(self, size: int) -> int:
+        """Begins to write `size` zero bytes; returns their address."""
+        self._reserve(size)
+        runtime.memsetAsync(self.address, 0, size, self._stream)
+        return self.address
+
+    def read(self, rows: Array) -> Array:
+        """Fills `rows` from the device once all earlier work has ended, and returns them."""
+        runtime.memcpyAsync(
+            rows.ctypes.data, self.address, rows.nbytes, runtime.memcpyDeviceToHost, self._stream
+        )
+        runtime.streamSynchronize(self._stream)
+        return rows
+
+    def _reserve(self, size: int) -> None:
+        if size <= self._bytes:
+            return
+        if self.address:
+            runtime.streamSynchronize(self._stream)
+            runtime.free(self.address)
+        self._bytes = 2 * size
+        self.address = int(runtime.malloc(self._bytes))
