@@ -69,6 +69,8 @@ class KernelResources(Frozen):
     spill_store_bytes: int
     spill_load_bytes: int
     cubin_bytes: int = 0
+    # number formats of its tensor instructions, and 8-bit ones that it converts: e.g. f16, e4m3
+    formats: tuple[str, ...] = ()
 
 
 class InputSetCheck(Frozen):

@@ -12,6 +12,7 @@ from evoengine.records import Frozen
 from evoengine.task import expression, yaml_source
 from evoengine.task.distributions import known_distribution
 from evoengine.task.expression import ExpressionError, Value
+from evoengine.task.instruction_formats import known_format
 from evoengine.task.names import Name, TaskName
 from evoengine.task.yaml_source import MisplacedError
 
@@ -55,6 +56,7 @@ Formula = Annotated[str, BeforeValidator(_expression_text)]
 Dtype = Literal[
     "float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"
 ]
+InstructionFormat = Annotated[str, AfterValidator(known_format)]
 Distribution = Annotated[str, AfterValidator(known_distribution)]
 DTYPES: tuple[str, ...] = get_args(Dtype)
 FunctionRef = Annotated[str, AfterValidator(_function_reference)]
@@ -98,6 +100,8 @@ class Tier(Frozen):
     rel_rmse: Positive
     trusted: FunctionRef | None = None
     trusted_factor: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
+    # formats whose instructions the machine code must contain; see task/instruction_formats.py
+    uses: tuple[InstructionFormat, ...] = ()
 
 
 class Objective(Frozen):

@@ -100,6 +100,16 @@ def allocates(cubin: bytes) -> bool:
         return any(_text(names, symbol[0]) == "malloc" for symbol in _SYMBOL.iter_unpack(symbols))
 
 
+def contents(cubin: bytes, prefix: str) -> dict[str, bytes]:
+    """The contents of the sections whose name begins with `prefix`, by name."""
+    with _as_value_error(cubin):
+        return {
+            name: section.data
+            for name, section in _sections(cubin).items()
+            if name.startswith(prefix)
+        }
+
+
 def completed(cubin: bytes) -> bytes:
     """The cubin with the last byte that CuPy's binding cuts off as if it ended a string.
 
