@@ -88,6 +88,11 @@ def elites_table(
     notes = [MODELLED if modelled else SPEEDUP] if with_notes or not modelled else []
     if any(row.keeps_target is False for row in rows):
         notes.append(OVER_TARGET)
+    notes += [
+        f"{row.tier}: a more exact kernel leads, its errors keep the limit of tier {row.exact_as}"
+        for row in rows
+        if row.place == 1 and row.exact_as
+    ]
     if with_notes and any(row.tunables for row in rows):
         notes.append(CHANGED)
     return Group(table, *(Text(note, style="dim") for note in notes)) if notes else table

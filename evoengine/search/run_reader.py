@@ -122,7 +122,11 @@ class RunReader:
             baseline_problems=info.baseline_problems,
             elites=tuple(
                 elite_row(
-                    elite, self.stored.verdict_of(elite.outcome.trial), first_times, changed_of
+                    elite,
+                    self.stored.verdict_of(elite.outcome.trial),
+                    first_times,
+                    changed_of,
+                    Task.model_validate(info.task).tiers,
                 )
                 for elite in settled_run.elites
             ),

@@ -240,6 +240,14 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
             "seeds: [0, 1, 2]\ndistributions: [normal, uniform]",
             "t.yaml:14:25: distributions.1: expected 'normal', .* or '[a-z]+', got 'uniform'",
         ),
+        (
+            "rel_rmse: 1e-6",
+            "rel_rmse: 1e-6, uses: [fp8]",
+            (
+                "t.yaml:15:[0-9]+: tiers.fp32.uses.0: no instructions are known as 'fp8';.* known:"
+                " e4m3, e5m2, f16, bf16, tf32, int8, fp64"
+            ),
+        ),
         ("seeds: [0, 1, 2]", "seeds: [0, 1, 2", "t.yaml:14:6: not YAML"),
     ],
 )
