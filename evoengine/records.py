@@ -360,6 +360,7 @@ class RunInfo(Frozen):
     references: dict[str, str] = {}
     created: str  # ISO 8601, UTC
     version: str
+    timing_version: int = 1  # evaluate.scoring.TIMING_VERSION of its verdicts
 
 
 class SettingsChange(Frozen):

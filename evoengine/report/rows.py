@@ -175,6 +175,7 @@ class RunRows(Frozen):
     modelled: bool = False  # whether its times are modelled
     created: str
     version: str
+    timing_version: int = 1  # of its verdicts; a run of another version cannot be resumed
     budget: int
     settled: int
     ended: str  # why it ended; empty for `show`

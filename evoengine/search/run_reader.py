@@ -105,6 +105,7 @@ class RunReader:
             modelled=first_times.modelled,
             created=info.created,
             version=info.version,
+            timing_version=info.timing_version,
             budget=int(info.config.get("trials", 0)),
             settled=len(settled_run.outcomes),
             ended=ended,

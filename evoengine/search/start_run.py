@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from evoengine import __version__
+from evoengine.evaluate.scoring import TIMING_VERSION
 from evoengine.events import RunEnded
 from evoengine.paths import RunPaths
 from evoengine.protocols import ExecutorStart, ProposalRow
@@ -56,4 +57,5 @@ def _info(choice: RunChoice, paths: RunPaths, start: ExecutorStart) -> RunInfo:
         references=reference_digests(choice.task, choice.task_path),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         version=__version__,
+        timing_version=TIMING_VERSION,
     )
