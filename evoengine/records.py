@@ -344,6 +344,11 @@ class Elite(Frozen):
     outcome: Outcome
 
 
+# A new one when the same kernel gets other times or another status, on a GPU or on the emulator:
+# verdicts of two versions cannot be compared. Runs of version 0.1.0 do not state theirs: it is 1.
+TIMING_VERSION = 2
+
+
 class RunInfo(Frozen):
     """The settings and facts at the start of a run; never changed."""
 
@@ -360,7 +365,7 @@ class RunInfo(Frozen):
     references: dict[str, str] = {}
     created: str  # ISO 8601, UTC
     version: str
-    timing_version: int = 1  # evaluate.scoring.TIMING_VERSION of its verdicts
+    timing_version: int = 1  # TIMING_VERSION of its verdicts
 
 
 class SettingsChange(Frozen):

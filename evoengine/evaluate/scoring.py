@@ -9,10 +9,6 @@ from evoengine.records import CaseModel, CaseTiming, Interval, Status, Verdict
 from evoengine.statistics import exact, geomean, latency_interval, ratio_interval
 from evoengine.task.schema import Task
 
-# A new one when the same kernel gets other times or another status, on a GPU or on the emulator:
-# verdicts of two versions cannot be compared. Runs of version 0.1.0 do not state theirs: it is 1.
-TIMING_VERSION = 2
-
 
 def verdict_of(report: Report, task: Task, tier: str) -> Verdict:
     """The verdict that follows from a device's report."""

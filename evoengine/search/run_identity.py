@@ -6,11 +6,10 @@ import shlex
 
 from evoengine.config import RunConfig
 from evoengine.errors import UsageError
-from evoengine.evaluate.scoring import TIMING_VERSION
 from evoengine.paths import RunPaths
 from evoengine.population.elites import Population, resolution_of
 from evoengine.protocols import Store
-from evoengine.records import Elite, Environment, RunInfo
+from evoengine.records import TIMING_VERSION, Elite, Environment, RunInfo
 from evoengine.search.settled_trials import fold_into_population
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from evoengine import __version__
-from evoengine.evaluate.scoring import TIMING_VERSION
 from evoengine.events import RunEnded
 from evoengine.paths import RunPaths
 from evoengine.protocols import ExecutorStart, ProposalRow
-from evoengine.records import RunInfo
+from evoengine.records import TIMING_VERSION, RunInfo
 from evoengine.search.choose_run import RunChoice
 from evoengine.search.control import Control
 from evoengine.search.make_executor import make_executor

@@ -19,9 +19,8 @@ from pathlib import Path
 import pytest
 
 from evoengine.config import RunConfig
-from evoengine.evaluate.scoring import TIMING_VERSION
 from evoengine.protocols import ReplyRow
-from evoengine.records import Unanswered
+from evoengine.records import TIMING_VERSION, Unanswered
 from evoengine.search.changes import current_info
 from evoengine.search.run_engine import starting_kernels
 from evoengine.store.sqlite_store import SqliteStore

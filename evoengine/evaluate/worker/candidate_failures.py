@@ -61,3 +61,10 @@ class Cheated(CandidateFailure):
 
     status = Status.cheat
     healthy = False
+
+
+class BelowFloor(CandidateFailure):
+    """The candidate's time is below what the device can do, so it was not measured or not spent."""
+
+    status = Status.cheat
+    healthy = False
