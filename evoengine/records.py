@@ -69,6 +69,8 @@ class KernelResources(Frozen):
     spill_store_bytes: int
     spill_load_bytes: int
     cubin_bytes: int = 0
+    # number formats of its tensor instructions, and 8-bit ones that it converts: e.g. f16, e4m3
+    formats: tuple[str, ...] = ()
 
 
 class InputSetCheck(Frozen):
@@ -348,6 +350,11 @@ class Elite(Frozen):
     outcome: Outcome
 
 
+# A new one when the same kernel gets other times or another status, on a GPU or on the emulator:
+# verdicts of two versions cannot be compared. Runs of version 0.1.0 do not state theirs: it is 1.
+TIMING_VERSION = 2
+
+
 class RunInfo(Frozen):
     """The settings and facts at the start of a run; never changed."""
 
@@ -364,6 +371,7 @@ class RunInfo(Frozen):
     references: dict[str, str] = {}
     created: str  # ISO 8601, UTC
     version: str
+    timing_version: int = 1  # TIMING_VERSION of its verdicts
 
 
 class SettingsChange(Frozen):

@@ -32,11 +32,12 @@ from evoengine.task.schema import (
     Target,
     Task,
     Tier,
+    Work,
 )
 from tests.test_docs import BLOCK
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-OF_A_TASK = (Task, Input, Output, Tier, Objective, Target, Budget, Limits)
+OF_A_TASK = (Task, Input, Output, Tier, Objective, Target, Work, Budget, Limits)
 OF_A_KERNEL = (Plan, ScratchSpec, LaunchSpec, TypedArgument)
 ROWS_TASK = """\
 name: rows

@@ -23,6 +23,7 @@ from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileU
 from evoengine.evaluate.compile_failure import compile_unit_problem, refuse_failed
 from evoengine.evaluate.device_limits import check_device_limits
 from evoengine.evaluate.kernel_resources import exceeded_limits, resources_of
+from evoengine.evaluate.tier_instructions import check_tier_instructions
 from evoengine.protocols import CompiledCase, Progress
 from evoengine.records import KernelResources, Status, Verdict
 from evoengine.task.schema import Task
@@ -101,6 +102,7 @@ class CandidateCompiler:
         code = cubins
         if self.clang is not None:
             code = await self._results(ptx_tasks, nvrtc_accepts=bool(compiled.resources))
+        check_tier_instructions(self.task, compiled.tier, plans, cubins or code, limits.arch)
         compiled.cases = tuple(
             _compiled_case(plan, code[plan.specialisation], cubins) for plan in plans
         )

@@ -17,7 +17,7 @@ from evoengine.candidate.binding import CasePlan
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError
 from evoengine.protocols import Evaluated, Request
-from evoengine.records import CaseModel, Elite, KernelResources, Status, Verdict
+from evoengine.records import CaseModel, Elite, InputSetCheck, KernelResources, Status, Verdict
 from evoengine.task.schema import Task
 
 MAX_REASON = 300  # characters
@@ -242,8 +242,17 @@ def _accuracy(verdict: Verdict) -> str:
     shown = [item for check in verdict.checks if not check.hidden for item in check.sets]
     if not shown:
         return ""
-    worst = max(
-        shown, key=lambda item: item.rel_rmse / item.limit_rel_rmse if item.limit_rel_rmse else 0.0
-    )
+    worst = max(shown, key=_share_of_limits)
     rmse = f"relative RMSE {worst.rel_rmse:.2e} of {worst.limit_rel_rmse:.2e} allowed"
+    if worst.worst_slice_output:
+        rmse += f", {worst.slice_rel_rmse:.2e} of {worst.limit_slice_rel_rmse:.2e} in a row"
     return f"largest error {worst.max_abs:.2e}, {rmse} (inputs: {worst.distribution})"
+
+
+def _share_of_limits(item: InputSetCheck) -> float:
+    """The larger of the relative RMSE, of the whole and of the worst row, in units of its limit."""
+    pairs = (
+        (item.rel_rmse, item.limit_rel_rmse),
+        (item.slice_rel_rmse, item.limit_slice_rel_rmse),
+    )
+    return max(error / limit if limit else 0.0 for error, limit in pairs)

@@ -19,6 +19,7 @@ _TAKES = (
     number_column("shared"),
     number_column("local", optional=True),
     number_column("spills"),
+    text_column("formats", optional=True),
     Column("target"),
 )
 
@@ -57,6 +58,7 @@ def _cells(row: ResourceRow) -> list[str | Text]:
         ),
         str(row.local_bytes),
         str(row.spill_store_bytes + row.spill_load_bytes),
+        " ".join(row.formats),
         _target(row),
     ]
 

@@ -36,6 +36,9 @@ class EliteRow(Frozen):
     registers: int | None  # per thread, the most over its kernels
     shared_bytes: int | None  # static and dynamic, per block, the most over its kernels
     keeps_target: bool | None
+    formats: tuple[str, ...] = ()  # number formats of its kernels' instructions
+    # a stricter tier whose limit of the relative RMSE it keeps on every input set; "" if none
+    exact_as: str = ""
 
 
 class TrialRow(Frozen):
@@ -105,6 +108,7 @@ class ResourceRow(Frozen):
     spill_store_bytes: int
     spill_load_bytes: int
     cubin_bytes: int
+    formats: tuple[str, ...]  # number formats of its instructions
     target_registers: int | None
     target_shared_bytes: int | None
 
@@ -171,6 +175,7 @@ class RunRows(Frozen):
     modelled: bool = False  # whether its times are modelled
     created: str
     version: str
+    timing_version: int = 1  # of its verdicts; a run of another version cannot be resumed
     budget: int
     settled: int
     ended: str  # why it ended; empty for `show`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from evoengine.records import (
@@ -27,7 +28,8 @@ from evoengine.report.rows import (
 )
 from evoengine.report.run_model import cost_is_known
 from evoengine.statistics import latency_interval, median_interval, ratio_interval
-from evoengine.task.schema import Target
+from evoengine.task.instruction_formats import in_order
+from evoengine.task.schema import Target, Tier
 
 # returns the verdict that counts for a trial; None if there is none
 VerdictLookup = Callable[[int], Verdict | None]
@@ -87,8 +89,12 @@ def elite_row(
     verdict: Verdict | None,
     firsts: FirstCorrectTimes = NO_MODELLED_TIMES,
     changed_of: ChangedTunables = all_tunables,
+    tiers: Mapping[str, Tier] = MappingProxyType({}),
 ) -> EliteRow:
-    """The row of an elite, with the resources of its machine code from `verdict`."""
+    """The row of an elite, with the resources of its machine code from `verdict`.
+
+    Without the task's `tiers`, it is not compared with stricter ones.
+    """
     outcome = elite.outcome
     here = on_device(verdict) if verdict else []
     return EliteRow(
@@ -109,7 +115,22 @@ def elite_row(
             (item.static_shared_bytes + item.dynamic_shared_bytes for item in here), default=None
         ),
         keeps_target=not verdict.target_exceeds if verdict else None,
+        formats=in_order({name for item in here for name in item.formats}),
+        exact_as=_stricter_tier(verdict, elite.tier, tiers) if verdict else "",
     )
+
+
+def _stricter_tier(verdict: Verdict, own: str, tiers: Mapping[str, Tier]) -> str:
+    """The strictest tier below `own` whose limit every relative RMSE keeps; "" if there is none."""
+    errors = [item.rel_rmse for check in verdict.checks for item in check.sets]
+    if not errors or own not in tiers:
+        return ""
+    kept = {
+        name: tier.rel_rmse
+        for name, tier in tiers.items()
+        if max(errors) <= tier.rel_rmse < tiers[own].rel_rmse
+    }
+    return min(kept, key=lambda name: kept[name], default="")
 
 
 def trial_row(

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evoengine.records import Environment, Status, Unanswered
+from evoengine.records import TIMING_VERSION, Environment, Status, Unanswered
 from evoengine.report import format
 from evoengine.report.fitted_table import Column, FittedTable, number_column, text_column
 from evoengine.report.resource_tables import over_target, resources_table
@@ -88,6 +88,11 @@ def elites_table(
     notes = [MODELLED if modelled else SPEEDUP] if with_notes or not modelled else []
     if any(row.keeps_target is False for row in rows):
         notes.append(OVER_TARGET)
+    notes += [
+        f"{row.tier}: a more exact kernel leads, its errors keep the limit of tier {row.exact_as}"
+        for row in rows
+        if row.place == 1 and row.exact_as
+    ]
     if with_notes and any(row.tunables for row in rows):
         notes.append(CHANGED)
     return Group(table, *(Text(note, style="dim") for note in notes)) if notes else table
@@ -167,7 +172,7 @@ def run_head(rows: RunRows) -> Table:
     """The summary of a run in a few lines."""
     facts = {
         "run": f"{rows.name}  ({rows.folder})",
-        "begun": f"{rows.created} by evoengine {rows.version}",
+        "begun": f"{rows.created} by evoengine {rows.version}{_timing(rows)}",
         "task": rows.task,
         "device": rows.device,
         "generator": f"{rows.generator}, model {rows.model}" if rows.model else rows.generator,
@@ -191,6 +196,13 @@ def run_head(rows: RunRows) -> Table:
             f"{name}: {problem}" for name, problem in rows.baseline_problems.items()
         )
     return facts_grid(facts)
+
+
+def _timing(rows: RunRows) -> str:
+    """The run's version of the timing, if it is not this one."""
+    if rows.timing_version == TIMING_VERSION:
+        return ""
+    return f", timing version {rows.timing_version}: cannot be resumed by this evoengine"
 
 
 def _unanswered(found: Unanswered) -> str:

@@ -20,6 +20,7 @@ from evoengine.search.make_executor import find_device, make_executor
 from evoengine.search.make_generator import check_generator
 from evoengine.search.references import refuse_changed_references
 from evoengine.search.run_engine import run_engine, start_executor
+from evoengine.search.run_identity import refuse_other_timing
 from evoengine.search.run_options import RunOptions
 from evoengine.search.settled_trials import count_settled
 from evoengine.store.run_folder import open_run
@@ -36,6 +37,7 @@ async def resume_run(
     with open_run(paths) as folder, control.within_time_limit():
         store = folder.store
         info, words = resumed_info(store, options, control.environ)
+        refuse_other_timing(info, paths, store)
         refuse_changed_references(info)
         task, config = Task.model_validate(info.task), RunConfig.model_validate(info.config)
         check_generator(config, control.environ)

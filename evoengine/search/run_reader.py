@@ -105,6 +105,7 @@ class RunReader:
             modelled=first_times.modelled,
             created=info.created,
             version=info.version,
+            timing_version=info.timing_version,
             budget=int(info.config.get("trials", 0)),
             settled=len(settled_run.outcomes),
             ended=ended,
@@ -122,7 +123,11 @@ class RunReader:
             baseline_problems=info.baseline_problems,
             elites=tuple(
                 elite_row(
-                    elite, self.stored.verdict_of(elite.outcome.trial), first_times, changed_of
+                    elite,
+                    self.stored.verdict_of(elite.outcome.trial),
+                    first_times,
+                    changed_of,
+                    Task.model_validate(info.task).tiers,
                 )
                 for elite in settled_run.elites
             ),

@@ -8,7 +8,7 @@ from evoengine import __version__
 from evoengine.events import RunEnded
 from evoengine.paths import RunPaths
 from evoengine.protocols import ExecutorStart, ProposalRow
-from evoengine.records import RunInfo
+from evoengine.records import TIMING_VERSION, RunInfo
 from evoengine.search.choose_run import RunChoice
 from evoengine.search.control import Control
 from evoengine.search.make_executor import make_executor
@@ -56,4 +56,5 @@ def _info(choice: RunChoice, paths: RunPaths, start: ExecutorStart) -> RunInfo:
         references=reference_digests(choice.task, choice.task_path),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         version=__version__,
+        timing_version=TIMING_VERSION,
     )

@@ -12,6 +12,7 @@ from evoengine.records import Frozen
 from evoengine.task import expression, yaml_source
 from evoengine.task.distributions import known_distribution
 from evoengine.task.expression import ExpressionError, Value
+from evoengine.task.instruction_formats import known_format
 from evoengine.task.names import Name, TaskName
 from evoengine.task.yaml_source import MisplacedError
 
@@ -55,7 +56,11 @@ Formula = Annotated[str, BeforeValidator(_expression_text)]
 Dtype = Literal[
     "float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"
 ]
+InstructionFormat = Annotated[str, AfterValidator(known_format)]
 Distribution = Annotated[str, AfterValidator(known_distribution)]
+# What does the arithmetic: tensor cores by the format that they multiply (fp8: e4m3 and e5m2), and
+# the other cores in single precision.
+ArithmeticUnit = Literal["f16", "bf16", "tf32", "fp8", "int8", "fp64", "fp32"]
 DTYPES: tuple[str, ...] = get_args(Dtype)
 FunctionRef = Annotated[str, AfterValidator(_function_reference)]
 # at least one extent: a single number is a tensor of one element
@@ -98,6 +103,30 @@ class Tier(Frozen):
     rel_rmse: Positive
     trusted: FunctionRef | None = None
     trusted_factor: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
+    # formats whose instructions the machine code must contain; see task/instruction_formats.py
+    uses: tuple[InstructionFormat, ...] = ()
+    # in place of the work's, if this tier allows a faster one
+    unit: ArithmeticUnit | None = None
+
+
+class Work(Frozen):
+    """What one call must do at least, whatever the kernel: times below that are refused.
+
+    `flops` must be true of every right kernel: leave out what can be skipped or saved.
+    """
+
+    flops: Formula | None = None
+    unit: ArithmeticUnit | None = None  # the fastest that is exact enough for every tier
+    input_bytes: Formula | None = None  # if a call need not read all of its inputs
+
+    @model_validator(mode="after")
+    def _of_a_unit(self) -> Work:
+        if (self.flops is None) != (self.unit is None):
+            raise ValueError("expected both flops and unit, or neither")
+        return self
+
+
+WORK_FORMULAS = {"flops", "input_bytes"}
 
 
 class Objective(Frozen):
@@ -167,6 +196,7 @@ class Task(Frozen):
     objective: Objective
     baselines: dict[str, FunctionRef]
     target: Target | None = None
+    work: Work | None = None
     seeds_from: tuple[str, ...] = ()
     budget: Budget
     limits: Limits = Limits()
@@ -205,7 +235,16 @@ class Task(Frozen):
         for group, cases in (("cases", self.cases), ("hidden_cases", self.hidden_cases)):
             for name, case in cases.items():
                 self._check_case(group, name, case)
+        self._check_work()
         return self
+
+    def _check_work(self) -> None:
+        formulas = {} if self.work is None else self.work.model_dump(include=WORK_FORMULAS)
+        for key, formula in formulas.items():
+            for case in self.all_cases if formula is not None else ():
+                amount = self._value(case, formula, "work", key)
+                wanted = f"{key}: {formula} is {amount} for case {case}, expected a positive number"
+                _require(amount > 0, wanted, "work", key)
 
     def _check_names(self) -> None:
         seen: dict[str, str] = {}

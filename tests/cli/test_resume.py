@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -19,7 +20,7 @@ import pytest
 
 from evoengine.config import RunConfig
 from evoengine.protocols import ReplyRow
-from evoengine.records import Unanswered
+from evoengine.records import TIMING_VERSION, Unanswered
 from evoengine.search.changes import current_info
 from evoengine.search.run_engine import starting_kernels
 from evoengine.store.sqlite_store import SqliteStore
@@ -248,6 +249,41 @@ def test_a_run_of_0_1_0_is_shown_as_it_was(scripted: Call, run_of_0_1_0: Path) -
     assert (run_of_0_1_0 / "run.db").read_bytes() == before
 
 
+def test_a_run_of_0_1_0_is_exported_and_not_resumed(
+    scripted: Call, run_of_0_1_0: Path, tmp_path: Path
+) -> None:
+    """Its verdicts were made with another version of the timing; its kernels start a new run."""
+    refused = scripted("resume", "one")
+    assert refused.code == 2
+    assert (
+        "run one was judged by version 1 of the timing (evoengine 0.1.0), here is version 2: their"
+        " verdicts cannot be compared, so the run can be shown and exported, but not resumed; start"
+        " a new one with its best kernels: `evoengine export one`, then `evoengine run"
+        f" {tmp_path}/tasks/scale.yaml --kernel " in refused.err
+    )
+    assert scripted("export", "one").code == 0
+    refused = scripted("resume", "one")
+    assert "`evoengine export one`" not in refused.err
+    command = shlex.split(refused.err.split("`")[1])
+    found = scripted(*command[1:], "--run", "two", "--trials", "6", "--generator", "tune")
+    assert found.code == 0, found.err
+    shown = json.loads(scripted("show", "two", "--json").out)
+    assert (shown["settled"], shown["timing_version"]) == (6, TIMING_VERSION)
+    assert json.loads(scripted("show", "one", "--json").out)["timing_version"] == 1
+    assert scripted("resume", "two", "--trials", "8").code == 0
+
+
+@pytest.fixture
+def resumable_run_of_0_1_0(run_of_0_1_0: Path) -> Path:
+    """The same run as if its verdicts were of today's timing: its schema is that of 0.1.0."""
+    with closing(sqlite3.connect(run_of_0_1_0 / "run.db")) as database:
+        body = json.loads(database.execute("SELECT body FROM run").fetchone()[0])
+        body["timing_version"] = TIMING_VERSION
+        database.execute("UPDATE run SET body = ?", (json.dumps(body),))
+        database.commit()
+    return run_of_0_1_0
+
+
 async def _serve(
     script: list[Step], *arguments: str, cwd: Path, base_url: bool = True
 ) -> tuple[int, str, list[str]]:
@@ -282,8 +318,8 @@ def answers() -> Iterator[Step]:
     return iter([completion(f"```cuda\n{kernel(f'new_{number}')}```") for number in range(20)])
 
 
-def test_a_run_of_0_1_0_resumes_and_pays_for_nothing_twice(
-    tmp_path: Path, run_of_0_1_0: Path, call: Call
+def test_a_run_with_the_schema_of_0_1_0_resumes_and_pays_for_nothing_twice(
+    tmp_path: Path, resumable_run_of_0_1_0: Path, call: Call
 ) -> None:
     code, err, keys = asyncio.run(_serve(list(answers()), "resume", "one", cwd=tmp_path))
     assert code == 0, err
@@ -299,13 +335,13 @@ def test_a_run_of_0_1_0_resumes_and_pays_for_nothing_twice(
     assert KEY not in err
     assert not [
         path
-        for path in run_of_0_1_0.rglob("*")
+        for path in resumable_run_of_0_1_0.rglob("*")
         if path.is_file() and KEY.encode() in path.read_bytes()
     ]
 
 
 def test_an_address_that_only_the_run_names_is_used_without_the_key(
-    tmp_path: Path, run_of_0_1_0: Path
+    tmp_path: Path, resumable_run_of_0_1_0: Path
 ) -> None:
     code, err, keys = asyncio.run(
         _serve(list(answers()), "resume", "one", cwd=tmp_path, base_url=False)

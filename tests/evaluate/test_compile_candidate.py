@@ -11,8 +11,11 @@ import pytest
 
 from evoengine.candidate import kernel_file as candidates
 from evoengine.candidate.arch import limits_of_arch
+from evoengine.candidate.binding import bind
+from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.evaluate.compile.pool import CLANG, CompilePool, CompileResult, CompileUnit
 from evoengine.evaluate.compile_candidate import CandidateCompiler, CompiledCandidate
+from evoengine.evaluate.tier_instructions import check_tier_instructions
 from evoengine.records import Status, Verdict
 from tests.scale_task import kernel, load_scale_task
 
@@ -20,15 +23,24 @@ START = "{ y[0]"
 
 
 def compiled(
-    folder: Path, source: str, with_nvrtc: bool = True, with_clang: bool = False
+    folder: Path,
+    source: str,
+    with_nvrtc: bool = True,
+    with_clang: bool = False,
+    uses: tuple[str, ...] = (),
 ) -> tuple[Status, str, CompiledCandidate]:
-    """How far a source comes on an L4, with NVRTC and with clang for the emulator."""
+    """How far a source comes on an L4, with NVRTC and with clang for the emulator; tier fp32 asks
+    for the instructions `uses`.
+    """
 
     async def run() -> CompiledCandidate:
         nvrtc = CompilePool(1, folder / "cache") if with_nvrtc else None
         clang = CompilePool(1, folder / "ptx", module=CLANG) if with_clang else None
         try:
-            compiler = CandidateCompiler(load_scale_task(folder / "tasks"), nvrtc, clang)
+            task = load_scale_task(folder / "tasks")
+            tier = task.tiers["fp32"].model_copy(update={"uses": uses})
+            task = task.model_copy(update={"tiers": {**task.tiers, "fp32": tier}})
+            compiler = CandidateCompiler(task, nvrtc, clang)
             return await compiler.compile(
                 candidates.parse(source), limits_of_arch("sm_89"), lambda _: None
             )
@@ -212,3 +224,52 @@ def test_what_nvrtc_accepts_and_clang_does_not_is_a_lack_of_the_emulator(tmp_pat
         and "not for clang" in reason
     )
     assert candidate.resources, "NVRTC has reported them"
+
+
+TO_8_BITS = """{ unsigned short bits;
+asm volatile("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %1;" : "=h"(bits) : "f"(x[0])); y[1] = bits;
+y[0]"""
+
+
+@pytest.mark.parametrize(
+    ("with_nvrtc", "with_clang"),
+    [(True, False), (True, True), (False, True)],
+    ids=["machine code", "machine code and PTX", "PTX"],
+)
+def test_a_kernel_without_the_instructions_of_its_tier_is_rejected(
+    tmp_path: Path, with_nvrtc: bool, with_clang: bool
+) -> None:
+    plain, narrow = kernel("scale_a"), kernel("scale_a").replace(START, TO_8_BITS, 1)
+    found, reason, _ = compiled(tmp_path, plain, with_nvrtc, with_clang, ("e4m3",))
+    assert found is Status.rejected
+    assert reason == (
+        "tier fp32 asks for e4m3 instructions, the machine code for sm_89 has none in case large"
+    )
+    found, reason, candidate = compiled(tmp_path, narrow, with_nvrtc, with_clang, ("e4m3",))
+    assert (found, reason) == (Status.correct, "")
+    if with_nvrtc:
+        assert candidate.resources[0].formats == ("e4m3",)
+    assert compiled(tmp_path, narrow, with_nvrtc, with_clang, ("e4m3", "f16"))[1].startswith(
+        "tier fp32 asks for f16 instructions"
+    )
+
+
+def test_only_scored_cases_need_the_instructions(tmp_path: Path) -> None:
+    """The other cases may take a more exact path."""
+    task = load_scale_task(tmp_path / "tasks")
+    tier = task.tiers["fp32"].model_copy(update={"uses": ("e4m3",)})
+    task = task.model_copy(update={"tiers": {"fp32": tier}})
+    parsed = candidates.parse(kernel("scale_a"))
+    plans = [
+        bind(parsed, task, case, limits_of_arch("sm_89")).model_copy(
+            update={"macros": {"CASE": case}}
+        )
+        for case in task.all_cases
+    ]
+    narrow = CompileResult(status="ok", formats={"scale": ("e4m3",)})
+    exact = CompileResult(status="ok", formats={"scale": ()})
+    results = {plan.specialisation: narrow if plan.case == "large" else exact for plan in plans}
+    check_tier_instructions(task, "fp32", plans, results, "sm_89")
+    swapped = {plan.specialisation: exact if plan.case == "large" else narrow for plan in plans}
+    with pytest.raises(CandidateRefused, match="has none in case large"):
+        check_tier_instructions(task, "fp32", plans, swapped, "sm_89")

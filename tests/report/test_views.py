@@ -15,11 +15,17 @@ from evoengine.report import as_json
 from evoengine.report.board import Board
 from evoengine.report.live_view import LiveView, screen
 from evoengine.report.plain_view import PlainView
-from evoengine.report.rows_from_store import case_rows, speedup_of, trial_row, verdict_row
+from evoengine.report.rows_from_store import (
+    case_rows,
+    elite_row,
+    speedup_of,
+    trial_row,
+    verdict_row,
+)
 from evoengine.report.stored_trials import StoredTrials
 from evoengine.report.tables import elites_table, trials_table, verdict_report
 from evoengine.store.memory_store import MemoryStore
-from tests.report.stored_run import fill, proposals, run_info
+from tests.report.stored_run import fill, input_set, proposals, run_info
 from tests.scale_task import load_scale_task, write_task
 
 
@@ -257,8 +263,6 @@ def test_what_a_model_wrote_moves_no_cursor_and_is_no_markup(stored) -> None:
 
 def test_numbers_stay_whole_in_a_narrow_window(stored) -> None:
     store, elites, _ = stored
-    from evoengine.report.rows_from_store import elite_row
-
     rows = [
         elite_row(elite, StoredTrials(store).verdict_of(elite.outcome.trial)) for elite in elites
     ]
@@ -269,6 +273,20 @@ def test_numbers_stay_whole_in_a_narrow_window(stored) -> None:
             assert (
                 f"{row.speedup.value:.2f}x [{row.speedup.low:.2f}, {row.speedup.high:.2f}]" in text
             )
+
+
+def test_a_more_exact_kernel_that_leads_a_looser_tier_is_named(stored, tmp_path: Path) -> None:
+    store, elites, _ = stored
+    elite = elites[0].model_copy(update={"tier": "fp16", "place": 1})
+    verdict = StoredTrials(store).verdict_of(elite.outcome.trial)
+    tiers = load_scale_task(tmp_path).tiers
+    for rel_rmse, expected in ((1e-7, "fp32"), (1e-4, "")):
+        sets = (input_set(True, rel_rmse * 10),)
+        checks = tuple(check.model_copy(update={"sets": sets}) for check in verdict.checks)
+        row = elite_row(elite, verdict.model_copy(update={"checks": checks}), tiers=tiers)
+        assert row.exact_as == expected
+        note = "fp16: a more exact kernel leads, its errors keep the limit of tier fp32"
+        assert (note in show(elites_table([row]), 120)) is bool(expected)
 
 
 def test_verdict_shows_every_case_with_its_worst_set(stored, tmp_path: Path) -> None:
@@ -315,7 +333,6 @@ def test_json_is_strict_where_an_error_is_not_a_number(stored) -> None:
 
 def _wrong() -> Verdict:
     from evoengine.records import CaseCheck, Status
-    from tests.report.stored_run import input_set
 
     check = CaseCheck(
         case="small",

@@ -240,6 +240,29 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
             "seeds: [0, 1, 2]\ndistributions: [normal, uniform]",
             "t.yaml:14:25: distributions.1: expected 'normal', .* or '[a-z]+', got 'uniform'",
         ),
+        (
+            "rel_rmse: 1e-6",
+            "rel_rmse: 1e-6, uses: [fp8]",
+            (
+                "t.yaml:15:[0-9]+: tiers.fp32.uses.0: no instructions are known as 'fp8';.* known:"
+                " e4m3, e5m2, f16, bf16, tf32, int8, fp64"
+            ),
+        ),
+        (
+            "seeds: [0, 1, 2]",
+            "seeds: [0, 1, 2]\nwork: {flops: 2*N}",
+            "t.yaml:14:7: work: expected both flops and unit, or neither",
+        ),
+        (
+            "seeds: [0, 1, 2]",
+            "seeds: [0, 1, 2]\nwork: {flops: 0*N, unit: f16}",
+            "t.yaml:14:15: flops: 0[*]N is 0 for case plain, expected a positive number",
+        ),
+        (
+            "seeds: [0, 1, 2]",
+            "seeds: [0, 1, 2]\nwork: {flops: 2*N, unit: hmma}",
+            "t.yaml:14:26: work.unit: expected 'f16', .*, got 'hmma'",
+        ),
         ("seeds: [0, 1, 2]", "seeds: [0, 1, 2", "t.yaml:14:6: not YAML"),
     ],
 )

@@ -19,7 +19,7 @@ from evoengine.digest import digest
 from evoengine.emulator import front
 from evoengine.emulator.emulator_errors import CompileFailed, CompilerMissing
 from evoengine.emulator.front import clang
-from evoengine.evaluate.compile import compiler_log
+from evoengine.evaluate.compile import compiler_log, ptx_formats
 from evoengine.evaluate.compile.compile_unit import Built, CompileUnit, Toolchain
 from evoengine.evaluate.compile.compiler_loop import serve
 from evoengine.evaluate.compile.landlock import confine
@@ -52,9 +52,11 @@ class ClangCompiler:
                 status="unsupported" if error.lacking else "compile_error",
                 log=compiler_log.cleaned(error.log, []),
             ), b""
+        formats = ptx_formats.formats(compiled.ptx, compiled.functions.values())
         return Built(
             status="ok",
             functions=dict(compiled.functions),
+            formats={kernel: formats[function] for kernel, function in compiled.functions.items()},
             code_digest=digest(_PLACES.sub("", compiled.ptx)),
         ), compiled.ptx.encode()
 

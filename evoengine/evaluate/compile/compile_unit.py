@@ -48,6 +48,8 @@ class Built(Frozen):
     ] = ()  # in the order of the unit's kernels; dynamic_shared_bytes is 0
     # name expression -> bytes of each parameter, in order
     params: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    # name expression -> number formats of its instructions (task/instruction_formats.py)
+    formats: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     # of the instructions and constants alone: comments and line numbers do not count
     code_digest: str = ""
 

@@ -116,6 +116,16 @@ def variable_symbols(cubin: bytes) -> tuple[str, ...]:
         return tuple(found)
 
 
+def contents(cubin: bytes, prefix: str) -> dict[str, bytes]:
+    """The contents of the sections whose name begins with `prefix`, by name."""
+    with _as_value_error(cubin):
+        return {
+            name: section.data
+            for name, section in _sections(cubin).items()
+            if name.startswith(prefix)
+        }
+
+
 def completed(cubin: bytes) -> bytes:
     """The cubin with the last byte that CuPy's binding cuts off as if it ended a string.
 

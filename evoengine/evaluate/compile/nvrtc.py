@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from evoengine.evaluate.compile import compiler_log, cubin, ptxas_log
+from evoengine.evaluate.compile import compiler_log, cubin, machine_code, ptxas_log
 from evoengine.evaluate.compile.compile_unit import Built, CompileUnit
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM
 from evoengine.evaluate.compile.nvrtc_binding import Binding, load_nvrtc
@@ -86,8 +86,8 @@ class NvrtcCompiler:
                     ),
                     b"",
                 )
-            machine_code = cubin.completed(self.nvrtc.getCUBIN(program))
-            return self._built(unit, functions, machine_code, log), machine_code
+            code = cubin.completed(self.nvrtc.getCUBIN(program))
+            return self._built(unit, functions, code, log), code
         finally:
             self.nvrtc.destroyProgram(program)
 
@@ -128,10 +128,9 @@ class NvrtcCompiler:
             *macros,
         ]
 
-    def _built(
-        self, unit: CompileUnit, functions: dict[str, str], machine_code: bytes, log: str
-    ) -> Built:
-        facts, spills = cubin.kernels(machine_code), ptxas_log.reports(log)
+    def _built(self, unit: CompileUnit, functions: dict[str, str], code: bytes, log: str) -> Built:
+        facts, spills = cubin.kernels(code), ptxas_log.reports(log)
+        formats = machine_code.formats(code, functions.values())
         resources, params = [], {}
         for kernel, function in functions.items():
             if function not in facts:
@@ -156,7 +155,8 @@ class NvrtcCompiler:
                     local_bytes=fact.local_bytes,
                     spill_store_bytes=report.spill_store_bytes if report else 0,
                     spill_load_bytes=report.spill_load_bytes if report else 0,
-                    cubin_bytes=len(machine_code),
+                    cubin_bytes=len(code),
+                    formats=formats[function],
                 )
             )
         return Built(
@@ -165,7 +165,8 @@ class NvrtcCompiler:
             functions=functions,
             resources=tuple(resources),
             params=params,
-            code_digest=cubin.code_digest(machine_code),
+            formats={kernel: formats[function] for kernel, function in functions.items()},
+            code_digest=cubin.code_digest(code),
         )
 
     def _failed(self, unit: CompileUnit, error: str, log: str) -> Built:

@@ -67,3 +67,10 @@ class VoidTiming(CandidateFailure):
     """The baseline took another time beside the candidate than alone: no figure can be trusted."""
 
     status = Status.unstable
+
+
+class BelowFloor(CandidateFailure):
+    """The candidate's time is below what the device can do, so it was not measured or not spent."""
+
+    status = Status.cheat
+    healthy = False
