@@ -86,13 +86,41 @@ def compiled(
                 " kept[n]; y[0]"
             ),
             Status.rejected,
-            "global variables take 80000 bytes, allowed are 65536",
+            "global variables and constants take 80000 bytes, allowed are 65536",
         ),
         (
             START,
             "{ float* kept = (float*)malloc(64); kept[n] = x[1]; y[1] = kept[n / 2]; y[0]",
             Status.rejected,
-            "malloc or new",
+            "malloc, new, free or delete (malloc), which is not allowed",
+        ),
+        (
+            START,
+            (
+                "{ float hog[2100]; for (int i = 0; i < n; ++i) hog[i * 7 % 2100] = x[i];"
+                " y[1] = hog[n % 2100]; y[0]"
+            ),
+            Status.over_limits,
+            "scale takes 8400 bytes of stack a thread, allowed are 8192: the 89088 threads that fit"
+            " on the device would take 0.697 GiB",
+        ),
+        (
+            START,
+            "{ free(y + n); y[0]",
+            Status.rejected,
+            "malloc, new, free or delete (free)",
+        ),
+        (
+            "extern",
+            "__managed__ float kept[4];\nextern",
+            Status.rejected,
+            "'kept' is a __managed__ variable",
+        ),
+        (
+            "extern",
+            "__constant__ float kept[10000]; static __device__ float more[9000];\nextern",
+            Status.rejected,
+            "global variables and constants take 76000 bytes",
         ),
         (START, "{ bug; y[0]", Status.compile_error, 'identifier "bug" is undefined'),
         (

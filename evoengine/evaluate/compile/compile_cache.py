@@ -16,7 +16,7 @@ from evoengine.digest import digest, digest_json
 from evoengine.evaluate.compile.compile_unit import Built, CompileResult, CompileUnit
 from evoengine.records import Frozen
 
-FORMAT = 2  # a new one when the meaning of an entry changes
+FORMAT = 3  # a new one when the meaning of an entry changes
 _KEPT = ("ok", "compile_error", "unsupported")
 
 

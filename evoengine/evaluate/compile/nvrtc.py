@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evoengine.evaluate.compile import compiler_log, cubin, ptxas_log
 from evoengine.evaluate.compile.compile_unit import Built, CompileUnit
+from evoengine.evaluate.compile.elf_sections import FOREIGN
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM
 from evoengine.evaluate.compile.nvrtc_binding import Binding, load_nvrtc
 from evoengine.records import KernelResources
@@ -116,7 +117,7 @@ class NvrtcCompiler:
         status = self.library.nvrtcGetLoweredName(
             ctypes.c_void_p(program), kernel.encode(), ctypes.byref(name)
         )
-        return name.value.decode("utf-8", cubin.FOREIGN) if status == 0 and name.value else ""
+        return name.value.decode("utf-8", FOREIGN) if status == 0 and name.value else ""
 
     def options(self, unit: CompileUnit, arch: str) -> list[str]:
         """NVRTC's options for a unit."""
@@ -153,7 +154,8 @@ class NvrtcCompiler:
                         0, fact.static_shared_bytes - cubin.reserved_shared_bytes(unit.arch)
                     ),
                     dynamic_shared_bytes=0,
-                    local_bytes=fact.local_bytes,
+                    # the cubin has 0 for functions that call themselves: one level is known
+                    local_bytes=max(fact.local_bytes, report.callee_stack_bytes if report else 0),
                     spill_store_bytes=report.spill_store_bytes if report else 0,
                     spill_load_bytes=report.spill_load_bytes if report else 0,
                     cubin_bytes=len(machine_code),
