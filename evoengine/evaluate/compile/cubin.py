@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from evoengine.digest import digest
 from evoengine.evaluate.compile.elf_sections import (
-    Section,
+    ElfSection,
     as_value_error,
     cut,
     sections_of,
@@ -61,7 +61,7 @@ def kernels(cubin: bytes) -> dict[str, KernelFacts]:
         }
 
 
-def largest_stack_bytes(sections: dict[str, Section]) -> int:
+def largest_stack_bytes(sections: dict[str, ElfSection]) -> int:
     """The most stack that any function takes of a thread, its callees included."""
     table = _by_symbol(sections)
     return max((size for (_, attribute), size in table.items() if attribute in _STACK), default=0)
@@ -102,7 +102,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
             position += length
 
 
-def _by_symbol(sections: dict[str, Section]) -> dict[tuple[str, int], int]:
+def _by_symbol(sections: dict[str, ElfSection]) -> dict[tuple[str, int], int]:
     """(function, attribute) -> value, from the section for all functions."""
     symbols = symbols_of(sections)
     result = {}
@@ -114,7 +114,7 @@ def _by_symbol(sections: dict[str, Section]) -> dict[tuple[str, int], int]:
 
 
 def _facts(
-    sections: dict[str, Section], table: dict[tuple[str, int], int], name: str
+    sections: dict[str, ElfSection], table: dict[tuple[str, int], int], name: str
 ) -> KernelFacts:
     kernel = name.removeprefix(f"{_INFO}.")
     if (kernel, _REGCOUNT) not in table:

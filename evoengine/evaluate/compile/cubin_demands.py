@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from evoengine.evaluate.compile.cubin import largest_stack_bytes
 from evoengine.evaluate.compile.elf_sections import (
-    Section,
-    Symbol,
+    ElfSection,
+    ElfSymbol,
     as_value_error,
     sections_of,
     symbols_of,
@@ -58,7 +58,7 @@ def demands_of(cubin: bytes) -> CubinDemands:
         )
 
 
-def _is_foreign(symbol: Symbol) -> bool:
+def _is_foreign(symbol: ElfSymbol) -> bool:
     """Whether the driver would have to find it elsewhere; common symbols are not expected either.
 
     Textures and surfaces without a host are among them.
@@ -68,7 +68,7 @@ def _is_foreign(symbol: Symbol) -> bool:
     return not defined and bool(symbol.name) and not known
 
 
-def _outlives_a_launch(name: str, section: Section) -> bool:
+def _outlives_a_launch(name: str, section: ElfSection) -> bool:
     """Whether it lies in device memory as long as the module is loaded, machine code aside.
 
     A list of what does not count: a kind of section that is not known yet counts.

@@ -18,7 +18,7 @@ FOREIGN = "backslashreplace"
 
 
 @dataclass(frozen=True)
-class Section:
+class ElfSection:
     """One section; `data` is empty where the file holds none, e.g. for zeroed variables."""
 
     kind: int
@@ -28,7 +28,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Symbol:
+class ElfSymbol:
     """One symbol; `section` is the number of its section, 0 if it is not defined in the file."""
 
     name: str
@@ -49,7 +49,7 @@ def as_value_error(cubin: bytes) -> Iterator[None]:
         ) from None
 
 
-def sections_of(data: bytes) -> dict[str, Section]:
+def sections_of(data: bytes) -> dict[str, ElfSection]:
     """The sections by name."""
     if data[:6] != b"\x7fELF\x02\x01":
         raise ValueError(
@@ -65,17 +65,17 @@ def sections_of(data: bytes) -> dict[str, Section]:
     for header in headers:
         kind, flags, start, size = header[1], header[2], header[4], header[5]
         contents = b"" if kind == _NOBITS else cut(data, start, size)
-        result[_text(names, header[0])] = Section(kind, flags, contents, size)
+        result[_text(names, header[0])] = ElfSection(kind, flags, contents, size)
     return result
 
 
-def symbols_of(sections: dict[str, Section]) -> list[Symbol]:
+def symbols_of(sections: dict[str, ElfSection]) -> list[ElfSymbol]:
     """All symbols by their numbers; the first one of every file has no name."""
     if ".symtab" not in sections or ".strtab" not in sections:
         raise ValueError("expected a cubin with a symbol table, found none")
     table, names = sections[".symtab"].data, sections[".strtab"].data
     return [
-        Symbol(_text(names, name), info & 15, other, section)
+        ElfSymbol(_text(names, name), info & 15, other, section)
         for name, info, other, section, _, _ in _SYMBOL.iter_unpack(table)
     ]
 
