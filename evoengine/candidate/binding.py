@@ -107,8 +107,8 @@ def bind(candidate: Candidate, task: Task, case: str, limits: DeviceLimits) -> C
 def configurations(
     candidate: Candidate, task: Task, limits: DeviceLimits
 ) -> Iterator[dict[str, int]]:
-    """All choices of tunables that keep requirements and limits in every case, in the header's
-    order.
+    """All choices of tunables that keep requirements and limits in every case that is not hidden,
+    in the header's order.
     """
     names = list(candidate.plan.tunables)
     for values in itertools.product(*candidate.plan.tunables.values()):
@@ -118,9 +118,13 @@ def configurations(
 
 
 def is_valid(candidate: Candidate, task: Task, limits: DeviceLimits) -> bool:
-    """Whether the plan binds for every case of the task."""
+    """Whether the plan binds for every case that is not hidden.
+
+    Tuners ask this of any number of values without a trial: with hidden cases, the value that is
+    left would be the size that a requirement asks for.
+    """
     try:
-        for case in task.all_cases:
+        for case in task.cases:
             bind(candidate, task, case, limits)
     except CandidateError:
         return False
