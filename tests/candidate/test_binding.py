@@ -293,12 +293,11 @@ def test_every_type_has_a_size() -> None:
 
 def test_choices_do_not_depend_on_hidden_sizes() -> None:
     """A tuner tries what is left: the one value of a million that a hidden case asks for."""
-    asking = changed(
-        "  ROWS: [1, 2]", "  ROWS: [1, 7]\nrequire: [ROWS == 1 or C > 5 or N == ROWS]"
-    )
+    asking = changed("  ROWS: [1, 2]", "  ROWS: [1, 7]\nrequire: [ROWS == 1 or C > 5 or N == ROWS]")
     hidden = {"hidden_cases": {"odd": {"N": 7, "C": 5, "flip": False}}}
     others = {"hidden_cases": {"odd": {"N": 8, "C": 5, "flip": False}}}
     found = [
-        list(configurations(kernel_file.parse(asking), small_task(**extra), LIMITS)) for extra in (hidden, others)
+        list(configurations(kernel_file.parse(asking), small_task(**extra), LIMITS))
+        for extra in (hidden, others)
     ]
     assert found[0] == found[1]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
+from evoengine.emulator.check.findings import Finding, FindingKind, Space
 from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.evaluate.hidden_case import failure_words, report_without_sizes, without_sizes
 from evoengine.protocols import Report
@@ -87,3 +90,11 @@ def test_a_refusal_loses_its_text_only_if_it_is_about_a_hidden_case() -> None:
         "asks for more than the device allows in a hidden case",
         "",
     )
+
+
+@pytest.mark.parametrize("kind", FindingKind)
+def test_every_kind_of_finding_of_checked_mode_is_known(kind: FindingKind) -> None:
+    numbers = dict.fromkeys((item.name for item in fields(Finding)), 777)
+    line = Finding(**{**numbers, "kind": kind, "space": Space.SHARED}).describe()
+    words = failure_words(Status.fault, line)
+    assert words != "a fault in a hidden case" and "777" not in words
