@@ -39,7 +39,7 @@ def check_cubin(result: CompileResult, limits: DeviceLimits) -> None:
 
 
 def _check_symbols(demands: CubinDemands) -> None:
-    for name in demands.foreign_symbols:
+    for name in demands.external_symbols:
         what = (
             f"malloc, new, free or delete ({name}), which is not allowed; declare scratch instead"
             if name in HEAP

@@ -15,7 +15,8 @@ import pytest
 
 from evoengine.candidate import kernel_file
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device.worker_device import emulator_device
+from evoengine.evaluate.cuda_driver import cuda_devices
+from evoengine.evaluate.device.worker_device import cuda_device, emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.generate import parsed_reply
 from evoengine.generate.operators import OperatorChoice
@@ -226,17 +227,16 @@ PROBES = {
 class Judged:
     """One task with an executor that serves all tests."""
 
-    def __init__(self, folder: Path, size: int) -> None:
+    def __init__(self, folder: Path, size: int, on_gpu: bool = False) -> None:
         folder.mkdir()
         (folder / "doubled.py").write_text("def forward(x):\n    return x * 2\n")
         self.path = folder / "doubled.yaml"
         self.path.write_text(TASK.replace("NAME", HIDDEN_NAME).replace("SIZE", str(size)))
         self.task = load_task(self.path)
-        device = emulator_device("l4", ("races", "bounds", "init"), folder / "answers", threads=1)
-        nvrtc, clang = (
-            CompilePool(1, folder / "cubin"),
-            CompilePool(1, folder / "ptx", module=CLANG),
-        )
+        checks, answers = ("races", "bounds", "init"), folder / "answers"
+        device = cuda_device(0) if on_gpu else emulator_device("l4", checks, answers, threads=1)
+        nvrtc = CompilePool(1, folder / "cubin")
+        clang = None if on_gpu else CompilePool(1, folder / "ptx", module=CLANG)
         self.executor = LocalExecutor(self.task, str(self.path), nvrtc, device, clang=clang)
         self.runner = asyncio.Runner()
         self.environment = self.runner.run(self.executor.start()).environment
@@ -306,3 +306,23 @@ def test_what_a_generator_reads_does_not_depend_on_a_hidden_size(
     if probe.status is not Status.correct:
         assert verdicts[0].reason.partition(";")[0].endswith(" in a hidden case")
         assert verdicts[0].detail == ""
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(1200)
+@pytest.mark.skipif(not cuda_devices().names, reason="needs a CUDA device")
+def test_no_text_of_a_gpu_depends_on_a_hidden_size(tmp_path: Path) -> None:
+    """Statuses are those of a GPU, which finds no races; correct kernels are timed, which differs."""
+    found = [Judged(tmp_path / str(size), size, on_gpu=True) for size in SIZES]
+    try:
+        for name, probe in PROBES.items():
+            verdicts = [item.verdict(probe) for item in found]
+            told = [(item.status, item.reason, item.detail) for item in verdicts]
+            assert told[0] == told[1], name
+            words = [*TELLING, HIDDEN_NAME]
+            assert not [
+                word for word in words if word in repr(told[0]) + repr(verdicts[0].resources)
+            ]
+    finally:
+        for item in found:
+            item.close()

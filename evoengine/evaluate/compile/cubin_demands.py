@@ -34,7 +34,7 @@ _MANAGED = 4  # of a symbol's `other` (STO_CUDA_MANAGED)
 class CubinDemands:
     """What the whole file demands of a device."""
 
-    foreign_symbols: tuple[str, ...]  # not defined in the file, and not allowed
+    external_symbols: tuple[str, ...]  # not defined in the file, and not allowed
     managed_variables: tuple[str, ...]
     # variables, constants and literals: what keeps its contents between launches
     lasting_bytes: int
@@ -47,7 +47,7 @@ def demands_of(cubin: bytes) -> CubinDemands:
         sections = sections_of(cubin)
         symbols = symbols_of(sections)
         return CubinDemands(
-            foreign_symbols=tuple(item.name for item in symbols if _is_foreign(item)),
+            external_symbols=tuple(item.name for item in symbols if _is_external(item)),
             managed_variables=tuple(
                 item.name for item in symbols if item.kind == 1 and item.other & _MANAGED
             ),
@@ -58,7 +58,7 @@ def demands_of(cubin: bytes) -> CubinDemands:
         )
 
 
-def _is_foreign(symbol: ElfSymbol) -> bool:
+def _is_external(symbol: ElfSymbol) -> bool:
     """Whether the driver would have to find it elsewhere; common symbols are not expected either.
 
     Textures and surfaces without a host are among them.

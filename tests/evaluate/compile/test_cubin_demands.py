@@ -64,7 +64,7 @@ def test_honest_code_needs_nothing_but_printf_and_assert_from_outside(
     compiler: NvrtcCompiler, code: str, symbols: tuple[str, ...], arch: str
 ) -> None:
     data = cubin.completed(raw(compiler, code, ("k",), arch)[0])
-    assert demands_of(data).foreign_symbols == ()
+    assert demands_of(data).external_symbols == ()
     assert all(name.encode() in data for name in symbols)
 
 
@@ -104,7 +104,7 @@ def test_honest_code_needs_nothing_but_printf_and_assert_from_outside(
 def test_every_symbol_from_elsewhere_is_named(
     compiler: NvrtcCompiler, code: str, symbols: set[str], arch: str
 ) -> None:
-    assert set(demands(compiler, code, arch).foreign_symbols) == symbols
+    assert set(demands(compiler, code, arch).external_symbols) == symbols
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -152,7 +152,7 @@ def test_what_allowed_headers_declare_is_far_from_the_limit(compiler: NvrtcCompi
     assert len(found) > 60
     code = "".join(f"#include <{name}>\n" for name in found) + "__global__ void k() {}"
     needs = demands(compiler, code)
-    assert needs.foreign_symbols == needs.managed_variables == ()
+    assert needs.external_symbols == needs.managed_variables == ()
     assert needs.lasting_bytes < MAX_LASTING_BYTES // 4
 
 
