@@ -10,6 +10,7 @@ from evoengine.candidate.arch import DeviceLimits
 from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.evaluate.compile.compile_unit import CompileResult
 from evoengine.evaluate.compile.cubin_demands import CubinDemands, demands_of
+from evoengine.evaluate.compile.nvrtc import RECURSIVE_CALLS
 from evoengine.records import Status
 
 # Memory that outlives a launch could keep the outputs of earlier ones; counters, tables, printf's
@@ -56,9 +57,11 @@ def _check_stack(result: CompileResult, demands: CubinDemands, limits: DeviceLim
     most = max([demands.stack_bytes, *found.values()])
     if most > MAX_STACK_BYTES:
         kernel = next((name for name, size in found.items() if size == most), "a function")
+        depth = "" if most == demands.stack_bytes else f" ({RECURSIVE_CALLS} recursive calls)"
         gib = most * limits.resident_threads / 2**30
         reason = (
-            f"{kernel} takes {most} bytes of stack a thread, allowed are {MAX_STACK_BYTES}: the"
-            f" {limits.resident_threads} threads that fit on the device would take {gib:.3g} GiB"
+            f"{kernel} takes {most} bytes of stack a thread{depth}, allowed are {MAX_STACK_BYTES}:"
+            f" the {limits.resident_threads} threads that fit on the device would take"
+            f" {gib:.3g} GiB"
         )
         raise CandidateRefused(Status.over_limits, reason)

@@ -17,6 +17,7 @@ from evoengine.records import Status, Verdict
 from tests.scale_task import kernel, load_scale_task
 
 START = "{ y[0]"
+KERNEL = 'extern "C" __global__ void scale(const float* x, float* y, long long n)'
 
 
 def compiled(
@@ -103,6 +104,17 @@ def compiled(
             Status.over_limits,
             "scale takes 8400 bytes of stack a thread, allowed are 8192: the 89088 threads that fit"
             " on the device would take 0.697 GiB",
+        ),
+        (
+            f"{KERNEL} {START}",
+            (
+                "__device__ __noinline__ float f(const float* a, int n) { float t[60];"
+                " for (int i = 0; i < 60; ++i) t[i] = a[i * n];"
+                " float r = n < 2 ? 0 : f(a, n - 1) * f(a, n - 2); return t[int(r) % 60] + r; }\n"
+                f"{KERNEL} {{ y[1] = f(x, n); y[0]"
+            ),
+            Status.over_limits,
+            "bytes of stack a thread (64 recursive calls), allowed are 8192",
         ),
         (
             START,

@@ -12,6 +12,7 @@ from evoengine.evaluate.compile.compile_unit import Built, CompileUnit
 from evoengine.evaluate.compile.elf_sections import FOREIGN
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM
 from evoengine.evaluate.compile.nvrtc_binding import Binding, load_nvrtc
+from evoengine.evaluate.compile.ptxas_log import AssemblerReport
 from evoengine.records import KernelResources
 
 OPTIONS = (
@@ -28,6 +29,9 @@ OPTIONS = (
     f"-I{SHIM}",
     f"--pre-include={SHIM / PRELUDE}",
 )
+
+# A function that calls itself has no known depth; it counts as so many calls of its largest frame.
+RECURSIVE_CALLS = 64
 
 _OUT_OF_MEMORY = re.compile(
     r"catastrophic error: out of memory$|NVRTC_ERROR_OUT_OF_MEMORY", re.MULTILINE
@@ -154,8 +158,7 @@ class NvrtcCompiler:
                         0, fact.static_shared_bytes - cubin.reserved_shared_bytes(unit.arch)
                     ),
                     dynamic_shared_bytes=0,
-                    # the cubin has 0 for functions that call themselves: one level is known
-                    local_bytes=max(fact.local_bytes, report.callee_stack_bytes if report else 0),
+                    local_bytes=_stack_bytes(fact, report),
                     spill_store_bytes=report.spill_store_bytes if report else 0,
                     spill_load_bytes=report.spill_load_bytes if report else 0,
                     cubin_bytes=len(machine_code),
@@ -194,6 +197,14 @@ class NvrtcCompiler:
 
     def _cleaned(self, log: str) -> str:
         return compiler_log.cleaned(log, [str(SHIM), *map(str, self.folders)])
+
+
+def _stack_bytes(fact: cubin.KernelFacts, report: AssemblerReport | None) -> int:
+    """The stack of a thread: the cubin's figure leaves out what functions that call themselves
+    take, so that their frames are in the log alone.
+    """
+    frame = report.callee_stack_bytes if report else 0
+    return fact.local_bytes if frame <= fact.local_bytes else frame * RECURSIVE_CALLS
 
 
 def _missing_kernels(unit: CompileUnit, kernels: list[str], log: str) -> str:

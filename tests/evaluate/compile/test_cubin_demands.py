@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.evaluate.compile import cubin, ptxas_log
+from evoengine.evaluate.compile import cubin
+from evoengine.evaluate.compile.compile_unit import CompileUnit
 from evoengine.evaluate.compile.cubin_demands import CubinDemands, demands_of
 from evoengine.evaluate.compile.headers import find_headers
 from evoengine.evaluate.compile.includes import allowed_headers
@@ -177,8 +178,9 @@ def test_the_stack_counts_callees_and_kernels_that_no_launch_uses(
     assert demands(compiler, code, arch, ("k", "unused")).stack_bytes >= 1200
 
 
-def test_the_frame_of_a_function_that_calls_itself_is_in_the_log_alone(
-    compiler: NvrtcCompiler,
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_function_that_calls_itself_counts_as_64_calls(
+    compiler: NvrtcCompiler, arch: str
 ) -> None:
     code = (
         f"__device__ __noinline__ float f(float* a, int n) {{ {FRAME}"
@@ -186,6 +188,5 @@ def test_the_frame_of_a_function_that_calls_itself_is_in_the_log_alone(
         " return t[int(r) % 300] + t[n % 300] * r; }"
         "__global__ void k(float* a, int n) { a[0] = f(a, n); }"
     )
-    data, log, names = raw(compiler, code, ("k",), "sm_90")
-    assert demands_of(cubin.completed(data)).stack_bytes == 0
-    assert ptxas_log.reports(log)[names["k"]].callee_stack_bytes >= 1200
+    built, _ = compiler.compile(CompileUnit(code=code, arch=arch, kernels=("k",)))
+    assert built.resources[0].local_bytes >= 64 * 1200
