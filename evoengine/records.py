@@ -64,8 +64,8 @@ class KernelResources(Frozen):
     registers: int
     # declared by the kernel; without what the system reserves from sm_90 on
     static_shared_bytes: int
-    dynamic_shared_bytes: int  # the most that the plan asks for in any case
-    local_bytes: int  # stack frame per thread
+    dynamic_shared_bytes: int  # the most that the plan asks for in any case, hidden ones aside
+    local_bytes: int  # stack of a thread, callees included; recursion counts as 64 calls
     spill_store_bytes: int
     spill_load_bytes: int
     cubin_bytes: int = 0

@@ -1,7 +1,8 @@
 """The limits of each compute capability.
 
 Source: CUDA C++ Programming Guide 13.0, table "Technical Specifications per Compute
-Capability" (maximum shared memory per block, opt-in; 65,536 registers per block at most).
+Capability" (maximum shared memory per block, opt-in; 65,536 registers per block at most;
+resident threads per SM).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _MAX_SHARED_KIB = {
     "sm_103": 227,
     "sm_120": 99,
 }
+_THREADS_PER_SM = {"sm_75": 1024, "sm_86": 1536, "sm_87": 1536, "sm_89": 1536, "sm_120": 1536}
 # T4, A100, A40, L4, H100 and H200, B200, RTX PRO 6000
 _SM_COUNT = {
     "sm_75": 40,
@@ -47,6 +49,11 @@ class DeviceLimits:
     arch: str
     max_shared_bytes: int  # per block, opt-in
     sm_count: int
+
+    @property
+    def resident_threads(self) -> int:
+        """The most threads that run on the device at once."""
+        return self.sm_count * _THREADS_PER_SM.get(self.arch.rstrip("af"), 2048)
 
     def scope(self) -> dict[str, int]:
         """The names of the limits in expressions, with their values."""

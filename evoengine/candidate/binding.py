@@ -33,6 +33,8 @@ ITEM_BYTES = {
     "bool": 1,
 }
 
+_IN_HIDDEN = "in a hidden case; make it work for every size that the reference takes"
+
 
 class OverLimits(CandidateError):  # noqa: N818 - named like its status
     """The plan asks for more than the device allows."""
@@ -87,16 +89,26 @@ def bind(candidate: Candidate, task: Task, case: str, limits: DeviceLimits) -> C
     """The plan of `candidate` for `case` on a device with `limits`.
 
     Raises CandidateError if an expression fails or a requirement does not hold, and
-    OverLimits if the plan asks for more than the device allows.
+    OverLimits if the plan asks for more than the device allows. Generators read both, so those of
+    a hidden case name no formula, line or number: each could stand for a size.
     """
-    return _Binding(candidate, task, case, limits).plan()
+    if case not in task.hidden_cases:
+        return _Binding(candidate, task, case, limits).plan()
+    try:
+        return _Binding(candidate, task, case, limits).plan()
+    except OverLimits:
+        raise OverLimits(f"the launch plan asks for more than is allowed {_IN_HIDDEN}") from None
+    except CandidateError:
+        raise CandidateError(
+            f"a requirement does not hold, or the launch plan cannot be evaluated, {_IN_HIDDEN}"
+        ) from None
 
 
 def configurations(
     candidate: Candidate, task: Task, limits: DeviceLimits
 ) -> Iterator[dict[str, int]]:
-    """All choices of tunables that keep requirements and limits in every case, in the header's
-    order.
+    """All choices of tunables that keep requirements and limits in every case that is not hidden,
+    in the header's order.
     """
     names = list(candidate.plan.tunables)
     for values in itertools.product(*candidate.plan.tunables.values()):
@@ -106,9 +118,13 @@ def configurations(
 
 
 def is_valid(candidate: Candidate, task: Task, limits: DeviceLimits) -> bool:
-    """Whether the plan binds for every case of the task."""
+    """Whether the plan binds for every case that is not hidden.
+
+    Tuners ask this of any number of values without a trial: with hidden cases, the value that is
+    left would be the size that a requirement asks for.
+    """
     try:
-        for case in task.all_cases:
+        for case in task.cases:
             bind(candidate, task, case, limits)
     except CandidateError:
         return False
@@ -122,6 +138,7 @@ class _Binding:
         self.candidate = candidate
         self.task = task
         self.case = case
+        self.where = f"in case {case}"
         self.limits = limits
         self.buffers = self._buffers()
         self.scope: dict[str, Value] = {**limits.scope(), **task.scope(case)}
@@ -133,7 +150,7 @@ class _Binding:
             if not self._value(("require", index), formula):
                 raise CandidateError(
                     self._at(
-                        ("require", index), f"requirement {formula!r} does not hold {self._where()}"
+                        ("require", index), f"requirement {formula!r} does not hold {self.where}"
                     )
                 )
         macros = {name: _cpp_literal(value) for name, value in self.candidate.tunables.items()}
@@ -189,7 +206,7 @@ class _Binding:
             )
             total += math.prod(shape) * ITEM_BYTES[spec.dtype]
             if total > self.task.limits.scratch:
-                asks = f"scratch takes {self._shown(total)} bytes {self._where()}"
+                asks = f"scratch takes {total} bytes {self.where}"
                 raise OverLimits(
                     self._at(
                         ("scratch", name), f"{asks}, the task allows {self.task.limits.scratch}"
@@ -219,9 +236,9 @@ class _Binding:
 
     def _check_limits(self, path: tuple[str | int, ...], launch: BoundLaunch) -> None:
         threads = math.prod(launch.block)
-        where = self._where()
+        where = self.where
         if threads > MAX_THREADS_PER_BLOCK:
-            asks = f"block {self._shown(launch.block)} has {self._shown(threads)} threads {where}"
+            asks = f"block {launch.block} has {threads} threads {where}"
             raise OverLimits(
                 self._at((*path, "block"), f"{asks}, devices allow {MAX_THREADS_PER_BLOCK}")
             )
@@ -229,17 +246,15 @@ class _Binding:
             raise OverLimits(
                 self._at(
                     (*path, "block"),
-                    f"block {self._shown(launch.block)} is beyond {MAX_BLOCK} {where}",
+                    f"block {launch.block} is beyond {MAX_BLOCK} {where}",
                 )
             )
         if any(extent > most for extent, most in zip(launch.grid, MAX_GRID, strict=False)):
             raise OverLimits(
-                self._at(
-                    (*path, "grid"), f"grid {self._shown(launch.grid)} is beyond {MAX_GRID} {where}"
-                )
+                self._at((*path, "grid"), f"grid {launch.grid} is beyond {MAX_GRID} {where}")
             )
         if launch.shared_bytes > self.limits.max_shared_bytes:
-            asks = f"asks for {self._shown(launch.shared_bytes)} bytes of shared memory {where}"
+            asks = f"asks for {launch.shared_bytes} bytes of shared memory {where}"
             allows = f"{self.limits.arch} allows {self.limits.max_shared_bytes} per block"
             raise OverLimits(self._at((*path, "shared"), f"{asks}, {allows}"))
 
@@ -250,10 +265,7 @@ class _Binding:
         ]
         name = f"{spec.function}<{', '.join(arguments)}>" if arguments else spec.function
         if len(name) > MAX_NAME_EXPRESSION:
-            asks = (
-                f"has {self._shown(len(name))} characters with its template arguments"
-                f" {self._where()}"
-            )
+            asks = f"has {len(name)} characters with its template arguments {self.where}"
             raise CandidateError(
                 self._at(
                     (*path, "kernel"),
@@ -268,7 +280,7 @@ class _Binding:
         if isinstance(argument, TypedArgument):
             value = self._value(path, argument.value)
             if not argument.dtype.startswith(("float", "bfloat")) and value != int(value):
-                asked = f"{argument.value!r} is {self._shown(value)} {self._where()}"
+                asked = f"{argument.value!r} is {value} {self.where}"
                 raise CandidateError(
                     self._at(
                         path, f"an argument of type {argument.dtype} must be an integer, {asked}"
@@ -296,8 +308,7 @@ class _Binding:
             raise CandidateError(
                 self._at(
                     path,
-                    f"{what} must be an integer >= {smallest}, {formula!r} is {self._shown(value)}"
-                    f" {self._where()}",
+                    f"{what} must be an integer >= {smallest}, {formula!r} is {value} {self.where}",
                 )
             )
         return int(value)
@@ -306,16 +317,7 @@ class _Binding:
         try:
             return expression.parse(formula).evaluate(self.scope)
         except ExpressionError as error:
-            raise CandidateError(self._at(path, f"{error} ({self._where()})")) from None
-
-    def _where(self) -> str:
-        if self.case in self.task.hidden_cases:
-            return "in a hidden case"  # generators must not see its name and sizes
-        return f"in case {self.case}"
-
-    def _shown(self, figure: object) -> str:
-        """`figure` as text; `?` for a hidden case, because it would reveal the case's sizes."""
-        return "?" if self.case in self.task.hidden_cases else str(figure)
+            raise CandidateError(self._at(path, f"{error} ({self.where})")) from None
 
     def _at(self, path: tuple[str | int, ...], message: str) -> str:
         return f"{self.candidate.header.at(path)}: {message}"

@@ -8,6 +8,7 @@ spills.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Set
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -22,6 +23,7 @@ from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
 from evoengine.evaluate.compile_failure import compile_unit_problem, refuse_failed
 from evoengine.evaluate.device_limits import check_device_limits
+from evoengine.evaluate.hidden_case import without_sizes
 from evoengine.evaluate.kernel_resources import exceeded_limits, resources_of
 from evoengine.evaluate.tier_instructions import check_tier_instructions
 from evoengine.protocols import CompiledCase, Progress
@@ -91,17 +93,19 @@ class CandidateCompiler:
         cubin_tasks = self._start(self.nvrtc, candidate, plans, limits.arch)
         target_tasks = self._start_for_target(candidate, target_plans, limits)
         ptx_tasks = self._start(self.clang, candidate, plans, limits.arch)
-        cubins = await self._results(cubin_tasks)
+        hidden = _only_hidden(plans)
+        cubins = await self._results(cubin_tasks, hidden)
         try:
             target_results = await self._results(target_tasks)
         except CandidateRefused as refused:
             target_plans, target_results, problem = [], {}, refused.verdict.reason
         if cubins:
-            compiled.resources = resources_of(plans, cubins)
-            check_device_limits(plans, cubins, compiled.resources, limits)
+            # names and figures of other specialisations could tell the sizes of hidden cases
+            compiled.resources = resources_of([plan for plan in plans if not plan.hidden], cubins)
+            check_device_limits(plans, cubins, limits)
         code = cubins
         if self.clang is not None:
-            code = await self._results(ptx_tasks, nvrtc_accepts=bool(compiled.resources))
+            code = await self._results(ptx_tasks, hidden, bool(compiled.resources))
         check_tier_instructions(self.task, compiled.tier, plans, cubins or code, limits.arch)
         compiled.cases = tuple(
             _compiled_case(plan, code[plan.specialisation], cubins) for plan in plans
@@ -115,11 +119,7 @@ class CandidateCompiler:
         """Starts to compile every specialisation with `pool`; nothing without a pool."""
         if pool is None:
             return {}
-        try:
-            units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
-        except ValidationError as error:
-            # the last barrier: what header and plan let through ends this candidate, not the run
-            raise CandidateRefused(Status.rejected, compile_unit_problem(error)) from None
+        units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
         tasks = {key: asyncio.create_task(pool.compile(unit)) for key, unit in units.items()}
         for task in tasks.values():
             self._running.add(task)
@@ -142,10 +142,10 @@ class CandidateCompiler:
             task.exception()
 
     async def _results(
-        self, tasks: Compilations, nvrtc_accepts: bool = False
+        self, tasks: Compilations, hidden: Set[str] = frozenset(), nvrtc_accepts: bool = False
     ) -> dict[str, CompileResult]:
         """One result for each specialisation; raises CandidateRefused for the first that failed, in
-        the order of cases.
+        the order of cases. The logs of `hidden` ones are not shown.
 
         The others are then left to finish: to cancel one would kill its compiler, and the next
         candidate would wait for a new one.
@@ -154,7 +154,8 @@ class CandidateCompiler:
         try:
             for key, task in tasks.items():
                 results[key] = await task
-                refuse_failed(results[key], nvrtc_accepts)
+                with without_sizes(key in hidden):
+                    refuse_failed(results[key], nvrtc_accepts)
         except asyncio.CancelledError:
             for task in tasks.values():
                 task.cancel()
@@ -163,15 +164,20 @@ class CandidateCompiler:
 
     def _unit(self, candidate: Candidate, plan: CasePlan, arch: str) -> CompileUnit:
         limits = self.task.limits
-        return CompileUnit(
-            code=candidate.code,
-            name=compiler_file_name(candidate),
-            arch=arch,
-            macros=plan.macros,
-            kernels=tuple(sorted({launch.kernel for launch in plan.launches})),
-            timeout_s=limits.compile_s,
-            memory_bytes=limits.compile_memory,
-        )
+        try:
+            return CompileUnit(
+                code=candidate.code,
+                name=compiler_file_name(candidate),
+                arch=arch,
+                macros=plan.macros,
+                kernels=tuple(sorted({launch.kernel for launch in plan.launches})),
+                timeout_s=limits.compile_s,
+                memory_bytes=limits.compile_memory,
+            )
+        except ValidationError as error:
+            # the last barrier: what header and plan let through ends this candidate, not the run
+            with without_sizes(plan.hidden):
+                raise CandidateRefused(Status.rejected, compile_unit_problem(error)) from None
 
     def _target_plans(self, candidate: Candidate) -> tuple[list[CasePlan], str]:
         """The visible cases bound on the task's target; a failure is reported and not fatal."""
@@ -206,6 +212,12 @@ def compiler_file_name(candidate: Candidate) -> str:
     finds it.
     """
     return f"{candidate.plan.name}.cu"
+
+
+def _only_hidden(plans: list[CasePlan]) -> frozenset[str]:
+    """The specialisations that no case but hidden ones uses."""
+    shown = {plan.specialisation for plan in plans if not plan.hidden}
+    return frozenset(plan.specialisation for plan in plans) - shown
 
 
 def _compiled_case(

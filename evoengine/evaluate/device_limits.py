@@ -1,12 +1,10 @@
-"""What compiled kernels may ask of a device: parameters, shared memory, registers, and global
-variables that outlive a launch.
+"""What compiled kernels may ask of a device: parameters, shared memory, registers, and what
+cubin_rules allows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from evoengine.candidate.arch import MAX_REGISTERS_PER_THREAD, WARP_SIZE, DeviceLimits
 from evoengine.candidate.binding import (
@@ -17,8 +15,10 @@ from evoengine.candidate.binding import (
     ScalarArgument,
 )
 from evoengine.evaluate.candidate_refused import CandidateRefused
-from evoengine.evaluate.compile import cubin
 from evoengine.evaluate.compile.compile_unit import CompileResult
+from evoengine.evaluate.cubin_rules import check_cubin
+from evoengine.evaluate.hidden_case import without_sizes
+from evoengine.evaluate.kernel_resources import resources_of
 from evoengine.records import KernelResources, Status
 
 # CUDA C++ Programming Guide 13.0, technical specifications, all of sm_75 to sm_120
@@ -26,30 +26,32 @@ REGISTERS_PER_BLOCK = 65536
 REGISTER_UNIT = 8  # registers are allocated to a thread in units of this many
 POINTER_BYTES = 8
 INTEGERS = ("int64", "int32", "int8", "uint8", "bool")
-# A global variable could keep the outputs of earlier launches; counters, tables and printf's format
-# strings are smaller by far.
-MAX_GLOBAL_BYTES = 64 * 1024
 
 
 def check_device_limits(
-    plans: list[CasePlan],
-    results: Mapping[str, CompileResult],
-    resources: Iterable[KernelResources],
-    limits: DeviceLimits,
+    plans: list[CasePlan], results: dict[str, CompileResult], limits: DeviceLimits
 ) -> None:
     """Raise CandidateRefused for the first limit of the device that a kernel breaks.
 
-    `results` are by specialisation, `resources` are those of all their kernels.
+    `results` are by specialisation.
     """
+    for hidden in (False, True):  # what holds in all cases is then reported in full
+        with without_sizes(hidden):
+            _check_plans([plan for plan in plans if plan.hidden is hidden], results, limits)
+
+
+def _check_plans(
+    plans: list[CasePlan], results: dict[str, CompileResult], limits: DeviceLimits
+) -> None:
     for plan in plans:
         for launch in plan.launches:
             _check_parameters(launch, results[plan.specialisation])
-    for item in resources:
+    for item in resources_of(plans, results):
         _check_shared_memory(item, limits)
     for plan in plans:
         _check_registers(plan, results[plan.specialisation])
-    for result in results.values():
-        _check_globals(Path(result.code_path).read_bytes())
+    for key in dict.fromkeys(plan.specialisation for plan in plans):
+        check_cubin(results[key], limits)
 
 
 def _check_parameters(launch: BoundLaunch, result: CompileResult) -> None:
@@ -112,23 +114,3 @@ def _check_registers(plan: CasePlan, result: CompileResult) -> None:
 def _round_up(value: int, unit: int) -> int:
     """The next multiple of `unit`."""
     return -(-value // unit) * unit
-
-
-def _check_globals(machine_code: bytes) -> None:
-    """The harness clears no memory that the launch plan does not declare, so a candidate may have
-    little of it.
-    """
-    try:
-        kept, allocates = cubin.global_bytes(machine_code), cubin.allocates(machine_code)
-    except ValueError as error:
-        reason = f"its machine code cannot be read: {error}"
-        raise CandidateRefused(Status.compile_error, reason) from None
-    if kept > MAX_GLOBAL_BYTES:
-        reason = (
-            f"global variables take {kept} bytes, allowed are {MAX_GLOBAL_BYTES}; declare scratch"
-            " instead"
-        )
-        raise CandidateRefused(Status.rejected, reason)
-    if allocates:
-        reason = "device code calls malloc or new, which is not allowed; declare scratch instead"
-        raise CandidateRefused(Status.rejected, reason)

@@ -18,6 +18,7 @@ from evoengine.evaluate.compile_candidate import (
     CompiledCandidate,
     compiler_file_name,
 )
+from evoengine.evaluate.hidden_case import report_without_sizes
 from evoengine.evaluate.scoring import verdict_of
 from evoengine.protocols import BaselineTimes, Device, ExecutorStart, Job, Progress
 from evoengine.records import Environment, Verdict
@@ -143,7 +144,7 @@ class LocalExecutor:
             baselines=self._baselines,
             checked=not verify,
         )
-        report = await self.device.run(job, progress, verify)
+        report = report_without_sizes(await self.device.run(job, progress, verify))
         verdict = _with_user_file_name(
             verdict_of(report, self.task, candidate.plan.precision), candidate
         )

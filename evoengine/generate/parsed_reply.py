@@ -1,7 +1,7 @@
 """A model's reply, parsed: a kernel file that can be evaluated, or the problem with it.
 
-The model reads the problem in its repair turn, so it never contains a size of a hidden
-case.
+The model reads the problem in its repair turn, so `bind` says nothing there about the sizes
+of a hidden case.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from evoengine.candidate import binding, kernel_file
 from evoengine.candidate.arch import limits_of
-from evoengine.candidate.binding import OverLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, hint
 from evoengine.generate import reply_text
@@ -25,8 +24,6 @@ CUT = "length"  # the finish reason of a reply that reached max_tokens
 # Raises CandidateError, with the place and the reason, for code that may not be compiled. It is a
 # parameter, because this stage does not know the compilers' rules.
 Refuse = Callable[[str], None]
-
-_PLACE = re.compile(rf"^{re.escape(FILE_NAME)}:(\d+):\d+")
 
 
 @dataclass(frozen=True)
@@ -100,23 +97,4 @@ def _check(parsed: Candidate, request: Request, refuse: Refuse) -> None:
     refuse(parsed.code)
     limits = limits_of(request.environment)
     for case in task.all_cases:
-        try:
-            binding.bind(parsed, task, case, limits)
-        except CandidateError as error:
-            raise (_redacted(error, parsed) if case in task.hidden_cases else error) from None
-
-
-def _redacted(error: CandidateError, parsed: Candidate) -> CandidateError:
-    """`error` of a hidden case without the numbers in it, which would give away its sizes."""
-    place = _PLACE.match(str(error))
-    line = parsed.source.split("\n")[int(place[1]) - 1].strip() if place else ""
-    what = (
-        "asks for more than the device has"
-        if isinstance(error, OverLimits)
-        else "cannot be evaluated, or a requirement does not hold,"
-    )
-    return CandidateError(
-        f"{place[0] if place else FILE_NAME}: {line!r} {what} in a hidden case; hidden cases have"
-        " other sizes, odd and small ones too: make the plan work for every size that the"
-        " reference takes"
-    )
+        binding.bind(parsed, task, case, limits)

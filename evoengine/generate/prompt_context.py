@@ -1,7 +1,7 @@
 """The candidates so far, as prompts show them: their figures, and why others failed.
 
-The reason of a verdict may be about a hidden case. It keeps the kind of the fault and
-loses every whole number, because those give away the case's sizes.
+The reason of a verdict may be about a hidden case. Its author has left the case's sizes out
+of it; as a second barrier it loses every word with a digit here, and its detail.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ MAX_DETAIL = 900  # characters: a compiler's first few errors
 MAX_BOUNDS = 4  # of a modelled time
 MAX_LESSONS = 8  # trials in a prompt
 
-_WHOLE_NUMBER = re.compile(r"(?<![\w.])(?<!\de[-+])\d+(?:\.0+)?(?![\w.])")
-_PLACE = re.compile(r"^\S+?:\d+(?::\d+)?: ")
+_WITH_DIGIT = re.compile(r"[^\s,;:()\[\]{}'\"]*\d[^\s,;:()\[\]{}'\"]*")
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,8 @@ def baseline_times(request: Request) -> list[str]:
 
 
 def redacted(text: str, task: Task) -> str:
-    """`text` without the names of hidden cases, and without whole numbers where it mentions such
-    a case.
+    """`text` without the names of hidden cases, and without words that hold a digit where it
+    mentions one of them.
     """
     names = "|".join(re.escape(name) for name in task.hidden_cases)
     named = (
@@ -133,9 +132,7 @@ def redacted(text: str, task: Task) -> str:
         if names and _mentions(text, names)
         else text
     )
-    if "hidden case" not in named:
-        return named
-    return "\n".join(_blank(line) for line in named.split("\n"))
+    return _WITH_DIGIT.sub("#", named) if "hidden case" in named else named
 
 
 def _mentions(text: str, names: str) -> bool:
@@ -143,18 +140,13 @@ def _mentions(text: str, names: str) -> bool:
     return bool(re.search(rf"\bcase\s+['\"]?(?:{names})\b|^(?:{names})\b", text, re.MULTILINE))
 
 
-def _blank(line: str) -> str:
-    place = _PLACE.match(line)
-    start = place.end() if place else 0
-    return line[:start] + _WHOLE_NUMBER.sub("#", line[start:])
-
-
 def _reason_and_detail(verdict: Verdict, task: Task) -> tuple[str, str]:
     if verdict.status == Status.correct:
         return "", ""
-    both = redacted(f"{verdict.reason}\x1f{verdict.detail}", task)
-    reason, _, detail = both.partition("\x1f")
-    return _cut(reason, MAX_REASON), _cut(detail, MAX_DETAIL)
+    reason = redacted(verdict.reason, task)
+    if reason != verdict.reason or "hidden case" in reason:
+        return _cut(reason, MAX_REASON), ""
+    return _cut(reason, MAX_REASON), _cut(redacted(verdict.detail, task), MAX_DETAIL)
 
 
 def _cut(text: str, length: int) -> str:

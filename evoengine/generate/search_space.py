@@ -47,7 +47,7 @@ class SearchSpace:
         }
 
     def is_valid(self, point: Point) -> bool:
-        """Whether the plan binds at `point` for every case of the task."""
+        """Whether the plan binds at `point` for every case that is not hidden."""
         if point not in self._validity:
             self._validity[point] = is_valid(
                 self.candidate.tuned(self.tunables(point)), self._task, self._limits

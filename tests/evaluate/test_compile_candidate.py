@@ -20,6 +20,7 @@ from evoengine.records import Status, Verdict
 from tests.scale_task import kernel, load_scale_task
 
 START = "{ y[0]"
+KERNEL = 'extern "C" __global__ void scale(const float* x, float* y, long long n)'
 
 
 def compiled(
@@ -98,13 +99,52 @@ def compiled(
                 " kept[n]; y[0]"
             ),
             Status.rejected,
-            "global variables take 80000 bytes, allowed are 65536",
+            "global variables and constants take 80000 bytes, allowed are 65536",
         ),
         (
             START,
             "{ float* kept = (float*)malloc(64); kept[n] = x[1]; y[1] = kept[n / 2]; y[0]",
             Status.rejected,
-            "malloc or new",
+            "malloc, new, free or delete (malloc), which is not allowed",
+        ),
+        (
+            START,
+            (
+                "{ float hog[2100]; for (int i = 0; i < n; ++i) hog[i * 7 % 2100] = x[i];"
+                " y[1] = hog[n % 2100]; y[0]"
+            ),
+            Status.over_limits,
+            "scale takes 8400 bytes of stack a thread, allowed are 8192: the 89088 threads that fit"
+            " on the device would take 0.697 GiB",
+        ),
+        (
+            f"{KERNEL} {START}",
+            (
+                "__device__ __noinline__ float f(const float* a, int n) { float t[60];"
+                " for (int i = 0; i < 60; ++i) t[i] = a[i * n];"
+                " float r = n < 2 ? 0 : f(a, n - 1) * f(a, n - 2); return t[int(r) % 60] + r; }\n"
+                f"{KERNEL} {{ y[1] = f(x, n); y[0]"
+            ),
+            Status.over_limits,
+            "bytes of stack a thread (64 recursive calls), allowed are 8192",
+        ),
+        (
+            START,
+            "{ free(y + n); y[0]",
+            Status.rejected,
+            "malloc, new, free or delete (free)",
+        ),
+        (
+            "extern",
+            "__managed__ float kept[4];\nextern",
+            Status.rejected,
+            "'kept' is a __managed__ variable",
+        ),
+        (
+            "extern",
+            "__constant__ float kept[10000]; static __device__ float more[9000];\nextern",
+            Status.rejected,
+            "global variables and constants take 76000 bytes",
         ),
         (START, "{ bug; y[0]", Status.compile_error, 'identifier "bug" is undefined'),
         (

@@ -47,10 +47,10 @@ def elf(symbols: bytes, names: bytes) -> bytes:
     return head.ljust(64, b"\0") + data + headers
 
 
-_SYMBOL = struct.pack("<IBBHQQ", 1, 0, 0, 0, 0, 0)
-CUBINS = [elf(_SYMBOL, b"\0scale\0")] * 20 + [
-    elf(_SYMBOL, b"\0\xff\xfe\xc3\0"),
-    elf(_SYMBOL, b"\0malloc\0"),
+_DEFINED, _FOREIGN = (struct.pack("<IBBHQQ", 1, 0, 0, section, 0, 0) for section in (2, 0))
+CUBINS = [elf(_DEFINED, b"\0scale\0")] * 20 + [
+    elf(_FOREIGN, b"\0\xff\xfe\xc3\0"),
+    elf(_FOREIGN, b"\0malloc\0"),
     elf(b"odd", b"\0"),
     b"\x7fELF",
     b"",
@@ -111,7 +111,7 @@ class ScriptedPool(CompilePool):
                 registers=chance.choice([*[40] * 12, 0, 255, 2**31]),
                 static_shared_bytes=chance.choice([*[0] * 12, 200 * 1024]),
                 dynamic_shared_bytes=0,
-                local_bytes=chance.choice([0, 2**40]),
+                local_bytes=chance.choice([*[0] * 12, 2**40]),
                 spill_store_bytes=0,
                 spill_load_bytes=0,
                 cubin_bytes=1000,

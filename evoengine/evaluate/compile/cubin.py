@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from evoengine.digest import digest
+from evoengine.evaluate.compile.elf_sections import (
+    ElfSection,
+    as_value_error,
+    cut,
+    sections_of,
+    symbols_of,
+)
 
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_NOBITS = 8
-_OBJECT = 1  # the type of a symbol that names data
+_VARIABLE = 1  # the kind of a symbol that names data
 _KEPT = (".nv.global", ".nv.constant3")
 _INFO = ".nv.info"
-# names are the candidate's: bytes that are not UTF-8 are escaped, so that names stay different
-FOREIGN = "backslashreplace"
 
 # Attributes (EIATTR_*), numbers from the output of `cuobjdump -elf` beside the bytes.
 _SIZED = 4  # EIFMT_SVAL: a length and as many bytes follow; every other format is four bytes in all
-_FRAME_SIZE, _MIN_STACK_SIZE, _KPARAM_INFO, _REGCOUNT, _MAX_STACK_SIZE = (
-    0x11,
-    0x12,
-    0x17,
-    0x2F,
-    0x23,
-)
+_KPARAM_INFO, _REGCOUNT = 0x17, 0x2F
+# frame size, smallest and largest stack size; all are 0 for a function that calls itself
+_STACK = (0x11, 0x12, 0x23)
 
 
 @dataclass(frozen=True)
@@ -42,13 +39,6 @@ class KernelFacts:
     static_shared_bytes: int
     local_bytes: int  # stack of a thread, callees included
     params: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _Section:
-    kind: int
-    data: bytes
-    size: int
 
 
 def reserved_shared_bytes(arch: str) -> int:
@@ -63,8 +53,8 @@ def reserved_shared_bytes(arch: str) -> int:
 
 def kernels(cubin: bytes) -> dict[str, KernelFacts]:
     """The kernels of a cubin by their name in it; raises ValueError unless it is a whole cubin."""
-    with _as_value_error(cubin):
-        sections = _sections(cubin)
+    with as_value_error(cubin):
+        sections = sections_of(cubin)
         table = _by_symbol(sections)
         return {
             name.removeprefix(f"{_INFO}."): _facts(sections, table, name)
@@ -73,10 +63,16 @@ def kernels(cubin: bytes) -> dict[str, KernelFacts]:
         }
 
 
+def largest_stack_bytes(sections: dict[str, ElfSection]) -> int:
+    """The most stack that any function takes of a thread, its callees included."""
+    table = _by_symbol(sections)
+    return max((size for (_, attribute), size in table.items() if attribute in _STACK), default=0)
+
+
 def code_digest(cubin: bytes) -> str:
     """A name for instructions, constants and initial values; the line table does not count."""
-    with _as_value_error(cubin):
-        sections = _sections(cubin)
+    with as_value_error(cubin):
+        sections = sections_of(cubin)
     parts: list[str | bytes] = []
     for name in sorted(sections):
         if name.startswith((".text.", ".nv.constant", ".nv.global", ".nv.shared.")):
@@ -84,44 +80,24 @@ def code_digest(cubin: bytes) -> str:
     return digest(*parts)
 
 
-def global_bytes(cubin: bytes) -> int:
-    """The bytes that outlive a launch: global variables, and the format strings of printf."""
-    with _as_value_error(cubin):
-        return sum(
-            section.size
-            for name, section in _sections(cubin).items()
-            if name.startswith(".nv.global")
-        )
-
-
-def allocates(cubin: bytes) -> bool:
-    """Whether device code calls malloc, or new."""
-    with _as_value_error(cubin):
-        sections = _sections(cubin)
-        symbols, names = sections[".symtab"].data, sections[".strtab"].data
-        return any(_text(names, symbol[0]) == "malloc" for symbol in _SYMBOL.iter_unpack(symbols))
-
-
 def variable_symbols(cubin: bytes) -> tuple[str, ...]:
     """The names of all variables and constants that a module keeps, static ones too."""
-    with _as_value_error(cubin):
-        sections = _sections(cubin)
-        order = list(sections)
-        symbols, names = sections[".symtab"].data, sections[".strtab"].data
-        found = []
-        for name, info, _, section, _, size in _SYMBOL.iter_unpack(symbols):
-            where = order[section] if section < len(order) else ""
-            if info & 0xF == _OBJECT and size and where.startswith(_KEPT):
-                found.append(_text(names, name))
-        return tuple(found)
+    with as_value_error(cubin):
+        sections = sections_of(cubin)
+        kept = {number for number, name in enumerate(sections) if name.startswith(_KEPT)}
+        return tuple(
+            symbol.name
+            for symbol in symbols_of(sections)
+            if symbol.kind == _VARIABLE and symbol.section in kept
+        )
 
 
 def contents(cubin: bytes, prefix: str) -> dict[str, bytes]:
     """The contents of the sections whose name begins with `prefix`, by name."""
-    with _as_value_error(cubin):
+    with as_value_error(cubin):
         return {
             name: section.data
-            for name, section in _sections(cubin).items()
+            for name, section in sections_of(cubin).items()
             if name.startswith(prefix)
         }
 
@@ -140,77 +116,29 @@ def completed(cubin: bytes) -> bytes:
     return cubin + b"\0" if len(cubin) + 1 == offset + size * count else cubin
 
 
-@contextmanager
-def _as_value_error(cubin: bytes) -> Iterator[None]:
-    """Turns the errors that a wrong offset raises into ValueError."""
-    try:
-        yield
-    except (struct.error, LookupError, OverflowError) as error:
-        raise ValueError(
-            f"expected a cubin, got {len(cubin)} bytes that break off or do not fit together"
-            f" ({error})"
-        ) from None
-
-
-def _sections(data: bytes) -> dict[str, _Section]:
-    if data[:6] != b"\x7fELF\x02\x01":
-        raise ValueError(
-            f"expected a cubin (ELF-64, little endian), got bytes that begin with {data[:6]!r}"
-        )
-    (offset,) = struct.unpack_from("<Q", data, 0x28)
-    entry, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
-    if entry != _SECTION.size:
-        raise ValueError(f"expected section headers of {_SECTION.size} bytes, got {entry}")
-    headers = [_SECTION.unpack_from(data, offset + entry * index) for index in range(count)]
-    names = _cut(data, headers[names_index][4], headers[names_index][5])
-    result = {}
-    for header in headers:
-        kind, start, size = header[1], header[4], header[5]
-        result[_text(names, header[0])] = _Section(
-            kind, b"" if kind == _NOBITS else _cut(data, start, size), size
-        )
-    return result
-
-
-def _cut(data: bytes, start: int, size: int) -> bytes:
-    if start + size > len(data):
-        raise ValueError(f"expected a cubin, got {len(data)} bytes where {start + size} are needed")
-    return data[start : start + size]
-
-
-def _text(table: bytes, start: int) -> str:
-    end = table.find(b"\0", start)
-    if start > len(table) or end < 0:
-        raise ValueError(f"expected a name at {start} of a table of {len(table)} bytes")
-    return table[start:end].decode("utf-8", FOREIGN)
-
-
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
     position = 0
     while position < len(data):
         form, attribute, length = struct.unpack_from("<BBH", data, position)
         position += 4
         if form == _SIZED:
-            yield attribute, _cut(data, position, length)
+            yield attribute, cut(data, position, length)
             position += length
 
 
-def _by_symbol(sections: dict[str, _Section]) -> dict[tuple[str, int], int]:
+def _by_symbol(sections: dict[str, ElfSection]) -> dict[tuple[str, int], int]:
     """(function, attribute) -> value, from the section for all functions."""
-    if ".symtab" not in sections or ".strtab" not in sections:
-        raise ValueError("expected a cubin with a symbol table, found none")
-    symbols, names = sections[".symtab"].data, sections[".strtab"].data
+    symbols = symbols_of(sections)
     result = {}
     for attribute, value in _attributes(sections[_INFO].data if _INFO in sections else b""):
-        if attribute in (_REGCOUNT, _FRAME_SIZE, _MIN_STACK_SIZE, _MAX_STACK_SIZE):
+        if attribute in (_REGCOUNT, *_STACK):
             index, number = struct.unpack_from("<II", value)
-            function = _text(names, _SYMBOL.unpack_from(symbols, index * _SYMBOL.size)[0])
-            result[function, attribute] = number
+            result[symbols[index].name, attribute] = number
     return result
 
 
 def _facts(
-    sections: dict[str, _Section], table: dict[tuple[str, int], int], name: str
+    sections: dict[str, ElfSection], table: dict[tuple[str, int], int], name: str
 ) -> KernelFacts:
     kernel = name.removeprefix(f"{_INFO}.")
     if (kernel, _REGCOUNT) not in table:
@@ -225,13 +153,9 @@ def _facts(
             f"expected the parameters of kernel {kernel!r} to count from 0, got {sorted(sizes)}"
         )
     shared = sections.get(f".nv.shared.{kernel}")
-    stack = max(
-        table.get((kernel, attribute), 0)
-        for attribute in (_FRAME_SIZE, _MIN_STACK_SIZE, _MAX_STACK_SIZE)
-    )
     return KernelFacts(
         registers=table[kernel, _REGCOUNT],
         static_shared_bytes=shared.size if shared else 0,
-        local_bytes=stack,
+        local_bytes=max(table.get((kernel, attribute), 0) for attribute in _STACK),
         params=tuple(sizes[ordinal] for ordinal in range(len(sizes))),
     )

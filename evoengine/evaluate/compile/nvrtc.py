@@ -9,8 +9,10 @@ from pathlib import Path
 
 from evoengine.evaluate.compile import compiler_log, cubin, machine_code, ptxas_log
 from evoengine.evaluate.compile.compile_unit import Built, CompileUnit
+from evoengine.evaluate.compile.elf_sections import FOREIGN
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM
 from evoengine.evaluate.compile.nvrtc_binding import Binding, load_nvrtc
+from evoengine.evaluate.compile.ptxas_log import AssemblerReport
 from evoengine.records import KernelResources
 
 OPTIONS = (
@@ -27,6 +29,9 @@ OPTIONS = (
     f"-I{SHIM}",
     f"--pre-include={SHIM / PRELUDE}",
 )
+
+# A function that calls itself has no known depth; it counts as so many calls of its largest frame.
+RECURSIVE_CALLS = 64
 
 _OUT_OF_MEMORY = re.compile(
     r"catastrophic error: out of memory$|NVRTC_ERROR_OUT_OF_MEMORY", re.MULTILINE
@@ -116,7 +121,7 @@ class NvrtcCompiler:
         status = self.library.nvrtcGetLoweredName(
             ctypes.c_void_p(program), kernel.encode(), ctypes.byref(name)
         )
-        return name.value.decode("utf-8", cubin.FOREIGN) if status == 0 and name.value else ""
+        return name.value.decode("utf-8", FOREIGN) if status == 0 and name.value else ""
 
     def options(self, unit: CompileUnit, arch: str) -> list[str]:
         """NVRTC's options for a unit."""
@@ -152,7 +157,7 @@ class NvrtcCompiler:
                         0, fact.static_shared_bytes - cubin.reserved_shared_bytes(unit.arch)
                     ),
                     dynamic_shared_bytes=0,
-                    local_bytes=fact.local_bytes,
+                    local_bytes=_stack_bytes(fact, report),
                     spill_store_bytes=report.spill_store_bytes if report else 0,
                     spill_load_bytes=report.spill_load_bytes if report else 0,
                     cubin_bytes=len(code),
@@ -193,6 +198,14 @@ class NvrtcCompiler:
 
     def _cleaned(self, log: str) -> str:
         return compiler_log.cleaned(log, [str(SHIM), *map(str, self.folders)])
+
+
+def _stack_bytes(fact: cubin.KernelFacts, report: AssemblerReport | None) -> int:
+    """The stack of a thread: the cubin's figure leaves out what functions that call themselves
+    take, so that their frames are in the log alone.
+    """
+    frame = report.callee_stack_bytes if report else 0
+    return fact.local_bytes if frame <= fact.local_bytes else frame * RECURSIVE_CALLS
 
 
 def _missing_kernels(unit: CompileUnit, kernels: list[str], log: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _PROPERTIES = re.compile(r"Function properties for '?([^'\s]+)")
@@ -21,11 +21,13 @@ class AssemblerReport:
     stack_bytes: int
     spill_store_bytes: int
     spill_load_bytes: int
+    # the largest frame of a function that is called; frames of calls within calls are not added up
+    callee_stack_bytes: int = 0
 
 
 def reports(log: str) -> dict[str, AssemblerReport]:
     """The report of each kernel, by its name in the cubin."""
-    result = {}
+    result: dict[str, AssemblerReport] = {}
     entry, subject = "", ""
     frames: dict[str, tuple[int, int, int]] = {}
     for line in log.splitlines():
@@ -35,6 +37,9 @@ def reports(log: str) -> dict[str, AssemblerReport]:
             subject = match[1]
         elif match := _FRAME.search(line):
             frames[subject] = (int(match[1]), int(match[2]), int(match[3]))
+            if entry in result:  # the functions that a kernel calls follow it
+                most = max(result[entry].callee_stack_bytes, int(match[1]))
+                result[entry] = replace(result[entry], callee_stack_bytes=most)
         elif (match := _USED.search(line)) and entry:
             shared = _SHARED.search(line)
             result[entry] = AssemblerReport(

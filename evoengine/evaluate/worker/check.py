@@ -136,16 +136,18 @@ def checked_set(
 
 
 def explain(check: CaseCheck) -> str:
-    """One line on what is wrong with a case."""
+    """One line on what is wrong with a case; of a hidden one, only that it is wrong."""
+    if check.hidden:
+        return "wrong in a hidden case"
     worst = check.worst
-    where = "a hidden case" if check.hidden else f"case {check.case}"
     failing = sum(not item.ok for item in check.sets)
     nan = f", {worst.nan_count} NaN" if worst.nan_count else ""
-    index = "" if check.hidden else f", worst at {worst.worst_output}{list(worst.worst_index)}"
-    row = "" if check.hidden else _slice_problem(worst)
+    index = f", worst at {worst.worst_output}{list(worst.worst_index)}"
+    row = _slice_problem(worst)
     return (
-        f"{where}: {failing} of {len(check.sets)} input sets fail; {worst.distribution} seed"
-        f" {worst.seed}: max abs error {worst.max_abs:.3g} (allowed {worst.limit_abs:.3g}),"
+        f"case {check.case}: {failing} of {len(check.sets)} input sets fail;"
+        f" {worst.distribution} seed {worst.seed}: max abs error {worst.max_abs:.3g}"
+        f" (allowed {worst.limit_abs:.3g}),"
         f" relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}),"
         f" {worst.failing_share:.2%} of elements fail{nan}{index}{row}"
     )

@@ -56,5 +56,5 @@ def test_the_assemblers_report_is_read_for_each_kernel() -> None:
         "ptxas info    : Function properties for _Z6helperv\n"
         "ptxas         .     400 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
     )
-    assert ptxas_log.reports(log) == {"_Z1av": ptxas_log.AssemblerReport(24, 256, 16, 8, 12)}
+    assert ptxas_log.reports(log) == {"_Z1av": ptxas_log.AssemblerReport(24, 256, 16, 8, 12, 400)}
     assert ptxas_log.reports("nothing of the kind") == {}

@@ -150,7 +150,8 @@ class EmulatedProgram:
                 blocks=blocks,
                 fuel=min(self._fuel(launch, blocks), max_rounds or sys.maxsize),
             )
-        if report.printed:
+        # what is printed in a hidden case could tell its sizes
+        if report.printed and not self.compiled.plan.hidden:
             # bytes, so that the locale does not matter to the parent
             sys.stdout.buffer.write(report.printed.encode("utf-8", "replace"))
             sys.stdout.buffer.flush()
