@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -44,7 +45,7 @@ from evoengine import atomic_files
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
-from evoengine.evaluate.device_choice import DeviceChoice
+from evoengine.evaluate.device_choice import EMULATOR, DeviceChoice
 from evoengine.paths import find_task
 from evoengine.protocols import Executor
 from evoengine.records import Status, Verdict
@@ -52,7 +53,9 @@ from evoengine.search.choose_run import parse_checks
 from evoengine.search.make_executor import find_device, make_executor
 from evoengine.task.load import load_task
 
+EMULATED = f"{EMULATOR}:h200"
 CANDIDATE_S = 900.0  # after that the engine itself hangs: its own limits are far below
+CLOSE_S = 60.0  # to end an executor that broke
 REASON_CHARACTERS = 70
 BROKEN = "the engine broke"  # in place of a status
 
@@ -98,11 +101,11 @@ class Walk:
             if isinstance(subject.entry, Cheat):
                 return await self._cheat_row(subject, subject.entry)
             verdict = await self.judge(subject.path)
-            return _row(subject, verdict, why_refused(subject.entry, verdict))
-        except Exception as error:  # noqa: BLE001 - a candidate that breaks the engine must not end the walk
-            await self.close()
-            said = f"{type(error).__name__}: {error}"
-            return _row(subject, None, said)
+            return self._row(subject, verdict, why_refused(subject.entry, verdict))
+        except Exception as error:  # noqa: BLE001 - one that breaks the engine must not end the walk
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(self.close(), CLOSE_S)
+            return self._row(subject, None, f"{type(error).__name__}: {error}")
 
     async def close(self) -> None:
         """Ends the executor; the next file gets a new one."""
@@ -131,40 +134,46 @@ class Walk:
             status = judged.verdict.status.after(second.status)
             judged = Judged(second.model_copy(update={"status": status}), judged.twin)
             problem = why_accepted(cheat, judged, emulated)
-        row = _row(subject, judged.verdict, problem)
+        row = self._row(subject, judged.verdict, problem, judged.twin)
         unlisted = not problem and not is_expected(cheat, judged.verdict.status, emulated)
-        twin = self.twins[cheat.twin]
-        return {**row, "twin x": _times(twin), "unlisted": "yes" if unlisted else ""}
+        return {**row, "unlisted": "yes" if unlisted else ""}
+
+    def _row(
+        self, subject: Subject, verdict: Verdict | None, problem: str, twin: Verdict | None = None
+    ) -> Row:
+        """The row of one file; without a verdict the engine broke."""
+        figure = "us" if self.choice.is_emulator else "speed-up"
+        return {
+            "corpus": subject.corpus,
+            "task": subject.entry.task,
+            "file": subject.name,
+            "family": subject.kind,
+            "status": verdict.status.value if verdict else BROKEN,
+            figure: _figure(verdict),
+            f"twin's {figure}": _figure(twin),
+            "problem": problem,
+            "unlisted": "",
+            "reason": verdict.reason if verdict else "",
+            "seconds": verdict.phases_s.get("total") if verdict else None,
+        }
 
 
 def _parsed(path: Path) -> Candidate:
     return kernel_file.parse(path.read_text(encoding="utf-8"), path.name)
 
 
-def _times(verdict: Verdict) -> float | None:
-    """The speed-up against the fastest baseline; modelled, the time in microseconds."""
-    return verdict.speedup or (verdict.score.value if verdict.score else None)
-
-
-def _row(subject: Subject, verdict: Verdict | None, problem: str) -> Row:
-    """The row of one file; without a verdict the engine broke."""
-    return {
-        "corpus": subject.corpus,
-        "task": subject.entry.task,
-        "file": subject.name,
-        "family": subject.kind,
-        "status": verdict.status.value if verdict else BROKEN,
-        "x": _times(verdict) if verdict else None,
-        "twin x": None,
-        "problem": problem,
-        "unlisted": "",
-        "reason": verdict.reason if verdict else "",
-        "seconds": verdict.phases_s.get("total") if verdict else None,
-    }
+def _figure(verdict: Verdict | None) -> float | None:
+    """The speed-up against the fastest baseline or, modelled, the time in microseconds."""
+    if verdict is None or verdict.score is None:
+        return None
+    return verdict.score.value if verdict.is_modelled else 1.0 / verdict.score.value
 
 
 async def rows(subjects: Sequence[Subject], device: str) -> AsyncIterator[Row]:
-    """A row for each file, task by task."""
+    """A row for each file, task by task; one device for all, because some kernels need its shared
+    memory.
+    """
+    device = EMULATED if device == EMULATOR else device
     tasks = dict.fromkeys(subject.entry.task for subject in subjects)
     choices = {name: find_device(device, load_task(find_task(name))) for name in tasks}
     for name, choice in choices.items():

@@ -1,7 +1,7 @@
 /* evoengine
 name: grid_oracle_sdpa
 precision: fp16
-summary: "a grid that depends on the size of a hidden case goes beyond the limits of the device, and the complaint tells the number"
+summary: "a grid that depends on the size of a hidden case goes beyond the limits of the device, and the message contains the number"
 tunables:
   BLOCK_M: [32]
   BLOCK_N: [64]
@@ -21,7 +21,7 @@ launches:
     shared: SHARED
     args: [q, k, v, out, S, scale]
 */
-// A grid that depends on the size of a hidden case goes beyond the limits of the device, and the complaint tells the
+// A grid that depends on the size of a hidden case goes beyond the limits of the device, and the message contains the
 // number.
 #include <cuda_fp16.h>
 

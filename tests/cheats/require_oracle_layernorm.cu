@@ -1,7 +1,7 @@
 /* evoengine
 name: require_oracle_layernorm
 precision: fp32
-summary: "requirements that fail in a hidden case only: the name in the complaint tells its size"
+summary: "requirements that fail in a hidden case only: the name in the message is its size"
 let:
   VEC: C % 4 == 0
   PER: ceil_div(C, 1024) if C % 4 == 0 else ceil_div(C, 256)
@@ -610,7 +610,7 @@ launches:
     block: [256]
     args: [x, weight, bias, out, N, C, eps]
 */
-// Requirements that fail in a hidden case only: the name in the complaint tells its size.
+// Requirements that fail in a hidden case only: the name in the message is its size.
 // One block a row; the row stays in registers, so that memory is read once.
 constexpr int THREADS = 256;
 struct alignas(16) Four { float v[4]; };

@@ -1,7 +1,7 @@
 /* evoengine
 name: shared_oracle_layernorm
 precision: fp32
-summary: "asks for 300,000 + N bytes of shared memory in hidden cases only, and the complaint tells the sum"
+summary: "asks for 300,000 + N bytes of shared memory in hidden cases only, and the message contains the sum"
 let:
   VEC: C % 4 == 0
   PER: ceil_div(C, 1024) if C % 4 == 0 else ceil_div(C, 256)
@@ -12,7 +12,7 @@ launches:
     shared: "0 if C % 1024 == 0 else 300000 + N"
     args: [x, weight, bias, out, N, C, eps]
 */
-// Asks for 300,000 + N bytes of shared memory in hidden cases only, and the complaint tells the sum.
+// Asks for 300,000 + N bytes of shared memory in hidden cases only, and the message contains the sum.
 // One block a row; the row stays in registers, so that memory is read once.
 constexpr int THREADS = 256;
 struct alignas(16) Four { float v[4]; };

@@ -1,7 +1,7 @@
 /* evoengine
 name: static_assert_oracle_matmul
 precision: fp16
-summary: "a static assertion on a macro of the case fails in a hidden case only, and the log of the compiler tells the size"
+summary: "a static assertion on a macro of the case fails in a hidden case only, and the log of the compiler contains the size"
 let:
   FAST: K % 8 == 0 and N % 8 == 0
 constants: {ROWS: M}
@@ -12,7 +12,7 @@ launches:
     shared: 65536
     args: [a, b, out, M, N, K]
 */
-// A static assertion on a macro of the case fails in a hidden case only, and the log of the compiler tells the size.
+// A static assertion on a macro of the case fails in a hidden case only, and the log of the compiler contains the size.
 #include <cuda_fp16.h>
 // 128 x 128 tiles, 8 warps of 64 x 32, depth 32, four stages of cp.async, mma.sync; odd sizes take scalar code.
 constexpr int BM = 128, BN = 128, BK = 32, ST = 4;

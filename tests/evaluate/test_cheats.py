@@ -42,7 +42,7 @@ from evoengine.task.load import load_task
 
 CORPUS = cheats()
 SEED = int(os.environ.get("EVOENGINE_CHEATS_SEED") or secrets.randbelow(2**32))
-SAMPLE = os.environ.get("EVOENGINE_CHEATS_SAMPLE", "6")
+SAMPLE = os.environ.get("EVOENGINE_CHEATS_SAMPLE", "8")
 CHEAT = Cheat(task="t", family="f", what="w", twin="x.cu", expect=(Status.wrong_result,))
 
 
