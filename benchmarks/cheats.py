@@ -37,6 +37,7 @@ from benchmarks.corpora import (
     is_expected,
     path_of,
     small_task,
+    task_path,
     why_accepted,
     why_refused,
 )
@@ -46,7 +47,6 @@ from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
 from evoengine.evaluate.device_choice import EMULATOR, DeviceChoice
-from evoengine.paths import find_task
 from evoengine.protocols import Executor
 from evoengine.records import Status, Verdict
 from evoengine.search.choose_run import parse_checks
@@ -101,7 +101,9 @@ class Walk:
             if isinstance(subject.entry, Cheat):
                 return await self._cheat_row(subject, subject.entry)
             verdict = await self.judge(subject.path)
-            return self._row(subject, verdict, why_refused(subject.entry, verdict))
+            return self._row(
+                subject, verdict, why_refused(subject.entry, verdict, self.choice.is_emulator)
+            )
         except Exception as error:  # noqa: BLE001 - one that breaks the engine must not end the walk
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(self.close(), CLOSE_S)
@@ -115,7 +117,7 @@ class Walk:
 
     async def _started(self) -> Executor:
         if self.executor is None:
-            path = find_task(self.task_name)
+            path = task_path(self.task_name)
             small = self.choice.is_emulator
             task = small_task(self.task_name) if small else load_task(path)
             checks = parse_checks(None, self.choice)
@@ -175,7 +177,7 @@ async def rows(subjects: Sequence[Subject], device: str) -> AsyncIterator[Row]:
     """
     device = EMULATED if device == EMULATOR else device
     tasks = dict.fromkeys(subject.entry.task for subject in subjects)
-    choices = {name: find_device(device, load_task(find_task(name))) for name in tasks}
+    choices = {name: find_device(device, load_task(task_path(name))) for name in tasks}
     for name, choice in choices.items():
         walk = Walk(name, choice)
         try:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from evoengine.paths import find_task
+from evoengine.paths import find_task, starter_dir
 from evoengine.records import Frozen, Status, Verdict
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
@@ -29,7 +29,7 @@ _ATTENTION = {
     "cases": {"mission": {"B": 1, "H": 4, "S": 512, "D": 64, "causal": False}},
     "hidden_cases": {"odd": {"B": 1, "H": 2, "S": 77, "D": 64, "causal": True}},
 }
-# The packaged tasks with cases that the emulator runs in a second. Sizes of shown cases are those
+# The tasks with cases that the emulator runs in a second. Sizes of shown cases are those
 # of the whole task where a cheat looks at them, hidden ones odd as there.
 SMALL_CASES: dict[str, Mapping[str, Mapping[str, Any]]] = {
     "sdpa_h200": _ATTENTION,
@@ -41,6 +41,10 @@ SMALL_CASES: dict[str, Mapping[str, Mapping[str, Any]]] = {
     "matmul_fp16": {
         "cases": {"square": {"M": 128, "N": 128, "K": 1024}},
         "hidden_cases": {"odd": {"M": 77, "N": 65, "K": 257}},
+    },
+    "starter": {
+        "cases": {"rows": {"N": 33, "C": 1024}},
+        "hidden_cases": {"odd": {"N": 7, "C": 333}},
     },
 }
 
@@ -66,7 +70,7 @@ class Honest(Frozen):
 
     task: str
     style: str
-    emulator: str = ""  # unsupported: the emulator lacks something that the kernel uses
+    emulator: Status = Status.correct  # its verdict on the emulator
 
 
 @dataclass(frozen=True)
@@ -134,16 +138,21 @@ def is_expected(cheat: Cheat, status: Status, emulated: bool = False) -> bool:
     )
 
 
-def why_refused(entry: Honest, verdict: Verdict) -> str:
+def why_refused(entry: Honest, verdict: Verdict, emulated: bool = False) -> str:
     """Why an honest kernel was refused; empty if it was not."""
-    if verdict.status is Status.correct or verdict.status.value == entry.emulator:
+    if verdict.status in (Status.correct, entry.emulator if emulated else Status.correct):
         return ""
     return f"{verdict.status}: {verdict.reason}"
 
 
+def task_path(name: str) -> Path:
+    """The file of a packaged task, or of `starter`, the one that `evoengine init` copies."""
+    return starter_dir() / "starter.yaml" if name == "starter" else find_task(name)
+
+
 def small_task(name: str) -> Task:
-    """The packaged task `name` with its gates, on small cases."""
-    whole, small = load_task(find_task(name)).model_dump(), SMALL_CASES[name]
+    """The task `name` with its gates, on small cases."""
+    whole, small = load_task(task_path(name)).model_dump(), SMALL_CASES[name]
     objective = {**whole["objective"], "cases": list(small["cases"])}
     return Task.model_validate({**whole, **small, "objective": objective})
 

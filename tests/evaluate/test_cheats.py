@@ -1,7 +1,7 @@
 """The corpus of cheats: what its manifest promises, and a sample of it judged on the emulator.
 
-EVOENGINE_CHEATS_SEED chooses the sample, EVOENGINE_CHEATS_SAMPLE its size for each task ("all" for
-the whole corpus, which takes minutes).
+CORPUS_SEED draws the sample of an earlier run again; CORPUS_SAMPLE is the number of cheats of each
+task (0: all of them, which takes a minute or two).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import pytest
 from benchmarks.corpora import (
     CHEATS,
     NOISE,
-    SMALL_CASES,
     Cheat,
     Judged,
     cheats,
     is_expected,
     path_of,
     small_task,
+    task_path,
     why_accepted,
 )
 from evoengine.candidate import kernel_file
@@ -35,14 +35,14 @@ from evoengine.errors import CandidateError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
-from evoengine.paths import find_task
 from evoengine.records import Interval, Status, Verdict
 from evoengine.statistics import exact
 from evoengine.task.load import load_task
 
 CORPUS = cheats()
-SEED = int(os.environ.get("EVOENGINE_CHEATS_SEED") or secrets.randbelow(2**32))
-SAMPLE = os.environ.get("EVOENGINE_CHEATS_SAMPLE", "8")
+SEED = int(os.environ.get("CORPUS_SEED") or secrets.randbelow(10**6))
+SAMPLE = int(os.environ.get("CORPUS_SAMPLE") or 8)
+TASKS = sorted({cheat.task for cheat in CORPUS.values()})
 CHEAT = Cheat(task="t", family="f", what="w", twin="x.cu", expect=(Status.wrong_result,))
 
 
@@ -50,7 +50,7 @@ def sample(task: str) -> list[str]:
     """The names to judge here: some of those that the emulator can notice, by the seed."""
     names = [name for name, cheat in CORPUS.items() if cheat.task == task]
     names = [name for name in names if not CORPUS[name].emulator_accepts]
-    count = len(names) if SAMPLE == "all" else min(int(SAMPLE), len(names))
+    count = min(SAMPLE or len(names), len(names))
     return random.Random(f"{SEED} {task}").sample(names, count)  # noqa: S311 - repeatable
 
 
@@ -60,7 +60,7 @@ def judged(task: str, paths: Sequence[Path], folder: Path) -> list[Verdict]:
     async def run() -> list[Verdict]:
         device = emulator_device("h200", CHECKS, folder / "answers")
         nvrtc, clang = CompilePool(1), CompilePool(1, module=CLANG)
-        executor = LocalExecutor(small_task(task), str(find_task(task)), nvrtc, device, clang=clang)
+        executor = LocalExecutor(small_task(task), str(task_path(task)), nvrtc, device, clang=clang)
         try:
             await executor.start()
             return [await verdict(executor, path) for path in paths]
@@ -83,10 +83,10 @@ def parsed(path: Path) -> Candidate:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("task", SMALL_CASES)
+@pytest.mark.parametrize("task", TASKS)
 def test_no_cheat_of_a_sample_is_accepted_on_the_emulator(task: str, tmp_path: Path) -> None:
     names = sample(task)
-    print(f"EVOENGINE_CHEATS_SEED={SEED}: {', '.join(names)}")
+    print(f"CORPUS_SEED={SEED}: {', '.join(names)}")
     twins = list(dict.fromkeys(CORPUS[name].twin for name in names))
     paths = [*(path_of(twin, CHEATS) for twin in twins), *(CHEATS / name for name in names)]
     verdicts = judged(task, paths, tmp_path)
@@ -100,7 +100,7 @@ def test_no_cheat_of_a_sample_is_accepted_on_the_emulator(task: str, tmp_path: P
             problem = f"the manifest does not list {found.status}: {found.reason}"
         if problem:
             accepted[name] = problem
-    assert not accepted, f"EVOENGINE_CHEATS_SEED={SEED}"
+    assert not accepted, f"CORPUS_SEED={SEED}"
 
 
 def test_the_manifest_lists_every_file_and_every_twin_is_there() -> None:
@@ -113,7 +113,7 @@ def test_every_family_has_two_files_and_the_corpus_sixty_over_three_tasks() -> N
     families = Counter(cheat.family for cheat in CORPUS.values())
     assert len(CORPUS) >= 60
     assert not {family for family, count in families.items() if count < 2}
-    assert len({cheat.task for cheat in CORPUS.values()}) >= 3
+    assert len(TASKS) >= 3
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -124,7 +124,7 @@ def test_a_cheat_names_a_tier_of_its_task_or_has_a_header_that_is_refused(name: 
     except CandidateError:
         assert Status.rejected in cheat.expect
     else:
-        assert plan.precision in load_task(find_task(cheat.task)).tiers
+        assert plan.precision in load_task(task_path(cheat.task)).tiers
 
 
 def test_a_figure_of_version_0_1_0_is_there_or_the_reason_why_not() -> None:
