@@ -1,7 +1,7 @@
 /* evoengine
 name: layernorm_evict_first
 precision: fp32
-summary: streamed rows carry an L2 policy that evicts them first, weight and bias one that keeps them
+summary: streamed rows carry an L2 policy that evicts them first; weight and bias are read without one
 tunables:
   THREADS: [256, 512, 128]
 let:
@@ -16,11 +16,6 @@ launches:
 __device__ __forceinline__ unsigned long long streaming() {
     unsigned long long policy;
     asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-__device__ __forceinline__ unsigned long long lasting() {
-    unsigned long long policy;
-    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
     return policy;
 }
 
@@ -61,7 +56,7 @@ template <bool FOUR>
 __global__ void __launch_bounds__(THREADS)
 layernorm(const float* x, const float* weight, const float* bias, float* out, int C, float eps) {
     using A = Access<FOUR>;
-    const unsigned long long stream = streaming(), keep = lasting();
+    const unsigned long long stream = streaming();
     x += size_t(blockIdx.x) * C, out += size_t(blockIdx.x) * C;
     float v[A::WIDTH];
     float2 s = {0.0f, 0.0f};
@@ -78,9 +73,8 @@ layernorm(const float* x, const float* weight, const float* bias, float* out, in
     s = block_sums(s);
     const float low = s.x / C, inverse = rsqrtf(fmaxf(s.y / C - low * low, 0.0f) + eps);
     for (int i = threadIdx.x * A::WIDTH; i < C; i += THREADS * A::WIDTH) {
-        float w[A::WIDTH], b[A::WIDTH];
-        A::load(v, x + i, stream), A::load(w, weight + i, keep), A::load(b, bias + i, keep);
-        for (int j = 0; j < A::WIDTH; ++j) v[j] = (v[j] - mean - low) * inverse * w[j] + b[j];
+        A::load(v, x + i, stream);
+        for (int j = 0; j < A::WIDTH; ++j) v[j] = (v[j] - mean - low) * inverse * __ldg(weight + i + j) + __ldg(bias + i + j);
         A::store(out + i, v, stream);
     }
 }
