@@ -40,7 +40,7 @@ __device__ void load_tile(__half* tile, const __half* head, int first, int S) {
 }
 
 template <int D, bool CAUSAL>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, 2)
 partial_attention(const __half* __restrict__ q, const __half* __restrict__ k, const __half* __restrict__ v, float* __restrict__ partial,
                   float* __restrict__ statistics, int S, int span, float scale) {
     extern __shared__ __align__(128) unsigned char shared[];
