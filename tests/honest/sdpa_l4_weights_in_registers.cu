@@ -41,7 +41,7 @@ template <int D> __device__ __forceinline__ void start_copy(__half* to, const __
 }
 
 template <int D, bool CAUSAL>
-__global__ void __launch_bounds__(32 * WARPS)
+__global__ void __launch_bounds__(32 * WARPS, 2)
 attention(const __half* __restrict__ q, const __half* __restrict__ k, const __half* __restrict__ v, __half* __restrict__ out, int S, float to_log2) {
     extern __shared__ __align__(16) __half ring[];
     constexpr int P = D + 8, TILE = KEYS * P;
