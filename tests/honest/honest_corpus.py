@@ -11,13 +11,12 @@ import yaml
 
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.paths import find_task, seeds_dir
+from evoengine.paths import find_task, seeds_dir, starter_dir
 from evoengine.records import Status
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 FOLDER = Path(__file__).resolve().parent
-REPOSITORY = FOLDER.parents[1]
 MANIFEST = FOLDER / "manifest.yaml"
 
 _ATTENTION = {
@@ -35,7 +34,7 @@ _CASES: dict[str, dict[str, Any]] = {
         "square": {"M": 128, "N": 192, "K": 256},
         "flat": {"M": 48, "N": 264, "K": 72},
     },
-    "tasks/starter/starter.yaml": {"rows": {"N": 33, "C": 1024}, "broad": {"N": 5, "C": 4096}},
+    "starter": {"rows": {"N": 33, "C": 1024}, "broad": {"N": 5, "C": 4096}},
 }
 
 
@@ -75,8 +74,8 @@ def _path(name: str) -> Path:
 
 
 def task_path(name: str) -> Path:
-    """The file of a packaged task, or of one named by its path in the repository."""
-    return REPOSITORY / name if name.endswith(".yaml") else find_task(name)
+    """The file of a packaged task, or of `starter`, the one that `evoengine init` copies."""
+    return starter_dir() / "starter.yaml" if name == "starter" else find_task(name)
 
 
 @cache
