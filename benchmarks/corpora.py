@@ -26,7 +26,7 @@ MANIFEST = "manifest.yaml"
 NOISE = 1.05
 
 _ATTENTION = {
-    "cases": {"mission": {"B": 1, "H": 4, "S": 512, "D": 64, "causal": False}},
+    "cases": {"mission": {"B": 1, "H": 3, "S": 512, "D": 64, "causal": False}},
     "hidden_cases": {"odd": {"B": 1, "H": 2, "S": 77, "D": 64, "causal": True}},
 }
 # The tasks with cases that the emulator runs in a second. Sizes of shown cases are those

@@ -1,7 +1,7 @@
 /* evoengine
 name: stack_recursion_matmul
 precision: fp16
-summary: "is right, and contains a recursive function with frames of 4 KiB in a branch that is never taken: the size of its stack is unknown"
+summary: "is right, and contains a recursive function with frames of 4 KiB in a branch that is never taken: the size of its stack is unknown, and only the limit that the engine sets bounds it"
 let:
   FAST: K % 8 == 0 and N % 8 == 0
 launches:
@@ -12,7 +12,7 @@ launches:
     args: [a, b, out, M, N, K]
 */
 // Is right, and contains a recursive function with frames of 4 KiB in a branch that is never taken: the size of its
-// stack is unknown.
+// stack is unknown, and only the limit that the engine sets bounds it.
 #include <cuda_fp16.h>
 // 128 x 128 tiles, 8 warps of 64 x 32, depth 32, four stages of cp.async, mma.sync; odd sizes take scalar code.
 constexpr int BM = 128, BN = 128, BK = 32, ST = 4;
