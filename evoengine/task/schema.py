@@ -95,7 +95,8 @@ class Tier(Frozen):
     An element fails when |out - ref| > atol + rtol * |ref|, where atol is raised to
     `trusted_factor` times the largest error of the trusted implementation on the same
     inputs; the whole output fails when its relative RMSE exceeds the larger of
-    `rel_rmse` and the same factor times the trusted one's.
+    `rel_rmse` and the same factor times the trusted one's. The same holds for every slice,
+    with a limit four times as large (evaluate/worker/slices.py).
     """
 
     atol: NotNegative

@@ -1,8 +1,8 @@
 """The slices of a tensor (its rows, as a rule) and their relative errors.
 
-A slice is the smallest trailing block of dimensions with at least SMALLEST_SLICE elements; a tensor
-of which no leading dimension remains has no slices. [B, H, S, 64] has B * H * S slices, [M, 8, 16]
-has M, [7, 333] has 7, [4096] and [4, 16] have none.
+A slice is the smallest trailing block of dimensions with at least SMALLEST_SLICE elements. If that
+leaves no leading dimension, the tensor has no slices: [B, H, S, 64] has B * H * S of them,
+[M, 8, 16] has M, [7, 333] has 7, [4096] and [4, 16] have none.
 
 For a slice of n elements, in float64:
 
