@@ -10,7 +10,7 @@ from evoengine.candidate.arch import DeviceLimits
 from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.evaluate.compile.compile_unit import CompileResult
 from evoengine.evaluate.compile.cubin_demands import CubinDemands, demands_of
-from evoengine.evaluate.compile.nvrtc import RECURSIVE_CALLS
+from evoengine.evaluate.compile.ptxas_log import RECURSIVE_CALLS
 from evoengine.records import Status
 
 # Memory that outlives a launch could keep the outputs of earlier ones; counters, tables, printf's

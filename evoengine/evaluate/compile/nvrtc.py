@@ -12,7 +12,7 @@ from evoengine.evaluate.compile.compile_unit import Built, CompileUnit
 from evoengine.evaluate.compile.elf_sections import FOREIGN
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM
 from evoengine.evaluate.compile.nvrtc_binding import Binding, load_nvrtc
-from evoengine.evaluate.compile.ptxas_log import AssemblerReport
+from evoengine.evaluate.compile.ptxas_log import RECURSIVE_CALLS, AssemblerReport
 from evoengine.records import KernelResources
 
 OPTIONS = (
@@ -29,9 +29,6 @@ OPTIONS = (
     f"-I{SHIM}",
     f"--pre-include={SHIM / PRELUDE}",
 )
-
-# A function that calls itself has no known depth; it counts as so many calls of its largest frame.
-RECURSIVE_CALLS = 64
 
 _OUT_OF_MEMORY = re.compile(
     r"catastrophic error: out of memory$|NVRTC_ERROR_OUT_OF_MEMORY", re.MULTILINE

@@ -11,6 +11,9 @@ _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) b
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
 
+# A function that calls itself has no known depth; it counts as so many calls of its largest frame.
+RECURSIVE_CALLS = 64
+
 
 @dataclass(frozen=True)
 class AssemblerReport:
