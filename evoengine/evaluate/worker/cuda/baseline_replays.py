@@ -47,7 +47,7 @@ class BaselineReplays:
         with functions.running(name, case):
             for _ in range(EAGER_CALLS):
                 self._calls[0](0)
-        self._graphs: dict[tuple[int, bool], _Graph] = {}
+        self._graphs: dict[tuple[int, bool], CapturedGraph] = {}
 
     @property
     def most_calls(self) -> int:
@@ -74,9 +74,11 @@ class BaselineReplays:
             torch.cuda.current_stream().synchronize()
         return harness.marks.times(len(sets) if cold else 1).event_us
 
-    def _graph(self, calls: int, cold: bool) -> _Graph:
+    def _graph(self, calls: int, cold: bool) -> CapturedGraph:
         if (calls, cold) not in self._graphs:
-            self._graphs[calls, cold] = _Graph(self._steps(calls, cold), self._harness.stream.ptr)
+            self._graphs[calls, cold] = CapturedGraph(
+                self._steps(calls, cold), self._harness.stream.ptr
+            )
         return self._graphs[calls, cold]
 
     def _steps(self, calls: int, cold: bool) -> list[Step]:
@@ -118,7 +120,7 @@ class BaselineReplays:
         self._places.clear()
 
 
-class _Graph:
+class CapturedGraph:
     """Steps captured as one CUDA graph, in order; it keeps the tensors that they return.
 
     torch.cuda.graph() collects garbage and empties the allocator's cache on every entry, which

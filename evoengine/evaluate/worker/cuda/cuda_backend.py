@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor
 from evoengine.evaluate.worker.backend import Announce, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
 from evoengine.evaluate.worker.cuda.baselines import Baselines
@@ -20,13 +21,16 @@ from evoengine.evaluate.worker.cuda.examination import Examination
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet
+from evoengine.evaluate.worker.cuda.measured_peaks import measure_peaks
 from evoengine.evaluate.worker.cuda.paired_timing import PairedTiming
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.records import CaseCheck, CaseTiming, InputSetCheck
+from evoengine.statistics import median
 from evoengine.task.schema import Task
 
+GROWTH_BYTES = 64 * 1024**2  # what the driver itself may keep
 LEAST_CHECK_REPLAYS = 3  # of a case, one of them cold
 
 
@@ -43,7 +47,9 @@ class CudaBackend:
         self._harness = harness
         self._pool = pool
         self._baselines = baselines
-        self._used_bytes = 0  # device memory that candidates of this runner left in use
+        self._peaks: DevicePeaks | None = None
+        # whether a candidate has left device memory in use, e.g. for a deep stack
+        self.runner_has_grown = False
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -121,6 +127,9 @@ class CudaBackend:
                 )
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong)
+        floors = floors_of(self.task, case, job.tier, self._device_peaks())
+        for found, floor in zip(samples, floors, strict=True):
+            refuse_below_floor(median(found.candidate_us), floor)
         timing = CaseTiming(
             case=case,
             baseline=baseline,
@@ -129,6 +138,13 @@ class CudaBackend:
             call_bytes=self._baselines.input_bytes(case),
         )
         return TimedCase(compiled, timing=timing)
+
+    def _device_peaks(self) -> DevicePeaks:
+        if self._peaks is None:
+            tiers = self.task.tiers.values()
+            units = {tier.unit for tier in tiers} | {self.task.work and self.task.work.unit}
+            self._peaks = measure_peaks(self._harness, sorted(unit for unit in units if unit))
+        return self._peaks
 
     def _calls(self, case: str, examination: Examination, baseline: str | None) -> CallRange:
         return call_range(
@@ -149,7 +165,8 @@ class CudaBackend:
             if isinstance(error.__cause__, NO_MEMORY):
                 raise self.failure(error.__cause__) from None
             raise
-        examination.close()
+        if examination.close() > GROWTH_BYTES:
+            self.runner_has_grown = True
 
 
 def _shuffled(sets: tuple[PoolSet, ...] | list[PoolSet]) -> list[PoolSet]:

@@ -21,6 +21,7 @@ from evoengine.statistics import median, median_interval
 
 LEAST_REPLAYS = 10  # of hot ones, and of cold ones
 MORE_REPLAYS = 6  # up to as many more, drawn
+BRIEF_REPLAYS = 5  # of a case that is not part of the objective
 MOST_REPLAYS = 80
 MORE_AT_MOST = 40
 ENOUGH_FOR_INTERVAL = 20
@@ -56,13 +57,13 @@ class PairedTiming:
     def run(self, budget_s: float, briefly: bool, alive: Callable[[], None]) -> Samples:
         """Paired samples in microseconds a call; raises CandidateFailure.
 
-        Sampling ends early at the first wrong output, which `wrong` then holds. With `briefly`,
-        LEAST_REPLAYS and a few more are all. `alive` is called before every replay.
+        Sampling ends early at the first wrong output, which `wrong` then holds. With `briefly`, for
+        a case whose time does not count, it takes as few as are shown. `alive` is called before every replay.
         """
         ratios = []
         for _ in range(ATTEMPTS):
             samples = self._take(budget_s, briefly, alive)
-            if self.wrong:
+            if self.wrong or briefly:
                 return samples
             ratios.append(self._beside_to_alone(samples))
             if 1 / (1 + SAME_TIME) <= ratios[-1] <= 1 + SAME_TIME:
@@ -73,7 +74,8 @@ class PairedTiming:
         )
 
     def _take(self, budget_s: float, briefly: bool, alive: Callable[[], None]) -> Samples:
-        least = LEAST_REPLAYS + secrets.randbelow(MORE_REPLAYS + 1)
+        least = BRIEF_REPLAYS if briefly else LEAST_REPLAYS
+        least += secrets.randbelow(MORE_REPLAYS + 1)
         most = least if briefly else MOST_REPLAYS + secrets.randbelow(MORE_AT_MOST + 1)
         deadline = time.monotonic() + budget_s * (0.7 + secrets.randbelow(600) / 1000)
         ours, theirs, counts = list[float](), list[float](), list[int]()
