@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from evoengine.errors import TaskError
@@ -17,10 +17,11 @@ from evoengine.evaluate.worker.cuda.call_counts import (
     call_range,
     draw_cold,
 )
+from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
-from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet
+from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet, one_of_each_distribution
 from evoengine.evaluate.worker.cuda.measured_peaks import measure_peaks
 from evoengine.evaluate.worker.cuda.paired_timing import PairedTiming
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
@@ -31,7 +32,6 @@ from evoengine.statistics import median
 from evoengine.task.schema import Task
 
 GROWTH_BYTES = 64 * 1024**2  # what the driver itself may keep
-LEAST_CHECK_REPLAYS = 3  # of a case, one of them cold
 
 
 class CudaBackend:
@@ -66,11 +66,17 @@ class CudaBackend:
         with self._harness.token.held():
             self._pool.sets(compiled.plan.case)
 
-    def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
-        """Replays, hot and cold in a random order, until every set of the pool was given."""
+    def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
+        """Replays, hot and cold in a random order, until every set of the pool was given; of a case
+        that is timed afterwards, whose replays are compared as these are, only a few.
+        """
         plan = compiled.plan
-        with self._harness.token.held(), self._examination(compiled, tier) as examination:
-            wrong = self._check_sets(examination, compiled, announce)
+        waiting = drawn(self._pool.sets(plan.case), len(self._pool.sets(plan.case)))
+        baseline = job.baselines.get(plan.case)
+        if baseline is not None:
+            waiting = one_of_each_distribution(waiting)
+        with self._harness.token.held(), self._examination(compiled, job.tier) as examination:
+            wrong = self._check_sets(examination, compiled, waiting, baseline, announce)
             sets = examination.checks
         return CaseCheck(case=plan.case, hidden=plan.hidden, ok=not wrong, sets=wrong or sets)
 
@@ -88,23 +94,29 @@ class CudaBackend:
             return self._baselines.times(case)
 
     def _check_sets(
-        self, examination: Examination, compiled: CompiledCase, announce: Announce
+        self,
+        examination: Examination,
+        compiled: CompiledCase,
+        waiting: Sequence[PoolSet],
+        baseline: str | None,
+        announce: Announce,
     ) -> tuple[InputSetCheck, ...]:
-        """The wrong sets of the first replay that has any; () if all sets are right."""
+        """Replays until all of `waiting` were given; the wrong sets of the first replay that has
+        any, () if all are right.
+        """
         sets = self._pool.sets(compiled.plan.case)
-        calls = self._calls(compiled.plan.case, examination, None)
-        waiting, replays = _shuffled(sets), 0
-        cold_at = secrets.randbelow(LEAST_CHECK_REPLAYS)
-        while waiting or replays < LEAST_CHECK_REPLAYS:
+        calls = self._calls(compiled.plan.case, examination, baseline)
+        kinds = drawn((False, True), 2)  # one replay of each kind at least
+        while waiting or kinds:
             announce(f"checking {shown(compiled)}", True)
-            cold = replays == cold_at
+            cold = kinds.pop() if kinds else secrets.randbelow(4) == 0
             count = WARM_UP_CALLS + (draw_cold() if cold else calls.draw())
             given, waiting = waiting[:count], waiting[count:]
-            others = [item for item in _shuffled(sets) if item not in given]
-            examined = examination.replay(_shuffled([*given, *others[: count - len(given)]]), cold)
+            others = [item for item in drawn(sets, len(sets)) if item not in given]
+            replayed = [*given, *others[: count - len(given)]]
+            examined = examination.replay(drawn(replayed, len(replayed)), cold)
             if examined.wrong:
                 return examined.wrong
-            replays += 1
         return ()
 
     def _time(
@@ -126,7 +138,8 @@ class CudaBackend:
                     pair.run(budget_s, briefly, lambda: announce(f"timing {shown(compiled)}", True))
                 )
                 if pair.wrong:
-                    return TimedCase(compiled, wrong=pair.wrong)
+                    return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
+            sets_checked = examination.checks
         floors = floors_of(self.task, case, job.tier, self._device_peaks())
         for found, floor in zip(samples, floors, strict=True):
             refuse_below_floor(median(found.candidate_us), floor)
@@ -137,7 +150,7 @@ class CudaBackend:
             cold=samples[1],
             call_bytes=self._baselines.input_bytes(case),
         )
-        return TimedCase(compiled, timing=timing)
+        return TimedCase(compiled, timing=timing, sets=sets_checked)
 
     def _device_peaks(self) -> DevicePeaks:
         if self._peaks is None:
@@ -167,7 +180,3 @@ class CudaBackend:
             raise
         if examination.close() > GROWTH_BYTES:
             self.runner_has_grown = True
-
-
-def _shuffled(sets: tuple[PoolSet, ...] | list[PoolSet]) -> list[PoolSet]:
-    return secrets.SystemRandom().sample(list(sets), len(sets))

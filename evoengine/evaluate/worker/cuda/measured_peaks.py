@@ -1,4 +1,4 @@
-"""What this device reaches at most: bandwidths, launches, arithmetic; measured once in a process."""
+"""What this device reaches at most: bandwidths, launches, arithmetic; measured once."""
 
 from __future__ import annotations
 

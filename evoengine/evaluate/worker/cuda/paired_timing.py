@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from evoengine.evaluate.worker.candidate_failures import Cheated, VoidTiming
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS, CallRange, draw_cold
-from evoengine.evaluate.worker.cuda.dealing import draw_sets
+from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.records import InputSetCheck, Samples
@@ -58,7 +58,8 @@ class PairedTiming:
         """Paired samples in microseconds a call; raises CandidateFailure.
 
         Sampling ends early at the first wrong output, which `wrong` then holds. With `briefly`, for
-        a case whose time does not count, it takes as few as are shown. `alive` is called before every replay.
+        a case whose time does not count, it takes as few as are shown. `alive` is called before
+        every replay.
         """
         ratios = []
         for _ in range(ATTEMPTS):
@@ -108,7 +109,7 @@ class PairedTiming:
 
     def _pair(self, count: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The times of one replay of each side, in a random order."""
-        sets = draw_sets(self._sets, WARM_UP_CALLS + count)
+        sets = drawn(self._sets, WARM_UP_CALLS + count)
         theirs: tuple[float, ...] = ()
         first = secrets.randbelow(2)
         if first:
@@ -124,7 +125,7 @@ class PairedTiming:
         ratios = []
         for _ in range(ALONE_REPLAYS):
             count = draw_cold() if self._cold else secrets.choice(samples.calls)
-            times = self._baseline.replay(draw_sets(self._sets, count), self._cold)
+            times = self._baseline.replay(drawn(self._sets, count), self._cold)
             per_sample = 1 if self._cold else count
             beside = [
                 time_us
