@@ -200,6 +200,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1) scrub(int shared_words, un
     extern __shared__ unsigned shared[];
     for (int i = threadIdx.x; i < shared_words; i += blockDim.x)
         reinterpret_cast<volatile unsigned*>(shared)[i] = value;
+#if __CUDA_ARCH__ >= 900  // the first KiB of a block, which the system reserves: PTX can write there
+    if (threadIdx.x < 256) asm volatile("st.shared.u32 [%0], %1;" ::"r"(threadIdx.x * 4), "r"(value) : "memory");
+#endif
     __syncthreads();
     unsigned registers[56];  // all live across the barrier: read before it, written after it
     volatile unsigned* words = reinterpret_cast<volatile unsigned*>(shared);
