@@ -6,6 +6,7 @@ It runs in the grader: no candidate can reach its outputs.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import torch
@@ -95,7 +96,7 @@ class BaselineReplays:
             size = value.numel() * value.element_size()
             memory = PhysicalMemory.create(self._harness.ordinal, slot_size(size))
             slot = Slot(0, memory.size, self._harness.addresses.map(memory), memory)
-            places[name] = place = somewhere(slot, size)
+            places[name] = place = somewhere(slot, size, random.SystemRandom())
             tensors[name] = device_bytes(place.address, size).view(value.dtype).view(value.shape)
         call = self._functions.bind(self._name, tensors, self._case)
         self._places.append(places)

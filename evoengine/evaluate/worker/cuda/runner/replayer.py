@@ -8,6 +8,7 @@ our own kernels write to an address that a candidate does not know.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 
@@ -29,6 +30,7 @@ from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
     PhysicalMemory,
 )
 from evoengine.evaluate.worker.cuda.runner.candidate_module import CandidateModule
+from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS
 
 
 class Replayer:
@@ -117,8 +119,12 @@ class Replayer:
         try:
             for step in steps:
                 step(stream)
-        finally:
-            graph = runtime.streamEndCapture(stream)
+        except CUDA_ERRORS:
+            # what is wrong with the launch is the reason, not that the capture cannot end
+            with contextlib.suppress(*CUDA_ERRORS):
+                runtime.graphDestroy(runtime.streamEndCapture(stream))
+            raise
+        graph = runtime.streamEndCapture(stream)
         try:
             return int(runtime.graphInstantiate(graph))
         finally:
