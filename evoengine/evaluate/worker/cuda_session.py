@@ -76,9 +76,9 @@ class CudaSession:
         """
         if new_runner:
             self._adopt_runner()
-        self._judge.healthy = True
+        self._judge.healthy, self._backend.runner_has_grown = True, False
         report = self._judge.run(job)
-        return report, self._judge.healthy
+        return report, self._judge.healthy and not self._backend.runner_has_grown
 
     def _adopt_runner(self) -> None:
         if self._backend.runner is not None:
