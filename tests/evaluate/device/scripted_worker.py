@@ -15,6 +15,7 @@ import time
 from evoengine.evaluate.device.worker_protocol import (
     REQUEST,
     RUNNER_ENDED,
+    RUNNER_NOT_STARTED,
     Done,
     Failed,
     Ready,
@@ -71,6 +72,10 @@ def serve(
         if request.new_runner:
             _, (descriptor,), _, _ = socket.recv_fds(runners, 1, 1)
             runner = socket.socket(fileno=descriptor)
+            if "late" in task_path and not runner.recv(1):
+                report = Report(status=Status.crash, reason=RUNNER_NOT_STARTED)
+                send(Done(id=request.id, report=report, healthy=False))
+                continue
         behaviour = request.job.cases[0].code_path if request.job.cases else "correct"
         if behaviour == "waits for us":
             send(StepBegun(id=request.id, what="preparing small", candidate=False))
@@ -110,7 +115,15 @@ def ask(runner: socket.socket, behaviour: str, task_path: str) -> tuple[Report, 
 
 
 def serve_beside(connection: socket.socket, arguments: list[str]) -> None:
-    """Runs candidates for one grader until it closes the connection."""
+    """Runs candidates for one grader until it closes the connection.
+
+    With the argument "late" its device starts late; with "unable", never.
+    """
+    if "unable" in arguments:
+        raise SystemExit("no memory on the device")
+    if "late" in arguments:
+        time.sleep(1)
+        connection.sendall(b"s")
     for line in connection.makefile("rb"):
         report, healthy = behave(*json.loads(line))
         answer = [healthy, report.model_dump(mode="json")]
