@@ -12,7 +12,7 @@ from pathlib import Path
 
 from evoengine.evaluate.device.worker_protocol import Start
 from evoengine.evaluate.worker.backend import Announce
-from evoengine.evaluate.worker.cuda.runner.runner_process import serve_runner
+from evoengine.evaluate.worker.cuda.runner.runner_loop import serve_runner
 from evoengine.evaluate.worker.cuda_session import CudaSession
 from evoengine.evaluate.worker.serving import Worker
 from evoengine.evaluate.worker.task_functions import AnnounceFunction
