@@ -83,6 +83,9 @@ class CaseRow(Frozen):
     cold_us: Interval | None
     cold_baseline_us: Interval | None
     cold_speedup: Interval | None
+    least_calls: int = 0  # of a hot sample; 0 without times
+    most_calls: int = 0
+    call_bytes: int = 0  # of inputs and outputs of one call; 0 if it is not stored
     modelled_us: float | None = None  # in place of all times above
     limiter: str = ""
     # the time that each part of the modelled device would take alone, over all launches

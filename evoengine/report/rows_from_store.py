@@ -208,6 +208,13 @@ def case_rows(verdict: Verdict) -> tuple[CaseRow, ...]:
     )
 
 
+def _hot_calls(timing: CaseTiming | None) -> tuple[int, ...]:
+    """The calls of each hot sample; version 0.1.0 took the same number for all of one side."""
+    if timing is None:
+        return ()
+    return timing.hot.calls or (timing.hot.candidate_calls,)
+
+
 def _case_row(
     case: str, check: CaseCheck | None, timing: CaseTiming | None, model: CaseModel | None
 ) -> CaseRow:
@@ -221,7 +228,9 @@ def _case_row(
         input_sets=len(check.sets) if check else 0,
         failing_sets=sum(not item.ok for item in check.sets) if check else 0,
         worst_set=f"{worst.distribution} seed {worst.seed}" if worst else "",
-        worst_at=f"{worst.worst_output}{list(worst.worst_index)}" if worst else "",
+        worst_at=(
+            f"{worst.worst_output}{list(worst.worst_index)}" if worst and worst.worst_output else ""
+        ),
         max_abs=worst.max_abs if worst else None,
         limit_abs=worst.limit_abs if worst else None,
         rel_rmse=worst.rel_rmse if worst else None,
@@ -235,6 +244,9 @@ def _case_row(
         cold_us=latency_interval(timing, cold=True) if timing and cold else None,
         cold_baseline_us=median_interval(cold.baseline_us) if cold else None,
         cold_speedup=speedup_of(ratio_interval(timing, cold=True)) if timing and cold else None,
+        least_calls=min(_hot_calls(timing), default=0),
+        most_calls=max(_hot_calls(timing), default=0),
+        call_bytes=timing.call_bytes if timing else 0,
         modelled_us=model.us if model else None,
         limiter=model.limiter if model else "",
         bounds_us=_bounds_us(model) if model else {},

@@ -391,8 +391,17 @@ def timings_table(rows: Iterable[CaseRow]) -> FittedTable:
         number_column("cold speed-up"),
     ]
     table = FittedTable(
-        [text_column("case"), text_column("baseline"), *hot, *cold],
-        "times per call: the median with its 95 % interval",
+        [
+            text_column("case"),
+            text_column("baseline"),
+            *hot,
+            *cold,
+            number_column("calls", True),
+            number_column("bytes", True),
+        ],
+        "times per call: the median with its 95 % interval; calls: of a hot sample, each on other"
+        " inputs; bytes: inputs and outputs of a call, in L2 when a hot sample begins, as far as"
+        " they fit",
     )
     for row in rows:
         if row.hot_us:
@@ -405,8 +414,17 @@ def timings_table(rows: Iterable[CaseRow]) -> FittedTable:
                 format.micros(row.cold_us),
                 format.micros(row.cold_baseline_us),
                 f"{row.cold_speedup.value:.2f}x" if row.cold_speedup else "-",
+                _calls(row),
+                format.size(row.call_bytes) if row.call_bytes else "-",
             )
     return table
+
+
+def _calls(row: CaseRow) -> str:
+    """The calls of a hot sample, a range where each has a number of its own."""
+    if row.least_calls == row.most_calls:
+        return str(row.most_calls)
+    return f"{row.least_calls}-{row.most_calls}"
 
 
 def trial_report(detail: TrialDetail) -> RenderableType:

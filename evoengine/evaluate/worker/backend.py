@@ -41,13 +41,14 @@ class SanitizedCase:
 class TimedCase:
     """The times of one case: `timing` if they were measured, `model` if they were modelled.
 
-    `wrong` holds the input sets on which the timed launches left wrong outputs.
+    `sets` holds the comparisons of the outputs of timed launches, `wrong` those of wrong ones.
     """
 
     compiled: CompiledCase
     timing: CaseTiming | None = None
     model: CaseModel | None = None
     wrong: tuple[InputSetCheck, ...] = ()
+    sets: tuple[InputSetCheck, ...] = ()
 
 
 class Backend(Protocol):
@@ -79,8 +80,8 @@ class Backend(Protocol):
         """
         ...
 
-    def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
-        """The comparison of the candidate's outputs on a prepared case; raises CandidateFailure."""
+    def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
+        """The comparison of the outputs of `job` on a prepared case; raises CandidateFailure."""
         ...
 
     def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:

@@ -135,6 +135,16 @@ def checked_set(
     )
 
 
+def worst_of_each(*groups: Iterable[InputSetCheck]) -> tuple[InputSetCheck, ...]:
+    """The comparison with the largest error of each input set, by number."""
+    worst: dict[int, InputSetCheck] = {}
+    for check in (check for group in groups for check in group):
+        known = worst.get(check.seed)
+        if known is None or check.max_abs > known.max_abs:
+            worst[check.seed] = check
+    return tuple(worst[number] for number in sorted(worst))
+
+
 def explain(check: CaseCheck) -> str:
     """One line on what is wrong with a case; of a hidden one, only that it is wrong."""
     if check.hidden:

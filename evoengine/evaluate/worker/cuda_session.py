@@ -80,9 +80,9 @@ class CudaSession:
                 self._adopt_runner()
             except RunnerGone:
                 return Report(status=Status.crash, reason=RUNNER_NOT_STARTED), False
-        self._judge.healthy = True
+        self._judge.healthy, self._backend.runner_has_grown = True, False
         report = self._judge.run(job)
-        return report, self._judge.healthy
+        return report, self._judge.healthy and not self._backend.runner_has_grown
 
     def _adopt_runner(self) -> None:
         if self._backend.runner is not None:

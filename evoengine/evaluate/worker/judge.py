@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from evoengine.evaluate.worker.backend import Announce, Backend, SanitizedCase, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
-from evoengine.evaluate.worker.check import explain
+from evoengine.evaluate.worker.check import explain, worst_of_each
 from evoengine.protocols import Job, Report
 from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, Status
 from evoengine.task.schema import Task
@@ -114,7 +114,7 @@ class JobRun:
                 self._announce(f"preparing {shown(compiled)}", False)
                 judge.backend.prepare(compiled, self._announce)
                 self._announce(f"checking {shown(compiled)}", True)
-                found = judge.backend.check(compiled, self.job.tier, self._announce)
+                found = judge.backend.check(compiled, self.job, self._announce)
                 self.checks.append(
                     found.model_copy(update={"checked": self.checked.get(found.case)})
                 )
@@ -131,9 +131,18 @@ class JobRun:
                     self.timings.append(case.timing)
                 if case.model:
                     self.modelled.append(case.model)
+                self._add_sets(case)
                 if case.wrong:
                     self._refuse_timed(case)
                     return
+
+    def _add_sets(self, case: TimedCase) -> None:
+        """Adds the comparisons of timed launches to the check of their case."""
+        for place, check in enumerate(self.checks):
+            if check.case == case.compiled.plan.case:
+                self.checks[place] = check.model_copy(
+                    update={"sets": worst_of_each(check.sets, case.sets)}
+                )
 
     def _refuse_sanitized(self, case: SanitizedCase) -> None:
         plan, findings = case.compiled.plan, case.run.findings

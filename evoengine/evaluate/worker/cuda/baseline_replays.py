@@ -6,6 +6,7 @@ It runs in the grader: no candidate can reach its outputs.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import torch
@@ -47,7 +48,7 @@ class BaselineReplays:
         with functions.running(name, case):
             for _ in range(EAGER_CALLS):
                 self._calls[0](0)
-        self._graphs: dict[tuple[int, bool], _Graph] = {}
+        self._graphs: dict[tuple[int, bool], CapturedGraph] = {}
 
     @property
     def most_calls(self) -> int:
@@ -74,9 +75,11 @@ class BaselineReplays:
             torch.cuda.current_stream().synchronize()
         return harness.marks.times(len(sets) if cold else 1).event_us
 
-    def _graph(self, calls: int, cold: bool) -> _Graph:
+    def _graph(self, calls: int, cold: bool) -> CapturedGraph:
         if (calls, cold) not in self._graphs:
-            self._graphs[calls, cold] = _Graph(self._steps(calls, cold), self._harness.stream.ptr)
+            self._graphs[calls, cold] = CapturedGraph(
+                self._steps(calls, cold), self._harness.stream.ptr
+            )
         return self._graphs[calls, cold]
 
     def _steps(self, calls: int, cold: bool) -> list[Step]:
@@ -93,7 +96,7 @@ class BaselineReplays:
             size = value.numel() * value.element_size()
             memory = PhysicalMemory.create(self._harness.ordinal, slot_size(size))
             slot = Slot(0, memory.size, self._harness.addresses.map(memory), memory)
-            places[name] = place = somewhere(slot, size)
+            places[name] = place = somewhere(slot, size, random.SystemRandom())
             tensors[name] = device_bytes(place.address, size).view(value.dtype).view(value.shape)
         call = self._functions.bind(self._name, tensors, self._case)
         self._places.append(places)
@@ -118,7 +121,7 @@ class BaselineReplays:
         self._places.clear()
 
 
-class _Graph:
+class CapturedGraph:
     """Steps captured as one CUDA graph, in order; it keeps the tensors that they return.
 
     torch.cuda.graph() collects garbage and empties the allocator's cache on every entry, which

@@ -8,7 +8,7 @@ from evoengine.errors import TaskError
 from evoengine.evaluate.worker.check import compare_outputs
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import call_range, draw_cold
-from evoengine.evaluate.worker.cuda.dealing import draw_sets
+from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet
@@ -96,7 +96,7 @@ class Baselines:
         replays, taken = self.replays(case, name, calls.most), list[float]()
         for _ in range(REPLAYS):
             count = draw_cold() if cold else calls.draw()
-            found = replays.replay(draw_sets(sets, count), cold)
+            found = replays.replay(drawn(sets, count), cold)
             taken += found if cold else [found[0] / count]
         return median(taken)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor
 from evoengine.evaluate.worker.backend import Announce, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
 from evoengine.evaluate.worker.cuda.baselines import Baselines
@@ -16,18 +17,21 @@ from evoengine.evaluate.worker.cuda.call_counts import (
     call_range,
     draw_cold,
 )
+from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
-from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet
+from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet, one_of_each_distribution
+from evoengine.evaluate.worker.cuda.measured_peaks import measure_peaks
 from evoengine.evaluate.worker.cuda.paired_timing import PairedTiming
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.records import CaseCheck, CaseTiming, InputSetCheck
+from evoengine.statistics import median
 from evoengine.task.schema import Task
 
-LEAST_CHECK_REPLAYS = 3  # of a case, one of them cold
+GROWTH_BYTES = 64 * 1024**2  # what the driver itself may keep
 
 
 class CudaBackend:
@@ -43,7 +47,9 @@ class CudaBackend:
         self._harness = harness
         self._pool = pool
         self._baselines = baselines
-        self._used_bytes = 0  # device memory that candidates of this runner left in use
+        self._peaks: DevicePeaks | None = None
+        # whether a candidate has left device memory in use, e.g. for a deep stack
+        self.runner_has_grown = False
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -60,11 +66,17 @@ class CudaBackend:
         with self._harness.token.held():
             self._pool.sets(compiled.plan.case)
 
-    def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
-        """Replays, hot and cold in a random order, until every set of the pool was given."""
+    def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
+        """Replays, hot and cold in a random order, until every set of the pool was given; of a case
+        that is timed afterwards, whose replays are compared as these are, only a few.
+        """
         plan = compiled.plan
-        with self._harness.token.held(), self._examination(compiled, tier) as examination:
-            wrong = self._check_sets(examination, compiled, announce)
+        waiting = drawn(self._pool.sets(plan.case), len(self._pool.sets(plan.case)))
+        baseline = job.baselines.get(plan.case)
+        if baseline is not None:
+            waiting = one_of_each_distribution(waiting)
+        with self._harness.token.held(), self._examination(compiled, job.tier) as examination:
+            wrong = self._check_sets(examination, compiled, waiting, baseline, announce)
             sets = examination.checks
         return CaseCheck(case=plan.case, hidden=plan.hidden, ok=not wrong, sets=wrong or sets)
 
@@ -82,23 +94,29 @@ class CudaBackend:
             return self._baselines.times(case)
 
     def _check_sets(
-        self, examination: Examination, compiled: CompiledCase, announce: Announce
+        self,
+        examination: Examination,
+        compiled: CompiledCase,
+        waiting: Sequence[PoolSet],
+        baseline: str | None,
+        announce: Announce,
     ) -> tuple[InputSetCheck, ...]:
-        """The wrong sets of the first replay that has any; () if all sets are right."""
+        """Replays until all of `waiting` were given; the wrong sets of the first replay that has
+        any, () if all are right.
+        """
         sets = self._pool.sets(compiled.plan.case)
-        calls = self._calls(compiled.plan.case, examination, None)
-        waiting, replays = _shuffled(sets), 0
-        cold_at = secrets.randbelow(LEAST_CHECK_REPLAYS)
-        while waiting or replays < LEAST_CHECK_REPLAYS:
+        calls = self._calls(compiled.plan.case, examination, baseline)
+        kinds = drawn((False, True), 2)  # one replay of each kind at least
+        while waiting or kinds:
             announce(f"checking {shown(compiled)}", True)
-            cold = replays == cold_at
+            cold = kinds.pop() if kinds else secrets.randbelow(4) == 0
             count = WARM_UP_CALLS + (draw_cold() if cold else calls.draw())
             given, waiting = waiting[:count], waiting[count:]
-            others = [item for item in _shuffled(sets) if item not in given]
-            examined = examination.replay(_shuffled([*given, *others[: count - len(given)]]), cold)
+            others = [item for item in drawn(sets, len(sets)) if item not in given]
+            replayed = [*given, *others[: count - len(given)]]
+            examined = examination.replay(drawn(replayed, len(replayed)), cold)
             if examined.wrong:
                 return examined.wrong
-            replays += 1
         return ()
 
     def _time(
@@ -120,7 +138,11 @@ class CudaBackend:
                     pair.run(budget_s, briefly, lambda: announce(f"timing {shown(compiled)}", True))
                 )
                 if pair.wrong:
-                    return TimedCase(compiled, wrong=pair.wrong)
+                    return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
+            sets_checked = examination.checks
+        floors = floors_of(self.task, case, job.tier, self._device_peaks())
+        for found, floor in zip(samples, floors, strict=True):
+            refuse_below_floor(median(found.candidate_us), floor)
         timing = CaseTiming(
             case=case,
             baseline=baseline,
@@ -128,7 +150,14 @@ class CudaBackend:
             cold=samples[1],
             call_bytes=self._baselines.input_bytes(case),
         )
-        return TimedCase(compiled, timing=timing)
+        return TimedCase(compiled, timing=timing, sets=sets_checked)
+
+    def _device_peaks(self) -> DevicePeaks:
+        if self._peaks is None:
+            tiers = self.task.tiers.values()
+            units = {tier.unit for tier in tiers} | {self.task.work and self.task.work.unit}
+            self._peaks = measure_peaks(self._harness, sorted(unit for unit in units if unit))
+        return self._peaks
 
     def _calls(self, case: str, examination: Examination, baseline: str | None) -> CallRange:
         return call_range(
@@ -149,8 +178,5 @@ class CudaBackend:
             if isinstance(error.__cause__, NO_MEMORY):
                 raise self.failure(error.__cause__) from None
             raise
-        examination.close()
-
-
-def _shuffled(sets: tuple[PoolSet, ...] | list[PoolSet]) -> list[PoolSet]:
-    return secrets.SystemRandom().sample(list(sets), len(sets))
+        if examination.close() > GROWTH_BYTES:
+            self.runner_has_grown = True

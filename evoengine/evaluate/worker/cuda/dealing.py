@@ -6,6 +6,7 @@ import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy
 import torch
@@ -111,6 +112,9 @@ def slot_row(place: Place, source: torch.Tensor | None) -> list[int]:
     ]
 
 
-def draw_sets(sets: Sequence[PoolSet], count: int) -> list[PoolSet]:
-    """`count` different sets, drawn at random."""
-    return secrets.SystemRandom().sample(sets, count)
+T = TypeVar("T")
+
+
+def drawn(items: Sequence[T], count: int) -> list[T]:
+    """`count` different ones of `items`, drawn at random, in a random order."""
+    return secrets.SystemRandom().sample(items, count)

@@ -40,6 +40,10 @@ class GpuHarness:
         self.marks = TimeMarks(self.kernels, own)
         self.l2 = L2State(ordinal, self.kernels, self.addresses, self.stream.ptr)
 
+    def own_bytes(self) -> int:
+        """The device memory that this process has taken for buffers, in bytes."""
+        return torch.cuda.memory_reserved() + self.addresses.mapped_bytes
+
 
 class _Handle:
     """A stream's handle in the CUDA stream protocol, which not all torch streams have."""

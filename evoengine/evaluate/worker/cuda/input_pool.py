@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,8 +17,6 @@ from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.task.schema import Task
 
 LEAST_SETS, MOST_SETS = 12, 32
-SMALL_BYTES = 64 * 1024**2  # of one set: smaller ones are cheap enough for a larger pool
-SMALL_SETS = 16
 MEMORY_SHARE = 0.25  # of the device's memory
 
 
@@ -68,11 +66,9 @@ class InputPool:
         return self._cases[case]
 
     def _make(self, case: str) -> tuple[PoolSet, ...]:
-        first = self._make_set(case, 0)
-        least = SMALL_SETS if first.bytes <= SMALL_BYTES else LEAST_SETS
         wanted = len(self._task.distributions) * len(self._task.seeds)
-        count = min(MOST_SETS, max(least, wanted))
-        return first, *(self._make_set(case, number) for number in range(1, count))
+        count = min(MOST_SETS, max(LEAST_SETS, wanted))
+        return tuple(self._make_set(case, number) for number in range(count))
 
     def _make_set(self, case: str, number: int) -> PoolSet:
         self._work()
@@ -89,3 +85,8 @@ class InputPool:
 
     def _bytes(self) -> int:
         return sum(item.bytes for sets in self._cases.values() for item in sets)
+
+
+def one_of_each_distribution(sets: Sequence[PoolSet]) -> list[PoolSet]:
+    """The first set of each distribution."""
+    return list({item.distribution: item for item in reversed(sets)}.values())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from evoengine.evaluate.worker.candidate_failures import Cheated, VoidTiming
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS, CallRange, draw_cold
-from evoengine.evaluate.worker.cuda.dealing import draw_sets
+from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.records import InputSetCheck, Samples
@@ -21,6 +21,7 @@ from evoengine.statistics import median, median_interval
 
 LEAST_REPLAYS = 10  # of hot ones, and of cold ones
 MORE_REPLAYS = 6  # up to as many more, drawn
+BRIEF_REPLAYS = 5  # of a case that is not part of the objective
 MOST_REPLAYS = 80
 MORE_AT_MOST = 40
 ENOUGH_FOR_INTERVAL = 20
@@ -56,13 +57,14 @@ class PairedTiming:
     def run(self, budget_s: float, briefly: bool, alive: Callable[[], None]) -> Samples:
         """Paired samples in microseconds a call; raises CandidateFailure.
 
-        Sampling ends early at the first wrong output, which `wrong` then holds. With `briefly`,
-        LEAST_REPLAYS and a few more are all. `alive` is called before every replay.
+        Sampling ends early at the first wrong output, which `wrong` then holds. With `briefly`, for
+        a case whose time does not count, it takes as few as are shown. `alive` is called before
+        every replay.
         """
         ratios = []
         for _ in range(ATTEMPTS):
             samples = self._take(budget_s, briefly, alive)
-            if self.wrong:
+            if self.wrong or briefly:
                 return samples
             ratios.append(self._beside_to_alone(samples))
             if 1 / (1 + SAME_TIME) <= ratios[-1] <= 1 + SAME_TIME:
@@ -73,7 +75,8 @@ class PairedTiming:
         )
 
     def _take(self, budget_s: float, briefly: bool, alive: Callable[[], None]) -> Samples:
-        least = LEAST_REPLAYS + secrets.randbelow(MORE_REPLAYS + 1)
+        least = BRIEF_REPLAYS if briefly else LEAST_REPLAYS
+        least += secrets.randbelow(MORE_REPLAYS + 1)
         most = least if briefly else MOST_REPLAYS + secrets.randbelow(MORE_AT_MOST + 1)
         deadline = time.monotonic() + budget_s * (0.7 + secrets.randbelow(600) / 1000)
         ours, theirs, counts = list[float](), list[float](), list[int]()
@@ -106,7 +109,7 @@ class PairedTiming:
 
     def _pair(self, count: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The times of one replay of each side, in a random order."""
-        sets = draw_sets(self._sets, WARM_UP_CALLS + count)
+        sets = drawn(self._sets, WARM_UP_CALLS + count)
         theirs: tuple[float, ...] = ()
         first = secrets.randbelow(2)
         if first:
@@ -122,7 +125,7 @@ class PairedTiming:
         ratios = []
         for _ in range(ALONE_REPLAYS):
             count = draw_cold() if self._cold else secrets.choice(samples.calls)
-            times = self._baseline.replay(draw_sets(self._sets, count), self._cold)
+            times = self._baseline.replay(drawn(self._sets, count), self._cold)
             per_sample = 1 if self._cold else count
             beside = [
                 time_us

@@ -15,7 +15,7 @@ from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     Fault,
     Load,
     MapSlots,
-    Placed,
+    PlacedCall,
     Replay,
     Replayed,
     Served,
@@ -24,7 +24,7 @@ from evoengine.evaluate.worker.cuda.harness.runner_messages import (
 from evoengine.evaluate.worker.cuda.slots import Place, Slot
 from evoengine.protocols import CompiledCase
 
-Places = Mapping[str, Place]  # of one call, by buffer
+Places = Mapping[str, Place]  # of one call, by buffer, in the order given to `load`
 
 
 class RunnerGone(Crashed):
@@ -41,13 +41,14 @@ class RunnerClient:
         self._known: set[int] = set()
         self._answer()
 
-    def load(self, compiled: CompiledCase) -> None:
-        """Loads one case; raises CandidateFailure."""
+    def load(self, compiled: CompiledCase, buffers: Iterable[str]) -> None:
+        """Loads one case, whose calls have these buffers; raises CandidateFailure."""
         self._ask(
             Load(
                 code_path=compiled.code_path,
                 functions=compiled.functions,
                 launches=compiled.plan.launches,
+                buffers=tuple(buffers),
                 silent=compiled.plan.hidden,
             )
         )
@@ -138,7 +139,5 @@ def _failure(fault: Fault) -> CandidateFailure:
     return Crashed(fault.reason) if fault.broken else CannotLaunch(fault.reason)
 
 
-def _placed(call: Places) -> dict[str, Placed]:
-    return {
-        name: Placed(slot=place.slot.number, offset=place.offset) for name, place in call.items()
-    }
+def _placed(call: Places) -> PlacedCall:
+    return tuple((place.slot.number, place.offset) for place in call.values())

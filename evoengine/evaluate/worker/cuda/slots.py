@@ -6,6 +6,7 @@ again and again, for another buffer in every replay.
 
 from __future__ import annotations
 
+import random
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,6 +55,8 @@ class SlotPool:
         self._limit = limit_bytes
         self._slots: dict[int, list[Slot]] = {}  # by size
         self._count = 0
+        # seeded by the system in this process: no device code can know its state
+        self._random = random.Random(secrets.randbits(256))  # noqa: S311
 
     @property
     def total_bytes(self) -> int:
@@ -70,9 +73,10 @@ class SlotPool:
             count = wanted.count(size)
             while len(have) < count + max(1, count // 4):
                 have.append(self._make(size))
-            found[size] = secrets.SystemRandom().sample(have, count)
+            found[size] = self._random.sample(have, count)
         return [
-            somewhere(found[whole].pop(), size) for whole, size in zip(wanted, sizes, strict=True)
+            somewhere(found[whole].pop(), size, self._random)
+            for whole, size in zip(wanted, sizes, strict=True)
         ]
 
     def shrink(self, sizes: Sequence[int]) -> list[int]:
@@ -100,7 +104,7 @@ def slot_size(size: int) -> int:
     return pages(size + SLACK_BYTES)
 
 
-def somewhere(slot: Slot, size: int) -> Place:
+def somewhere(slot: Slot, size: int, chance: random.Random) -> Place:
     """A random place for a buffer of `size` bytes in `slot`."""
     room = (slot.size - size) // ALIGN_BYTES
-    return Place(slot, secrets.randbelow(room + 1) * ALIGN_BYTES, size)
+    return Place(slot, int(chance.random() * (room + 1)) * ALIGN_BYTES, size)

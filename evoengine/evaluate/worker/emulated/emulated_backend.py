@@ -85,10 +85,10 @@ class EmulatedBackend:
             announce(f"preparing {shown(compiled)}", False)
             self.expected_outputs.get(compiled.plan.case, distribution, seed)
 
-    def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
+    def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
         with self._load(compiled) as loaded:
             return check_case(
-                self.task, self.expected_outputs, loaded, compiled, tier, self.input_sets
+                self.task, self.expected_outputs, loaded, compiled, job.tier, self.input_sets
             )
 
     @contextmanager

@@ -35,7 +35,17 @@ class HarnessKernels:
         self._shared_bytes = int(attributes["MaxSharedMemoryPerBlockOptin"])
         self._kernels = {
             name: self._module.get_function(name)
-            for name in ("deal", "audit", "compare", "touch", "flush", "demote", "scrub", "stamp")
+            for name in (
+                "deal",
+                "audit",
+                "compare",
+                "touch",
+                "flush",
+                "demote",
+                "scrub",
+                "stamp",
+                "nothing",
+            )
         }
         self._kernels["scrub"].max_dynamic_shared_size_bytes = self._shared_bytes
         self._scrub_local = {
@@ -80,19 +90,22 @@ class HarnessKernels:
         self._launch("flush", grid, THREADS, arguments)
 
     def scrub(self, local_bytes: int) -> None:
-        """Overwrites shared memory and registers of every multiprocessor, and `local_bytes` of
-        local memory of every thread that can be resident.
+        """Overwrites shared memory and registers of every multiprocessor, and local memory of every
+        thread that can be resident: `local_bytes`, and at least what every thread has.
         """
         arguments = (numpy.int32(self._shared_bytes // 4), numpy.uint32(0))
         grid = (2 * self._multiprocessors, 1)
         self._launch("scrub", grid, SCRUB_THREADS, arguments, self._shared_bytes)
-        if local_bytes:
-            size = next((size for size in LOCAL_SIZES if size >= local_bytes), LOCAL_SIZES[-1])
-            blocks = self._multiprocessors * RESIDENT_THREADS // THREADS
-            with self._stream:
-                self._scrub_local[size](
-                    (blocks, 1, 1), (THREADS, 1, 1), (numpy.uint32(0), numpy.uintp(0))
-                )
+        size = next((size for size in LOCAL_SIZES if size >= local_bytes), LOCAL_SIZES[-1])
+        blocks = self._multiprocessors * RESIDENT_THREADS // THREADS
+        with self._stream:
+            self._scrub_local[size](
+                (blocks, 1, 1), (THREADS, 1, 1), (numpy.uint32(0), numpy.uintp(0))
+            )
+
+    def nothing(self) -> None:
+        """A launch that does nothing."""
+        self._launch("nothing", (1, 1), 1, ())
 
     def stamp(self, address: int) -> None:
         """Writes the device's clock, in nanoseconds, as uint64 to `address`."""

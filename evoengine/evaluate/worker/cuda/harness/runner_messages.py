@@ -34,27 +34,24 @@ class Load(Frozen):
     code_path: str
     functions: dict[str, str]  # the plan's kernel -> its name in the code
     launches: tuple[BoundLaunch, ...]
+    buffers: tuple[str, ...]  # in the order in which a replay places them
     silent: bool
 
 
-class Placed(Frozen):
-    """One buffer of one call: its slot, and where in it the buffer begins, in bytes."""
-
-    slot: int
-    offset: int
+# One call: for each buffer the number of its slot, and where in it the buffer begins, in bytes.
+PlacedCall = tuple[tuple[int, int], ...]
 
 
 class Replay(Frozen):
     """Grader to runner: replay the plan, once for each of `warm_up`, then, timed, for `calls`.
 
-    A call holds a place for each buffer by name. With `cold`, L2 is flushed before each timed
-    call and each is timed alone; else all are timed together, after `reads` (address spans as
-    slot, offset, bytes) were brought into L2.
+    With `cold`, L2 is flushed before each timed call and each is timed alone; else all are timed
+    together, after `reads` (slot, offset, bytes) were brought into L2.
     """
 
     kind: Literal["replay"] = "replay"
-    warm_up: tuple[dict[str, Placed], ...]
-    calls: tuple[dict[str, Placed], ...]
+    warm_up: tuple[PlacedCall, ...]
+    calls: tuple[PlacedCall, ...]
     reads: tuple[tuple[int, int, int], ...]
     cold: bool
 

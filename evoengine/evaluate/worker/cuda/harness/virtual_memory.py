@@ -145,6 +145,11 @@ class AddressRange:
         self.start, self.size = start.value, size
         self._mapped: dict[int, int] = {}  # address -> bytes
 
+    @property
+    def mapped_bytes(self) -> int:
+        """The memory that is mapped in it."""
+        return sum(self._mapped.values())
+
     def map(self, memory: PhysicalMemory) -> int:
         """Maps `memory` at a random address, and returns the address."""
         address = self._free_address(memory.size)

@@ -7,17 +7,19 @@ import torch
 
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Crashed
 
+# Names of errors after which the context is broken, as the driver's and the runtime's names have
+# them once all but their letters is gone.
 _STICKY = (
-    "ILLEGAL_ADDRESS",
-    "MISALIGNED_ADDRESS",
-    "INVALID_ADDRESS_SPACE",
-    "INVALID_PC",
-    "ILLEGAL_INSTRUCTION",
-    "HARDWARE_STACK_ERROR",
-    "LAUNCH_FAILED",
-    "LAUNCH_TIMEOUT",
+    "ILLEGALADDRESS",
+    "MISALIGNEDADDRESS",
+    "INVALIDADDRESSSPACE",
+    "INVALIDPC",
+    "ILLEGALINSTRUCTION",
+    "HARDWARESTACKERROR",
+    "LAUNCHFAIL",
+    "LAUNCHTIMEOUT",
     "ASSERT",
-    "ECC_UNCORRECTABLE",
+    "ECCUNCORRECTABLE",
     "CONTAINED",
 )
 _CUPY_ERRORS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
@@ -39,7 +41,5 @@ def translate(error: Exception) -> Crashed | CannotLaunch:
     # torch's own kernels load: its other errors mean that the context is broken
     if not isinstance(error, _CUPY_ERRORS):
         return Crashed(text)
-    sticky = any(
-        name in str(error).upper().replace(" ", "_") for name in _STICKY
-    ) or "device-side assert" in str(error)
-    return Crashed(text) if sticky else CannotLaunch(text)
+    letters = "".join(letter for letter in str(error).upper() if letter.isalpha())
+    return Crashed(text) if any(name in letters for name in _STICKY) else CannotLaunch(text)

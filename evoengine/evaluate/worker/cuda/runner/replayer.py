@@ -8,6 +8,7 @@ our own kernels write to an address that a candidate does not know.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 
@@ -16,7 +17,12 @@ from cupy.cuda import runtime
 
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
 from evoengine.evaluate.worker.cuda.harness.l2_state import L2State
-from evoengine.evaluate.worker.cuda.harness.runner_messages import Load, Placed, Replay, Replayed
+from evoengine.evaluate.worker.cuda.harness.runner_messages import (
+    Load,
+    PlacedCall,
+    Replay,
+    Replayed,
+)
 from evoengine.evaluate.worker.cuda.harness.time_marks import Step, TimeMarks
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
     PAGE_BYTES,
@@ -24,6 +30,7 @@ from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
     PhysicalMemory,
 )
 from evoengine.evaluate.worker.cuda.runner.candidate_module import CandidateModule
+from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS
 
 
 class Replayer:
@@ -39,6 +46,7 @@ class Replayer:
         own = self._range.map(PhysicalMemory.create(ordinal, PAGE_BYTES))
         self._marks = TimeMarks(self._kernels, own)
         self._module: CandidateModule | None = None
+        self._buffers: tuple[str, ...] = ()
 
     def map(self, numbers: Sequence[int], sizes: Sequence[int], descriptors: list[int]) -> None:
         """Maps imported slots at random addresses."""
@@ -56,6 +64,7 @@ class Replayer:
 
     def load(self, load: Load) -> None:
         """Loads a case, so that an error is found before the first replay."""
+        self._buffers = load.buffers
         self._module = CandidateModule(load)
         self._module.reload()
 
@@ -110,8 +119,12 @@ class Replayer:
         try:
             for step in steps:
                 step(stream)
-        finally:
-            graph = runtime.streamEndCapture(stream)
+        except CUDA_ERRORS:
+            # what is wrong with the launch is the reason, not that the capture cannot end
+            with contextlib.suppress(*CUDA_ERRORS):
+                runtime.graphDestroy(runtime.streamEndCapture(stream))
+            raise
+        graph = runtime.streamEndCapture(stream)
         try:
             return int(runtime.graphInstantiate(graph))
         finally:
@@ -121,5 +134,8 @@ class Replayer:
         assert self._module is not None
         self._kernels.scrub(self._module.local_bytes)
 
-    def _pointers(self, call: dict[str, Placed]) -> dict[str, int]:
-        return {name: self._slots[placed.slot][0] + placed.offset for name, placed in call.items()}
+    def _pointers(self, call: PlacedCall) -> dict[str, int]:
+        return {
+            name: self._slots[slot][0] + offset
+            for name, (slot, offset) in zip(self._buffers, call, strict=True)
+        }

@@ -60,7 +60,8 @@ class _Runner:
                 answer = self._handle(request, descriptors)
             except CUDA_ERRORS as error:
                 failure = translate(error)
-                answer = Fault(reason=str(failure), broken=isinstance(failure, Crashed))
+                broken = isinstance(failure, Crashed) or not _context_works()
+                answer = Fault(reason=str(failure), broken=broken)
             except VirtualMemoryError as error:
                 answer = Fault(reason=str(error), broken=True)
             self._send(answer)
@@ -110,6 +111,15 @@ class _Runner:
 
     def _send(self, answer: Served | Replayed | Fault) -> None:
         self._connection.sendall(answer.model_dump_json().encode() + b"\n")
+
+
+def _context_works() -> bool:
+    """Whether the device still does what it is asked to."""
+    try:
+        cupy.cuda.Device().synchronize()
+        return int(cupy.cuda.runtime.memGetInfo()[1]) > 0
+    except CUDA_ERRORS:
+        return False
 
 
 def _lines(connection: socket.socket) -> Iterator[tuple[bytes, list[int]]]:
