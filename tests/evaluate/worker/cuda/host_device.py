@@ -221,6 +221,9 @@ class HostHarness(GpuHarness):
         self.slot_table, self.flags = DeviceTable(0), DeviceTable(0)
         self.comparisons, self.figures = DeviceTable(0), DeviceTable(0)
 
+    def own_bytes(self) -> int:
+        return self.addresses.mapped_bytes
+
 
 # Runs one call: the addresses of its buffers by name, and the number of the call in the replay.
 Behaviour = Callable[[dict[str, int], int], None]
@@ -243,7 +246,7 @@ class HostReplayer(Replayer):
         self._loaded: Load | None = None
 
     def load(self, load: Load) -> None:
-        self._loaded = load
+        self._loaded, self._buffers = load, load.buffers
 
     def unload(self) -> int:
         self._loaded = None
@@ -292,3 +295,4 @@ class _LimitedRuntime:
 
     def __init__(self, runtime: HostRuntime) -> None:
         self.deviceSetLimit = runtime.deviceSetLimit
+        self.memGetInfo = runtime.memGetInfo

@@ -110,7 +110,7 @@ def test_a_runner_writes_into_the_graders_slots_through_addresses_of_its_own(
     HostReplayer.behaviours["watched"] = watched
     harness = HostHarness()
     calls = calls_on(harness, 5)
-    client.load(compiled("watched"))
+    client.load(compiled("watched"), ("x", "out"))
     replayed = client.replay(calls[:1], calls[1:], [call["x"] for call in calls[1:]], cold=True)
     assert len(replayed.event_us) == len(replayed.stamp_us) == 4
     for number, call in enumerate(calls):
@@ -134,7 +134,7 @@ def test_every_slot_is_sent_once_however_many_there_are(
     monkeypatch.setattr(socket, "send_fds", counted)
     harness = HostHarness()
     calls = calls_on(harness, 50)
-    client.load(compiled())
+    client.load(compiled(), ("x", "out"))
     for _ in range(3):
         client.replay(calls[:1], calls[1:], [], cold=False)
     assert sent == [MAX_DESCRIPTORS, 100 - MAX_DESCRIPTORS]
@@ -144,7 +144,7 @@ def test_every_slot_is_sent_once_however_many_there_are(
 def test_no_descriptor_stays_open_on_either_side(client: RunnerClient, driver: HostDriver) -> None:
     HostReplayer.behaviours["honest"] = double
     calls = calls_on(HostHarness(), 4)
-    client.load(compiled())
+    client.load(compiled(), ("x", "out"))
     before, memories = len(list(Path("/proc/self/fd").iterdir())), len(driver.created)
     client.replay(calls[:1], calls[1:], [], cold=False)
     imported = len(driver.created) - memories
@@ -157,7 +157,7 @@ def test_slots_that_are_about_to_be_freed_are_unmapped_first_and_only_those_it_k
     HostReplayer.behaviours["honest"] = double
     harness = HostHarness(slots_bytes=PAGE_BYTES)
     calls = calls_on(harness, 2)
-    client.load(compiled())
+    client.load(compiled(), ("x", "out"))
     client.replay(calls[:1], calls[1:], [], cold=False)
     known, mapped = (
         len({place.slot.number for call in calls for place in call.values()}),
@@ -189,14 +189,14 @@ def test_a_failure_of_the_candidate_is_an_answer_and_a_broken_runner_ends_after_
 
     HostReplayer.behaviours |= {"fails": fails, "honest": double}
     calls = calls_on(HostHarness(), 2)
-    client.load(compiled("fails"))
+    client.load(compiled("fails"), ("x", "out"))
     with pytest.raises(kind, match=re.escape(str(error()))):
         client.replay(calls[:1], calls[1:], [], cold=False)
     if kind is Crashed:
         with pytest.raises(RunnerGone, match=f"^{RUNNER_ENDED}$"):
             client.unload()
     else:
-        client.load(compiled("honest"))
+        client.load(compiled("honest"), ("x", "out"))
         client.replay(calls[:1], calls[1:], [], cold=False)
 
 
@@ -209,7 +209,7 @@ def test_what_a_candidate_prints_in_a_hidden_case_is_dropped_and_elsewhere_is_ke
     HostReplayer.behaviours["prints"] = prints
     calls = calls_on(HostHarness(), 2)
     for hidden in (True, False, True):
-        client.load(compiled("prints", hidden))
+        client.load(compiled("prints", hidden), ("x", "out"))
         client.replay(calls[:1], calls[1:], [], cold=False)
     assert capfd.readouterr().out == "call 0\ncall 1\n"
 
@@ -229,10 +229,10 @@ def test_a_runner_that_is_killed_in_the_middle_of_a_request_is_gone(driver: Host
         theirs.close()
         harness = HostHarness()
         calls = calls_on(harness, 2)
-        client.load(compiled("honest"))
+        client.load(compiled("honest"), ("x", "out"))
         client.replay(calls[:1], calls[1:], [], cold=False)
         assert host_bytes(calls[1]["out"].address, 64).tolist() == [2] * 64
-        client.load(compiled("kills itself"))
+        client.load(compiled("kills itself"), ("x", "out"))
         with pytest.raises(RunnerGone, match=RUNNER_ENDED):
             client.replay(calls[:1], calls[1:], [], cold=False)
         with pytest.raises(RunnerGone, match=RUNNER_ENDED):
@@ -250,6 +250,20 @@ def serve(descriptor: int) -> None:
 
     HostReplayer.behaviours |= {"honest": double, "kills itself": kills_itself}
     runner_loop.serve_runner(socket.socket(fileno=descriptor), 0)
+
+
+def test_a_context_that_no_longer_works_is_broken_whatever_the_error_says(
+    client: RunnerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise cupy.cuda.runtime.CUDARuntimeError(1)
+
+    HostReplayer.behaviours["fails"] = fails
+    monkeypatch.setattr(runner_loop.cupy.cuda.runtime, "memGetInfo", fails)
+    calls = calls_on(HostHarness(), 2)
+    client.load(compiled("fails"), ("x", "out"))
+    with pytest.raises(Crashed, match="cudaErrorInvalidValue"):
+        client.replay(calls[:1], calls[1:], [], cold=False)
 
 
 def test_a_runner_that_ends_before_it_is_ready_is_gone() -> None:

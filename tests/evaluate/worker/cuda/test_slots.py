@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 
 import pytest
 
@@ -114,7 +115,7 @@ def test_a_buffer_lies_anywhere_in_its_slot_aligned_as_cudamalloc_aligns(
 ) -> None:
     size = PAGE_BYTES - SLACK_BYTES - 77
     slot = Slot(1, slot_size(size), 0, PhysicalMemory.create(0, slot_size(size)))
-    offsets = [somewhere(slot, size).offset for _ in range(3000)]
+    offsets = [somewhere(slot, size, random.SystemRandom()).offset for _ in range(3000)]
     assert all(offset % ALIGN_BYTES == 0 for offset in offsets)
     assert min(offsets) == 0 and max(offsets) + size <= slot.size
     assert max(offsets) + ALIGN_BYTES + size > slot.size, "the last place is used, too"
