@@ -1,7 +1,7 @@
 /* evoengine
 name: rms_norm_sm_queues
 precision: fp32
-summary: rows lie in eight queues; a block begins with the one of its multiprocessor's number and helps with the others afterwards
+summary: rows lie in eight queues; a block begins with the one of its multiprocessor and helps with the others afterwards
 tunables:
   THREADS: [128, 256]
 launches:
@@ -21,13 +21,15 @@ __device__ unsigned multiprocessor() {
 }
 
 __global__ void rms_norm(const float* __restrict__ x, const float* __restrict__ weight, float* __restrict__ out, int N, int C, float eps) {
-    __shared__ unsigned row;
+    __shared__ unsigned first, row;
     __shared__ float sums[THREADS / 32];
+    if (threadIdx.x == 0) first = multiprocessor();   // read once, so that all threads agree on the queues
+    __syncthreads();
     for (unsigned i = 0; i < QUEUES; ++i) {
-        __shared__ unsigned queue;
-        if (threadIdx.x == 0) queue = (multiprocessor() + i) % QUEUES;
+        const unsigned queue = (first + i) % QUEUES;
         while (true) {
             if (threadIdx.x == 0) row = atomicAdd(&taken[queue], 1u) * QUEUES + queue;
+            __syncwarp();   // the shuffles below need a whole warp; ptxas does not bring it together for __syncthreads
             __syncthreads();
             const size_t mine = row;
             if (mine >= N) break;

@@ -71,7 +71,7 @@ class _Followed:
         self.arena = arena
         self.written = written
         self.flags = flags
-        self.pointers = {name: arena.pointer(name) for name in arena.tensors}
+        self.pointers = arena.pointers
         self.findings: dict[str, None] = {}  # lines without duplicates, in order
         self.blocks = 0
         self.total_blocks = 0
@@ -126,12 +126,17 @@ class _Followed:
 def work_of(report: LaunchReport) -> float:
     """The work of a launch in checked mode, in the bytes of BUDGET."""
     assert report.accesses is not None
-    lengths = numpy.array([len(node.instructions) for node in report.lowered.cfg.nodes])
     found = report.accesses
     touched = (
         found.shared_bytes + found.global_load_bytes + found.global_store_bytes + found.local_bytes
     )
-    return touched + INSTRUCTION_BYTES * float((report.counters[:, 0] * lengths).sum())
+    return touched + INSTRUCTION_BYTES * float(instructions_of(report))
+
+
+def instructions_of(report: LaunchReport) -> int:
+    """The instructions that the warps of a launch ran."""
+    lengths = numpy.array([len(node.instructions) for node in report.lowered.cfg.nodes])
+    return int((report.counters[:, 0] * lengths).sum())
 
 
 def sample(total: int, count: int) -> list[int]:
