@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 
@@ -18,10 +17,14 @@ from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import PAGE_BYTES
 from evoengine.evaluate.worker.cuda.measured_peaks import measure_peaks
-from evoengine.evaluate.worker.cuda.output_comparison import _COMPARISON, _FIGURES, _errors
+from evoengine.evaluate.worker.cuda.output_comparison import _FIGURES
 from evoengine.evaluate.worker.cuda.slots import Place
-from evoengine.evaluate.worker.gate import compare
-from evoengine.evaluate.worker.slices import slice_elements, tiny_of
+from evoengine.evaluate.worker.slices import tiny_of
+from tests.evaluate.worker.cuda.compared_outputs import (
+    compared_pairs,
+    refuse_other_figures,
+    table_of,
+)
 
 pytestmark = [
     pytest.mark.gpu,
@@ -127,80 +130,14 @@ def test_both_kinds_of_changes_are_found_together_and_an_output_may_change(
     assert audited(harness, len(pairs)) == wanted
 
 
-def values(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """Random values of a dtype, some of them large, on the GPU."""
-    if dtype == torch.bool:
-        return torch.rand(shape, device="cuda") > 0.5
-    if not dtype.is_floating_point:
-        low, high = (0, 200) if dtype == torch.uint8 else (-100, 100)
-        return torch.randint(low, high, shape, device="cuda").to(dtype)
-    return (torch.randn(shape, device="cuda") * torch.rand(shape, device="cuda").exp()).to(dtype)
-
-
-def spoiled(output: torch.Tensor, kind: int) -> torch.Tensor:
-    """`output` with some elements changed: nothing, one, rows, NaN, infinity."""
-    found, dtype = output.clone(), output.dtype
-    flat = found.view(-1)
-    places = torch.randint(0, flat.numel(), (max(1, flat.numel() // 50),), device="cuda")
-    if kind == 1:
-        flat[places] = values((len(places),), dtype)
-    elif kind == 2:
-        flat[-1] = values((1,), dtype)[0]
-    elif kind == 3 and dtype.is_floating_point:
-        flat[places] = math.nan
-    elif kind == 4 and dtype.is_floating_point:
-        flat[places[:1]] = math.inf
-        flat[places[-1:]] = -math.inf
-    elif kind == 5:
-        found[0] = 0
-    return found
-
-
 @pytest.mark.parametrize("name", DTYPES)
 def test_comparisons_have_the_figures_of_the_gate(harness: GpuHarness, name: str) -> None:
-    dtype = getattr(torch, name)
-    cases = []
-    for shape in SHAPES:
-        for kind in range(6):
-            for zero_row in (False, True):
-                output = values(shape, dtype)
-                reference = output.double()
-                if dtype.is_floating_point and kind in (1, 5):
-                    reference = reference * (1 + 1e-3 * torch.randn(shape, device="cuda"))
-                if zero_row:
-                    reference[-1] = 0
-                cases.append((spoiled(output, kind), reference.contiguous()))
-    atol, rtol, tiny = 1e-2, 1e-3, tiny_of(dtype)
-    table = numpy.array(
-        [
-            (
-                output.data_ptr(),
-                reference.data_ptr(),
-                reference.numel(),
-                slice_elements(tuple(reference.shape)),
-                DTYPES[name],
-                atol,
-                rtol,
-                tiny,
-            )
-            for output, reference in cases
-        ],
-        dtype=_COMPARISON,
-    )
+    pairs = compared_pairs(name, SHAPES, torch.device("cuda"))
     torch.cuda.synchronize()
-    figures = harness.figures.clear(_FIGURES.itemsize * len(cases))
-    harness.kernels.compare(harness.comparisons.write(table), len(cases), figures)
-    raw = harness.figures.read(numpy.zeros(len(cases), dtype=_FIGURES))
-    for number, (output, reference) in enumerate(cases):
-        found = _errors(raw[number : number + 1], reference.numel())
-        wanted = compare({"": output}, {"": reference}, atol, rtol)
-        shown = f"{tuple(reference.shape)}, case {number}: {found} instead of {wanted}"
-        assert (found.failing, found.nan_count) == (wanted.failing, wanted.nan_count), shown
-        assert found.max_abs == wanted.max_abs, shown
-        assert found.rel_rmse == pytest.approx(wanted.rel_rmse, rel=1e-9), shown
-        assert found.slice_rel_rmse == pytest.approx(wanted.slice_rel_rmse, rel=1e-9, abs=1e-300), (
-            shown
-        )
+    figures = harness.figures.clear(_FIGURES.itemsize * len(pairs))
+    table = harness.comparisons.write(table_of(pairs))
+    harness.kernels.compare(table, len(pairs), figures)
+    refuse_other_figures(harness.figures.read(numpy.zeros(len(pairs), dtype=_FIGURES)), pairs)
 
 
 def test_errors_below_the_smallest_number_count_as_none(harness: GpuHarness) -> None:
@@ -208,24 +145,13 @@ def test_errors_below_the_smallest_number_count_as_none(harness: GpuHarness) -> 
     reference = torch.full((4, 64), 1e-9, dtype=torch.float64, device="cuda")
     output = torch.zeros(4, 64, dtype=torch.float16, device="cuda")
     output[2] = 2 * tiny_of(torch.float16)
-    row = (
-        output.data_ptr(),
-        reference.data_ptr(),
-        256,
-        64,
-        DTYPES["float16"],
-        1e-2,
-        0.0,
-        tiny_of(torch.float16),
-    )
+    pairs = [(output, reference)]
+    torch.cuda.synchronize()
     figures = harness.figures.clear(_FIGURES.itemsize)
-    table = numpy.array([row], dtype=_COMPARISON)
-    harness.kernels.compare(harness.comparisons.write(table), 1, figures)
-    found = _errors(harness.figures.read(numpy.zeros(1, dtype=_FIGURES)), 256)
-    wanted = compare({"": output}, {"": reference}, 1e-2, 0.0)
-    assert found.slice_rel_rmse == pytest.approx(wanted.slice_rel_rmse, rel=1e-9) and (
-        wanted.slice_rel_rmse > 1
-    )
+    harness.kernels.compare(harness.comparisons.write(table_of(pairs)), 1, figures)
+    raw = harness.figures.read(numpy.zeros(1, dtype=_FIGURES))
+    refuse_other_figures(raw, pairs)
+    assert raw[0]["worst_row"] > 1
 
 
 def test_the_devices_clock_goes_in_nanoseconds(harness: GpuHarness) -> None:
