@@ -12,9 +12,9 @@ def serve(connection: socket.socket, arguments: list[str], *more: socket.socket)
         one.sendall(_words("serve", arguments))
 
 
-def serve_beside(connection: socket.socket, arguments: list[str]) -> None:
+def serve_runner(connection: socket.socket, arguments: list[str]) -> None:
     """Says so."""
-    connection.sendall(_words("serve_beside", arguments))
+    connection.sendall(_words("serve_runner", arguments))
 
 
 def _words(role: str, arguments: list[str]) -> bytes:

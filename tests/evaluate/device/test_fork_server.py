@@ -36,7 +36,7 @@ async def heard(server: ForkServer, worker: ForkedWorker, *more: socket.socket) 
     return found
 
 
-@pytest.mark.parametrize(("beside", "role"), [(False, "serve"), (True, "serve_beside")])
+@pytest.mark.parametrize(("beside", "role"), [(False, "serve"), (True, "serve_runner")])
 def test_a_worker_runs_in_its_role_with_the_modules_arguments_in_a_group_of_its_own(
     beside: bool, role: str
 ) -> None:
@@ -66,4 +66,4 @@ def test_both_roles_come_from_one_server_in_any_order() -> None:
             found += await heard(server, await server.fork(beside))
         return [words.split()[0] for words in found]
 
-    assert played(scene) == ["serve_beside", "serve", "serve_beside", "serve_beside", "serve"]
+    assert played(scene) == ["serve_runner", "serve", "serve_runner", "serve_runner", "serve"]
