@@ -23,13 +23,12 @@ from benchmarks.corpora import (
     Judged,
     cheats,
     is_expected,
+    parsed,
     path_of,
     small_task,
     task_path,
     why_accepted,
 )
-from evoengine.candidate import kernel_file
-from evoengine.candidate.kernel_file import Candidate
 from evoengine.config import CHECKS
 from evoengine.errors import CandidateError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
@@ -41,7 +40,7 @@ from evoengine.task.load import load_task
 
 CORPUS = cheats()
 SEED = int(os.environ.get("CORPUS_SEED") or secrets.randbelow(10**6))
-SAMPLE = int(os.environ.get("CORPUS_SAMPLE") or 8)
+SAMPLE = int(os.environ.get("CORPUS_SAMPLE") or 12)
 TASKS = sorted({cheat.task for cheat in CORPUS.values()})
 CHEAT = Cheat(task="t", family="f", what="w", twin="x.cu", expect=(Status.wrong_result,))
 
@@ -76,10 +75,6 @@ async def verdict(executor: LocalExecutor, path: Path) -> Verdict:
     except CandidateError as error:
         return Verdict(status=Status.rejected, reason=str(error))
     return await executor.evaluate(candidate, lambda _: None)
-
-
-def parsed(path: Path) -> Candidate:
-    return kernel_file.parse(path.read_text(encoding="utf-8"), path.name)
 
 
 @pytest.mark.timeout(600)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
+from evoengine.digest import digest
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
 
@@ -25,6 +28,11 @@ class PlanState:
         self._arena = arena
         self._buffers = {name: arena.tensors[name].clone() for name in written}
         self._variables = program.variables
+
+    def digest(self) -> str:
+        """The digest of all buffers and variables."""
+        buffers = (value.view(-1).view(torch.uint8).numpy() for value in self._buffers.values())
+        return digest(self._variables, *(value.tobytes() for value in buffers))
 
     def restore(self) -> None:
         """Restores all buffers and variables."""
