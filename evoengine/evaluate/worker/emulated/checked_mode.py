@@ -8,13 +8,17 @@ from collections.abc import Sequence
 import numpy
 
 from evoengine.candidate.binding import BoundLaunch, BufferArgument
-from evoengine.emulator.check.findings import AccessCounts, Check, Finding, FindingKind, Space
+from evoengine.emulator.check.findings import AccessCounts, Check
 from evoengine.emulator.device import Checks, LaunchReport
-from evoengine.evaluate.worker.candidate_failures import CandidateFailure, LaunchTimeout
+from evoengine.evaluate.worker.candidate_failures import LaunchTimeout
 from evoengine.evaluate.worker.check import written_by
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
 from evoengine.evaluate.worker.emulated.plan_state import PlanState
+from evoengine.evaluate.worker.emulated.unwritten_values import (
+    depends_on_unwritten,
+    is_unwritten_read,
+)
 from evoengine.records import CheckedRun
 from evoengine.task.schema import Task
 
@@ -27,7 +31,6 @@ INSTRUCTION_BYTES = 8  # one instruction of a warp counts as so many
 # blocks. An endless loop with a finding in every round takes 2 microseconds a round.
 MAX_ROUNDS = 1 << 22
 PROBES = 4  # blocks that are run to estimate the cost of one
-ALL_PATTERNS = (0xFF, 0x7F, 0x00)  # every bit of a byte differs between two of them
 MAX_FINDINGS = 20  # lines; the first ones matter most
 
 FLAGS = {"races": Check.RACES, "bounds": Check.BOUNDS, "init": Check.INIT, "async": Check.ASYNC}
@@ -118,47 +121,24 @@ class _Followed:
     def _run(self, launch: BoundLaunch, chosen: list[int], before: PlanState) -> LaunchReport:
         report = self._launched(launch, chosen, self.flags)
         found = report.findings
-        reads = [item for item in found if is_uninitialised_read(item)]
-        if reads and not self._depends_on_poison(launch, chosen, before):
+        reads = [item for item in found if is_unwritten_read(item)]
+        if reads and not self._depends_on_unwritten(launch, chosen, before):
             found = tuple(item for item in found if item not in reads)
         self.findings |= dict.fromkeys(report.describe(item) for item in found)
         return report
 
-    def _depends_on_poison(self, launch: BoundLaunch, chosen: list[int], before: PlanState) -> bool:
-        """Whether these blocks do anything else where shared and local memory hold other bytes.
-
-        A value that was never written may be loaded and left out, or copied as padding.
-        """
-        poison, effects = self.program.poison, []
-        try:
-            for self.program.poison in ALL_PATTERNS:
-                before.restore()
-                effects.append(self._effect(launch, chosen))
-        except CandidateFailure:
-            return True
-        finally:
-            self.program.poison = poison
-        return any(effect != effects[0] for effect in effects)
-
-    def _effect(self, launch: BoundLaunch, chosen: list[int]) -> tuple[object, ...]:
-        """All that a launch of these blocks does: what it leaves, the path of its warps, faults."""
-        report = self._launched(launch, chosen, self.flags | Check.BOUNDS)
-        faults = {
-            (item.kind, item.site, item.other_site)
-            for item in report.findings
-            if not is_uninitialised_read(item)
-        }
-        state = PlanState(self.program, self.arena, self.written)
-        return state.digest(), report.counters.tobytes(), faults
+    def _depends_on_unwritten(
+        self, launch: BoundLaunch, chosen: list[int], before: PlanState
+    ) -> bool:
+        return depends_on_unwritten(
+            self.program,
+            lambda: self._launched(launch, chosen, self.flags | Check.BOUNDS),
+            before,
+        )
 
     def _launched(self, launch: BoundLaunch, chosen: list[int], flags: Check) -> LaunchReport:
         empty = frozenset(self.pointers[name] for name in self._uninitialized)
         return self.program.run(launch, self.pointers, Checks(flags, empty), chosen, MAX_ROUNDS)
-
-
-def is_uninitialised_read(finding: Finding) -> bool:
-    """Whether a finding is a read of shared or local memory that was never written."""
-    return finding.kind is FindingKind.UNINITIALISED and finding.space is not Space.GLOBAL
 
 
 def work_of(report: LaunchReport) -> float:

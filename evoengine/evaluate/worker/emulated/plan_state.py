@@ -29,10 +29,10 @@ class PlanState:
         self._buffers = {name: arena.tensors[name].clone() for name in written}
         self._variables = program.variables
 
-    def digest(self) -> str:
-        """The digest of all buffers and variables."""
-        buffers = (value.view(-1).view(torch.uint8).numpy() for value in self._buffers.values())
-        return digest(self._variables, *(value.tobytes() for value in buffers))
+    def digest_now(self) -> str:
+        """The digest of what these buffers and variables hold now."""
+        buffers = (self._arena.tensors[name].view(-1).view(torch.uint8) for name in self._buffers)
+        return digest(self._program.variables, *(value.numpy().tobytes() for value in buffers))
 
     def restore(self) -> None:
         """Restores all buffers and variables."""
