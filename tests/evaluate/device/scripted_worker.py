@@ -114,7 +114,7 @@ def ask(runner: socket.socket, behaviour: str, task_path: str) -> tuple[Report, 
     return Report.model_validate(report), healthy
 
 
-def serve_beside(connection: socket.socket, arguments: list[str]) -> None:
+def serve_runner(connection: socket.socket, arguments: list[str]) -> None:
     """Runs candidates for one grader until it closes the connection.
 
     With the argument "late" its device starts late; with "unable", never.

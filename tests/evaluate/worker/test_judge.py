@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cupy
 import pytest
 import torch
 
@@ -101,6 +102,30 @@ def test_a_lack_of_memory_leaves_the_process_healthy_and_nothing_else_that_torch
 ) -> None:
     assert type(translate(error)) is kind
     assert "\n" not in str(translate(error))
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (2, CannotLaunch),  # memory
+        (1, CannotLaunch),  # invalid value
+        (9, CannotLaunch),  # invalid configuration
+        (98, CannotLaunch),  # invalid device function
+        (701, CannotLaunch),  # launch out of resources
+        (700, Crashed),  # illegal address
+        (702, Crashed),  # launch timeout
+        (710, Crashed),  # assert
+        (714, Crashed),  # hardware stack error
+        (715, Crashed),  # illegal instruction
+        (716, Crashed),  # misaligned address
+        (717, Crashed),  # invalid address space
+        (718, Crashed),  # invalid program counter
+        (719, Crashed),  # launch failure
+        (214, Crashed),  # uncorrectable ECC error
+    ],
+)
+def test_errors_of_the_runtime_break_the_context_or_leave_it_healthy(code: int, kind: type) -> None:
+    assert type(translate(cupy.cuda.runtime.CUDARuntimeError(code))) is kind
 
 
 def test_torch_without_a_type_for_device_errors_will_do() -> None:

@@ -86,7 +86,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
 
     def serve() -> None:
         with theirs:
-            runner_loop.serve_runner(theirs, 0)
+            runner_loop.serve(theirs, 0)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()

@@ -63,7 +63,7 @@ def client(driver: HostDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runn
 
     def serve() -> None:
         try:
-            runner_loop.serve_runner(theirs, 0)
+            runner_loop.serve(theirs, 0)
         except EndedError:
             pass
         finally:
@@ -249,7 +249,7 @@ def serve(descriptor: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     HostReplayer.behaviours |= {"honest": double, "kills itself": kills_itself}
-    runner_loop.serve_runner(socket.socket(fileno=descriptor), 0)
+    runner_loop.serve(socket.socket(fileno=descriptor), 0)
 
 
 def test_a_context_that_no_longer_works_is_broken_whatever_the_error_says(

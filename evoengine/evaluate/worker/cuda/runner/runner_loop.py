@@ -37,7 +37,7 @@ PRINTF_BYTES = 64 * 1024  # the buffer of device printf between two synchronisat
 CHUNK_BYTES = 1 << 20
 
 
-def serve_runner(connection: socket.socket, ordinal: int) -> None:
+def serve(connection: socket.socket, ordinal: int) -> None:
     """Serves one grader until it closes `connection`."""
     _Runner(connection, ordinal).serve()
 

@@ -1,0 +1,255 @@
+"""The rules of paired timing, with replays whose times a test gives."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evoengine.evaluate.worker.candidate_failures import Cheated, VoidTiming
+from evoengine.evaluate.worker.cuda import paired_timing
+from evoengine.evaluate.worker.cuda.call_counts import (
+    MOST_COLD_CALLS,
+    WARM_UP_CALLS,
+    CallRange,
+)
+from evoengine.evaluate.worker.cuda.examination import Examined
+from evoengine.evaluate.worker.cuda.paired_timing import (
+    ALONE_REPLAYS,
+    ATTEMPTS,
+    BRIEF_REPLAYS,
+    LEAST_REPLAYS,
+    MORE_AT_MOST,
+    MORE_REPLAYS,
+    MOST_DISAGREEMENTS,
+    MOST_REPLAYS,
+    PairedTiming,
+)
+from evoengine.records import Samples
+
+CALLS = CallRange(3, 7)
+POOL: Any = tuple(range(16))
+WRONG: Any = SimpleNamespace(ok=False)
+
+
+class FakeSides:
+    """A candidate of 10 us a call and a baseline of 20 us, and the order in which they ran."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[str, tuple[int, ...], bool]] = []
+        self.candidate_us: Callable[[], float] = lambda: 10.0
+        self.baseline_us: Callable[[], float] = lambda: 20.0
+        self.agrees: Callable[[], bool] = lambda: True
+        self.alone_us: float | None = None  # of the baseline; None: as beside the candidate
+        self.is_alone = False
+        self.confirmations = 0
+        self.wrong_at = -1  # the examined replay that has a wrong output
+        self.examination: Any = SimpleNamespace(replay=self.examine)
+        self.baseline: Any = SimpleNamespace(replay=self.replay)
+
+    def examine(self, sets: Sequence[int], cold: bool) -> Examined:
+        self.runs.append(("candidate", tuple(sets), cold))
+        count = len(sets) - WARM_UP_CALLS
+        wrong = (WRONG,) if self.examined == self.wrong_at + 1 else ()
+        times = self.times(self.candidate_us, count, cold) if self.agrees() else ()
+        return Examined(times, wrong)
+
+    def replay(self, sets: Sequence[int], cold: bool) -> tuple[float, ...]:
+        self.runs.append(("baseline", tuple(sets), cold))
+        alone_us = self.alone_us if self.is_alone else None
+        us = self.baseline_us if alone_us is None else lambda: alone_us
+        return self.times(us, len(sets), cold)
+
+    def times(self, us: Callable[[], float], count: int, cold: bool) -> tuple[float, ...]:
+        return tuple(us() for _ in range(count)) if cold else (count * us(),)
+
+    @property
+    def examined(self) -> int:
+        """The replays of the candidate so far."""
+        return sum(side == "candidate" for side, _, _ in self.runs)
+
+    def pair(self, cold: bool) -> PairedTiming:
+        return WatchedTiming(self, self.examination, self.baseline, POOL, CALLS, cold)
+
+    def take(self, cold: bool = False, budget_s: float = 60.0, briefly: bool = False) -> Samples:
+        return self.pair(cold).run(budget_s, briefly, lambda: None)
+
+
+class WatchedTiming(PairedTiming):
+    """Says when it measures the baseline alone."""
+
+    def __init__(self, sides: FakeSides, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.sides = sides
+
+    def _beside_to_alone(self, samples: Samples) -> float:
+        self.sides.is_alone = True
+        try:
+            return super()._beside_to_alone(samples)
+        finally:
+            self.sides.is_alone = False
+            self.sides.confirmations += 1
+
+
+@pytest.fixture
+def sides() -> FakeSides:
+    return FakeSides()
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_times_are_those_of_a_call_on_both_sides(sides: FakeSides, cold: bool) -> None:
+    found = sides.take(cold)
+    assert set(found.candidate_us) == {10.0} and set(found.baseline_us) == {20.0}
+    assert len(found.candidate_us) == len(found.baseline_us) == len(found.calls)
+    assert set(found.calls) <= ({1} if cold else {3, 4, 5, 6, 7})
+    assert found.candidate_calls == found.baseline_calls == max(found.calls)
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_both_sides_take_the_same_calls_on_the_same_sets_one_after_the_other(
+    sides: FakeSides, cold: bool
+) -> None:
+    sides.take(cold)
+    paired = sides.runs[: 2 * sides.examined]
+    first = {pair[0][0] for pair in zip(paired[::2], paired[1::2], strict=True)}
+    for one, other in zip(paired[::2], paired[1::2], strict=True):
+        by_side = {one[0]: one[1], other[0]: other[1]}
+        assert by_side["candidate"][WARM_UP_CALLS:] == by_side["baseline"]
+        assert len(set(by_side["candidate"])) == len(by_side["candidate"])
+        assert one[2] == other[2] == cold
+    assert first == {"candidate", "baseline"}, "which side comes first is drawn"
+
+
+def test_a_cold_replay_has_one_call_or_two(sides: FakeSides) -> None:
+    sides.take(cold=True)
+    counts = {len(sets) - WARM_UP_CALLS for side, sets, _ in sides.runs if side == "candidate"}
+    assert counts == set(range(1, MOST_COLD_CALLS + 1))
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("budget_s", [0.0, 60.0])
+def test_at_least_ten_replays_of_each_kind_are_examined_whatever_the_budget(
+    sides: FakeSides, cold: bool, budget_s: float
+) -> None:
+    sides.take(cold, budget_s)
+    assert LEAST_REPLAYS == 10 <= sides.examined
+
+
+def test_the_last_replay_is_drawn_so_no_count_tells_it() -> None:
+    def count(budget_s: float, briefly: bool = False) -> int:
+        sides = FakeSides()
+        times = itertools.cycle([10.0, 30.0])
+        sides.candidate_us = lambda: next(times)  # its interval never becomes narrow
+        sides.take(budget_s=budget_s, briefly=briefly)
+        return sides.examined
+
+    spent, unlimited, brief = (
+        [count(*arguments) for _ in range(60)] for arguments in ((0.0,), (600.0,), (600.0, True))
+    )
+    ranges = (
+        (spent, LEAST_REPLAYS, MORE_REPLAYS),
+        (unlimited, MOST_REPLAYS, MORE_AT_MOST),
+        (brief, BRIEF_REPLAYS, MORE_REPLAYS),
+    )
+    for found, least, more in ranges:
+        assert least <= min(found) and max(found) <= least + more
+        assert len(set(found)) >= 5
+
+
+def test_the_budget_is_drawn_so_no_clock_tells_the_last_replay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(now) / 10)  # read once a replay
+    monkeypatch.setattr(paired_timing, "time", clock)
+
+    def count() -> int:
+        sides = FakeSides()
+        times = itertools.cycle([10.0, 30.0])
+        sides.candidate_us = lambda: next(times)
+        sides.take(budget_s=4.0)
+        return sides.examined
+
+    found = [count() for _ in range(60)]
+    # it is first read when the least replays were taken
+    assert min(found) >= LEAST_REPLAYS + 0.7 * 40 - 2
+    assert max(found) <= LEAST_REPLAYS + MORE_REPLAYS + 1.3 * 40 + 2
+    assert len(set(found)) > 10
+
+
+def test_sampling_ends_early_when_the_ratio_is_known(sides: FakeSides) -> None:
+    sides.take()
+    assert sides.examined < MOST_REPLAYS
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("briefly", [False, True])
+@pytest.mark.parametrize("at", [0, 4])
+def test_the_first_wrong_output_ends_the_measurement(
+    sides: FakeSides, cold: bool, briefly: bool, at: int
+) -> None:
+    sides.wrong_at = at
+    pair = sides.pair(cold)
+    pair.run(60.0, briefly, lambda: None)
+    assert pair.wrong == (WRONG,)
+    assert sides.examined == at + 1, "no replay of the candidate comes after it"
+
+
+def test_replays_about_which_two_clocks_disagree_do_not_count(sides: FakeSides) -> None:
+    agreements = itertools.chain([True, False, False, True, False], itertools.repeat(True))
+    sides.agrees = lambda: next(agreements)
+    found = sides.take()
+    assert len(found.candidate_us) == sides.examined - 3 >= LEAST_REPLAYS
+    assert len(found.candidate_us) == len(found.baseline_us) == len(found.calls)
+
+
+def test_more_disagreements_than_by_accident_are_a_cheat(sides: FakeSides) -> None:
+    numbers = itertools.count()
+    sides.agrees = lambda: next(numbers) % 2 == 0
+    with pytest.raises(Cheated, match="two clocks disagree about the time of its replays"):
+        sides.take()
+    assert sides.examined == 2 * (MOST_DISAGREEMENTS + 1)
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("alone_us", [20.0, 21.5, 18.6])
+def test_a_baseline_that_takes_its_time_alone_confirms_the_measurement(
+    sides: FakeSides, cold: bool, alone_us: float
+) -> None:
+    sides.alone_us = alone_us
+    sides.take(cold)
+    assert len(sides.runs) == 2 * sides.examined + ALONE_REPLAYS
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("alone_us", [15.0, 30.0])
+def test_a_baseline_that_takes_another_time_beside_the_candidate_voids_the_measurement(
+    sides: FakeSides, cold: bool, alone_us: float
+) -> None:
+    sides.alone_us = alone_us
+    with pytest.raises(VoidTiming, match=r"another time beside it than alone: \d\.\d\dx, .*x, .*x"):
+        sides.take(cold)
+    assert sides.examined >= ATTEMPTS * LEAST_REPLAYS
+
+
+def test_a_disturbance_that_passes_is_measured_again() -> None:
+    sides = FakeSides()
+    sides.alone_us = 20.0
+    # the baseline is slow beside the candidate until it was first measured alone
+    sides.baseline_us = lambda: 20.0 if sides.confirmations else 30.0
+    found = sides.take(budget_s=0.0)
+    assert set(found.baseline_us) == {20.0}
+
+
+def test_a_brief_measurement_is_not_confirmed(sides: FakeSides) -> None:
+    sides.take(briefly=True)
+    assert len(sides.runs) == 2 * sides.examined <= 2 * (BRIEF_REPLAYS + MORE_REPLAYS)
+
+
+def test_a_sign_of_life_comes_before_every_replay(sides: FakeSides) -> None:
+    signs = []
+    sides.pair(False).run(60.0, False, lambda: signs.append(len(sides.runs)))
+    assert len(signs) == sides.examined and signs[0] == 0
