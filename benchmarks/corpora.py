@@ -29,7 +29,8 @@ NOISE = 1.05
 
 _ATTENTION = {
     "cases": {"mission": {"B": 1, "H": 3, "S": 512, "D": 64, "causal": False}},
-    "hidden_cases": {"odd": {"B": 1, "H": 2, "S": 77, "D": 64, "causal": True}},
+    # enough heads that some are quiet in the distribution of slices that differ in scale
+    "hidden_cases": {"odd": {"B": 3, "H": 5, "S": 77, "D": 64, "causal": True}},
 }
 # The tasks with cases that the emulator runs in a second. Sizes of shown cases are those
 # of the whole task where a cheat looks at them, hidden ones odd as there.
