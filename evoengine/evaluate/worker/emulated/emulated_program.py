@@ -112,13 +112,14 @@ class EmulatedProgram:
         self._rounds = rounds
         self._module = module
         self._alive = alive
-        self._poison = POISON
+        self.poison = POISON  # the byte that shared and local memory hold first
 
     def reset(self, poison: int) -> None:
-        """Resets all global variables, at another address; from now on, shared and local memory
-        hold the byte `poison` first. Raises CandidateFailure.
+        """Resets all global variables, at another address; raises CandidateFailure.
+
+        From now on, shared and local memory hold the byte `poison` first.
         """
-        self._poison = poison
+        self.poison = poison
         with as_candidate_failures():
             self._module.reset()
 
@@ -156,7 +157,7 @@ class EmulatedProgram:
                 checks=checks,
                 blocks=blocks,
                 fuel=min(self._fuel(launch, blocks), max_rounds or sys.maxsize),
-                poison=self._poison,
+                poison=self.poison,
             )
         # what is printed in a hidden case could tell its sizes
         if report.printed and not self.compiled.plan.hidden:
