@@ -99,7 +99,10 @@ def test_every_attention_seed_is_correct_on_all_cases_in_its_tier(name):
     (verdict,) = judge(find_task("sdpa_h200"), [find_kernel(name).read_text()])
     assert verdict.status is Status.correct, verdict.reason
     assert len(verdict.checks) == 8
-    assert all(LEAST_SETS <= len(check.sets) <= MOST_SETS for check in verdict.checks)
+    for check in verdict.checks:
+        # the sets of a timed case are those that its replays happened to have
+        least = LEAST_SETS if check.hidden else 3
+        assert least <= len(check.sets) <= MOST_SETS, check.case
     assert len(verdict.timings) == 5
 
 

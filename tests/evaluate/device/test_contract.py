@@ -280,7 +280,11 @@ def test_a_slow_reference_has_the_time_that_its_task_gives_it_and_takes_none_of_
     judging,
 ):
     (judging.folder / "scale.py").write_text(
-        "import time\ndef forward(x):\n    time.sleep(1.2)\n    return x * 2\n"
+        "import time\n"
+        "def forward(x):\n"
+        "    if 'float64' in str(x.dtype):\n"
+        "        time.sleep(1.2)  # as a reference; as a baseline it is captured many times\n"
+        "    return x * 2\n"
     )
     limits = judging.task.limits.model_copy(
         update={"reference_s": 60.0, "launch_s": 1.0, "emulator_launch_s": 1.0}

@@ -210,11 +210,8 @@ CRASHES = {
     ),
 }
 CHEATS = {
-    "writes beside its output": source(
-        after="float* beside = out + n + 8;"
-        " if (((unsigned long long)beside ^ (unsigned long long)out) >> 21) beside = out - 8;"
-        " if (first == 0) *beside = 1.0f;"
-    ),
+    "writes behind its output": source(after="if (first == 0) out[n + 8] = 1.0f;"),
+    "writes before its output": source(after="if (first == 0) out[-1] = 1.0f;"),
     "overwrites its input": source(
         after="if (first == 0 && launch == 1) ((float*)x)[n - 1] = 7.0f;"
     ),

@@ -12,7 +12,10 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from collections.abc import Callable
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,6 +37,7 @@ from evoengine.evaluate.worker.cuda.harness.virtual_memory import PAGE_BYTES, Ad
 from evoengine.evaluate.worker.cuda.output_comparison import _COMPARISON, _FIGURES
 from evoengine.evaluate.worker.cuda.runner import replayer, runner_loop
 from evoengine.evaluate.worker.cuda.runner.replayer import Replayer
+from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.evaluate.worker.cuda.slots import SlotPool
 from evoengine.evaluate.worker.gate import compare
 
@@ -208,11 +212,28 @@ class HostKernels:
         return found
 
 
+class HostToken:
+    """A token that says whether it is held."""
+
+    def __init__(self) -> None:
+        self.is_held = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        assert not self.is_held
+        self.is_held = True
+        try:
+            yield
+        finally:
+            self.is_held = False
+
+
 class HostHarness(GpuHarness):
     """All that the grader uses of the device, without times and caches."""
 
     def __init__(self, slots_bytes: int = 1 << 40) -> None:
         self.ordinal = 0
+        self.token = HostToken()  # type: ignore[assignment]  # it is held in the same way
         self.stream = SimpleNamespace(ptr=0)  # type: ignore[assignment]  # no stream is needed
         self.l2_bytes = 50 * 1024**2
         self.kernels = HostKernels()  # type: ignore[assignment]  # the same calls
@@ -283,6 +304,33 @@ def install(monkeypatch: pytest.MonkeyPatch, driver: HostDriver | None = None) -
     monkeypatch.setattr(HostReplayer, "behaviours", {})
     monkeypatch.setattr(HostReplayer, "calls_of_replays", [])
     return driver
+
+
+class EndedError(Exception):
+    """Raised in place of os._exit, where the runner is a thread."""
+
+
+@contextmanager
+def connected_runner(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunnerClient]:
+    """A grader's client, at whose other end a runner's loop serves in a thread."""
+
+    def ended(_: int) -> None:
+        raise EndedError
+
+    monkeypatch.setattr(runner_loop.os, "_exit", ended)
+    ours, theirs = socket.socketpair()
+
+    def serve() -> None:
+        with theirs, suppress(EndedError):
+            runner_loop.serve(theirs, 0)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    client = RunnerClient(ours)
+    yield client
+    client.close()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 _DRIVERS: list[HostDriver] = []  # of the test before, whose addresses are still reserved

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ def times_two(x):
     return x * 2
 """
 HONEST = source()
+Play = Callable[[Callable[["Stage"], Coroutine[Any, Any, Any]]], Any]
 MIB = 1024**2
 
 
@@ -77,31 +78,27 @@ class Stage:
         return grader and grader.pid, runner and runner.pid
 
 
-@pytest.fixture
-def play(tmp_path: Path) -> Callable[[Callable[[Stage], Awaitable[Any]]], Any]:
-    """Plays a scene on a stage of its own."""
-    (tmp_path / "scale.py").write_text(COUNTING)
-    path = tmp_path / "scale.yaml"
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
+    """Plays scenes on one stage: grader and baselines start once."""
+    folder = tmp_path_factory.mktemp("stage")
+    (folder / "scale.py").write_text(COUNTING)
+    path = folder / "scale.yaml"
     # the small and the hidden case: others would only take time
     text = TASK.replace(", large: {N: 2097152}", "")
     path.write_text(text.replace("{torch: scale.py:forward}", "{torch: scale.py:times_two}"))
-
-    def run(scene: Callable[[Stage], Awaitable[Any]]) -> Any:
-        async def played() -> Any:
-            task, device = load_task(path), cuda_device(0)
-            executor = LocalExecutor(task, str(path), CompilePool(8), device)
-            try:
-                await executor.start()
-                return await scene(Stage(tmp_path, device, executor))
-            finally:
-                await executor.close()
-
-        return asyncio.run(played())
-
-    return run
+    with asyncio.Runner() as loop:
+        task, device = load_task(path), cuda_device(0)
+        executor = LocalExecutor(task, str(path), CompilePool(8), device)
+        stage = Stage(folder, device, executor)
+        try:
+            loop.run(executor.start())
+            yield lambda scene: loop.run(scene(stage))
+        finally:
+            loop.run(executor.close())
 
 
-def test_no_cheat_is_accepted_and_the_grader_outlives_all_of_them(play: Any) -> None:
+def test_no_cheat_is_accepted_and_the_grader_outlives_all_of_them(play: Play) -> None:
     expected = {
         **{name: {Status.wrong_result} for name in WRONG},
         **{name: {Status.crash} for name in CRASHES},
@@ -129,7 +126,7 @@ def test_no_cheat_is_accepted_and_the_grader_outlives_all_of_them(play: Any) -> 
     assert computed == 0, "the grader keeps its pool"
 
 
-def test_an_endless_kernel_is_a_timeout_and_costs_the_runner_alone(play: Any) -> None:
+def test_an_endless_kernel_is_a_timeout_and_costs_the_runner_alone(play: Play) -> None:
     async def scene(stage: Stage) -> Any:
         await stage.judge(HONEST)
         before, references = stage.pids, stage.references
@@ -147,7 +144,7 @@ def test_an_endless_kernel_is_a_timeout_and_costs_the_runner_alone(play: Any) ->
     assert seconds[0] < 10 and seconds[1] < 15, seconds
 
 
-def test_a_verification_is_by_another_runner_and_the_same_grader(play: Any) -> None:
+def test_a_verification_is_by_another_runner_and_the_same_grader(play: Play) -> None:
     async def scene(stage: Stage) -> Any:
         first = await stage.judge(HONEST)
         before, references = stage.pids, stage.references
@@ -159,7 +156,7 @@ def test_a_verification_is_by_another_runner_and_the_same_grader(play: Any) -> N
     assert before[0] == after[0] and before[1] != after[1] and computed == 0
 
 
-def test_what_is_printed_in_a_hidden_case_is_not_shown(play: Any) -> None:
+def test_what_is_printed_in_a_hidden_case_is_not_shown(play: Play) -> None:
     (verdict,) = play(lambda stage: _all(stage, PRINTS))
     assert verdict.status is Status.wrong_result
     shown = f"{verdict.reason}\n{verdict.detail}"
@@ -167,7 +164,7 @@ def test_what_is_printed_in_a_hidden_case_is_not_shown(play: Any) -> None:
     assert "wrong in a hidden case" in verdict.reason
 
 
-def test_device_memory_is_what_it_was_after_a_deep_stack(play: Any) -> None:
+def test_device_memory_is_what_it_was_after_a_deep_stack(play: Play) -> None:
     async def scene(stage: Stage) -> Any:
         await stage.judge(HONEST)
         before = await _settled_free_bytes()

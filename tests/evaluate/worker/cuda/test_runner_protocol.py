@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,15 +34,12 @@ from tests.evaluate.worker.cuda.host_device import (
     HostDriver,
     HostHarness,
     HostReplayer,
+    connected_runner,
     host_bytes,
     install,
 )
 
 ROOT = Path(__file__).resolve().parents[4]
-
-
-class EndedError(Exception):
-    """What os._exit raises here, where the runner is a thread."""
 
 
 @pytest.fixture
@@ -53,29 +49,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> HostDriver:
 
 @pytest.fixture
 def client(driver: HostDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunnerClient]:
-    """A grader's client, at whose other end a runner's loop serves in a thread."""
-
-    def ended(_: int) -> None:
-        raise EndedError
-
-    monkeypatch.setattr(runner_loop.os, "_exit", ended)
-    ours, theirs = socket.socketpair()
-
-    def serve() -> None:
-        try:
-            runner_loop.serve(theirs, 0)
-        except EndedError:
-            pass
-        finally:
-            theirs.close()
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    client = RunnerClient(ours)
-    yield client
-    client.close()
-    thread.join(10)
-    assert not thread.is_alive()
+    with connected_runner(monkeypatch) as client:
+        yield client
 
 
 def compiled(behaviour: str = "honest", hidden: bool = False) -> CompiledCase:

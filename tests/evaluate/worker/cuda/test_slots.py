@@ -16,6 +16,7 @@ from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
 )
 from evoengine.evaluate.worker.cuda.slots import (
     ALIGN_BYTES,
+    GUARD_BYTES,
     SLACK_BYTES,
     Place,
     Slot,
@@ -110,16 +111,16 @@ def test_a_slot_is_whole_pages_with_room_to_spare(size: int, whole: int) -> None
     assert slot_size(size) == whole * PAGE_BYTES == pages(size + SLACK_BYTES)
 
 
-def test_a_buffer_lies_anywhere_in_its_slot_aligned_as_cudamalloc_aligns(
+def test_a_buffer_lies_anywhere_between_guards_aligned_as_cudamalloc_aligns(
     driver: HostDriver,
 ) -> None:
     size = PAGE_BYTES - SLACK_BYTES - 77
     slot = Slot(1, slot_size(size), 0, PhysicalMemory.create(0, slot_size(size)))
     offsets = [somewhere(slot, size, random.SystemRandom()).offset for _ in range(3000)]
     assert all(offset % ALIGN_BYTES == 0 for offset in offsets)
-    assert min(offsets) == 0 and max(offsets) + size <= slot.size
-    assert max(offsets) + ALIGN_BYTES + size > slot.size, "the last place is used, too"
-    assert len(set(offsets)) == (slot.size - size) // ALIGN_BYTES + 1
+    first, last = GUARD_BYTES, slot.size - size - GUARD_BYTES
+    assert min(offsets) == first and last - ALIGN_BYTES < max(offsets) <= last
+    assert len(set(offsets)) == (last - first) // ALIGN_BYTES + 1, "every place is used"
 
 
 def test_no_two_buffers_share_a_slot_and_the_next_replay_finds_others(pool: SlotPool) -> None:
@@ -135,7 +136,8 @@ def test_no_two_buffers_share_a_slot_and_the_next_replay_finds_others(pool: Slot
 
 
 def fits(place: Place) -> bool:
-    return place.slot.size == slot_size(place.size) >= place.offset + place.size
+    end = place.offset + place.size + GUARD_BYTES
+    return place.offset >= GUARD_BYTES and place.slot.size == slot_size(place.size) >= end
 
 
 def test_slots_are_made_once_and_a_quarter_more_than_needed(
