@@ -13,6 +13,8 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from evoengine.candidate import kernel_file
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.paths import find_task, starter_dir
 from evoengine.records import Frozen, Status, Verdict
 from evoengine.task.load import load_task
@@ -27,7 +29,8 @@ NOISE = 1.05
 
 _ATTENTION = {
     "cases": {"mission": {"B": 1, "H": 3, "S": 512, "D": 64, "causal": False}},
-    "hidden_cases": {"odd": {"B": 1, "H": 2, "S": 77, "D": 64, "causal": True}},
+    # enough heads that some are quiet in the distribution of slices that differ in scale
+    "hidden_cases": {"odd": {"B": 3, "H": 5, "S": 77, "D": 64, "causal": True}},
 }
 # The tasks with cases that the emulator runs in a second. Sizes of shown cases are those
 # of the whole task where a cheat looks at them, hidden ones odd as there.
@@ -46,6 +49,29 @@ SMALL_CASES: dict[str, Mapping[str, Mapping[str, Any]]] = {
         "cases": {"rows": {"N": 33, "C": 1024}},
         "hidden_cases": {"odd": {"N": 7, "C": 333}},
     },
+}
+
+
+# Enough blocks that queues, splits and counters of honest kernels have something to do.
+_MORE_ATTENTION = {
+    "cases": {
+        "full": {"B": 1, "H": 3, "S": 128, "D": 64, "causal": False},
+        "causal": {"B": 2, "H": 2, "S": 77, "D": 64, "causal": True},
+        "wide_head": {"B": 1, "H": 2, "S": 96, "D": 128, "causal": False},
+    },
+    "hidden_cases": {"single": {"B": 2, "H": 1, "S": 1, "D": 64, "causal": True}},
+}
+MORE_SMALL_CASES: dict[str, Mapping[str, Mapping[str, Any]]] = {
+    "sdpa_l4": _MORE_ATTENTION,
+    "sdpa_h200": _MORE_ATTENTION,
+    "layernorm": {"cases": {"rows": {"N": 33, "C": 1024}, "few": {"N": 3, "C": 8192}}},
+    "matmul_fp16": {
+        "cases": {
+            "square": {"M": 128, "N": 192, "K": 256},
+            "flat": {"M": 48, "N": 264, "K": 72},
+        }
+    },
+    "starter": {"cases": {"rows": {"N": 33, "C": 1024}, "broad": {"N": 5, "C": 4096}}},
 }
 
 
@@ -105,6 +131,11 @@ def honest(folder: Path = HONEST) -> dict[str, Honest]:
     return _read(folder / MANIFEST, TypeAdapter(dict[str, Honest]))
 
 
+def parsed(path: Path) -> Candidate:
+    """The kernel file at `path`; raises CandidateError."""
+    return kernel_file.parse(path.read_text(encoding="utf-8"), path.name)
+
+
 def path_of(name: str, folder: Path) -> Path:
     """The file of an entry: in the folder of its manifest, or with slashes below the root."""
     return ROOT / name if "/" in name else folder / name
@@ -150,9 +181,11 @@ def task_path(name: str) -> Path:
     return starter_dir() / "starter.yaml" if name == "starter" else find_task(name)
 
 
-def small_task(name: str) -> Task:
-    """The task `name` with its gates, on small cases."""
-    whole, small = load_task(task_path(name)).model_dump(), SMALL_CASES[name]
+def small_task(
+    name: str, cases: Mapping[str, Mapping[str, Mapping[str, Any]]] = SMALL_CASES
+) -> Task:
+    """The task `name` with its gates, on small cases; hidden ones that `cases` lacks stay."""
+    whole, small = load_task(task_path(name)).model_dump(), cases[name]
     objective = {**whole["objective"], "cases": list(small["cases"])}
     return Task.model_validate({**whole, **small, "objective": objective})
 

@@ -15,14 +15,14 @@ from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.compile.pool import CompileResult
 from evoengine.evaluate.worker.arena import Arena
 from evoengine.evaluate.worker.check import layout_of
-from evoengine.evaluate.worker.cuda.cuda_launch import CudaProgram
-from evoengine.evaluate.worker.cuda.timing import Graph, estimate_us
+from evoengine.evaluate.worker.cuda.harness.runner_messages import Load
+from evoengine.evaluate.worker.cuda.runner.candidate_module import CandidateModule
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.paths import find_task
-from evoengine.protocols import CompiledCase
 from evoengine.statistics import median
 from evoengine.task.load import load_task
 
+WARM_UP_CALLS = 3
 WARM_UP_PRODUCTS = 200  # of large matrices: the clock is at its highest afterwards
 # calls in one graph; long ones need fewer for the same resolution
 FEWEST, MOST, SAMPLE_US = (
@@ -42,10 +42,35 @@ def present() -> tuple[dict[str, str], DeviceLimits]:
     return {**found, "torch": torch.__version__}, limits
 
 
+def estimate_us(call: Callable[[], None]) -> float:
+    """The rough time of one call, in microseconds."""
+    for _ in range(WARM_UP_CALLS):
+        call()
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(WARM_UP_CALLS):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 1000 / WARM_UP_CALLS
+
+
+def captured(calls: list[Callable[[], None]]) -> torch.cuda.CUDAGraph:
+    """The calls as one graph. torch.cuda.graph() would empty the allocator's cache each time."""
+    graph = torch.cuda.CUDAGraph()
+    graph.capture_begin(capture_error_mode="thread_local")
+    try:
+        for call in calls:
+            call()
+    finally:
+        graph.capture_end()
+    return graph
+
+
 def median_us(call: Callable[[], None], replays: int) -> float:
     """The median over `replays` of the time of one call, in microseconds."""
     calls = max(FEWEST, min(MOST, round(SAMPLE_US / max(estimate_us(call), 1e-3))))
-    graph = Graph([call] * calls)
+    graph = captured([call] * calls)
     graph.replay()
     torch.cuda.synchronize()
     marks = []
@@ -78,7 +103,14 @@ class Bench:
         arena = Arena(layout_of(task, plan), self._device)
         arena.fill(make_inputs(task, plan.case, "normal", 0, self._device))
         pointers = {name: arena.pointer(name) for name in arena.tensors}
-        case = CompiledCase(plan=plan, code_path=compiled.code_path, functions=compiled.functions)
-        return median_us(
-            CudaProgram(case).prepare(pointers, torch.cuda.current_stream()), self._replays
+        module = CandidateModule(
+            Load(
+                code_path=compiled.code_path,
+                functions=compiled.functions,
+                launches=plan.launches,
+                silent=True,
+            )
         )
+        module.reload()
+        run, stream = module.bind(pointers), torch.cuda.current_stream().cuda_stream
+        return median_us(lambda: run(stream), self._replays)

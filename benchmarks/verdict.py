@@ -51,7 +51,7 @@ from benchmarks.table import Row, machine, publish, table
 from evoengine.candidate import kernel_file as candidates
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.cuda_driver import cuda_devices
-from evoengine.evaluate.device.worker_device import cuda_device
+from evoengine.evaluate.device.grader_device import cuda_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import Environment, Status, Verdict

@@ -77,7 +77,7 @@ class InputSetCheck(Frozen):
     """One launch compared with the float64 reference, every element of every output."""
 
     distribution: str
-    seed: int
+    seed: int  # the number of the set within its case; its seed is secret. In 0.1.0: the seed
     ok: bool
     max_abs: float
     rel_rmse: float  # ||out - ref|| / ||ref||

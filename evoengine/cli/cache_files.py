@@ -15,7 +15,7 @@ from pathlib import Path
 DAY_S = 86400.0
 _DIGEST = r"[0-9a-f]{32}"
 _CODE = rf"[0-9a-f]{{2}}/\.?{_DIGEST}\.(json|cubin|ptx)(\.{_DIGEST})?"
-_ANSWERS = rf"(\.?{_DIGEST}\.(json|\w+\.npy)(\.{_DIGEST})?|tmp\w+)"
+_ANSWERS = rf"(seeds|\.?{_DIGEST}\.(json|\w+\.npy)(\.{_DIGEST})?|tmp\w+)"
 
 
 @dataclass(frozen=True)

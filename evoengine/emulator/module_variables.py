@@ -42,8 +42,9 @@ class ModuleVariables:
         self._fill()
 
     def reset(self) -> None:
-        """Resets every variable to its initial value."""
-        self._memory.view(self.address, self.bytes)[:] = 0
+        """Resets every variable to its initial value, at another address."""
+        self._memory.free(self.address)
+        self.address = self._memory.allocate(max(1, self.bytes), "global variables")
         self._fill()
 
     def _fill(self) -> None:

@@ -35,6 +35,7 @@ from evoengine.emulator.run.printing import DevicePrinter
 from evoengine.emulator.targets import TargetGpu
 
 DEFAULT_FUEL = 1 << 34  # loop iterations and warp starts, for each host thread; some minutes
+POISON = 0xFF  # NaN in every floating type
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,14 @@ class Program:
         checks: Checks | None = None,
         fuel: int | None = None,
         blocks: Sequence[int] | None = None,
+        poison: int = POISON,
     ) -> LaunchReport:
         """Runs kernel `symbol` to its end; `blocks` restricts the launch to these linear block
         indices.
 
         `args`: the bytes of every parameter, little-endian. `fuel`: the budget of loop iterations
-        and warp starts of each host thread. Raises LaunchRefused, Unsupported, PtxError, Trapped,
+        and warp starts of each host thread. `poison`: the byte that fills shared and local memory
+        first. Raises LaunchRefused, Unsupported, PtxError, Trapped,
         OutOfFuel.
         """
         function = self._function(symbol)
@@ -154,7 +157,13 @@ class Program:
         check_memory(geometry, self._device.target.shared_per_block, self._device.target.title)
         with _placed(self._device.memory, params) as address:
             return self._run(
-                kernel, geometry, address, checks, DEFAULT_FUEL if fuel is None else fuel, chosen
+                kernel,
+                geometry,
+                address,
+                checks,
+                DEFAULT_FUEL if fuel is None else fuel,
+                chosen,
+                poison,
             )
 
     def _run(
@@ -165,6 +174,7 @@ class Program:
         checks: Checks | None,
         fuel: int,
         chosen: tuple[int, ...] | None,
+        poison: int,
     ) -> LaunchReport:
         parts, lowered = self._device, kernel.lowered
         buffers = list(parts.memory.buffers.values())
@@ -172,7 +182,7 @@ class Program:
         native = parts.jit.native
         driver, silence = native.address("ev_run"), native.address("ev_print_nothing")
         code = LaunchCode(
-            driver, silence, kernel.code.address, params, self._variables.address, weights
+            driver, silence, kernel.code.address, params, self._variables.address, weights, poison
         )
         printer = DevicePrinter(parts.memory)
         launch_checker = (

@@ -68,7 +68,7 @@ class CaseRow(Frozen):
     ok: bool | None  # None: not checked
     input_sets: int
     failing_sets: int
-    worst_set: str  # distribution and seed
+    worst_set: str  # distribution and number
     worst_at: str  # output and index
     max_abs: float | None
     limit_abs: float | None

@@ -227,7 +227,7 @@ def _case_row(
         ok=check.ok if check else None,
         input_sets=len(check.sets) if check else 0,
         failing_sets=sum(not item.ok for item in check.sets) if check else 0,
-        worst_set=f"{worst.distribution} seed {worst.seed}" if worst else "",
+        worst_set=f"{worst.distribution} set {worst.seed}" if worst else "",
         worst_at=(
             f"{worst.worst_output}{list(worst.worst_index)}" if worst and worst.worst_output else ""
         ),

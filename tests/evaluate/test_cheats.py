@@ -23,26 +23,28 @@ from benchmarks.corpora import (
     Judged,
     cheats,
     is_expected,
+    parsed,
     path_of,
     small_task,
     task_path,
     why_accepted,
 )
-from evoengine.candidate import kernel_file
-from evoengine.candidate.kernel_file import Candidate
 from evoengine.config import CHECKS
 from evoengine.errors import CandidateError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.evaluate.worker.emulated.secret_sets import SEEDS_FILE
 from evoengine.records import Interval, Status, Verdict
 from evoengine.statistics import exact
 from evoengine.task.load import load_task
 
 CORPUS = cheats()
 SEED = int(os.environ.get("CORPUS_SEED") or secrets.randbelow(10**6))
-SAMPLE = int(os.environ.get("CORPUS_SAMPLE") or 8)
+SAMPLE = int(os.environ.get("CORPUS_SAMPLE") or 10)
 TASKS = sorted({cheat.task for cheat in CORPUS.values()})
+# inputs that do not change, in which some heads and rows are quiet
+FIXED_SEEDS = "cheats on small cases"
 CHEAT = Cheat(task="t", family="f", what="w", twin="x.cu", expect=(Status.wrong_result,))
 
 
@@ -57,8 +59,10 @@ def sample(task: str) -> list[str]:
 def judged(task: str, paths: Sequence[Path], folder: Path) -> list[Verdict]:
     """The verdicts on files of one task, with its small cases."""
 
+    folder.joinpath(SEEDS_FILE).write_text(FIXED_SEEDS)
+
     async def run() -> list[Verdict]:
-        device = emulator_device("h200", CHECKS, folder / "answers")
+        device = emulator_device("h200", CHECKS, folder)
         nvrtc, clang = CompilePool(1), CompilePool(1, module=CLANG)
         executor = LocalExecutor(small_task(task), str(task_path(task)), nvrtc, device, clang=clang)
         try:
@@ -76,10 +80,6 @@ async def verdict(executor: LocalExecutor, path: Path) -> Verdict:
     except CandidateError as error:
         return Verdict(status=Status.rejected, reason=str(error))
     return await executor.evaluate(candidate, lambda _: None)
-
-
-def parsed(path: Path) -> Candidate:
-    return kernel_file.parse(path.read_text(encoding="utf-8"), path.name)
 
 
 @pytest.mark.timeout(600)

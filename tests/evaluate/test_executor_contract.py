@@ -12,7 +12,8 @@ from evoengine.candidate import kernel_file
 from evoengine.errors import DeviceError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.cuda_driver import cuda_devices
-from evoengine.evaluate.device.worker_device import cuda_device, emulator_device
+from evoengine.evaluate.device.grader_device import cuda_device
+from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.scripted.scripted_executor import (
     SCRIPTED_EMULATOR,

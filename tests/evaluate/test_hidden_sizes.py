@@ -16,7 +16,8 @@ import pytest
 from evoengine.candidate import kernel_file
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.cuda_driver import cuda_devices
-from evoengine.evaluate.device.worker_device import cuda_device, emulator_device
+from evoengine.evaluate.device.grader_device import cuda_device
+from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.generate import parsed_reply
 from evoengine.generate.operators import OperatorChoice

@@ -299,7 +299,7 @@ def test_verdict_shows_every_case_with_its_worst_set(stored, tmp_path: Path) -> 
         "small",
         "large",
         "odd (hidden)",
-        " seed ",
+        " set ",
         "y[",
         "9/9",
         "torch.mul",

@@ -55,6 +55,7 @@ static void restart_time(Checker *c) {
 }
 
 void ev_check_block(Checker *c, ev_u64 block) {
+    settle_writes(c);
     c->block = block;
     c->number = c->launch->base + block % ((1ull << 26) - 1 - c->launch->base) + 1;
     if (c->now >= 1u << 31)
@@ -130,6 +131,8 @@ static ev_u32 access_generic(Checker *c, const Access *a) {
 ev_u32 ev_check_access(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 space, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site) {
     if (!mask)
         return 0;
+    if (__builtin_expect(c->doubtful, 0))
+        settle_writes(c);
     c->last_access[warp] = c->now;
     if (kind & EV_POLL)
         c->poll_sites[site] = 1;

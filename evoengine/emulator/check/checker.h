@@ -27,6 +27,9 @@ enum { EV_DATA = 8, EV_POLL = 16, EV_KINDS = 7 };
 
 /* Bits of `checks`. 0 counts accesses only and lets every lane through. */
 enum { EV_RACES = 1, EV_BOUNDS = 2, EV_INIT = 4, EV_ASYNC = 8, EV_SAME_ADDRESS = 16 };
+/* With this bit, global addresses are those of real memory, and two threads of a block may write the same value: it does not matter
+ * which comes first. Blocks that do so have more work than they should, and are reported. */
+enum { EV_VALUES = 32 };
 
 enum {
     EV_READ_AFTER_WRITE = 1,

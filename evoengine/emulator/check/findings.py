@@ -215,7 +215,9 @@ class Finding:
         if self.space is not Space.GLOBAL:
             return f"{self.space.name.lower()}{self.offset:+d}"
         if self.buffer < 0:
-            return f"address 0x{self.offset & (1 << 64) - 1:x}"
+            address = self.offset & (1 << 64) - 1
+            # larger ones come from the addresses of buffers, which differ from run to run
+            return f"address 0x{address:x}" if address < 1 << 32 else "an address"
         name = buffers[self.buffer] if self.buffer < len(buffers) else f"buffer {self.buffer}"
         return f"{name}{self.offset:+d}"
 

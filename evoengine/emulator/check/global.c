@@ -40,13 +40,24 @@ typedef struct {
     ev_u32 first, count; /* granules of the run */
 } Visit;
 
-static OUTLINE void report_global(const Visit *v, ev_u32 lane, ev_u32 kind, ev_u64 address, ev_u64 record, ev_i32 other_site) {
+static Finding global_finding(const Visit *v, ev_u32 lane, ev_u32 kind, ev_u64 address, ev_u64 record, ev_i32 other_site) {
     ev_i32 other = record ? (ev_i32)thread_of(record) : -1;
     ev_i64 other_block = record ? (ev_i64)(number_of(record) - v->c->launch->base - 1) : -1;
-    report(v->c, (Finding){.kind = kind, .space = EV_GLOBAL, .buffer = v->buffer->index, .bytes = v->access->bytes,
-                           .offset = (ev_i64)(address - v->buffer->address), .thread = (ev_i32)(v->access->warp * 32 + lane),
-                           .site = (ev_i32)v->access->site, .other_thread = other, .other_site = record ? other_site : -1,
-                           .other_block = other_block, .times = 1});
+    return (Finding){.kind = kind, .space = EV_GLOBAL, .buffer = v->buffer->index, .bytes = v->access->bytes,
+                     .offset = (ev_i64)(address - v->buffer->address), .thread = (ev_i32)(v->access->warp * 32 + lane),
+                     .site = (ev_i32)v->access->site, .other_thread = other, .other_site = record ? other_site : -1,
+                     .other_block = other_block, .times = 1};
+}
+
+static OUTLINE void report_global(const Visit *v, ev_u32 lane, ev_u32 kind, ev_u64 address, ev_u64 record, ev_i32 other_site) {
+    report(v->c, global_finding(v, lane, kind, address, record, other_site));
+}
+
+/* Two plain writes of a block: a race, unless the second one leaves the value as it is. */
+static OUTLINE void report_second_write(const Visit *v, ev_u32 lane, ev_u32 g) {
+    const ev_u64 address = v->origin + ((ev_u64)g << v->page->shift);
+    doubt_write(v->c, global_finding(v, lane, EV_WRITE_AFTER_WRITE, address, v->page->written[g], (ev_i32)v->page->write_sites[g]),
+                address, 1u << v->page->shift);
 }
 
 static void remember_read(const Visit *v, ev_u32 lane, ev_u32 g) {
@@ -82,7 +93,10 @@ static ev_u32 examine(const Visit *v, ev_u32 lane, ev_u32 g, ev_u32 known) {
     const ev_u32 elsewhere = number_of(written) != c->number;
     const ev_u32 passes = by_atomic && (elsewhere && reads ? !v->access->is_data : strong || v->access->is_poll);
     const ev_u32 kind = reads ? EV_READ_AFTER_WRITE : EV_WRITE_AFTER_WRITE;
-    if (written && !passes && !is_before(c, warp, lane, written)) {
+    const ev_u32 doubtful = c->checks & EV_VALUES && v->access->kind == EV_WRITE && !by_atomic && !elsewhere;
+    if (written && !passes && !is_before(c, warp, lane, written) && doubtful) {
+        report_second_write(v, lane, g);
+    } else if (written && !passes && !is_before(c, warp, lane, written)) {
         found |= 1u << kind;
         if (!(known & 1u << kind))
             report_global(v, lane, kind, address, written, (ev_i32)page->write_sites[g]);

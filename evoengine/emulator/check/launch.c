@@ -107,13 +107,22 @@ const Buffer *find_buffer(const CheckedLaunch *launch, ev_u64 address) {
     return high ? &launch->buffers[low] : NULL;
 }
 
-/* The buffer nearest to the access. */
+/* Where buffers lie differs from run to run: farther accesses than this belong to none (run/memory.py keeps them apart). */
+static const ev_u64 NEAR = 8ull << 20;
+
+static ev_u32 is_near(const Buffer *buffer, ev_u64 address) {
+    return address + NEAR >= buffer->address && address <= buffer->address + buffer->bytes + NEAR;
+}
+
+/* The buffer nearest to the access; NULL if it is far from all of them. */
 static const Buffer *nearest(const CheckedLaunch *launch, ev_u64 address) {
-    const Buffer *before = find_buffer(launch, address), *after = before + 1;
-    if (!before || after == launch->buffers + launch->count || address < before->address)
-        return before;
+    const Buffer *before = find_buffer(launch, address);
+    if (!before)
+        return NULL;
+    const Buffer *after = before + 1 == launch->buffers + launch->count || address < before->address ? before : before + 1;
     ev_u64 end = before->address + before->bytes;
-    return address < end || address - end <= after->address - address ? before : after;
+    const Buffer *found = address < end || address - end <= after->address - address ? before : after;
+    return is_near(found, address) ? found : NULL;
 }
 
 static OUTLINE void report_stray(Checker *c, ev_u32 warp, ev_u32 lane, ev_u64 address, ev_u32 bytes, ev_u32 site, ev_u32 kind) {

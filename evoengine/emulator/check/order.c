@@ -91,7 +91,10 @@ void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_
     c->counts.barriers += (ev_u32)__builtin_popcount(warps_lo);
 }
 
-void ev_check_exit(Checker *c, ev_u32 warp) { c->exited |= 1u << warp; }
+void ev_check_exit(Checker *c, ev_u32 warp) {
+    settle_writes(c);
+    c->exited |= 1u << warp;
+}
 
 void ev_check_fence(Checker *c, ev_u32 warp, ev_u32 mask) {
     (void)warp;

@@ -22,6 +22,7 @@ void *memcpy(void *, const void *, unsigned long);
 
 enum { INITIALISED = 1, IN_FLIGHT = 2, BY_ATOMIC = 4 }; /* state of a granule */
 enum { FINDINGS = 256, SLOTS = 1024 };
+enum { DOUBTFUL = 64, WIDEST_ACCESS = 32 };
 
 /* Shadow of shared memory: parallel arrays over granules of 1 << shift bytes. They start as words; the first narrower access
    refines them. */
@@ -92,6 +93,14 @@ typedef struct {
     ev_u32 committed[32]; /* number of groups that each lane has committed */
 } AsyncQueue;
 
+/* A write that races with an earlier one unless it leaves these bytes as they are. */
+typedef struct {
+    Finding finding;
+    ev_u64 address;
+    ev_u32 bytes;
+    ev_u8 before[WIDEST_ACCESS];
+} DoubtfulWrite;
+
 struct Checker {
     CheckedLaunch *launch;
     ev_u32 checks, warps, threads, shared_bytes, local_bytes, sites;
@@ -113,6 +122,8 @@ struct Checker {
     ev_u32 copying; /* the current access is that of an async copy to its source */
     SectorSet loaded; /* by the current block */
     AccessCounts counts;
+    ev_u32 doubtful; /* number of writes below, all of one instruction that has not been executed yet */
+    DoubtfulWrite writes[DOUBTFUL];
     SiteCounts *site_counts;
     ev_u8 *poll_sites; /* [sites] whether its reads only poll before an atomic operation */
 };
@@ -147,6 +158,9 @@ INLINE const Buffer *holder(const CheckedLaunch *launch, const Buffer *hint, ev_
 void order_block(Checker *);
 /* findings.c */
 void report(Checker *, Finding);
+/* values.c */
+void doubt_write(Checker *, Finding, ev_u64 address, ev_u32 bytes); /* reports it later if the write changes one of these bytes */
+void settle_writes(Checker *);                                     /* the doubtful writes have been executed */
 /* counts.c */
 void count_shared(Checker *, const Access *);
 void count_global(Checker *, const Access *);

@@ -83,6 +83,7 @@ class LaunchRecord(ctypes.Structure):
         ("warp_bytes", ctypes.c_uint32),
         ("shared_bytes", ctypes.c_uint32),
         ("dynamic_shared_bytes", ctypes.c_uint32),
+        ("poison", ctypes.c_uint32),
         ("stop", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
         ("nodes", ctypes.c_uint64),

@@ -14,8 +14,6 @@ from evoengine.emulator.run.geometry import LaunchGeometry
 from evoengine.emulator.run.launch_checker import LaunchChecker
 from evoengine.emulator.run.memory import DeviceMemory
 
-FRAME_POISON = 0xFF  # NaN, so that reads of unwritten memory show
-
 
 @dataclass(frozen=True)
 class LaunchFault:
@@ -33,7 +31,8 @@ class HostThreadMemory:
     its warps.
     """
 
-    def __init__(self, memory: DeviceMemory, geometry: LaunchGeometry) -> None:
+    def __init__(self, memory: DeviceMemory, geometry: LaunchGeometry, poison: int) -> None:
+        """Local memory is filled with the byte `poison`."""
         self._memory = memory
         self.shared = memory.allocate(max(geometry.shared, 1), "shared memory")
         try:
@@ -41,7 +40,7 @@ class HostThreadMemory:
         except LaunchRefused:
             memory.free(self.shared)
             raise
-        memory.view(self.local, geometry.local)[:] = FRAME_POISON
+        memory.view(self.local, geometry.local)[:] = poison
         self._warps = ctypes.create_string_buffer(geometry.warps * geometry.warp_bytes + WARP_ALIGN)
         self.warps = -(-ctypes.addressof(self._warps) // WARP_ALIGN) * WARP_ALIGN
 
@@ -72,7 +71,7 @@ class HostThread:
             block,
             launch_checker,
         )
-        self._own_memory = HostThreadMemory(memory, geometry)
+        self._own_memory = HostThreadMemory(memory, geometry, launch.poison)
         self._checker_handle = 0
         if launch_checker is not None:
             try:

@@ -32,6 +32,7 @@ class LaunchCode:
     parameters: int
     variables: int  # global and constant
     weights: Sequence[int]  # work of one execution of each basic block by a warp
+    poison: int  # the byte that fills local memory, and shared memory before each block
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,7 @@ def _launch(
         warp_bytes=geometry.warp_bytes,
         shared_bytes=geometry.shared,
         dynamic_shared_bytes=geometry.dynamic_shared,
+        poison=code.poison,
         stop=ctypes.addressof(stop),
         weights=weights.ctypes.data,
         nodes=len(weights),

@@ -16,6 +16,8 @@ from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.run.geometry import LaunchGeometry
 from evoengine.emulator.run.native import NativeRuntime
 
+VALUES = 32  # as check/checker.h numbers it
+
 BufferSpan = tuple[int, int, bool]  # (address, bytes, whether initialised)
 
 
@@ -56,7 +58,7 @@ class LaunchChecker:
             self._native, "ev_check_new", ctypes.c_void_p, (ctypes.c_void_p, self._launch),
             (ctypes.c_uint32, geometry.shared),
             (ctypes.c_uint32, geometry.threads), (ctypes.c_uint32, geometry.frame_bytes),
-            (ctypes.c_uint32, int(self._checks)),
+            (ctypes.c_uint32, int(self._checks) | (VALUES if self._checks & Check.RACES else 0)),
             (ctypes.c_uint32, self._sites),
         )  # fmt: skip
         if not found:

@@ -1,5 +1,5 @@
 """Device memory: one reserved range of addresses (the arena) that no access can leave, with buffers
-between red zones.
+between red zones, at random places with unmapped pages around.
 
 Addresses of the device are addresses of this process. The size of the arena is a power of two and
 it is aligned to its size, so an `and` and an `or` mask any address into it (software fault
@@ -12,11 +12,13 @@ from __future__ import annotations
 import bisect
 import ctypes
 import mmap
+import secrets
 from dataclasses import dataclass
 
 import numpy
 
 from evoengine.emulator.emulator_errors import LaunchRefused
+from evoengine.emulator.run.page_store import CHUNK_BYTES, STORE_BYTES, PageStore, libc, reserve
 
 RESERVED_BITS = 38  # 256 GiB of addresses; more than any GPU's memory
 ALIGN_BYTES = 512  # alignment that cudaMalloc guarantees
@@ -27,21 +29,14 @@ GUARD_BYTES = 1 << 16
 # (128, 256), above 32-bit addresses.
 FAR_STARTS = range(16 << 40, 80 << 40, 1 << 40)
 RED = 0xA5
+# Buffers lie in a window of this size, which is drawn once, and larger ones than LARGE_BYTES in the
+# whole arena: the system keeps page tables of all places that were ever used, here 16 MiB at most.
+WINDOW_BYTES = 8 << 30
+LARGE_BYTES = WINDOW_BYTES // 8
+# Between two buffers: an access that strays by less than half of this belongs to the nearer one.
+APART_BYTES = 16 << 20
+DRAWS = 100  # of a place, until the lowest free one is taken
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [
-    ctypes.c_void_p,
-    ctypes.c_size_t,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_long,
-]
-_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux; only a hint elsewhere
 _DONT_NEED = 4  # MADV_DONTNEED
 
 
@@ -61,14 +56,12 @@ def _reserved(size: int) -> int:
     one another, and this range must not separate them.
     """
     for hint in (*FAR_STARTS, None):
-        found = _libc.mmap(
-            hint, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE, -1, 0
-        )
-        if found in (None, ctypes.c_void_p(-1).value):
+        found = reserve(hint, size)
+        if found is None:
             continue
         if hint in (found, None):
-            return int(found)
-        _libc.munmap(found, size)  # the range is taken, by another device
+            return found
+        libc.munmap(found, size)  # the range is taken, by another device
     raise LaunchRefused(f"cannot reserve {size >> 30} GiB of address space on this system")
 
 
@@ -79,12 +72,14 @@ class DeviceMemory:
         self.limit_bytes = limit_bytes
         self.bits = RESERVED_BITS
         size = 1 << self.bits
-        self._whole = 2 * size + GUARD_BYTES
+        self._whole = 2 * size + GUARD_BYTES + STORE_BYTES
         self._start = _reserved(self._whole)
         self.base = -(-self._start // size) * size
         # (address, bytes), by address
         self._free: list[tuple[int, int]] = [(self.base + mmap.PAGESIZE, size - mmap.PAGESIZE)]
+        self._window = self.base + secrets.randbelow(size // WINDOW_BYTES) * WINDOW_BYTES
         self._spans: dict[int, tuple[int, int]] = {}
+        self._pages = PageStore(self._start + 2 * size + GUARD_BYTES)
         self.buffers: dict[int, Buffer] = {}
 
     @property
@@ -92,9 +87,16 @@ class DeviceMemory:
         """Allocated bytes, without red zones."""
         return sum(buffer.bytes for buffer in self.buffers.values())
 
-    def allocate(self, size: int, name: str = "") -> int:
-        """Allocates `size` zeroed bytes; returns their address. Raises LaunchRefused if the device
-        is out of memory.
+    @property
+    def kept_bytes(self) -> int:
+        """Memory of this machine that the next buffers take first."""
+        return self._pages.kept_bytes
+
+    def allocate(self, size: int, name: str = "", zeroed: bool = True) -> int:
+        """Allocates `size` bytes; returns their address. Raises LaunchRefused if the device is out
+        of memory.
+
+        Without `zeroed`, their contents are undefined, and large buffers take less time.
         """
         if not self._start:
             raise LaunchRefused(f"the device is closed: {name or 'a buffer'} of {size} bytes")
@@ -106,11 +108,16 @@ class DeviceMemory:
         span = RED_ZONE_BYTES + size + RED_ZONE_BYTES
         span = -(-span // mmap.PAGESIZE) * mmap.PAGESIZE
         start = self._take(span, name)
-        if _libc.mprotect(start, span, mmap.PROT_READ | mmap.PROT_WRITE):
+        reused = 0
+        while reused + CHUNK_BYTES <= span and self._pages.give(start + reused):
+            reused += CHUNK_BYTES
+        if libc.mprotect(start + reused, span - reused, mmap.PROT_READ | mmap.PROT_WRITE):
             self._give_back(start, span)
             raise LaunchRefused(
                 f"out of memory: the system cannot back {span} bytes for {name or 'a buffer'}"
             )
+        if zeroed and reused:
+            ctypes.memset(start, 0, reused)
         address = start + RED_ZONE_BYTES  # a page: aligned to more than ALIGN_BYTES
         ctypes.memset(start, RED, RED_ZONE_BYTES)
         ctypes.memset(address + size, RED, start + span - address - size)
@@ -119,11 +126,35 @@ class DeviceMemory:
         return address
 
     def _take(self, span: int, name: str) -> int:
-        for place, (start, size) in enumerate(self._free):
-            if size >= span:
-                self._free[place : place + 1] = [(start + span, size - span)] if size > span else []
-                return start
+        """The start of `span` bytes at a random place, at least APART_BYTES from all others.
+
+        It is a multiple of CHUNK_BYTES where a chunk fits, else of a page.
+        """
+        unit = CHUNK_BYTES if span >= CHUNK_BYTES else mmap.PAGESIZE
+        start, size = (
+            (self.base, 1 << self.bits) if span > LARGE_BYTES else (self._window, WINDOW_BYTES)
+        )
+        for _ in range(DRAWS):
+            drawn = start + secrets.randbelow(max(1, (size - span) // unit)) * unit
+            place = bisect.bisect(self._free, (drawn, 0)) - 1
+            if place >= 0 and self._is_apart(place, drawn, span):
+                return self._cut(place, drawn, span)
+        for place, (lowest, _) in enumerate(self._free):
+            found = -(-(lowest + APART_BYTES) // unit) * unit
+            if self._is_apart(place, found, span):
+                return self._cut(place, found, span)
         raise LaunchRefused(f"out of memory: no {span} contiguous bytes for {name or 'a buffer'}")
+
+    def _is_apart(self, place: int, start: int, span: int) -> bool:
+        """Whether a free range holds `span` bytes at `start`, and APART_BYTES on both sides."""
+        lowest, size = self._free[place]
+        return lowest + APART_BYTES <= start and start + span + APART_BYTES <= lowest + size
+
+    def _cut(self, place: int, start: int, span: int) -> int:
+        lowest, size = self._free[place]
+        end = start + span
+        self._free[place : place + 1] = [(lowest, start - lowest), (end, lowest + size - end)]
+        return start
 
     def free(self, address: int) -> None:
         """Frees a buffer and returns its memory to the system. Does nothing on a closed device,
@@ -133,11 +164,14 @@ class DeviceMemory:
             return
         start, span = self._spans.pop(address)
         del self.buffers[address]
-        _libc.madvise(start, span, _DONT_NEED)
+        kept = 0
+        while kept + CHUNK_BYTES <= span and self._pages.keep(start + kept):
+            kept += CHUNK_BYTES
+        libc.madvise(start + kept, span - kept, _DONT_NEED)
         self._give_back(start, span)
 
     def _give_back(self, start: int, span: int) -> None:
-        _libc.mprotect(start, span, 0)
+        libc.mprotect(start, span, 0)
         bisect.insort(self._free, (start, span))
         self._merge()
 
@@ -166,7 +200,7 @@ class DeviceMemory:
     def close(self) -> None:
         """Frees everything; views must not be used any more."""
         if self._start:
-            _libc.munmap(self._start, self._whole)
+            libc.munmap(self._start, self._whole)
             self._start = 0
             self._spans.clear()
             self.buffers.clear()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from evoengine.errors import WorkerError
 from evoengine.evaluate.child_environment import child_environment
-from evoengine.evaluate.device.fork_server import FORK, FORK_BESIDE, NUMBER, WAIT
+from evoengine.evaluate.device.fork_server import FORK, FORK_RUNNER, NUMBER, WAIT
 
 START_S = 300.0  # torch's first import on a cold disk has taken a minute
 ANSWER_S = 60.0
@@ -42,10 +42,10 @@ class ForkServer:
         self._connection: socket.socket | None = None
         self._turn = asyncio.Lock()
 
-    async def fork(self, beside: bool = False, more: Sequence[socket.socket] = ()) -> ForkedWorker:
+    async def fork(self, runner: bool = False, more: Sequence[socket.socket] = ()) -> ForkedWorker:
         """A new worker in a process group of its own; raises WorkerError.
 
-        With `beside` it runs `module`.serve_beside; `more` holds another socket for it.
+        With `runner` it runs `module`.serve_runner; `more` holds another socket for it.
         """
         async with self._turn:
             await self._start()
@@ -53,7 +53,7 @@ class ForkServer:
             log, written = os.pipe()
             descriptors = [theirs.fileno(), written, *(one.fileno() for one in more)]
             try:
-                pid = await self._ask(FORK_BESIDE if beside else FORK, 0, descriptors)
+                pid = await self._ask(FORK_RUNNER if runner else FORK, 0, descriptors)
             except BaseException:
                 # a worker that was forked nevertheless ends when its connection is closed
                 ours.close()

@@ -3,8 +3,8 @@
 
 Importing torch and CuPy takes seconds, a fork milliseconds. The fork server imports MODULE once and
 never initializes CUDA. For every FORK request it starts a child in its own process group that runs
-`MODULE.serve(connection, arguments)`, for every FORK_BESIDE request one that runs
-`MODULE.serve_beside(connection, arguments)`. The request carries the child's connection and its
+`MODULE.serve(connection, arguments)`, for every FORK_RUNNER request one that runs
+`MODULE.serve_runner(connection, arguments)`. The request carries the child's connection and its
 standard output, and perhaps one more socket for `serve`. A WAIT request waits for a child to end.
 """
 
@@ -26,7 +26,7 @@ from evoengine.evaluate import parent_death
 from evoengine.evaluate.compile.landlock import own_domain
 from evoengine.evaluate.process_isolation import isolate
 
-FORK, FORK_BESIDE, WAIT = b"f", b"b", b"w"
+FORK, FORK_RUNNER, WAIT = b"f", b"b", b"w"
 NUMBER = struct.Struct("<q")
 DESCRIPTORS = 3
 
@@ -58,19 +58,19 @@ class _Server:
             )
             if not message:
                 return
-            if message[:1] in (FORK, FORK_BESIDE):
-                self._answer(self._fork(message[:1] == FORK_BESIDE, *descriptors))
+            if message[:1] in (FORK, FORK_RUNNER):
+                self._answer(self._fork(message[:1] == FORK_RUNNER, *descriptors))
             else:
                 self._answer(_wait(NUMBER.unpack(message[1:])[0]))
 
     def _answer(self, number: int) -> None:
         self.connection.sendall(NUMBER.pack(number))
 
-    def _fork(self, beside: bool, connection: int, log: int, *more: int) -> int:
+    def _fork(self, runner: bool, connection: int, log: int, *more: int) -> int:
         fork_server = os.getpid()
         child = os.fork()
         if child == 0:
-            self._become_worker(fork_server, beside, connection, log, *more)
+            self._become_worker(fork_server, runner, connection, log, *more)
         # here as well as in the child: a request to kill the group may come before the child runs
         os.setpgid(child, child)
         for descriptor in (connection, log, *more):
@@ -78,7 +78,7 @@ class _Server:
         return child
 
     def _become_worker(
-        self, fork_server: int, beside: bool, connection: int, log: int, *more: int
+        self, fork_server: int, runner: bool, connection: int, log: int, *more: int
     ) -> None:
         """Runs the worker in the child; never returns."""
         try:
@@ -89,7 +89,7 @@ class _Server:
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.close(log)
-            serve = self.module.serve_beside if beside else self.module.serve
+            serve = self.module.serve_runner if runner else self.module.serve
             serve(
                 socket.socket(fileno=connection),
                 self.arguments,

@@ -42,9 +42,9 @@ class ForkedProcess:
         """Drops the output of earlier candidates."""
         self._log.clear()
 
-    async def fork(self, beside: bool = False, more: Sequence[socket.socket] = ()) -> socket.socket:
+    async def fork(self, runner: bool = False, more: Sequence[socket.socket] = ()) -> socket.socket:
         """Forks the process, as ForkServer.fork; returns our end of its connection."""
-        self._fork = await self._fork_server.fork(beside, more)
+        self._fork = await self._fork_server.fork(runner, more)
         self._printed = asyncio.StreamReader()
         loop, printed = asyncio.get_running_loop(), self._printed
         self._pipe, _ = await loop.connect_read_pipe(

@@ -19,7 +19,14 @@ from evoengine.evaluate.device.worker_device import (
     with_output,
 )
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
-from evoengine.evaluate.device.worker_protocol import RUNNER_ENDED, Done, Ready, Run, Start
+from evoengine.evaluate.device.worker_protocol import (
+    RUNNER_ENDED,
+    RUNNER_NOT_STARTED,
+    Done,
+    Ready,
+    Run,
+    Start,
+)
 from evoengine.protocols import Job, Progress, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
@@ -128,11 +135,13 @@ class GraderDevice:
         if runner is None:
             return answer.report
         report = answer.report
-        if report.reason.startswith(RUNNER_ENDED):
+        if report.reason.startswith((RUNNER_ENDED, RUNNER_NOT_STARTED)):
             how = await runner.how_it_ended()
             if how == KILLED:
                 await self._kill_runner()
                 return None
+            if report.reason == RUNNER_NOT_STARTED:
+                raise WorkerError(f"a runner did not start: {how}: {runner.log[-500:]}")
             report = report.model_copy(update={"reason": f"{report.reason}: {how}"})
         report = with_output(report, runner.log)
         if not answer.healthy:
@@ -146,9 +155,9 @@ class GraderDevice:
             self._runner, self._spare = self._spare or await self._spawn_runner(), None
         if self._spare is None:
             self._spare = await self._spawn_runner()
-        self._runner.clear_log()
         self._runner.jobs += 1
         if self._runner.handed_over:
+            self._runner.clear_log()
             return False
         self._runner.hand_over(self._runners)
         return True

@@ -12,7 +12,7 @@ class RunnerProcess(ForkedProcess):
 
     async def spawn(self) -> None:
         """Forks the process, which begins to start its device at once."""
-        self._connection: socket.socket | None = await self.fork(beside=True)
+        self._connection: socket.socket | None = await self.fork(runner=True)
 
     def hand_over(self, grader: socket.socket) -> None:
         """Sends our end of its connection to the grader, once."""

@@ -12,6 +12,8 @@ from evoengine.task.schema import Task
 
 # Begins the reason of a report whose runner ended before it answered.
 RUNNER_ENDED = "its process ended"
+# The reason of a report whose runner ended before it had run any candidate.
+RUNNER_NOT_STARTED = "its process did not start"
 FaultKind = Literal["task", "device", "worker"]  # at fault for a failed request
 
 

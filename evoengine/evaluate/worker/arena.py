@@ -37,10 +37,10 @@ class Arena:
             for name, (dtype, shape) in layout.items()
         }
 
-    def poison(self, names: list[str]) -> None:
-        """Fills whole buffers with NaN patterns, so that missing elements are detected."""
+    def poison(self, names: list[str], pattern: int = POISON) -> None:
+        """Fills whole buffers with the byte `pattern`, so that missing elements are detected."""
         for name in names:
-            self._span(name).fill_(POISON)
+            self._span(name).fill_(pattern)
 
     def fill(self, values: Tensors) -> None:
         """Copies `values`, of the buffers' shapes and dtypes, into the buffers of their names."""

@@ -9,24 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from evoengine.evaluate.worker.arena import Arena
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, InputSetCheck
 
 # Called when a step begins: its description, and whether candidate code may run in it.
 Announce = Callable[[str, bool], None]
-
-
-@dataclass(frozen=True)
-class LoadedCandidate:
-    """A candidate's code for one case, with its own buffers.
-
-    `launch` runs the whole plan and waits for its end; it raises CandidateFailure.
-    """
-
-    arena: Arena
-    launch: Callable[[], None]
 
 
 @dataclass(frozen=True)

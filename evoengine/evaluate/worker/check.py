@@ -1,4 +1,4 @@
-"""The check of every case: all its input sets, all elements of all outputs."""
+"""The check of an input set: all elements of all outputs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ import torch
 
 from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.worker.arena import Layout
-from evoengine.evaluate.worker.backend import LoadedCandidate
-from evoengine.evaluate.worker.candidate_failures import Cheated
-from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, ExpectedOutputs
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutput
 from evoengine.evaluate.worker.gate import Errors, compare
-from evoengine.evaluate.worker.inputs import InputSet, Tensors
-from evoengine.protocols import CompiledCase
+from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import CaseCheck, InputSetCheck
 from evoengine.task.schema import Input, Output, Task, shape_of
 
@@ -39,84 +36,27 @@ def written_by(task: Task, plan: CasePlan) -> list[str]:
     return [*task.outputs, *plan.scratch]
 
 
-def check_case(
-    task: Task,
-    expected_outputs: ExpectedOutputs,
-    loaded: LoadedCandidate,
-    compiled: CompiledCase,
-    tier: str,
-    input_sets: Iterable[InputSet],
-) -> CaseCheck:
-    """The check of one case on all its input sets; raises CandidateFailure."""
-    plan = compiled.plan
-    checker = _Checker(task, expected_outputs, loaded, plan, tier)
-    sets = [checker.check(distribution, seed) for distribution, seed in input_sets]
-    return CaseCheck(
-        case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=tuple(sets)
-    )
-
-
-class _Checker:
-    """Checks one candidate on one case."""
-
-    def __init__(
-        self,
-        task: Task,
-        expected_outputs: ExpectedOutputs,
-        loaded: LoadedCandidate,
-        plan: CasePlan,
-        tier: str,
-    ) -> None:
-        self.task = task
-        self.expected_outputs = expected_outputs
-        self.tier = tier
-        self.case = plan.case
-        self.written = written_by(task, plan)
-        self.arena = loaded.arena
-        self.launch = loaded.launch
-
-    def check(self, distribution: str, seed: int) -> InputSetCheck:
-        """Launch once on one input set and compare; raises CandidateFailure."""
-        expected = self.expected_outputs.get(self.case, distribution, seed)
-        tensors = self.expected_outputs.inputs(self.case, distribution, seed)
-        self.arena.fill(tensors)
-        self.arena.poison(self.written)
-        self.launch()
-        self._refuse_stray_writes(tensors)
-        outputs = {name: self.arena.tensors[name] for name in self.task.outputs}
-        return compare_outputs(outputs, expected, self.tier, distribution, seed)
-
-    def _refuse_stray_writes(self, tensors: Tensors) -> None:
-        changed = [self.arena.differs(name, value) for name, value in tensors.items()]
-        *inputs, guards = torch.stack([*changed, self.arena.guards_broken()]).tolist()
-        for name, overwritten in zip(tensors, inputs, strict=True):
-            if overwritten:
-                raise Cheated(f"input {name!r} was overwritten")
-        if guards:
-            raise Cheated("memory outside the buffers was written")
-
-
 def compare_outputs(
-    outputs: Tensors, expected: ExpectedOutput, tier: str, distribution: str, seed: int
+    outputs: Tensors, expected: ExpectedOutput, tier: str, distribution: str, number: int
 ) -> InputSetCheck:
     """The comparison of `outputs` with `expected` under the gate of `tier`.
 
-    `outputs` hold a tensor for each output of the task, of its shape and dtype, on the device of
-    the references.
+    `number` is that of the input set within its case. `outputs` hold a tensor for each output of
+    the task, of its shape and dtype, on the device of the references.
     """
     gate = expected.gates[tier]
     errors = compare(outputs, expected.reference, gate.atol, gate.rtol)
-    return checked_set(expected, tier, errors, distribution, seed)
+    return checked_set(expected, tier, errors, distribution, number)
 
 
 def checked_set(
-    expected: ExpectedOutput, tier: str, errors: Errors, distribution: str, seed: int
+    expected: ExpectedOutput, tier: str, errors: Errors, distribution: str, number: int
 ) -> InputSetCheck:
     """The record of a comparison under the gate of `tier`."""
     gate, trusted = expected.gates[tier], expected.trusted.get(tier)
     return InputSetCheck(
         distribution=distribution,
-        seed=seed,
+        seed=number,
         ok=gate.passes(errors),
         max_abs=errors.max_abs,
         rel_rmse=errors.rel_rmse,
@@ -156,7 +96,7 @@ def explain(check: CaseCheck) -> str:
     row = _slice_problem(worst)
     return (
         f"case {check.case}: {failing} of {len(check.sets)} input sets fail;"
-        f" {worst.distribution} seed {worst.seed}: max abs error {worst.max_abs:.3g}"
+        f" {worst.distribution} set {worst.seed}: max abs error {worst.max_abs:.3g}"
         f" (allowed {worst.limit_abs:.3g}),"
         f" relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}),"
         f" {worst.failing_share:.2%} of elements fail{nan}{index}{row}"

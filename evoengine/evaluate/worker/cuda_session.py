@@ -11,6 +11,7 @@ import torch
 
 from evoengine import __version__
 from evoengine.errors import DeviceError
+from evoengine.evaluate.device.worker_protocol import RUNNER_NOT_STARTED
 from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
@@ -18,12 +19,12 @@ from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS
-from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
+from evoengine.evaluate.worker.cuda.runner_client import RunnerClient, RunnerGone
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
 from evoengine.protocols import Job, Report
-from evoengine.records import Environment
+from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
 
 
@@ -75,7 +76,10 @@ class CudaSession:
         With `new_runner`, the parent has sent the connection of one that has run no candidate.
         """
         if new_runner:
-            self._adopt_runner()
+            try:
+                self._adopt_runner()
+            except RunnerGone:
+                return Report(status=Status.crash, reason=RUNNER_NOT_STARTED), False
         self._judge.healthy, self._backend.runner_has_grown = True, False
         report = self._judge.run(job)
         return report, self._judge.healthy and not self._backend.runner_has_grown

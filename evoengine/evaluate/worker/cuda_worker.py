@@ -12,7 +12,7 @@ from pathlib import Path
 
 from evoengine.evaluate.device.worker_protocol import Start
 from evoengine.evaluate.worker.backend import Announce
-from evoengine.evaluate.worker.cuda.runner.runner_process import serve_runner
+from evoengine.evaluate.worker.cuda.runner import runner_loop
 from evoengine.evaluate.worker.cuda_session import CudaSession
 from evoengine.evaluate.worker.serving import Worker
 from evoengine.evaluate.worker.task_functions import AnnounceFunction
@@ -36,9 +36,9 @@ def serve(connection: socket.socket, arguments: list[str], runners: socket.socke
             runners,
         )
 
-    Worker(connection, open_session, runs_beside=True).serve()
+    Worker(connection, open_session, has_runner=True).serve()
 
 
-def serve_beside(connection: socket.socket, arguments: list[str]) -> None:
+def serve_runner(connection: socket.socket, arguments: list[str]) -> None:
     """Runs candidates for one grader until it closes `connection`."""
-    serve_runner(connection, int(arguments[0]))
+    runner_loop.serve(connection, int(arguments[0]))

@@ -20,6 +20,7 @@ from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.emulated.array_cache import ArrayCache
 from evoengine.evaluate.worker.emulated.emulated_backend import EmulatedBackend
 from evoengine.evaluate.worker.emulated.reference_cache import DiskInputCache, DiskOutputCache
+from evoengine.evaluate.worker.emulated.secret_sets import read_secret
 from evoengine.evaluate.worker.expected_outputs import (
     ExpectedOutput,
     ExpectedOutputs,
@@ -70,7 +71,12 @@ class EmulatedSession:
         )
         repeated = _RepeatedAnnouncement(announce)
         self._backend = EmulatedBackend(
-            task, expected_outputs, self._emulator, checks, repeated.again
+            task,
+            expected_outputs,
+            self._emulator,
+            read_secret(cache_dir),
+            checks,
+            repeated.again,
         )
         self._judge = Judge(task, self._backend, repeated)
 

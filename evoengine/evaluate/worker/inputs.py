@@ -12,7 +12,6 @@ from evoengine.task.expression import Value
 from evoengine.task.schema import Task, shape_of
 
 Tensors = dict[str, torch.Tensor]  # by the name of an input or output of the task
-InputSet = tuple[str, int]  # distribution, seed
 Extents = tuple[int, ...]
 # Draws float32 values of a shape with a generator, on the generator's device.
 Draw = Callable[[Extents, torch.Generator], torch.Tensor]
@@ -22,23 +21,6 @@ OUTLIER_SHARE = 1e-3
 OUTLIER_FACTOR = 20.0
 WIDE_EXPONENTS = (-4, 2)  # slices differ in scale by up to 2**6
 SHIFT = 8.0  # means far larger than the spread, where E[x^2] - mean^2 cancels
-
-
-def all_sets(task: Task) -> tuple[InputSet, ...]:
-    """Every seed of every distribution."""
-    return tuple((distribution, seed) for distribution in task.distributions for seed in task.seeds)
-
-
-def paired_sets(task: Task) -> tuple[InputSet, ...]:
-    """As few pairs as use every seed and every distribution: for devices on which all pairs would
-    take too long.
-    """
-    distributions, seeds = task.distributions, task.seeds
-    count = max(len(distributions), len(seeds))
-    return tuple(
-        (distributions[number % len(distributions)], seeds[number % len(seeds)])
-        for number in range(count)
-    )
 
 
 def make_inputs(

@@ -139,7 +139,7 @@ class JobRun:
     def _add_sets(self, case: TimedCase) -> None:
         """Adds the comparisons of timed launches to the check of their case."""
         for place, check in enumerate(self.checks):
-            if check.case == case.compiled.plan.case:
+            if case.sets and check.case == case.compiled.plan.case:
                 self.checks[place] = check.model_copy(
                     update={"sets": worst_of_each(check.sets, case.sets)}
                 )

@@ -51,7 +51,7 @@ class Worker:
     """Serves one parent until it closes the connection."""
 
     def __init__(
-        self, connection: socket.socket, open_session: OpenSession, runs_beside: bool = False
+        self, connection: socket.socket, open_session: OpenSession, has_runner: bool = False
     ) -> None:
         self.connection = connection
         self.open_session = open_session
@@ -59,7 +59,7 @@ class Worker:
         self.step = StepBegun(id=0, what="starting", candidate=False)
         self.session: Session | None = None
         # whether candidates run in another process: this one is healthy whatever they do
-        self.runs_beside = runs_beside
+        self.has_runner = has_runner
 
     def serve(self) -> None:
         with self.connection.makefile("rb") as requests:
@@ -84,7 +84,7 @@ class Worker:
             raise RuntimeError("asked to run a job before start")
         report, healthy = self.session.run(request.job, request.new_runner)
         self._send(Done(id=request.id, report=report, healthy=healthy))
-        return healthy or self.runs_beside
+        return healthy or self.has_runner
 
     def _announce(self, step: str, candidate: bool) -> None:
         self._begin(StepBegun(id=self.current, what=step, candidate=candidate))

@@ -89,7 +89,7 @@ LINES = {1: "line 40", 2: "line 42"}
                 times=1,
             ),
             (
-                "out of bounds: thread 37 accesses 4 bytes at address 0xfffffffffffffff0 at line 42,"
+                "out of bounds: thread 37 accesses 4 bytes at an address at line 42,"
                 " far from any buffer (block 0)"
             ),
         ),

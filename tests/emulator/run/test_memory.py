@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from evoengine.emulator.emulator_errors import LaunchRefused
-from evoengine.emulator.run.memory import ALIGN_BYTES, RED, DeviceMemory
+from evoengine.emulator.run.memory import ALIGN_BYTES, APART_BYTES, RED, DeviceMemory
+from evoengine.emulator.run.page_store import CHUNK_BYTES, STORE_BYTES
 
 LIMIT = 1 << 30
 
@@ -46,7 +48,10 @@ def test_a_view_is_the_memory_itself(memory: DeviceMemory) -> None:
     assert memory.view(address + 4, 4).view(np.float32)[0] == 2
 
 
-def test_freed_memory_is_reused_as_zeros(memory: DeviceMemory) -> None:
+def test_every_allocation_is_zero_whatever_lay_there_before(
+    memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evoengine.emulator.run.memory.secrets.randbelow", lambda _: 7)
     first = memory.allocate(5000, "first")
     second = memory.allocate(5000, "second")
     memory.view(first, 5000)[:] = 7
@@ -57,7 +62,49 @@ def test_freed_memory_is_reused_as_zeros(memory: DeviceMemory) -> None:
     memory.free(again)
     memory.free(second)
     assert memory.used_bytes == 0
-    assert memory.allocate(20_000) == first  # both pieces are one again
+
+
+def test_places_are_drawn_anew_with_unmapped_pages_around(memory: DeviceMemory) -> None:
+    places = set()
+    for _ in range(30):
+        address = memory.allocate(5000)
+        places.add(address)
+        memory.free(address)
+    assert len(places) == 30
+    spans = sorted(memory._spans[memory.allocate(9000)] for _ in range(300))
+    gaps = [later - start - size for (start, size), (later, _) in pairwise(spans)]
+    assert min(gaps) >= APART_BYTES and len(set(gaps)) > 250
+
+
+def test_large_buffers_get_the_pages_of_freed_ones_at_other_addresses(memory: DeviceMemory) -> None:
+    size = 3 * CHUNK_BYTES + 5000
+    first = memory.allocate(size)
+    memory.view(first, size)[:] = 7
+    memory.free(first)
+    assert memory.kept_bytes == 3 * CHUNK_BYTES
+    second = memory.allocate(size, zeroed=False)
+    assert second != first and not memory.kept_bytes
+    assert (memory.view(second, size) == 7).mean() > 0.9, "the pages themselves"
+    assert not memory.red_zones_broken(second)
+    memory.free(second)
+    third = memory.allocate(size)
+    assert not memory.view(third, size).any(), "zeroed unless it need not be"
+
+
+def test_pages_of_freed_buffers_are_kept_up_to_a_limit(memory: DeviceMemory) -> None:
+    for address in [memory.allocate(STORE_BYTES // 2) for _ in range(2)]:
+        memory.free(address)
+    kept = memory.kept_bytes
+    memory.free(memory.allocate(LIMIT))
+    assert STORE_BYTES - 2 * CHUNK_BYTES <= kept <= memory.kept_bytes <= STORE_BYTES
+
+
+def test_buffers_that_find_no_place_at_random_get_the_lowest_one(
+    memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evoengine.emulator.run.memory.secrets.randbelow", lambda _: 7)
+    found = [memory.allocate(100) for _ in range(5)]
+    assert len(set(found)) == 5 and found[1:] == sorted(found[1:])
 
 
 def test_many_buffers_freed_in_any_order_leave_one_free_range(memory: DeviceMemory) -> None:

@@ -1,3 +1,4 @@
+import re
 import struct
 from pathlib import Path
 
@@ -138,3 +139,48 @@ def test_changed_bytes_end_in_a_value_error_or_in_facts(
         cubin.code_digest(bytes(data))
     except ValueError as error:
         assert "expected" in str(error)
+
+
+LASTING = r"""
+__device__ int plain_one = 7; __device__ float zeroed[8];
+static __device__ unsigned counter; static __device__ int first_value = 3;
+__constant__ float table[4] = {1, 2, 3, 4}; static __constant__ int small_table[2] = {5, 6};
+namespace deep { __device__ int inner; }
+namespace { __device__ int nameless; }
+template <int N> __device__ int of_template = N;
+__global__ void k(int* a) {
+    static int counted = 4;
+    static __device__ int counted_too;
+    __shared__ int shared[4];
+    shared[a[1] & 3] = a[0];
+    const char* text = "some text";
+    printf("%d %s\\n", a[0], text);
+    a[2] = counted++ + counted_too++ + plain_one++ + zeroed[a[0]]++ + counter++ + first_value++
+        + table[a[3]] + small_table[a[4]] + deep::inner++ + nameless++ + of_template<11>++
+        + shared[a[5] & 3] + text[a[7]];
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90", "sm_120"])
+def test_everything_that_keeps_its_contents_has_a_symbol(
+    arch: str, compiler: NvrtcCompiler
+) -> None:
+    data = cubin.completed(raw(compiler, LASTING, ("k",), arch)[0])
+    names = cubin.variable_symbols(data)
+    literals = [name for name in names if name.startswith("$str")]
+    assert len(literals) == 2 and len(set(names)) == len(names)
+    wanted = (
+        "plain_one", "zeroed", "counter", "first_value", "table", "small_table", "inner",
+        "nameless", "of_template", "counted", "counted_too",
+    )  # fmt: skip
+    variables = [name for name in names if name not in literals]
+    assert len(variables) == len(wanted)
+    for name in wanted:
+        assert any(re.search(rf"(?<![a-z]){name}(?![a-z_])", found) for found in variables), name
+    assert not any("shared" in name for name in names), "it has no contents between launches"
+
+
+def test_a_kernel_without_variables_keeps_nothing(compiler: NvrtcCompiler) -> None:
+    data = cubin.completed(raw(compiler, COPY, ("copy",), "sm_90")[0])
+    assert cubin.variable_symbols(data) == ()

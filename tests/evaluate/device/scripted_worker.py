@@ -1,14 +1,27 @@
-"""A worker module without a GPU: it speaks the wire and behaves as the job's cubin path says."""
+"""A worker module without a GPU: it speaks the protocol, and behaves as the job's code path says.
+
+Given a socket for runners it is a grader, whose candidates behave so in a runner.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import sys
 import time
 
-from evoengine.evaluate.device.worker_protocol import REQUEST, Done, Failed, Ready, Start, StepBegun
+from evoengine.evaluate.device.worker_protocol import (
+    REQUEST,
+    RUNNER_ENDED,
+    RUNNER_NOT_STARTED,
+    Done,
+    Failed,
+    Ready,
+    Start,
+    StepBegun,
+)
 from evoengine.protocols import Report
 from evoengine.records import Environment, Status
 
@@ -24,9 +37,11 @@ ENVIRONMENT = Environment(
 )
 
 
-def serve(connection: socket.socket, arguments: list[str]) -> None:
+def serve(
+    connection: socket.socket, arguments: list[str], runners: socket.socket | None = None
+) -> None:
     """Serves one parent until it closes the connection."""
-    task_path = ""
+    task_path, runner = "", None
     send = lambda message: connection.sendall(message.model_dump_json().encode() + b"\n")  # noqa: E731
     for line in connection.makefile("rb"):
         request = REQUEST.validate_json(line)
@@ -54,6 +69,13 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
             task_path = request.task_path
             send(Ready(id=request.id, environment=ENVIRONMENT))
             continue
+        if request.new_runner:
+            _, (descriptor,), _, _ = socket.recv_fds(runners, 1, 1)
+            runner = socket.socket(fileno=descriptor)
+            if "late" in task_path and not runner.recv(1):
+                report = Report(status=Status.crash, reason=RUNNER_NOT_STARTED)
+                send(Done(id=request.id, report=report, healthy=False))
+                continue
         behaviour = request.job.cases[0].code_path if request.job.cases else "correct"
         if behaviour == "waits for us":
             send(StepBegun(id=request.id, what="preparing small", candidate=False))
@@ -63,7 +85,10 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
                 id=request.id, what="checking small", candidate=not behaviour.startswith("ours")
             )
         )
-        report, healthy = behave(behaviour, task_path)
+        if runner is None or behaviour.startswith("ours"):
+            report, healthy = behave(behaviour, task_path)
+        else:
+            report, healthy = ask(runner, behaviour, task_path)
         send(
             Done(
                 id=request.id - 1,
@@ -72,6 +97,37 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
             )
         )
         send(Done(id=request.id, report=report, healthy=healthy))
+        if not healthy and runner is None:
+            os._exit(0)
+
+
+def ask(runner: socket.socket, behaviour: str, task_path: str) -> tuple[Report, bool]:
+    """The report on a candidate that behaves in `runner`."""
+    try:
+        runner.sendall(json.dumps([behaviour, task_path]).encode() + b"\n")
+        answer = runner.makefile("rb").readline()
+    except OSError:
+        answer = b""
+    if not answer:
+        return Report(status=Status.crash, reason=f"{RUNNER_ENDED} (checking small)"), False
+    healthy, report = json.loads(answer)
+    return Report.model_validate(report), healthy
+
+
+def serve_runner(connection: socket.socket, arguments: list[str]) -> None:
+    """Runs candidates for one grader until it closes the connection.
+
+    With the argument "late" its device starts late; with "unable", never.
+    """
+    if "unable" in arguments:
+        raise SystemExit("no memory on the device")
+    if "late" in arguments:
+        time.sleep(1)
+        connection.sendall(b"s")
+    for line in connection.makefile("rb"):
+        report, healthy = behave(*json.loads(line))
+        answer = [healthy, report.model_dump(mode="json")]
+        connection.sendall(json.dumps(answer).encode() + b"\n")
         if not healthy:
             os._exit(0)
 

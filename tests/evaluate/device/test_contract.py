@@ -24,7 +24,8 @@ from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.cuda_driver import cuda_devices
 from evoengine.evaluate.device.fork_client import ForkServer
-from evoengine.evaluate.device.worker_device import WorkerDevice, cuda_device, emulator_device
+from evoengine.evaluate.device.grader_device import GraderDevice, cuda_device
+from evoengine.evaluate.device.worker_device import WorkerDevice, emulator_device
 from evoengine.protocols import CompiledCase, Device, Job
 from evoengine.records import Status
 from evoengine.task.load import load_task
@@ -60,13 +61,18 @@ class Bench:
         self.task = load_task(self.path)
         self.pool: CompilePool | None = None
 
-    def device(self) -> WorkerDevice:
-        if self.kind == "emulator":
-            return emulator_device("h200", CHECKS, self.folder / "answers", threads=1)
-        return cuda_device(0) if self.kind == "cuda" else WorkerDevice(ForkServer(SCRIPTED))
+    def device(self) -> WorkerDevice | GraderDevice:
+        match self.kind:
+            case "emulator":
+                return emulator_device("h200", CHECKS, self.folder / "answers", threads=1)
+            case "cuda":
+                return cuda_device(0)
+            case "scripted grader":
+                return GraderDevice(ForkServer(SCRIPTED))
+        return WorkerDevice(ForkServer(SCRIPTED))
 
     async def job(self, behaviour: str) -> Job:
-        if self.kind == "scripted":
+        if self.kind.startswith("scripted"):
             plan = CasePlan(case="small", hidden=False, macros={}, scratch={}, launches=())
             return Job(
                 cases=(CompiledCase(plan=plan, code_path=behaviour, functions={}),), tier="fp32"
@@ -98,7 +104,12 @@ class Bench:
         return asyncio.run(run())
 
 
-OVER_WORKERS = ["scripted", "emulator", pytest.param("cuda", marks=pytest.mark.gpu)]
+KINDS = [
+    "scripted",
+    "scripted grader",
+    "emulator",
+    pytest.param("cuda", marks=pytest.mark.gpu),
+]
 
 
 def bench(kind: str, folder: Path) -> Bench:
@@ -107,16 +118,26 @@ def bench(kind: str, folder: Path) -> Bench:
     return Bench(kind, folder)
 
 
-@pytest.fixture(params=OVER_WORKERS)
+@pytest.fixture(params=KINDS)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     """Every implementation."""
     return bench(request.param, tmp_path)
 
 
-@pytest.fixture(params=OVER_WORKERS)
-def worker_backend(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
-    """Every WorkerDevice, whose processes a test looks at."""
-    return bench(request.param, tmp_path)
+def candidates_process(device: WorkerDevice | GraderDevice) -> int:
+    """The process that runs candidates."""
+    worker = device._runner if isinstance(device, GraderDevice) else device._worker
+    assert worker is not None and worker.pid is not None
+    return worker.pid
+
+
+async def processes(device: WorkerDevice | GraderDevice) -> list[int]:
+    """All processes that judge or stand by."""
+    if isinstance(device, GraderDevice):
+        found = [device._grader, device._runner, device._spare]
+    else:
+        found = [device._worker, (await device._spare)[0]]
+    return [one.pid for one in found]
 
 
 def run_in_turn(backend: Bench, *behaviours: str) -> list[Any]:
@@ -157,17 +178,17 @@ def test_what_a_candidate_prints_is_cut_to_a_few_kilobytes(backend):
     assert len(run_in_turn(backend, "prints")[0].detail) <= 64 * 1024
 
 
-def test_a_fresh_process_has_run_no_other_candidate(worker_backend):
-    async def scene(device: WorkerDevice) -> tuple[int, int, int]:
-        job = await worker_backend.job("correct")
+def test_a_fresh_process_has_run_no_other_candidate(backend):
+    async def scene(device: Any) -> tuple[int, int, int]:
+        job = await backend.job("correct")
         await device.run(job, lambda _: None)
-        first = device._worker.pid
+        first = candidates_process(device)
         await device.run(job, lambda _: None)
-        second = device._worker.pid
+        second = candidates_process(device)
         await device.run(job, lambda _: None, verify=True)
-        return first, second, device._worker.pid
+        return first, second, candidates_process(device)
 
-    first, second, verify = worker_backend.play(scene)
+    first, second, verify = backend.play(scene)
     assert first == second != verify
 
 
@@ -183,16 +204,15 @@ def test_a_cancelled_job_leaves_a_healthy_device(backend):
     assert backend.play(scene).status is Status.correct
 
 
-def test_closing_ends_every_process_and_may_be_repeated(worker_backend):
-    async def scene(device: WorkerDevice) -> list[int]:
-        await device.run(await worker_backend.job("correct"), lambda _: None)
-        worker, _ = await device._spare
-        pids = [device._worker.pid, worker.pid]
+def test_closing_ends_every_process_and_may_be_repeated(backend):
+    async def scene(device: Any) -> list[int]:
+        await device.run(await backend.job("correct"), lambda _: None)
+        pids = await processes(device)
         await device.close()
         await device.close()
         return pids
 
-    for pid in worker_backend.play(scene):
+    for pid in backend.play(scene):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
@@ -260,7 +280,11 @@ def test_a_slow_reference_has_the_time_that_its_task_gives_it_and_takes_none_of_
     judging,
 ):
     (judging.folder / "scale.py").write_text(
-        "import time\ndef forward(x):\n    time.sleep(1.2)\n    return x * 2\n"
+        "import time\n"
+        "def forward(x):\n"
+        "    if 'float64' in str(x.dtype):\n"
+        "        time.sleep(1.2)  # as a reference; as a baseline it is captured many times\n"
+        "    return x * 2\n"
     )
     limits = judging.task.limits.model_copy(
         update={"reference_s": 60.0, "launch_s": 1.0, "emulator_launch_s": 1.0}
@@ -378,8 +402,13 @@ def test_an_entry_that_the_code_lacks_is_refused_by_name(emulator):
 # ------------------------------------------------- faults that only a script can have
 
 
+@pytest.fixture(params=["scripted", "scripted grader"])
+def scripted(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    return Bench(request.param, tmp_path)
+
+
 @pytest.fixture
-def scripted(tmp_path: Path) -> Bench:
+def scripted_worker(tmp_path: Path) -> Bench:
     return Bench("scripted", tmp_path)
 
 
@@ -409,7 +438,7 @@ def test_a_candidate_whose_process_is_killed_twice_is_a_crash_and_the_run_goes_o
 
 
 def test_two_candidates_in_a_row_whose_processes_are_killed_are_the_machines_fault(scripted):
-    with pytest.raises(WorkerError, match="SIGKILL while checking small, sent from outside"):
+    with pytest.raises(WorkerError, match=r"SIGKILL.*, sent from outside"):
         run_in_turn(scripted, "is killed", "is killed")
 
 
@@ -431,19 +460,19 @@ def test_the_time_that_we_take_is_not_taken_from_a_candidate(scripted):
     assert run_in_turn(scripted, "endless")[0].status is Status.timeout
 
 
-def test_a_spare_that_could_not_start_beside_the_other_is_tried_again(scripted, tmp_path):
-    scripted.path = tmp_path / "flaky.yaml"
+def test_a_spare_that_could_not_start_beside_the_other_is_tried_again(scripted_worker, tmp_path):
+    scripted_worker.path = tmp_path / "flaky.yaml"
 
     async def scene(device: WorkerDevice) -> Any:
-        await device.run(await scripted.job("correct"), lambda _: None)
+        await device.run(await scripted_worker.job("correct"), lambda _: None)
         await asyncio.wait([device._spare])
-        return await device.run(await scripted.job("correct"), lambda _: None, verify=True)
+        return await device.run(await scripted_worker.job("correct"), lambda _: None, verify=True)
 
-    assert scripted.play(scene).status is Status.correct
+    assert scripted_worker.play(scene).status is Status.correct
     assert (tmp_path / "flaky.yaml.3").exists()
 
 
-def test_an_abandoned_fork_does_not_answer_for_the_next(scripted):
+def test_an_abandoned_fork_does_not_answer_for_the_next():
     async def scene() -> tuple[int, int, int]:
         fork_server = ForkServer(SCRIPTED)
         try:
@@ -467,7 +496,7 @@ def test_an_abandoned_fork_does_not_answer_for_the_next(scripted):
     assert ended == -signal.SIGTERM
 
 
-def test_no_worker_outlives_a_parent_that_is_killed(scripted, tmp_path):
+def test_no_worker_outlives_a_parent_that_is_killed(scripted_worker, tmp_path):
     program = (
         "import asyncio, pathlib, time\n"
         "from evoengine.task.load import load_task\n"
@@ -475,7 +504,7 @@ def test_no_worker_outlives_a_parent_that_is_killed(scripted, tmp_path):
         "from evoengine.evaluate.device.worker_device import WorkerDevice\n"
         "async def main():\n"
         f"    device = WorkerDevice(ForkServer({SCRIPTED!r}))\n"
-        f"    await device.start(load_task(pathlib.Path({str(scripted.path)!r})), 'scale.yaml')\n"
+        f"    await device.start(load_task(pathlib.Path({str(scripted_worker.path)!r})), 'scale.yaml')\n"
         "    print(device._worker.pid, device._fork_server._process.pid, flush=True)\n"
         "    time.sleep(60)\n"
         "asyncio.run(main())\n"
@@ -494,8 +523,9 @@ def test_no_worker_outlives_a_parent_that_is_killed(scripted, tmp_path):
 
 
 def test_a_kill_reaches_the_whole_process_group(scripted):
-    async def scene(device: WorkerDevice) -> int:
-        group = device._worker.pid
+    async def scene(device: Any) -> int:
+        await device.run(await scripted.job("correct"), lambda _: None)
+        group = candidates_process(device)
         await device.run(await scripted.job("child"), lambda _: None)
         return group
 
@@ -514,11 +544,12 @@ def test_a_reference_that_raises_is_a_task_error(scripted, tmp_path):
         asyncio.run(start())
 
 
-def test_a_worker_program_that_does_not_start_says_so(scripted):
+@pytest.mark.parametrize("kind", [WorkerDevice, GraderDevice])
+def test_a_worker_program_that_does_not_start_says_so(scripted_worker, kind):
     async def start() -> None:
-        device = WorkerDevice(ForkServer("tests.no_such_module"))
+        device = kind(ForkServer("tests.no_such_module"))
         try:
-            await device.start(scripted.task, "scale.yaml")
+            await device.start(scripted_worker.task, "scale.yaml")
         finally:
             await device.close()
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evoengine.evaluate.worker.arena import ALIGN_BYTES, GUARD_BYTES, Arena, Layout, storages, wipe
+from evoengine.evaluate.worker.arena import ALIGN_BYTES, GUARD_BYTES, Arena, Layout
 from tests.evaluate.worker.shrunken import CPU
 
 LAYOUT: Layout = {
@@ -68,15 +68,3 @@ def test_a_write_inside_the_buffers_breaks_no_guard(arena: Arena) -> None:
     for tensor in arena.tensors.values():
         tensor.view(torch.uint8).fill_(0)
     assert not arena.guards_broken()
-
-
-def test_wiping_reaches_all_the_memory_that_a_tensor_sees_however_it_sees_it() -> None:
-    whole, narrow, flags = (
-        torch.zeros(8),
-        torch.zeros(1, dtype=torch.float16),
-        torch.zeros(3, dtype=torch.bool),
-    )
-    wipe([whole[2:5], narrow.expand(4, 9), whole.view(2, 4).T, flags, "no tensor", torch.empty(0)])
-    assert bool(whole.isnan().all()) and bool(narrow.isnan().all())
-    assert bool((flags.view(torch.uint8) == 0xFF).all())
-    assert len(storages([whole[:2], whole[4:], narrow])) == 2

@@ -13,9 +13,7 @@ from evoengine.evaluate.worker.inputs import (
     SHIFT,
     WIDE_EXPONENTS,
     Tensors,
-    all_sets,
     make_inputs,
-    paired_sets,
     scalar_inputs,
 )
 from evoengine.task.distributions import DISTRIBUTIONS
@@ -151,19 +149,3 @@ def test_scalars_are_those_of_the_case() -> None:
         **CASES["sdpa_l4"]["wide_head"],
         "scale": 1 / 128**0.5,
     }
-
-
-@pytest.mark.parametrize("seeds", [(0, 1, 2), (5, 3, 9, 8, 7)])
-@pytest.mark.parametrize(
-    "distributions", [("normal",), ("normal", "wide"), ("wide", "normal", "outliers", "shifted")]
-)
-def test_paired_sets_leave_out_no_seed_and_no_distribution(
-    distributions: tuple[str, ...], seeds: tuple[int, ...]
-) -> None:
-    task = small_task(distributions=distributions, seeds=seeds)
-    found = paired_sets(task)
-    assert len(found) == len(set(found)) == max(len(seeds), len(distributions))
-    assert {distribution for distribution, _ in found} == set(distributions) and {
-        seed for _, seed in found
-    } == set(seeds)
-    assert set(found) <= set(all_sets(task)) and found[0] == all_sets(task)[0]

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-import pytest
 
 from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.worker import judge
 from evoengine.evaluate.worker.backend import Announce, SanitizedCase, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
-from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import CompiledCase, Job, Report
 from evoengine.records import CaseCheck, CaseModel, CheckedRun, InputSetCheck, Status
-from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
 
 
@@ -29,12 +23,17 @@ class ScriptedBackend:
     """Returns what `sanitized` and `timed` hold, and raises the failures among them."""
 
     timing_phase = "scripted"
-    input_sets = (("normal", 0),)
     errors = ()
 
     def __init__(self, sanitized: list[Any] | None = None, timed: Sequence[Any] = ()) -> None:
         self.sanitized = sanitized
         self.timed = timed
+
+    def prepare(self, compiled: CompiledCase, announce: Announce) -> None: ...
+
+    def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
+        plan = compiled.plan
+        return CaseCheck(case=plan.case, hidden=plan.hidden, ok=True, sets=(WRONG,))
 
     def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
         announce("reading", True)
@@ -51,23 +50,10 @@ class ScriptedBackend:
             yield found(compiled)
 
 
-@pytest.fixture
-def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedBackend], Report]:
+def report(backend: ScriptedBackend) -> Report:
     """The report of a judge on two cases that are right when checked."""
-
-    def run(backend: ScriptedBackend) -> Report:
-        def check_case(_: Any, __: Any, ___: Any, compiled: CompiledCase, ____: str) -> CaseCheck:
-            plan = compiled.plan
-            return CaseCheck(case=plan.case, hidden=plan.hidden, ok=True, sets=(WRONG,))
-
-        monkeypatch.setattr(judge, "check_case", check_case)
-        task = small_task()
-        expected_outputs = ExpectedOutputs(task, TaskFunctions(task, tmp_path / "t.yaml"), CPU)
-        monkeypatch.setattr(expected_outputs, "get", lambda *_: None)
-        made = judge.Judge(task, expected_outputs, backend, lambda *_: None)
-        return made.run(Job(cases=(case_of("plain"), case_of("odd")), tier="fp32"))
-
-    return run
+    made = judge.Judge(small_task(), backend, lambda *_: None)  # type: ignore[arg-type]  # it has no baselines
+    return made.run(Job(cases=(case_of("plain"), case_of("odd")), tier="fp32"))
 
 
 WRONG = InputSetCheck(
@@ -98,7 +84,7 @@ def modelled(compiled: CompiledCase) -> TimedCase:
     return TimedCase(compiled, model=MODEL)
 
 
-def test_a_job_without_faults_has_every_check_and_every_time(report: Any) -> None:
+def test_a_job_without_faults_has_every_check_and_every_time() -> None:
     found = report(ScriptedBackend([clean, clean], [modelled, modelled]))
     assert (found.status, found.reason) == (Status.correct, "")
     assert [check.checked for check in found.checks] == [CLEAN, CLEAN]
@@ -106,7 +92,7 @@ def test_a_job_without_faults_has_every_check_and_every_time(report: Any) -> Non
     assert list(found.phases_s) == ["checked", "check", "scripted"]
 
 
-def test_the_first_findings_of_checked_mode_end_the_job_with_their_case_alone(report: Any) -> None:
+def test_the_first_findings_of_checked_mode_end_the_job_with_their_case_alone() -> None:
     found = report(ScriptedBackend([clean, lambda compiled: SanitizedCase(compiled, RACY)]))
     assert (found.status, found.reason) == (Status.fault, "a race (running a hidden case)")
     assert found.detail == "a race\nanother"
@@ -115,7 +101,7 @@ def test_the_first_findings_of_checked_mode_end_the_job_with_their_case_alone(re
     assert list(found.phases_s) == ["checked"]
 
 
-def test_a_failure_in_checked_mode_ends_the_job_without_a_check(report: Any) -> None:
+def test_a_failure_in_checked_mode_ends_the_job_without_a_check() -> None:
     found = report(ScriptedBackend([clean, CannotLaunch("refused")]))
     assert (found.status, found.reason) == (
         Status.launch_error,
@@ -124,7 +110,7 @@ def test_a_failure_in_checked_mode_ends_the_job_without_a_check(report: Any) -> 
     assert found.checks == () and list(found.phases_s) == ["checked"]
 
 
-def test_a_failure_while_timing_leaves_the_checks_and_no_time(report: Any) -> None:
+def test_a_failure_while_timing_leaves_the_checks_and_no_time() -> None:
     found = report(ScriptedBackend(None, [modelled, Cheated("wrote beside")]))
     assert (found.status, found.reason) == (Status.cheat, "wrote beside (running a hidden case)")
     assert [(check.case, check.checked) for check in found.checks] == [
@@ -134,7 +120,7 @@ def test_a_failure_while_timing_leaves_the_checks_and_no_time(report: Any) -> No
     assert found.modelled == () and list(found.phases_s) == ["check", "scripted"]
 
 
-def test_a_wrong_output_of_a_timed_launch_is_one_more_check_and_ends_the_job(report: Any) -> None:
+def test_a_wrong_output_of_a_timed_launch_is_one_more_check_and_ends_the_job() -> None:
     found = report(
         ScriptedBackend(None, [lambda compiled: TimedCase(compiled, model=MODEL, wrong=(WRONG,))])
     )

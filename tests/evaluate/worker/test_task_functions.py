@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,9 @@ import pytest
 import torch
 
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, ExpectedOutputs, Key
 from evoengine.evaluate.worker.inputs import make_inputs
-from evoengine.evaluate.worker.task_functions import HostCache, TaskFunctions
+from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.task.schema import Task
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
@@ -373,43 +374,26 @@ def test_integer_outputs_have_expected_outputs_too(tmp_path: Path) -> None:
     assert expected.reference["out"].dtype == torch.float64
 
 
-def test_expected_outputs_are_computed_once_and_cached(tmp_path: Path) -> None:
-    found = expected_outputs_of(
-        tmp_path, "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * 2"
-    )
-    first = found.get("plain", "normal", 0)
-    calls = found.functions._modules["scale_rows.py"].calls
-    assert len(calls) == 3, "twice before, to compare two calls"
-    assert found.get("plain", "normal", 0) is first and len(calls) == 3
-    assert found.get("plain", "normal", 1) is not first and len(calls) == 4
-    again = found.get_uncached("plain", "normal", 0)
-    assert (
-        again is not first
-        and torch.equal(again.reference["out"], first.reference["out"])
-        and len(calls) == 5
-    )
-    assert found.get("plain", "normal", 0) is first
+def test_two_calls_of_the_reference_are_compared_once_and_a_cache_is_asked_first(
+    tmp_path: Path,
+) -> None:
+    kept: dict[Key, ExpectedOutput] = {}
 
+    def cache(key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
+        return kept.setdefault(key, make()) if key not in kept else kept[key]
 
-def test_the_cache_drops_the_least_recently_used_and_keeps_one_that_is_too_large() -> None:
-    cache = HostCache(limit_bytes=10)
-    made: list[str] = []
-
-    def get(key: str) -> str:
-        return str(
-            cache.get(
-                key, lambda: made.append(key) or key, lambda value: 20 if value == "huge" else 4
-            )
-        )
-
-    for key in ("a", "b", "a", "c", "a", "b"):
-        assert get(key) == key
-    assert made == ["a", "b", "c", "b"]
-    get("huge")
-    get("huge")
-    assert made[4:] == ["huge"]
-    get("a")
-    assert made[5:] == ["a"]
+    made = functions(tmp_path, "calls = []\ndef forward(x):\n    calls.append(1)\n    return x * 2")
+    for output_cache, found_again in ((cache, 0), (lambda _, make: make(), 1)):
+        found = ExpectedOutputs(made.task, made, CPU, output_cache)
+        first = found.get("plain", "normal", 0)
+        calls = made._modules["scale_rows.py"].calls
+        assert len(calls) == 3, "twice before, to compare two calls"
+        again = found.get("plain", "normal", 0)
+        assert len(calls) == 3 + found_again
+        assert torch.equal(again.reference["out"], first.reference["out"])
+        found.get("plain", "normal", 1)
+        assert len(calls) == 4 + found_again
+        calls.clear()
 
 
 def test_a_task_that_was_loaded_is_what_the_functions_see(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ int ev_run(const Launch *launch, Block *block, u8 *warps) {
         block->index[0] = number % launch->grid[0];
         block->index[1] = number / launch->grid[0] % launch->grid[1];
         block->index[2] = number / launch->grid[0] / launch->grid[1];
-        memset((void *)block->shared, 0xff, launch->shared_bytes); /* NaN, so that reads of unwritten memory show */
+        memset((void *)block->shared, (int)launch->poison, launch->shared_bytes); /* so that reads of unwritten memory show */
         if (block->checker) ev_check_block(block->checker, number);
         int fault = run_block(warps, launch, block);
         if (fault) {

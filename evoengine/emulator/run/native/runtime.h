@@ -65,6 +65,7 @@ typedef struct Launch {
     u32 warp_bytes;      /* of a Warp with its registers */
     u32 shared_bytes;
     u32 dynamic_shared_bytes;
+    u32 poison;          /* the byte that fills shared memory before each block */
     u32 *stop;           /* shared by the host threads: not 0 after a fault in one of them */
     const u32 *weights;  /* work of one execution of each basic block by a warp */
     u64 nodes;           /* number of basic blocks */

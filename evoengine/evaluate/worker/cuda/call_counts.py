@@ -44,7 +44,7 @@ def call_range(
     most = max(LEAST_OF_MOST, most)
     if slot_bytes * (most + WARM_UP_CALLS) > REPLAY_BYTES:
         most = max(1, REPLAY_BYTES // slot_bytes - WARM_UP_CALLS)
-    return CallRange(max(1, -(-2 * most // 3)), most)
+    return CallRange(max(1, min(most - 1, -(-2 * most // 3))), most)
 
 
 def draw_cold() -> int:

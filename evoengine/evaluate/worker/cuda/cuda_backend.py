@@ -140,6 +140,7 @@ class CudaBackend:
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
             sets_checked = examination.checks
+        announce(f"comparing the times of {shown(compiled)} with what the device can do", False)
         floors = floors_of(self.task, case, job.tier, self._device_peaks())
         for found, floor in zip(samples, floors, strict=True):
             refuse_below_floor(median(found.candidate_us), floor)

@@ -11,7 +11,6 @@ from evoengine.evaluate.worker.candidate_failures import CandidateFailure, Canno
 from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     MAX_DESCRIPTORS,
     RUNNER_ANSWER,
-    Done,
     DropSlots,
     Fault,
     Load,
@@ -19,6 +18,7 @@ from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     PlacedCall,
     Replay,
     Replayed,
+    Served,
     Unload,
 )
 from evoengine.evaluate.worker.cuda.slots import Place, Slot
@@ -56,7 +56,7 @@ class RunnerClient:
     def unload(self) -> int:
         """Forgets the case; free device memory afterwards, in bytes."""
         answer = self._ask(Unload())
-        assert isinstance(answer, Done)
+        assert isinstance(answer, Served)
         return answer.free_bytes
 
     def replay(
@@ -111,7 +111,7 @@ class RunnerClient:
         self,
         message: MapSlots | DropSlots | Load | Replay | Unload,
         descriptors: Sequence[int] = (),
-    ) -> Done | Replayed:
+    ) -> Served | Replayed:
         data = message.model_dump_json().encode() + b"\n"
         try:
             if descriptors:
@@ -122,7 +122,7 @@ class RunnerClient:
             raise RunnerGone(RUNNER_ENDED) from None
         return self._answer()
 
-    def _answer(self) -> Done | Replayed:
+    def _answer(self) -> Served | Replayed:
         try:
             line = self._answers.readline()
         except OSError:

@@ -18,6 +18,9 @@ from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
 )
 
 ALIGN_BYTES = 512  # of the address of a buffer, as cudaMalloc gives it
+# Guard on both sides: a vector load that reaches a few bytes too far always does the same, wherever
+# the buffer lies.
+GUARD_BYTES = 4096
 SLACK_BYTES = 64 * 1024  # the least room that a buffer has in its slot
 
 
@@ -106,5 +109,5 @@ def slot_size(size: int) -> int:
 
 def somewhere(slot: Slot, size: int, chance: random.Random) -> Place:
     """A random place for a buffer of `size` bytes in `slot`."""
-    room = (slot.size - size) // ALIGN_BYTES
-    return Place(slot, int(chance.random() * (room + 1)) * ALIGN_BYTES, size)
+    room = (slot.size - size - 2 * GUARD_BYTES) // ALIGN_BYTES
+    return Place(slot, GUARD_BYTES + int(chance.random() * (room + 1)) * ALIGN_BYTES, size)

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from evoengine import atomic_files
 from evoengine.errors import DeviceError
+from evoengine.evaluate.worker.emulated.secret_sets import SEEDS_FILE
 from evoengine.records import Frozen
 
 # on disk, for all tasks together; the largest packaged task takes 0.4 GiB
@@ -100,7 +101,8 @@ class ArrayCache:
                 found = path.stat()
             except FileNotFoundError:  # another process deletes, too
                 continue
-            files.append((found.st_mtime, found.st_size, path))
+            if path.name != SEEDS_FILE:  # all arrays are useless without it
+                files.append((found.st_mtime, found.st_size, path))
         total = sum(size for _, size, _ in files)
         for _, size, path in sorted(files):
             if total <= LIMIT_BYTES:

@@ -15,6 +15,10 @@ from evoengine.evaluate.worker.check import written_by
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
 from evoengine.evaluate.worker.emulated.plan_state import PlanState
+from evoengine.evaluate.worker.emulated.unwritten_values import (
+    depends_on_unwritten,
+    is_unwritten_read,
+)
 from evoengine.records import CheckedRun
 from evoengine.task.schema import Task
 
@@ -71,7 +75,7 @@ class _Followed:
         self.arena = arena
         self.written = written
         self.flags = flags
-        self.pointers = {name: arena.pointer(name) for name in arena.tensors}
+        self.pointers = arena.pointers
         self.findings: dict[str, None] = {}  # lines without duplicates, in order
         self.blocks = 0
         self.total_blocks = 0
@@ -104,34 +108,53 @@ class _Followed:
     def _follow(self, launch: BoundLaunch, total: int, before: PlanState) -> int:
         """The number of blocks that were followed."""
         chosen = sample(total, PROBES)
-        report = self._run(launch, chosen)
+        report = self._run(launch, chosen, before)
         affordable = int(BUDGET * len(chosen) / max(1.0, work_of(report)))
         if len(chosen) < total and affordable > len(chosen) and not self.findings:
             before.restore()
             chosen = sample(total, affordable)
-            report = self._run(launch, chosen)
+            report = self._run(launch, chosen, before)
         assert report.accesses is not None
         self.accesses += report.accesses
         return len(chosen)
 
-    def _run(self, launch: BoundLaunch, chosen: list[int]) -> LaunchReport:
-        empty = frozenset(self.pointers[name] for name in self._uninitialized)
-        report = self.program.run(
-            launch, self.pointers, Checks(self.flags, empty), chosen, MAX_ROUNDS
-        )
-        self.findings |= dict.fromkeys(report.describe(item) for item in report.findings)
+    def _run(self, launch: BoundLaunch, chosen: list[int], before: PlanState) -> LaunchReport:
+        report = self._launched(launch, chosen, self.flags)
+        found = report.findings
+        reads = [item for item in found if is_unwritten_read(item)]
+        if reads and not self._depends_on_unwritten(launch, chosen, before):
+            found = tuple(item for item in found if item not in reads)
+        self.findings |= dict.fromkeys(report.describe(item) for item in found)
         return report
+
+    def _depends_on_unwritten(
+        self, launch: BoundLaunch, chosen: list[int], before: PlanState
+    ) -> bool:
+        return depends_on_unwritten(
+            self.program,
+            lambda: self._launched(launch, chosen, self.flags | Check.BOUNDS),
+            before,
+        )
+
+    def _launched(self, launch: BoundLaunch, chosen: list[int], flags: Check) -> LaunchReport:
+        empty = frozenset(self.pointers[name] for name in self._uninitialized)
+        return self.program.run(launch, self.pointers, Checks(flags, empty), chosen, MAX_ROUNDS)
 
 
 def work_of(report: LaunchReport) -> float:
     """The work of a launch in checked mode, in the bytes of BUDGET."""
     assert report.accesses is not None
-    lengths = numpy.array([len(node.instructions) for node in report.lowered.cfg.nodes])
     found = report.accesses
     touched = (
         found.shared_bytes + found.global_load_bytes + found.global_store_bytes + found.local_bytes
     )
-    return touched + INSTRUCTION_BYTES * float((report.counters[:, 0] * lengths).sum())
+    return touched + INSTRUCTION_BYTES * float(instructions_of(report))
+
+
+def instructions_of(report: LaunchReport) -> int:
+    """The instructions that the warps of a launch ran."""
+    lengths = numpy.array([len(node.instructions) for node in report.lowered.cfg.nodes])
+    return int((report.counters[:, 0] * lengths).sum())
 
 
 def sample(total: int, count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Buffers in the emulator's memory as tensors, each between its own red zones."""
+"""Buffers in the emulator's memory as tensors, each at a random place between its red zones."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ SPARE_BYTES = 1 << 30  # left for comparisons, the JIT and the rest of the machi
 
 
 class EmulatedArena(Arena):
-    """The buffers of one loaded candidate; leaving the `with` block frees them, and their tensors
-    must not be used after it.
+    """The buffers of one call; leaving the `with` block frees them, and their tensors must not be
+    used after it.
     """
 
     def __init__(self, layout: Layout, emulator: Emulator) -> None:
-        """Raises CannotLaunch where the device, or this machine, has too little memory."""
+        """The contents of all buffers are undefined. Raises CannotLaunch where the device, or this
+        machine, has too little memory.
+        """
         self._memory = emulator.memory
         self._flat: dict[str, torch.Tensor] = {}
         sizes = {name: math.prod(shape) * dtype.itemsize for name, (dtype, shape) in layout.items()}
-        free = available_bytes()
+        free = available_bytes() + self._memory.kept_bytes
         if sum(sizes.values()) > free - SPARE_BYTES:
             raise CannotLaunch(
                 f"buffers of {sum(sizes.values())} bytes do not fit into this machine's memory, of"
@@ -38,7 +40,7 @@ class EmulatedArena(Arena):
         try:
             for name, size in sizes.items():
                 self._flat[name] = torch.from_numpy(
-                    self._memory.view(self._memory.allocate(size, name=name), size)
+                    self._memory.view(self._memory.allocate(size, name, zeroed=False), size)
                 )
         except EmulatorError as error:
             self.free()
@@ -47,6 +49,11 @@ class EmulatedArena(Arena):
             name: self._flat[name].view(dtype).view(shape)
             for name, (dtype, shape) in layout.items()
         }
+
+    @property
+    def pointers(self) -> dict[str, int]:
+        """The device address of each buffer by name."""
+        return {name: self.pointer(name) for name in self.tensors}
 
     def differs(self, name: str, value: torch.Tensor) -> torch.Tensor:
         """As Arena.differs; numpy compares without threads, in 8-byte words, four times as fast."""

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 
 from evoengine.emulator.check.findings import Check
-from evoengine.emulator.device import Checks, Emulator, LaunchReport
+from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.emulator_errors import EmulatorError
-from evoengine.evaluate.worker.backend import (
-    Announce,
-    LoadedCandidate,
-    SanitizedCase,
-    TimedCase,
-    shown,
-)
+from evoengine.evaluate.worker.backend import Announce, SanitizedCase, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
-from evoengine.evaluate.worker.check import check_case, layout_of, written_by
+from evoengine.evaluate.worker.check import layout_of, written_by
 from evoengine.evaluate.worker.emulated.checked_mode import follow
-from evoengine.evaluate.worker.emulated.emulated_arena import (
-    SPARE_BYTES,
-    EmulatedArena,
-    available_bytes,
+from evoengine.evaluate.worker.emulated.emulated_arena import SPARE_BYTES, available_bytes
+from evoengine.evaluate.worker.emulated.emulated_examination import (
+    EmulatedExamination,
+    ExaminedSet,
 )
 from evoengine.evaluate.worker.emulated.emulated_program import (
     EmulatedProgram,
@@ -30,14 +23,16 @@ from evoengine.evaluate.worker.emulated.emulated_program import (
     failure_of,
 )
 from evoengine.evaluate.worker.emulated.modelled_time import model_case
+from evoengine.evaluate.worker.emulated.secret_sets import SecretSet, secret_sets
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.evaluate.worker.inputs import InputSet, paired_sets
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.records import CaseCheck, CaseModel, CheckedRun
 from evoengine.task.schema import Task
 
 # A launch in checked mode without any check.
 NO_CHECKS = Checks(Check(0))
+# The instructions of kernels whose threads wait for one another differ a little from run to run.
+MORE_WORK = 1.02
 # Compiling one kernel takes half a second; a process in which it takes longer is replaced.
 COMPILATIONS_END_S = 3.0
 
@@ -52,24 +47,23 @@ class EmulatedBackend:
         task: Task,
         expected_outputs: ExpectedOutputs,
         emulator: Emulator,
+        secret: str,
         checks: Sequence[str],
         alive: Callable[[], None],
     ) -> None:
-        """`checks` names the checks of checked mode; `alive` is called before every launch."""
+        """All seeds come from `secret`; `checks` names the checks of checked mode; `alive` is
+        called before every launch.
+        """
         self.task = task
         self.expected_outputs = expected_outputs
         self.emulator = emulator
+        self._secret = secret
         self._checks = tuple(checks)
         self._loaded = LoadedModule(emulator, alive)
-        # case -> reports of the plan's launches on the first input set
-        self._reports: dict[str, list[LaunchReport]] = {}
+        # case -> the call that is modelled: one with the most work, not with the easiest inputs
+        self._busiest: dict[str, ExaminedSet] = {}
         # paths of PTX files that are also compiled without checks
         self._compiled_unchecked: set[str] = set()
-
-    @property
-    def input_sets(self) -> tuple[InputSet, ...]:
-        """Seeds and distributions in pairs: a launch takes as long as the rest of a verdict."""
-        return paired_sets(self.task)
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -81,29 +75,19 @@ class EmulatedBackend:
         return CannotLaunch(f"this machine has too little memory: {error}")
 
     def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
-        for distribution, seed in self.input_sets:
+        for given in self._sets(compiled):
             announce(f"preparing {shown(compiled)}", False)
-            self.expected_outputs.get(compiled.plan.case, distribution, seed)
+            self.expected_outputs.get(compiled.plan.case, given.distribution, given.seed)
 
     def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
-        with self._load(compiled) as loaded:
-            return check_case(
-                self.task, self.expected_outputs, loaded, compiled, job.tier, self.input_sets
-            )
-
-    @contextmanager
-    def _load(self, compiled: CompiledCase) -> Iterator[LoadedCandidate]:
         plan = compiled.plan
-        program = self._program(compiled)
-        with EmulatedArena(layout_of(self.task, plan), self.emulator) as arena:
-            pointers = {name: arena.pointer(name) for name in arena.tensors}
-            checks = None if compiled.code_path in self._compiled_unchecked else NO_CHECKS
-
-            def launch() -> None:
-                reports = [program.run(step, pointers, checks) for step in plan.launches]
-                self._reports.setdefault(plan.case, reports)
-
-            yield LoadedCandidate(arena, launch)
+        checks = None if compiled.code_path in self._compiled_unchecked else NO_CHECKS
+        found = self._examination(compiled).check(self._sets(compiled), job.tier, checks)
+        self._busiest[plan.case] = busiest(found)
+        sets = tuple(item.check for item in found)
+        return CaseCheck(
+            case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=sets
+        )
 
     def compilations_ended(self) -> bool:
         """Whether all compilations for the last candidate have ended; a running one would take
@@ -113,7 +97,7 @@ class EmulatedBackend:
 
     def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
         """Read the PTX of every case and begin to compile it; return checked mode's results."""
-        self._reports.clear()
+        self._busiest.clear()
         self._loaded.forget()
         self._compiled_unchecked.clear()
         for compiled in job.cases:
@@ -160,38 +144,38 @@ class EmulatedBackend:
         self._loaded.prepare(compiled, checked=False)
 
     def _follow(self, compiled: CompiledCase) -> CheckedRun:
-        """Checked mode on the first input set of a case."""
-        with self._first_set(compiled) as (program, arena):
-            return follow(self.task, program, arena, self._checks)
+        """Checked mode on the first input set of a case, so that a fault is found every time."""
+        examination = self._examination(compiled)
+        with examination.first_call(self._sets(compiled)[0]) as arena:
+            return follow(self.task, examination.program, arena, self._checks)
 
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
-        """Model the time of every case that is not hidden, on its first input set."""
+        """Model the time of every case that is not hidden, on the set with the most work."""
         for compiled in job.cases:
             if not compiled.plan.hidden:
                 announce(f"modelling {shown(compiled)}", True)
                 yield TimedCase(compiled, model=self._model(compiled))
 
     def _model(self, compiled: CompiledCase) -> CaseModel:
-        plan, cold = compiled.plan, self.task.objective.cache == "cold"
-        with self._first_set(compiled) as (program, arena):
+        busiest = self._busiest[compiled.plan.case]
+        examination = self._examination(compiled)
+        with examination.first_call(self._sets(compiled)[busiest.number]) as arena:
             return model_case(
-                program,
+                examination.program,
                 arena,
-                written_by(self.task, plan),
-                self._reports[plan.case],
+                written_by(self.task, compiled.plan),
+                busiest.reports,
                 self.emulator.target,
-                cold,
+                cold=self.task.objective.cache == "cold",
             )
 
-    @contextmanager
-    def _first_set(self, compiled: CompiledCase) -> Iterator[tuple[EmulatedProgram, EmulatedArena]]:
-        """The code of a case and its buffers: the first inputs, and poison in all others."""
-        plan, task = compiled.plan, self.task
-        program = self._program(compiled)
-        with EmulatedArena(layout_of(task, plan), self.emulator) as arena:
-            arena.fill(self.expected_outputs.inputs(plan.case, *self.input_sets[0]))
-            arena.poison(written_by(task, plan))
-            yield program, arena
+    def _sets(self, compiled: CompiledCase) -> tuple[SecretSet, ...]:
+        return secret_sets(self.task, compiled.plan.case, self._secret)
+
+    def _examination(self, compiled: CompiledCase) -> EmulatedExamination:
+        return EmulatedExamination(
+            self.task, self.expected_outputs, self.emulator, self._program(compiled)
+        )
 
     def _program(self, compiled: CompiledCase) -> EmulatedProgram:
         elements = sum(
@@ -207,3 +191,9 @@ class EmulatedBackend:
                 self.task.baselines, "times are modelled here: there is nothing to compare with"
             ),
         )
+
+
+def busiest(found: Sequence[ExaminedSet]) -> ExaminedSet:
+    """The first set, so that the same one is modelled every time, unless another has more work."""
+    most = max(found, key=lambda item: item.instructions)
+    return most if most.instructions > MORE_WORK * found[0].instructions else found[0]

@@ -16,6 +16,7 @@ from evoengine.candidate.binding import BoundLaunch, BufferArgument, ScalarArgum
 from evoengine.emulator import device as emulated
 from evoengine.emulator import emulator_errors
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
+from evoengine.evaluate.worker.arena import POISON
 from evoengine.evaluate.worker.candidate_failures import (
     CandidateFailure,
     CannotLaunch,
@@ -63,14 +64,11 @@ class LoadedModule:
         self._modules: dict[str, emulated.Program] = {}
 
     def program(self, compiled: CompiledCase, rounds: float) -> EmulatedProgram:
-        """The code of one case, its global variables reset; raises CandidateFailure.
+        """The code of one case; raises CandidateFailure.
 
         `rounds` limits the loop rounds of all warps of one launch of a whole grid.
         """
-        module = self._module(compiled)
-        with as_candidate_failures():
-            module.reset()
-        return EmulatedProgram(module, compiled, rounds, self._alive)
+        return EmulatedProgram(self._module(compiled), compiled, rounds, self._alive)
 
     def prepare(self, compiled: CompiledCase, checked: bool) -> None:
         """Begins to compile the code of a case in the background; raises CandidateFailure."""
@@ -114,6 +112,16 @@ class EmulatedProgram:
         self._rounds = rounds
         self._module = module
         self._alive = alive
+        self.poison = POISON  # the byte that shared and local memory hold first
+
+    def reset(self, poison: int) -> None:
+        """Resets all global variables, at another address; raises CandidateFailure.
+
+        From now on, shared and local memory hold the byte `poison` first.
+        """
+        self.poison = poison
+        with as_candidate_failures():
+            self._module.reset()
 
     @property
     def variables(self) -> bytes:
@@ -149,6 +157,7 @@ class EmulatedProgram:
                 checks=checks,
                 blocks=blocks,
                 fuel=min(self._fuel(launch, blocks), max_rounds or sys.maxsize),
+                poison=self.poison,
             )
         # what is printed in a hidden case could tell its sizes
         if report.printed and not self.compiled.plan.hidden:

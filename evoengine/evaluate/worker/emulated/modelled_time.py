@@ -40,7 +40,7 @@ def model_case(
     The arena's inputs are filled. `written` names the buffers that are not inputs; `executions`
     are the reports of whole grids on the same inputs.
     """
-    pointers = {name: arena.pointer(name) for name in arena.tensors}
+    pointers = arena.pointers
     launches = []
     for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
         before = PlanState(program, arena, written)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
+from evoengine.digest import digest
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
 
@@ -25,6 +28,11 @@ class PlanState:
         self._arena = arena
         self._buffers = {name: arena.tensors[name].clone() for name in written}
         self._variables = program.variables
+
+    def digest_now(self) -> str:
+        """The digest of what these buffers and variables hold now."""
+        buffers = (self._arena.tensors[name].view(-1).view(torch.uint8) for name in self._buffers)
+        return digest(self._program.variables, *(value.numpy().tobytes() for value in buffers))
 
     def restore(self) -> None:
         """Restores all buffers and variables."""

@@ -1,238 +1,255 @@
-"""The rules of paired timing, with graphs and events that are faked.
-
-What is tested is the order of the samples and what is compared, not the device: Python functions
-stand for kernels, and every event reads the same time. test_paired_timing_on_gpu.py tests the same
-rules with real graphs and events.
-"""
+"""The rules of paired timing, with replays whose times a test gives."""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import itertools
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-import torch
 
-from evoengine.candidate.binding import CasePlan
-from evoengine.errors import TaskError
-from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
-from evoengine.evaluate.worker.cuda import paired_timing, timing
-from evoengine.evaluate.worker.cuda.baselines import time_baselines
-from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.evaluate.worker.task_functions import TaskFunctions
-from evoengine.protocols import CompiledCase
-from evoengine.records import CaseTiming, InputSetCheck
-from tests.evaluate.worker.shrunken import CPU
-from tests.small import small_task
+from evoengine.evaluate.worker.candidate_failures import Cheated, VoidTiming
+from evoengine.evaluate.worker.cuda import paired_timing
+from evoengine.evaluate.worker.cuda.call_counts import (
+    MOST_COLD_CALLS,
+    WARM_UP_CALLS,
+    CallRange,
+)
+from evoengine.evaluate.worker.cuda.examination import Examined
+from evoengine.evaluate.worker.cuda.paired_timing import (
+    ALONE_REPLAYS,
+    ATTEMPTS,
+    BRIEF_REPLAYS,
+    LEAST_REPLAYS,
+    MORE_AT_MOST,
+    MORE_REPLAYS,
+    MOST_DISAGREEMENTS,
+    MOST_REPLAYS,
+    PairedTiming,
+)
+from evoengine.records import Samples
 
-N, C = 64, 96
-Kernel = Callable[[torch.Tensor, torch.Tensor], None]
-
-
-class FakeDevice:
-    """Fakes the device: graphs that run their calls, and events that read one constant."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (folder / "scale_rows.py").write_text(
-            "def forward(x):\n    return x * 2\ndef spoiling(x):\n    return x.mul_(2)\n"
-        )
-        self.task = small_task(
-            baselines={"torch.mul": "scale_rows.py:forward", "spoiling": "scale_rows.py:spoiling"}
-        )
-        self.expected_outputs = ExpectedOutputs(
-            self.task, TaskFunctions(self.task, folder / "t.yaml"), CPU
-        )
-        self.elapsed_ms = 1.0
-        self.baseline_outputs: list[torch.Tensor] = []
-        self.kernel: Kernel = honest
-        fake = self
-
-        class FakeGraph(timing.Graph):
-            def __init__(self, calls: list[timing.Call]) -> None:
-                self.calls = calls
-                self._outputs = [call() for call in calls]
-                tensors = [
-                    value
-                    for result in self._outputs
-                    if isinstance(result, dict)
-                    for value in result.values()
-                ]
-                fake.baseline_outputs += tensors
-                self._written = timing.storages(tensors)
-                self.wipe()  # a capture runs nothing
-
-            def replay(self) -> None:
-                for call, output in zip(self.calls, self._outputs, strict=True):
-                    result = call()
-                    if isinstance(result, dict):
-                        output["out"].copy_(result["out"])
-
-        class FakeEvent:
-            def record(self) -> None: ...
-
-            def synchronize(self) -> None: ...
-
-            def elapsed_time(self, _: FakeEvent) -> float:
-                return fake.elapsed_ms
-
-        class FakeProgram:
-            def __init__(self, _: CompiledCase) -> None: ...
-
-            def prepare(self, pointers: dict[str, int], _: object) -> Callable[[], None]:
-                x, out = at(pointers["x"]), at(pointers["out"])
-                return lambda: fake.kernel(x, out)
-
-        monkeypatch.setattr(timing, "Graph", FakeGraph)
-        monkeypatch.setattr(timing, "_event", FakeEvent)
-        monkeypatch.setattr(paired_timing, "CudaProgram", FakeProgram)
-        monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-        monkeypatch.setattr(torch.cuda, "current_stream", lambda: None)
-
-    def flush(self) -> None: ...
-
-    def run(
-        self, kernel: Kernel, baseline: str = "torch.mul"
-    ) -> tuple[CaseTiming, list[InputSetCheck]]:
-        self.kernel = kernel
-        compiled = CompiledCase(
-            plan=CasePlan(case="plain", hidden=False, macros={}, scratch={}, launches=()),
-            code_path="",
-            functions={},
-        )
-        pair = paired_timing.PairedTiming(
-            self.task, self.expected_outputs, self, compiled, baseline
-        )  # type: ignore[arg-type]  # it flushes
-        return pair.run(), pair.check_outputs("fp32")
+CALLS = CallRange(3, 7)
+POOL: Any = tuple(range(16))
+WRONG: Any = SimpleNamespace(ok=False)
 
 
-def at(pointer: int) -> torch.Tensor:
-    """The tensor at an address."""
-    return torch.frombuffer(
-        (ctypes.c_float * (N * C)).from_address(pointer), dtype=torch.float32
-    ).view(N, C)
+class FakeSides:
+    """A candidate of 10 us a call and a baseline of 20 us, and the order in which they ran."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[str, tuple[int, ...], bool]] = []
+        self.candidate_us: Callable[[], float] = lambda: 10.0
+        self.baseline_us: Callable[[], float] = lambda: 20.0
+        self.agrees: Callable[[], bool] = lambda: True
+        self.alone_us: float | None = None  # of the baseline; None: as beside the candidate
+        self.is_alone = False
+        self.confirmations = 0
+        self.wrong_at = -1  # the examined replay that has a wrong output
+        self.examination: Any = SimpleNamespace(replay=self.examine)
+        self.baseline: Any = SimpleNamespace(replay=self.replay)
+
+    def examine(self, sets: Sequence[int], cold: bool) -> Examined:
+        self.runs.append(("candidate", tuple(sets), cold))
+        count = len(sets) - WARM_UP_CALLS
+        wrong = (WRONG,) if self.examined == self.wrong_at + 1 else ()
+        times = self.times(self.candidate_us, count, cold) if self.agrees() else ()
+        return Examined(times, wrong)
+
+    def replay(self, sets: Sequence[int], cold: bool) -> tuple[float, ...]:
+        self.runs.append(("baseline", tuple(sets), cold))
+        alone_us = self.alone_us if self.is_alone else None
+        us = self.baseline_us if alone_us is None else lambda: alone_us
+        return self.times(us, len(sets), cold)
+
+    def times(self, us: Callable[[], float], count: int, cold: bool) -> tuple[float, ...]:
+        return tuple(us() for _ in range(count)) if cold else (count * us(),)
+
+    @property
+    def examined(self) -> int:
+        """The replays of the candidate so far."""
+        return sum(side == "candidate" for side, _, _ in self.runs)
+
+    def pair(self, cold: bool) -> PairedTiming:
+        return WatchedTiming(self, self.examination, self.baseline, POOL, CALLS, cold)
+
+    def take(self, cold: bool = False, budget_s: float = 60.0, briefly: bool = False) -> Samples:
+        return self.pair(cold).run(budget_s, briefly, lambda: None)
 
 
-def honest(x: torch.Tensor, out: torch.Tensor) -> None:
-    torch.mul(x, 2, out=out)
+class WatchedTiming(PairedTiming):
+    """Says when it measures the baseline alone."""
+
+    def __init__(self, sides: FakeSides, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.sides = sides
+
+    def _beside_to_alone(self, samples: Samples) -> float:
+        self.sides.is_alone = True
+        try:
+            return super()._beside_to_alone(samples)
+        finally:
+            self.sides.is_alone = False
+            self.sides.confirmations += 1
 
 
 @pytest.fixture
-def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
-    return FakeDevice(tmp_path, monkeypatch)
+def sides() -> FakeSides:
+    return FakeSides()
 
 
-def test_an_honest_candidate_is_right_in_every_hot_call_and_in_the_cold_one(
-    device: FakeDevice,
+@pytest.mark.parametrize("cold", [False, True])
+def test_times_are_those_of_a_call_on_both_sides(sides: FakeSides, cold: bool) -> None:
+    found = sides.take(cold)
+    assert set(found.candidate_us) == {10.0} and set(found.baseline_us) == {20.0}
+    assert len(found.candidate_us) == len(found.baseline_us) == len(found.calls)
+    assert set(found.calls) <= ({1} if cold else {3, 4, 5, 6, 7})
+    assert found.candidate_calls == found.baseline_calls == max(found.calls)
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_both_sides_take_the_same_calls_on_the_same_sets_one_after_the_other(
+    sides: FakeSides, cold: bool
 ) -> None:
-    device.elapsed_ms = 0.15  # three calls in the estimate: 50 us each, four of them make a sample
-    found, checks = device.run(honest)
-    assert (found.hot.candidate_calls, found.hot.baseline_calls) == (4, 4)
-    assert found.cold is not None and found.cold.candidate_calls == 1
-    assert [check.ok for check in checks] == [True] * 5
+    sides.take(cold)
+    paired = sides.runs[: 2 * sides.examined]
+    first = {pair[0][0] for pair in zip(paired[::2], paired[1::2], strict=True)}
+    for one, other in zip(paired[::2], paired[1::2], strict=True):
+        by_side = {one[0]: one[1], other[0]: other[1]}
+        assert by_side["candidate"][WARM_UP_CALLS:] == by_side["baseline"]
+        assert len(set(by_side["candidate"])) == len(by_side["candidate"])
+        assert one[2] == other[2] == cold
+    assert first == {"candidate", "baseline"}, "which side comes first is drawn"
 
 
-@pytest.mark.parametrize("lazy", [0, 1], ids=["hot", "cold"])
-def test_one_call_a_sample_is_checked_hot_and_cold(device: FakeDevice, lazy: int) -> None:
-    launches: dict[int, int] = {}
-
-    def idle_after_a_while(x: torch.Tensor, out: torch.Tensor) -> None:
-        launches[out.data_ptr()] = launches.get(out.data_ptr(), 0) + 1
-        if list(launches).index(out.data_ptr()) != lazy or launches[out.data_ptr()] <= 4:
-            honest(x, out)
-
-    _, checks = device.run(idle_after_a_while)
-    assert [check.ok for check in checks] == [lazy != 0, lazy != 1]
-    assert checks[lazy].nan_count == N * C
+def test_a_cold_replay_has_one_call_or_two(sides: FakeSides) -> None:
+    sides.take(cold=True)
+    counts = {len(sets) - WARM_UP_CALLS for side, sets, _ in sides.runs if side == "candidate"}
+    assert counts == set(range(1, MOST_COLD_CALLS + 1))
 
 
-def test_an_input_that_a_timed_launch_changes_is_a_cheat(device: FakeDevice) -> None:
-    def spoils(x: torch.Tensor, out: torch.Tensor) -> None:
-        honest(x, out)
-        x[-1, -1] = 7.0
-
-    with pytest.raises(Cheated, match="input 'x' was overwritten in a timed launch"):
-        device.run(spoils)
-
-
-def test_a_baseline_that_writes_into_its_inputs_condemns_no_candidate(device: FakeDevice) -> None:
-    _, checks = device.run(honest, "spoiling")
-    assert all(check.ok for check in checks)
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("budget_s", [0.0, 60.0])
+def test_at_least_ten_replays_of_each_kind_are_examined_whatever_the_budget(
+    sides: FakeSides, cold: bool, budget_s: float
+) -> None:
+    sides.take(cold, budget_s)
+    assert LEAST_REPLAYS == 10 <= sides.examined
 
 
-def test_a_baseline_that_writes_into_its_inputs_is_left_out_by_name(device: FakeDevice) -> None:
-    found = time_baselines(device.task, device.expected_outputs, "plain", device)  # type: ignore[arg-type]  # it flushes
-    assert list(found.median_us) == ["torch.mul"]
-    assert found.problems["spoiling"].startswith(
-        "scale_rows.py:spoiling writes into its input x for case plain: expected it to leave"
+def test_the_last_replay_is_drawn_so_no_count_tells_it() -> None:
+    def count(budget_s: float, briefly: bool = False) -> int:
+        sides = FakeSides()
+        times = itertools.cycle([10.0, 30.0])
+        sides.candidate_us = lambda: next(times)  # its interval never becomes narrow
+        sides.take(budget_s=budget_s, briefly=briefly)
+        return sides.examined
+
+    spent, unlimited, brief = (
+        [count(*arguments) for _ in range(60)] for arguments in ((0.0,), (600.0,), (600.0, True))
     )
+    ranges = (
+        (spent, LEAST_REPLAYS, MORE_REPLAYS),
+        (unlimited, MOST_REPLAYS, MORE_AT_MOST),
+        (brief, BRIEF_REPLAYS, MORE_REPLAYS),
+    )
+    for found, least, more in ranges:
+        assert least <= min(found) and max(found) <= least + more
+        assert len(set(found)) >= 5
 
 
-def test_a_fault_of_the_reference_is_not_reported_as_one_of_every_baseline(
-    device: FakeDevice, tmp_path: Path
+def test_the_budget_is_drawn_so_no_clock_tells_the_last_replay(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (tmp_path / "scale_rows.py").write_text("def forward(x):\n    return x.float() * 2\n")
-    with pytest.raises(TaskError, match=r"^scale_rows.py:forward: out must be torch.float64"):
-        time_baselines(device.task, device.expected_outputs, "plain", device)  # type: ignore[arg-type]  # it flushes
+    now = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(now) / 10)  # read once a replay
+    monkeypatch.setattr(paired_timing, "time", clock)
+
+    def count() -> int:
+        sides = FakeSides()
+        times = itertools.cycle([10.0, 30.0])
+        sides.candidate_us = lambda: next(times)
+        sides.take(budget_s=4.0)
+        return sides.examined
+
+    found = [count() for _ in range(60)]
+    # it is first read when the least replays were taken
+    assert min(found) >= LEAST_REPLAYS + 0.7 * 40 - 2
+    assert max(found) <= LEAST_REPLAYS + MORE_REPLAYS + 1.3 * 40 + 2
+    assert len(set(found)) > 10
 
 
-def test_the_time_of_a_baseline_is_charged_to_it(device: FakeDevice) -> None:
-    charged: list[str] = []
-
-    @contextmanager
-    def announce(_: str, function: str) -> Iterator[None]:
-        charged.append(function)
-        yield
-        charged.append("")
-
-    device.expected_outputs.functions._announce = announce
-    device.run(honest)
-    assert charged[:2] == [
-        "scale_rows.py:forward for case plain",
-        "",
-    ], "a baseline that compiles for a minute is not the candidate's fault"
+def test_sampling_ends_early_when_the_ratio_is_known(sides: FakeSides) -> None:
+    sides.take()
+    assert sides.examined < MOST_REPLAYS
 
 
-@pytest.mark.parametrize("begun", [False, True])
-def test_a_reference_without_memory_beside_a_candidates_buffers_ends_no_run(
-    device: FakeDevice, begun: bool
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("briefly", [False, True])
+@pytest.mark.parametrize("at", [0, 4])
+def test_the_first_wrong_output_ends_the_measurement(
+    sides: FakeSides, cold: bool, briefly: bool, at: int
 ) -> None:
-    def no_memory(*_: object) -> object:
-        try:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        except torch.cuda.OutOfMemoryError as error:
-            raise TaskError("scale_rows.py:forward raised OutOfMemoryError") from (
-                error if begun else None
-            )
-
-    device.expected_outputs.get_uncached = no_memory  # type: ignore[assignment,method-assign]
-    with pytest.raises(CannotLaunch if begun else TaskError, match="raised OutOfMemoryError"):
-        device.run(honest)
+    sides.wrong_at = at
+    pair = sides.pair(cold)
+    pair.run(60.0, briefly, lambda: None)
+    assert pair.wrong == (WRONG,)
+    assert sides.examined == at + 1, "no replay of the candidate comes after it"
 
 
-def test_a_candidate_never_runs_beside_an_output_of_the_baseline(device: FakeDevice) -> None:
-    seen: list[bool] = []
-
-    def looks_around(x: torch.Tensor, out: torch.Tensor) -> None:
-        honest(x, out)
-        seen.append(any(bool((value == out).all()) for value in device.baseline_outputs))
-
-    device.run(looks_around)
-    assert seen and not any(seen)
+def test_replays_about_which_two_clocks_disagree_do_not_count(sides: FakeSides) -> None:
+    agreements = itertools.chain([True, False, False, True, False], itertools.repeat(True))
+    sides.agrees = lambda: next(agreements)
+    found = sides.take()
+    assert len(found.candidate_us) == sides.examined - 3 >= LEAST_REPLAYS
+    assert len(found.candidate_us) == len(found.baseline_us) == len(found.calls)
 
 
-def test_how_many_rounds_come_before_the_last_is_drawn_by_lot(device: FakeDevice) -> None:
-    def rounds() -> int:
-        side = timing.Side([lambda: None], [])
-        return len(timing.measure(side, side, 0.0).candidate_us)
-
-    found = [rounds() for _ in range(30)]
-    assert len(set(found)) > 1
-    assert min(found) >= timing.MIN_ROUNDS
+def test_more_disagreements_than_by_accident_are_a_cheat(sides: FakeSides) -> None:
+    numbers = itertools.count()
+    sides.agrees = lambda: next(numbers) % 2 == 0
+    with pytest.raises(Cheated, match="two clocks disagree about the time of its replays"):
+        sides.take()
+    assert sides.examined == 2 * (MOST_DISAGREEMENTS + 1)
 
 
-def test_no_time_is_zero(device: FakeDevice) -> None:
-    device.elapsed_ms = 0.0
-    side = timing.Side([lambda: None], [])
-    assert min(timing.measure(side, side, 0.0).candidate_us) > 0
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("alone_us", [20.0, 21.5, 18.6])
+def test_a_baseline_that_takes_its_time_alone_confirms_the_measurement(
+    sides: FakeSides, cold: bool, alone_us: float
+) -> None:
+    sides.alone_us = alone_us
+    sides.take(cold)
+    assert len(sides.runs) == 2 * sides.examined + ALONE_REPLAYS
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("alone_us", [15.0, 30.0])
+def test_a_baseline_that_takes_another_time_beside_the_candidate_voids_the_measurement(
+    sides: FakeSides, cold: bool, alone_us: float
+) -> None:
+    sides.alone_us = alone_us
+    with pytest.raises(VoidTiming, match=r"another time beside it than alone: \d\.\d\dx, .*x, .*x"):
+        sides.take(cold)
+    assert sides.examined >= ATTEMPTS * LEAST_REPLAYS
+
+
+def test_a_disturbance_that_passes_is_measured_again() -> None:
+    sides = FakeSides()
+    sides.alone_us = 20.0
+    # the baseline is slow beside the candidate until it was first measured alone
+    sides.baseline_us = lambda: 20.0 if sides.confirmations else 30.0
+    found = sides.take(budget_s=0.0)
+    assert set(found.baseline_us) == {20.0}
+
+
+def test_a_brief_measurement_is_not_confirmed(sides: FakeSides) -> None:
+    sides.take(briefly=True)
+    assert len(sides.runs) == 2 * sides.examined <= 2 * (BRIEF_REPLAYS + MORE_REPLAYS)
+
+
+def test_a_sign_of_life_comes_before_every_replay(sides: FakeSides) -> None:
+    signs = []
+    sides.pair(False).run(60.0, False, lambda: signs.append(len(sides.runs)))
+    assert len(signs) == sides.examined and signs[0] == 0

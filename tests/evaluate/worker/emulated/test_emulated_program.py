@@ -61,7 +61,7 @@ def test_variables_that_this_machine_cannot_keep_twice_are_refused_before_they_t
         tier="fp32",
     )
     expected_outputs = ExpectedOutputs(task, TaskFunctions(task, tmp_path / "t.yaml"), CPU)
-    backend = EmulatedBackend(task, expected_outputs, emulator, (), lambda: None)
+    backend = EmulatedBackend(task, expected_outputs, emulator, "secret", (), lambda: None)
     before = resident_bytes()
     try:
         with pytest.raises(

@@ -200,9 +200,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1) scrub(int shared_words, un
     extern __shared__ unsigned shared[];
     for (int i = threadIdx.x; i < shared_words; i += blockDim.x)
         reinterpret_cast<volatile unsigned*>(shared)[i] = value;
-#if __CUDA_ARCH__ >= 900  // the first KiB of a block, which the system reserves: PTX can write there
-    if (threadIdx.x < 256) asm volatile("st.shared.u32 [%0], %1;" ::"r"(threadIdx.x * 4), "r"(value) : "memory");
-#endif
     __syncthreads();
     unsigned registers[56];  // all live across the barrier: read before it, written after it
     volatile unsigned* words = reinterpret_cast<volatile unsigned*>(shared);
@@ -213,15 +210,12 @@ extern "C" __global__ void __launch_bounds__(1024, 1) scrub(int shared_words, un
     for (int i = 0; i < 56; ++i) words[threadIdx.x + 32 * i] = registers[i];
 }
 
-// Overwrites the local memory of all resident threads, WORDS words of each: those of a frame, which
-// ends where local memory does, and those from its beginning, where PTX can write without a frame.
+// Overwrites the local memory of all resident threads, WORDS words of each.
 template <int WORDS>
 __device__ __forceinline__ void scrub_local(unsigned value, unsigned* sink) {
     volatile unsigned words[WORDS];
 #pragma unroll 1
     for (int i = 0; i < WORDS; ++i) words[i] = value;
-#pragma unroll 1
-    for (int i = 0; i < WORDS; ++i) asm volatile("st.local.u32 [%0], %1;" ::"r"(i * 4), "r"(value) : "memory");
     if (words[threadIdx.x % WORDS] != value && sink) *sink = value;
 }
 extern "C" __global__ void __launch_bounds__(256) scrub_local_1024(unsigned value, unsigned* sink) { scrub_local<256>(value, sink); }

@@ -62,10 +62,10 @@ class Unload(Frozen):
     kind: Literal["unload"] = "unload"
 
 
-class Done(Frozen):
+class Served(Frozen):
     """Runner to grader: the request was served; free device memory afterwards, in bytes."""
 
-    kind: Literal["done"] = "done"
+    kind: Literal["served"] = "served"
     free_bytes: int = 0
 
 
@@ -94,9 +94,9 @@ class Fault(Frozen):
 RunnerRequest = Annotated[
     MapSlots | DropSlots | Load | Replay | Unload, Field(discriminator="kind")
 ]
-RunnerAnswer = Annotated[Done | Replayed | Fault, Field(discriminator="kind")]
+RunnerAnswer = Annotated[Served | Replayed | Fault, Field(discriminator="kind")]
 
 RUNNER_REQUEST: TypeAdapter[MapSlots | DropSlots | Load | Replay | Unload] = TypeAdapter(
     RunnerRequest
 )
-RUNNER_ANSWER: TypeAdapter[Done | Replayed | Fault] = TypeAdapter(RunnerAnswer)
+RUNNER_ANSWER: TypeAdapter[Served | Replayed | Fault] = TypeAdapter(RunnerAnswer)

@@ -18,13 +18,13 @@ from evoengine.evaluate.worker.cuda.harness.gpu_token import GpuToken
 from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     MAX_DESCRIPTORS,
     RUNNER_REQUEST,
-    Done,
     DropSlots,
     Fault,
     Load,
     MapSlots,
     Replay,
     Replayed,
+    Served,
     Unload,
 )
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
@@ -37,7 +37,7 @@ PRINTF_BYTES = 64 * 1024  # the buffer of device printf between two synchronisat
 CHUNK_BYTES = 1 << 20
 
 
-def serve_runner(connection: socket.socket, ordinal: int) -> None:
+def serve(connection: socket.socket, ordinal: int) -> None:
     """Serves one grader until it closes `connection`."""
     _Runner(connection, ordinal).serve()
 
@@ -51,7 +51,7 @@ class _Runner:
             self._limit_memory()
             self._replayer = Replayer(ordinal)
             cupy.cuda.Device().synchronize()
-        self._send(Done())
+        self._send(Served())
 
     def serve(self) -> None:
         for line, descriptors in _lines(self._connection):
@@ -72,7 +72,7 @@ class _Runner:
         self,
         request: MapSlots | DropSlots | Load | Replay | Unload,
         descriptors: list[int],
-    ) -> Done | Replayed | Fault:
+    ) -> Served | Replayed | Fault:
         match request:
             case MapSlots():
                 self._replayer.map(request.numbers, request.sizes, descriptors)
@@ -87,8 +87,8 @@ class _Runner:
                 with self._output():
                     return self._replayer.replay(request)
             case Unload():
-                return Done(free_bytes=self._replayer.unload())
-        return Done()
+                return Served(free_bytes=self._replayer.unload())
+        return Served()
 
     @contextmanager
     def _output(self) -> Iterator[None]:
@@ -109,7 +109,7 @@ class _Runner:
         runtime.deviceSetLimit(runtime.cudaLimitPrintfFifoSize, PRINTF_BYTES)
         runtime.deviceSetLimit(runtime.cudaLimitMallocHeapSize, HEAP_BYTES)
 
-    def _send(self, answer: Done | Replayed | Fault) -> None:
+    def _send(self, answer: Served | Replayed | Fault) -> None:
         self._connection.sendall(answer.model_dump_json().encode() + b"\n")
 
 

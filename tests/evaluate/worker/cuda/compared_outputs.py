@@ -1,0 +1,103 @@
+"""Outputs with all kinds of errors, and the comparison of kernels.cu's figures with the gate's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy
+import pytest
+import torch
+
+from evoengine.evaluate.worker.cuda.harness.device_table import Array
+from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES
+from evoengine.evaluate.worker.cuda.output_comparison import _COMPARISON, _errors
+from evoengine.evaluate.worker.gate import compare
+from evoengine.evaluate.worker.slices import slice_elements, tiny_of
+
+ATOL, RTOL = 1e-2, 1e-3
+KINDS = 6  # of errors
+Pair = tuple[torch.Tensor, torch.Tensor]  # an output and its reference, contiguous
+
+
+def compared_pairs(
+    name: str, shapes: Iterable[tuple[int, ...]], device: torch.device
+) -> list[Pair]:
+    """An output of every shape with every kind of errors, with and without a row whose reference is
+    zero.
+    """
+    dtype, pairs = getattr(torch, name), list[Pair]()
+    for shape in shapes:
+        for kind in range(KINDS):
+            for zero_row in (False, True):
+                output = values(shape, dtype, device)
+                reference = output.double()
+                if dtype.is_floating_point and kind in (1, 5):
+                    reference *= 1 + 1e-3 * torch.randn(shape, device=device)
+                if zero_row:
+                    reference[-1] = 0
+                pairs.append((spoiled(output, kind), reference))
+    return pairs
+
+
+def values(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Random values of a dtype."""
+    if dtype == torch.bool:
+        return torch.rand(shape, device=device) > 0.5
+    if not dtype.is_floating_point:
+        low, high = (0, 200) if dtype == torch.uint8 else (-100, 100)
+        return torch.randint(low, high, shape, device=device).to(dtype)
+    return (torch.randn(shape, device=device) * torch.rand(shape, device=device).exp()).to(dtype)
+
+
+def spoiled(output: torch.Tensor, kind: int) -> torch.Tensor:
+    """`output` with nothing, some elements, the last one or the first row changed, or with some NaN
+    or infinities.
+    """
+    found, dtype = output.clone(), output.dtype
+    flat = found.view(-1)
+    count = max(1, flat.numel() // 50)
+    places = torch.randint(0, flat.numel(), (count,), device=output.device)
+    if kind == 1:
+        flat[places] = values((count,), dtype, output.device)
+    elif kind == 2:
+        flat[-1] = values((1,), dtype, output.device)[0]
+    elif kind == 3 and dtype.is_floating_point:
+        flat[places] = math.nan
+    elif kind == 4 and dtype.is_floating_point:
+        flat[places[:1]] = math.inf
+        flat[places[-1:]] = -math.inf
+    elif kind == 5:
+        found[0] = 0
+    return found
+
+
+def row_of(output: torch.Tensor, reference: torch.Tensor, *addresses: int) -> tuple[float, ...]:
+    """One Comparison of kernels.cu; `addresses` of both, where torch's are not those."""
+    return (
+        *(addresses or (output.data_ptr(), reference.data_ptr())),
+        reference.numel(),
+        slice_elements(tuple(reference.shape)),
+        DTYPES[str(output.dtype).removeprefix("torch.")],
+        ATOL,
+        RTOL,
+        tiny_of(output.dtype),
+    )
+
+
+def table_of(pairs: Sequence[Pair]) -> Array:
+    """The table of a comparison of all pairs."""
+    return numpy.array([row_of(*pair) for pair in pairs], dtype=_COMPARISON)
+
+
+def refuse_other_figures(raw: Array, pairs: Sequence[Pair]) -> None:
+    """Fails where the figures of a pair are not those of the gate."""
+    for number, (output, reference) in enumerate(pairs):
+        found = _errors(raw[number : number + 1], reference.numel())
+        wanted = compare({"": output}, {"": reference}, ATOL, RTOL)
+        shown = f"{tuple(reference.shape)}, pair {number}: {found} instead of {wanted}"
+        assert (found.failing, found.nan_count) == (wanted.failing, wanted.nan_count), shown
+        assert found.max_abs == wanted.max_abs, shown
+        assert found.rel_rmse == pytest.approx(wanted.rel_rmse, rel=1e-9), shown
+        slices = pytest.approx(wanted.slice_rel_rmse, rel=1e-9, abs=1e-300)
+        assert found.slice_rel_rmse == slices, shown

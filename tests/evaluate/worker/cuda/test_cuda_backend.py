@@ -1,0 +1,215 @@
+"""How a candidate is checked and timed on a GPU, with the runner's loop in a thread and shared
+memory files for device memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from evoengine.candidate.binding import CasePlan
+from evoengine.evaluate.floor import DevicePeaks
+from evoengine.evaluate.worker.cuda import cuda_backend
+from evoengine.evaluate.worker.cuda.cuda_backend import GROWTH_BYTES, CudaBackend
+from evoengine.evaluate.worker.cuda.harness.runner_messages import Replay, Replayed
+from evoengine.evaluate.worker.cuda.input_pool import InputPool
+from evoengine.evaluate.worker.cuda.paired_timing import BRIEF_REPLAYS, LEAST_REPLAYS
+from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.judge import Judge
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.protocols import CompiledCase, Job, Report
+from evoengine.records import Status
+from tests.evaluate.worker.cuda.host_device import (
+    TOTAL_BYTES,
+    Behaviour,
+    HostHarness,
+    HostReplayer,
+    connected_runner,
+    host_bytes,
+    install,
+)
+from tests.evaluate.worker.shrunken import CPU
+from tests.small import small_task
+
+ELEMENTS = {"plain": 64 * 96, "flipped": 3 * 40, "odd": 7 * 33}
+PEAKS = DevicePeaks(l2_bytes=1, l2_bytes_per_s=1e12, dram_bytes_per_s=1e12, launch_us=1.0)
+
+
+def honest(call: dict[str, int], elements: int) -> None:
+    x, out = (host_bytes(call[name], 4 * elements).view(torch.float32) for name in ("x", "out"))
+    torch.mul(x, 2, out=out)
+
+
+class Desk:
+    """A judge over the backend, and what it announced."""
+
+    def __init__(self, folder: Path, client: RunnerClient) -> None:
+        (folder / "scale_rows.py").write_text("def forward(x):\n    return x * 2\n")
+        self.task = small_task(
+            cases={
+                "plain": {"N": 64, "C": 96, "flip": False},
+                "flipped": {"N": 3, "C": 40, "flip": True},
+            },
+            hidden_cases={"odd": {"N": 7, "C": 33, "flip": True}},
+        )
+        expected = ExpectedOutputs(self.task, TaskFunctions(self.task, folder / "t.yaml"), CPU)
+        self.harness = HostHarness()
+        self.pool = InputPool(self.task, expected, lambda: None)
+        baselines: Any = SimpleNamespace(
+            input_bytes=lambda case: 8 * ELEMENTS[case],
+            rough_us=lambda _case, _name: 20.0,
+            replays=lambda _case, _name, _most: SimpleNamespace(replay=self.replay_baseline),
+        )
+        self.backend = CudaBackend(self.task, self.harness, self.pool, baselines)
+        self.backend.runner = client
+        self.backend._peaks = PEAKS
+        self.announced: list[tuple[str, bool]] = []
+
+    def replay_baseline(self, sets: Sequence[Any], cold: bool) -> tuple[float, ...]:
+        assert self.harness.token.is_held  # type: ignore[attr-defined]  # a HostToken
+        return (20.0,) * len(sets) if cold else (20.0 * len(sets),)
+
+    def judge_case(self, case: str, behaviour: Behaviour, **baselines: str) -> Report:
+        """The report on a candidate that has one case."""
+        HostReplayer.behaviours[case] = behaviour
+        plan = CasePlan(case=case, hidden=case == "odd", macros={}, scratch={}, launches=())
+        compiled = CompiledCase(plan=plan, code_path=case, functions={})
+        job = Job(cases=(compiled,), tier="fp32", baselines=baselines)
+        return Judge(self.task, self.backend, lambda *_: None).run(job)
+
+    def judge(self, **baselines: str) -> Report:
+        """The report on an honest candidate."""
+        cases = []
+        for name, elements in ELEMENTS.items():
+
+            def run(call: dict[str, int], _: int, elements: int = elements) -> None:
+                assert self.harness.token.is_held  # type: ignore[attr-defined]
+                honest(call, elements)
+
+            HostReplayer.behaviours[name] = run
+            plan = CasePlan(case=name, hidden=name == "odd", macros={}, scratch={}, launches=())
+            cases.append(CompiledCase(plan=plan, code_path=name, functions={}))
+        job = Job(cases=tuple(cases), tier="fp32", baselines=baselines)
+        judge = Judge(
+            self.task, self.backend, lambda step, may_run: self.announced.append((step, may_run))
+        )
+        return judge.run(job)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    install(monkeypatch)
+    with connected_runner(monkeypatch) as client:
+        yield Desk(tmp_path, client)
+
+
+def test_a_case_that_is_not_timed_is_checked_on_every_set_hot_and_cold(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds: list[bool] = []
+    replay = HostReplayer.replay
+
+    def watched(self: HostReplayer, request: Replay) -> Replayed:
+        kinds.append(request.cold)
+        return replay(self, request)
+
+    monkeypatch.setattr(HostReplayer, "replay", watched)
+    for _ in range(5):
+        kinds.clear()
+        report = desk.judge()
+        assert report.status is Status.correct, report
+        sets = [[check.seed for check in case.sets] for case in report.checks]
+        assert sets == [list(range(len(desk.pool.sets(case)))) for case in ELEMENTS]
+        assert {False, True} <= set(kinds)
+
+
+def test_a_timed_case_has_the_sets_of_its_check_and_of_all_its_timed_replays(desk: Desk) -> None:
+    report = desk.judge(plain="torch.mul", flipped="torch.mul")
+    assert report.status is Status.correct, report
+    plain, _, odd = report.checks
+    assert len(plain.sets) == len(desk.pool.sets("plain")) == len(odd.sets)
+    assert {check.distribution for check in plain.sets} == set(desk.task.distributions)
+    first, brief = report.timings
+    assert (first.case, brief.case) == ("plain", "flipped")
+    assert len(first.hot.calls) >= LEAST_REPLAYS and first.cold is not None
+    assert len(brief.hot.calls) >= BRIEF_REPLAYS, "its time does not count"
+    assert len(brief.hot.calls) < len(first.hot.calls)
+    assert first.call_bytes == 8 * ELEMENTS["plain"]
+
+
+def test_the_number_of_calls_is_the_same_for_a_candidate_that_is_slow_or_fast(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_backend, "refuse_below_floor", lambda *_: None)
+    ranges = []
+    for us in (5.0, 500.0):
+        times = lambda samples, us=us: Replayed(  # noqa: E731
+            event_us=(us,) * samples, stamp_us=(us,) * samples, host_us=us
+        )
+        monkeypatch.setattr(HostReplayer, "times", staticmethod(times))
+        report = desk.judge(plain="torch.mul")
+        assert report.status is Status.correct, report
+        counts = report.timings[0].hot.calls
+        ranges.append((min(counts), max(counts)))
+    for least, most in ranges:
+        assert 7 <= least < most <= 10, "200 us of a baseline that takes 20"
+
+
+@pytest.mark.parametrize("case", ELEMENTS)
+def test_one_wrong_set_of_any_case_is_a_wrong_result(desk: Desk, case: str) -> None:
+    wanted = desk.pool.sets(case)[5].inputs["x"].flatten()
+
+    def spoils_one_set(call: dict[str, int], _: int) -> None:
+        honest(call, ELEMENTS[case])
+        x, out = (
+            host_bytes(call[name], 4 * ELEMENTS[case]).view(torch.float32) for name in ("x", "out")
+        )
+        if torch.equal(x, wanted):
+            out[0] += 1.0
+
+    report = desk.judge_case(case, spoils_one_set)
+    assert report.status is Status.wrong_result
+    (check,) = report.checks
+    assert [item.seed for item in check.sets] == [5]
+    if case == "odd":
+        assert report.reason == "wrong in a hidden case"
+    else:
+        assert report.reason.startswith(f"case {case}: 1 of 1 input sets fail")
+
+
+def test_a_candidate_that_is_right_until_it_is_timed_is_wrong_when_timed(desk: Desk) -> None:
+    calls = []
+
+    def tires(call: dict[str, int], _: int) -> None:
+        calls.append(call)
+        # by then it is timed: a check has fewer calls
+        if len(calls) < 60:
+            honest(call, ELEMENTS["plain"])
+
+    report = desk.judge_case("plain", tires, plain="torch.mul")
+    assert report.status is Status.wrong_result and report.timings == ()
+    assert report.reason.startswith("right when checked, wrong when timed: case plain")
+    assert not desk.harness.token.is_held  # type: ignore[attr-defined]
+
+
+def test_a_time_below_what_the_device_can_do_is_a_cheat(desk: Desk) -> None:
+    desk.backend._peaks = PEAKS.model_copy(update={"launch_us": 1000.0})
+    report = desk.judge(plain="torch.mul")
+    assert report.status is Status.cheat and "which cannot be: one launch" in report.reason
+    assert desk.announced[-1][1] is False, "the comparison is not the candidate's time"
+
+
+def test_a_runner_that_has_grown_is_reported(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert desk.judge().status is Status.correct
+    taken = iter(range(1000))
+    monkeypatch.setattr(
+        HostReplayer, "unload", lambda _: TOTAL_BYTES - 2 * GROWTH_BYTES * next(taken)
+    )
+    assert desk.judge().status is Status.correct
+    assert desk.backend.runner_has_grown

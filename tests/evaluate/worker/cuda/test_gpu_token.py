@@ -1,0 +1,111 @@
+"""The token of a GPU: between real processes, one of which is really killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from evoengine.evaluate.worker.cuda.harness import gpu_token
+from evoengine.evaluate.worker.cuda.harness.gpu_token import GpuToken
+
+WAIT_S = 0.3
+# A process that takes the token of GPU argv[1], says so, and holds it until its input ends.
+HOLDER = """
+import sys
+from types import SimpleNamespace
+from evoengine.evaluate.worker.cuda.harness import gpu_token
+name = SimpleNamespace(deviceGetPCIBusId=lambda _: sys.argv[1])
+gpu_token.cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=name))
+with gpu_token.GpuToken(0).held():
+    print("held", flush=True)
+    sys.stdin.read()
+print("given back", flush=True)
+"""
+Hold = Callable[[str], subprocess.Popen[str]]
+
+
+@pytest.fixture
+def hold(tmp_path: Path) -> Hold:
+    """Starts a process that takes the token of a GPU."""
+
+    def start(gpu: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", HOLDER, gpu],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )
+
+    return start
+
+
+def says(process: subprocess.Popen[str]) -> str:
+    """Its next line."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def is_silent(process: subprocess.Popen[str]) -> bool:
+    """Whether it says nothing for a while."""
+    assert process.stdout is not None
+    os.set_blocking(process.stdout.fileno(), False)
+    time.sleep(WAIT_S)
+    found = process.stdout.readline()
+    os.set_blocking(process.stdout.fileno(), True)
+    return not found
+
+
+def test_two_processes_never_hold_the_token_of_one_gpu_together(hold: Hold) -> None:
+    with hold("0000:01:00.0") as first, hold("0000:02:00.0") as other_gpu:
+        assert says(first) == says(other_gpu) == "held"
+        with hold("0000:01:00.0") as second:
+            time.sleep(1.0)  # it imports CuPy
+            assert is_silent(second)
+            first.stdin.close()
+            assert (says(first), says(second)) == ("given back", "held")
+            second.stdin.close()
+        other_gpu.stdin.close()
+
+
+def test_the_token_of_a_process_that_is_killed_is_free(hold: Hold) -> None:
+    with hold("0000:01:00.0") as first:
+        assert says(first) == "held"
+        with hold("0000:01:00.0") as second:
+            assert is_silent(second)
+            first.kill()
+            assert says(second) == "held"
+            second.stdin.close()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = SimpleNamespace(deviceGetPCIBusId=lambda number: f"0000:0{number}:00.0")
+    monkeypatch.setattr(gpu_token, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=name)))
+    monkeypatch.setattr(gpu_token.tempfile, "gettempdir", lambda: str(tmp_path))
+
+
+def test_an_error_gives_the_token_back(here: None) -> None:
+    first, second = GpuToken(0), GpuToken(0)
+    with pytest.raises(ValueError, match="wrong"), first.held():
+        raise ValueError("wrong")
+    with second.held():
+        pass
+
+
+def test_the_file_is_its_users_own_and_no_link_is_followed(here: None, tmp_path: Path) -> None:
+    GpuToken(1)
+    (path,) = tmp_path.iterdir()
+    assert path.name == f"evoengine-gpu-{os.getuid()}-0000-01-00.0.lock"
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.unlink()
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        GpuToken(1)

@@ -1,0 +1,146 @@
+"""The secret pool: how many sets, of which distributions, and what nobody can know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from evoengine.evaluate.worker.cuda import input_pool
+from evoengine.evaluate.worker.cuda.input_pool import (
+    LEAST_SETS,
+    MOST_SETS,
+    InputPool,
+    one_of_each_distribution,
+)
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.inputs import make_inputs
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.task.schema import Task
+from tests.evaluate.worker.cuda.host_device import install
+from tests.evaluate.worker.shrunken import CPU
+from tests.small import small_task
+
+CASES = {
+    "plain": {"N": 64, "C": 96, "flip": False},
+    "flipped": {"N": 3, "C": 40, "flip": True},
+}
+SMALL = {"hidden_cases": {"odd": {"N": 7, "C": 33, "flip": True}}}
+COUNTING = "calls = []\ndef forward(x):\n    calls.append(tuple(x.shape))\n    return x * 2\n"
+
+
+class Pool:
+    """A pool on the CPU that counts the references which it computes."""
+
+    def __init__(self, folder: Path, task: Task) -> None:
+        (folder / "scale_rows.py").write_text(COUNTING)
+        self.signs = 0  # of life
+        self.functions = TaskFunctions(task, folder / "t.yaml")
+        expected = ExpectedOutputs(task, self.functions, CPU)
+        self.pool = InputPool(task, expected, self.sign)
+
+    def sign(self) -> None:
+        self.signs += 1
+
+    @property
+    def references(self) -> int:
+        return len(self.functions._modules["scale_rows.py"].calls) - 2  # two are compared once
+
+
+@pytest.fixture(autouse=True)
+def device(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("distributions", "seeds", "count"),
+    [
+        (["normal"], [0, 1, 2], LEAST_SETS),
+        (["normal", "outliers", "wide"], [0, 1, 2], LEAST_SETS),
+        (["normal", "outliers", "wide", "shifted"], [0, 1, 2, 3, 4], 20),
+        (["normal", "outliers", "wide", "shifted"], list(range(12)), MOST_SETS),
+    ],
+)
+def test_a_pool_has_12_to_32_sets_with_every_distribution_about_equally_often(
+    tmp_path: Path, distributions: list[str], seeds: list[int], count: int
+) -> None:
+    made = Pool(tmp_path, small_task(distributions=distributions, seeds=seeds, **SMALL))
+    sets = made.pool.sets("plain")
+    assert [item.number for item in sets] == list(range(count))
+    assert LEAST_SETS == 12 and MOST_SETS == 32
+    often = [sum(item.distribution == name for item in sets) for name in distributions]
+    assert sum(often) == count and max(often) - min(often) <= 1
+    assert made.references == made.signs == count
+
+
+def test_every_set_has_its_own_contents_and_its_reference(tmp_path: Path) -> None:
+    sets = Pool(tmp_path, small_task(**SMALL)).pool.sets("plain")
+    assert len({item.inputs["x"].numpy().tobytes() for item in sets}) == len(sets)
+    for item in sets:
+        assert torch.equal(item.expected.reference["out"], 2 * item.inputs["x"].double())
+        assert item.bytes == (4 + 8) * 64 * 96
+
+
+def test_no_seed_of_the_task_and_none_of_another_pool_gives_a_set(tmp_path: Path) -> None:
+    task = small_task(**SMALL)
+    first, second = (Pool(tmp_path, task).pool.sets("plain") for _ in range(2))
+    known = {
+        make_inputs(task, "plain", name, seed, CPU)["x"].numpy().tobytes()
+        for name in task.distributions
+        for seed in range(100)
+    }
+    contents = [{item.inputs["x"].numpy().tobytes() for item in sets} for sets in (first, second)]
+    assert not contents[0] & contents[1] and not (contents[0] | contents[1]) & known
+
+
+def test_a_set_carries_its_number_and_no_seed(tmp_path: Path) -> None:
+    made = Pool(tmp_path, small_task(**SMALL))
+    sets = made.pool.sets("plain")
+    seeds = set(made.pool._seeds.values())
+    assert len(seeds) == len(sets) and min(seeds) > 2**20
+    assert all(not hasattr(item, "seed") for item in sets)
+    assert not any(str(seed) in repr(item) for item in sets for seed in seeds)
+
+
+def test_sets_are_made_once_a_case(tmp_path: Path) -> None:
+    made = Pool(tmp_path, small_task(**SMALL))
+    assert made.pool.sets("plain") is made.pool.sets("plain")
+    made.pool.sets("flipped")
+    assert made.references == 2 * LEAST_SETS
+
+
+def test_the_least_recently_used_case_makes_room_and_comes_back_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_pool, "MEMORY_SHARE", 1.3 * LEAST_SETS * 12 * 64 * 96 / 8 / 1024**3)
+    task = small_task(
+        cases={**CASES, "third": {"N": 64, "C": 96, "flip": True}},
+        **SMALL,
+    )
+    made = Pool(tmp_path, task)
+    before = [item.inputs["x"].clone() for item in made.pool.sets("plain")]
+    made.pool.sets("flipped")
+    assert made.pool.sets("plain") and made.references == 2 * LEAST_SETS, "both fit"
+    made.pool.sets("third")
+    assert list(made.pool._cases) == ["third"]
+    after = made.pool.sets("plain")
+    assert made.references == 4 * LEAST_SETS
+    for item, earlier in zip(after, before, strict=True):
+        assert torch.equal(item.inputs["x"], earlier)
+
+
+def test_a_case_larger_than_the_share_is_still_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_pool, "MEMORY_SHARE", 0.0)
+    made = Pool(tmp_path, small_task(**SMALL))
+    assert len(made.pool.sets("plain")) == LEAST_SETS
+
+
+def test_one_of_each_distribution_is_one_of_each(tmp_path: Path) -> None:
+    task = small_task(distributions=["normal", "wide", "outliers"], **SMALL)
+    sets = Pool(tmp_path, task).pool.sets("plain")
+    found = one_of_each_distribution(sets)
+    assert sorted(item.distribution for item in found) == ["normal", "outliers", "wide"]
+    assert [item.number for item in sorted(found, key=lambda item: item.number)] == [0, 1, 2]
