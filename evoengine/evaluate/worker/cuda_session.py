@@ -80,7 +80,8 @@ class CudaSession:
                 self._adopt_runner()
             except RunnerGone:
                 return Report(status=Status.crash, reason=RUNNER_NOT_STARTED), False
-        self._judge.healthy, self._backend.runner_has_grown = True, False
+        self._judge.healthy = True
+        self._backend.begin_job(new_runner)
         report = self._judge.run(job)
         return report, self._judge.healthy and not self._backend.runner_has_grown
 

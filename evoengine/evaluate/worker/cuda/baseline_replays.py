@@ -42,6 +42,7 @@ class BaselineReplays:
         self._name, self._case = name, case
         self._places: list[dict[str, Place]] = []
         self._calls: list[Step] = []
+        self.gaps_us: tuple[float, ...] = ()  # of the last replay, as Examined.gaps_us
         for _ in range(most_calls):
             self._add_call(first)
         self._deal([first])
@@ -73,7 +74,11 @@ class BaselineReplays:
             torch.cuda.current_stream().synchronize()
             graph.replay()
             torch.cuda.current_stream().synchronize()
-        return harness.marks.times(len(sets) if cold else 1).event_us
+        times = harness.marks.times(len(sets) if cold else 1)
+        self.gaps_us = tuple(
+            stamp - event for event, stamp in zip(times.event_us, times.stamp_us, strict=True)
+        )
+        return times.event_us
 
     def _graph(self, calls: int, cold: bool) -> CapturedGraph:
         if (calls, cold) not in self._graphs:

@@ -25,8 +25,14 @@ class CallRange:
     most: int
 
     def draw(self) -> int:
-        """A number of calls, unpredictable."""
+        """A number of calls of a replay that is timed, unpredictable."""
         return self.least + secrets.randbelow(self.most - self.least + 1)
+
+    def draw_any(self) -> int:
+        """A number of calls of a replay that is compared and not timed: any call may be the last,
+        so none can leave its work to a later one.
+        """
+        return 1 + secrets.randbelow(self.most)
 
 
 def call_range(

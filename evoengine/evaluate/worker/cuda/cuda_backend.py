@@ -19,6 +19,7 @@ from evoengine.evaluate.worker.cuda.call_counts import (
 )
 from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination
+from evoengine.evaluate.worker.cuda.first_sight import FirstSight, refuse_memory
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet, one_of_each_distribution
@@ -27,7 +28,7 @@ from evoengine.evaluate.worker.cuda.paired_timing import PairedTiming
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseCheck, CaseTiming, InputSetCheck
+from evoengine.records import CaseCheck, CaseTiming, InputSetCheck, Samples
 from evoengine.statistics import median
 from evoengine.task.schema import Task
 
@@ -48,8 +49,15 @@ class CudaBackend:
         self._pool = pool
         self._baselines = baselines
         self._peaks: DevicePeaks | None = None
+        self._first_sights: dict[str, FirstSight] = {}  # of this job, by case
+        self.runner_is_new = True  # whether this is the first job of its runner
         # whether a candidate has left device memory in use, e.g. for a deep stack
         self.runner_has_grown = False
+
+    def begin_job(self, new_runner: bool) -> None:
+        """Forgets the job before; `new_runner` says whether this is the first of its runner."""
+        self.runner_is_new, self.runner_has_grown = new_runner, False
+        self._first_sights.clear()
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -110,14 +118,23 @@ class CudaBackend:
         while waiting or kinds:
             announce(f"checking {shown(compiled)}", True)
             cold = kinds.pop() if kinds else secrets.randbelow(4) == 0
-            count = WARM_UP_CALLS + (draw_cold() if cold else calls.draw())
+            count = WARM_UP_CALLS + self._draw(calls, cold, compiled.plan.case)
             given, waiting = waiting[:count], waiting[count:]
             others = [item for item in drawn(sets, len(sets)) if item not in given]
             replayed = [*given, *others[: count - len(given)]]
             examined = examination.replay(drawn(replayed, len(replayed)), cold)
             if examined.wrong:
                 return examined.wrong
+            if not cold and compiled.plan.case not in self._first_sights and examined.times_us:
+                first = FirstSight(examined.times_us[0], count - WARM_UP_CALLS)
+                self._first_sights[compiled.plan.case] = first
         return ()
+
+    def _draw(self, calls: CallRange, cold: bool, case: str) -> int:
+        """The calls of a replay that is not timed; the first hot one is compared with timed ones."""
+        if cold:
+            return draw_cold()
+        return calls.draw_any() if case in self._first_sights else calls.draw()
 
     def _time(
         self, job: Job, compiled: CompiledCase, baseline: str, announce: Announce
@@ -139,6 +156,9 @@ class CudaBackend:
                 )
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
+            wrong = () if briefly else self._refuse_memory(case, examination, samples[0])
+            if wrong:
+                return TimedCase(compiled, wrong=wrong, sets=examination.checks)
             sets_checked = examination.checks
         announce(f"comparing the times of {shown(compiled)} with what the device can do", False)
         floors = floors_of(self.task, case, job.tier, self._device_peaks())
@@ -152,6 +172,18 @@ class CudaBackend:
             call_bytes=self._baselines.input_bytes(case),
         )
         return TimedCase(compiled, timing=timing, sets=sets_checked)
+
+    def _refuse_memory(
+        self, case: str, examination: Examination, hot: Samples
+    ) -> tuple[InputSetCheck, ...]:
+        """Raises Cheated if the candidate keeps results; the wrong sets of replays on the way."""
+        first = self._first_sights.get(case)
+        if not self.runner_is_new or first is None:
+            return ()
+        if not first.is_slow(hot.candidate_us, hot.calls):
+            return ()
+        count = WARM_UP_CALLS + max(hot.calls)
+        return refuse_memory(examination, lambda: drawn(self._pool.renew(case), count))
 
     def _device_peaks(self) -> DevicePeaks:
         if self._peaks is None:

@@ -45,6 +45,11 @@ class Dealer:
         self._dealt = 0
 
     @property
+    def bytes_of(self) -> dict[str, int]:
+        """The bytes of every buffer of a call, by name."""
+        return dict(self._sizes)
+
+    @property
     def sizes(self) -> list[int]:
         """The bytes of every buffer of a call."""
         return list(self._sizes.values())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
-from evoengine.evaluate.worker.check import checked_set, compare_outputs, layout_of
+from evoengine.evaluate.worker.check import checked_set, compare_outputs, layout_of, written_by
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
 from evoengine.evaluate.worker.cuda.dealing import Dealer, DealtCall
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
@@ -28,6 +28,7 @@ from evoengine.task.schema import Task
 
 # Our stamps lie outside of the events; both clocks of an honest replay differ by less than this.
 CLOCK_SHARE, CLOCK_US = 0.1, 20.0
+HOST_SHARE, HOST_US = 0.5, 300.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Examined:
 
     times_us: tuple[float, ...]
     wrong: tuple[InputSetCheck, ...]
+    # by how much the stamps, which lie outside of the events, exceed them, in microseconds
+    gaps_us: tuple[float, ...] = ()
 
 
 class Examination:
@@ -62,7 +65,7 @@ class Examination:
         self._worst: dict[int, InputSetCheck] = {}
         runner.drop(harness.slots.shrink(self._dealer.sizes))
         self._free_before = runner.unload() + harness.own_bytes()
-        runner.load(compiled, self._layout)
+        runner.load(compiled, self._dealer.bytes_of, written_by(task, compiled.plan))
 
     @property
     def slot_bytes(self) -> int:
@@ -94,7 +97,12 @@ class Examination:
             cold,
         )
         wrong = self._compare(dealt)
-        return Examined(replayed.event_us if _clocks_agree(replayed) else (), wrong)
+        if not _clocks_agree(replayed, cold):
+            return Examined((), wrong)
+        gaps_us = tuple(
+            stamp - event for event, stamp in zip(replayed.event_us, replayed.stamp_us, strict=True)
+        )
+        return Examined(replayed.event_us, wrong, gaps_us)
 
     def _compare(self, dealt: Sequence[DealtCall]) -> tuple[InputSetCheck, ...]:
         self._dealer.begin_audit()
@@ -155,12 +163,16 @@ class _Memory:
         }
 
 
-def _clocks_agree(replayed: Replayed) -> bool:
-    """Whether the events say the same time as the stamps.
+def _clocks_agree(replayed: Replayed, cold: bool) -> bool:
+    """Whether the events say roughly the same time as the stamps, and as the host's clock, which
+    also counts how long a launch takes, and the flushes of a cold replay.
 
     They do not if the GPU was given to another process between the two, or if a candidate found the
     events' memory and changed it.
     """
+    event_us = sum(replayed.event_us)
+    if not cold and replayed.host_us > HOST_US + (1 + HOST_SHARE) * event_us:
+        return False
     return all(
         abs(stamp_us - event_us) <= CLOCK_US + CLOCK_SHARE * max(stamp_us, event_us)
         for event_us, stamp_us in zip(replayed.event_us, replayed.stamp_us, strict=True)

@@ -14,7 +14,7 @@ from evoengine.evaluate.worker.candidate_failures import Cheated, VoidTiming
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS, CallRange, draw_cold
 from evoengine.evaluate.worker.cuda.dealing import drawn
-from evoengine.evaluate.worker.cuda.examination import Examination
+from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.records import InputSetCheck, Samples
 from evoengine.statistics import median, median_interval
@@ -34,6 +34,11 @@ ATTEMPTS = 3
 # Replays about which two clocks disagree, because the GPU was given to another process in between;
 # more of them are no accident.
 MOST_DISAGREEMENTS = 5
+# Stamps lie a little outside of events; by how much more may they on the candidate's side.
+GAP_US, GAP_SHARE = 1.0, 0.02
+# Replays with any number of calls, compared and not timed: at least so many of a hot measurement,
+# and one in so many of the others.
+UNTIMED_REPLAYS, UNTIMED_ONE_IN = 3, 6
 
 
 class PairedTiming:
@@ -79,36 +84,32 @@ class PairedTiming:
         least += secrets.randbelow(MORE_REPLAYS + 1)
         most = least if briefly else MOST_REPLAYS + secrets.randbelow(MORE_AT_MOST + 1)
         deadline = time.monotonic() + budget_s * (0.7 + secrets.randbelow(600) / 1000)
-        ours, theirs, counts = list[float](), list[float](), list[int]()
+        pairs = _Pairs()
+        untimed = set(drawn(range(least), UNTIMED_REPLAYS))
         replays = disagreements = 0
         while replays < least or (
-            replays < most and time.monotonic() < deadline and not _is_narrow(ours, theirs)
+            replays < most and time.monotonic() < deadline and not pairs.are_narrow
         ):
             alive()
-            count = draw_cold() if self._cold else self._calls.draw()
-            mine, other = self._pair(count)
-            if self.wrong:
-                break
-            if not mine:
+            if not self._cold and (replays in untimed or secrets.randbelow(UNTIMED_ONE_IN) == 0):
+                untimed.discard(replays)
+                self._examine(self._calls.draw_any())
+            elif self._add_pair(pairs):
+                replays += 1
+            else:
                 disagreements += 1
                 if disagreements > MOST_DISAGREEMENTS:
                     raise Cheated("two clocks disagree about the time of its replays")
-                continue
-            replays += 1
-            per_sample = 1 if self._cold else count
-            ours += [time_us / per_sample for time_us in mine]
-            theirs += [time_us / per_sample for time_us in other]
-            counts += [per_sample] * len(mine)
-        return Samples(
-            candidate_calls=max(counts, default=0),
-            baseline_calls=max(counts, default=0),
-            candidate_us=tuple(ours),
-            baseline_us=tuple(theirs),
-            calls=tuple(counts),
-        )
+            if self.wrong:
+                return pairs.samples()
+        pairs.refuse_forged()
+        return pairs.samples()
 
-    def _pair(self, count: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The times of one replay of each side, in a random order."""
+    def _add_pair(self, pairs: _Pairs) -> bool:
+        """Adds one replay of each side, in a random order; false if two clocks disagree about the
+        candidate's.
+        """
+        count = draw_cold() if self._cold else self._calls.draw()
         sets = drawn(self._sets, WARM_UP_CALLS + count)
         theirs: tuple[float, ...] = ()
         first = secrets.randbelow(2)
@@ -116,9 +117,17 @@ class PairedTiming:
             theirs = self._baseline.replay(sets[WARM_UP_CALLS:], self._cold)
         examined = self._examination.replay(sets, self._cold)
         self.wrong = examined.wrong
+        if self.wrong or not examined.times_us:
+            return bool(self.wrong)
         if not first:
             theirs = self._baseline.replay(sets[WARM_UP_CALLS:], self._cold)
-        return examined.times_us, theirs
+        pairs.add(examined, theirs, self._baseline.gaps_us, 1 if self._cold else count)
+        return True
+
+    def _examine(self, count: int) -> None:
+        """One replay that is compared and not timed."""
+        sets = drawn(self._sets, WARM_UP_CALLS + count)
+        self.wrong = self._examination.replay(sets, self._cold).wrong
 
     def _beside_to_alone(self, samples: Samples) -> float:
         """The baseline's time beside the candidate over its time alone, for equal calls."""
@@ -136,8 +145,55 @@ class PairedTiming:
         return median(ratios)
 
 
-def _is_narrow(ours: Sequence[float], theirs: Sequence[float]) -> bool:
-    if len(ours) < ENOUGH_FOR_INTERVAL:
-        return False
-    interval = median_interval([b / a for a, b in zip(ours, theirs, strict=True)])
-    return interval.high - interval.low <= 2 * NARROW * interval.value
+class _Pairs:
+    """The samples of both sides so far, in microseconds a call."""
+
+    def __init__(self) -> None:
+        self._ours: list[float] = []
+        self._theirs: list[float] = []
+        self._counts: list[int] = []
+        self._our_gaps: list[float] = []
+        self._their_gaps: list[float] = []
+
+    def add(
+        self,
+        examined: Examined,
+        theirs: Sequence[float],
+        their_gaps: Sequence[float],
+        calls: int,
+    ) -> None:
+        """Adds one replay of each side, whose samples have `calls` calls."""
+        self._ours += [time_us / calls for time_us in examined.times_us]
+        self._theirs += [time_us / calls for time_us in theirs]
+        self._counts += [calls] * len(examined.times_us)
+        self._our_gaps += examined.gaps_us
+        self._their_gaps += their_gaps
+
+    @property
+    def are_narrow(self) -> bool:
+        """Whether the ratio is known well enough."""
+        if len(self._ours) < ENOUGH_FOR_INTERVAL:
+            return False
+        pairs = zip(self._ours, self._theirs, strict=True)
+        interval = median_interval([theirs / ours for ours, theirs in pairs])
+        return interval.high - interval.low <= 2 * NARROW * interval.value
+
+    def refuse_forged(self) -> None:
+        """Raises Cheated where the candidate's two clocks are further apart than the baseline's."""
+        apart = abs(median(self._our_gaps) - median(self._their_gaps))
+        replay_us = median(self._ours) * median(self._counts)
+        if apart > max(GAP_US, GAP_SHARE * replay_us):
+            raise Cheated(
+                f"two clocks disagree about the time of its replays by {apart:.2g} us more than"
+                " about the baseline's"
+            )
+
+    def samples(self) -> Samples:
+        """All samples as a record."""
+        return Samples(
+            candidate_calls=max(self._counts, default=0),
+            baseline_calls=max(self._counts, default=0),
+            candidate_us=tuple(self._ours),
+            baseline_us=tuple(self._theirs),
+            calls=tuple(self._counts),
+        )

@@ -41,14 +41,19 @@ class RunnerClient:
         self._known: set[int] = set()
         self._answer()
 
-    def load(self, compiled: CompiledCase, buffers: Iterable[str]) -> None:
-        """Loads one case, whose calls have these buffers; raises CandidateFailure."""
+    def load(
+        self, compiled: CompiledCase, buffers: Mapping[str, int], written: Iterable[str]
+    ) -> None:
+        """Loads one case, whose calls have these buffers, by name and bytes; raises
+        CandidateFailure.
+        """
         self._ask(
             Load(
                 code_path=compiled.code_path,
                 functions=compiled.functions,
                 launches=compiled.plan.launches,
-                buffers=tuple(buffers),
+                buffers=dict(buffers),
+                written=frozenset(written),
                 silent=compiled.plan.hidden,
             )
         )

@@ -43,11 +43,13 @@ class HarnessKernels:
                 "flush",
                 "demote",
                 "scrub",
+                "scrub_registers",
                 "stamp",
                 "nothing",
             )
         }
-        self._kernels["scrub"].max_dynamic_shared_size_bytes = self._shared_bytes
+        for name in ("scrub", "scrub_registers"):  # one block takes a whole multiprocessor
+            self._kernels[name].max_dynamic_shared_size_bytes = self._shared_bytes
         self._scrub_local = {
             size: self._module.get_function(f"scrub_local_{size}") for size in LOCAL_SIZES
         }
@@ -96,6 +98,7 @@ class HarnessKernels:
         arguments = (numpy.int32(self._shared_bytes // 4), numpy.uint32(0))
         grid = (2 * self._multiprocessors, 1)
         self._launch("scrub", grid, SCRUB_THREADS, arguments, self._shared_bytes)
+        self._launch("scrub_registers", grid, THREADS, (numpy.uint32(0),), self._shared_bytes)
         size = next((size for size in LOCAL_SIZES if size >= local_bytes), LOCAL_SIZES[-1])
         blocks = self._multiprocessors * RESIDENT_THREADS // THREADS
         with self._stream:

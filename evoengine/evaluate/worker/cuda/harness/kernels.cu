@@ -210,6 +210,21 @@ extern "C" __global__ void __launch_bounds__(1024, 1) scrub(int shared_words, un
     for (int i = 0; i < 56; ++i) words[threadIdx.x + 32 * i] = registers[i];
 }
 
+// Overwrites registers once more, 224 of each of 256 threads: which ones a compiler leaves out
+// differs from the kernel above.
+extern "C" __global__ void __launch_bounds__(256, 1) scrub_registers(unsigned value) {
+    extern __shared__ unsigned shared[];
+    volatile unsigned* words = reinterpret_cast<volatile unsigned*>(shared);
+    words[threadIdx.x] = words[threadIdx.x + 256] = value;
+    __syncthreads();
+    unsigned registers[224];
+#pragma unroll
+    for (int i = 0; i < 224; ++i) registers[i] = words[threadIdx.x + i];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 224; ++i) words[threadIdx.x + i] = registers[i];
+}
+
 // Overwrites the local memory of all resident threads, WORDS words of each.
 template <int WORDS>
 __device__ __forceinline__ void scrub_local(unsigned value, unsigned* sink) {

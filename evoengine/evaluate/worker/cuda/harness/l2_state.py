@@ -59,6 +59,8 @@ class L2State:
         )
         self._kernels.demote(self._table, len(table))
         if not cold:
+            # lines that hints protect would take room from what is read now, on either side
+            self.flush()
             self._kernels.touch(self._table, len(table))
         # no address of a later call stays for the candidate to find
         runtime.memsetAsync(self._table, 0, table.nbytes, self._stream)

@@ -34,7 +34,9 @@ class Load(Frozen):
     code_path: str
     functions: dict[str, str]  # the plan's kernel -> its name in the code
     launches: tuple[BoundLaunch, ...]
-    buffers: tuple[str, ...]  # in the order in which a replay places them
+    # the bytes of every buffer, in the order in which a replay places them
+    buffers: dict[str, int]
+    written: frozenset[str]  # those that the candidate writes: outputs and scratch
     silent: bool
 
 

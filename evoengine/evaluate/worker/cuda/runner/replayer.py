@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import cupy
 from cupy.cuda import runtime
 
+from evoengine.evaluate.worker.arena import POISON
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
 from evoengine.evaluate.worker.cuda.harness.l2_state import L2State
 from evoengine.evaluate.worker.cuda.harness.runner_messages import (
@@ -46,7 +47,10 @@ class Replayer:
         own = self._range.map(PhysicalMemory.create(ordinal, PAGE_BYTES))
         self._marks = TimeMarks(self._kernels, own)
         self._module: CandidateModule | None = None
-        self._buffers: tuple[str, ...] = ()
+        self._buffers: dict[str, int] = {}
+        self._written: frozenset[str] = frozenset()
+        # the largest frame of any candidate: what one left there, no later one may find
+        self._local_bytes = 0
 
     def map(self, numbers: Sequence[int], sizes: Sequence[int], descriptors: list[int]) -> None:
         """Maps imported slots at random addresses."""
@@ -64,7 +68,7 @@ class Replayer:
 
     def load(self, load: Load) -> None:
         """Loads a case, so that an error is found before the first replay."""
-        self._buffers = load.buffers
+        self._buffers, self._written = load.buffers, load.written
         self._module = CandidateModule(load)
         self._module.reload()
 
@@ -87,6 +91,7 @@ class Replayer:
         self._stream.synchronize()
         runtime.graphExecDestroy(warm_up)
         module.reset_variables(self._stream.ptr)
+        self._poison(replay.calls)
         self._scrub()
         calls: list[Step] = [module.bind(self._pointers(call)) for call in replay.calls]
         steps = self._cold_steps(calls) if replay.cold else self._hot_steps(calls)
@@ -132,7 +137,15 @@ class Replayer:
 
     def _scrub(self) -> None:
         assert self._module is not None
-        self._kernels.scrub(self._module.local_bytes)
+        self._local_bytes = max(self._local_bytes, self._module.local_bytes)
+        self._kernels.scrub(self._local_bytes)
+
+    def _poison(self, calls: Sequence[PlacedCall]) -> None:
+        """Overwrites what the timed calls will write: the warm-up may have written there."""
+        for call in calls:
+            pointers = self._pointers(call)
+            for name in self._written:
+                runtime.memsetAsync(pointers[name], POISON, self._buffers[name], self._stream.ptr)
 
     def _pointers(self, call: PlacedCall) -> dict[str, int]:
         return {
