@@ -131,7 +131,7 @@ class CudaBackend:
         return ()
 
     def _draw(self, calls: CallRange, cold: bool, case: str) -> int:
-        """The calls of a replay that is not timed; the first hot one is compared with timed ones."""
+        """The calls of an untimed replay; the first hot one is compared with timed ones."""
         if cold:
             return draw_cold()
         return calls.draw_any() if case in self._first_sights else calls.draw()

@@ -148,7 +148,8 @@ def loaded(folder: Path, *launches: BoundLaunch) -> CandidateModule:
             code_path=str(folder / "code.cubin"),
             functions={"k": "_Z1k", "m": "_Z1m"},
             launches=launches,
-            buffers=("x",),
+            buffers={"x": 4},
+            written=frozenset(),
             silent=False,
         )
     )

@@ -64,7 +64,9 @@ class Desk:
         baselines: Any = SimpleNamespace(
             input_bytes=lambda case: 8 * ELEMENTS[case],
             rough_us=lambda _case, _name: 20.0,
-            replays=lambda _case, _name, _most: SimpleNamespace(replay=self.replay_baseline),
+            replays=lambda _case, _name, _most: SimpleNamespace(
+                replay=self.replay_baseline, gaps_us=(1.0,)
+            ),
         )
         self.backend = CudaBackend(self.task, self.harness, self.pool, baselines)
         self.backend.runner = client
@@ -139,7 +141,6 @@ def test_a_timed_case_has_the_sets_of_its_check_and_of_all_its_timed_replays(des
     assert (first.case, brief.case) == ("plain", "flipped")
     assert len(first.hot.calls) >= LEAST_REPLAYS and first.cold is not None
     assert len(brief.hot.calls) >= BRIEF_REPLAYS, "its time does not count"
-    assert len(brief.hot.calls) < len(first.hot.calls)
     assert first.call_bytes == 8 * ELEMENTS["plain"]
 
 

@@ -85,7 +85,7 @@ def test_a_runner_writes_into_the_graders_slots_through_addresses_of_its_own(
     HostReplayer.behaviours["watched"] = watched
     harness = HostHarness()
     calls = calls_on(harness, 5)
-    client.load(compiled("watched"), ("x", "out"))
+    client.load(compiled("watched"), {"x": 4, "out": 4}, ("out",))
     replayed = client.replay(calls[:1], calls[1:], [call["x"] for call in calls[1:]], cold=True)
     assert len(replayed.event_us) == len(replayed.stamp_us) == 4
     for number, call in enumerate(calls):
@@ -109,7 +109,7 @@ def test_every_slot_is_sent_once_however_many_there_are(
     monkeypatch.setattr(socket, "send_fds", counted)
     harness = HostHarness()
     calls = calls_on(harness, 50)
-    client.load(compiled(), ("x", "out"))
+    client.load(compiled(), {"x": 4, "out": 4}, ("out",))
     for _ in range(3):
         client.replay(calls[:1], calls[1:], [], cold=False)
     assert sent == [MAX_DESCRIPTORS, 100 - MAX_DESCRIPTORS]
@@ -119,7 +119,7 @@ def test_every_slot_is_sent_once_however_many_there_are(
 def test_no_descriptor_stays_open_on_either_side(client: RunnerClient, driver: HostDriver) -> None:
     HostReplayer.behaviours["honest"] = double
     calls = calls_on(HostHarness(), 4)
-    client.load(compiled(), ("x", "out"))
+    client.load(compiled(), {"x": 4, "out": 4}, ("out",))
     before, memories = len(list(Path("/proc/self/fd").iterdir())), len(driver.created)
     client.replay(calls[:1], calls[1:], [], cold=False)
     imported = len(driver.created) - memories
@@ -132,7 +132,7 @@ def test_slots_that_are_about_to_be_freed_are_unmapped_first_and_only_those_it_k
     HostReplayer.behaviours["honest"] = double
     harness = HostHarness(slots_bytes=PAGE_BYTES)
     calls = calls_on(harness, 2)
-    client.load(compiled(), ("x", "out"))
+    client.load(compiled(), {"x": 4, "out": 4}, ("out",))
     client.replay(calls[:1], calls[1:], [], cold=False)
     known, mapped = (
         len({place.slot.number for call in calls for place in call.values()}),
@@ -164,14 +164,14 @@ def test_a_failure_of_the_candidate_is_an_answer_and_a_broken_runner_ends_after_
 
     HostReplayer.behaviours |= {"fails": fails, "honest": double}
     calls = calls_on(HostHarness(), 2)
-    client.load(compiled("fails"), ("x", "out"))
+    client.load(compiled("fails"), {"x": 4, "out": 4}, ("out",))
     with pytest.raises(kind, match=re.escape(str(error()))):
         client.replay(calls[:1], calls[1:], [], cold=False)
     if kind is Crashed:
         with pytest.raises(RunnerGone, match=f"^{RUNNER_ENDED}$"):
             client.unload()
     else:
-        client.load(compiled("honest"), ("x", "out"))
+        client.load(compiled("honest"), {"x": 4, "out": 4}, ("out",))
         client.replay(calls[:1], calls[1:], [], cold=False)
 
 
@@ -184,7 +184,7 @@ def test_what_a_candidate_prints_in_a_hidden_case_is_dropped_and_elsewhere_is_ke
     HostReplayer.behaviours["prints"] = prints
     calls = calls_on(HostHarness(), 2)
     for hidden in (True, False, True):
-        client.load(compiled("prints", hidden), ("x", "out"))
+        client.load(compiled("prints", hidden), {"x": 4, "out": 4}, ("out",))
         client.replay(calls[:1], calls[1:], [], cold=False)
     assert capfd.readouterr().out == "call 0\ncall 1\n"
 
@@ -204,10 +204,10 @@ def test_a_runner_that_is_killed_in_the_middle_of_a_request_is_gone(driver: Host
         theirs.close()
         harness = HostHarness()
         calls = calls_on(harness, 2)
-        client.load(compiled("honest"), ("x", "out"))
+        client.load(compiled("honest"), {"x": 4, "out": 4}, ("out",))
         client.replay(calls[:1], calls[1:], [], cold=False)
         assert host_bytes(calls[1]["out"].address, 64).tolist() == [2] * 64
-        client.load(compiled("kills itself"), ("x", "out"))
+        client.load(compiled("kills itself"), {"x": 4, "out": 4}, ("out",))
         with pytest.raises(RunnerGone, match=RUNNER_ENDED):
             client.replay(calls[:1], calls[1:], [], cold=False)
         with pytest.raises(RunnerGone, match=RUNNER_ENDED):
@@ -236,7 +236,7 @@ def test_a_context_that_no_longer_works_is_broken_whatever_the_error_says(
     HostReplayer.behaviours["fails"] = fails
     monkeypatch.setattr(runner_loop.cupy.cuda.runtime, "memGetInfo", fails)
     calls = calls_on(HostHarness(), 2)
-    client.load(compiled("fails"), ("x", "out"))
+    client.load(compiled("fails"), {"x": 4, "out": 4}, ("out",))
     with pytest.raises(Crashed, match="cudaErrorInvalidValue"):
         client.replay(calls[:1], calls[1:], [], cold=False)
 
