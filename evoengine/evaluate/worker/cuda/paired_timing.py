@@ -36,6 +36,8 @@ ATTEMPTS = 3
 MOST_DISAGREEMENTS = 5
 # Stamps lie a little outside of events; by how much more may they on the candidate's side.
 GAP_US, GAP_SHARE = 1.0, 0.02
+# The host waits some 50 us longer than the events say; a busy host more, but not each time.
+HOST_GAP_US, HOST_GAP_SHARE = 200.0, 0.5
 # Replays with any number of calls, compared and not timed: at least so many of a hot measurement,
 # and one in so many of the others.
 UNTIMED_REPLAYS, UNTIMED_ONE_IN = 3, 6
@@ -154,6 +156,7 @@ class _Pairs:
         self._counts: list[int] = []
         self._our_gaps: list[float] = []
         self._their_gaps: list[float] = []
+        self._host_gaps: list[float] = []
 
     def add(
         self,
@@ -168,6 +171,7 @@ class _Pairs:
         self._counts += [calls] * len(examined.times_us)
         self._our_gaps += examined.gaps_us
         self._their_gaps += their_gaps
+        self._host_gaps.append(examined.host_gap_us)
 
     @property
     def are_narrow(self) -> bool:
@@ -179,13 +183,19 @@ class _Pairs:
         return interval.high - interval.low <= 2 * NARROW * interval.value
 
     def refuse_forged(self) -> None:
-        """Raises Cheated where the candidate's two clocks are further apart than the baseline's."""
+        """Raises Cheated where the candidate's two clocks are further apart than the baseline's, or
+        where the host always waits longer than both say.
+        """
         apart = abs(median(self._our_gaps) - median(self._their_gaps))
         replay_us = median(self._ours) * median(self._counts)
         if apart > max(GAP_US, GAP_SHARE * replay_us):
             raise Cheated(
                 f"two clocks disagree about the time of its replays by {apart:.2g} us more than"
                 " about the baseline's"
+            )
+        if min(self._host_gaps) > HOST_GAP_US + HOST_GAP_SHARE * replay_us:
+            raise Cheated(
+                f"its replays take at least {min(self._host_gaps):.3g} us more on the host's clock"
             )
 
     def samples(self) -> Samples:

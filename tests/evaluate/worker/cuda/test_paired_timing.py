@@ -51,13 +51,14 @@ class FakeSides:
         self.examination: Any = SimpleNamespace(replay=self.examine)
         self.baseline: Any = SimpleNamespace(replay=self.replay, gaps_us=(1.5,))
         self.gap_us = 1.5  # between the candidate's two clocks
+        self.host_gap_us: Callable[[], float] = lambda: 50.0
 
     def examine(self, sets: Sequence[int], cold: bool) -> Examined:
         self.runs.append(("candidate", tuple(sets), cold))
         count = len(sets) - WARM_UP_CALLS
         wrong = (WRONG,) if self.examined == self.wrong_at + 1 else ()
         times = self.times(self.candidate_us, count, cold) if self.agrees() else ()
-        return Examined(times, wrong, (self.gap_us,) * len(times))
+        return Examined(times, wrong, (self.gap_us,) * len(times), self.host_gap_us())
 
     def replay(self, sets: Sequence[int], cold: bool) -> tuple[float, ...]:
         self.runs.append(("baseline", tuple(sets), cold))
@@ -289,6 +290,17 @@ def test_events_that_say_a_little_less_than_the_stamps_are_a_cheat(
     sides.gap_us = 4.5
     with pytest.raises(Cheated, match="3 us more than about the baseline's"):
         sides.take(cold)
+
+
+def test_a_time_that_the_host_never_sees_is_a_cheat_and_a_busy_host_is_none(
+    sides: FakeSides,
+) -> None:
+    sides.host_gap_us = lambda: 900.0
+    with pytest.raises(Cheated, match="at least 900 us more on the host's clock"):
+        sides.take()
+    waits = itertools.cycle([5000.0, 900.0, 60.0])
+    sides.host_gap_us = lambda: next(waits)
+    assert sides.take().candidate_us
 
 
 def test_a_sign_of_life_comes_before_every_replay(sides: FakeSides) -> None:
