@@ -287,8 +287,8 @@ def test_events_that_say_a_little_less_than_the_stamps_are_a_cheat(
     sides: FakeSides, cold: bool
 ) -> None:
     """The baseline's clocks are 1.5 us apart; each sample alone would pass."""
-    sides.gap_us = 4.5
-    with pytest.raises(Cheated, match="3 us more than about the baseline's"):
+    sides.gap_us = 9.5
+    with pytest.raises(Cheated, match="8 us more than about the baseline's"):
         sides.take(cold)
 
 
