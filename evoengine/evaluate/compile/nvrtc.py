@@ -89,17 +89,16 @@ class NvrtcCompiler:
                     ),
                     b"",
                 )
-            if problem := self._parameter_problem(unit, program, functions):
+            if problem := self._parameter_problem(program, functions):
                 return Built(status="refused", log=problem), b""
             code = cubin.completed(self.nvrtc.getCUBIN(program))
             return self._built(unit, functions, code, log), code
         finally:
             self.nvrtc.destroyProgram(program)
 
-    def _parameter_problem(self, unit: CompileUnit, program: int, functions: dict[str, str]) -> str:
+    def _parameter_problem(self, program: int, functions: dict[str, str]) -> str:
         """Why the kernels' use of their parameters is refused, in one line; empty if it is not."""
-        # older versions of NVRTC return PTX only where it is all that they are to make
-        ptx = self.nvrtc.getPTX(program) or self._ptx(unit)
+        ptx = self.nvrtc.getPTX(program)  # beside the cubin, and from the same compilation
         if not ptx:
             return "NVRTC returned no PTX, so that the use of parameters cannot be checked"
         return parameter_problem(ptx, {name: kernel for kernel, name in functions.items()})

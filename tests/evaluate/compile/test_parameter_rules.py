@@ -74,7 +74,7 @@ def test_a_cheat_that_takes_a_parameters_address_is_refused(
     ("text", "reason"),
     [
         ("mov.u64 %0, k_param_0;", ADDRESS),
-        ("/* harmless */ mov.u64 %0,\nk_param_0;", ADDRESS),
+        ("/* harmless */ mov.u64 %0, /* */ k_param_0;", ADDRESS),
         ('.pragma "nounroll\n/*"; mov.u64 %0, k_param_0; //*/', ADDRESS),
         ("\nld.param.u64 %0, [k_param_0]; mov.u64 %0, k_param_0;", ADDRESS),
         ("\nld.param.u64 %0, [k_param_0+8];", BEYOND),
