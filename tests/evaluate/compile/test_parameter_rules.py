@@ -101,6 +101,11 @@ def test_a_cheat_that_takes_a_parameters_address_is_refused(
             "numbers registers from 'k_param_'",
         ),
         ("{ .reg .u64 a;\nmov.u64 a, 800;\nld.param.u64 %0, [a];\n}", NO_PARAMETER),
+        (
+            "{\n/*\n.param .b64 callparam;\n*/\n.reg .u64 a,\ncallparam;\nmov.u64 callparam, 800;"
+            "\nld.param.u64 %0, [callparam];\n}",
+            "the compiler's name 'callparam'",
+        ),
         # declarations inside a comment
         ("/*\n.param .b8 k_param_0[4096];\n*/\nld.param.u64 %0, [k_param_0+4000];", ADDRESS),
         (
