@@ -16,8 +16,8 @@ from evoengine.digest import digest, digest_json
 from evoengine.evaluate.compile.compile_unit import Built, CompileResult, CompileUnit
 from evoengine.records import Frozen
 
-FORMAT = 3  # a new one when the meaning of an entry changes
-_KEPT = ("ok", "compile_error", "unsupported")
+FORMAT = 4  # a new one when the meaning of an entry changes
+_KEPT = ("ok", "refused", "compile_error", "unsupported")
 
 
 class _Entry(Frozen):

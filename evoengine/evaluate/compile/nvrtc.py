@@ -12,6 +12,7 @@ from evoengine.evaluate.compile.compile_unit import Built, CompileUnit
 from evoengine.evaluate.compile.elf_sections import FOREIGN
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM
 from evoengine.evaluate.compile.nvrtc_binding import Binding, load_nvrtc
+from evoengine.evaluate.compile.parameter_rules import parameter_problem
 from evoengine.evaluate.compile.ptxas_log import RECURSIVE_CALLS, AssemblerReport
 from evoengine.records import KernelResources
 
@@ -88,10 +89,19 @@ class NvrtcCompiler:
                     ),
                     b"",
                 )
+            if problem := self._parameter_problem(program, functions):
+                return Built(status="refused", log=problem), b""
             code = cubin.completed(self.nvrtc.getCUBIN(program))
             return self._built(unit, functions, code, log), code
         finally:
             self.nvrtc.destroyProgram(program)
+
+    def _parameter_problem(self, program: int, functions: dict[str, str]) -> str:
+        """Why the kernels' use of their parameters is refused, in one line; empty if it is not."""
+        ptx = self.nvrtc.getPTX(program)  # beside the cubin, and from the same compilation
+        if not ptx:
+            return "NVRTC returned no PTX, so that the use of parameters cannot be checked"
+        return parameter_problem(ptx, {name: kernel for kernel, name in functions.items()})
 
     def _log(self, program: int) -> str:
         """The compiler's log. It quotes the source, which need not be UTF-8; the binding would

@@ -8,7 +8,7 @@ __global__ void mixed(const __grid_constant__ Big big, float* a, int n, bool fla
     __shared__ float tile[64];
     float local[40];
     for (int i = 0; i < 40; ++i) local[i] = a[i * n];
-    tile[threadIdx.x] = local[n] * N + big.a[n];
+    tile[threadIdx.x] = local[n] * N + big.a[3];
     __syncthreads();
     a[threadIdx.x] = tile[63 - threadIdx.x] + local[n + 1] + flag + d + __half2float(h);
 }
