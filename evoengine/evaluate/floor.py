@@ -75,13 +75,19 @@ def bytes_of(task: Task, case: str) -> tuple[int, int]:
     """The bytes that a call of `case` must read and must write: each input and output once, unless
     the task declares how much of its inputs is needed.
     """
+    read, written = tensor_bytes(task, case)
+    if task.work is not None and task.work.input_bytes is not None:
+        read = min(read, int(expression.parse(task.work.input_bytes).evaluate(task.scope(case))))
+    return read, written
+
+
+def tensor_bytes(task: Task, case: str) -> tuple[int, int]:
+    """The bytes of the inputs and of the outputs of one call of `case`."""
     scope = task.scope(case)
     read, written = (
         sum(_size(spec, scope) for spec in specs)
         for specs in (task.inputs.values(), task.outputs.values())
     )
-    if task.work is not None and task.work.input_bytes is not None:
-        read = min(read, int(expression.parse(task.work.input_bytes).evaluate(scope)))
     return read, written
 
 

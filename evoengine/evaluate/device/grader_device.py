@@ -12,12 +12,15 @@ import socket
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.runner_process import RunnerProcess
-from evoengine.evaluate.device.worker_device import (
+from evoengine.evaluate.device.step_failures import (
     KILLED,
-    START_S,
-    gpu_limits,
-    with_output,
+    function_ended_process,
+    function_too_slow,
+    killed_from_outside,
+    killed_twice,
+    timed_out,
 )
+from evoengine.evaluate.device.worker_device import START_S, gpu_limits, with_output
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
 from evoengine.evaluate.device.worker_protocol import (
     RUNNER_ENDED,
@@ -28,7 +31,7 @@ from evoengine.evaluate.device.worker_protocol import (
     Start,
 )
 from evoengine.protocols import Job, Progress, Report
-from evoengine.records import Environment, Status
+from evoengine.records import Environment
 from evoengine.task.schema import Task
 
 
@@ -98,11 +101,7 @@ class GraderDevice:
                 " outside: check whether the machine is short of memory"
             )
         self._killed_twice = True
-        reason = (
-            "its process was killed twice (SIGKILL) while it ran: it may take more memory than the"
-            " system has"
-        )
-        return Report(status=Status.crash, reason=reason)
+        return killed_twice()
 
     async def _judge(self, job: Job, progress: Progress) -> Report | None:
         """The report on one job; None if its runner was killed from outside."""
@@ -120,10 +119,7 @@ class GraderDevice:
             )
         except StepTimeout as error:
             if error.step.candidate:
-                return Report(
-                    status=Status.timeout,
-                    reason=f"{error.step.what} took longer than {error.seconds:.3g} s",
-                )
+                return timed_out(error)
             raise self._too_slow(error) from error
         except WorkerDied as error:
             raise _died(error) from error
@@ -207,22 +203,15 @@ class GraderDevice:
             self._runners = None
 
     def _too_slow(self, error: StepTimeout) -> TaskError | WorkerError:
-        if not error.step.function:
-            return WorkerError(f"the grader is stuck: {error}")
-        return TaskError(
-            f"{error.step.function} has not ended after {error.seconds:g} s, which is all that the"
-            " task's limits.reference_s allows: make the function faster, or raise"
-            f" limits.reference_s in {self._task_path}"
-        )
+        if error.step.function:
+            return function_too_slow(error, self._task_path)
+        return WorkerError(f"the grader is stuck: {error}")
 
 
 def _died(error: WorkerDied) -> TaskError | WorkerError:
     """The grader's end, which no candidate can cause."""
     if error.how == KILLED:
-        return WorkerError(
-            f"{error}, sent from outside: check whether the machine is short of memory"
-        )
+        return WorkerError(killed_from_outside(error))
     if error.step.function:
-        last = next(iter(error.log.strip().splitlines()[-1:]), "it printed nothing")
-        return TaskError(f"{error.step.function} ended its process with {error.how}: {last[:500]}")
+        return function_ended_process(error)
     return WorkerError(f"the grader died: {error}: {error.log[-500:]}")

@@ -12,8 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evoengine.errors import EvoError, TaskError, WorkerError
+from evoengine.errors import EvoError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
+from evoengine.evaluate.device.step_failures import (
+    KILLED,
+    function_ended_process,
+    function_too_slow,
+    killed_from_outside,
+    killed_twice,
+    timed_out,
+)
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
 from evoengine.evaluate.device.worker_protocol import Done, Ready, Run, Start
 from evoengine.protocols import Job, Progress, Report
@@ -23,8 +31,6 @@ from evoengine.task.schema import Limits, Task
 DETAIL_BYTES = 4096
 REASON_CHARACTERS = 1000  # one line; it may quote an instruction as long as its file
 START_S = 600.0
-# device code cannot send it: the system does when short of memory, or a person
-KILLED = "signal SIGKILL"
 
 
 def emulator_device(
@@ -148,11 +154,7 @@ class WorkerDevice:
                 if self._killed_twice:
                     raise
                 self._killed_twice = True
-                reason = (
-                    "its process was killed twice (SIGKILL) while it ran: it may take more memory"
-                    " than the system has"
-                )
-                return Report(status=Status.crash, reason=reason)
+                return killed_twice()
         self._killed_twice = False
         return report
 
@@ -175,29 +177,17 @@ class WorkerDevice:
         except StepTimeout as error:
             await self._kill_worker()
             if error.step.function:
-                raise TaskError(
-                    f"{error.step.function} has not ended after {error.seconds:g} s, which is all"
-                    " that the task's limits.reference_s allows: make the function faster, or"
-                    f" raise limits.reference_s in {self._task_path}"
-                ) from error
+                raise function_too_slow(error, self._task_path) from error
             if not error.step.candidate:
                 raise WorkerError(f"the device worker is stuck: {error}") from error
-            return Report(
-                status=Status.timeout,
-                reason=f"{error.step.what} took longer than {error.seconds:.3g} s",
-            )
+            return timed_out(error)
         except WorkerDied as error:
             await self._kill_worker()
             if error.how == KILLED:
                 kind = _Killed if error.step.candidate else WorkerError
-                raise kind(
-                    f"{error}, sent from outside: check whether the machine is short of memory"
-                ) from error
+                raise kind(killed_from_outside(error)) from error
             if error.step.function:
-                last = next(iter(error.log.strip().splitlines()[-1:]), "it printed nothing")
-                raise TaskError(
-                    f"{error.step.function} ended its process with {error.how}: {last[:500]}"
-                ) from error
+                raise function_ended_process(error) from error
             if not error.step.candidate:
                 raise WorkerError(f"the device worker died: {error}: {error.log[-500:]}") from error
             return Report(status=Status.crash, reason=str(error), detail=error.log[-DETAIL_BYTES:])

@@ -68,11 +68,12 @@ class ExpectedOutputs:
         """
 
         def make() -> ExpectedOutput:
-            return self._compute(case, distribution, seed, self.inputs(case, distribution, seed))
+            return self.compute(case, distribution, seed, self.inputs(case, distribution, seed))
 
         return self._output_cache((case, distribution, seed), make)
 
-    def _compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> ExpectedOutput:
+    def compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> ExpectedOutput:
+        """The expected outputs for `tensors`, the inputs of one set, without any cache."""
         self._refuse_nondeterminism()
         reference = self._reference(case, distribution, seed, tensors)
         trusted = {}

@@ -14,7 +14,7 @@ import torch
 from evoengine.evaluate.worker.cuda.dealing import deal_rows, slot_row
 from evoengine.evaluate.worker.cuda.examination import device_bytes
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
-from evoengine.evaluate.worker.cuda.harness.time_marks import Step
+from evoengine.evaluate.worker.cuda.harness.time_marks import Step, clock_gaps_us
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import PhysicalMemory
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.evaluate.worker.cuda.slots import Place, Slot, slot_size, somewhere
@@ -75,25 +75,15 @@ class BaselineReplays:
             graph.replay()
             torch.cuda.current_stream().synchronize()
         times = harness.marks.times(len(sets) if cold else 1)
-        self.gaps_us = tuple(
-            stamp - event for event, stamp in zip(times.event_us, times.stamp_us, strict=True)
-        )
+        self.gaps_us = clock_gaps_us(times.event_us, times.stamp_us)
         return times.event_us
 
     def _graph(self, calls: int, cold: bool) -> CapturedGraph:
         if (calls, cold) not in self._graphs:
-            self._graphs[calls, cold] = CapturedGraph(
-                self._steps(calls, cold), self._harness.stream.ptr
-            )
+            flush = self._harness.l2.flush if cold else None
+            steps = self._harness.marks.timed(self._calls[:calls], flush)
+            self._graphs[calls, cold] = CapturedGraph(steps, self._harness.stream.ptr)
         return self._graphs[calls, cold]
-
-    def _steps(self, calls: int, cold: bool) -> list[Step]:
-        if not cold:
-            return self._harness.marks.around(0, self._calls[:calls])
-        steps: list[Step] = []
-        for number, call in enumerate(self._calls[:calls]):
-            steps += [self._harness.l2.flush, *self._harness.marks.around(number, [call])]
-        return steps
 
     def _add_call(self, first: PoolSet) -> None:
         places, tensors = {}, Tensors()

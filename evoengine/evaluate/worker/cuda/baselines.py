@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.floor import tensor_bytes
 from evoengine.evaluate.worker.check import compare_outputs
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import call_range, draw_cold
@@ -70,15 +71,6 @@ class Baselines:
             self._ready[case, name] = self._make(name, case, most_calls)
         return self._ready[case, name]
 
-    def input_bytes(self, case: str) -> int:
-        """The bytes of inputs and outputs of one call."""
-        first = self._pool.sets(case)[0]
-        inputs = sum(value.numel() * value.element_size() for value in first.inputs.values())
-        return inputs + sum(
-            value.numel() * int(getattr(torch, self._task.outputs[name].dtype).itemsize)
-            for name, value in first.expected.reference.items()
-        )
-
     def _make(self, name: str, case: str, most_calls: int) -> BaselineReplays:
         function = self._task.baselines[name]
         first = self._pool.sets(case)[0]
@@ -87,7 +79,7 @@ class Baselines:
     def _time(self, name: str, case: str) -> float:
         cold, sets = self._task.objective.cache == "cold", self._pool.sets(case)
         calls = call_range(
-            self.input_bytes(case),
+            sum(tensor_bytes(self._task, case)),
             1,
             self._harness.l2_bytes,
             self.rough_us(case, name),

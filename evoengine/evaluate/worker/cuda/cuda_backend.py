@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from evoengine.errors import TaskError
-from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor
+from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor, tensor_bytes
 from evoengine.evaluate.worker.backend import Announce, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
 from evoengine.evaluate.worker.cuda.baselines import Baselines
@@ -169,7 +169,7 @@ class CudaBackend:
             baseline=baseline,
             hot=samples[0],
             cold=samples[1],
-            call_bytes=self._baselines.input_bytes(case),
+            call_bytes=sum(tensor_bytes(self.task, case)),
         )
         return TimedCase(compiled, timing=timing, sets=sets_checked)
 
@@ -194,7 +194,7 @@ class CudaBackend:
 
     def _calls(self, case: str, examination: Examination, baseline: str | None) -> CallRange:
         return call_range(
-            self._baselines.input_bytes(case),
+            sum(tensor_bytes(self.task, case)),
             examination.slot_bytes,
             self._harness.l2_bytes,
             self._baselines.rough_us(case, baseline) if baseline else None,

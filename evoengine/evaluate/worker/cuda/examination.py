@@ -18,6 +18,7 @@ from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
 from evoengine.evaluate.worker.cuda.dealing import Dealer, DealtCall
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Replayed
+from evoengine.evaluate.worker.cuda.harness.time_marks import clock_gaps_us
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.evaluate.worker.cuda.output_comparison import begin_comparison
@@ -101,9 +102,7 @@ class Examination:
         if not _clocks_agree(replayed):
             return Examined((), wrong)
         host_gap_us = 0.0 if cold else replayed.host_us - sum(replayed.event_us)
-        gaps_us = tuple(
-            stamp - event for event, stamp in zip(replayed.event_us, replayed.stamp_us, strict=True)
-        )
+        gaps_us = clock_gaps_us(replayed.event_us, replayed.stamp_us)
         return Examined(replayed.event_us, wrong, gaps_us, host_gap_us)
 
     def _compare(self, dealt: Sequence[DealtCall]) -> tuple[InputSetCheck, ...]:

@@ -13,7 +13,6 @@ from evoengine.evaluate.worker.cuda.harness.time_marks import TimeMarks
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
     PAGE_BYTES,
     AddressRange,
-    PhysicalMemory,
 )
 from evoengine.evaluate.worker.cuda.slots import SlotPool
 
@@ -36,9 +35,8 @@ class GpuHarness:
         self.flags = DeviceTable(self.stream.ptr)
         self.comparisons = DeviceTable(self.stream.ptr)
         self.figures = DeviceTable(self.stream.ptr)
-        own = self.addresses.map(PhysicalMemory.create(ordinal, PAGE_BYTES))
-        self.marks = TimeMarks(self.kernels, own)
-        self.l2 = L2State(ordinal, self.kernels, self.addresses, self.stream.ptr)
+        self.marks = TimeMarks(self.kernels, self.addresses.allocate(PAGE_BYTES))
+        self.l2 = L2State(self.kernels, self.addresses, self.stream.ptr)
 
     def own_bytes(self) -> int:
         """The device memory that this process has taken for buffers, in bytes."""

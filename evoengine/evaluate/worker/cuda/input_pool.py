@@ -83,12 +83,9 @@ class InputPool:
         distribution = distributions[number % len(distributions)]
         # a case that was dropped for lack of memory comes back with the same inputs
         seed = self._seeds.setdefault((case, number), secrets.randbits(62))
-        return PoolSet(
-            number,
-            distribution,
-            make_inputs(self._task, case, distribution, seed, self._expected.device),
-            self._expected.get(case, distribution, seed),
-        )
+        inputs = make_inputs(self._task, case, distribution, seed, self._expected.device)
+        expected = self._expected.compute(case, distribution, seed, inputs)
+        return PoolSet(number, distribution, inputs, expected)
 
     def _bytes(self) -> int:
         return sum(item.bytes for sets in self._cases.values() for item in sets)

@@ -289,7 +289,7 @@ def install(monkeypatch: pytest.MonkeyPatch, driver: HostDriver | None = None) -
     driver = driver or HostDriver()
     _DRIVERS[:] = [driver]
     runtime = HostRuntime()
-    monkeypatch.setattr(virtual_memory, "_library", lambda: driver)
+    monkeypatch.setattr(virtual_memory, "driver_library", lambda: driver)
     for module in (device_table, dealing, replayer):
         monkeypatch.setattr(module, "runtime", runtime)
     monkeypatch.setattr(examination, "device_bytes", host_bytes)

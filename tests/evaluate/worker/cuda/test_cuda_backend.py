@@ -62,7 +62,6 @@ class Desk:
         self.harness = HostHarness()
         self.pool = InputPool(self.task, expected, lambda: None)
         baselines: Any = SimpleNamespace(
-            input_bytes=lambda case: 8 * ELEMENTS[case],
             rough_us=lambda _case, _name: 20.0,
             replays=lambda _case, _name, _most: SimpleNamespace(
                 replay=self.replay_baseline, gaps_us=(1.0,)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 
 import cupy
 import numpy
 from cupy.cuda import runtime
 
+from evoengine.evaluate.worker.cuda.harness.driver_library import driver_library
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
     PAGE_BYTES,
     AddressRange,
-    PhysicalMemory,
     pages,
 )
 
@@ -29,7 +28,6 @@ class L2State:
 
     def __init__(
         self,
-        ordinal: int,
         kernels: HarnessKernels,
         addresses: AddressRange,
         stream: int,
@@ -38,8 +36,8 @@ class L2State:
         self._kernels = kernels
         self._stream = stream
         self._bytes = pages(max(FLUSH_FACTOR * l2_bytes, LEAST_FLUSH_BYTES))
-        self._address = addresses.map(PhysicalMemory.create(ordinal, self._bytes))
-        self._table = addresses.map(PhysicalMemory.create(ordinal, PAGE_BYTES))
+        self._address = addresses.allocate(self._bytes)
+        self._table = addresses.allocate(PAGE_BYTES)
 
     def flush(self, _stream: int = 0) -> None:
         """Evicts everything, lines that hints protect too."""
@@ -50,7 +48,7 @@ class L2State:
         that hints protect; unless `cold`, reads the spans, so that they lie in L2 as far as they
         fit.
         """
-        ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache()  # refused before sm_80
+        driver_library().cuCtxResetPersistingL2Cache()  # refused before sm_80
         if not spans:
             return
         table = numpy.array(spans, dtype=numpy.uint64)

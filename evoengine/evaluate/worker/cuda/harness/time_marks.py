@@ -7,13 +7,14 @@ The device's clock is written by our own kernel to an address that it does not k
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import cupy
 import numpy
 from cupy.cuda import runtime
 
+from evoengine.evaluate.worker.cuda.harness.driver_library import driver_library
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
 
 _EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL: in a graph, a node that records
@@ -28,6 +29,11 @@ class MarkedTimes:
     stamp_us: tuple[float, ...]
 
 
+def clock_gaps_us(event_us: Iterable[float], stamp_us: Iterable[float]) -> tuple[float, ...]:
+    """By how much each stamp's time, which lies outside of the event's, exceeds it."""
+    return tuple(stamp - event for event, stamp in zip(event_us, stamp_us, strict=True))
+
+
 class TimeMarks:
     """Pairs of marks; `address` is of memory for 8 bytes a mark."""
 
@@ -39,6 +45,16 @@ class TimeMarks:
     def around(self, number: int, steps: list[Step]) -> list[Step]:
         """`steps` between the two marks of sample `number`."""
         return [self._mark(2 * number), *steps, self._mark(2 * number + 1)]
+
+    def timed(self, calls: Sequence[Step], flush: Step | None) -> list[Step]:
+        """`calls` with marks: as one sample together, or, with `flush`, each as one after it."""
+        if flush is None:
+            return self.around(0, list(calls))
+        return [
+            step
+            for number, call in enumerate(calls)
+            for step in (flush, *self.around(number, [call]))
+        ]
 
     def times(self, samples: int) -> MarkedTimes:
         """The times between the marks of the last replay; its work has ended."""
@@ -71,7 +87,7 @@ class TimeMarks:
 
 
 def _record(event: int, stream: int) -> None:
-    code = ctypes.CDLL("libcuda.so.1").cuEventRecordWithFlags(
+    code = driver_library().cuEventRecordWithFlags(
         ctypes.c_void_p(event), ctypes.c_void_p(stream), ctypes.c_uint(_EXTERNAL)
     )
     if code:

@@ -12,11 +12,13 @@ import secrets
 from ctypes import byref, c_int, c_size_t, c_ubyte, c_uint64, c_ushort, c_void_p
 from typing import Any
 
+from evoengine.evaluate.worker.cuda.harness.driver_library import driver_library
+
 # the granularity of all devices from sm_70 on; checked when a range is reserved
 PAGE_BYTES = 2 * 1024**2
 RANGE_BYTES = 16 * 1024**4  # of addresses; they cost nothing until memory is mapped
-_DEVICE_LOCATION, _PINNED, _FILE_DESCRIPTOR, _READ_AND_WRITE = 1, 1, 1, 3
 _OUT_OF_MEMORY = 2
+_DEVICE_LOCATION, _PINNED, _FILE_DESCRIPTOR, _READ_AND_WRITE = 1, 1, 1, 3
 
 
 class VirtualMemoryError(Exception):
@@ -59,13 +61,9 @@ class _Access(ctypes.Structure):
 
 
 def _call(name: str, *arguments: Any) -> None:
-    code = getattr(_library(), name)(*arguments)
+    code = getattr(driver_library(), name)(*arguments)
     if code:
         raise VirtualMemoryError(name, code)
-
-
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL("libcuda.so.1")  # loaded once by the system, whatever calls it
 
 
 def _properties(ordinal: int) -> _Properties:
@@ -167,6 +165,10 @@ class AddressRange:
         )
         self._mapped[address] = memory.size
         return address
+
+    def allocate(self, size: int) -> int:
+        """The address of new memory of our own, whole pages, that stays for good."""
+        return self.map(PhysicalMemory.create(self._ordinal, size))
 
     def unmap(self, address: int) -> None:
         """Removes what is mapped at `address`."""

@@ -14,6 +14,7 @@ from cupy_backends.cuda.api import driver
 
 from evoengine.candidate.binding import BoundLaunch, BufferArgument, ScalarArgument
 from evoengine.evaluate.compile.cubin import variable_symbols
+from evoengine.evaluate.worker.cuda.harness.driver_library import driver_library
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Load
 
 _MAX_DYNAMIC_SHARED, _LOCAL_BYTES = 8, 3  # CUfunction_attribute of cuda.h
@@ -119,7 +120,7 @@ def _variable(module: Module, name: str) -> tuple[int, int]:
     module has none of this name.
     """
     address, size = ctypes.c_uint64(), ctypes.c_size_t()
-    code = ctypes.CDLL("libcuda.so.1").cuModuleGetGlobal_v2(
+    code = driver_library().cuModuleGetGlobal_v2(
         ctypes.byref(address),
         ctypes.byref(size),
         ctypes.c_void_p(module.ptr),

@@ -42,10 +42,9 @@ class Replayer:
         self._kernels = HarnessKernels(self._stream)
         self._range = AddressRange(ordinal)
         self._slots: dict[int, tuple[int, PhysicalMemory]] = {}  # number -> address, memory
-        self._l2 = L2State(ordinal, self._kernels, self._range, self._stream.ptr)
+        self._l2 = L2State(self._kernels, self._range, self._stream.ptr)
         # at a random address, where no candidate finds it
-        own = self._range.map(PhysicalMemory.create(ordinal, PAGE_BYTES))
-        self._marks = TimeMarks(self._kernels, own)
+        self._marks = TimeMarks(self._kernels, self._range.allocate(PAGE_BYTES))
         self._module: CandidateModule | None = None
         self._buffers: dict[str, int] = {}
         self._written: frozenset[str] = frozenset()
@@ -94,8 +93,7 @@ class Replayer:
         self._poison(replay.calls)
         self._scrub()
         calls: list[Step] = [module.bind(self._pointers(call)) for call in replay.calls]
-        steps = self._cold_steps(calls) if replay.cold else self._hot_steps(calls)
-        graph = self._capture(steps)
+        graph = self._capture(self._marks.timed(calls, self._l2.flush if replay.cold else None))
         runtime.graphUpload(graph, self._stream.ptr)
         reads = [(self._slots[slot][0] + offset, size) for slot, offset, size in replay.reads]
         self._l2.prepare(reads, replay.cold)
@@ -107,15 +105,6 @@ class Replayer:
         runtime.graphExecDestroy(graph)
         times = self._marks.times(len(calls) if replay.cold else 1)
         return Replayed(event_us=times.event_us, stamp_us=times.stamp_us, host_us=host_us)
-
-    def _hot_steps(self, calls: list[Step]) -> list[Step]:
-        return self._marks.around(0, calls)
-
-    def _cold_steps(self, calls: list[Step]) -> list[Step]:
-        steps: list[Step] = []
-        for number, call in enumerate(calls):
-            steps += [self._l2.flush, *self._marks.around(number, [call])]
-        return steps
 
     def _capture(self, steps: Sequence[Step]) -> int:
         """The steps as one graph, in order; returns its executable handle."""
