@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import numpy
 import torch
 
 from evoengine.evaluate.floor import DevicePeaks
 from evoengine.evaluate.worker.cuda.baseline_replays import CapturedGraph
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
-from evoengine.evaluate.worker.cuda.harness.device_table import DeviceTable
 from evoengine.evaluate.worker.cuda.harness.time_marks import Step
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import PhysicalMemory, pages
 
 DRAM_BYTES = 512 * 1024**2
 L2_PART = 0.25  # of L2, read again and again
-SPANS = 128  # that a buffer is read in at once
-REPEATS = 20
-LAUNCHES = 200
+L2_TIMES = 16  # so that the beginning of a launch is a small part
+LAUNCHES = 20
+EMPTY_LAUNCHES = 200
 SIDE = 4096  # of the square matrices of a product
 # A better kernel than ours may reach more: no honest one may be refused for that.
 ALLOWANCE = 1.2
@@ -31,28 +29,24 @@ _OWN = {"fp32": torch.float32, "fp64": torch.float64}
 
 def measure_peaks(harness: GpuHarness, units: Iterable[str]) -> DevicePeaks:
     """The peaks of the current device; arithmetic for these units alone."""
-    launch_us = _time_us(harness, [lambda _: harness.kernels.nothing()], LAUNCHES)
+    launch_us = _time_us(harness, [lambda _: harness.kernels.nothing()], EMPTY_LAUNCHES)
     return DevicePeaks(
         l2_bytes=harness.l2_bytes,
-        l2_bytes_per_s=_read_bandwidth(harness, pages(int(L2_PART * harness.l2_bytes))),
-        dram_bytes_per_s=_read_bandwidth(harness, max(DRAM_BYTES, 4 * harness.l2_bytes)),
+        l2_bytes_per_s=_read_bandwidth(harness, pages(int(L2_PART * harness.l2_bytes)), L2_TIMES),
+        dram_bytes_per_s=_read_bandwidth(harness, pages(max(DRAM_BYTES, 4 * harness.l2_bytes)), 1),
         launch_us=launch_us / ALLOWANCE,
         flops_per_s={unit: _flops(harness, unit) for unit in units},
     )
 
 
-def _read_bandwidth(harness: GpuHarness, size: int) -> float:
-    """Bytes a second at which `size` bytes are read again and again."""
-    size = pages(size)
+def _read_bandwidth(harness: GpuHarness, size: int, times: int) -> float:
+    """Bytes a second at which a launch reads `size` bytes, `times` times."""
     memory = PhysicalMemory.create(harness.ordinal, size)
-    address, step = harness.addresses.map(memory), size // SPANS // 16 * 16
-    table = DeviceTable(harness.stream.ptr)
-    spans = [[address + number * step, step] for number in range(SPANS)]
-    rows = table.write(numpy.array(spans, dtype=numpy.uint64))
-    us = _time_us(harness, [lambda _: harness.kernels.touch(rows, SPANS)], REPEATS)
+    address = harness.addresses.map(memory)
+    us = _time_us(harness, [lambda _: harness.kernels.read_often(address, size, times)], LAUNCHES)
     harness.addresses.unmap(address)
     memory.release()
-    return ALLOWANCE * step * SPANS / us * 1e6
+    return ALLOWANCE * size * times / us * 1e6
 
 
 def _flops(harness: GpuHarness, unit: str) -> float:

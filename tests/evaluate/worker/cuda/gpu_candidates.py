@@ -137,7 +137,9 @@ _LEFTOVERS = {
 def _leftovers(name: str, when: str) -> str:
     before, after = _LEFTOVERS[name]
     shared = _SHARED_BYTES if name == "shared memory" else 0
-    return source(before.replace("WHEN", when), after, shared=shared)
+    # the blocks of a launch fill half of all warps: the next launch may have the other half
+    grid = "4*SM_COUNT" if name == "a frame" else "SM_COUNT"
+    return source(before.replace("WHEN", when), after, grid=grid, shared=shared)
 
 
 LEFTOVERS = {name: _leftovers(name, "launch == 0") for name in _LEFTOVERS}

@@ -122,6 +122,7 @@ def test_no_cheat_is_accepted_and_the_grader_outlives_all_of_them(play: Play) ->
     }
     assert not missed
     assert honest.status is Status.correct, honest.reason
+    assert None not in (*before, *after), "an honest kernel leaves its runner alive"
     assert before[0] == after[0] and before[1] != after[1]
     assert computed == 0, "the grader keeps its pool"
 
@@ -140,6 +141,7 @@ def test_an_endless_kernel_is_a_timeout_and_costs_the_runner_alone(play: Play) -
     endless, honest, before, after, computed, seconds = play(scene)
     assert endless.status is Status.timeout and "1.5 s" in endless.reason
     assert honest.status is Status.correct, honest.reason
+    assert None not in (*before, *after)
     assert before[0] == after[0] and before[1] != after[1] and computed == 0
     assert seconds[0] < 10 and seconds[1] < 15, seconds
 
@@ -153,15 +155,14 @@ def test_a_verification_is_by_another_runner_and_the_same_grader(play: Play) -> 
 
     first, second, before, after, computed = play(scene)
     assert first.status is second.status is Status.correct
+    assert None not in (*before, *after)
     assert before[0] == after[0] and before[1] != after[1] and computed == 0
 
 
 def test_what_is_printed_in_a_hidden_case_is_not_shown(play: Play) -> None:
     (verdict,) = play(lambda stage: _all(stage, PRINTS))
     assert verdict.status is Status.wrong_result
-    shown = f"{verdict.reason}\n{verdict.detail}"
-    assert "of many: 4096" in shown and "77" not in shown
-    assert "wrong in a hidden case" in verdict.reason
+    assert verdict.reason == "is wrong in a hidden case" and not verdict.detail
 
 
 def test_device_memory_is_what_it_was_after_a_deep_stack(play: Play) -> None:

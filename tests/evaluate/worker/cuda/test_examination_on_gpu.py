@@ -125,7 +125,8 @@ def test_a_baseline_against_itself_reads_one(lab: Lab) -> None:
     one, other = (replays_of(lab, "scale.py:forward") for _ in range(2))
 
     def replay(sets: Sequence[PoolSet], cold: bool) -> Examined:
-        return Examined(one.replay(sets[WARM_UP_CALLS:], cold), ())
+        times_us = one.replay(sets[WARM_UP_CALLS:], cold)
+        return Examined(times_us, (), one.gaps_us)
 
     candidate = SimpleNamespace(replay=replay)
     hot, cold = (timed(lab, candidate, other, cold) for cold in (False, True))

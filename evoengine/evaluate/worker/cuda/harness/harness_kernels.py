@@ -40,6 +40,7 @@ class HarnessKernels:
                 "audit",
                 "compare",
                 "touch",
+                "read_often",
                 "flush",
                 "demote",
                 "scrub",
@@ -80,6 +81,11 @@ class HarnessKernels:
         """
         arguments = (numpy.uintp(spans), numpy.uintp(0))
         self._launch("touch", (BLOCKS_PER_SLOT, count), THREADS, arguments)
+
+    def read_often(self, address: int, size: int, times: int) -> None:
+        """Reads `size` bytes from `address` on, `times` times, past L1."""
+        arguments = (numpy.uintp(address), numpy.uint64(size), numpy.int32(times))
+        self._launch("read_often", (self._multiprocessors * 8, 1), THREADS, arguments)
 
     def demote(self, spans: int, count: int) -> None:
         """Takes the protection of L2 hints from the lines of `count` spans."""

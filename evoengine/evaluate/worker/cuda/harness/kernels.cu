@@ -168,6 +168,24 @@ extern "C" __global__ void touch(const Span* spans, unsigned* sink) {
     if (all == 0x9e3779b9u && sink) *sink = all;
 }
 
+// Reads a buffer `times` times past L1, with as many loads under way as bandwidth takes; what it reads
+// is not used.
+extern "C" __global__ void __launch_bounds__(256) read_often(const uint4* buffer, u64 bytes, int times) {
+    constexpr int AT_ONCE = 4;
+    const u64 step = u64(gridDim.x) * blockDim.x, words = bytes / 16;
+    const u64 first = blockIdx.x * u64(blockDim.x) + threadIdx.x;
+    for (int time = 0; time < times; ++time)
+        for (u64 i = first; i < words; i += AT_ONCE * step) {
+            uint4 value;
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; ++k)
+                if (i + k * step < words)
+                    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+                                 : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+                                 : "l"(buffer + i + k * step));
+        }
+}
+
 // Evicts all else from L2: every line of a buffer larger than L2 is written with the priority that
 // a hint can give, so that lines which a hint protects go too, and is then demoted.
 extern "C" __global__ void flush(uint4* buffer, u64 bytes, unsigned value) {

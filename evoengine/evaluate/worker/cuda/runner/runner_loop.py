@@ -46,8 +46,9 @@ class _Runner:
     def __init__(self, connection: socket.socket, ordinal: int) -> None:
         self._connection = connection
         self._silent = False
-        cupy.cuda.Device(ordinal).use()
+        # under the token: the memory of a new context is not what a candidate leaves behind
         with GpuToken(ordinal).held():
+            cupy.cuda.Device(ordinal).use()
             self._limit_memory()
             self._replayer = Replayer(ordinal)
             cupy.cuda.Device().synchronize()
