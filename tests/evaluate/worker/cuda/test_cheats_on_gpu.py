@@ -53,6 +53,9 @@ def times_two(x):
 HONEST = source()
 Play = Callable[[Callable[["Stage"], Coroutine[Any, Any, Any]]], Any]
 MIB = 1024**2
+# References of one renewal of one case: a grader computes no others once it has its pool. What is
+# renewed is the pool of a case whose first replay took longer than later ones.
+RENEWED = 32
 
 
 class Stage:
@@ -124,7 +127,7 @@ def test_no_cheat_is_accepted_and_the_grader_outlives_all_of_them(play: Play) ->
     assert honest.status is Status.correct, honest.reason
     assert None not in (*before, *after), "an honest kernel leaves its runner alive"
     assert before[0] == after[0] and before[1] != after[1]
-    assert computed == 0, "the grader keeps its pool"
+    assert computed <= RENEWED, "the grader keeps its pool"
 
 
 def test_an_endless_kernel_is_a_timeout_and_costs_the_runner_alone(play: Play) -> None:
@@ -142,7 +145,7 @@ def test_an_endless_kernel_is_a_timeout_and_costs_the_runner_alone(play: Play) -
     assert endless.status is Status.timeout and "1.5 s" in endless.reason
     assert honest.status is Status.correct, honest.reason
     assert None not in (*before, *after)
-    assert before[0] == after[0] and before[1] != after[1] and computed == 0
+    assert before[0] == after[0] and before[1] != after[1] and computed <= RENEWED
     assert seconds[0] < 10 and seconds[1] < 15, seconds
 
 
@@ -156,7 +159,7 @@ def test_a_verification_is_by_another_runner_and_the_same_grader(play: Play) -> 
     first, second, before, after, computed = play(scene)
     assert first.status is second.status is Status.correct
     assert None not in (*before, *after)
-    assert before[0] == after[0] and before[1] != after[1] and computed == 0
+    assert before[0] == after[0] and before[1] != after[1] and computed <= RENEWED
 
 
 def test_what_is_printed_in_a_hidden_case_is_not_shown(play: Play) -> None:

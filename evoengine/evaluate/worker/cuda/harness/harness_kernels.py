@@ -84,7 +84,7 @@ class HarnessKernels:
 
     def read_often(self, address: int, size: int, times: int) -> None:
         """Reads `size` bytes from `address` on, `times` times, past L1."""
-        arguments = (numpy.uintp(address), numpy.uint64(size), numpy.int32(times))
+        arguments = (numpy.uintp(address), numpy.uint64(size), numpy.int32(times), numpy.uintp(0))
         self._launch("read_often", (self._multiprocessors * 8, 1), THREADS, arguments)
 
     def demote(self, spans: int, count: int) -> None:
