@@ -28,11 +28,11 @@ class CallRange:
         """A number of calls of a replay that is timed, unpredictable."""
         return self.least + secrets.randbelow(self.most - self.least + 1)
 
-    def draw_any(self) -> int:
-        """A number of calls of a replay that is compared and not timed: any call may be the last,
-        so none can leave its work to a later one.
+    def draw_fewer(self) -> int:
+        """A number of calls of a replay that is compared and not timed, below the least of a timed
+        one: any call may be the last, so none can leave its work to a later one.
         """
-        return 1 + secrets.randbelow(self.most)
+        return 1 + secrets.randbelow(max(1, self.least - 1))
 
 
 def call_range(

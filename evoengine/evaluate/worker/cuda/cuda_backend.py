@@ -50,6 +50,7 @@ class CudaBackend:
         self._baselines = baselines
         self._peaks: DevicePeaks | None = None
         self._first_sights: dict[str, FirstSight] = {}  # of this job, by case
+        self._scores_cold = task.objective.cache == "cold"
         self.runner_is_new = True  # whether this is the first job of its runner
         # whether a candidate has left device memory in use, e.g. for a deep stack
         self.runner_has_grown = False
@@ -114,7 +115,8 @@ class CudaBackend:
         """
         sets = self._pool.sets(compiled.plan.case)
         calls = self._calls(compiled.plan.case, examination, baseline)
-        kinds = drawn((False, True), 2)  # one replay of each kind at least
+        # one replay of each kind at least; that of the score first, when no set was seen
+        kinds = [not self._scores_cold, self._scores_cold]
         while waiting or kinds:
             announce(f"checking {shown(compiled)}", True)
             cold = kinds.pop() if kinds else secrets.randbelow(4) == 0
@@ -125,16 +127,16 @@ class CudaBackend:
             examined = examination.replay(drawn(replayed, len(replayed)), cold)
             if examined.wrong:
                 return examined.wrong
-            if not cold and compiled.plan.case not in self._first_sights and examined.times_us:
-                first = FirstSight(examined.times_us[0], count - WARM_UP_CALLS)
+            if compiled.plan.case not in self._first_sights:
+                first = FirstSight(examined.times_us, 1 if cold else count - WARM_UP_CALLS)
                 self._first_sights[compiled.plan.case] = first
         return ()
 
     def _draw(self, calls: CallRange, cold: bool, case: str) -> int:
-        """The calls of an untimed replay; the first hot one is compared with timed ones."""
+        """The calls of an untimed replay; the first one is compared with timed ones."""
         if cold:
             return draw_cold()
-        return calls.draw_any() if case in self._first_sights else calls.draw()
+        return calls.draw_fewer() if case in self._first_sights else calls.draw()
 
     def _time(
         self, job: Job, compiled: CompiledCase, baseline: str, announce: Announce
@@ -156,7 +158,7 @@ class CudaBackend:
                 )
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
-            wrong = () if briefly else self._refuse_memory(case, examination, samples[0])
+            wrong = () if briefly else self._refuse_memory(case, examination, samples)
             if wrong:
                 return TimedCase(compiled, wrong=wrong, sets=examination.checks)
             sets_checked = examination.checks
@@ -174,16 +176,16 @@ class CudaBackend:
         return TimedCase(compiled, timing=timing, sets=sets_checked)
 
     def _refuse_memory(
-        self, case: str, examination: Examination, hot: Samples
+        self, case: str, examination: Examination, samples: Sequence[Samples]
     ) -> tuple[InputSetCheck, ...]:
         """Raises Cheated if the candidate keeps results; the wrong sets of replays on the way."""
         first = self._first_sights.get(case)
-        if not self.runner_is_new or first is None:
+        cold = self._scores_cold
+        timed = samples[cold]
+        if not self.runner_is_new or first is None or not first.is_slow(timed):
             return ()
-        if not first.is_slow(hot.candidate_us, hot.calls):
-            return ()
-        count = WARM_UP_CALLS + max(hot.calls)
-        return refuse_memory(examination, lambda: drawn(self._pool.renew(case), count))
+        count = len(self._pool.sets(case)) if cold else WARM_UP_CALLS + max(timed.calls)
+        return refuse_memory(examination, lambda: drawn(self._pool.renew(case), count), timed, cold)
 
     def _device_peaks(self) -> DevicePeaks:
         if self._peaks is None:

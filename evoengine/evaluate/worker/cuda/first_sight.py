@@ -1,18 +1,23 @@
 """Whether a candidate is slower on inputs that it has not seen: then it keeps results.
 
 A runner that has run no other candidate has seen no set. What its first replay takes is compared
-with what later ones take, when all sets have come several times. Where it took longer, the case
-gets new sets, and their first replay is compared with the next one on the same sets.
+with what the timed ones take, when all sets have come several times. Where it took longer, the case
+gets new sets, and their first replay is compared with the next ones on the same sets, and with the
+timed ones: a candidate that stops using what it keeps once sets are new is as slow on all of them.
+
+Only the kind of replay whose time is the score is compared, hot or cold.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from evoengine.evaluate.worker.candidate_failures import Cheated
+from evoengine.evaluate.worker.cuda.call_counts import MOST_COLD_CALLS, WARM_UP_CALLS
 from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
-from evoengine.records import InputSetCheck
+from evoengine.records import InputSetCheck, Samples
 from evoengine.statistics import median
 
 SLOWER = 1.1
@@ -21,39 +26,47 @@ REPEATS = 3  # on the same sets
 
 
 class FirstSight:
-    """The first hot replay of one candidate on one case."""
+    """The first replay of one candidate on one case."""
 
-    def __init__(self, first_us: float, calls: int) -> None:
-        """`first_us` is its time for all of its `calls`."""
-        self._call_us = first_us / calls
+    def __init__(self, times_us: Sequence[float], calls: int) -> None:
+        """`times_us` are its samples, of `calls` calls each; none if two clocks disagree."""
+        self._call_us = median(times_us) / calls if times_us else math.inf
         self._calls = calls
 
-    def is_slow(self, call_us: Sequence[float], calls: Sequence[int]) -> bool:
-        """Whether it took longer than later samples with about as many calls each."""
-        alike = [
-            time_us
-            for time_us, count in zip(call_us, calls, strict=True)
-            if abs(count - self._calls) <= 1
-        ]
-        return bool(alike) and self._call_us > SLOWER * median(alike)
+    def is_slow(self, timed: Samples) -> bool:
+        """Whether it took longer than the timed samples."""
+        return self._call_us > SLOWER * usual_us(timed, self._calls)
+
+
+def usual_us(timed: Samples, calls: int) -> float:
+    """The time of a call in samples of about `calls` calls, or in all samples if that is less: a
+    candidate may keep results for the last calls of long replays alone.
+    """
+    alike = [
+        time_us
+        for time_us, count in zip(timed.candidate_us, timed.calls, strict=True)
+        if abs(count - calls) <= 1
+    ]
+    return min(median(samples) for samples in (alike, timed.candidate_us) if samples)
 
 
 def refuse_memory(
-    examination: Examination, renew: Callable[[], Sequence[PoolSet]]
+    examination: Examination, renew: Callable[[], Sequence[PoolSet]], timed: Samples, cold: bool
 ) -> tuple[InputSetCheck, ...]:
     """Raises Cheated if the candidate is slower on new sets, time and again; returns the wrong sets
     of a replay that had any.
 
-    `renew` makes new sets for the case.
+    `renew` makes new sets for the case, for one hot replay or for any number of cold ones.
     """
     ratios = []
     for _ in range(ATTEMPTS):
-        sets = list(renew())
-        replays = [examination.replay(sets, False) for _ in range(1 + REPEATS)]
-        wrong = next((replay.wrong for replay in replays if replay.wrong), ())
+        groups = _groups(list(renew()), cold)
+        calls = 1 if cold else len(groups[0]) - WARM_UP_CALLS  # of a sample
+        rounds = [[examination.replay(sets, cold) for sets in groups] for _ in range(1 + REPEATS)]
+        wrong = next((found.wrong for replays in rounds for found in replays if found.wrong), ())
         if wrong:
             return wrong
-        ratios.append(_first_to_others(replays))
+        ratios.append(_first_to_others(rounds, usual_us(timed, calls) * calls))
         if ratios[-1] <= SLOWER:
             return ()
     raise Cheated(
@@ -63,8 +76,18 @@ def refuse_memory(
     )
 
 
-def _first_to_others(replays: Sequence[Examined]) -> float:
-    """The time of the first replay over that of the others; 1 where clocks disagreed."""
-    first, *others = replays
-    later = [time_us for replay in others for time_us in replay.times_us]
-    return first.times_us[0] / median(later) if first.times_us and later else 1.0
+def _groups(sets: Sequence[PoolSet], cold: bool) -> list[Sequence[PoolSet]]:
+    """The sets of each replay of one round."""
+    size = WARM_UP_CALLS + MOST_COLD_CALLS if cold else len(sets)
+    return [sets[start : start + size] for start in range(0, len(sets) - size + 1, size)]
+
+
+def _first_to_others(rounds: Sequence[Sequence[Examined]], timed_us: float) -> float:
+    """The time of the first round over that of the others or over `timed_us`, whichever is less;
+    infinite where clocks disagreed about all of the first.
+    """
+    first, *others = ([time_us for it in replays for time_us in it.times_us] for replays in rounds)
+    if not first:
+        return math.inf
+    later = [time_us for times_us in others for time_us in times_us]
+    return median(first) / min([timed_us, *([median(later)] if later else [])])

@@ -39,8 +39,8 @@ MOST_DISAGREEMENTS = 5
 GAP_US, GAP_SHARE = 2.5, 0.02
 # The host waits some 50 us longer than the events say; a busy host more, but not each time.
 HOST_GAP_US, HOST_GAP_SHARE = 200.0, 0.5
-# Replays with any number of calls, compared and not timed: at least so many of a hot measurement,
-# and one in so many of the others.
+# Replays of fewer calls, compared and not timed: at least so many of a hot measurement, and one in
+# so many of the others.
 UNTIMED_REPLAYS, UNTIMED_ONE_IN = 3, 6
 
 
@@ -96,7 +96,7 @@ class PairedTiming:
             alive()
             if not self._cold and (replays in untimed or secrets.randbelow(UNTIMED_ONE_IN) == 0):
                 untimed.discard(replays)
-                self._examine(self._calls.draw_any())
+                self._examine(self._calls.draw_fewer())
             elif self._add_pair(pairs):
                 replays += 1
             else:

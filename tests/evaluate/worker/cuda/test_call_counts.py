@@ -85,6 +85,15 @@ def test_every_number_of_the_range_is_drawn_about_as_often_as_every_other() -> N
     assert min(cold.count(number) for number in set(cold)) > 2000 / MOST_COLD_CALLS - 112
 
 
+def test_every_number_below_the_least_of_a_timed_replay_ends_an_untimed_one() -> None:
+    drawn = [CallRange(8, 12).draw_fewer() for _ in range(1400)]
+    # expected 200 each; 5 standard deviations are 66
+    assert sorted(set(drawn)) == list(range(1, 8))
+    assert all(134 < drawn.count(number) < 266 for number in range(1, 8))
+    for least, most in ((2, 3), (1, 2), (1, 1)):
+        assert {CallRange(least, most).draw_fewer() for _ in range(50)} == {1}
+
+
 def test_a_seed_that_somebody_sets_foresees_no_draw() -> None:
     def draws() -> list[int]:
         random.seed(0)

@@ -49,9 +49,10 @@ def honest(call: dict[str, int], elements: int) -> None:
 class Desk:
     """A judge over the backend, and what it announced."""
 
-    def __init__(self, folder: Path, client: RunnerClient) -> None:
+    def __init__(self, folder: Path, client: RunnerClient, **fields: Any) -> None:
         (folder / "scale_rows.py").write_text("def forward(x):\n    return x * 2\n")
         self.task = small_task(
+            **fields,
             cases={
                 "plain": {"N": 64, "C": 96, "flip": False},
                 "flipped": {"N": 3, "C": 40, "flip": True},
@@ -196,6 +197,41 @@ def test_a_candidate_that_is_right_until_it_is_timed_is_wrong_when_timed(desk: D
     assert report.status is Status.wrong_result and report.timings == ()
     assert report.reason.startswith("right when checked, wrong when timed: case plain")
     assert not desk.harness.token.is_held  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("cache", ["hot", "cold"])
+def test_the_first_replay_is_of_the_kind_that_is_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: str
+) -> None:
+    """None of its sets was seen then; a candidate that keeps results and forgets them once sets are
+    new is as slow on these as it was in its first replay.
+    """
+    install(monkeypatch)
+    with connected_runner(monkeypatch) as client:
+        desk = Desk(tmp_path, client, objective={"cases": ["plain"], "cache": cache})
+        kinds: list[bool] = []
+        replay, renew = HostReplayer.replay, desk.pool.renew
+        forgets = False
+
+        def watched(self: HostReplayer, request: Replay) -> Replayed:
+            kinds.append(request.cold)
+            found = replay(self, request)
+            call_us = 130.0 if forgets or len(kinds) == 1 else 100.0
+            samples, calls = len(found.event_us), 1 if request.cold else len(request.calls)
+            times_us = (call_us * calls,) * samples
+            return Replayed(event_us=times_us, stamp_us=times_us, host_us=call_us * len(times_us))
+
+        def renewed(case: str) -> Any:
+            nonlocal forgets
+            forgets = True
+            return renew(case)
+
+        monkeypatch.setattr(HostReplayer, "replay", watched)
+        monkeypatch.setattr(desk.pool, "renew", renewed)
+        report = desk.judge(plain="torch.mul")
+    assert kinds[0] == (cache == "cold")
+    assert report.status is Status.cheat, report
+    assert "slower on inputs that it has not seen, 1.30x" in report.reason
 
 
 def test_a_time_below_what_the_device_can_do_is_a_cheat(desk: Desk) -> None:
