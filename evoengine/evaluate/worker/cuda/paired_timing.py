@@ -54,7 +54,7 @@ class Effort:
 
 
 SCORED = Effort(least=10, more=6, untimed=3, until_narrow=True)
-SHOWN = Effort(least=10, more=6, untimed=3)  # cold times of a score that is hot, and the reverse
+SHOWN = Effort(least=10, more=4, untimed=2)  # cold times of a score that is hot, and the reverse
 # Of a case that is not part of the objective. With the replays of its check, a call that idles now
 # and then is found as surely as in the others.
 BRIEF = Effort(least=4, more=3, untimed=1, confirmed=False)
