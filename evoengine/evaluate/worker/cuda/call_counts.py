@@ -11,8 +11,9 @@ MOST_CALLS = 12
 L2_SHARE = 0.5
 REPLAY_BYTES = 2 * 1024**3  # of slots, for all calls of a replay
 # Where the number is always the same, the last call is known; of one call or two, the time of a
-# replay's beginning is too large a part.
+# replay's beginning is too large a part, unless they are long.
 LEAST_OF_MOST = 3
+LEAST_OF_MOST_LONG, LONG_CALL_US = 2, 100.0
 MOST_COLD_CALLS = 2
 WARM_UP_CALLS = 1
 
@@ -47,7 +48,8 @@ def call_range(
     most = min(MOST_CALLS, sets - WARM_UP_CALLS, int(L2_SHARE * l2_bytes / call_bytes))
     if baseline_us is not None:
         most = min(most, round(SAMPLE_US / baseline_us))
-    most = max(LEAST_OF_MOST, most)
+    long = baseline_us is not None and baseline_us >= LONG_CALL_US
+    most = max(LEAST_OF_MOST_LONG if long else LEAST_OF_MOST, most)
     if slot_bytes * (most + WARM_UP_CALLS) > REPLAY_BYTES:
         most = max(1, REPLAY_BYTES // slot_bytes - WARM_UP_CALLS)
     return CallRange(max(1, min(most - 1, -(-2 * most // 3))), most)

@@ -24,7 +24,7 @@ from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet, one_of_each_distribution
 from evoengine.evaluate.worker.cuda.measured_peaks import measure_peaks
-from evoengine.evaluate.worker.cuda.paired_timing import PairedTiming
+from evoengine.evaluate.worker.cuda.paired_timing import BRIEF, SCORED, SHOWN, Effort, PairedTiming
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
@@ -143,7 +143,6 @@ class CudaBackend:
     ) -> TimedCase:
         case = compiled.plan.case
         sets = self._pool.sets(case)
-        briefly = case not in self.task.objective.cases
         budget_s = self.task.limits.timing_ms / 1000
         announce(f"timing {shown(compiled)}", True)
         with self._examination(compiled, job.tier) as examination:
@@ -153,12 +152,14 @@ class CudaBackend:
             samples = []
             for cold in (False, True):
                 pair = PairedTiming(examination, replays, sets, calls, cold)
+                effort = self._effort(case, cold)
                 samples.append(
-                    pair.run(budget_s, briefly, lambda: announce(f"timing {shown(compiled)}", True))
+                    pair.run(budget_s, effort, lambda: announce(f"timing {shown(compiled)}", True))
                 )
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
-            wrong = () if briefly else self._refuse_memory(case, examination, samples)
+            scored = case in self.task.objective.cases
+            wrong = self._refuse_memory(case, examination, samples) if scored else ()
             if wrong:
                 return TimedCase(compiled, wrong=wrong, sets=examination.checks)
             sets_checked = examination.checks
@@ -174,6 +175,11 @@ class CudaBackend:
             call_bytes=sum(tensor_bytes(self.task, case)),
         )
         return TimedCase(compiled, timing=timing, sets=sets_checked)
+
+    def _effort(self, case: str, cold: bool) -> Effort:
+        if case not in self.task.objective.cases:
+            return BRIEF
+        return SCORED if cold == self._scores_cold else SHOWN
 
     def _refuse_memory(
         self, case: str, examination: Examination, samples: Sequence[Samples]

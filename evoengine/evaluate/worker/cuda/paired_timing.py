@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from evoengine.evaluate.worker.candidate_failures import Cheated, VoidTiming
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
@@ -19,9 +20,6 @@ from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.records import InputSetCheck, Samples
 from evoengine.statistics import median, median_interval
 
-LEAST_REPLAYS = 10  # of hot ones, and of cold ones
-MORE_REPLAYS = 6  # up to as many more, drawn
-BRIEF_REPLAYS = 5  # of a case that is not part of the objective
 MOST_REPLAYS = 80
 MORE_AT_MOST = 40
 ENOUGH_FOR_INTERVAL = 20
@@ -39,9 +37,26 @@ MOST_DISAGREEMENTS = 5
 GAP_US, GAP_SHARE = 2.5, 0.02
 # The host waits some 50 us longer than the events say; a busy host more, but not each time.
 HOST_GAP_US, HOST_GAP_SHARE = 200.0, 0.5
-# Replays of fewer calls, compared and not timed: at least so many of a hot measurement, and one in
-# so many of the others.
-UNTIMED_REPLAYS, UNTIMED_ONE_IN = 3, 6
+# Of the replays of a hot measurement, one in so many has fewer calls and is compared, not timed.
+UNTIMED_ONE_IN = 6
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many replays a measurement takes."""
+
+    least: int
+    more: int  # up to as many more, drawn
+    untimed: int  # of a hot measurement, at least, besides those: with fewer calls
+    until_narrow: bool = False  # goes on until the ratio is known well, or the budget is spent
+    confirmed: bool = True  # the baseline's time is compared with its time alone
+
+
+SCORED = Effort(least=10, more=6, untimed=3, until_narrow=True)
+SHOWN = Effort(least=10, more=4, untimed=2)  # cold times of a score that is hot, and the reverse
+# Of a case that is not part of the objective. With the replays of its check, a call that idles now
+# and then is found as surely as in the others.
+BRIEF = Effort(least=4, more=3, untimed=1, confirmed=False)
 
 
 class PairedTiming:
@@ -62,17 +77,16 @@ class PairedTiming:
         self._cold = cold
         self.wrong: tuple[InputSetCheck, ...] = ()
 
-    def run(self, budget_s: float, briefly: bool, alive: Callable[[], None]) -> Samples:
+    def run(self, budget_s: float, effort: Effort, alive: Callable[[], None]) -> Samples:
         """Paired samples in microseconds a call; raises CandidateFailure.
 
-        Sampling ends early at the first wrong output, which `wrong` then holds. With `briefly`, for
-        a case whose time does not count, it takes as few as are shown. `alive` is called before
-        every replay.
+        Sampling ends early at the first wrong output, which `wrong` then holds. `alive` is called
+        before every replay.
         """
         ratios = []
         for _ in range(ATTEMPTS):
-            samples = self._take(budget_s, briefly, alive)
-            if self.wrong or briefly:
+            samples = self._take(budget_s, effort, alive)
+            if self.wrong or not effort.confirmed:
                 return samples
             ratios.append(self._beside_to_alone(samples))
             if 1 / (1 + SAME_TIME) <= ratios[-1] <= 1 + SAME_TIME:
@@ -82,13 +96,12 @@ class PairedTiming:
             + ", ".join(f"{ratio:.2f}x" for ratio in ratios)
         )
 
-    def _take(self, budget_s: float, briefly: bool, alive: Callable[[], None]) -> Samples:
-        least = BRIEF_REPLAYS if briefly else LEAST_REPLAYS
-        least += secrets.randbelow(MORE_REPLAYS + 1)
-        most = least if briefly else MOST_REPLAYS + secrets.randbelow(MORE_AT_MOST + 1)
+    def _take(self, budget_s: float, effort: Effort, alive: Callable[[], None]) -> Samples:
+        least = effort.least + secrets.randbelow(effort.more + 1)
+        most = MOST_REPLAYS + secrets.randbelow(MORE_AT_MOST + 1) if effort.until_narrow else least
         deadline = time.monotonic() + budget_s * (0.7 + secrets.randbelow(600) / 1000)
         pairs = _Pairs()
-        untimed = set(drawn(range(least), UNTIMED_REPLAYS))
+        untimed = set(drawn(range(least), effort.untimed))
         replays = disagreements = 0
         while replays < least or (
             replays < most and time.monotonic() < deadline and not pairs.are_narrow

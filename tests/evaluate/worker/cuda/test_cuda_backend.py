@@ -18,7 +18,7 @@ from evoengine.evaluate.worker.cuda import cuda_backend
 from evoengine.evaluate.worker.cuda.cuda_backend import GROWTH_BYTES, CudaBackend
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Replay, Replayed
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
-from evoengine.evaluate.worker.cuda.paired_timing import BRIEF_REPLAYS, LEAST_REPLAYS
+from evoengine.evaluate.worker.cuda.paired_timing import BRIEF, SCORED
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
@@ -139,8 +139,8 @@ def test_a_timed_case_has_the_sets_of_its_check_and_of_all_its_timed_replays(des
     assert {check.distribution for check in plain.sets} == set(desk.task.distributions)
     first, brief = report.timings
     assert (first.case, brief.case) == ("plain", "flipped")
-    assert len(first.hot.calls) >= LEAST_REPLAYS and first.cold is not None
-    assert len(brief.hot.calls) >= BRIEF_REPLAYS, "its time does not count"
+    assert len(first.hot.calls) >= SCORED.least and first.cold is not None
+    assert len(brief.hot.calls) >= BRIEF.least, "its time does not count"
     assert first.call_bytes == 8 * ELEMENTS["plain"]
 
 

@@ -14,7 +14,7 @@ from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS, CallRange
 from evoengine.evaluate.worker.cuda.examination import Examined
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
-from evoengine.evaluate.worker.cuda.paired_timing import PairedTiming
+from evoengine.evaluate.worker.cuda.paired_timing import SCORED, PairedTiming
 from evoengine.records import CaseTiming, Samples
 from evoengine.statistics import median, ratio_interval
 from tests.evaluate.worker.cuda.gpu_candidates import COUNTERS, FRAMELESS, LEFTOVERS, SPIN_US
@@ -111,7 +111,7 @@ def test_a_flush_makes_calls_slower(lab: Lab) -> None:
 
 def timed(lab: Lab, candidate: Any, baseline: BaselineReplays, cold: bool) -> Samples:
     pair = PairedTiming(candidate, baseline, lab.pool.sets("large"), FEW, cold)
-    found = pair.run(1.0, False, lambda: None)
+    found = pair.run(1.0, SCORED, lambda: None)
     assert pair.wrong == ()
     return found
 

@@ -20,13 +20,13 @@ from evoengine.evaluate.worker.cuda.examination import Examined
 from evoengine.evaluate.worker.cuda.paired_timing import (
     ALONE_REPLAYS,
     ATTEMPTS,
-    BRIEF_REPLAYS,
-    LEAST_REPLAYS,
+    BRIEF,
     MORE_AT_MOST,
-    MORE_REPLAYS,
     MOST_DISAGREEMENTS,
     MOST_REPLAYS,
-    UNTIMED_REPLAYS,
+    SCORED,
+    SHOWN,
+    Effort,
     PairedTiming,
 )
 from evoengine.records import Samples
@@ -89,8 +89,8 @@ class FakeSides:
     def pair(self, cold: bool) -> PairedTiming:
         return WatchedTiming(self, self.examination, self.baseline, POOL, CALLS, cold)
 
-    def take(self, cold: bool = False, budget_s: float = 60.0, briefly: bool = False) -> Samples:
-        return self.pair(cold).run(budget_s, briefly, lambda: None)
+    def take(self, cold: bool = False, budget_s: float = 60.0, effort: Effort = SCORED) -> Samples:
+        return self.pair(cold).run(budget_s, effort, lambda: None)
 
 
 class WatchedTiming(PairedTiming):
@@ -147,31 +147,40 @@ def test_a_cold_replay_has_one_call_or_two(sides: FakeSides) -> None:
 
 @pytest.mark.parametrize("cold", [False, True])
 @pytest.mark.parametrize("budget_s", [0.0, 60.0])
+@pytest.mark.parametrize("effort", [SCORED, SHOWN])
 def test_at_least_ten_replays_of_each_kind_are_examined_whatever_the_budget(
-    sides: FakeSides, cold: bool, budget_s: float
+    sides: FakeSides, cold: bool, budget_s: float, effort: Effort
 ) -> None:
-    sides.take(cold, budget_s)
-    assert LEAST_REPLAYS == 10 <= sides.examined
+    sides.take(cold, budget_s, effort)
+    assert effort.least == 10 <= sides.examined
+
+
+def test_a_case_that_is_not_scored_has_ten_examined_replays_as_well() -> None:
+    """Those of its check among them: one hot, one cold."""
+    for _ in range(20):
+        sides = FakeSides()
+        for cold in (False, True):
+            sides.take(cold, 0.0, BRIEF)
+        assert sides.examined + 2 > 10
 
 
 def test_the_last_replay_is_drawn_so_no_count_tells_it() -> None:
-    def count(budget_s: float, briefly: bool = False) -> int:
+    def count(budget_s: float, effort: Effort = SCORED) -> int:
         sides = FakeSides()
         times = itertools.cycle([10.0, 30.0])
         sides.candidate_us = lambda: next(times)  # its interval never becomes narrow
-        return len(sides.take(budget_s=budget_s, briefly=briefly).candidate_us)
+        return len(sides.take(budget_s=budget_s, effort=effort).candidate_us)
 
-    spent, unlimited, brief = (
-        [count(*arguments) for _ in range(60)] for arguments in ((0.0,), (600.0,), (600.0, True))
-    )
     ranges = (
-        (spent, LEAST_REPLAYS, MORE_REPLAYS),
-        (unlimited, MOST_REPLAYS, MORE_AT_MOST),
-        (brief, BRIEF_REPLAYS, MORE_REPLAYS),
+        ((0.0,), SCORED.least, SCORED.more),
+        ((600.0,), MOST_REPLAYS, MORE_AT_MOST),
+        ((600.0, SHOWN), SHOWN.least, SHOWN.more),
+        ((600.0, BRIEF), BRIEF.least, BRIEF.more),
     )
-    for found, least, more in ranges:
+    for arguments, least, more in ranges:
+        found = [count(*arguments) for _ in range(60)]
         assert least <= min(found) and max(found) <= least + more
-        assert len(set(found)) >= 5
+        assert len(set(found)) > more / 2
 
 
 def test_the_budget_is_drawn_so_no_clock_tells_the_last_replay(
@@ -190,8 +199,8 @@ def test_the_budget_is_drawn_so_no_clock_tells_the_last_replay(
 
     found = [count() for _ in range(60)]
     # it is first read when the least replays were taken
-    assert min(found) >= LEAST_REPLAYS + 0.7 * 40 - 2
-    assert max(found) <= LEAST_REPLAYS + MORE_REPLAYS + 1.3 * 40 + 20, "some are not timed"
+    assert min(found) >= SCORED.least + 0.7 * 40 - 2
+    assert max(found) <= SCORED.least + SCORED.more + 1.3 * 40 + 20, "some are not timed"
     assert len(set(found)) > 10
 
 
@@ -201,14 +210,14 @@ def test_sampling_ends_early_when_the_ratio_is_known(sides: FakeSides) -> None:
 
 
 @pytest.mark.parametrize("cold", [False, True])
-@pytest.mark.parametrize("briefly", [False, True])
-@pytest.mark.parametrize("at", [0, 4])
+@pytest.mark.parametrize("effort", [SCORED, SHOWN, BRIEF])
+@pytest.mark.parametrize("at", [0, 3])
 def test_the_first_wrong_output_ends_the_measurement(
-    sides: FakeSides, cold: bool, briefly: bool, at: int
+    sides: FakeSides, cold: bool, effort: Effort, at: int
 ) -> None:
     sides.wrong_at = at
     pair = sides.pair(cold)
-    pair.run(60.0, briefly, lambda: None)
+    pair.run(60.0, effort, lambda: None)
     assert pair.wrong == (WRONG,)
     assert sides.examined == at + 1, "no replay of the candidate comes after it"
 
@@ -217,7 +226,7 @@ def test_replays_about_which_two_clocks_disagree_do_not_count(sides: FakeSides) 
     agreements = itertools.chain([True, False, False, True, False], itertools.repeat(True))
     sides.agrees = lambda: next(agreements)
     found = sides.take(cold=True)
-    assert sides.examined - 3 >= LEAST_REPLAYS
+    assert sides.examined - 3 >= SCORED.least
     assert len(found.candidate_us) == len(found.baseline_us) == len(found.calls)
 
 
@@ -247,7 +256,7 @@ def test_a_baseline_that_takes_another_time_beside_the_candidate_voids_the_measu
     sides.alone_us = alone_us
     with pytest.raises(VoidTiming, match=r"another time beside it than alone: \d\.\d\dx, .*x, .*x"):
         sides.take(cold)
-    assert sides.examined >= ATTEMPTS * LEAST_REPLAYS
+    assert sides.examined >= ATTEMPTS * SCORED.least
 
 
 def test_a_disturbance_that_passes_is_measured_again() -> None:
@@ -260,8 +269,8 @@ def test_a_disturbance_that_passes_is_measured_again() -> None:
 
 
 def test_a_brief_measurement_is_not_confirmed(sides: FakeSides) -> None:
-    found = sides.take(briefly=True)
-    assert len(found.candidate_us) <= BRIEF_REPLAYS + MORE_REPLAYS
+    found = sides.take(effort=BRIEF)
+    assert len(found.candidate_us) <= BRIEF.least + BRIEF.more
     assert len(sides.runs) == sides.examined + len(found.candidate_us)
 
 
@@ -277,7 +286,7 @@ def test_some_hot_replays_have_fewer_calls_and_no_time(sides: FakeSides) -> None
             for side, sets, _ in sides.runs
             if side == "candidate" and sets not in timed
         ]
-        assert len(counts) == sides.examined - len(found.candidate_us) >= UNTIMED_REPLAYS
+        assert len(counts) == sides.examined - len(found.candidate_us) >= SCORED.untimed
         shortest.append(min(counts))
         assert max(counts) < CALLS.least
     assert min(shortest) == 1
@@ -306,5 +315,5 @@ def test_a_time_that_the_host_never_sees_is_a_cheat_and_a_busy_host_is_none(
 
 def test_a_sign_of_life_comes_before_every_replay(sides: FakeSides) -> None:
     signs = []
-    sides.pair(False).run(60.0, False, lambda: signs.append(len(sides.runs)))
+    sides.pair(False).run(60.0, SCORED, lambda: signs.append(len(sides.runs)))
     assert len(signs) == sides.examined and signs[0] == 0
