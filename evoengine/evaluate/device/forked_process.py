@@ -53,13 +53,24 @@ class ForkedProcess:
         self._drain = asyncio.create_task(self._keep_log())
         return self._fork.connection
 
+    @property
+    def ended(self) -> asyncio.Task[None]:
+        """Done once the process has closed its output, which it does when it ends."""
+        assert self._drain is not None
+        return self._drain
+
+    def send_kill(self) -> None:
+        """Sends SIGKILL to the whole process group."""
+        if self._fork is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._fork.pid, signal.SIGKILL)
+
     async def kill(self) -> None:
         """Kills the whole process group and waits for its end."""
+        self.send_kill()
         fork, self._fork = self._fork, None
         if fork is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(fork.pid, signal.SIGKILL)
         # a fork server that has ended has ended its workers, too
         with contextlib.suppress(WorkerError):
             await self._fork_server.wait(fork.pid)

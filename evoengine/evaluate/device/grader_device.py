@@ -1,7 +1,9 @@
-"""A CUDA device behind two kinds of processes: a grader, and a runner that runs candidates.
+"""A CUDA device behind two kinds of processes: a grader, and a pair of runners that run candidates,
+one in shown cases, one in hidden ones.
 
-The grader lives as long as the device; runners are replaced: when they were killed or broke their
-context, and when a candidate must run in a process that has run no other. A spare runner stands by.
+The grader lives as long as the device; pairs are replaced: when one of the two was killed or broke
+its context, and when a candidate must run in processes that have run no other. A spare pair stands
+by.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import socket
 
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
-from evoengine.evaluate.device.runner_process import RunnerProcess
+from evoengine.evaluate.device.runner_pair import RunnerPair
 from evoengine.evaluate.device.step_failures import (
     KILLED,
     function_ended_process,
@@ -49,8 +51,8 @@ class GraderDevice:
         self._task_path = ""
         self._grader: WorkerProcess | None = None
         self._runners: socket.socket | None = None  # where the grader gets runners from
-        self._runner: RunnerProcess | None = None
-        self._spare: RunnerProcess | None = None
+        self._pair: RunnerPair | None = None
+        self._spare: RunnerPair | None = None
         self._killed_twice = False  # whether the last candidate's process was
         self._turn = asyncio.Lock()
 
@@ -67,9 +69,9 @@ class GraderDevice:
             try:
                 if self._grader is None:
                     await self._start_grader()
-                if verify and self._runner is not None and self._runner.jobs:
+                if verify and self._pair is not None and self._pair.jobs:
                     progress("changing to a new process")
-                    await self._kill_runner()
+                    await self._kill_pair()
                 return await self._judge_again_if_killed(job, progress)
             except BaseException:
                 # processes in the middle of a job cannot take the next one
@@ -106,16 +108,16 @@ class GraderDevice:
     async def _judge(self, job: Job, progress: Progress) -> Report | None:
         """The report on one job; None if its runner was killed from outside."""
         assert self._task is not None and self._grader is not None
-        new_runner = await self._provide_runner() if job.cases else False
+        new_runners = await self._provide_pair() if job.cases else False
         allowed = gpu_limits(self._task.limits)
         try:
             answer = await self._grader.ask(
-                lambda number: Run(id=number, job=job, new_runner=new_runner),
+                lambda number: Run(id=number, job=job, new_runners=new_runners),
                 progress,
                 allowed.step_s,
                 allowed.total_s,
                 self._task.limits.reference_s,
-                self._kill_runner,
+                self._kill_pair,
             )
         except StepTimeout as error:
             if error.step.candidate:
@@ -127,41 +129,43 @@ class GraderDevice:
         return await self._report(answer)
 
     async def _report(self, answer: Done) -> Report | None:
-        runner = self._runner
-        if runner is None:
+        pair = self._pair
+        if pair is None:
             return answer.report
         report = answer.report
         if report.reason.startswith((RUNNER_ENDED, RUNNER_NOT_STARTED)):
-            how = await runner.how_it_ended()
+            ended = await pair.first_ended()
+            how = await ended.how_it_ended()
             if how == KILLED:
-                await self._kill_runner()
+                await self._kill_pair()
                 return None
             if report.reason == RUNNER_NOT_STARTED:
-                raise WorkerError(f"a runner did not start: {how}: {runner.log[-500:]}")
+                raise WorkerError(f"a runner did not start: {how}: {ended.log[-500:]}")
             report = report.model_copy(update={"reason": f"{report.reason}: {how}"})
-        report = with_output(report, runner.log)
+        report = with_output(report, pair.log)
         if not answer.healthy:
-            await self._kill_runner()
+            await self._kill_pair()
         return report
 
-    async def _provide_runner(self) -> bool:
-        """Sees to it that the grader has a runner; whether a new one was sent to it."""
+    async def _provide_pair(self) -> bool:
+        """Sees to it that the grader has its runners; whether new ones were sent to it."""
         assert self._runners is not None
-        if self._runner is None:
-            self._runner, self._spare = self._spare or await self._spawn_runner(), None
+        if self._pair is None:
+            self._pair, self._spare = self._spare or await self._spawn_pair(), None
         if self._spare is None:
-            self._spare = await self._spawn_runner()
-        self._runner.jobs += 1
-        if self._runner.handed_over:
-            self._runner.clear_log()
+            self._spare = await self._spawn_pair()
+        self._pair.jobs += 1
+        if self._pair.handed_over:
+            self._pair.clear_log()
             return False
-        self._runner.hand_over(self._runners)
+        self._pair.hand_over(self._runners)
         return True
 
-    async def _spawn_runner(self) -> RunnerProcess:
-        runner = RunnerProcess(self._fork_server)
-        await runner.spawn()
-        return runner
+    async def _spawn_pair(self) -> RunnerPair:
+        assert self._task is not None
+        pair = RunnerPair(self._fork_server, has_hidden=bool(self._task.hidden_cases))
+        await pair.spawn()
+        return pair
 
     async def _start_grader(self) -> Environment:
         assert self._task is not None
@@ -188,13 +192,13 @@ class GraderDevice:
         self._grader, self._runners = grader, ours
         return answer.environment
 
-    async def _kill_runner(self) -> None:
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.kill()
+    async def _kill_pair(self) -> None:
+        pair, self._pair = self._pair, None
+        if pair is not None:
+            await pair.kill()
 
     async def _kill_all(self) -> None:
-        await self._kill_runner()
+        await self._kill_pair()
         grader, self._grader = self._grader, None
         if grader is not None:
             await grader.kill()

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import socket
 
+from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.forked_process import ForkedProcess
 
 
 class RunnerProcess(ForkedProcess):
     """A runner; the grader talks to it, the parent starts, watches and kills it."""
 
+    def __init__(self, fork_server: ForkServer) -> None:
+        super().__init__(fork_server)
+        self.connection: socket.socket | None = None  # our end, until the grader has it
+
     async def spawn(self) -> None:
         """Forks the process, which begins to start its device at once."""
-        self._connection: socket.socket | None = await self.fork(runner=True)
-
-    def hand_over(self, grader: socket.socket) -> None:
-        """Sends our end of its connection to the grader, once."""
-        assert self._connection is not None
-        socket.send_fds(grader, [b"r"], [self._connection.fileno()])
-        self._connection.close()
-        self._connection = None
-
-    @property
-    def handed_over(self) -> bool:
-        """Whether a grader has its connection."""
-        return self._connection is None
+        self.connection = await self.fork(runner=True)
 
     async def kill(self) -> None:
         """Kills the whole process group and waits for its end."""
         await super().kill()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self.close_connection()
+
+    def close_connection(self) -> None:
+        """Closes our end of its connection."""
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None

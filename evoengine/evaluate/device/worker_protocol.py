@@ -10,9 +10,9 @@ from evoengine.protocols import Job, Report
 from evoengine.records import Environment, Frozen
 from evoengine.task.schema import Task
 
-# Begins the reason of a report whose runner ended before it answered.
+# Begins the reason of a report one of whose runners ended before it answered.
 RUNNER_ENDED = "its process ended"
-# The reason of a report whose runner ended before it had run any candidate.
+# The reason of a report one of whose runners ended before it had run any candidate.
 RUNNER_NOT_STARTED = "its process did not start"
 FaultKind = Literal["task", "device", "worker"]  # at fault for a failed request
 
@@ -32,7 +32,7 @@ class Run(Frozen):
     kind: Literal["run"] = "run"
     id: int
     job: Job
-    new_runner: bool = False  # whether a new runner's connection was sent to the grader
+    new_runners: bool = False  # whether connections of new runners were sent to the grader
 
 
 class Ready(Frozen):

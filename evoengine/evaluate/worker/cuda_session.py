@@ -18,8 +18,9 @@ from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
+from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS
-from evoengine.evaluate.worker.cuda.runner_client import RunnerClient, RunnerGone
+from evoengine.evaluate.worker.cuda.runner_client import RunnerGone
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
@@ -31,7 +32,7 @@ from evoengine.task.schema import Task
 class CudaSession:
     """A grader: a device with a context, the task's functions, and the secret pool.
 
-    Candidates run in another process, the runner.
+    Candidates run in other processes, the runners.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class CudaSession:
         announce_function: AnnounceFunction,
         runners: socket.socket,
     ) -> None:
-        """`runners` is where the parent sends the connection of each new runner."""
+        """`runners` is where the parent sends the connections of new runners."""
         announce("starting CUDA", False)
         self._runners = runners
         try:
@@ -70,27 +71,26 @@ class CudaSession:
         self._backend = CudaBackend(task, harness, pool, baselines)
         self._judge = Judge(task, self._backend, announce)
 
-    def run(self, job: Job, new_runner: bool = False) -> tuple[Report, bool]:
-        """The report on `job`, and whether its runner may run the next one.
+    def run(self, job: Job, new_runners: bool = False) -> tuple[Report, bool]:
+        """The report on `job`, and whether its runners may run the next one.
 
-        With `new_runner`, the parent has sent the connection of one that has run no candidate.
+        With `new_runners`, the parent has sent the connections of two that have run no candidate.
         """
-        if new_runner:
+        if new_runners:
             try:
-                self._adopt_runner()
+                self._adopt_runners()
             except RunnerGone:
                 return Report(status=Status.crash, reason=RUNNER_NOT_STARTED), False
         self._judge.healthy = True
-        self._backend.begin_job(new_runner)
+        self._backend.begin_job(new_runners)
         report = self._judge.run(job)
         return report, self._judge.healthy and not self._backend.runner_has_grown
 
-    def _adopt_runner(self) -> None:
-        if self._backend.runner is not None:
-            self._backend.runner.close()
-            self._backend.runner = None
-        _, descriptors, _, _ = socket.recv_fds(self._runners, 1, 1)
-        self._backend.runner = RunnerClient(socket.socket(fileno=descriptors[0]))
+    def _adopt_runners(self) -> None:
+        if self._backend.runners is not None:
+            self._backend.runners.close()
+            self._backend.runners = None
+        self._backend.runners = PairClient.received(self._runners)
 
 
 def describe(ordinal: int) -> Environment:

@@ -1,6 +1,6 @@
-"""The two processes of a CUDA device, both forked from the fork server.
+"""The processes of a CUDA device, all forked from the fork server.
 
-The grader owns everything that a candidate must not know; the runner runs candidates. The fork
+The grader owns everything that a candidate must not know; runners run candidates. The fork
 server imports this module once, and torch and CuPy with it; CUDA is not initialized before a
 process is forked.
 """

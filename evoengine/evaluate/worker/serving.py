@@ -35,10 +35,10 @@ class Session(Protocol):
 
     environment: Environment
 
-    def run(self, job: Job, new_runner: bool) -> tuple[Report, bool]:
+    def run(self, job: Job, new_runners: bool) -> tuple[Report, bool]:
         """The report on `job`, and whether the process that ran it may run the next one.
 
-        `new_runner` says that the parent has sent the connection of a new runner.
+        `new_runners` says that the parent has sent the connections of new runners.
         """
         ...
 
@@ -82,7 +82,7 @@ class Worker:
             return True
         if self.session is None:
             raise RuntimeError("asked to run a job before start")
-        report, healthy = self.session.run(request.job, request.new_runner)
+        report, healthy = self.session.run(request.job, request.new_runners)
         self._send(Done(id=request.id, report=report, healthy=healthy))
         return healthy or self.has_runner
 

@@ -1,6 +1,7 @@
 """A worker module without a GPU: it speaks the protocol, and behaves as the job's code path says.
 
-Given a socket for runners it is a grader, whose candidates behave so in a runner.
+Given a socket for runners it is a grader, whose candidates behave so in a runner, in hidden cases
+in another one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 from evoengine.evaluate.device.worker_protocol import (
     REQUEST,
@@ -22,7 +25,8 @@ from evoengine.evaluate.device.worker_protocol import (
     Start,
     StepBegun,
 )
-from evoengine.protocols import Report
+from evoengine.evaluate.worker.backend import shown
+from evoengine.protocols import CompiledCase, Report
 from evoengine.records import Environment, Status
 
 ENVIRONMENT = Environment(
@@ -41,7 +45,7 @@ def serve(
     connection: socket.socket, arguments: list[str], runners: socket.socket | None = None
 ) -> None:
     """Serves one parent until it closes the connection."""
-    task_path, runner = "", None
+    task_path, pair = "", list[socket.socket]()
     send = lambda message: connection.sendall(message.model_dump_json().encode() + b"\n")  # noqa: E731
     for line in connection.makefile("rb"):
         request = REQUEST.validate_json(line)
@@ -69,10 +73,10 @@ def serve(
             task_path = request.task_path
             send(Ready(id=request.id, environment=ENVIRONMENT))
             continue
-        if request.new_runner:
-            _, (descriptor,), _, _ = socket.recv_fds(runners, 1, 1)
-            runner = socket.socket(fileno=descriptor)
-            if "late" in task_path and not runner.recv(1):
+        if request.new_runners:
+            _, descriptors, _, _ = socket.recv_fds(runners, 1, 2)
+            pair = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+            if "late" in task_path and not all(runner.recv(1) for runner in pair):
                 report = Report(status=Status.crash, reason=RUNNER_NOT_STARTED)
                 send(Done(id=request.id, report=report, healthy=False))
                 continue
@@ -85,10 +89,10 @@ def serve(
                 id=request.id, what="checking small", candidate=not behaviour.startswith("ours")
             )
         )
-        if runner is None or behaviour.startswith("ours"):
+        if not pair or behaviour.startswith("ours"):
             report, healthy = behave(behaviour, task_path)
         else:
-            report, healthy = ask(runner, behaviour, task_path)
+            report, healthy = ask(pair, request.job.cases, task_path)
         send(
             Done(
                 id=request.id - 1,
@@ -97,32 +101,41 @@ def serve(
             )
         )
         send(Done(id=request.id, report=report, healthy=healthy))
-        if not healthy and runner is None:
+        if not healthy and not pair:
             os._exit(0)
 
 
-def ask(runner: socket.socket, behaviour: str, task_path: str) -> tuple[Report, bool]:
-    """The report on a candidate that behaves in `runner`."""
-    try:
-        runner.sendall(json.dumps([behaviour, task_path]).encode() + b"\n")
-        answer = runner.makefile("rb").readline()
-    except OSError:
-        answer = b""
-    if not answer:
-        return Report(status=Status.crash, reason=f"{RUNNER_ENDED} (checking small)"), False
-    healthy, report = json.loads(answer)
+def ask(
+    pair: Sequence[socket.socket], cases: Sequence[CompiledCase], task_path: str
+) -> tuple[Report, bool]:
+    """The report on a candidate that behaves in the runners of its cases, until one fails."""
+    for case in cases:
+        runner = pair[case.plan.hidden]
+        try:
+            runner.sendall(json.dumps([case.code_path, task_path]).encode() + b"\n")
+            answer = runner.makefile("rb").readline()
+        except OSError:
+            answer = b""
+        if not answer:
+            reason = f"{RUNNER_ENDED} (checking {shown(case)})"
+            return Report(status=Status.crash, reason=reason), False
+        healthy, report = json.loads(answer)
+        if not healthy or report["status"] != Status.correct:
+            break
     return Report.model_validate(report), healthy
 
 
 def serve_runner(connection: socket.socket, arguments: list[str]) -> None:
     """Runs candidates for one grader until it closes the connection.
 
-    With the argument "late" its device starts late; with "unable", never.
+    With the argument "late" its device starts late; with "unable", never; with "all but one unable",
+    that of one starts.
     """
-    if "unable" in arguments:
+    if "unable" in arguments or ("all but one unable" in arguments and _count(arguments[1]) > 1):
         raise SystemExit("no memory on the device")
     if "late" in arguments:
         time.sleep(1)
+    if arguments:
         connection.sendall(b"s")
     for line in connection.makefile("rb"):
         report, healthy = behave(*json.loads(line))
@@ -169,6 +182,9 @@ def behave(behaviour: str, task_path: str) -> tuple[Report, bool]:
             for _ in range(200):
                 sys.stdout.write("x" * 65536)
             sys.stdout.flush()
+        case "notes its process":
+            with Path(f"{task_path}.processes").open("a") as processes:
+                processes.write(f"{os.getpid()}\n")
         case "child":  # something that would survive a kill of the worker alone
             if os.fork() == 0:
                 time.sleep(3600)

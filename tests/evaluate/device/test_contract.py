@@ -126,7 +126,9 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
 
 def candidates_process(device: WorkerDevice | GraderDevice) -> int:
     """The process that runs candidates."""
-    worker = device._runner if isinstance(device, GraderDevice) else device._worker
+    worker = (
+        device._pair and device._pair.shown if isinstance(device, GraderDevice) else device._worker
+    )
     assert worker is not None and worker.pid is not None
     return worker.pid
 
@@ -134,7 +136,7 @@ def candidates_process(device: WorkerDevice | GraderDevice) -> int:
 async def processes(device: WorkerDevice | GraderDevice) -> list[int]:
     """All processes that judge or stand by."""
     if isinstance(device, GraderDevice):
-        found = [device._grader, device._runner, device._spare]
+        found = [device._grader, device._pair.shown, device._spare.shown]
     else:
         found = [device._worker, (await device._spare)[0]]
     return [one.pid for one in found]

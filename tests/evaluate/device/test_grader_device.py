@@ -18,16 +18,22 @@ from evoengine.candidate.binding import CasePlan
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.grader_device import GraderDevice
+from evoengine.evaluate.hidden_case import report_without_sizes
 from evoengine.protocols import CompiledCase, Job, Report
 from evoengine.records import Status
 from evoengine.task.load import load_task
 from tests.evaluate.device.test_contract import SCRIPTED, TASK
 
-PLAN = CasePlan(case="small", hidden=False, macros={}, scratch={}, launches=())
+HIDDEN = "hidden_cases: {odd: {N: 77}}\n"
 
 
-def job(behaviour: str) -> Job:
-    return Job(cases=(CompiledCase(plan=PLAN, code_path=behaviour, functions={}),), tier="fp32")
+def job(shown: str, hidden: str = "correct") -> Job:
+    """A candidate that behaves so in a shown and in a hidden case."""
+    cases = []
+    for case, behaviour in (("small", shown), ("odd", hidden)):
+        plan = CasePlan(case=case, hidden=case == "odd", macros={}, scratch={}, launches=())
+        cases.append(CompiledCase(plan=plan, code_path=behaviour, functions={}))
+    return Job(cases=tuple(cases), tier="fp32")
 
 
 class Stage:
@@ -35,7 +41,7 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "scale.yaml"
-        self.path.write_text(TASK)
+        self.path.write_text(TASK + HIDDEN)
         (folder / "scale.py").write_text("def forward(x):\n    return x * 2\n")
 
     def play(
@@ -59,15 +65,21 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-async def judged(device: GraderDevice, behaviour: str, verify: bool = False) -> Report:
-    return await device.run(job(behaviour), lambda _: None, verify)
+async def judged(
+    device: GraderDevice, shown: str, hidden: str = "correct", verify: bool = False
+) -> Report:
+    return await device.run(job(shown, hidden), lambda _: None, verify)
 
 
-def pids(device: GraderDevice) -> tuple[int | None, ...]:
-    """Grader, runner and spare runner; None for a process that is not there."""
-    return tuple(one and one.pid for one in (device._grader, device._runner, device._spare))
+def pids(device: GraderDevice) -> tuple[Any, Any, Any]:
+    """Grader, and the runners for shown and for hidden cases, those at work and the spare ones;
+    None for what is not there.
+    """
+    pair, spare = (one and one.pids for one in (device._pair, device._spare))
+    return device._grader and device._grader.pid, pair, spare
 
 
+@pytest.mark.parametrize("where", ["shown", "hidden"])
 @pytest.mark.parametrize(
     ("behaviour", "status"),
     [
@@ -77,13 +89,13 @@ def pids(device: GraderDevice) -> tuple[int | None, ...]:
         ("is killed", Status.crash),
     ],
 )
-def test_a_candidate_that_breaks_its_runner_costs_the_runner_and_not_the_grader(
-    stage: Stage, behaviour: str, status: Status
+def test_a_candidate_that_breaks_a_runner_costs_both_runners_and_not_the_grader(
+    stage: Stage, behaviour: str, status: Status, where: str
 ) -> None:
     async def scene(device: GraderDevice) -> Any:
         await judged(device, "correct")
         before = pids(device)
-        broken = await judged(device, behaviour)
+        broken = await judged(device, **{"shown": "correct", where: behaviour})
         between = pids(device)
         good = await judged(device, "correct")
         return before, broken.status, between, good.status, pids(device)
@@ -91,7 +103,7 @@ def test_a_candidate_that_breaks_its_runner_costs_the_runner_and_not_the_grader(
     before, broken, between, good, after = stage.play(scene)
     assert (broken, good) == (status, Status.correct)
     assert before[0] == between[0] == after[0]
-    assert between[1] is None and after[1] != before[1]
+    assert between[1] is None and not {*before[1]} & {*after[1]}
     assert after[1] == (before[2] if behaviour != "is killed" else between[2])
 
 
@@ -104,7 +116,62 @@ def test_a_healthy_runner_judges_the_next_candidate(stage: Stage, behaviour: str
         return before, pids(device)
 
     before, after = stage.play(scene)
-    assert before == after and None not in before
+    assert before == after
+    assert len({before[0], *before[1], *before[2]} - {None}) == 5
+
+
+def test_shown_and_hidden_cases_never_run_in_one_process(stage: Stage) -> None:
+    async def scene(device: GraderDevice) -> None:
+        notes = "notes its process"
+        for _ in range(2):
+            await judged(device, notes, notes)
+        await judged(device, notes, notes, verify=True)
+        await judged(device, notes, "kills its worker")
+        await judged(device, notes, notes)
+        await judged(device, "kills its worker")
+        await judged(device, notes, notes)
+
+    stage.play(scene)
+    noted = Path(f"{stage.path}.processes").read_text().split()
+    crashed = noted.pop(6)  # in its hidden case, of which it noted nothing
+    jobs = [*zip(noted[::2], noted[1::2], strict=True)]
+    shown, hidden = (set(processes) for processes in zip(*jobs, strict=True))
+    assert jobs[0] == jobs[1] and crashed == jobs[2][0]
+    assert len(shown) == len(hidden) == 4, "after a verification and two crashes"
+    assert not shown & hidden
+
+
+def test_a_task_without_hidden_cases_has_no_runner_for_them(stage: Stage) -> None:
+    stage.path.write_text(TASK)
+
+    async def scene(device: GraderDevice) -> Any:
+        cases = job("correct").cases[:1]
+        report = await device.run(Job(cases=cases, tier="fp32"), lambda _: None)
+        return report.status, pids(device)
+
+    status, (_, (shown, hidden), (spare, hidden_spare)) = stage.play(scene)
+    assert status is Status.correct
+    assert None not in (shown, spare) and (hidden, hidden_spare) == (None, None)
+
+
+@pytest.mark.parametrize("hidden", ["prints and is wrong", "kills its worker"])
+def test_what_a_hidden_case_prints_is_never_reported(stage: Stage, hidden: str) -> None:
+    async def scene(device: GraderDevice) -> Any:
+        failed = await judged(device, "correct", hidden)
+        later = await judged(device, "wrong")
+        return failed, later, await judged(device, hidden)
+
+    failed, later, control = stage.play(scene)
+    assert failed.status is not Status.correct and failed.detail == ""
+    assert later.status is Status.wrong_result and later.detail == ""
+    assert "words" in control.detail
+
+
+def test_a_crash_in_a_hidden_case_is_named_without_figures(stage: Stage) -> None:
+    report = stage.play(lambda device: judged(device, "prints", "kills its worker"))
+    assert report.reason == "its process ended (checking a hidden case): signal SIGSEGV"
+    told = report_without_sizes(report)
+    assert (told.reason, told.detail) == ("crashes in a hidden case", "")
 
 
 def test_a_verification_takes_the_spare_runner_and_the_same_grader(stage: Stage) -> None:
@@ -117,7 +184,8 @@ def test_a_verification_takes_the_spare_runner_and_the_same_grader(stage: Stage)
         return before, pids(device)
 
     before, after = stage.play(scene)
-    assert after[:2] == (before[0], before[2]) and after[2] not in (None, *before)
+    assert after[:2] == (before[0], before[2])
+    assert not {*after[1], *after[2]} & {*before[1]} and not {*after[1]} & {*after[2]}
     assert said.count("changing to a new process") == 1
 
 
@@ -144,18 +212,21 @@ def test_baselines_need_no_runner(stage: Stage) -> None:
     assert (runner, spare) == (None, None)
 
 
-@pytest.mark.parametrize("which", [1, 2], ids=["runner", "spare"])
-def test_a_runner_that_is_killed_while_nothing_runs_is_replaced(stage: Stage, which: int) -> None:
+@pytest.mark.parametrize("where", [0, 1], ids=["shown", "hidden"])
+@pytest.mark.parametrize("which", [1, 2], ids=["at work", "spare"])
+def test_a_runner_that_is_killed_while_nothing_runs_is_replaced(
+    stage: Stage, which: int, where: int
+) -> None:
     async def scene(device: GraderDevice) -> Any:
         await judged(device, "correct")
         before = pids(device)
-        os.kill(before[which] or 0, signal.SIGKILL)
+        os.kill(before[which][where], signal.SIGKILL)
         verdict = await judged(device, "correct", verify=which == 2)
         return before, verdict.status, pids(device)
 
     before, status, after = stage.play(scene)
     assert status is Status.correct
-    assert before[0] == after[0] and before[which] not in after
+    assert before[0] == after[0] and not {*before[which]} & {*after[1], *after[2]}
 
 
 def test_a_cancelled_job_costs_grader_and_runner_and_the_spare_serves_a_new_grader(
@@ -175,7 +246,7 @@ def test_a_cancelled_job_costs_grader_and_runner_and_the_spare_serves_a_new_grad
     before, between, status, after = stage.play(scene)
     assert between == (None, None, before[2])
     assert status is Status.correct
-    assert after[0] not in before and after[1] == before[2]
+    assert after[0] != before[0] and after[1] == before[2]
 
 
 def test_a_grader_that_dies_is_our_fault_and_the_next_job_has_a_new_one(stage: Stage) -> None:
@@ -197,12 +268,13 @@ def test_a_runner_whose_device_starts_late_is_waited_for(stage: Stage) -> None:
     assert verdict.status is Status.correct
 
 
-def test_a_runner_that_cannot_start_is_no_fault_of_the_candidate(stage: Stage) -> None:
+@pytest.mark.parametrize("which", ["unable", "all but one unable"])
+def test_a_runner_that_cannot_start_is_no_fault_of_the_candidate(stage: Stage, which: str) -> None:
     late = str(stage.path).replace("scale.yaml", "late.yaml")
     with pytest.raises(
         WorkerError, match=r"^a runner did not start: exit code 1: (.*\n)*.*no memory on the device"
     ):
-        stage.play(lambda device: judged(device, "correct"), late, "unable")
+        stage.play(lambda device: judged(device, "correct"), late, which, late)
 
 
 def test_a_task_whose_reference_raises_leaves_no_process(stage: Stage) -> None:
@@ -225,7 +297,8 @@ def test_no_grader_and_no_runner_outlives_a_parent_that_is_killed(stage: Stage) 
         "from tests.evaluate.device.test_grader_device import Stage, judged, pids\n"
         "async def scene(device):\n"
         "    await judged(device, 'correct')\n"
-        "    print(*pids(device), flush=True)\n"
+        "    grader, pair, spare = pids(device)\n"
+        "    print(grader, *pair, *spare, flush=True)\n"
         "    time.sleep(60)\n"
         f"Stage(Path({str(stage.path.parent)!r})).play(scene)\n"
     )
@@ -235,7 +308,7 @@ def test_no_grader_and_no_runner_outlives_a_parent_that_is_killed(stage: Stage) 
         assert parent.stdout is not None
         started = [int(pid) for pid in parent.stdout.readline().split()]
         parent.kill()
-    assert len(started) == 3
+    assert len(started) == 5
     for _ in range(200):
         if not any(alive(pid) for pid in started):
             break

@@ -24,9 +24,9 @@ from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet, one_of_each_distribution
 from evoengine.evaluate.worker.cuda.measured_peaks import measure_peaks
+from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.paired_timing import BRIEF, SCORED, SHOWN, Effort, PairedTiming
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
-from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.records import CaseCheck, CaseTiming, InputSetCheck, Samples
 from evoengine.statistics import median
@@ -36,7 +36,7 @@ GROWTH_BYTES = 64 * 1024**2  # what the driver itself may keep
 
 
 class CudaBackend:
-    """Implements backend.Backend: a grader on the current device, and a runner beside it."""
+    """Implements backend.Backend: a grader on the current device, and its runners."""
 
     timing_phase = "timing"
 
@@ -44,20 +44,20 @@ class CudaBackend:
         self, task: Task, harness: GpuHarness, pool: InputPool, baselines: Baselines
     ) -> None:
         self.task = task
-        self.runner: RunnerClient | None = None
+        self.runners: PairClient | None = None
         self._harness = harness
         self._pool = pool
         self._baselines = baselines
         self._peaks: DevicePeaks | None = None
         self._first_sights: dict[str, FirstSight] = {}  # of this job, by case
         self._scores_cold = task.objective.cache == "cold"
-        self.runner_is_new = True  # whether this is the first job of its runner
+        self.runner_is_new = True  # whether this is the first job of its runners
         # whether a candidate has left device memory in use, e.g. for a deep stack
         self.runner_has_grown = False
 
-    def begin_job(self, new_runner: bool) -> None:
-        """Forgets the job before; `new_runner` says whether this is the first of its runner."""
-        self.runner_is_new, self.runner_has_grown = new_runner, False
+    def begin_job(self, new_runners: bool) -> None:
+        """Forgets the job before; `new_runners` says whether this is the first of its runners."""
+        self.runner_is_new, self.runner_has_grown = new_runners, False
         self._first_sights.clear()
 
     @property
@@ -211,8 +211,8 @@ class CudaBackend:
 
     @contextmanager
     def _examination(self, compiled: CompiledCase, tier: str) -> Iterator[Examination]:
-        assert self.runner is not None
-        examination = Examination(self._harness, self.runner, self.task, compiled, tier)
+        assert self.runners is not None
+        examination = Examination(self._harness, self.runners, self.task, compiled, tier)
         try:
             yield examination
         except TaskError as error:

@@ -15,7 +15,7 @@ from cupy.cuda import runtime
 from evoengine.evaluate.worker.arena import GUARD, POISON, Layout
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
-from evoengine.evaluate.worker.cuda.slots import Place, slot_size
+from evoengine.evaluate.worker.cuda.slots import Place, SlotPool, slot_size
 
 FLAG = numpy.dtype(numpy.uint32)
 
@@ -36,9 +36,10 @@ class DealtCall:
 class Dealer:
     """Deals the buffers of one case."""
 
-    def __init__(self, harness: GpuHarness, layout: Layout) -> None:
+    def __init__(self, harness: GpuHarness, slots: SlotPool, layout: Layout) -> None:
         """`layout` holds every buffer of a call: inputs, outputs and scratch."""
         self._harness = harness
+        self._slots = slots
         self._sizes = {
             name: math.prod(shape) * dtype.itemsize for name, (dtype, shape) in layout.items()
         }
@@ -65,7 +66,7 @@ class Dealer:
         Raises VirtualMemoryError where the device has no memory for the buffers.
         """
         names = list(self._sizes)
-        places = self._harness.slots.place([self._sizes[name] for _ in sets for name in names])
+        places = self._slots.place([self._sizes[name] for _ in sets for name in names])
         calls = [
             DealtCall(one, dict(zip(names, places[number * len(names) :], strict=False)))
             for number, one in enumerate(sets)

@@ -22,7 +22,7 @@ from evoengine.evaluate.worker.cuda.harness.time_marks import clock_gaps_us
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.evaluate.worker.cuda.output_comparison import begin_comparison
-from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
+from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.protocols import CompiledCase
 from evoengine.records import InputSetCheck
 from evoengine.task.schema import Task
@@ -51,23 +51,24 @@ class Examination:
     def __init__(
         self,
         harness: GpuHarness,
-        runner: RunnerClient,
+        runners: PairClient,
         task: Task,
         compiled: CompiledCase,
         tier: str,
     ) -> None:
         """Loads the candidate; raises CandidateFailure."""
         self._harness = harness
-        self._runner = runner
+        self._runner = runners.runner_of(compiled)
         self._task = task
         self._case = compiled.plan.case
         self._tier = tier
         self._layout = layout_of(task, compiled.plan)
-        self._dealer = Dealer(harness, self._layout)
+        slots = harness.slots_of(compiled.plan.hidden)
+        self._dealer = Dealer(harness, slots, self._layout)
         self._worst: dict[int, InputSetCheck] = {}
-        runner.drop(harness.slots.shrink(self._dealer.sizes))
-        self._free_before = runner.unload() + harness.own_bytes()
-        runner.load(compiled, self._dealer.bytes_of, written_by(task, compiled.plan))
+        self._runner.drop(slots.shrink(self._dealer.sizes))
+        self._free_before = self._runner.unload() + harness.own_bytes()
+        self._runner.load(compiled, self._dealer.bytes_of, written_by(task, compiled.plan))
 
     @property
     def slot_bytes(self) -> int:

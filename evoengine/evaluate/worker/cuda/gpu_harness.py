@@ -16,7 +16,8 @@ from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
 )
 from evoengine.evaluate.worker.cuda.slots import SlotPool
 
-SLOT_SHARE = 1 / 8  # of the device's memory, for slots that no replay needs now
+# Of the device's memory, for slots that no replay needs now.
+SLOT_SHARE, HIDDEN_SLOT_SHARE = 1 / 8, 1 / 16
 
 
 class GpuHarness:
@@ -30,13 +31,19 @@ class GpuHarness:
         self.l2_bytes = int(properties.L2_cache_size)
         self.kernels = HarnessKernels(self.stream)
         self.addresses = AddressRange(ordinal)
-        self.slots = SlotPool(ordinal, self.addresses, int(properties.total_memory * SLOT_SHARE))
+        shares = [int(properties.total_memory * it) for it in (SLOT_SHARE, HIDDEN_SLOT_SHARE)]
+        # of shown and of hidden cases: through a slot of both, one could leave word for the other
+        self.slots, self.hidden_slots = (SlotPool(ordinal, self.addresses, it) for it in shares)
         self.slot_table = DeviceTable(self.stream.ptr)
         self.flags = DeviceTable(self.stream.ptr)
         self.comparisons = DeviceTable(self.stream.ptr)
         self.figures = DeviceTable(self.stream.ptr)
         self.marks = TimeMarks(self.kernels, self.addresses.allocate(PAGE_BYTES))
         self.l2 = L2State(self.kernels, self.addresses, self.stream.ptr)
+
+    def slots_of(self, hidden: bool) -> SlotPool:
+        """The slots of hidden cases, or of shown ones."""
+        return self.hidden_slots if hidden else self.slots
 
     def own_bytes(self) -> int:
         """The device memory that this process has taken for buffers, in bytes."""

@@ -24,6 +24,7 @@ from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     Unload,
 )
 from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet
+from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.runner.replayer import Replayer
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.evaluate.worker.cuda.slots import Slot
@@ -125,7 +126,8 @@ class Lab:
     def examine(self, name: str, case: str = "large") -> Examination:
         """One of IN_THE_LAB, loaded."""
         compiled = self.compiled(name, case)
-        return Examination(self.harness, self.runner, self.task, compiled, "fp32")
+        runners = PairClient(self.runner, None)
+        return Examination(self.harness, runners, self.task, compiled, "fp32")
 
     def replay(self, name: str, cold: bool, count: int, case: str = "large") -> Examined:
         """One replay with so many timed calls, and one untimed one before."""

@@ -35,6 +35,7 @@ from evoengine.evaluate.worker.cuda.harness.runner_messages import (
 )
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import PAGE_BYTES, AddressRange
 from evoengine.evaluate.worker.cuda.output_comparison import _COMPARISON, _FIGURES
+from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.runner import replayer, runner_loop
 from evoengine.evaluate.worker.cuda.runner.replayer import Replayer
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
@@ -239,6 +240,7 @@ class HostHarness(GpuHarness):
         self.kernels = HostKernels()  # type: ignore[assignment]  # the same calls
         self.addresses = AddressRange(0)
         self.slots = SlotPool(0, self.addresses, slots_bytes)
+        self.hidden_slots = SlotPool(0, self.addresses, slots_bytes)
         self.slot_table, self.flags = DeviceTable(0), DeviceTable(0)
         self.comparisons, self.figures = DeviceTable(0), DeviceTable(0)
 
@@ -331,6 +333,13 @@ def connected_runner(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunnerClient]:
     client.close()
     thread.join(10)
     assert not thread.is_alive()
+
+
+@contextmanager
+def connected_pair(monkeypatch: pytest.MonkeyPatch) -> Iterator[PairClient]:
+    """A grader's client of two runners, each in a thread."""
+    with connected_runner(monkeypatch) as shown, connected_runner(monkeypatch) as hidden:
+        yield PairClient(shown, hidden)
 
 
 _DRIVERS: list[HostDriver] = []  # of the test before, whose addresses are still reserved

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +75,10 @@ class Stage:
         return len((self.folder / "calls").read_text().splitlines())
 
     @property
-    def pids(self) -> tuple[int | None, int | None]:
-        """Grader and runner."""
-        grader, runner = self.device._grader, self.device._runner
-        return grader and grader.pid, runner and runner.pid
+    def pids(self) -> tuple[int | None, int | None, int | None]:
+        """Grader, runner of shown cases, and runner of hidden ones."""
+        grader, pair = self.device._grader, self.device._pair
+        return grader and grader.pid, *(pair.pids if pair else (None, None))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_no_cheat_is_accepted_and_the_grader_outlives_all_of_them(play: Play) ->
     assert not missed
     assert honest.status is Status.correct, honest.reason
     assert None not in (*before, *after), "an honest kernel leaves its runner alive"
-    assert before[0] == after[0] and before[1] != after[1]
+    assert runners_alone_are_others(before, after)
     assert computed <= RENEWED, "the grader keeps its pool"
 
 
@@ -145,7 +145,7 @@ def test_an_endless_kernel_is_a_timeout_and_costs_the_runner_alone(play: Play) -
     assert endless.status is Status.timeout and "1.5 s" in endless.reason
     assert honest.status is Status.correct, honest.reason
     assert None not in (*before, *after)
-    assert before[0] == after[0] and before[1] != after[1] and computed <= RENEWED
+    assert runners_alone_are_others(before, after) and computed <= RENEWED
     assert seconds[0] < 10 and seconds[1] < 15, seconds
 
 
@@ -159,7 +159,7 @@ def test_a_verification_is_by_another_runner_and_the_same_grader(play: Play) -> 
     first, second, before, after, computed = play(scene)
     assert first.status is second.status is Status.correct
     assert None not in (*before, *after)
-    assert before[0] == after[0] and before[1] != after[1] and computed <= RENEWED
+    assert runners_alone_are_others(before, after) and computed <= RENEWED
 
 
 def test_what_is_printed_in_a_hidden_case_is_not_shown(play: Play) -> None:
@@ -179,6 +179,11 @@ def test_device_memory_is_what_it_was_after_a_deep_stack(play: Play) -> None:
     verdict, before, after = play(scene)
     assert verdict.status is Status.correct, verdict.reason
     assert after > before - 256 * MIB, f"{(before - after) / MIB:.0f} MiB are missing"
+
+
+def runners_alone_are_others(before: Sequence[int], after: Sequence[int]) -> bool:
+    """Whether the grader is the same, and each of two pairs of runners is a process of its own."""
+    return before[0] == after[0] and len({*before, *after}) == 5
 
 
 async def _all(stage: Stage, *sources: str) -> list[Verdict]:

@@ -4,6 +4,7 @@ memory files for device memory.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +19,8 @@ from evoengine.evaluate.worker.cuda import cuda_backend
 from evoengine.evaluate.worker.cuda.cuda_backend import GROWTH_BYTES, CudaBackend
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Replay, Replayed
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
+from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.paired_timing import BRIEF, SCORED
-from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import TaskFunctions
@@ -30,7 +31,7 @@ from tests.evaluate.worker.cuda.host_device import (
     Behaviour,
     HostHarness,
     HostReplayer,
-    connected_runner,
+    connected_pair,
     host_bytes,
     install,
 )
@@ -49,7 +50,7 @@ def honest(call: dict[str, int], elements: int) -> None:
 class Desk:
     """A judge over the backend, and what it announced."""
 
-    def __init__(self, folder: Path, client: RunnerClient, **fields: Any) -> None:
+    def __init__(self, folder: Path, runners: PairClient, **fields: Any) -> None:
         (folder / "scale_rows.py").write_text("def forward(x):\n    return x * 2\n")
         self.task = small_task(
             **fields,
@@ -69,7 +70,7 @@ class Desk:
             ),
         )
         self.backend = CudaBackend(self.task, self.harness, self.pool, baselines)
-        self.backend.runner = client
+        self.backend.runners = runners
         self.backend._peaks = PEAKS
         self.announced: list[tuple[str, bool]] = []
 
@@ -107,8 +108,8 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     install(monkeypatch)
-    with connected_runner(monkeypatch) as client:
-        yield Desk(tmp_path, client)
+    with connected_pair(monkeypatch) as runners:
+        yield Desk(tmp_path, runners)
 
 
 def test_a_case_that_is_not_timed_is_checked_on_every_set_hot_and_cold(
@@ -207,8 +208,8 @@ def test_the_first_replay_is_of_the_kind_that_is_scored(
     new is as slow on these as it was in its first replay.
     """
     install(monkeypatch)
-    with connected_runner(monkeypatch) as client:
-        desk = Desk(tmp_path, client, objective={"cases": ["plain"], "cache": cache})
+    with connected_pair(monkeypatch) as runners:
+        desk = Desk(tmp_path, runners, objective={"cases": ["plain"], "cache": cache})
         kinds: list[bool] = []
         replay, renew = HostReplayer.replay, desk.pool.renew
         forgets = False
@@ -232,6 +233,28 @@ def test_the_first_replay_is_of_the_kind_that_is_scored(
     assert kinds[0] == (cache == "cold")
     assert report.status is Status.cheat, report
     assert "slower on inputs that it has not seen, 1.30x" in report.reason
+
+
+def test_hidden_cases_run_in_a_runner_of_their_own_which_shares_no_slot_with_the_other(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: dict[HostReplayer, set[str]] = {}
+    replay = HostReplayer.replay
+
+    def watched(self: HostReplayer, request: Replay) -> Replayed:
+        assert self._loaded is not None
+        ran.setdefault(self, set()).add(self._loaded.code_path)
+        return replay(self, request)
+
+    def inodes(runner: HostReplayer) -> set[int]:
+        return {os.fstat(memory.handle).st_ino for _, memory in runner._slots.values()}
+
+    monkeypatch.setattr(HostReplayer, "replay", watched)
+    for _ in range(2):
+        assert desk.judge(plain="torch.mul").status is Status.correct
+    assert sorted(map(sorted, ran.values())) == [["flipped", "plain"], ["odd"]]
+    first, second = map(inodes, ran)
+    assert first and second and not first & second
 
 
 def test_a_time_below_what_the_device_can_do_is_a_cheat(desk: Desk) -> None:

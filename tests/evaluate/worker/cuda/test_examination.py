@@ -23,6 +23,7 @@ from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Replayed
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import PAGE_BYTES
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
+from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.task_functions import TaskFunctions
@@ -67,7 +68,9 @@ class Scene:
         buffers = {"room": ScratchBuffer(dtype="uint8", shape=(scratch,))} if scratch else {}
         plan = CasePlan(case="plain", hidden=False, macros={}, scratch=buffers, launches=())
         compiled = CompiledCase(plan=plan, code_path="candidate", functions={})
-        return Examination(self.harness, self.client, self.pool._task, compiled, "fp32")
+        return Examination(
+            self.harness, PairClient(self.client, None), self.pool._task, compiled, "fp32"
+        )
 
     def replay(self, behaviour: Behaviour, cold: bool = False, scratch: int = 0) -> Examined:
         examination = self.examine(behaviour, scratch)
@@ -195,7 +198,7 @@ def test_scratch_is_poisoned_before_every_replay_and_may_be_written(scene: Scene
 def test_outputs_hold_poison_and_slots_guards_when_a_replay_begins(scene: Scene) -> None:
     sets = scene.pool.sets("plain")
     layout = {"x": (torch.float32, (N, C)), "out": (torch.float32, (N, C))}
-    dealer = Dealer(scene.harness, layout)
+    dealer = Dealer(scene.harness, scene.harness.slots, layout)
     for call in dealer.deal(sets[:4]):
         x, out = call.places["x"], call.places["out"]
         assert torch.equal(at(x.address).view(N, C), call.given.inputs["x"])

@@ -1,0 +1,71 @@
+"""Two runners, one for shown cases and one for hidden ones: started, handed over and killed as one.
+
+What a candidate notes in a hidden case, in device memory that outlives the case, stays in a process
+that runs no shown case and whose output is not reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from evoengine.evaluate.device.fork_client import ForkServer
+from evoengine.evaluate.device.runner_process import RunnerProcess
+
+
+class RunnerPair:
+    """The runners of a grader; without a second one where the task has no hidden cases."""
+
+    def __init__(self, fork_server: ForkServer, has_hidden: bool) -> None:
+        self.shown = RunnerProcess(fork_server)
+        self.hidden = RunnerProcess(fork_server) if has_hidden else None
+        self.handed_over = False  # whether a grader has their connections
+        self.jobs = 0  # number of candidates that they have run
+
+    @property
+    def log(self) -> str:
+        """The end of the output of shown cases."""
+        return self.shown.log
+
+    @property
+    def pids(self) -> tuple[int | None, int | None]:
+        """The processes for shown and for hidden cases."""
+        return self.shown.pid, self.hidden.pid if self.hidden else None
+
+    def clear_log(self) -> None:
+        """Drops the output of earlier candidates."""
+        for one in self._all:
+            one.clear_log()
+
+    async def spawn(self) -> None:
+        """Forks the processes, which begin to start their device at once."""
+        try:
+            for one in self._all:
+                await one.spawn()
+        except BaseException:
+            await self.kill()
+            raise
+
+    def hand_over(self, grader: socket.socket) -> None:
+        """Sends our ends of their connections to the grader, in one message, once."""
+        ours = [one.connection.fileno() for one in self._all if one.connection is not None]
+        socket.send_fds(grader, [b"r"], ours)
+        self.handed_over = True
+        for one in self._all:
+            one.close_connection()
+
+    async def first_ended(self) -> RunnerProcess:
+        """The one that has ended; waits until one has."""
+        await asyncio.wait([one.ended for one in self._all], return_when=asyncio.FIRST_COMPLETED)
+        return next(one for one in self._all if one.ended.done())
+
+    async def kill(self) -> None:
+        """Kills both process groups and waits for their ends."""
+        for one in self._all:
+            one.send_kill()  # to both before the first wait, which may be cancelled
+        for one in self._all:
+            await one.kill()
+
+    @property
+    def _all(self) -> list[RunnerProcess]:
+        return [self.shown, *([self.hidden] if self.hidden else [])]
