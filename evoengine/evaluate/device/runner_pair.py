@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import socket
 
+from evoengine.errors import WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.runner_process import RunnerProcess
+
+ENDING_S = 60.0  # for the driver to clean up after a process
 
 
 class RunnerPair:
@@ -55,9 +58,16 @@ class RunnerPair:
             one.close_connection()
 
     async def first_ended(self) -> RunnerProcess:
-        """The one that has ended; waits until one has."""
-        await asyncio.wait([one.ended for one in self._all], return_when=asyncio.FIRST_COMPLETED)
-        return next(one for one in self._all if one.ended.done())
+        """The one that has ended; waits until one has. Raises WorkerError if none does."""
+        await asyncio.wait(
+            [one.ended for one in self._all],
+            timeout=ENDING_S,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        for one in self._all:
+            if one.ended.done():
+                return one
+        raise WorkerError("a runner closed its connection and did not end")
 
     async def kill(self) -> None:
         """Kills both process groups and waits for their ends."""

@@ -277,6 +277,25 @@ def test_a_runner_that_cannot_start_is_no_fault_of_the_candidate(stage: Stage, w
         stage.play(lambda device: judged(device, "correct"), late, which, late)
 
 
+def test_a_kill_that_is_cancelled_has_reached_both_runners(stage: Stage) -> None:
+    async def scene(device: GraderDevice) -> Any:
+        await judged(device, "correct")
+        pair = device._pair
+        assert pair is not None
+        started = pair.pids
+        killing = asyncio.create_task(pair.kill())
+        await asyncio.sleep(0)
+        killing.cancel()
+        await asyncio.wait([killing])
+        for _ in range(200):
+            if not any(alive(pid or 0) for pid in started):
+                break
+            await asyncio.sleep(0.02)
+        return [pid for pid in started if alive(pid or 0)]
+
+    assert stage.play(scene) == []
+
+
 def test_a_task_whose_reference_raises_leaves_no_process(stage: Stage) -> None:
     async def scene() -> tuple[int | None, ...]:
         device = GraderDevice(ForkServer(SCRIPTED))
