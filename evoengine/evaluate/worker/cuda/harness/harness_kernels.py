@@ -37,6 +37,7 @@ class HarnessKernels:
             name: self._module.get_function(name)
             for name in (
                 "deal",
+                "unmask",
                 "audit",
                 "compare",
                 "touch",
@@ -61,6 +62,13 @@ class HarnessKernels:
         `slots` is the address of their table.
         """
         self._launch("deal", (BLOCKS_PER_SLOT, count), THREADS, (numpy.uintp(slots),))
+
+    def unmask(self, buffers: int, count: int) -> None:
+        """Takes away what `deal` has masked `count` buffers with; see Masked in kernels.cu.
+
+        `buffers` is the address of their table.
+        """
+        self._launch("unmask", (BLOCKS_PER_SLOT, count), THREADS, (numpy.uintp(buffers),))
 
     def audit(self, slots: int, count: int, flags: int) -> None:
         """Adds 1 to flags[i] (uint32, 0 before) if an input changed, 2 if its guards did."""
