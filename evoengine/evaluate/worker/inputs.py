@@ -74,9 +74,7 @@ def _spikes(shape: Extents, generator: torch.Generator) -> torch.Tensor:
     if len(shape) < 2:
         return values
     matrices = values.view(-1, *shape[-2:])
-    rows = torch.randint(
-        shape[-2], (len(matrices),), generator=generator, device=generator.device
-    )
+    rows = torch.randint(shape[-2], (len(matrices),), generator=generator, device=generator.device)
     matrices[torch.arange(len(matrices), device=rows.device), rows] *= SPIKE_FACTOR
     return values
 

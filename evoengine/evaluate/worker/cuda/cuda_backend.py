@@ -156,7 +156,9 @@ class CudaBackend:
                 )
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
-            wrong = () if briefly else self._refuse_memory(case, examination, samples[0])
+            wrong = (
+                () if briefly else self._refuse_memory(compiled, examination, samples[0], announce)
+            )
             if wrong:
                 return TimedCase(compiled, wrong=wrong, sets=examination.checks)
             sets_checked = examination.checks
@@ -174,16 +176,24 @@ class CudaBackend:
         return TimedCase(compiled, timing=timing, sets=sets_checked)
 
     def _refuse_memory(
-        self, case: str, examination: Examination, hot: Samples
+        self, compiled: CompiledCase, examination: Examination, hot: Samples, announce: Announce
     ) -> tuple[InputSetCheck, ...]:
         """Raises Cheated if the candidate keeps results; the wrong sets of replays on the way."""
+        case = compiled.plan.case
         first = self._first_sights.get(case)
         if not self.runner_is_new or first is None:
             return ()
         if not first.is_slow(hot.candidate_us, hot.calls):
             return ()
         count = WARM_UP_CALLS + max(hot.calls)
-        return refuse_memory(examination, lambda: drawn(self._pool.renew(case), count))
+
+        def renew() -> Sequence[PoolSet]:
+            sets = drawn(self._pool.renew(case), count)
+            # the pool has announced work of ours: a candidate that hangs now would be taken for it
+            announce(f"timing {shown(compiled)}", True)
+            return sets
+
+        return refuse_memory(examination, renew)
 
     def _device_peaks(self) -> DevicePeaks:
         if self._peaks is None:
