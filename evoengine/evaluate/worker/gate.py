@@ -25,9 +25,9 @@ class Errors:
     """The errors of a set of outputs against its reference, over all elements.
 
     `failing` elements exceed atol + rtol * |reference|; NaN counts as failing, with an infinite
-    error. `rel_rmse` is the RMS error over the RMS reference, the largest of any output: a quiet one
-    that is left out would hardly count among loud ones. `slice_rel_rmse` is the largest error of a
-    slice, 0 without slices; the slice has the index `worst_slice` in the leading dimensions of
+    error. `rel_rmse` is the RMS error over the RMS reference, the largest of any output: a quiet
+    one that is left out would hardly count among loud ones. `slice_rel_rmse` is the largest error
+    of a slice, 0 without slices; the slice has the index `worst_slice` in the leading dimensions of
     `worst_slice_output`.
     """
 
