@@ -277,7 +277,8 @@ class _Binding:
             else _cpp_literal(self._value((*path, "kernel"), argument))
             for argument in spec.template_arguments
         ]
-        name = f"{spec.function}<{', '.join(arguments)}>" if arguments else spec.function
+        # a template whose arguments all have defaults still needs the brackets
+        name = f"{spec.function}<{', '.join(arguments)}>" if "<" in spec.kernel else spec.function
         if len(name) > MAX_NAME_EXPRESSION:
             asks = f"has {len(name)} characters with its template arguments {self.where}"
             raise CandidateError(

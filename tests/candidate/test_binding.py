@@ -101,6 +101,7 @@ def test_a_truth_value_is_an_argument(written: str) -> None:
         ("__nv_bfloat16, true", "scale<__nv_bfloat16, true>"),
         ("Sum, 2*ROWS", "scale<Sum, 2>"),
         ("Pair, flip", "scale<Pair, false>"),
+        ("", "scale<>"),
     ],
 )
 def test_a_template_argument_may_be_a_type(arguments: str, name: str) -> None:

@@ -18,6 +18,7 @@ __global__ void k(float* p, uint32_t* u, int64_t n, size_t m, uintptr_t q, ptrdi
     p[0] = fmaxf(p[0], -INFINITY) + FLT_MAX + FLT_EPSILON + M_PI + table[n % 3] + LARGE + NOTHING + HUGE_VALF;
     u[1] = UINT32_MAX + INT_MAX + UINT_MAX + ceil_div(n, twice(3)) + INT64_MAX + DBL_MAX + CHAR_BIT + (NULL == p);
     assert(p[0] > 0);
+    p[1] = std::max(std::abs(p[2]), std::min(p[3], 1.0f)) + std::sqrt(p[4]);
     printf("%f", p[0]);
 }
 """

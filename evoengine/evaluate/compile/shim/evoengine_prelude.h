@@ -1,5 +1,7 @@
 // Put before every candidate: nvcc brings these names through the headers that it includes by itself.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
