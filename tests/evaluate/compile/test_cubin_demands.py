@@ -58,8 +58,14 @@ def demands(
             (),
         ),
         ("__global__ void k(long long* a) { __nanosleep(9); a[0] = clock64() % a[1]; }", ()),
+        (
+            "struct A { virtual ~A() {} virtual int f() { return 1; } };"
+            " struct B : A { int f() override { return 2; } };"
+            " __global__ void k(int* a) { A x; B y; A* z = a[0] ? &x : &y; a[1] = z->f(); }",
+            (),
+        ),
     ],
-    ids=["plain", "printf", "assert", "math", "grid", "clock"],
+    ids=["plain", "printf", "assert", "math", "grid", "clock", "virtual destructor"],
 )
 def test_honest_code_needs_nothing_but_printf_and_assert_from_outside(
     compiler: NvrtcCompiler, code: str, symbols: tuple[str, ...], arch: str
