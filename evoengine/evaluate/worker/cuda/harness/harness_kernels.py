@@ -18,7 +18,7 @@ DTYPES = {
 }
 BLOCKS_PER_SLOT = 16
 BLOCKS_PER_COMPARISON = 256
-LOCAL_SIZES = (1024, 4096, 8192)  # bytes of a thread's local memory that a scrub overwrites
+LOCAL_SIZES = (1024, 4096, 8192, 16384)  # bytes of a thread's local memory that a scrub overwrites
 RESIDENT_THREADS = 2048  # of a multiprocessor, at most
 
 

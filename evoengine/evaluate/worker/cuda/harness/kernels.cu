@@ -288,6 +288,7 @@ __device__ __forceinline__ void scrub_local(unsigned value, unsigned* sink) {
 extern "C" __global__ void __launch_bounds__(256) scrub_local_1024(unsigned value, unsigned* sink) { scrub_local<256>(value, sink); }
 extern "C" __global__ void __launch_bounds__(256) scrub_local_4096(unsigned value, unsigned* sink) { scrub_local<1024>(value, sink); }
 extern "C" __global__ void __launch_bounds__(256) scrub_local_8192(unsigned value, unsigned* sink) { scrub_local<2048>(value, sink); }
+extern "C" __global__ void __launch_bounds__(256) scrub_local_16384(unsigned value, unsigned* sink) { scrub_local<4096>(value, sink); }
 
 extern "C" __global__ void nothing() {}
 
