@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator
 
 from evoengine.candidate.arch import MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, DeviceLimits
@@ -32,6 +33,17 @@ ITEM_BYTES = {
     "int64": 8,
     "bool": 1,
 }
+
+# The types that a template argument may name without a declaration in the code.
+# fmt: off
+TYPES = frozenset({
+    "bool", "char", "short", "int", "unsigned", "long", "float", "double", "size_t",
+    *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    *(f"{base}{count}" for base in ("float", "double", "int", "uint") for count in (2, 3, 4)),
+    "half", "half2", "__half", "__half2", "nv_bfloat16", "nv_bfloat162",
+    "__nv_bfloat16", "__nv_bfloat162", "__nv_fp8_e4m3", "__nv_fp8_e5m2",
+})
+# fmt: on
 
 _IN_HIDDEN = "in a hidden case; make it work for every size that the reference takes"
 
@@ -260,10 +272,13 @@ class _Binding:
 
     def _kernel(self, path: tuple[str | int, ...], spec: LaunchSpec) -> str:
         arguments = [
-            _cpp_literal(self._value((*path, "kernel"), argument))
+            argument
+            if self._is_type(argument)
+            else _cpp_literal(self._value((*path, "kernel"), argument))
             for argument in spec.template_arguments
         ]
-        name = f"{spec.function}<{', '.join(arguments)}>" if arguments else spec.function
+        # a template whose arguments all have defaults still needs the brackets
+        name = f"{spec.function}<{', '.join(arguments)}>" if "<" in spec.kernel else spec.function
         if len(name) > MAX_NAME_EXPRESSION:
             asks = f"has {len(name)} characters with its template arguments {self.where}"
             raise CandidateError(
@@ -273,6 +288,14 @@ class _Binding:
                 )
             )
         return name
+
+    def _is_type(self, argument: str) -> bool:
+        """Whether a template argument is a type: a common one, or one that the code declares."""
+        if not argument.isidentifier() or argument in self.scope:
+            return False
+        return argument in TYPES or bool(
+            re.search(rf"\b(?:struct|class|union|enum|using)\s+{argument}\b", self.candidate.code)
+        )
 
     def _argument(
         self, path: tuple[str | int, ...], argument: str | TypedArgument
@@ -289,7 +312,7 @@ class _Binding:
             return ScalarArgument(scalar=value, dtype=argument.dtype)
         if argument in self.buffers:
             return BufferArgument(buffer=argument)
-        if argument.isidentifier() and argument not in self.scope:
+        if argument.isidentifier() and expression.parse(argument).names - self.scope.keys():
             self._refuse_unknown(path, argument)
         given = self.task.inputs.get(argument)
         value = self._value(path, argument)

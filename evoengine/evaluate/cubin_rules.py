@@ -16,9 +16,9 @@ from evoengine.records import Status
 # Memory that outlives a launch could keep the outputs of earlier ones; counters, tables, printf's
 # format strings and what headers declare (15 KiB) are smaller by far.
 MAX_LASTING_BYTES = 64 * 1024
-# Local arrays of honest kernels have up to 4 KiB. The driver reserves a stack for every thread that
+# Local arrays of honest kernels have up to 8 KiB. The driver reserves a stack for every thread that
 # can be resident, whether it is used or not: 500 KB are 128 GiB on an H200.
-MAX_STACK_BYTES = 8 * 1024
+MAX_STACK_BYTES = 16 * 1024
 HEAP = frozenset({"malloc", "free", "__cuda_syscall_aligned_malloc"})
 
 
@@ -49,6 +49,12 @@ def _check_symbols(demands: CubinDemands) -> None:
         raise CandidateRefused(Status.rejected, f"device code uses {what}")
     for name in demands.managed_variables:
         reason = f"{name!r} is a __managed__ variable, which may not be: declare scratch instead"
+        raise CandidateRefused(Status.rejected, reason)
+    for name in demands.scoped_variables:
+        reason = (
+            f"inline PTX declares a variable inside of a function ({name}), which cannot get its"
+            " first value again between launches: declare it in C++ instead"
+        )
         raise CandidateRefused(Status.rejected, reason)
 
 

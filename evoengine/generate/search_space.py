@@ -15,6 +15,8 @@ Point = tuple[int, ...]  # for every tunable, the position of its value among it
 
 ENUMERATED = 20_000  # a larger space is sampled, because each configuration takes 0.3 ms
 SAMPLES = 2_000  # of a larger space, before it counts as exhausted
+# bytes of a plan, above which both numbers shrink: plans of the shipped seeds have 1.5 KiB
+PLAN_BYTES = 4096
 
 
 class SearchSpace:
@@ -28,6 +30,9 @@ class SearchSpace:
             name: tuple(sorted(values)) for name, values in candidate.plan.tunables.items()
         }
         self.size = math.prod(len(values) for values in self.values.values())
+        # the search loop waits while configurations are tried, for milliseconds each in a long plan
+        plan_bytes = len(candidate.plan.model_dump_json(exclude={"tunables"}))
+        self._share = min(1.0, PLAN_BYTES / plan_bytes)
         self._validity: dict[Point, bool] = {}
 
     def point(self, tunables: dict[str, int]) -> Point | None:
@@ -64,9 +69,9 @@ class SearchSpace:
         )
 
     def _shuffled(self, rng: Random) -> Iterator[Point]:
-        if self.size <= ENUMERATED:
+        if self.size <= int(ENUMERATED * self._share):
             return (self._at(number) for number in rng.sample(range(self.size), self.size))
-        return (self._at(rng.randrange(self.size)) for _ in range(SAMPLES))
+        return (self._at(rng.randrange(self.size)) for _ in range(int(SAMPLES * self._share)))
 
     def _at(self, number: int) -> Point:
         """The point with this number, counted with the last tunable fastest."""

@@ -15,6 +15,10 @@ DISTRIBUTIONS: dict[str, str] = {
         "slices that differ in scale by powers of two, and one that is all zero: no division by a"
         " zero scale, sum or norm"
     ),
+    "spikes": (
+        "N(0, 1), one row of each matrix, at random, 32 times larger: what holds for the first rows"
+        " need not hold for the others"
+    ),
     "shifted": "N(8, 1): a mean far larger than the spread, where E[x^2] - mean^2 cancels",
 }
 

@@ -26,6 +26,8 @@ MAX_MAGNITUDE = 2**63 - 1  # what a kernel argument can hold
 MAX_EXPONENT = 64
 MAX_DEPTH = 100  # levels; a walk takes three Python frames for each of the 1000 that Python allows
 
+# as C++ and YAML spell them; Python's own spelling is a constant of its grammar
+_CONSTANTS = {"true": True, "false": False}
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.+\-*/%()<>=!, ]")  # characters that arithmetic does not use
 
 
@@ -179,7 +181,8 @@ def _check(node: ast.expr, text: str, names: set[str], depth: int = 1) -> None:
             if not _fits(number):
                 raise ExpressionError("number is beyond 64 bits", text, node.col_offset + 1)
         case ast.Name():
-            names.add(node.id)
+            if node.id not in _CONSTANTS:
+                names.add(node.id)
         case ast.BinOp() if type(node.op) in _BINARY:
             children = [node.left, node.right]
         case ast.UnaryOp() if type(node.op) in _UNARY:
@@ -255,6 +258,8 @@ class _Evaluation:
     def _name(self, node: ast.Name) -> Value:
         if node.id in self.scope:
             return self.scope[node.id]
+        if node.id in _CONSTANTS:
+            return _CONSTANTS[node.id]
         raise ExpressionError(
             f"unknown name {node.id!r}{hint(node.id, sorted(self.scope))}",
             self.text,

@@ -88,6 +88,28 @@ require: [THREADS % WARP_SIZE == 0, "min(SM_COUNT, 4) == 4"]
     assert plain.specialisation != flipped.specialisation
 
 
+@pytest.mark.parametrize("written", ["true", "True", '"true"', "1"])
+def test_a_truth_value_is_an_argument(written: str) -> None:
+    text = changed("[x, out, C, factor]", f"[x, out, C, {written}]")
+    assert bound(text).launches[0].args[3] == ScalarArgument(scalar=1, dtype="int64")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ("float, ROWS", "scale<float, 1>"),
+        ("__nv_bfloat16, true", "scale<__nv_bfloat16, true>"),
+        ("Sum, 2*ROWS", "scale<Sum, 2>"),
+        ("Pair, flip", "scale<Pair, false>"),
+        ("", "scale<>"),
+    ],
+)
+def test_a_template_argument_may_be_a_type(arguments: str, name: str) -> None:
+    code = "struct Sum {};\nusing Pair = float2;\n"
+    text = changed("scale<ROWS, flip>", f'"scale<{arguments}>"') + code
+    assert bound(text).launches[0].kernel == name
+
+
 def test_cases_with_the_same_macros_and_kernels_share_machine_code() -> None:
     task = {"hidden_cases": {"other": {"N": 9, "C": 9, "flip": False}}}
     assert bound(kernel()).specialisation == bound(kernel(), "other", **task).specialisation

@@ -110,23 +110,29 @@ def compiled(
         (
             START,
             (
-                "{ float hog[2100]; for (int i = 0; i < n; ++i) hog[i * 7 % 2100] = x[i];"
-                " y[1] = hog[n % 2100]; y[0]"
+                "{ float hog[4200]; for (int i = 0; i < n; ++i) hog[i * 7 % 4200] = x[i];"
+                " y[1] = hog[n % 4200]; y[0]"
             ),
             Status.over_limits,
-            "scale takes 8400 bytes of stack a thread, allowed are 8192: the 89088 threads that fit"
-            " on the device would take 0.697 GiB",
+            "scale takes 16800 bytes of stack a thread, allowed are 16384: the 89088 threads that fit"
+            " on the device would take 1.39 GiB",
         ),
         (
             f"{KERNEL} {START}",
             (
-                "__device__ __noinline__ float f(const float* a, int n) { float t[60];"
-                " for (int i = 0; i < 60; ++i) t[i] = a[i * n];"
-                " float r = n < 2 ? 0 : f(a, n - 1) * f(a, n - 2); return t[int(r) % 60] + r; }\n"
+                "__device__ __noinline__ float f(const float* a, int n) { float t[120];"
+                " for (int i = 0; i < 120; ++i) t[i] = a[i * n];"
+                " float r = n < 2 ? 0 : f(a, n - 1) * f(a, n - 2); return t[int(r) % 120] + r; }\n"
                 f"{KERNEL} {{ y[1] = f(x, n); y[0]"
             ),
             Status.over_limits,
-            "bytes of stack a thread (64 recursive calls), allowed are 8192",
+            "bytes of stack a thread (64 recursive calls), allowed are 16384",
+        ),
+        (
+            START,
+            ('{ asm volatile("{ .global .u32 kept; st.global.u32 [kept], 1; }"); y[0]'),
+            Status.rejected,
+            "inline PTX declares a variable inside of a function",
         ),
         (
             START,

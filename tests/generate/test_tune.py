@@ -479,3 +479,18 @@ def test_any_untried_point_is_found_until_none_is_left(task: Task, seed: int) ->
         configurations(space.candidate, task, limits_of(ENVIRONMENT)),
         key=lambda chosen: space.point(chosen) or (),
     )
+
+
+def test_a_long_plan_has_fewer_of_its_configurations_tried_at_once(task: Task) -> None:
+    comparisons = "<=".join(["THREADS"] * 40)
+    lets = "\n".join(f"  X{number}: {comparisons}" for number in range(80))
+    choices = list(range(1, 142))
+    source = kernel("long", tunables=f"{{THREADS: {choices}, UNROLL: {choices}}}")
+    for text, most in (
+        (source, ENUMERATED),
+        (source.replace("require:", f"let:\n{lets}\nrequire:"), 400),
+    ):
+        never = text.replace('["THREADS', '["THREADS * UNROLL == 0 and THREADS')
+        space = SearchSpace(parse(never), task, limits_of(ENVIRONMENT))
+        assert space.any_untried(set(), Random(0)) is None  # noqa: S311
+        assert len(space._validity) <= min(most, space.size)

@@ -136,6 +136,7 @@ def test_any_text_is_a_bounded_number_or_an_expression_error(text: str) -> None:
         ("1 < B < 3", True),
         ("B and S", True),
         ("zero or zero", False),
+        ("true and not false", True),
         ("zero and 1 // zero", False),
         ("1 if causal else 1 // zero", 1),
         ("0x40", 64),
@@ -228,6 +229,7 @@ def test_names_are_collected_and_equality_is_by_text() -> None:
     assert found.names == {"S", "D", "B", "causal"}
     assert found == parse(" ceil_div(S,  D) * B if causal else 0 ")
     assert found != parse("S")
+    assert not parse("true or True").names
     assert {found, parse(found.text)} == {found}
 
 

@@ -5,9 +5,10 @@ Everything counts, also what no launch of the plan uses: the driver loads the wh
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from evoengine.evaluate.compile.cubin import largest_stack_bytes
+from evoengine.evaluate.compile.cubin import largest_stack_bytes, variable_symbols
 from evoengine.evaluate.compile.elf_sections import (
     ElfSection,
     ElfSymbol,
@@ -27,6 +28,9 @@ _COPIES = (".nv.merc.", ".nv.capmerc")
 # Parameters are written for every launch; shared memory has no contents in the file. The compiler
 # fills bank 4, with the addresses of what the source declares: 8 bytes each.
 _NOT_DECLARED = (".nv.constant0.", ".nv.shared.", ".nv.constant4")
+# Variables that inline PTX declares inside of a function have names that the driver does not find;
+# so have string literals, whose names differ.
+_SCOPED = re.compile(r"\$(?!str(\$\d+)?$)")
 _MANAGED = 4  # of a symbol's `other` (STO_CUDA_MANAGED)
 
 
@@ -36,6 +40,7 @@ class CubinDemands:
 
     external_symbols: tuple[str, ...]  # not defined in the file, and not allowed
     managed_variables: tuple[str, ...]
+    scoped_variables: tuple[str, ...]  # declared by inline PTX inside of a function
     # variables, constants and literals: what keeps its contents between launches
     lasting_bytes: int
     stack_bytes: int  # of a thread: the most of any function
@@ -51,6 +56,7 @@ def demands_of(cubin: bytes) -> CubinDemands:
             managed_variables=tuple(
                 item.name for item in symbols if item.kind == 1 and item.other & _MANAGED
             ),
+            scoped_variables=tuple(name for name in variable_symbols(cubin) if _SCOPED.match(name)),
             lasting_bytes=sum(
                 item.size for name, item in sections.items() if _outlives_a_launch(name, item)
             ),

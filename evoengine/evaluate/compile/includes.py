@@ -31,7 +31,9 @@ _CUDA = [
     "cuda_runtime_api.h",
     "device_launch_parameters.h", "cuda.h", "math_constants.h", "vector_types.h",
     "vector_functions.h", "cuComplex.h",
-    "library_types.h", "nv/target",
+    "library_types.h", "builtin_types.h", "driver_types.h", "device_types.h",
+    "device_atomic_functions.h", "sm_20_intrinsics.h", "sm_30_intrinsics.h", "sm_32_intrinsics.h",
+    "sm_35_intrinsics.h", "sm_60_atomic_functions.h", "sm_61_intrinsics.h", "nv/target",
 ]
 # fmt: on
 

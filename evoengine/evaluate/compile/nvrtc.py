@@ -21,6 +21,7 @@ OPTIONS = (
     # There is no host code, so what has no annotation is meant for the device; nvcc accepts
     # unannotated constexpr helpers too.
     "--device-as-default-execution-space",
+    "--device-int128",  # as nvcc does
     # Profilers and memory checkers can then name the candidate's lines; it costs no speed.
     "-lineinfo",
     # Nothing else reports spills.
@@ -134,7 +135,7 @@ class NvrtcCompiler:
         """NVRTC's options for a unit."""
         macros = [f"-D{name}={value}" for name, value in unit.macros.items()]
         return [
-            f"--gpu-architecture={arch}",
+            f"--gpu-architecture={_with_all_features(arch)}",
             *OPTIONS,
             *(f"-I{folder}" for folder in self.folders),
             *macros,
@@ -205,6 +206,15 @@ class NvrtcCompiler:
 
     def _cleaned(self, log: str) -> str:
         return compiler_log.cleaned(log, [str(SHIM), *map(str, self.folders)])
+
+
+def _with_all_features(arch: str) -> str:
+    """`arch` with the features that no other device has (wgmma, setmaxnreg): the suffix a.
+
+    Such code runs on this device alone, and it is compiled for the device at hand.
+    """
+    number = re.search(r"\d+\Z", arch)
+    return f"{arch}a" if number and int(number[0]) >= 90 else arch
 
 
 def _stack_bytes(fact: cubin.KernelFacts, report: AssemblerReport | None) -> int:

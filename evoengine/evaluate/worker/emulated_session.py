@@ -80,7 +80,7 @@ class EmulatedSession:
         )
         self._judge = Judge(task, self._backend, repeated)
 
-    def run(self, job: Job, _new_runner: bool = False) -> tuple[Report, bool]:
+    def run(self, job: Job, _new_runners: bool = False) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may judge the next one."""
         report = self._judge.run(job)
         return report, self._judge.healthy and self._backend.compilations_ended()

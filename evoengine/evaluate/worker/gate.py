@@ -1,7 +1,7 @@
 """The comparison of every element with the float64 reference, and the gate of a tier.
 
-Three bounds hold at once for an input set: one for each element (atol, rtol), one for all elements
-together (rel_rmse), and one for each slice (rel_slice), because a quiet head or row that is left
+Three bounds hold at once for an input set: one for each element (atol, rtol), one for each output
+as a whole (rel_rmse), and one for each slice (rel_slice), because a quiet head or row that is left
 out hardly counts among loud ones. slices.py defines slices and their errors.
 """
 
@@ -25,7 +25,8 @@ class Errors:
     """The errors of a set of outputs against its reference, over all elements.
 
     `failing` elements exceed atol + rtol * |reference|; NaN counts as failing, with an infinite
-    error. `rel_rmse` is the RMS error over the RMS reference. `slice_rel_rmse` is the largest error
+    error. `rel_rmse` is the RMS error over the RMS reference, the largest of any output: a quiet
+    one that is left out would hardly count among loud ones. `slice_rel_rmse` is the largest error
     of a slice, 0 without slices; the slice has the index `worst_slice` in the leading dimensions of
     `worst_slice_output`.
     """
@@ -99,14 +100,14 @@ def compare(
     worst_name = max(parts, key=lambda name: parts[name].largest.error)
     slice_name = max(parts, key=lambda name: parts[name].worst_slice.rel_rmse)
     worst, row = parts[worst_name].largest, parts[slice_name].worst_slice
-    elements = sum(reference[name].numel() for name in reference)
-    squares = sum(part.squared_reference for part in parts.values())
-    scale = squares if squares > 0 else float(elements)  # an all-zero reference: absolute RMSE
     return Errors(
         max_abs=worst.error,
-        rel_rmse=(sum(part.squared_error for part in parts.values()) / scale) ** 0.5,
+        rel_rmse=max(
+            relative_rmse(part.squared_error, part.squared_reference, reference[name].numel())
+            for name, part in parts.items()
+        ),
         failing=sum(part.largest.failing for part in parts.values()),
-        elements=elements,
+        elements=sum(reference[name].numel() for name in reference),
         nan_count=sum(part.largest.nan_count for part in parts.values()),
         worst_output=worst_name,
         worst_index=_index(worst.index, tuple(reference[worst_name].shape)),
@@ -114,6 +115,14 @@ def compare(
         worst_slice_output=slice_name if row.number >= 0 else "",
         worst_slice=_slice_index(row.number, tuple(reference[slice_name].shape)),
     )
+
+
+def relative_rmse(squared_error: float, squared_reference: float, elements: int) -> float:
+    """The relative RMSE of one output with these sums of squares; absolute where its reference is
+    zero.
+    """
+    scale = squared_reference if squared_reference > 0 else float(elements)
+    return math.sqrt(squared_error / scale)
 
 
 def _slice_index(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ OUTLIER_SHARE = 1e-3
 # outlier features of language models reach 20 times the typical value (LLM.int8, arXiv 2208.07339)
 OUTLIER_FACTOR = 20.0
 WIDE_EXPONENTS = (-4, 2)  # slices differ in scale by up to 2**6
+SPIKE_FACTOR = 32.0  # scores of a spike with N(0, 1) reach 100, beyond what exp can hold
 SHIFT = 8.0  # means far larger than the spread, where E[x^2] - mean^2 cancels
 
 
@@ -68,6 +69,16 @@ def _wide(shape: Extents, generator: torch.Generator) -> torch.Tensor:
     return _normal(shape, generator) * _slice_scales(shape, generator)
 
 
+def _spikes(shape: Extents, generator: torch.Generator) -> torch.Tensor:
+    values = _normal(shape, generator)
+    if len(shape) < 2:
+        return values
+    matrices = values.view(-1, *shape[-2:])
+    rows = torch.randint(shape[-2], (len(matrices),), generator=generator, device=generator.device)
+    matrices[torch.arange(len(matrices), device=rows.device), rows] *= SPIKE_FACTOR
+    return values
+
+
 def _shifted(shape: Extents, generator: torch.Generator) -> torch.Tensor:
     return _normal(shape, generator) + SHIFT
 
@@ -94,6 +105,7 @@ DRAWING_FUNCTIONS: dict[str, Draw] = {
     "normal": _normal,
     "outliers": _outliers,
     "wide": _wide,
+    "spikes": _spikes,
     "shifted": _shifted,
 }
 

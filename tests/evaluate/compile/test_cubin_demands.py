@@ -15,7 +15,7 @@ from tests.evaluate.compile.kernels import VARIED, VARIED_KERNELS
 from tests.evaluate.compile.test_cubin import raw
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_120")
-NOTHING = CubinDemands((), (), 0, 0)
+NOTHING = CubinDemands((), (), (), 0, 0)
 # Ends the kernel inside of inline assembly, declares `lines` at the top level of the PTX, and
 # begins another kernel, whose body is `body`.
 INJECTED = (
@@ -58,8 +58,14 @@ def demands(
             (),
         ),
         ("__global__ void k(long long* a) { __nanosleep(9); a[0] = clock64() % a[1]; }", ()),
+        (
+            "struct A { virtual ~A() {} virtual int f() { return 1; } };"
+            " struct B : A { int f() override { return 2; } };"
+            " __global__ void k(int* a) { A x; B y; A* z = a[0] ? &x : &y; a[1] = z->f(); }",
+            (),
+        ),
     ],
-    ids=["plain", "printf", "assert", "math", "grid", "clock"],
+    ids=["plain", "printf", "assert", "math", "grid", "clock", "virtual destructor"],
 )
 def test_honest_code_needs_nothing_but_printf_and_assert_from_outside(
     compiler: NvrtcCompiler, code: str, symbols: tuple[str, ...], arch: str
@@ -140,6 +146,25 @@ def test_variables_of_inline_assembly_and_of_functions_count(
     assert demands(compiler, local, arch).lasting_bytes == 4
     shared = "__shared__ int s[99]; __global__ void k(int* a) { s[a[1]] = 2; a[0] = s[a[2]]; }"
     assert demands(compiler, shared, arch) == NOTHING
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_variables_that_the_driver_cannot_find_are_named(
+    compiler: NvrtcCompiler, arch: str
+) -> None:
+    """Those that inline PTX declares inside of a function; string literals are none of them."""
+    code = (
+        "template <int K> __device__ int of_template = K; namespace { __device__ int nameless; }"
+        "__global__ void k(int* a) { static int calls; a[0] = ++calls + of_template<3> + nameless;"
+        ' %s printf("%%d\\n", a[0]); printf("%%d times\\n", a[1]); a[1] = __func__[a[2]]; }'
+    )
+    inline = (
+        'asm volatile("{ .global .u32 kept; .reg .u32 r; ld.global.u32 r, [kept];'
+        ' add.u32 r, r, 1; st.global.u32 [kept], r; }" ::: "memory");'
+    )
+    assert demands(compiler, code % "", arch).scoped_variables == ()
+    (name,) = demands(compiler, code % inline, arch).scoped_variables
+    assert "kept" in name
 
 
 def test_managed_variables_are_found(compiler: NvrtcCompiler) -> None:

@@ -18,6 +18,7 @@ __global__ void k(float* p, uint32_t* u, int64_t n, size_t m, uintptr_t q, ptrdi
     p[0] = fmaxf(p[0], -INFINITY) + FLT_MAX + FLT_EPSILON + M_PI + table[n % 3] + LARGE + NOTHING + HUGE_VALF;
     u[1] = UINT32_MAX + INT_MAX + UINT_MAX + ceil_div(n, twice(3)) + INT64_MAX + DBL_MAX + CHAR_BIT + (NULL == p);
     assert(p[0] > 0);
+    p[1] = std::max(std::abs(p[2]), std::min(p[3], 1.0f)) + std::sqrt(p[4]);
     printf("%f", p[0]);
 }
 """
@@ -94,10 +95,45 @@ def build(compiler: NvrtcCompiler, code: str, arch: str = "sm_89") -> Built:
     return compiler.compile(CompileUnit(code=code, arch=arch, kernels=("k",)))[0]
 
 
+DEPENDENT_LAUNCHES = r"""
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+__global__ void k(float* p) {
+    cudaGridDependencySynchronize();
+    p[threadIdx.x] = 1;
+    cudaTriggerProgrammaticLaunchCompletion();
+}
+"""
+
+PLACEMENT_NEW = r"""
+#include <new>
+struct Pair { int a, b; __device__ Pair(int x) : a(x), b(x + 1) {} };
+__global__ void k(int* p) {
+    __shared__ alignas(Pair) char place[sizeof(Pair)];
+    Pair* pair = new (place) Pair(p[0]);
+    p[1] = pair->b;
+}
+"""
+
+WIDE_INTEGERS = r"""
+__device__ __noinline__ unsigned __int128 square(unsigned long long x) { return (unsigned __int128)x * x; }
+__global__ void k(unsigned long long* p) { p[0] = square(p[1]) >> 64; }
+"""
+
+
 @pytest.mark.parametrize(
     "code",
-    [BARE, STANDARD, DRIVER_TYPES, C_LIBRARY, OWN_DEFINITIONS],
-    ids=["bare", "standard", "driver", "library", "own"],
+    [
+        BARE,
+        STANDARD,
+        DRIVER_TYPES,
+        C_LIBRARY,
+        OWN_DEFINITIONS,
+        DEPENDENT_LAUNCHES,
+        PLACEMENT_NEW,
+        WIDE_INTEGERS,
+    ],
+    ids=["bare", "standard", "driver", "library", "own", "dependent", "placement", "wide"],
 )
 def test_what_models_write_compiles_without_a_word(code: str, compiler: NvrtcCompiler) -> None:
     built = build(compiler, code, "sm_90")
@@ -130,6 +166,15 @@ def test_libcudacxx_gets_along_with_the_shim(header: str, compiler: NvrtcCompile
         " void k(float* p) { *p = INFINITY; }\n"
     )
     assert build(compiler, code, "sm_90").status == "ok"
+
+
+@pytest.mark.parametrize(
+    "text", ["wgmma.fence.sync.aligned;", "setmaxnreg.dec.sync.aligned.u32 40;"]
+)
+def test_what_only_hopper_has_assembles_for_it(text: str, compiler: NvrtcCompiler) -> None:
+    code = f'__global__ void __launch_bounds__(128) k() {{ asm volatile("{text}"); }}'
+    found = {arch: build(compiler, code, arch).status for arch in ("sm_89", "sm_90")}
+    assert found == {"sm_89": "compile_error", "sm_90": "ok"}
 
 
 def test_the_shim_is_found_beside_the_code() -> None:

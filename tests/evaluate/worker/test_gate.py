@@ -48,6 +48,21 @@ def test_comparison_agrees_with_arithmetic_element_by_element(
     )
 
 
+def test_a_quiet_output_that_is_left_out_fails_beside_a_loud_one() -> None:
+    reference = {
+        "out": torch.full((64, 64), 8.0, dtype=torch.float64),
+        "means": torch.full((64,), 1e-3, dtype=torch.float64),  # one dimension: it has no slices
+    }
+    outputs = {name: value.float() for name, value in reference.items()}
+    gate = Gate(atol=2e-3, rtol=0.0, rel_rmse=1e-3, rel_slice=4e-3)
+    assert gate.passes(compare(outputs, reference, gate.atol, gate.rtol))
+    outputs["means"] = torch.zeros(64)
+    errors = compare(outputs, reference, gate.atol, gate.rtol)
+    assert (errors.failing, errors.slice_rel_rmse) == (0, 0)
+    assert errors.rel_rmse == pytest.approx(1)
+    assert not gate.passes(errors)
+
+
 @pytest.mark.parametrize("limit", [1.0, 1e300, math.inf])
 def test_nan_never_passes_however_wide_the_gate(limit: float) -> None:
     gate = Gate(atol=limit, rtol=limit, rel_rmse=limit, rel_slice=limit)

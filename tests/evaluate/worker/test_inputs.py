@@ -11,6 +11,7 @@ from evoengine.evaluate.worker.inputs import (
     DRAWING_FUNCTIONS,
     OUTLIER_FACTOR,
     SHIFT,
+    SPIKE_FACTOR,
     WIDE_EXPONENTS,
     Tensors,
     make_inputs,
@@ -128,6 +129,18 @@ def test_wide_scales_differ_by_slice_and_the_last_one_is_zero() -> None:
 def test_wide_never_zeroes_a_lone_slice() -> None:
     for shape in (["C"], ["1", "1", "N", "C"], ["1", "C"]):
         assert float(make_inputs(task_of(shape), "a", "wide", 0, CPU)["x"].abs().max()) > 0
+
+
+@pytest.mark.parametrize("shape", [["N", "C"], ["2", "3", "N", "C"]], ids=str)
+def test_one_row_of_each_matrix_is_a_spike_and_nothing_tells_which(shape: list[str]) -> None:
+    places = set()
+    for seed in range(8):
+        value = make_inputs(task_of(shape), "a", "spikes", seed, CPU)["x"]
+        rms = value.square().mean(-1).sqrt().view(-1, 64)
+        assert bool(((rms > SPIKE_FACTOR / 2).sum(-1) == 1).all())
+        assert bool(((rms > 2).sum(-1) == 1).all())
+        places.update(rms.argmax(-1).tolist())
+    assert len(places) > 5
 
 
 def test_shifted_values_have_a_mean_far_from_zero() -> None:

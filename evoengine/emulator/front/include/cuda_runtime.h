@@ -17,3 +17,4 @@
 #include <float.h>
 #include <limits.h>
 #include <stdint.h>
+#include <algorithm>

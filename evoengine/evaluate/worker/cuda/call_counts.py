@@ -52,7 +52,8 @@ def call_range(
     most = max(LEAST_OF_MOST_LONG if long else LEAST_OF_MOST, most)
     if slot_bytes * (most + WARM_UP_CALLS) > REPLAY_BYTES:
         most = max(1, REPLAY_BYTES // slot_bytes - WARM_UP_CALLS)
-    return CallRange(max(1, min(most - 1, -(-2 * most // 3))), most)
+    least = max(1 if long else LEAST_OF_MOST - 1, -(-most // 3))
+    return CallRange(max(1, min(most - 1, least)), most)
 
 
 def draw_cold() -> int:

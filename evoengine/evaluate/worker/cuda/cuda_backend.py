@@ -159,7 +159,7 @@ class CudaBackend:
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
             scored = case in self.task.objective.cases
-            wrong = self._refuse_memory(case, examination, samples) if scored else ()
+            wrong = self._refuse_memory(compiled, examination, samples, announce) if scored else ()
             if wrong:
                 return TimedCase(compiled, wrong=wrong, sets=examination.checks)
             sets_checked = examination.checks
@@ -182,16 +182,28 @@ class CudaBackend:
         return SCORED if cold == self._scores_cold else SHOWN
 
     def _refuse_memory(
-        self, case: str, examination: Examination, samples: Sequence[Samples]
+        self,
+        compiled: CompiledCase,
+        examination: Examination,
+        samples: Sequence[Samples],
+        announce: Announce,
     ) -> tuple[InputSetCheck, ...]:
         """Raises Cheated if the candidate keeps results; the wrong sets of replays on the way."""
+        case = compiled.plan.case
         first = self._first_sights.get(case)
         cold = self._scores_cold
         timed = samples[cold]
         if not self.runner_is_new or first is None or not first.is_slow(timed):
             return ()
         count = len(self._pool.sets(case)) if cold else WARM_UP_CALLS + max(timed.calls)
-        return refuse_memory(examination, lambda: drawn(self._pool.renew(case), count), timed, cold)
+
+        def renew() -> Sequence[PoolSet]:
+            sets = drawn(self._pool.renew(case), count)
+            # the pool has announced work of ours: a candidate that hangs now would be taken for it
+            announce(f"timing {shown(compiled)}", True)
+            return sets
+
+        return refuse_memory(examination, renew, timed, cold)
 
     def _device_peaks(self) -> DevicePeaks:
         if self._peaks is None:

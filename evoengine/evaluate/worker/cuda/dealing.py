@@ -15,7 +15,7 @@ from cupy.cuda import runtime
 from evoengine.evaluate.worker.arena import GUARD, POISON, Layout
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
-from evoengine.evaluate.worker.cuda.slots import Place, SlotPool, slot_size
+from evoengine.evaluate.worker.cuda.slots import Place, Slot, SlotPool, slot_size
 
 FLAG = numpy.dtype(numpy.uint32)
 
@@ -26,11 +26,12 @@ class DealtCall:
 
     given: PoolSet
     places: Mapping[str, Place]
+    keys: Mapping[str, int]  # of the inputs, which are masked with them; 0: they are not
 
     @property
-    def reads(self) -> list[Place]:
-        """The places of its inputs."""
-        return [self.places[name] for name in self.given.inputs]
+    def reads(self) -> list[tuple[Place, int]]:
+        """The places of its inputs, each with its key."""
+        return [(self.places[name], self.keys[name]) for name in self.given.inputs]
 
 
 class Dealer:
@@ -60,24 +61,30 @@ class Dealer:
         """The bytes of the slots of one call."""
         return sum(slot_size(size) for size in self._sizes.values())
 
-    def deal(self, sets: Sequence[PoolSet]) -> list[DealtCall]:
+    def deal(self, sets: Sequence[PoolSet], unmasked: int) -> list[DealtCall]:
         """A call for each of `sets`; its inputs are copied, all other buffers poisoned. Waits.
 
-        Raises VirtualMemoryError where the device has no memory for the buffers.
+        Inputs are masked but for those of the first `unmasked` calls. Slots that hold no buffer are
+        overwritten: what earlier replays left there, no candidate finds. Raises VirtualMemoryError
+        where the device has no memory for the buffers.
         """
         names = list(self._sizes)
         places = self._slots.place([self._sizes[name] for _ in sets for name in names])
         calls = [
-            DealtCall(one, dict(zip(names, places[number * len(names) :], strict=False)))
+            DealtCall(
+                one,
+                dict(zip(names, places[number * len(names) :], strict=False)),
+                {name: _new_key() if number >= unmasked else 0 for name in one.inputs},
+            )
             for number, one in enumerate(sets)
         ]
         rows = [
-            slot_row(place, call.given.inputs.get(name))
+            slot_row(place, call.given.inputs.get(name), call.keys.get(name, 0))
             for call in calls
             for name, place in call.places.items()
         ]
         self._dealt = len(rows)
-        deal_rows(self._harness, rows)
+        deal_rows(self._harness, [*rows, *(_empty_row(slot) for slot in self._slots.idle)])
         runtime.streamSynchronize(self._harness.stream.ptr)
         return calls
 
@@ -105,7 +112,7 @@ def deal_rows(harness: GpuHarness, rows: Sequence[Sequence[int]]) -> None:
     harness.kernels.deal(address, len(rows))
 
 
-def slot_row(place: Place, source: torch.Tensor | None) -> list[int]:
+def slot_row(place: Place, source: torch.Tensor | None, key: int = 0) -> list[int]:
     """One Slot of kernels.cu: a buffer that is a copy of `source`, or poison without one."""
     return [
         place.slot.address,
@@ -115,7 +122,16 @@ def slot_row(place: Place, source: torch.Tensor | None) -> list[int]:
         source.data_ptr() if source is not None else 0,
         GUARD,
         POISON,
+        key,
     ]
+
+
+def _empty_row(slot: Slot) -> list[int]:
+    return [slot.address, slot.size, 0, 0, 0, GUARD, POISON, 0]
+
+
+def _new_key() -> int:
+    return 1 + secrets.randbelow(2**63 - 1)
 
 
 T = TypeVar("T")

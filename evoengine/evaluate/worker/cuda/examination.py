@@ -89,14 +89,14 @@ class Examination:
         raises CandidateFailure.
         """
         try:
-            dealt = self._dealer.deal(sets)
+            dealt = self._dealer.deal(sets, WARM_UP_CALLS)
         except VirtualMemoryError as error:
             raise CannotLaunch(f"no device memory for its buffers: {error}") from None
         warm_up, calls = dealt[:WARM_UP_CALLS], dealt[WARM_UP_CALLS:]
         replayed = self._runner.replay(
             [call.places for call in warm_up],
             [call.places for call in calls],
-            [place for call in calls for place in call.reads],
+            [read for call in calls for read in call.reads],
             cold,
         )
         wrong = self._compare(dealt)

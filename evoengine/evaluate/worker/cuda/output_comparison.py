@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from evoengine.evaluate.worker.cuda.dealing import DealtCall
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.device_table import Array
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES
-from evoengine.evaluate.worker.gate import Errors
+from evoengine.evaluate.worker.gate import Errors, relative_rmse
 from evoengine.evaluate.worker.slices import slice_elements, tiny_of
 from evoengine.task.schema import Task
 
@@ -41,7 +40,7 @@ class OutputComparison:
         empty = numpy.zeros(len(self.elements), dtype=_FIGURES)
         raw = self.harness.figures.read(empty).reshape(len(self.calls), len(self.outputs))
         counts = numpy.array(self.elements).reshape(raw.shape)
-        return [_errors(row, int(count.sum())) for row, count in zip(raw, counts, strict=True)]
+        return [_errors(row, count) for row, count in zip(raw, counts, strict=True)]
 
 
 def begin_comparison(
@@ -71,14 +70,13 @@ def _row(task: Task, call: DealtCall, name: str, tier: str) -> tuple[float, ...]
     )
 
 
-def _errors(row: Array, elements: int) -> Errors:
-    squares, error = float(row["reference"].sum()), float(row["error"].sum())
-    scale = squares if squares > 0 else float(elements)
+def _errors(row: Array, elements: Array) -> Errors:
+    """The errors of one call; `row` and `elements` are by output."""
     return Errors(
         max_abs=float(row["max_abs"].max()),
-        rel_rmse=math.sqrt(error / scale),
+        rel_rmse=max(map(relative_rmse, row["error"], row["reference"], elements)),
         failing=int(row["failing"].sum()),
-        elements=elements,
+        elements=int(elements.sum()),
         nan_count=int(row["nan"].sum()),
         worst_output="",
         worst_index=(),

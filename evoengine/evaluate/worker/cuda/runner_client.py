@@ -68,16 +68,18 @@ class RunnerClient:
         self,
         warm_up: Sequence[Places],
         calls: Sequence[Places],
-        reads: Iterable[Place],
+        reads: Iterable[tuple[Place, int]],
         cold: bool,
     ) -> Replayed:
-        """One replay; raises CandidateFailure."""
+        """One replay; `reads` are the inputs of `calls`, with keys. Raises CandidateFailure."""
         self._map(place.slot for call in (*warm_up, *calls) for place in call.values())
         answer = self._ask(
             Replay(
                 warm_up=tuple(_placed(call) for call in warm_up),
                 calls=tuple(_placed(call) for call in calls),
-                reads=tuple((place.slot.number, place.offset, place.size) for place in reads),
+                reads=tuple(
+                    (place.slot.number, place.offset, place.size, key) for place, key in reads
+                ),
                 cold=cold,
             )
         )

@@ -58,6 +58,8 @@ class SlotPool:
         self._limit = limit_bytes
         self._slots: dict[int, list[Slot]] = {}  # by size
         self._count = 0
+        self._placed: set[Slot] = set()  # by the last call of `place`
+        self.idle: list[Slot] = []  # those that hold no buffer now, and may hold what they had
         # seeded by the system in this process: no device code can know its state
         self._random = random.Random(secrets.randbits(256))  # noqa: S311
 
@@ -77,10 +79,12 @@ class SlotPool:
             while len(have) < count + max(1, count // 4):
                 have.append(self._make(size))
             found[size] = self._random.sample(have, count)
-        return [
+        places = [
             somewhere(found[whole].pop(), size, self._random)
             for whole, size in zip(wanted, sizes, strict=True)
         ]
+        self._note_idle({place.slot for place in places}, set(wanted))
+        return places
 
     def shrink(self, sizes: Sequence[int]) -> list[int]:
         """Frees slots of other sizes than buffers of `sizes` need, if the limit is exceeded; the
@@ -91,10 +95,16 @@ class SlotPool:
             return []
         unused = [size for size in self._slots if size not in keep]
         gone = [slot for size in unused for slot in self._slots.pop(size)]
+        self._placed.difference_update(gone)
         for slot in gone:
             self._addresses.unmap(slot.address)
             slot.memory.release()
         return [slot.number for slot in gone]
+
+    def _note_idle(self, placed: set[Slot], sizes: set[int]) -> None:
+        others = [slot for size in sizes for slot in self._slots[size] if slot not in placed]
+        self.idle = others + [slot for slot in self._placed if slot.size not in sizes]
+        self._placed = placed
 
     def _make(self, size: int) -> Slot:
         memory = PhysicalMemory.create(self._ordinal, size)

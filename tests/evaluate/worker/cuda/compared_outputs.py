@@ -93,7 +93,7 @@ def table_of(pairs: Sequence[Pair]) -> Array:
 def refuse_other_figures(raw: Array, pairs: Sequence[Pair]) -> None:
     """Fails where the figures of a pair are not those of the gate."""
     for number, (output, reference) in enumerate(pairs):
-        found = _errors(raw[number : number + 1], reference.numel())
+        found = _errors(raw[number : number + 1], numpy.array([reference.numel()]))
         wanted = compare({"": output}, {"": reference}, ATOL, RTOL)
         shown = f"{tuple(reference.shape)}, pair {number}: {found} instead of {wanted}"
         assert (found.failing, found.nan_count) == (wanted.failing, wanted.nan_count), shown

@@ -168,18 +168,27 @@ def _array(address: int, count: int, dtype: numpy.dtype[Any]) -> Any:
     return numpy.frombuffer(memory, dtype=dtype)
 
 
+def mask_bytes(address: int, size: int, key: int) -> None:
+    """Masks a buffer, or takes the mask away; nothing without a key."""
+    if key:
+        mask = numpy.random.default_rng(key).integers(0, 256, size, dtype=numpy.uint8)
+        _array(address, size, numpy.dtype(numpy.uint8))[:] ^= mask
+
+
 class HostKernels:
     """The kernels of kernels.cu that deal and compare, as kernels.cu describes them."""
 
     def deal(self, slots_address: int, count: int) -> None:
-        for base, size, *buffer in self._rows(slots_address, count):
+        for base, size, *buffer, key in self._rows(slots_address, count):
             _array(base, size, numpy.dtype(numpy.uint8))[:] = self._wanted(size, *buffer)
+            offset, length = buffer[:2]
+            mask_bytes(base + offset, length, key)
 
     def audit(self, slots_address: int, count: int, flags: int) -> None:
         found = _array(flags, count, numpy.dtype(numpy.uint32))
         for number, row in enumerate(self._rows(slots_address, count)):
             base, size, offset, length, source, *_ = row
-            differs = _array(base, size, numpy.dtype(numpy.uint8)) != self._wanted(*row[1:])
+            differs = _array(base, size, numpy.dtype(numpy.uint8)) != self._wanted(*row[1:-1])
             own = differs[offset : offset + length].copy()
             differs[offset : offset + length] = False
             found[number] |= bool(source and own.any()) + 2 * bool(differs.any())
@@ -201,7 +210,7 @@ class HostKernels:
             figure["failing"], figure["nan"] = errors.failing, errors.nan_count
 
     def _rows(self, address: int, count: int) -> list[list[int]]:
-        table = _array(address, 7 * count, numpy.dtype(numpy.uint64)).reshape(count, 7)
+        table = _array(address, 8 * count, numpy.dtype(numpy.uint64)).reshape(count, 8)
         return [[int(value) for value in row] for row in table]
 
     def _wanted(
@@ -279,6 +288,9 @@ class HostReplayer(Replayer):
         assert self._loaded is not None
         behaviour = HostReplayer.behaviours[self._loaded.code_path]
         for number, call in enumerate((*replay.warm_up, *replay.calls)):
+            if number == len(replay.warm_up):
+                for slot, offset, size, key in replay.reads:
+                    mask_bytes(self._slots[slot][0] + offset, size, key)
             behaviour(self._pointers(call), number)
         HostReplayer.calls_of_replays.append(len(replay.calls))
         return HostReplayer.times(len(replay.calls) if replay.cold else 1)

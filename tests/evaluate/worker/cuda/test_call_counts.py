@@ -27,15 +27,15 @@ PAGE = 2 * 1024**2
 @pytest.mark.parametrize(
     ("call_bytes", "slot_bytes", "baseline_us", "sets", "expected"),
     [
-        (1024, PAGE, 3.0, 16, CallRange(8, 12)),
-        (1024, PAGE, None, 16, CallRange(8, 12)),
+        (1024, PAGE, 3.0, 16, CallRange(4, 12)),
+        (1024, PAGE, None, 16, CallRange(4, 12)),
         (8 * 1024**2, 10 * PAGE, 9.0, 16, CallRange(2, 3)),  # half of L2 holds three
-        (4 * 1024**2, 10 * PAGE, 9.0, 16, CallRange(4, 6)),
-        (1024, PAGE, 40.0, 16, CallRange(4, 5)),  # of 200 us
+        (4 * 1024**2, 10 * PAGE, 9.0, 16, CallRange(2, 6)),
+        (1024, PAGE, 40.0, 16, CallRange(2, 5)),  # of 200 us
         (1024, PAGE, 90.0, 16, CallRange(2, 3)),
         (1024, PAGE, 100.0, 16, CallRange(1, 2)),
         (1024, PAGE, 1e6, 16, CallRange(1, 2)),
-        (1024, PAGE, 3.0, 6, CallRange(4, 5)),  # each has a set of its own
+        (1024, PAGE, 3.0, 6, CallRange(2, 5)),  # each has a set of its own
         (1024**3, REPLAY_BYTES // 3, 1e6, 12, CallRange(1, 2)),  # more do not fit
         (1024**3, REPLAY_BYTES, 1e6, 12, CallRange(1, 1)),
         (1024**3, 2 * REPLAY_BYTES, 1e6, 12, CallRange(1, 1)),

@@ -199,7 +199,7 @@ def test_outputs_hold_poison_and_slots_guards_when_a_replay_begins(scene: Scene)
     sets = scene.pool.sets("plain")
     layout = {"x": (torch.float32, (N, C)), "out": (torch.float32, (N, C))}
     dealer = Dealer(scene.harness, scene.harness.slots, layout)
-    for call in dealer.deal(sets[:4]):
+    for call in dealer.deal(sets[:4], unmasked=4):
         x, out = call.places["x"], call.places["out"]
         assert torch.equal(at(x.address).view(N, C), call.given.inputs["x"])
         assert bool((host_bytes(out.address, BYTES) == POISON).all())
@@ -208,6 +208,41 @@ def test_outputs_hold_poison_and_slots_guards_when_a_replay_begins(scene: Scene)
             slot[place.offset : place.offset + BYTES] = GUARD
             assert bool((slot == GUARD).all())
     assert dealer.slot_bytes == 2 * PAGE_BYTES and dealer.named(3) == "out"
+
+
+def test_a_warm_up_that_knows_every_slot_finds_nothing_of_the_timed_calls(scene: Scene) -> None:
+    """Neither their inputs, nor inputs and outputs of earlier replays in slots that are idle."""
+    slots = set[int]()  # the first bytes of all that a call ever had
+    found, inputs = set[bytes](), set[bytes]()  # in the warm-up, and of the timed calls
+
+    def knows_all(call: dict[str, int], number: int) -> None:
+        own = {address - address % PAGE_BYTES for address in call.values()}
+        if number == 0:
+            for slot in slots - own:
+                found.update(pieces(slot, PAGE_BYTES))
+        else:
+            inputs.update(pieces(call["x"], BYTES))
+        slots.update(own)
+        honest(call, number)
+
+    examination = scene.examine(knows_all)
+    for cold in (False, True, False, True):
+        inputs.clear()
+        found.clear()
+        known = len(slots)
+        count = 3 if cold else CALLS
+        assert examination.replay(drawn(scene.pool.sets("plain"), count), cold).wrong == ()
+        assert len(inputs) > count and bool(found) == bool(known)
+        assert not (inputs - {bytes(64)}) & found, "distributions have slices of zeros"
+    assert scene.harness.slots.idle, "a quarter more slots than are needed"
+    for slot in scene.harness.slots.idle:
+        assert bool((host_bytes(slot.address, slot.size) == GUARD).all())
+
+
+def pieces(address: int, size: int) -> set[bytes]:
+    """What lies there, in pieces of 64 bytes, to which buffers are aligned."""
+    value = host_bytes(address, size).numpy().tobytes()
+    return {value[at : at + 64] for at in range(0, size, 64)}
 
 
 def test_what_a_kernel_is_given_lies_elsewhere_in_every_replay(scene: Scene) -> None:

@@ -27,7 +27,8 @@ SLOT_BYTES = 16 * 1024
 # offset and bytes of each buffer
 BUFFERS = ((0, 1), (512, 15), (0, 16), (1024, 4097), (0, SLOT_BYTES), (8192, 8192), (512, 1000))
 SHAPES = ((1,), (31,), (2100,), (7, 45), (20, 31), (3, 2, 64), (3, 8, 16), (2, 1500))
-KERNELS = ("deal", "audit", "compare")
+KERNELS = ("deal", "unmask", "audit", "compare")
+KEY = 0x0123456789ABCDEF
 
 
 class Device:
@@ -82,12 +83,19 @@ class Slots:
             base, view = device.put(numpy.zeros(SLOT_BYTES, dtype=numpy.uint8))
             self.views.append(view)
             self.sources.append(given)
-            rows.append([base, SLOT_BYTES, offset, size, address, GUARD, POISON])
+            rows.append([base, SLOT_BYTES, offset, size, address, GUARD, POISON, 0])
         self.count = len(rows)
         self.table, _ = device.put(numpy.array(rows, dtype=numpy.uint64))
+        keyed = [[*row[:-1], KEY + number] for number, row in enumerate(rows)]
+        self.keyed, _ = device.put(numpy.array(keyed, dtype=numpy.uint64))
+        buffers = [[row[0] + row[2], row[3], row[-1]] for row in keyed]
+        self.masked, _ = device.put(numpy.array(buffers, dtype=numpy.uint64))
 
-    def deal(self) -> None:
-        self.device.launch("deal", self.count, self.table)
+    def deal(self, masked: bool = False) -> None:
+        self.device.launch("deal", self.count, self.keyed if masked else self.table)
+
+    def unmask(self) -> None:
+        self.device.launch("unmask", self.count, self.masked)
 
     def audit(self) -> list[int]:
         flags, view = self.device.put(numpy.zeros(self.count, dtype=numpy.uint32))
@@ -107,6 +115,27 @@ def test_slots_are_written_whole_at_any_size_and_place(slots: Slots) -> None:
         wanted = numpy.full(SLOT_BYTES, GUARD, dtype=numpy.uint8)
         wanted[offset : offset + size] = POISON if source is None else source
         assert numpy.array_equal(view, wanted), (offset, size)
+
+
+def test_a_masked_buffer_shows_nothing_until_the_mask_is_taken_away(slots: Slots) -> None:
+    slots.deal()
+    plain = [view.copy() for view in slots.views]
+    slots.deal(masked=True)
+    hidden = [view.copy() for view in slots.views]
+    places = [*BUFFERS, *BUFFERS]
+    for (offset, size), shown, view in zip(places, plain, hidden, strict=True):
+        end = offset + -(-size // 16) * 16
+        outside = numpy.r_[0:offset, end:SLOT_BYTES]
+        assert numpy.array_equal(view[outside], shown[outside])
+        same = (view[offset:end] == shown[offset:end]).mean()
+        assert same < 0.2 or size < 100, "one byte of 256 is the same by chance"
+    # buffers of equal bytes do not look alike, and no 16 bytes come twice
+    words = numpy.concatenate(
+        [view[o : o + s // 16 * 16] for (o, s), view in zip(places, hidden, strict=True)]
+    ).reshape(-1, 16)
+    assert len(numpy.unique(words, axis=0)) == len(words)
+    slots.unmask()
+    assert all(map(numpy.array_equal, slots.views, plain))
 
 
 @pytest.mark.parametrize("at", ["first", "last", "before", "after", "slot's first", "slot's last"])

@@ -86,7 +86,9 @@ def test_a_runner_writes_into_the_graders_slots_through_addresses_of_its_own(
     harness = HostHarness()
     calls = calls_on(harness, 5)
     client.load(compiled("watched"), {"x": 4, "out": 4}, ("out",))
-    replayed = client.replay(calls[:1], calls[1:], [call["x"] for call in calls[1:]], cold=True)
+    replayed = client.replay(
+        calls[:1], calls[1:], [(call["x"], 0) for call in calls[1:]], cold=True
+    )
     assert len(replayed.event_us) == len(replayed.stamp_us) == 4
     for number, call in enumerate(calls):
         assert host_bytes(call["out"].address, 64).tolist() == [2 * number] * 64

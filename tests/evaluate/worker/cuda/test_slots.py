@@ -149,6 +149,15 @@ def test_slots_are_made_once_and_a_quarter_more_than_needed(
     assert pool.total_bytes == 10 * PAGE_BYTES == sum(driver.created.values())
 
 
+def test_what_holds_no_buffer_now_is_known_and_slots_of_other_sizes_once(pool: SlotPool) -> None:
+    small = {place.slot for place in pool.place([300] * 8)}
+    assert len(pool.idle) == 2 and not small & set(pool.idle)
+    large = {place.slot for place in pool.place([5 * PAGE_BYTES] * 4)}
+    assert len(pool.idle) == 9 and small < set(pool.idle) and not large & set(pool.idle)
+    pool.place([5 * PAGE_BYTES] * 4)
+    assert len(pool.idle) == 1, "no replay has used small ones since they were overwritten"
+
+
 def test_slots_of_other_sizes_are_freed_above_the_limit_and_named_for_the_runner(
     driver: HostDriver,
 ) -> None:

@@ -29,6 +29,9 @@ EV void __syncwarp(unsigned int mask = 0xffffffffu) { __nvvm_bar_warp_sync(mask)
 EV void __threadfence_block() { __nvvm_membar_cta(); }
 EV void __threadfence() { __nvvm_membar_gl(); }
 EV void __threadfence_system() { __nvvm_membar_sys(); }
+// Launches run one after the other: an earlier one has always ended.
+EV void cudaGridDependencySynchronize() {}
+EV void cudaTriggerProgrammaticLaunchCompletion() {}
 
 EV long long clock64() { return __nvvm_read_ptx_sreg_clock64(); }
 EV clock_t clock() { return __nvvm_read_ptx_sreg_clock(); }

@@ -18,7 +18,7 @@ DTYPES = {
 }
 BLOCKS_PER_SLOT = 16
 BLOCKS_PER_COMPARISON = 256
-LOCAL_SIZES = (1024, 4096, 8192)  # bytes of a thread's local memory that a scrub overwrites
+LOCAL_SIZES = (1024, 4096, 8192, 16384)  # bytes of a thread's local memory that a scrub overwrites
 RESIDENT_THREADS = 2048  # of a multiprocessor, at most
 
 
@@ -37,6 +37,7 @@ class HarnessKernels:
             name: self._module.get_function(name)
             for name in (
                 "deal",
+                "unmask",
                 "audit",
                 "compare",
                 "touch",
@@ -61,6 +62,13 @@ class HarnessKernels:
         `slots` is the address of their table.
         """
         self._launch("deal", (BLOCKS_PER_SLOT, count), THREADS, (numpy.uintp(slots),))
+
+    def unmask(self, buffers: int, count: int) -> None:
+        """Takes away what `deal` has masked `count` buffers with; see Masked in kernels.cu.
+
+        `buffers` is the address of their table.
+        """
+        self._launch("unmask", (BLOCKS_PER_SLOT, count), THREADS, (numpy.uintp(buffers),))
 
     def audit(self, slots: int, count: int, flags: int) -> None:
         """Adds 1 to flags[i] (uint32, 0 before) if an input changed, 2 if its guards did."""

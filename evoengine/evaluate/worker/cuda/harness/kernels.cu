@@ -14,6 +14,7 @@ struct Slot {
     u64 offset, bytes;   // offset: a multiple of 16
     const byte* source;  // what the buffer holds; null: every byte is `fill`
     u64 guard, fill;     // one byte each
+    u64 key;             // what `deal` masks the buffer with; 0: nothing
 };
 
 __device__ __forceinline__ unsigned four(u64 value) { return unsigned(value) * 0x01010101u; }
@@ -33,12 +34,43 @@ __device__ __forceinline__ uint4 wanted(const Slot& slot, u64 word) {
     return mixed;
 }
 
-// Writes every slot whole. Grid: (blocks, slots).
+// 16 bytes that nobody can tell without the key: Philox4x32-10 (Salmon and others, SC 2011).
+__device__ __forceinline__ uint4 mask_of(u64 key, u64 counter) {
+    unsigned k0 = unsigned(key), k1 = unsigned(key >> 32);
+    uint4 c = make_uint4(unsigned(counter), unsigned(counter >> 32), 0, 0);
+#pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const u64 p0 = u64(0xD2511F53u) * c.x, p1 = u64(0xCD9E8D57u) * c.z;
+        c = make_uint4(unsigned(p1 >> 32) ^ c.y ^ k0, unsigned(p1), unsigned(p0 >> 32) ^ c.w ^ k1, unsigned(p0));
+        k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+    }
+    return c;
+}
+__device__ __forceinline__ uint4 masked(uint4 value, uint4 mask) {
+    return make_uint4(value.x ^ mask.x, value.y ^ mask.y, value.z ^ mask.z, value.w ^ mask.w);
+}
+
+// Writes every slot whole; a buffer with a key is masked, with the rest of its last word.
+// Grid: (blocks, slots).
 extern "C" __global__ void deal(const Slot* slots) {
     const Slot slot = slots[blockIdx.y];
-    const u64 step = u64(gridDim.x) * blockDim.x;
-    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < slot.slot_bytes / 16; i += step)
-        slot.base[i] = wanted(slot, i);
+    const u64 step = u64(gridDim.x) * blockDim.x, end = slot.offset + slot.bytes;
+    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < slot.slot_bytes / 16; i += step) {
+        const bool hidden = slot.key && i * 16 >= slot.offset && i * 16 < end;
+        const uint4 value = wanted(slot, i);
+        slot.base[i] = hidden ? masked(value, mask_of(slot.key, i - slot.offset / 16)) : value;
+    }
+}
+
+// A buffer that `deal` has masked, where this process maps it.
+struct Masked { uint4* first; u64 bytes, key; };
+
+// Takes the masks away. Grid: (blocks, buffers).
+extern "C" __global__ void unmask(const Masked* buffers) {
+    const Masked buffer = buffers[blockIdx.y];
+    const u64 step = u64(gridDim.x) * blockDim.x, words = (buffer.bytes + 15) / 16;
+    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < words; i += step)
+        buffer.first[i] = masked(buffer.first[i], mask_of(buffer.key, i));
 }
 
 // Compares every slot with what `deal` wrote: flags[i] |= 1 if the buffer of a slot with a source
@@ -256,6 +288,7 @@ __device__ __forceinline__ void scrub_local(unsigned value, unsigned* sink) {
 extern "C" __global__ void __launch_bounds__(256) scrub_local_1024(unsigned value, unsigned* sink) { scrub_local<256>(value, sink); }
 extern "C" __global__ void __launch_bounds__(256) scrub_local_4096(unsigned value, unsigned* sink) { scrub_local<1024>(value, sink); }
 extern "C" __global__ void __launch_bounds__(256) scrub_local_8192(unsigned value, unsigned* sink) { scrub_local<2048>(value, sink); }
+extern "C" __global__ void __launch_bounds__(256) scrub_local_16384(unsigned value, unsigned* sink) { scrub_local<4096>(value, sink); }
 
 extern "C" __global__ void nothing() {}
 

@@ -47,14 +47,15 @@ PlacedCall = tuple[tuple[int, int], ...]
 class Replay(Frozen):
     """Grader to runner: replay the plan, once for each of `warm_up`, then, timed, for `calls`.
 
-    With `cold`, L2 is flushed before each timed call and each is timed alone; else all are timed
-    together, after `reads` (slot, offset, bytes) were brought into L2.
+    `reads` are the inputs of `calls` (slot, offset, bytes, key), which stay masked until the
+    warm-up has ended. With `cold`, L2 is flushed before each timed call and each is timed alone;
+    else all are timed together, after `reads` were brought into L2.
     """
 
     kind: Literal["replay"] = "replay"
     warm_up: tuple[PlacedCall, ...]
     calls: tuple[PlacedCall, ...]
-    reads: tuple[tuple[int, int, int], ...]
+    reads: tuple[tuple[int, int, int, int], ...]
     cold: bool
 
 

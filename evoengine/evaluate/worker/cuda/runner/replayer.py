@@ -2,8 +2,9 @@
 
 Before each of a replay's two graphs, the candidate's variables have their first values, and shared
 memory, registers and local memory are overwritten. The first graph brings code into the caches of
-the multiprocessors; the second is timed, twice: by CUDA events, and by the device's clock, which
-our own kernels write to an address that a candidate does not know.
+the multiprocessors; until it has ended, the inputs of the second one are masked, so that nothing
+can be computed in advance. The second one is timed, twice: by CUDA events, and by the device's
+clock, which our own kernels write to an address that a candidate does not know.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Sequence
 
 import cupy
+import numpy
 from cupy.cuda import runtime
 
 from evoengine.evaluate.worker.arena import POISON
@@ -45,6 +47,7 @@ class Replayer:
         self._l2 = L2State(self._kernels, self._range, self._stream.ptr)
         # at a random address, where no candidate finds it
         self._marks = TimeMarks(self._kernels, self._range.allocate(PAGE_BYTES))
+        self._masked = self._range.allocate(PAGE_BYTES)  # a table, see Masked in kernels.cu
         self._module: CandidateModule | None = None
         self._buffers: dict[str, int] = {}
         self._written: frozenset[str] = frozenset()
@@ -92,10 +95,11 @@ class Replayer:
         module.reset_variables(self._stream.ptr)
         self._poison(replay.calls)
         self._scrub()
+        self._unmask(replay)
         calls: list[Step] = [module.bind(self._pointers(call)) for call in replay.calls]
         graph = self._capture(self._marks.timed(calls, self._l2.flush if replay.cold else None))
         runtime.graphUpload(graph, self._stream.ptr)
-        reads = [(self._slots[slot][0] + offset, size) for slot, offset, size in replay.reads]
+        reads = [(self._slots[slot][0] + offset, size) for slot, offset, size, _ in replay.reads]
         self._l2.prepare(reads, replay.cold)
         self._stream.synchronize()
         began = time.perf_counter()
@@ -135,6 +139,23 @@ class Replayer:
             pointers = self._pointers(call)
             for name in self._written:
                 runtime.memsetAsync(pointers[name], POISON, self._buffers[name], self._stream.ptr)
+
+    def _unmask(self, replay: Replay) -> None:
+        """Lets the timed calls read their inputs, which the warm-up could not."""
+        rows = [
+            (self._slots[slot][0] + offset, size, key) for slot, offset, size, key in replay.reads
+        ]
+        table = numpy.array(rows, dtype=numpy.uint64)
+        runtime.memcpyAsync(
+            self._masked,
+            table.ctypes.data,
+            table.nbytes,
+            runtime.memcpyHostToDevice,
+            self._stream.ptr,
+        )
+        self._kernels.unmask(self._masked, len(rows))
+        # no address of a later call stays for the candidate to find
+        runtime.memsetAsync(self._masked, 0, table.nbytes, self._stream.ptr)
 
     def _pointers(self, call: PlacedCall) -> dict[str, int]:
         return {
