@@ -49,7 +49,7 @@ class Place:
 
 
 class SlotPool:
-    """All slots of one device; raises VirtualMemoryError where there is no memory for more."""
+    """Slots on one device; raises VirtualMemoryError where there is no memory for more."""
 
     def __init__(self, ordinal: int, addresses: AddressRange, limit_bytes: int) -> None:
         """Slots that are not in use are freed once all together would take `limit_bytes`."""
