@@ -84,9 +84,13 @@ class CudaBackend:
         baseline = job.baselines.get(plan.case)
         if baseline is not None:
             waiting = one_of_each_distribution(waiting)
-        with self._harness.token.held(), self._examination(compiled, job.tier) as examination:
-            wrong = self._check_sets(examination, compiled, waiting, baseline, announce)
-            sets = examination.checks
+        # the time that another process uses the GPU is not the candidate's
+        announce(f"preparing {shown(compiled)}", False)
+        with self._harness.token.held():
+            announce(f"checking {shown(compiled)}", True)
+            with self._examination(compiled, job.tier) as examination:
+                wrong = self._check_sets(examination, compiled, waiting, baseline, announce)
+                sets = examination.checks
         return CaseCheck(case=plan.case, hidden=plan.hidden, ok=not wrong, sets=wrong or sets)
 
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:

@@ -134,6 +134,22 @@ def test_a_case_that_is_not_timed_is_checked_on_every_set_hot_and_cold(
         assert {False, True} <= set(kinds)
 
 
+def test_waiting_for_the_gpu_is_not_the_candidates_time(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run, or the start of a process that stands by, may have it for seconds."""
+    held, waited = desk.harness.token.held, list[tuple[str, bool]]()
+
+    def watched() -> Any:
+        waited.append(desk.announced[-1])
+        return held()
+
+    monkeypatch.setattr(desk.harness.token, "held", watched)
+    assert desk.judge(plain="torch.mul").status is Status.correct
+    assert len(waited) > 2 * len(ELEMENTS)
+    assert not [step for step, may_run in waited if may_run]
+
+
 def test_a_timed_case_has_the_sets_of_its_check_and_of_all_its_timed_replays(desk: Desk) -> None:
     report = desk.judge(plain="torch.mul", flipped="torch.mul")
     assert report.status is Status.correct, report
