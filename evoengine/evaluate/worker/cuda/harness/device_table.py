@@ -19,13 +19,12 @@ class DeviceTable:
         self.address = 0
 
     def write(self, rows: Array) -> int:
-        """Copies `rows` (contiguous) to the device, and waits; returns their address."""
+        """Begins to copy `rows` (contiguous) to the device; returns their address."""
         self._reserve(rows.nbytes)
+        # pageable memory is copied away before this returns, so `rows` may be gone afterwards
         runtime.memcpyAsync(
             self.address, rows.ctypes.data, rows.nbytes, runtime.memcpyHostToDevice, self._stream
         )
-        # the copy reads host memory that may be gone when it begins
-        runtime.streamSynchronize(self._stream)
         return self.address
 
     def clear(self, size: int) -> int:

@@ -16,7 +16,7 @@ DTYPES = {
         ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool")
     )
 }
-BLOCKS_PER_SLOT = 16
+BLOCKS_PER_SLOT = 64  # so that a few large slots fill the device
 BLOCKS_PER_COMPARISON = 256
 LOCAL_SIZES = (1024, 4096, 8192, 16384)  # bytes of a thread's local memory that a scrub overwrites
 RESIDENT_THREADS = 2048  # of a multiprocessor, at most

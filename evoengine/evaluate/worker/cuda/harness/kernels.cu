@@ -157,6 +157,7 @@ extern "C" __global__ void __launch_bounds__(256) compare(const Comparison* comp
     for (u64 row = warp; row < rows; row += warps) {
         const u64 end = min(c.elements, (row + 1) * length);
         double row_error = 0, row_reference = 0;
+#pragma unroll 4
         for (u64 i = row * length + lane; i < end; i += 32) {
             const double reference = c.reference[i];
             double error = fabs(element(c.output, i, dtype) - reference);
