@@ -33,8 +33,10 @@ from evoengine.evaluate.device.worker_protocol import (
     Start,
 )
 from evoengine.protocols import Job, Progress, Report
-from evoengine.records import Environment
+from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
+
+_DOUBTFUL = (Status.crash, Status.launch_error)  # where other candidates have run before
 
 
 def cuda_device(ordinal: int) -> GraderDevice:
@@ -72,7 +74,7 @@ class GraderDevice:
                 if verify and self._pair is not None and self._pair.jobs:
                     progress("changing to a new process")
                     await self._kill_pair()
-                return await self._judge_again_if_killed(job, progress)
+                return await self._judge_again_if_doubtful(job, progress)
             except BaseException:
                 # processes in the middle of a job cannot take the next one
                 await self._kill_all()
@@ -85,6 +87,18 @@ class GraderDevice:
         if spare is not None:
             await spare.kill()
         await self._fork_server.close()
+
+    async def _judge_again_if_doubtful(self, job: Job, progress: Progress) -> Report:
+        """Judges a candidate that crashed once more, if its process had run others: one of them may
+        have broken the driver's memory there.
+        """
+        used = self._pair is not None and self._pair.jobs > 0
+        report = await self._judge_again_if_killed(job, progress)
+        if not used or report.status not in _DOUBTFUL or self._killed_twice:
+            return report
+        progress("it crashed; trying once more in a new process")
+        await self._kill_pair()
+        return await self._judge_again_if_killed(job, progress)
 
     async def _judge_again_if_killed(self, job: Job, progress: Progress) -> Report:
         """Blames the candidate when its process is killed twice, and the machine when that happens

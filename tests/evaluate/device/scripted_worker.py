@@ -185,6 +185,11 @@ def behave(behaviour: str, task_path: str) -> tuple[Report, bool]:
         case "notes its process":
             with Path(f"{task_path}.processes").open("a") as processes:
                 processes.write(f"{os.getpid()}\n")
+        case "breaks the next one":
+            Path(f"{task_path}.{os.getpid()}").touch()
+        case "breaks easily":
+            if Path(f"{task_path}.{os.getpid()}").exists():
+                os.kill(os.getpid(), signal.SIGSEGV)
         case "child":  # something that would survive a kill of the worker alone
             if os.fork() == 0:
                 time.sleep(3600)

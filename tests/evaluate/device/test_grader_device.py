@@ -104,7 +104,39 @@ def test_a_candidate_that_breaks_a_runner_costs_both_runners_and_not_the_grader(
     assert (broken, good) == (status, Status.correct)
     assert before[0] == between[0] == after[0]
     assert between[1] is None and not {*before[1]} & {*after[1]}
-    assert after[1] == (before[2] if behaviour != "is killed" else between[2])
+    # what crashed was judged once more, in the spare ones
+    assert after[1] == (before[2] if behaviour == "endless" else between[2])
+
+
+@pytest.mark.parametrize("where", ["shown", "hidden"])
+def test_a_candidate_that_crashes_where_others_ran_is_judged_again_in_a_new_process(
+    stage: Stage, where: str
+) -> None:
+    said: list[str] = []
+
+    async def scene(device: GraderDevice) -> Any:
+        await judged(device, **{"shown": "correct", where: "breaks the next one"})
+        before = pids(device)
+        honest = job(**{"shown": "correct", where: "breaks easily"})
+        report = await device.run(honest, said.append)
+        return report, before, pids(device)
+
+    report, before, after = stage.play(scene)
+    assert report.status is Status.correct, report.reason
+    assert after[:2] == (before[0], before[2])
+    assert said.count("it crashed; trying once more in a new process") == 1
+
+
+def test_a_crash_in_a_new_process_is_a_verdict_at_once(stage: Stage) -> None:
+    said: list[str] = []
+
+    async def scene(device: GraderDevice) -> Any:
+        first = await device.run(job("kills its worker"), said.append)
+        again = await device.run(job("kills its worker"), said.append, verify=True)
+        return first.status, again.status
+
+    assert stage.play(scene) == (Status.crash, Status.crash)
+    assert not [line for line in said if "once more" in line]
 
 
 @pytest.mark.parametrize("behaviour", ["correct", "wrong", "prints and is wrong"])
@@ -133,10 +165,11 @@ def test_shown_and_hidden_cases_never_run_in_one_process(stage: Stage) -> None:
 
     stage.play(scene)
     noted = Path(f"{stage.path}.processes").read_text().split()
-    crashed = noted.pop(6)  # in its hidden case, of which it noted nothing
+    # in its hidden case, of which it noted nothing, and once more in new processes
+    crashed, again = noted.pop(6), noted.pop(6)
     jobs = [*zip(noted[::2], noted[1::2], strict=True)]
     shown, hidden = (set(processes) for processes in zip(*jobs, strict=True))
-    assert jobs[0] == jobs[1] and crashed == jobs[2][0]
+    assert jobs[0] == jobs[1] and crashed == jobs[2][0] and again not in shown
     assert len(shown) == len(hidden) == 4, "after a verification and two crashes"
     assert not shown & hidden
 
