@@ -192,7 +192,7 @@ class ScriptedDevice:
             exclude={"checked": True, "cases": {"__all__": {"code_path"}}}
         )
         chance = random.Random(derived_seed(said_of))  # noqa: S311
-        status = chance.choice([Status.correct, *Status])
+        status = chance.choice([*[Status.correct] * len(Status), *Status])
         if status is not Status.correct:
             said = chance.choice(
                 ["", "\ufffd\x1b[2J", "line\nline", "[/bold]", "x" * 5000, "\u2028\x85"]
