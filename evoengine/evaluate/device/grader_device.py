@@ -172,7 +172,10 @@ class GraderDevice:
         if self._pair.handed_over:
             self._pair.clear_log()
             return False
-        self._pair.hand_over(self._runners)
+        try:
+            self._pair.hand_over(self._runners)
+        except OSError as error:
+            raise WorkerError(f"the grader has ended between two candidates: {error}") from error
         return True
 
     async def _spawn_pair(self) -> RunnerPair:

@@ -98,6 +98,7 @@ class BaselineReplays:
         self._calls.append(lambda _stream: call())
 
     def _deal(self, sets: Sequence[PoolSet]) -> None:
+        assert len(sets) <= len(self._places)
         rows = [
             slot_row(place, given.inputs[name])
             for given, places in zip(sets, self._places, strict=False)

@@ -8,7 +8,7 @@ from evoengine.errors import TaskError
 from evoengine.evaluate.floor import tensor_bytes
 from evoengine.evaluate.worker.check import compare_outputs
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
-from evoengine.evaluate.worker.cuda.call_counts import call_range, draw_cold
+from evoengine.evaluate.worker.cuda.call_counts import MOST_COLD_CALLS, call_range, draw_cold
 from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
@@ -63,7 +63,10 @@ class Baselines:
         return self._rough_us[case, name]
 
     def replays(self, case: str, name: str, most_calls: int) -> BaselineReplays:
-        """The baseline ready for replays of up to `most_calls`; kept for the next candidate."""
+        """The baseline ready for cold replays and for hot ones of up to `most_calls`; kept for the
+        next candidate.
+        """
+        most_calls = max(most_calls, MOST_COLD_CALLS)
         ready = self._ready.get((case, name))
         if ready is not None and ready.most_calls < most_calls:
             self._ready.pop((case, name)).close()

@@ -73,6 +73,7 @@ class CudaBackend:
 
     def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
         with self._harness.token.held():
+            self._device_peaks()  # before a candidate's buffers take memory
             self._pool.sets(compiled.plan.case)
 
     def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
@@ -202,12 +203,11 @@ class CudaBackend:
         count = len(self._pool.sets(case)) if cold else WARM_UP_CALLS + max(timed.calls)
 
         def renew() -> Sequence[PoolSet]:
-            sets = drawn(self._pool.renew(case), count)
-            # the pool has announced work of ours: a candidate that hangs now would be taken for it
-            announce(f"timing {shown(compiled)}", True)
-            return sets
+            announce(f"computing expected outputs of {shown(compiled)}", False)
+            return drawn(self._pool.renew(case), count)
 
-        return refuse_memory(examination, renew, timed, cold)
+        alive = lambda: announce(f"timing {shown(compiled)}", True)  # noqa: E731 - bound once
+        return refuse_memory(examination, renew, timed, cold, alive)
 
     def _device_peaks(self) -> DevicePeaks:
         if self._peaks is None:
@@ -235,5 +235,14 @@ class CudaBackend:
             if isinstance(error.__cause__, NO_MEMORY):
                 raise self.failure(error.__cause__) from None
             raise
+        except VirtualMemoryError as error:
+            raise self.failure(error) from None
+        except CandidateFailure as failure:
+            if failure.healthy:
+                self._note_growth(examination)
+            raise
+        self._note_growth(examination)
+
+    def _note_growth(self, examination: Examination) -> None:
         if examination.close() > GROWTH_BYTES:
             self.runner_has_grown = True

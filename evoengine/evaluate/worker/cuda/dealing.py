@@ -83,8 +83,9 @@ class Dealer:
             for call in calls
             for name, place in call.places.items()
         ]
+        rows += [_empty_row(slot) for slot in self._slots.idle]
         self._dealt = len(rows)
-        deal_rows(self._harness, [*rows, *(_empty_row(slot) for slot in self._slots.idle)])
+        deal_rows(self._harness, rows)
         runtime.streamSynchronize(self._harness.stream.ptr)
         return calls
 
@@ -95,8 +96,8 @@ class Dealer:
         harness.kernels.audit(harness.slot_table.address, self._dealt, flags)
 
     def flags(self) -> list[int]:
-        """The results of the audit by buffer, in the order of calls and names: 1 for a changed
-        input, 2 for a changed guard.
+        """The results of the audit by buffer, in the order of calls and names, then by idle slot: 1
+        for a changed input, 2 for a changed guard.
         """
         found = self._harness.flags.read(numpy.zeros(self._dealt, dtype=FLAG))
         return [int(flag) for flag in found]

@@ -67,6 +67,8 @@ class Examination:
         self._dealer = Dealer(harness, slots, self._layout)
         self._worst: dict[int, InputSetCheck] = {}
         self._runner.drop(slots.shrink(self._dealer.sizes))
+        if (other := runners.other_than(self._runner)) is not None:
+            other.drop(harness.slots_of(not compiled.plan.hidden).shrink([]))
         self._free_before = self._runner.unload() + harness.own_bytes()
         self._runner.load(compiled, self._dealer.bytes_of, written_by(task, compiled.plan))
 

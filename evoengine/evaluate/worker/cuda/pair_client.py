@@ -40,6 +40,10 @@ class PairClient:
         assert self.hidden is not None
         return self.hidden
 
+    def other_than(self, runner: RunnerClient) -> RunnerClient | None:
+        """The other one of the two, if there is one."""
+        return self.hidden if runner is self.shown else self.shown
+
     def close(self) -> None:
         """Closes the connections; the runners end."""
         self.shown.close()

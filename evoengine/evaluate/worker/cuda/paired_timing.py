@@ -34,7 +34,7 @@ ATTEMPTS = 3
 MOST_DISAGREEMENTS = 5
 # Stamps lie a little outside of events; by how much more may they on the candidate's side, whose
 # kernels may leave multiprocessors divided differently between L1 and shared memory.
-GAP_US, GAP_SHARE = 2.5, 0.02
+GAP_US, GAP_SHARE = 3.0, 0.02
 # The host waits some 50 us longer than the events say; a busy host more, but not each time.
 HOST_GAP_US, HOST_GAP_SHARE = 200.0, 0.5
 # Of the replays of a hot measurement, one in so many has fewer calls and is compared, not timed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -100,11 +101,31 @@ def test_an_error_gives_the_token_back(here: None) -> None:
         pass
 
 
+def test_who_waits_comes_before_who_has_just_given_it_back(here: None) -> None:
+    """A run that judges without a pause would else keep another one from ever beginning."""
+    ours, theirs, order = GpuToken(0), GpuToken(0), list[str]()
+
+    def wait() -> None:
+        with theirs.held():
+            order.append("waited")
+
+    for _ in range(5):
+        order.clear()
+        waiting = threading.Thread(target=wait)
+        with ours.held():
+            waiting.start()
+            time.sleep(0.1)
+        with ours.held():
+            order.append("again")
+        waiting.join()
+        assert order == ["waited", "again"]
+
+
 def test_the_file_is_its_users_own_and_no_link_is_followed(here: None, tmp_path: Path) -> None:
     GpuToken(1)
-    (path,) = tmp_path.iterdir()
+    path, turn = sorted(tmp_path.iterdir())
     assert path.name == f"evoengine-gpu-{os.getuid()}-0000-01-00.0.lock"
-    assert path.stat().st_mode & 0o777 == 0o600
+    assert {one.stat().st_mode & 0o777 for one in (path, turn)} == {0o600}
     path.unlink()
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"):

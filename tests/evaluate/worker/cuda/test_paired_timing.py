@@ -167,8 +167,8 @@ def test_a_case_that_is_not_scored_has_ten_examined_replays_as_well() -> None:
 def test_the_last_replay_is_drawn_so_no_count_tells_it() -> None:
     def count(budget_s: float, effort: Effort = SCORED) -> int:
         sides = FakeSides()
-        times = itertools.cycle([10.0, 30.0])
-        sides.candidate_us = lambda: next(times)  # its interval never becomes narrow
+        times = itertools.cycle(range(10, 110, 7))
+        sides.candidate_us = lambda: float(next(times))  # its interval never becomes narrow
         return len(sides.take(budget_s=budget_s, effort=effort).candidate_us)
 
     ranges = (
@@ -192,8 +192,8 @@ def test_the_budget_is_drawn_so_no_clock_tells_the_last_replay(
 
     def count() -> int:
         sides = FakeSides()
-        times = itertools.cycle([10.0, 30.0])
-        sides.candidate_us = lambda: next(times)
+        times = itertools.cycle(range(10, 110, 7))
+        sides.candidate_us = lambda: float(next(times))
         sides.take(budget_s=4.0)
         return sides.examined
 

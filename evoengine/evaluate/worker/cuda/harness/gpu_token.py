@@ -22,12 +22,17 @@ class GpuToken:
     def __init__(self, ordinal: int) -> None:
         bus = cupy.cuda.runtime.deviceGetPCIBusId(ordinal).replace(":", "-")
         path = Path(tempfile.gettempdir()) / f"evoengine-gpu-{os.getuid()}-{bus}.lock"
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        # Who waits for the token holds the turn, so that who gave the token back waits behind.
+        self._turn = os.open(path.with_suffix(".turn"), flags, 0o600)
+        self._file = os.open(path, flags, 0o600)
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Waits for the token and holds it."""
+        fcntl.flock(self._turn, fcntl.LOCK_EX)
         fcntl.flock(self._file, fcntl.LOCK_EX)
+        fcntl.flock(self._turn, fcntl.LOCK_UN)
         try:
             yield
         finally:

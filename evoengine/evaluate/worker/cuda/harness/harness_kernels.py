@@ -112,13 +112,18 @@ class HarnessKernels:
         arguments = (numpy.int32(self._shared_bytes // 4), numpy.uint32(0))
         grid = (2 * self._multiprocessors, 1)
         self._launch("scrub", grid, SCRUB_THREADS, arguments, self._shared_bytes)
-        self._launch("scrub_registers", grid, THREADS, (numpy.uint32(0),), self._shared_bytes)
+        self.scrub_registers()
         size = next((size for size in LOCAL_SIZES if size >= local_bytes), LOCAL_SIZES[-1])
         blocks = self._multiprocessors * RESIDENT_THREADS // THREADS
         with self._stream:
             self._scrub_local[size](
                 (blocks, 1, 1), (THREADS, 1, 1), (numpy.uint32(0), numpy.uintp(0))
             )
+
+    def scrub_registers(self) -> None:
+        """Overwrites the registers of every multiprocessor, and some of its shared memory."""
+        grid = (2 * self._multiprocessors, 1)
+        self._launch("scrub_registers", grid, THREADS, (numpy.uint32(0),), self._shared_bytes)
 
     def nothing(self) -> None:
         """A launch that does nothing."""

@@ -94,13 +94,14 @@ class Replayer:
         runtime.graphExecDestroy(warm_up)
         module.reset_variables(self._stream.ptr)
         self._poison(replay.calls)
-        self._scrub()
         self._unmask(replay)
+        self._scrub()
         calls: list[Step] = [module.bind(self._pointers(call)) for call in replay.calls]
         graph = self._capture(self._marks.timed(calls, self._l2.flush if replay.cold else None))
         runtime.graphUpload(graph, self._stream.ptr)
         reads = [(self._slots[slot][0] + offset, size) for slot, offset, size, _ in replay.reads]
         self._l2.prepare(reads, replay.cold)
+        self._kernels.scrub_registers()  # which held addresses of inputs
         self._stream.synchronize()
         began = time.perf_counter()
         runtime.graphLaunch(graph, self._stream.ptr)
@@ -145,6 +146,8 @@ class Replayer:
         rows = [
             (self._slots[slot][0] + offset, size, key) for slot, offset, size, key in replay.reads
         ]
+        if not rows:
+            return
         table = numpy.array(rows, dtype=numpy.uint64)
         runtime.memcpyAsync(
             self._masked,
