@@ -50,8 +50,8 @@ class HarnessKernels:
                 "nothing",
             )
         }
-        for name in ("scrub", "scrub_registers"):  # one block takes a whole multiprocessor
-            self._kernels[name].max_dynamic_shared_size_bytes = self._shared_bytes
+        # one block takes a whole multiprocessor
+        self._kernels["scrub"].max_dynamic_shared_size_bytes = self._shared_bytes
         self._scrub_local = {
             size: self._module.get_function(f"scrub_local_{size}") for size in LOCAL_SIZES
         }
@@ -121,9 +121,9 @@ class HarnessKernels:
             )
 
     def scrub_registers(self) -> None:
-        """Overwrites the registers of every multiprocessor, and some of its shared memory."""
-        grid = (2 * self._multiprocessors, 1)
-        self._launch("scrub_registers", grid, THREADS, (numpy.uint32(0),), self._shared_bytes)
+        """Overwrites the registers of every multiprocessor, and 2 KiB of its shared memory."""
+        grid = (2 * self._multiprocessors, 1)  # one block at a time has most registers of one
+        self._launch("scrub_registers", grid, THREADS, (numpy.uint32(0),), 2048)
 
     def nothing(self) -> None:
         """A launch that does nothing."""

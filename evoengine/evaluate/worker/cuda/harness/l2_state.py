@@ -62,3 +62,4 @@ class L2State:
             self._kernels.touch(self._table, len(table))
         # no address of a later call stays for the candidate to find
         runtime.memsetAsync(self._table, 0, table.nbytes, self._stream)
+        self._kernels.scrub_registers()

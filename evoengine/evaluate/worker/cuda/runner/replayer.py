@@ -101,7 +101,6 @@ class Replayer:
         runtime.graphUpload(graph, self._stream.ptr)
         reads = [(self._slots[slot][0] + offset, size) for slot, offset, size, _ in replay.reads]
         self._l2.prepare(reads, replay.cold)
-        self._kernels.scrub_registers()  # which held addresses of inputs
         self._stream.synchronize()
         began = time.perf_counter()
         runtime.graphLaunch(graph, self._stream.ptr)
