@@ -71,12 +71,9 @@ def refuse_memory(
         calls = 1 if cold else len(groups[0]) - WARM_UP_CALLS  # of a sample
         rounds = []
         for _ in range(1 + REPEATS):
-            rounds.append(list[Examined]())
-            for sets in groups:
-                alive()
-                rounds[-1].append(examination.replay(sets, cold))
-                if rounds[-1][-1].wrong:
-                    return rounds[-1][-1].wrong
+            rounds.append(_round(examination, groups, cold, alive))
+            if wrong := rounds[-1][-1].wrong:
+                return wrong
         ratio = _first_to_others(rounds, usual_us(timed, calls) * calls)
         if ratio <= SLOWER:
             return ()
@@ -90,6 +87,22 @@ def refuse_memory(
         + ", ".join(f"{ratio:.2f}x" for ratio in ratios)
         + ": it keeps results from one replay to the next"
     )
+
+
+def _round(
+    examination: Examination,
+    groups: Sequence[Sequence[PoolSet]],
+    cold: bool,
+    alive: Callable[[], None],
+) -> list[Examined]:
+    """A replay of each group, up to the first one with a wrong output."""
+    replays = list[Examined]()
+    for sets in groups:
+        alive()
+        replays.append(examination.replay(sets, cold))
+        if replays[-1].wrong:
+            break
+    return replays
 
 
 def _groups(sets: Sequence[PoolSet], cold: bool) -> list[Sequence[PoolSet]]:

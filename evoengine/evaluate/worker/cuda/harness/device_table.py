@@ -1,13 +1,37 @@
-"""A small piece of device memory that the host writes and reads in the order of one stream."""
+"""Small pieces of device memory that the host writes and reads in the order of one stream."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
 from cupy.cuda import runtime
 
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import PAGE_BYTES, AddressRange
+
 Array = numpy.ndarray[Any, Any]
+
+
+class SecretTable:
+    """Rows at a random address, which no candidate finds: they name places that it may not know."""
+
+    def __init__(self, addresses: AddressRange, stream: int) -> None:
+        self._address = addresses.allocate(PAGE_BYTES)
+        self._stream = stream
+
+    @contextmanager
+    def holding(self, rows: Array) -> Iterator[int]:
+        """The address of a copy of `rows` for the kernels that are launched inside; afterwards it
+        is overwritten, in the order of the stream.
+        """
+        # pageable memory is copied away before this returns, so `rows` may be gone afterwards
+        runtime.memcpyAsync(
+            self._address, rows.ctypes.data, rows.nbytes, runtime.memcpyHostToDevice, self._stream
+        )
+        yield self._address
+        runtime.memsetAsync(self._address, 0, rows.nbytes, self._stream)
 
 
 class DeviceTable:

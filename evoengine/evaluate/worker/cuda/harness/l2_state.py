@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import cupy
 import numpy
-from cupy.cuda import runtime
 
+from evoengine.evaluate.worker.cuda.harness.device_table import SecretTable
 from evoengine.evaluate.worker.cuda.harness.driver_library import driver_library
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
-    PAGE_BYTES,
     AddressRange,
     pages,
 )
@@ -34,10 +33,9 @@ class L2State:
     ) -> None:
         l2_bytes = int(cupy.cuda.Device().attributes["L2CacheSize"])
         self._kernels = kernels
-        self._stream = stream
         self._bytes = pages(max(FLUSH_FACTOR * l2_bytes, LEAST_FLUSH_BYTES))
         self._address = addresses.allocate(self._bytes)
-        self._table = addresses.allocate(PAGE_BYTES)
+        self._table = SecretTable(addresses, stream)
 
     def flush(self, _stream: int = 0) -> None:
         """Evicts everything, lines that hints protect too."""
@@ -51,15 +49,11 @@ class L2State:
         driver_library().cuCtxResetPersistingL2Cache()  # refused before sm_80
         if not spans:
             return
-        table = numpy.array(spans, dtype=numpy.uint64)
-        runtime.memcpyAsync(
-            self._table, table.ctypes.data, table.nbytes, runtime.memcpyHostToDevice, self._stream
-        )
-        self._kernels.demote(self._table, len(table))
-        if not cold:
-            # lines that hints protect would take room from what is read now, on either side
-            self.flush()
-            self._kernels.touch(self._table, len(table))
         # no address of a later call stays for the candidate to find
-        runtime.memsetAsync(self._table, 0, table.nbytes, self._stream)
+        with self._table.holding(numpy.array(spans, dtype=numpy.uint64)) as table:
+            self._kernels.demote(table, len(spans))
+            if not cold:
+                # lines that hints protect would take room from what is read now, on either side
+                self.flush()
+                self._kernels.touch(table, len(spans))
         self._kernels.scrub_registers()

@@ -18,6 +18,7 @@ import numpy
 from cupy.cuda import runtime
 
 from evoengine.evaluate.worker.arena import POISON
+from evoengine.evaluate.worker.cuda.harness.device_table import SecretTable
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
 from evoengine.evaluate.worker.cuda.harness.l2_state import L2State
 from evoengine.evaluate.worker.cuda.harness.runner_messages import (
@@ -47,7 +48,7 @@ class Replayer:
         self._l2 = L2State(self._kernels, self._range, self._stream.ptr)
         # at a random address, where no candidate finds it
         self._marks = TimeMarks(self._kernels, self._range.allocate(PAGE_BYTES))
-        self._masked = self._range.allocate(PAGE_BYTES)  # a table, see Masked in kernels.cu
+        self._masked = SecretTable(self._range, self._stream.ptr)
         self._module: CandidateModule | None = None
         self._buffers: dict[str, int] = {}
         self._written: frozenset[str] = frozenset()
@@ -147,17 +148,9 @@ class Replayer:
         ]
         if not rows:
             return
-        table = numpy.array(rows, dtype=numpy.uint64)
-        runtime.memcpyAsync(
-            self._masked,
-            table.ctypes.data,
-            table.nbytes,
-            runtime.memcpyHostToDevice,
-            self._stream.ptr,
-        )
-        self._kernels.unmask(self._masked, len(rows))
         # no address of a later call stays for the candidate to find
-        runtime.memsetAsync(self._masked, 0, table.nbytes, self._stream.ptr)
+        with self._masked.holding(numpy.array(rows, dtype=numpy.uint64)) as table:
+            self._kernels.unmask(table, len(rows))
 
     def _pointers(self, call: PlacedCall) -> dict[str, int]:
         return {
