@@ -102,6 +102,7 @@ class Examination:
             cold,
         )
         wrong = self._compare(dealt)
+        self._runner.wait()
         if not _clocks_agree(replayed):
             return Examined((), wrong)
         host_gap_us = 0.0 if cold else replayed.host_us - sum(replayed.event_us)

@@ -24,7 +24,7 @@ MOST_REPLAYS = 80
 MORE_AT_MOST = 40
 ENOUGH_FOR_INTERVAL = 20
 NARROW = 0.004  # stop when the interval of the median ratio is within +-0.4 %
-ALONE_REPLAYS = 7
+ALONE_REPLAYS = 4
 # The medians of a baseline beside a candidate and alone may differ by so much. Its medians over
 # the verdicts of one run spread by 3 % (10th to 90th percentile, H200).
 SAME_TIME = 0.08

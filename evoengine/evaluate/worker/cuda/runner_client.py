@@ -39,6 +39,7 @@ class RunnerClient:
         self._connection = connection
         self._answers = connection.makefile("rb")
         self._known: set[int] = set()
+        self._reloads = False  # whether its second answer to a replay is to come
         self._answer()
 
     def load(
@@ -71,7 +72,10 @@ class RunnerClient:
         reads: Iterable[tuple[Place, int]],
         cold: bool,
     ) -> Replayed:
-        """One replay; `reads` are the inputs of `calls`, with keys. Raises CandidateFailure."""
+        """One replay; `reads` are the inputs of `calls`, with keys. Raises CandidateFailure.
+
+        The runner loads the code anew afterwards, until `wait` returns.
+        """
         self._map(place.slot for call in (*warm_up, *calls) for place in call.values())
         answer = self._ask(
             Replay(
@@ -84,7 +88,14 @@ class RunnerClient:
             )
         )
         assert isinstance(answer, Replayed)
+        self._reloads = True
         return answer
+
+    def wait(self) -> None:
+        """Waits until the runner uses the device no more; raises CandidateFailure."""
+        if self._reloads:
+            self._reloads = False
+            self._answer()
 
     def drop(self, numbers: Sequence[int]) -> None:
         """Unmaps slots that are about to be freed."""
@@ -119,6 +130,7 @@ class RunnerClient:
         message: MapSlots | DropSlots | Load | Replay | Unload,
         descriptors: Sequence[int] = (),
     ) -> Served | Replayed:
+        self.wait()
         data = message.model_dump_json().encode() + b"\n"
         try:
             if descriptors:

@@ -66,6 +66,9 @@ class LocalRunner(RunnerClient):
         self.replayer = Replayer(0)
         self._known = set()
 
+    def wait(self) -> None:
+        pass
+
     def drop(self, numbers: Sequence[int]) -> None:
         for number in numbers:
             if number in self._known:
@@ -89,7 +92,9 @@ class LocalRunner(RunnerClient):
             case Load():
                 self.replayer.load(message)
             case Replay():
-                return self.replayer.replay(message)
+                replayed = self.replayer.replay(message)
+                self.replayer.reload()
+                return replayed
             case Unload():
                 return Served(free_bytes=self.replayer.unload())
         return Served()

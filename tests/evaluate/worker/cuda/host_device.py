@@ -280,6 +280,9 @@ class HostReplayer(Replayer):
     def load(self, load: Load) -> None:
         self._loaded, self._buffers = load, load.buffers
 
+    def reload(self) -> None:
+        assert self._loaded is not None
+
     def unload(self) -> int:
         self._loaded = None
         return TOTAL_BYTES

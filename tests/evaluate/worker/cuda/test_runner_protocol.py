@@ -177,6 +177,29 @@ def test_a_failure_of_the_candidate_is_an_answer_and_a_broken_runner_ends_after_
         client.replay(calls[:1], calls[1:], [], cold=False)
 
 
+def test_code_is_loaded_anew_after_every_replay_and_a_failure_of_that_is_told_to_who_waits(
+    client: RunnerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def reload(_: HostReplayer) -> None:
+        done.append("load")
+        if len(done) > 3:
+            raise cupy.cuda.runtime.CUDARuntimeError(1)
+
+    HostReplayer.behaviours["told"] = lambda _, __: done.append("run")
+    monkeypatch.setattr(HostReplayer, "reload", reload)
+    calls = calls_on(HostHarness(), 1)
+    client.load(compiled("told"), {"x": 4, "out": 4}, ("out",))
+    client.replay(calls, [], [], cold=False)
+    client.replay(calls, [], [], cold=False)
+    with pytest.raises(CannotLaunch, match="cudaErrorInvalidValue"):
+        client.wait()
+    client.wait()
+    assert done == ["run", "load", "run", "load"]
+    assert client.unload() == TOTAL_BYTES
+
+
 def test_what_a_candidate_prints_in_a_hidden_case_is_dropped_and_elsewhere_is_kept(
     client: RunnerClient, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,6 +50,9 @@ class Replay(Frozen):
     `reads` are the inputs of `calls` (slot, offset, bytes, key), which stay masked until the
     warm-up has ended. With `cold`, L2 is flushed before each timed call and each is timed alone;
     else all are timed together, after `reads` were brought into L2.
+
+    Answered twice: Replayed as soon as the outputs lie there, and Served when the code is loaded
+    anew for the next replay.
     """
 
     kind: Literal["replay"] = "replay"

@@ -70,9 +70,14 @@ class Replayer:
             memory.release()
 
     def load(self, load: Load) -> None:
-        """Loads a case, so that an error is found before the first replay."""
+        """Loads a case."""
         self._buffers, self._written = load.buffers, load.written
         self._module = CandidateModule(load)
+        self._module.reload()
+
+    def reload(self) -> None:
+        """Loads the case's code anew, as every replay needs it."""
+        assert self._module is not None
         self._module.reload()
 
     def unload(self) -> int:
@@ -84,10 +89,11 @@ class Replayer:
         return int(runtime.memGetInfo()[0])
 
     def replay(self, replay: Replay) -> Replayed:
-        """Both graphs of one replay; the outputs lie in the slots afterwards."""
+        """Both graphs of one replay, of code that has not run since it was loaded; the outputs lie
+        in the slots afterwards.
+        """
         assert self._module is not None
         module = self._module
-        module.reload()
         self._scrub()
         warm_up = self._capture([module.bind(self._pointers(call)) for call in replay.warm_up])
         runtime.graphLaunch(warm_up, self._stream.ptr)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 
 import cupy
 
@@ -39,7 +40,8 @@ CHUNK_BYTES = 1 << 20
 
 def serve(connection: socket.socket, ordinal: int) -> None:
     """Serves one grader until it closes `connection`."""
-    _Runner(connection, ordinal).serve()
+    with suppress(ConnectionError):  # the grader may close it before an answer is sent
+        _Runner(connection, ordinal).serve()
 
 
 class _Runner:
@@ -52,28 +54,41 @@ class _Runner:
             self._limit_memory()
             self._replayer = Replayer(ordinal)
             cupy.cuda.Device().synchronize()
-        self._send(Served())
+        self._answer(Served)
 
     def serve(self) -> None:
         for line, descriptors in _lines(self._connection):
             request = RUNNER_REQUEST.validate_json(line)
-            try:
-                answer = self._handle(request, descriptors)
-            except CUDA_ERRORS as error:
-                failure = translate(error)
-                broken = isinstance(failure, Crashed) or not _context_works()
-                answer = Fault(reason=str(failure), broken=broken)
-            except VirtualMemoryError as error:
-                answer = Fault(reason=str(error), broken=True)
-            self._send(answer)
-            if isinstance(answer, Fault) and answer.broken:
-                os._exit(0)  # a broken context can hang in its destructors
+            answer = self._answer(partial(self._handle, request, descriptors))
+            if isinstance(answer, Replayed):
+                # while the grader compares, which takes as long
+                self._answer(self._reload)
+
+    def _answer(self, serve: Callable[[], Served | Replayed]) -> Served | Replayed | Fault:
+        """Sends what `serve` returns, or what failed; ends the process if it is broken."""
+        answer: Served | Replayed | Fault
+        try:
+            answer = serve()
+        except CUDA_ERRORS as error:
+            failure = translate(error)
+            broken = isinstance(failure, Crashed) or not _context_works()
+            answer = Fault(reason=str(failure), broken=broken)
+        except VirtualMemoryError as error:
+            answer = Fault(reason=str(error), broken=True)
+        self._connection.sendall(answer.model_dump_json().encode() + b"\n")
+        if isinstance(answer, Fault) and answer.broken:
+            os._exit(0)  # a broken context can hang in its destructors
+        return answer
+
+    def _reload(self) -> Served:
+        self._replayer.reload()
+        return Served()
 
     def _handle(
         self,
         request: MapSlots | DropSlots | Load | Replay | Unload,
         descriptors: list[int],
-    ) -> Served | Replayed | Fault:
+    ) -> Served | Replayed:
         match request:
             case MapSlots():
                 self._replayer.map(request.numbers, request.sizes, descriptors)
@@ -109,9 +124,6 @@ class _Runner:
         runtime = cupy.cuda.runtime
         runtime.deviceSetLimit(runtime.cudaLimitPrintfFifoSize, PRINTF_BYTES)
         runtime.deviceSetLimit(runtime.cudaLimitMallocHeapSize, HEAP_BYTES)
-
-    def _send(self, answer: Served | Replayed | Fault) -> None:
-        self._connection.sendall(answer.model_dump_json().encode() + b"\n")
 
 
 def _context_works() -> bool:
