@@ -7,6 +7,7 @@ read must be the same to the letter in both, and hold neither size.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -313,17 +314,22 @@ def test_what_a_generator_reads_does_not_depend_on_a_hidden_size(
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not cuda_devices().names, reason="needs a CUDA device")
 def test_no_text_of_a_gpu_depends_on_a_hidden_size(tmp_path: Path) -> None:
-    """Statuses are those of a GPU, which finds no races; correct kernels are timed, which differs."""
+    """Statuses are those of a GPU, which finds no races: what the emulator refuses before it is run
+    in a shown case may fail there, with figures of inputs that are drawn anew for every verdict.
+    """
     found = [Judged(tmp_path / str(size), size, on_gpu=True) for size in SIZES]
     try:
         for name, probe in PROBES.items():
             verdicts = [item.verdict(probe) for item in found]
-            told = [(item.status, item.reason, item.detail) for item in verdicts]
+            told = [(item.status, without_figures(item.reason), item.detail) for item in verdicts]
             assert told[0] == told[1], name
-            words = [*TELLING, HIDDEN_NAME]
-            assert not [
-                word for word in words if word in repr(told[0]) + repr(verdicts[0].resources)
-            ]
+            read = [(item.status, item.reason, item.detail, item.resources) for item in verdicts]
+            assert not [word for word in (*TELLING, HIDDEN_NAME) if word in repr(read)]
     finally:
         for item in found:
             item.close()
+
+
+def without_figures(reason: str) -> str:
+    """A reason, without the figures of what was wrong in a shown case."""
+    return re.sub("(?s)case plain: .*", "case plain", reason)
