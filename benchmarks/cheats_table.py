@@ -1,6 +1,6 @@
 """What the corpus of cheats got from version 0.1.0, and what it gets now.
 
-    python -m benchmarks.cheats_table OLD.json NEW.json     prints both as a table in Markdown
+    python -m benchmarks.cheats_table OLD.json NEW.json     prints counts and a table in Markdown
     python -m benchmarks.cheats_table OLD.json --manifest   writes the old figures into the manifest
 
 OLD.json holds rows of a walk through version 0.1.0: file, task, family, status, score (the speed-up
@@ -16,10 +16,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.corpora import CHEATS, MANIFEST, NOISE
+from benchmarks.corpora import CHEATS, MANIFEST, NOISE, Cheat, cheats
 from benchmarks.table import Row
 from evoengine import atomic_files
 
+NO_REFUSAL = "correct, which it must not be"
 ENDS = ("ends the run", "blocks the run")  # in place of a status
 NOT_RUN = ("cannot be run", "not reached")
 REASON_CHARACTERS = 80
@@ -31,8 +32,11 @@ def rows_of(path: Path) -> dict[str, Row]:
     return {row["file"]: row for row in rows if row.get("corpus", "cheats") == "cheats"}
 
 
-def seen(row: Row) -> tuple[str, str]:
-    """The field of the manifest that says what version 0.1.0 did with a cheat, and its text."""
+def seen(row: Row, harmless: bool) -> tuple[str, str]:
+    """The field of the manifest that says what version 0.1.0 did with a cheat, and its text.
+
+    `harmless` says whether the manifest allows that it is correct.
+    """
     status, reason = str(row["status"]), " ".join(str(row["reason"]).split())[:REASON_CHARACTERS]
     if row.get("says"):
         return "seen_on_0_1_0", f"its verdict says {row['says']!r}"
@@ -44,7 +48,11 @@ def seen(row: Row) -> tuple[str, str]:
         return "why_not", f"refused there: {status}"
     figures = _figures(row["score"], row["twin_score"])
     gains = bool(row["score"]) and row["score"] > NOISE * (row["twin_score"] or 0.0)
-    return ("seen_on_0_1_0", figures) if gains else ("why_not", f"no gain there: {figures}")
+    if gains:
+        return "seen_on_0_1_0", figures
+    if not harmless:
+        return "seen_on_0_1_0", f"{NO_REFUSAL}: {figures}"
+    return "why_not", f"no gain there: {figures}"
 
 
 def with_seen(manifest: str, rows: Mapping[str, Row]) -> str:
@@ -57,24 +65,39 @@ def _entry(text: str, rows: Mapping[str, Row]) -> str:
     row = rows.get(text.partition(":")[0])
     if row is None:
         return text
-    field, words = seen(row)
+    harmless = bool(re.search(r"^  harmless: true$", text, flags=re.MULTILINE))
+    field, words = seen(row, harmless)
     kept = re.sub(r"^  (seen_on_0_1_0|why_not):.*\n", "", text, flags=re.MULTILINE)
     # a JSON string is a YAML string as well
     return f"{kept.rstrip()}\n  {field}: {json.dumps(words)}\n"
 
 
-def markdown(old: Mapping[str, Row], new: Mapping[str, Row]) -> str:
+def counts(old: Mapping[str, Row], corpus: Mapping[str, Cheat]) -> str:
+    """How many cheats got what from version 0.1.0."""
+    words = [seen(row, corpus[name].harmless) for name, row in old.items()]
+    got = [text for field, text in words if field == "seen_on_0_1_0"]
+    parts = {
+        "a hidden size said": sum(text.startswith("its verdict says") for text in got),
+        "the run ended": sum(text.startswith(ENDS) for text in got),
+        NO_REFUSAL: sum(text.startswith(NO_REFUSAL) for text in got),
+    }
+    faster = len(got) - sum(parts.values())
+    rest = ", ".join(f"{text}: {number}" for text, number in parts.items())
+    return f"0.1.0: {len(got)} of {len(old)} accepted (a false speed-up: {faster}, {rest})"
+
+
+def markdown(old: Mapping[str, Row], new: Mapping[str, Row], corpus: Mapping[str, Cheat]) -> str:
     """One line for each cheat of `new`: before, now, and its honest twin."""
     lines = ["| cheat | family | 0.1.0 | now |", "|---|---|---|---|"]
     for name, row in new.items():
-        before = _before(old[name]) if name in old else "not run"
+        before = _before(old[name], corpus[name]) if name in old else "not run"
         cells = (name.removesuffix(".cu"), str(row["family"]), before, _now(row))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 
 
-def _before(row: Row) -> str:
-    field, words = seen(row)
+def _before(row: Row, cheat: Cheat) -> str:
+    field, words = seen(row, cheat.harmless)
     return f"**{words}**" if field == "seen_on_0_1_0" else words
 
 
@@ -104,7 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("expected either NEW.json or --manifest")
     old = rows_of(options.old)
     if options.new is not None:
-        print(markdown(old, rows_of(options.new)))
+        new, corpus = rows_of(options.new), cheats()
+        accepted = sum(bool(row["problem"]) for row in new.values())
+        print(f"{counts(old, corpus)}; now: {accepted} of {len(new)}\n")
+        print(markdown(old, new, corpus))
         return
     path = CHEATS / MANIFEST
     atomic_files.write_text(path, with_seen(path.read_text(encoding="utf-8"), old))

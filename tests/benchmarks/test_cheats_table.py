@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.cheats_table import markdown, seen, with_seen
+from benchmarks.cheats_table import counts, markdown, seen, with_seen
 from benchmarks.corpora import CHEATS, MANIFEST, Cheat
 from evoengine.task.yaml_source import load
 
@@ -50,7 +50,34 @@ b.cu:
 def test_a_row_of_the_old_version_says_what_was_seen_or_why_nothing_was(
     change: dict[str, object], field: str, words: str
 ) -> None:
-    assert seen(ROW | change) == (field, words)
+    assert seen(ROW | change, harmless=True) == (field, words)
+
+
+def test_a_cheat_that_is_correct_and_not_harmless_was_accepted_without_a_gain() -> None:
+    words = "correct, which it must not be: 1.52x (twin 1.51x)"
+    assert seen(ROW | {"score": 1.52}, harmless=False) == ("seen_on_0_1_0", words)
+    entry = with_seen(MANIFEST_TEXT, {"b.cu": ROW | {"score": 1.52}})
+    assert entry.endswith(f'  seen_on_0_1_0: "{words}"\n')
+    harmless = with_seen(MANIFEST_TEXT + "  harmless: true\n", {"b.cu": ROW | {"score": 1.52}})
+    assert harmless.endswith('  why_not: "no gain there: 1.52x (twin 1.51x)"\n')
+
+
+def test_the_counts_say_what_was_accepted_and_why() -> None:
+    corpus = {
+        name: Cheat(task="t", family="f", what="w", twin="t.cu", expect=(), harmless=name < "d")
+        for name in "abcdef"
+    }
+    old = {
+        "a": ROW,
+        "b": ROW | {"says": "77"},
+        "c": ROW | {"status": "ends the run", "reason": "r"},
+        "d": ROW | {"score": 1.0},
+        "e": ROW | {"status": "crash", "score": None},
+    }
+    assert counts(old, corpus) == (
+        "0.1.0: 4 of 5 accepted (a false speed-up: 1, a hidden size said: 1, the run ended: 1,"
+        " correct, which it must not be: 1)"
+    )
 
 
 def test_the_manifest_keeps_all_but_what_it_said_before() -> None:
@@ -78,6 +105,10 @@ def test_the_table_shows_before_and_now() -> None:
         "twin's speed-up": 1.6,
         "problem": "",
     }
-    lines = markdown({"a.cu": ROW}, {"a.cu": now, "b.cu": now | {"status": "crash"}}).splitlines()
+    corpus = dict.fromkeys(
+        ("a.cu", "b.cu"), Cheat(task="t", family="f", what="w", twin="t.cu", expect=())
+    )
+    new = {"a.cu": now, "b.cu": now | {"status": "crash"}}
+    lines = markdown({"a.cu": ROW}, new, corpus).splitlines()
     assert lines[2] == "| a | f | **5.46x (twin 1.51x)** | 1.40x (twin 1.60x) |"
     assert lines[3] == "| b | f | not run | crash |"
