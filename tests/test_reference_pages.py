@@ -29,6 +29,7 @@ from evoengine.task.schema import (
     Limits,
     Objective,
     Output,
+    OutputTolerances,
     Target,
     Task,
     Tier,
@@ -37,7 +38,18 @@ from evoengine.task.schema import (
 from tests.test_docs import BLOCK
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-OF_A_TASK = (Task, Input, Output, Tier, Objective, Target, Work, Budget, Limits)
+OF_A_TASK = (
+    Task,
+    Input,
+    Output,
+    Tier,
+    OutputTolerances,
+    Objective,
+    Target,
+    Work,
+    Budget,
+    Limits,
+)
 OF_A_KERNEL = (Plan, ScratchSpec, LaunchSpec, TypedArgument)
 ROWS_TASK = """\
 name: rows

@@ -17,12 +17,16 @@ PIECE = 1 << 15
 
 @dataclass(frozen=True)
 class LargestError:
-    """The largest error of some elements of one output; `index` is the flat index of the first."""
+    """The largest error of some elements of one output; `index` is the flat index of the first.
+
+    No element would fail with an atol of `needed_atol`.
+    """
 
     error: float
     index: int
     failing: int
     nan_count: int
+    needed_atol: float
 
     def __add__(self, later: LargestError) -> LargestError:
         larger = later if later.error > self.error else self
@@ -31,16 +35,18 @@ class LargestError:
             larger.index,
             self.failing + later.failing,
             self.nan_count + later.nan_count,
+            max(self.needed_atol, later.needed_atol),
         )
 
 
 @dataclass(frozen=True)
 class OutputErrors:
-    """The errors of one output."""
+    """The errors of one output; the sums are over its `finite` elements, whose reference is."""
 
     largest: LargestError
     squared_error: float
     squared_reference: float
+    finite: int
     worst_slice: WorstSlice
 
 
@@ -50,17 +56,25 @@ def compare_output(
     """Compares two tensors of one shape: at once on a GPU, piece by piece on a CPU."""
     elements, per_slice = reference.numel(), slice_elements(tuple(reference.shape))
     unit = per_slice or elements
-    squared = reference.new_zeros(2, elements // unit)  # of error and reference, by slice
+    # squares of error and reference, and infinities of the reference, by slice
+    sums = reference.new_zeros(3, elements // unit)
     outs, refs = output.flatten(), reference.flatten()
     pieces = [
-        _compare_piece(outs[start:stop], refs[start:stop], atol, rtol, start, unit, squared)
+        _compare_piece(outs[start:stop], refs[start:stop], atol, rtol, start, unit, sums)
         for start, stop in _pieces(elements, unit, reference.device)
     ]
     worst = WorstSlice()
     if per_slice:
-        worst = worst_slice(squared[0], squared[1], per_slice, tiny_of(output.dtype), zero_slices)
-    squared_error, squared_reference = squared.sum(1).tolist()
-    return OutputErrors(sum(pieces[1:], pieces[0]), squared_error, squared_reference, worst)
+        tiny = tiny_of(output.dtype)
+        worst = worst_slice(sums[0], sums[1], per_slice - sums[2], tiny, zero_slices)
+    squared_error, squared_reference, infinite = sums.sum(1).tolist()
+    return OutputErrors(
+        sum(pieces[1:], pieces[0]),
+        squared_error,
+        squared_reference,
+        elements - int(infinite),
+        worst,
+    )
 
 
 def _pieces(elements: int, unit: int, device: torch.device) -> Iterator[tuple[int, int]]:
@@ -81,21 +95,33 @@ def _compare_piece(
     rtol: float,
     start: int,
     unit: int,
-    squared: torch.Tensor,
+    sums: torch.Tensor,
 ) -> LargestError:
     """The largest error of one piece, shape (elements,), whose first element has the flat index
-    `start`; the sums of its squares are added to `squared`, by slices of `unit` elements.
+    `start`; its sums are added to `sums`, by slices of `unit` elements.
     """
-    error = (output.double() - reference).abs_()
-    passing = (error <= reference.abs().mul_(rtol).add_(atol)).sum()
-    nan = error.isnan().sum()
+    out, infinite = output.double(), reference.isinf()
+    error = (out - reference).abs_()
+    any_infinite = bool(infinite.any())
+    if any_infinite:
+        # the same infinity is no error; every other value has an infinite one, or NaN
+        error.masked_fill_(infinite & (out == reference), 0)
+        reference = reference.masked_fill(infinite, 0)
+    beyond = error - reference.abs().mul_(rtol)
+    passing = (beyond <= atol).sum()
+    nan = out.isnan().sum()
     error = error.nan_to_num_(nan=torch.inf, posinf=torch.inf)
+    needed = beyond.nan_to_num_(nan=torch.inf, posinf=torch.inf).max().clamp_min(0)
     worst = error.argmax()
-    by_slice = (-1, min(unit, reference.numel()))
+    figures = [error[worst], worst.double(), passing.double(), nan.double(), needed]
+    largest, *counts, needed_atol = torch.stack(figures).tolist()  # one synchronisation for all
+    terms = [error, reference]
+    if any_infinite:
+        error.masked_fill_(infinite, 0)
+        terms.append(infinite.double())
     first, count = start // unit, max(1, reference.numel() // unit)
-    squared[0, first : first + count] += error.square().view(by_slice).sum(1)
-    squared[1, first : first + count] += reference.square().view(by_slice).sum(1)
-    figures = [error[worst], worst.double(), passing.double(), nan.double()]
-    largest, *counts = torch.stack(figures).tolist()  # one synchronisation for all four
-    place, passed, nans = (int(count) for count in counts)
-    return LargestError(largest, start + place, reference.numel() - passed, nans)
+    for row, values in zip(sums, terms, strict=False):
+        squares = values.square().view(-1, min(unit, reference.numel()))
+        row[first : first + count] += squares.sum(1)
+    place, passed, nans = (int(number) for number in counts)
+    return LargestError(largest, start + place, reference.numel() - passed, nans, needed_atol)

@@ -27,14 +27,14 @@ from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, Key
 from evoengine.evaluate.worker.gate import Errors, Gate
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import Frozen
-from evoengine.task.schema import Task, shape_of
+from evoengine.task.schema import Task, Tier, shape_of
 
 
 class _Facts(Frozen):
     """The part of an ExpectedOutput that is not arrays."""
 
-    trusted: dict[str, Errors]
-    gates: dict[str, Gate]
+    trusted: dict[str, dict[str, Errors]]  # by tier and output
+    gates: dict[str, dict[str, Gate]]
 
 
 class DiskOutputCache:
@@ -48,8 +48,8 @@ class DiskOutputCache:
         )
         beside = [path.read_bytes() for path in sorted(task_path.parent.glob("*.py"))]
         ours = [
-            inspect.getsource(module)
-            for module in (
+            inspect.getsource(part)
+            for part in (
                 expected_outputs,
                 gate,
                 output_errors,
@@ -57,6 +57,7 @@ class DiskOutputCache:
                 inputs,
                 task_functions,
                 returned_values,
+                Tier,
             )
         ]
         self._digest = digest("answers", digest_json(described), torch.__version__, *ours, *beside)
