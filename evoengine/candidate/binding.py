@@ -19,8 +19,9 @@ from evoengine.errors import CandidateError, hint
 from evoengine.records import Frozen
 from evoengine.task import expression
 from evoengine.task.expression import ExpressionError, Value
+from evoengine.task.initial_value import element_bytes
 from evoengine.task.names import MAX_NAME_EXPRESSION
-from evoengine.task.schema import Task
+from evoengine.task.schema import Task, shape_of
 
 ITEM_BYTES = {
     "float16": 2,
@@ -82,6 +83,19 @@ class ScratchBuffer(Frozen):
     shape: tuple[int, ...]
 
 
+class Fill(Frozen):
+    """What a buffer is filled with before the launches of each call, as a part of its time.
+
+    `element` are the bytes of one element, in hexadecimal; empty where the buffer is a copy of the
+    input `source`.
+    """
+
+    buffer: str
+    bytes: int
+    element: str = ""
+    source: str = ""
+
+
 class CasePlan(Frozen):
     """A candidate's plan for one case."""
 
@@ -90,6 +104,7 @@ class CasePlan(Frozen):
     macros: dict[str, str]
     scratch: dict[str, ScratchBuffer]
     launches: tuple[BoundLaunch, ...]
+    fills: tuple[Fill, ...] = ()
 
     @property
     def specialisation(self) -> str:
@@ -170,11 +185,13 @@ class _Binding:
             name: _cpp_literal(self._value(("constants", name), formula))
             for name, formula in spec.constants.items()
         }
+        scratch = self._scratch()
         return CasePlan(
             case=self.case,
             hidden=self.case in self.task.hidden_cases,
             macros=macros,
-            scratch=self._scratch(),
+            scratch=scratch,
+            fills=tuple(self._fills(scratch)),
             launches=tuple(
                 self._launch(index, launch) for index, launch in enumerate(spec.launches)
             ),
@@ -182,7 +199,7 @@ class _Binding:
 
     def _buffers(self) -> set[str]:
         tensors = {name for name, spec in self.task.inputs.items() if spec.shape is not None}
-        names = tensors | set(self.task.outputs)
+        names = tensors | set(self.task.outputs)  # one in place is in both
         for name in self.candidate.plan.scratch:
             if name in names:
                 raise CandidateError(
@@ -226,6 +243,15 @@ class _Binding:
                 )
             result[name] = ScratchBuffer(dtype=spec.dtype, shape=shape)
         return result
+
+    def _fills(self, scratch: dict[str, ScratchBuffer]) -> Iterator[Fill]:
+        """Those of outputs, which the task asks for, and of scratch, which the plan does."""
+        scope = self.task.scope(self.case)
+        for name, spec in self.task.outputs.items():
+            yield from _fill(name, spec.init, spec.dtype, shape_of(spec.shape, scope))
+        for name, buffer in scratch.items():
+            init = self.candidate.plan.scratch[name].init
+            yield from _fill(name, init, buffer.dtype, buffer.shape)
 
     def _launch(self, index: int, spec: LaunchSpec) -> BoundLaunch:
         path = ("launches", index)
@@ -344,6 +370,16 @@ class _Binding:
 
     def _at(self, path: tuple[str | int, ...], message: str) -> str:
         return f"{self.candidate.header.at(path)}: {message}"
+
+
+def _fill(
+    buffer: str, init: float | str | None, dtype: str, shape: tuple[int, ...]
+) -> Iterator[Fill]:
+    size = math.prod(shape) * ITEM_BYTES[dtype]
+    if isinstance(init, str):
+        yield Fill(buffer=buffer, bytes=size, source=init)
+    elif init is not None:
+        yield Fill(buffer=buffer, bytes=size, element=element_bytes(init, dtype).hex())
 
 
 def _cpp_literal(value: Value) -> str:

@@ -18,6 +18,7 @@ from pydantic import (
 from evoengine.records import Frozen
 from evoengine.task import expression, yaml_source
 from evoengine.task.expression import ExpressionError
+from evoengine.task.initial_value import InitialValue, element_bytes
 from evoengine.task.names import CandidateName, Name
 from evoengine.task.schema import Dtype, Formula, Shape
 from evoengine.task.yaml_source import MisplacedError, YamlSource
@@ -39,10 +40,21 @@ TunableValue = Annotated[
 
 
 class ScratchSpec(Frozen):
-    """A device buffer shared by launches; filled with NaN patterns before every run of the plan."""
+    """A device buffer shared by launches; filled with NaN patterns before every run of the plan, or
+    with `init` in every element: filling it is then part of the time.
+    """
 
     dtype: Dtype
     shape: Shape
+    init: InitialValue | None = None
+
+    @model_validator(mode="after")
+    def _holds_init(self) -> ScratchSpec:
+        if isinstance(self.init, str):
+            raise ValueError(f"init: expected a number, inf or -inf, got {self.init!r}")
+        if self.init is not None:
+            element_bytes(self.init, self.dtype)
+        return self
 
 
 class TypedArgument(Frozen):

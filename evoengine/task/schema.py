@@ -12,6 +12,7 @@ from evoengine.records import Frozen
 from evoengine.task import expression, yaml_source
 from evoengine.task.distributions import known_distribution
 from evoengine.task.expression import ExpressionError, Value
+from evoengine.task.initial_value import InitialValue, element_bytes
 from evoengine.task.instruction_formats import known_format
 from evoengine.task.names import Name, TaskName
 from evoengine.task.yaml_source import MisplacedError
@@ -84,10 +85,22 @@ class Input(Frozen):
 
 
 class Output(Frozen):
-    """A tensor that the candidate writes in full."""
+    """A tensor that the candidate writes in full, or changes in place.
+
+    `init` is what it holds before each call; filling it is part of the time. With `inout`, it is
+    the input of the same name, which the candidate changes; its contents are the caller's.
+    """
 
     dtype: Dtype
     shape: Shape
+    init: InitialValue | None = None
+    inout: bool = False
+
+    @model_validator(mode="after")
+    def _one_beginning(self) -> Output:
+        if self.inout and self.init is not None:
+            raise ValueError("expected inout or init, not both")
+        return self
 
 
 class Tolerances(Frozen):
@@ -280,13 +293,43 @@ class Task(Frozen):
         seen: dict[str, str] = {}
         for group in ("dims", "inputs", "outputs"):
             for name in getattr(self, group):
+                spec = self.outputs.get(name)
+                if group == "outputs" and spec is not None and spec.inout:
+                    self._check_inout(name, spec)
+                    continue
                 _require(
                     name not in seen,
-                    f"{name!r} is in both {seen.get(name)} and {group}",
+                    f"{name!r} is in both {seen.get(name)} and {group}"
+                    + ("; an output that changes it in place has inout: true" if spec else ""),
                     group,
                     name,
                 )
                 seen[name] = group
+        for name, spec in self.outputs.items():
+            self._check_init(name, spec)
+
+    def _check_inout(self, name: str, spec: Output) -> None:
+        given = self.inputs.get(name)
+        wanted = f"{name}: inout needs an input of the same name, shape and dtype"
+        same = given is not None and (given.shape, given.dtype) == (spec.shape, spec.dtype)
+        _require(same, wanted, "outputs", name, "inout")
+
+    def _check_init(self, name: str, spec: Output) -> None:
+        place = ("outputs", name, "init")
+        if isinstance(spec.init, str):
+            given = self.inputs.get(spec.init)
+            tensors = [key for key, item in self.inputs.items() if item.shape is not None]
+            known = f"no input tensor {spec.init!r}{hint(spec.init, tensors)}"
+            _require(given is not None and given.shape is not None, f"{name}: {known}", *place)
+            assert given is not None
+            same = (given.shape, given.dtype) == (spec.shape, spec.dtype)
+            wanted = f"{name}: {spec.init} has another shape or dtype, and cannot be copied into it"
+            _require(same, wanted, *place)
+        elif spec.init is not None:
+            try:
+                element_bytes(spec.init, spec.dtype)
+            except ValueError as error:
+                raise MisplacedError(f"{name}: {error}", *place) from None
 
     def _check_tiers(self) -> None:
         for tier, gate in self.tiers.items():

@@ -36,6 +36,13 @@ def written_by(task: Task, plan: CasePlan) -> list[str]:
     return [*task.outputs, *plan.scratch]
 
 
+def poisoned_for(task: Task, plan: CasePlan) -> list[str]:
+    """The names of the buffers that hold nothing before a call: those that are written, but for
+    inputs that are changed in place.
+    """
+    return [name for name in written_by(task, plan) if name not in task.inputs]
+
+
 def compare_outputs(
     outputs: Tensors, expected: ExpectedOutput, tier: str, distribution: str, number: int
 ) -> InputSetCheck:

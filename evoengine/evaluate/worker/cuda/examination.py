@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
-from evoengine.evaluate.worker.check import checked_set, compare_outputs, layout_of, written_by
+from evoengine.evaluate.worker.check import checked_set, compare_outputs, layout_of, poisoned_for
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
 from evoengine.evaluate.worker.cuda.dealing import Dealer, DealtCall
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
@@ -71,7 +71,7 @@ class Examination:
         if (other := runners.other_than(self._runner)) is not None:
             other.drop(harness.slots_of(not compiled.plan.hidden).shrink([]))
         self._free_before = self._runner.unload() + harness.own_bytes()
-        self._runner.load(compiled, self._dealer.bytes_of, written_by(task, compiled.plan))
+        self._runner.load(compiled, self._dealer.bytes_of, poisoned_for(task, compiled.plan))
 
     @property
     def slot_bytes(self) -> int:
@@ -135,8 +135,9 @@ class Examination:
 
     def _refuse_stray_writes(self, flags: Sequence[int]) -> None:
         for position, flag in enumerate(flags):
-            if flag & 1:
-                raise Cheated(f"input {self._dealer.named(position)!r} was overwritten")
+            # an idle slot has no source, and so no such flag
+            if flag & 1 and (name := self._dealer.named(position)) not in self._task.outputs:
+                raise Cheated(f"input {name!r} was overwritten")
         if any(flag & 2 for flag in flags):
             raise Cheated("memory outside the buffers was written")
 

@@ -53,6 +53,7 @@ class RunnerClient:
                 code_path=compiled.code_path,
                 functions=compiled.functions,
                 launches=compiled.plan.launches,
+                fills=compiled.plan.fills,
                 buffers=dict(buffers),
                 written=frozenset(written),
                 silent=compiled.plan.hidden,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy
 
@@ -11,7 +11,7 @@ from evoengine.candidate.binding import BoundLaunch, BufferArgument
 from evoengine.emulator.check.findings import AccessCounts, Check
 from evoengine.emulator.device import Checks, LaunchReport
 from evoengine.evaluate.worker.candidate_failures import LaunchTimeout
-from evoengine.evaluate.worker.check import written_by
+from evoengine.evaluate.worker.check import poisoned_for, written_by
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
 from evoengine.evaluate.worker.emulated.plan_state import PlanState
@@ -46,7 +46,8 @@ def follow(
     """
     plan = program.compiled.plan
     written = written_by(task, plan)
-    followed = _Followed(program, arena, written, _flags(checks))
+    empty = set(poisoned_for(task, plan)) - {fill.buffer for fill in plan.fills}
+    followed = _Followed(program, arena, written, empty, _flags(checks))
     for position, launch in enumerate(plan.launches):
         followed.launch(launch, last=position + 1 == len(plan.launches))
         if followed.findings:
@@ -69,7 +70,12 @@ class _Followed:
     """Follows the launches of one plan in turn, and adds up what it finds."""
 
     def __init__(
-        self, program: EmulatedProgram, arena: EmulatedArena, written: Sequence[str], flags: Check
+        self,
+        program: EmulatedProgram,
+        arena: EmulatedArena,
+        written: Sequence[str],
+        empty: Collection[str],
+        flags: Check,
     ) -> None:
         self.program = program
         self.arena = arena
@@ -80,7 +86,8 @@ class _Followed:
         self.blocks = 0
         self.total_blocks = 0
         self.accesses = AccessCounts()  # of these blocks
-        self._uninitialized = set(written)  # buffers that no launch was given yet
+        # buffers that hold nothing, and that no launch was given yet
+        self._uninitialized = set(empty)
 
     def launch(self, launch: BoundLaunch, last: bool) -> None:
         """Follows some blocks, and more when they were cheap; runs the whole grid where another

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -10,6 +11,7 @@ from typing import Any, Self
 import numpy
 import torch
 
+from evoengine.candidate.binding import Fill
 from evoengine.emulator.device import Emulator
 from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.evaluate.worker.arena import Arena, Layout
@@ -64,6 +66,15 @@ class EmulatedArena(Arena):
         return torch.tensor(
             any(self._memory.red_zones_broken(flat.data_ptr()) for flat in self._flat.values())
         )
+
+    def begin(self, fills: Sequence[Fill]) -> None:
+        """Fills buffers with what they hold before the launches of a call."""
+        for fill in fills:
+            if fill.source:
+                self._flat[fill.buffer].copy_(self._flat[fill.source])
+            else:
+                element = torch.tensor(list(bytes.fromhex(fill.element)), dtype=torch.uint8)
+                self._flat[fill.buffer].view(-1, len(element)).copy_(element)
 
     def free(self) -> None:
         """Frees all buffers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from evoengine.candidate.binding import BoundLaunch, BufferArgument
+from evoengine.candidate.binding import BoundLaunch, BufferArgument, Fill
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, LaunchReport
 from evoengine.emulator.emulator_errors import EmulatorError
@@ -42,6 +42,7 @@ def model_case(
     """
     pointers = arena.pointers
     launches = []
+    filled = [_model_fill(fill, target) for fill in program.compiled.plan.fills]
     for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
         before = PlanState(program, arena, written)
         sampled = _sampled(program, launch, pointers, before)
@@ -52,7 +53,16 @@ def model_case(
         if len(launches) < len(executions) and sampled.blocks_run < sampled.blocks:
             before.restore()
             program.run(launch, pointers)  # the next launch reads what all blocks write
-    return CaseModel(case=program.compiled.plan.case, target=target.name, launches=tuple(launches))
+    return CaseModel(
+        case=program.compiled.plan.case, target=target.name, launches=(*filled, *launches)
+    )
+
+
+def _model_fill(fill: Fill, target: TargetGpu) -> LaunchModel:
+    """A memset or a copy at the bandwidth of L2, where what it writes stays."""
+    moved = fill.bytes * (2 if fill.source else 1)
+    us = target.launch_us + moved / (target.l2_gb_s * 1e3)
+    return LaunchModel(kernel=f"fill {fill.buffer}", us=us, limiter="l2", bounds_us={"l2": us})
 
 
 def _sampled(

@@ -313,3 +313,26 @@ def test_closing_reports_what_the_candidate_left_in_use(
     free = iter([8 * 1024**3 - taken - 4096])
     monkeypatch.setattr(HostReplayer, "unload", lambda _: next(free))
     assert examination.close() == 4096
+
+
+def test_an_input_that_is_changed_in_place_is_an_output_and_no_stray_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = install(monkeypatch)
+    (tmp_path / "scale_rows.py").write_text("def forward(x):\n    return x * 2\n")
+    given = small_task()
+    output = given.outputs["out"].model_copy(update={"inout": True})
+    task = given.model_copy(update={"outputs": {"x": output}})
+    expected = ExpectedOutputs(task, TaskFunctions(task, tmp_path / "t.yaml"), CPU)
+
+    def doubles(call: dict[str, int], _: int) -> None:
+        at(call["x"]).mul_(2)
+
+    def keeps(_: dict[str, int], __: int) -> None:
+        pass
+
+    with connected_runner(monkeypatch) as client:
+        scene = Scene(driver, HostHarness(), client, InputPool(task, expected, lambda: None))
+        assert scene.replay(doubles).wrong == ()
+        assert scene.replay(doubles, cold=True).wrong == ()
+        assert len(scene.replay(keeps).wrong) == CALLS

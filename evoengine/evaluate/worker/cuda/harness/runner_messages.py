@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from evoengine.candidate.binding import BoundLaunch
+from evoengine.candidate.binding import BoundLaunch, Fill
 from evoengine.records import Frozen
 
 MAX_DESCRIPTORS = 64  # in one message
@@ -36,7 +36,9 @@ class Load(Frozen):
     launches: tuple[BoundLaunch, ...]
     # the bytes of every buffer, in the order in which a replay places them
     buffers: dict[str, int]
-    written: frozenset[str]  # those that the candidate writes: outputs and scratch
+    # those that hold nothing before a call: outputs and scratch, but for inputs changed in place
+    written: frozenset[str]
+    fills: tuple[Fill, ...] = ()  # before the launches of each call
     silent: bool
 
 

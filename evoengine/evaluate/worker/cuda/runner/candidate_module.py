@@ -16,6 +16,7 @@ from evoengine.candidate.binding import BoundLaunch, BufferArgument, ScalarArgum
 from evoengine.evaluate.compile.cubin import variable_symbols
 from evoengine.evaluate.worker.cuda.harness.driver_library import driver_library
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Load
+from evoengine.evaluate.worker.cuda.runner.buffer_fills import fill_step
 
 _MAX_DYNAMIC_SHARED, _LOCAL_BYTES = 8, 3  # CUfunction_attribute of cuda.h
 _FLOATS = {"float32": ctypes.c_float, "float64": ctypes.c_double}
@@ -34,6 +35,7 @@ class CandidateModule:
         self._symbols = variable_symbols(self._code)
         self._names = load.functions
         self._launches = load.launches
+        self._fills = load.fills
         self._shared: dict[str, int] = {}
         for launch in load.launches:
             most = max(self._shared.get(launch.kernel, 0), launch.shared_bytes)
@@ -75,13 +77,18 @@ class CandidateModule:
         self._functions, self._module, self._variables = {}, None, []
 
     def bind(self, pointers: Pointers) -> Callable[[int], None]:
-        """A function that launches the whole plan on a stream, given by its handle."""
+        """A function that fills buffers and launches the whole plan on a stream, given by its
+        handle.
+        """
+        filling = [fill_step(fill, pointers) for fill in self._fills]
         steps = [
             (self._functions[launch.kernel], launch, _Arguments(launch, pointers))
             for launch in self._launches
         ]
 
         def run(stream: int) -> None:
+            for step in filling:
+                step(stream)
             for function, launch, arguments in steps:
                 driver.launchKernel(
                     function,
