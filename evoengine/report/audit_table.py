@@ -21,7 +21,7 @@ def audit_table(report: AuditReport) -> RenderableType:
             Column("tier"),
             Column("case"),
             Column("output"),
-            text_column("stands in for a kernel", least=24),
+            text_column("tried outputs", least=24),
             Column("bound"),
             Column("refused"),
             Column("distribution"),

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from pathlib import Path
 
 from evoengine.errors import TaskError
 from evoengine.events import Notice
 from evoengine.protocols import Executor
 from evoengine.records import AuditReport, Environment
+from evoengine.search.choose_run import RunChoice
 from evoengine.search.control import Control
 from evoengine.search.stored_audits import audit_path, read_audit, write_audit
-from evoengine.task.schema import Task
 
-SHOWN_FINDINGS = 5
 NOTICE = "auditing the task, once: its gates must refuse what is plainly wrong"
 
 
 async def audit_findings(
-    executor: Executor,
-    task: Task,
-    task_path: Path,
-    environment: Environment,
-    control: Control,
+    executor: Executor, choice: RunChoice, environment: Environment, control: Control
 ) -> tuple[str, ...] | None:
     """What the task lets through, one line each; None if the run is stopped meanwhile.
 
     The executor is started. Raises TaskError where a function of the task fails.
     """
-    path = audit_path(task, task_path, environment)
+    if choice.device.is_scripted:
+        return ()  # its verdicts are drawn: no gate is used
+    path = audit_path(choice.task, choice.task_path, environment)
     report = read_audit(path)
     if report is None:
         control.observe(Notice(NOTICE))
@@ -41,17 +37,14 @@ async def audit_findings(
     return report.findings
 
 
-def refuse_findings(task: Task, findings: tuple[str, ...]) -> None:
-    """Raises TaskError with the first findings, if there are any."""
-    if not findings:
-        return
-    more = len(findings) - SHOWN_FINDINGS
-    lines = [*findings[:SHOWN_FINDINGS], *([f"and {more} more"] if more > 0 else [])]
-    raise TaskError(
-        f"task {task.name} lets {len(findings)} plainly wrong outputs through, so its verdicts mean"
-        " little: make its tolerances smaller, or its inputs more telling; `evoengine audit` shows"
-        " all, --despite-audit starts all the same\n" + "\n".join(f"  {line}" for line in lines)
-    )
+def refuse_findings(choice: RunChoice, findings: tuple[str, ...]) -> None:
+    """Raises TaskError where there are findings, unless the user wants to start all the same."""
+    if findings and not choice.despite_audit:
+        raise TaskError(
+            f"task {choice.task.name} lets {len(findings)} plainly wrong outputs through, so its"
+            " verdicts mean little: make its tolerances smaller, or its inputs more telling;"
+            " --despite-audit starts all the same"
+        )
 
 
 async def _audit(executor: Executor, control: Control) -> AuditReport | None:

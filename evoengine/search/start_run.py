@@ -28,14 +28,11 @@ async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> Run
             if start is None:
                 return RunEnded(f"{control.stop_reason} before the first trial", complete=False)
             show_notices(_baseline_notices(start), control.observe)
-            findings = await audit_findings(
-                executor, choice.task, choice.task_path, start.environment, control
-            )
+            findings = await audit_findings(executor, choice, start.environment, control)
             if findings is None:
                 return RunEnded(f"{control.stop_reason} before the first trial", complete=False)
-            if not choice.despite_audit:
-                refuse_findings(choice.task, findings)
             show_notices([f"the audit found: {line}" for line in findings], control.observe)
+            refuse_findings(choice, findings)
             info = _info(choice, paths, start, findings)
             seeds = choice.seeds[: choice.config.trials]
             folder.store.append(info, *(ProposalRow(*numbered) for numbered in enumerate(seeds)))
