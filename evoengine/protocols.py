@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from evoengine.candidate.binding import CasePlan
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.records import (
+    AuditReport,
     CaseCheck,
     CaseModel,
     CaseTiming,
@@ -144,6 +145,7 @@ class Job(Frozen):
     baselines: dict[str, str] = {}  # case -> baseline to time against; other cases are not timed
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
+    audits: bool = False  # without cases: whether to audit the task, in place of timing baselines
 
 
 class Report(Frozen):
@@ -157,6 +159,7 @@ class Report(Frozen):
     modelled: tuple[CaseModel, ...] = ()  # from an emulator, instead of timings
     phases_s: dict[str, float] = {}
     baselines: dict[str, BaselineTimes] = {}  # by case; only for a Job without cases
+    audit: AuditReport | None = None  # only for a Job that audits
 
 
 class Device(Protocol):
@@ -165,7 +168,7 @@ class Device(Protocol):
     `start` starts the device for a task and returns its environment. `run` judges one job;
     whatever the candidate does, it returns a Report within the task's limits, and the next
     job finds a working device. With `verify`, the process that judges has run no other
-    candidate. `run` of a Job without cases measures the baselines.
+    candidate. `run` of a Job without cases measures the baselines, or audits the task.
     """
 
     async def start(self, task: Task, task_path: str) -> Environment: ...
@@ -191,6 +194,10 @@ class Executor(Protocol):
 
     async def start(self) -> ExecutorStart:
         """Starts compilers and device; raises EvoError if they cannot work."""
+        ...
+
+    async def audit(self, progress: Progress) -> AuditReport:
+        """Tries whether the task's gates refuse what is plainly wrong; raises EvoError."""
         ...
 
     async def evaluate(

@@ -371,6 +371,47 @@ class Elite(Frozen):
 TIMING_VERSION = 2
 
 
+class AuditRow(Frozen):
+    """One bound of a tier, tried with outputs that are plainly wrong.
+
+    `refused` says whether the bound refuses the stand-in on some input set. `error` and `limit` are
+    those of the set on which it refuses it, or comes closest to that.
+    """
+
+    tier: str
+    output: str
+    stand_in: str  # e.g. "zeros", "a copy of q"
+    bound: str  # "each element", "the whole output" or "any bound"
+    refused: bool
+    case: str
+    distribution: str
+    error: float
+    limit: float
+
+    @property
+    def finding(self) -> str:
+        """What is wrong with the task, in one line, where the stand-in is let through."""
+        what = (
+            "every bound lets" if self.bound == "any bound" else f"the bound of {self.bound} lets"
+        )
+        return (
+            f"tier {self.tier}, case {self.case}: {what} {self.stand_in} through as {self.output};"
+            f" closest to refusal is {self.distribution}, error {self.error:.3g}, allowed"
+            f" {self.limit:.3g}"
+        )
+
+
+class AuditReport(Frozen):
+    """The result of an audit of a task."""
+
+    rows: tuple[AuditRow, ...]
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """One line for each stand-in that the task lets through."""
+        return tuple(row.finding for row in self.rows if not row.refused)
+
+
 class RunInfo(Frozen):
     """The settings and facts at the start of a run; never changed."""
 
@@ -388,6 +429,7 @@ class RunInfo(Frozen):
     created: str  # ISO 8601, UTC
     version: str
     timing_version: int = 1  # TIMING_VERSION of its verdicts
+    audit_findings: tuple[str, ...] = ()  # what the task lets through; the user started it anyway
 
 
 class SettingsChange(Frozen):

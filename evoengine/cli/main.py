@@ -1,6 +1,6 @@
 """The console script `evoengine`: runs a command and turns errors into one line and an exit code.
 
-    0    done; for `evaluate`: the kernel is correct
+    0    done; for `evaluate`: the kernel is correct; for `audit`: all is refused
     1    an internal error; for `evaluate`: the kernel is not correct
     2-10 a known error, see evoengine/errors.py
     130  interrupted; the command that resumes the run was printed
@@ -21,6 +21,7 @@ import typer
 
 from evoengine import __version__
 from evoengine.cli import streams
+from evoengine.cli.audit import audit
 from evoengine.cli.cache import cache
 from evoengine.cli.doctor import doctor
 from evoengine.cli.evaluate import evaluate
@@ -52,7 +53,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help is the same everywhere and takes 50 ms less
 )
-for command in (run, resume, runs, show, evaluate, prompt, init, export, rm, cache, tasks, doctor):
+for command in (
+    *(run, resume, runs, show, evaluate, audit),
+    *(prompt, init, export, rm, cache, tasks, doctor),
+):
     app.command()(command)
 
 

@@ -56,6 +56,13 @@ def run(
     in_flight: Annotated[
         int | None, typer.Option(min=1, help="The number of trials in flight at once.")
     ] = None,
+    despite_audit: Annotated[
+        bool,
+        typer.Option(
+            "--despite-audit",
+            help="Start on a task whose gates let plainly wrong outputs through.",
+        ),
+    ] = False,
     time_limit: options.TimeLimit = None,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
@@ -76,6 +83,7 @@ def run(
         checks=check,
         kernels=kernel or [],
         in_flight=in_flight,
+        despite_audit=despite_audit,
         environ=context.obj,
     )
     paths = new_run_paths(runs_dir, name, choice.task)

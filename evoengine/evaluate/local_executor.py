@@ -21,7 +21,7 @@ from evoengine.evaluate.compile_candidate import (
 from evoengine.evaluate.hidden_case import report_without_sizes
 from evoengine.evaluate.scoring import verdict_of
 from evoengine.protocols import BaselineTimes, Device, ExecutorStart, Job, Progress
-from evoengine.records import Environment, Verdict
+from evoengine.records import AuditReport, Environment, Verdict
 from evoengine.task.schema import Task
 
 TRIAL_FILE_NAME = "kernel.cu"  # in exported files and in prompts
@@ -123,6 +123,12 @@ class LocalExecutor:
                 )
             self._baselines[case] = times.fastest
         return report.baselines
+
+    async def audit(self, progress: Progress) -> AuditReport:
+        """The audit of the task on the device, which must be started; raises EvoError."""
+        report = await self.device.run(Job(cases=(), tier="", audits=True), progress)
+        assert report.audit is not None
+        return report.audit
 
     async def evaluate(
         self, candidate: Candidate, progress: Progress, verify: bool = False

@@ -187,6 +187,7 @@ class RunRows(Frozen):
     # requests without a reply that may have been paid for; in a live run also those under way
     unanswered: Unanswered = Unanswered()
     changes: tuple[str, ...] = ()  # settings that a resume changed
+    audit_findings: tuple[str, ...] = ()  # plainly wrong outputs that the task lets through
     cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
     baselines: dict[str, str]  # case -> the baseline of its speed-ups
     baseline_us: dict[str, dict[str, float]]  # case -> baseline -> its time when the run began

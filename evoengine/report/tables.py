@@ -191,6 +191,8 @@ def run_head(rows: RunRows) -> Table:
         facts["unanswered"] = _unanswered(rows.unanswered)
     if rows.changes:
         facts["changed"] = "; ".join(rows.changes)
+    if rows.audit_findings:
+        facts["audit"] = "the task lets wrong outputs through: " + "; ".join(rows.audit_findings)
     if rows.baseline_problems:
         facts["left out"] = "; ".join(
             f"{name}: {problem}" for name, problem in rows.baseline_problems.items()

@@ -35,6 +35,7 @@ class RunChoice:
     device: DeviceChoice
     seeds: list[Proposal]
     notices: list[str]
+    despite_audit: bool = False  # whether to start on a task that lets wrong outputs through
 
 
 def choose_run(
@@ -46,6 +47,7 @@ def choose_run(
     checks: str | None = None,
     kernels: list[str] | None = None,
     in_flight: int | None = None,
+    despite_audit: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> RunChoice:
     """The parts of a new run; `options` replace the defaults of the task and of the settings.
@@ -80,7 +82,7 @@ def choose_run(
     check_generator(config, environ)
     if chosen_device.notice:
         notices = [chosen_device.notice, *notices]
-    return RunChoice(loaded, path, config, chosen_device, seeds, notices)
+    return RunChoice(loaded, path, config, chosen_device, seeds, notices, despite_audit)
 
 
 def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[str, list[str]]:

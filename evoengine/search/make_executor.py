@@ -12,8 +12,8 @@ from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device_choice import DeviceChoice, choose_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_DEVICE, ScriptedExecutor
-from evoengine.protocols import Executor, Progress
-from evoengine.records import Verdict
+from evoengine.protocols import Executor, Job, Progress
+from evoengine.records import AuditReport, Verdict
 from evoengine.task.schema import Task
 
 # one core is left to the event loop and the worker
@@ -48,6 +48,23 @@ def make_executor(
         baselines,
         clang,
     )
+
+
+async def audit_once(
+    task: Task, task_path: Path, device: DeviceChoice, progress: Progress
+) -> AuditReport:
+    """The audit of a task, which needs no compiler; raises EvoError."""
+    if device.is_scripted:
+        raise UsageError("--device scripted computes nothing: it cannot audit a task")
+    used = device.make_device(())
+    try:
+        progress("starting the device")
+        await used.start(task, str(task_path))
+        report = await used.run(Job(cases=(), tier="", audits=True), progress)
+    finally:
+        await used.close()
+    assert report.audit is not None
+    return report.audit
 
 
 async def evaluate_once(

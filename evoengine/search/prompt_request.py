@@ -157,6 +157,9 @@ class _ReadOnlyParts:
     async def start(self) -> NoReturn:
         raise Exhausted("the run is opened for reading only")
 
+    async def audit(self, _: object) -> NoReturn:
+        raise Exhausted("the run is opened for reading only")
+
     async def evaluate(self, *_: object, **__: object) -> NoReturn:
         raise Exhausted("the run is opened for reading only")
 

@@ -106,6 +106,7 @@ class RunReader:
             created=info.created,
             version=info.version,
             timing_version=info.timing_version,
+            audit_findings=info.audit_findings,
             budget=int(info.config.get("trials", 0)),
             settled=len(settled_run.outcomes),
             ended=ended,

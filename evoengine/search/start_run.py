@@ -13,6 +13,7 @@ from evoengine.search.choose_run import RunChoice
 from evoengine.search.control import Control
 from evoengine.search.make_executor import make_executor
 from evoengine.search.references import reference_digests
+from evoengine.search.run_audit import audit_findings, refuse_findings
 from evoengine.search.run_engine import run_engine, show_notices, start_executor
 from evoengine.store.run_folder import open_run
 
@@ -27,7 +28,12 @@ async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> Run
             if start is None:
                 return RunEnded(f"{control.stop_reason} before the first trial", complete=False)
             show_notices(_baseline_notices(start), control.observe)
-            info = _info(choice, paths, start)
+            findings = await audit_findings(executor, choice, start.environment, control)
+            if findings is None:
+                return RunEnded(f"{control.stop_reason} before the first trial", complete=False)
+            show_notices([f"the audit found: {line}" for line in findings], control.observe)
+            refuse_findings(choice, findings)
+            info = _info(choice, paths, start, findings)
             seeds = choice.seeds[: choice.config.trials]
             folder.store.append(info, *(ProposalRow(*numbered) for numbered in enumerate(seeds)))
             return await run_engine(info, folder.store, executor, start.environment, control)
@@ -43,7 +49,9 @@ def _baseline_notices(start: ExecutorStart) -> list[str]:
     ]
 
 
-def _info(choice: RunChoice, paths: RunPaths, start: ExecutorStart) -> RunInfo:
+def _info(
+    choice: RunChoice, paths: RunPaths, start: ExecutorStart, findings: tuple[str, ...]
+) -> RunInfo:
     return RunInfo(
         name=paths.root.name,
         task_path=str(choice.task_path),
@@ -57,4 +65,5 @@ def _info(choice: RunChoice, paths: RunPaths, start: ExecutorStart) -> RunInfo:
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         version=__version__,
         timing_version=TIMING_VERSION,
+        audit_findings=findings,
     )

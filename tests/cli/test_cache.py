@@ -28,7 +28,7 @@ def write(path: Path, size: int, days: float = 0.0) -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
-    """A cache with 9 files of ours, 3 of them old, and 3 files of somebody else."""
+    """A cache with 10 files of ours, 3 of them old, and 3 files of somebody else."""
     folder = tmp_path / "cache"
     write(folder / "cubins" / "01" / f"{DIGEST}.json", 100, OLD_DAYS)
     write(folder / "cubins" / "01" / f"{DIGEST}.cubin", 1000, OLD_DAYS)
@@ -39,6 +39,7 @@ def cache(tmp_path: Path) -> Path:
     write(folder / "headers" / "13.3" / "include" / "cuda_fp16.h", 30)
     write(folder / "answers" / f"{DIGEST}.json", 5)
     write(folder / "answers" / f"{DIGEST}.out.npy", 2000, OLD_DAYS)
+    write(folder / "audits" / f"{DIGEST}.json", 6)
     write(folder / "answers" / "thesis.txt", 7, OLD_DAYS)
     write(folder / "ptx" / "photo.jpg", 7, OLD_DAYS)
     write(folder / "diary.txt", 7, OLD_DAYS)
@@ -64,6 +65,7 @@ def test_cache_shows_files_and_bytes_by_kind(call: Call, cache: Path) -> None:
         "emulator": (2, 5),
         "headers": (1, 30),
         "answers": (2, 2005),
+        "audits": (1, 6),
     }
     text = call("cache").out
     assert str(cache) in text and "total" in text and "3.1 KiB" in text and "freed" not in text
@@ -80,6 +82,7 @@ def test_prune_by_days_removes_older_files_and_reports_what_was_freed(
         "emulator": (0, 0),
         "headers": (0, 0),
         "answers": (1, 2000),
+        "audits": (0, 0),
     }
     assert (rows["cubins"]["files"], rows["cubins"]["bytes"]) == (1, 10)
     assert not (cache / "cubins" / "01").exists() and (cache / "cubins" / "02").is_dir()

@@ -33,10 +33,11 @@ def test_run_without_a_terminal_prints_each_settled_trial_and_ends_with_the_elit
         lines[1]
         == "note: baseline torch.broken does not work here and is left out: no kernel image"
     )
+    assert lines[2].startswith("note: auditing the task, once")
     assert re.fullmatch(
         r"run one started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d: task scale, 6 trials,"
         r" generator tune, device cuda:0 Scripted",
-        lines[2],
+        lines[3],
     )
     assert all(
         re.match(r"\[\d/6 \d\d:\d\d:\d\d[,\]]", line) for line in lines if line.startswith("[")

@@ -11,7 +11,7 @@ from evoengine.errors import DeviceError
 from evoengine.evaluate.scripted.scripted_findings import BASELINE_US
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule, scripted_verdict
 from evoengine.protocols import ExecutorStart, Progress
-from evoengine.records import Environment, Verdict
+from evoengine.records import AuditReport, Environment, Verdict
 from evoengine.task.schema import Task
 
 SCRIPTED_GPU = Environment(
@@ -90,6 +90,10 @@ class ScriptedExecutor:
             baselines=self._baselines,
             baseline_us={case: {name: BASELINE_US} for case, name in self._baselines.items()},
         )
+
+    async def audit(self, progress: Progress) -> AuditReport:
+        """An empty report: no reference is computed."""
+        return AuditReport(rows=())
 
     async def evaluate(
         self, candidate: Candidate, progress: Progress, verify: bool = False

@@ -12,6 +12,7 @@ import torch
 from evoengine import __version__
 from evoengine.errors import DeviceError
 from evoengine.evaluate.device.worker_protocol import RUNNER_NOT_STARTED
+from evoengine.evaluate.worker.audit.task_audit import TaskAudit
 from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
@@ -55,16 +56,20 @@ class CudaSession:
             # for the whole session.
             self.stream = torch.cuda.Stream(device)
             torch.cuda.set_stream(self.stream)
-            harness = GpuHarness(ordinal, self.stream)
+            self._harness = harness = GpuHarness(ordinal, self.stream)
         except (AssertionError, RuntimeError, VirtualMemoryError, *CUDA_ERRORS) as error:
             raise DeviceError(
                 f"cuda:{ordinal} cannot be used: {str(error).strip().splitlines()[0]}"
             ) from error
         self.environment = describe(ordinal)
         functions = TaskFunctions(task, task_path, announce_function)
+        expected_outputs = ExpectedOutputs(task, functions, device)
+        self._audit = TaskAudit(
+            task, functions, expected_outputs, lambda step: announce(step, False)
+        )
         pool = InputPool(
             task,
-            ExpectedOutputs(task, functions, device),
+            expected_outputs,
             lambda: announce("computing expected outputs", False),
         )
         baselines = Baselines(harness, task, functions, pool)
@@ -76,6 +81,9 @@ class CudaSession:
 
         With `new_runners`, the parent has sent the connections of two that have run no candidate.
         """
+        if job.audits:
+            with self._harness.token.held():
+                return self._audit.report(), True
         if new_runners:
             try:
                 self._adopt_runners()

@@ -16,6 +16,7 @@ from evoengine.emulator.device import Emulator
 from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.errors import DeviceError
 from evoengine.evaluate.device_description import modelled_gpu
+from evoengine.evaluate.worker.audit.task_audit import TaskAudit
 from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.emulated.array_cache import ArrayCache
 from evoengine.evaluate.worker.emulated.emulated_backend import EmulatedBackend
@@ -69,6 +70,9 @@ class EmulatedSession:
             _in_threads(threads, DiskOutputCache(arrays, task, task_path)),
             DiskInputCache(arrays, task),
         )
+        self._audit = TaskAudit(
+            task, functions, expected_outputs, lambda step: announce(step, False)
+        )
         repeated = _RepeatedAnnouncement(announce)
         self._backend = EmulatedBackend(
             task,
@@ -82,6 +86,8 @@ class EmulatedSession:
 
     def run(self, job: Job, _new_runners: bool = False) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may judge the next one."""
+        if job.audits:
+            return self._audit.report(), True
         report = self._judge.run(job)
         return report, self._judge.healthy and self._backend.compilations_ended()
 

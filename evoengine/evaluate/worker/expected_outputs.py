@@ -123,7 +123,7 @@ class ExpectedOutputs:
         if self._probed:
             return
         self._probed = True
-        case = min(self.task.all_cases, key=self._elements)
+        case = min(self.task.all_cases, key=self.elements)
         distribution, seed = self.task.distributions[0], self.task.seeds[0]
         tensors = make_inputs(self.task, case, distribution, seed, self.device)
         first, second = (self._reference(case, distribution, seed, tensors) for _ in range(2))
@@ -145,7 +145,8 @@ class ExpectedOutputs:
                     " keeps from call to call"
                 )
 
-    def _elements(self, case: str) -> int:
+    def elements(self, case: str) -> int:
+        """The elements of all inputs and outputs of a case."""
         scope = self.task.scope(case)
         tensors: list[Input | Output] = [*self.task.inputs.values(), *self.task.outputs.values()]
         return sum(

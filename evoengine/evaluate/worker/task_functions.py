@@ -40,11 +40,13 @@ class TaskFunctions:
         self._announce = announce
         self._modules: dict[str, Any] = {}
 
-    def reference(self, tensors: Tensors, case: str) -> Tensors:
+    def reference(
+        self, tensors: Tensors, case: str, flags: Mapping[str, bool] | None = None
+    ) -> Tensors:
         """The reference's outputs by name: float64 in the task's shapes, on the inputs' device.
 
-        `tensors` are the case's inputs by name; floating-point ones are copied to float64.
-        Raises TaskError as `call` does.
+        `tensors` are the case's inputs by name; floating-point ones are copied to float64. `flags`
+        replace those of the case. Raises TaskError as `call` does.
         """
         wide = {
             name: value.to(torch.float64, copy=True) if value.is_floating_point() else value.clone()
@@ -53,7 +55,7 @@ class TaskFunctions:
         return {
             name: value.double()
             for name, value in self._once(
-                self.task.reference, wide, tensors, case, exact=True
+                self.task.reference, wide, tensors, case, exact=True, flags=flags
             ).items()
         }
 
@@ -68,9 +70,17 @@ class TaskFunctions:
             name, {key: value.clone() for key, value in tensors.items()}, tensors, case, exact=False
         )
 
-    def _once(self, name: str, given: Tensors, tensors: Tensors, case: str, exact: bool) -> Tensors:
+    def _once(
+        self,
+        name: str,
+        given: Tensors,
+        tensors: Tensors,
+        case: str,
+        exact: bool,
+        flags: Mapping[str, bool] | None = None,
+    ) -> Tensors:
         with self.running(name, case):
-            outputs = self.bind(name, given, case, exact)()
+            outputs = self.bind(name, given, case, exact, flags)()
             with _errors_named(name, case):
                 for value in outputs.values():
                     if value.is_cuda:
@@ -91,14 +101,21 @@ class TaskFunctions:
         )
 
     def bind(
-        self, name: str, tensors: Tensors, case: str, exact: bool = False
+        self,
+        name: str,
+        tensors: Tensors,
+        case: str,
+        exact: bool = False,
+        flags: Mapping[str, bool] | None = None,
     ) -> Callable[[], Tensors]:
         """A call of function `name` with these arguments; it returns the outputs by name.
 
-        With `exact`, for the reference, floating-point outputs must be float64.
+        With `exact`, for the reference, floating-point outputs must be float64. `flags` replace
+        those of the case.
         """
         function = self._function(name)
-        arguments = self._arguments(name, function, {**scalar_inputs(self.task, case), **tensors})
+        known = {**scalar_inputs(self.task, case), **(flags or {}), **tensors}
+        arguments = self._arguments(name, function, known)
         device = next((value.device for value in tensors.values()), None)
 
         def run() -> Tensors:

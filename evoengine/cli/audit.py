@@ -1,0 +1,45 @@
+"""`evoengine audit TASK`: tries whether a task's gates refuse what is plainly wrong."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evoengine.cli.device_option import DEVICE_HELP
+
+
+def audit(
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK",
+            help="A task file, or the name of a packaged task; see `evoengine tasks`.",
+        ),
+    ],
+    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="The rows as JSON on stdout.")] = False,
+) -> None:
+    """Audit a task: put plainly wrong outputs (zeros, copies of inputs, another seed's output, one
+    element off) through its gates, and try whether every input matters.
+
+    Exits with 0 if all are refused, else with 3.
+    """
+    import asyncio
+
+    from evoengine.cli import output
+    from evoengine.errors import TaskError
+    from evoengine.paths import find_task
+    from evoengine.report import as_json
+    from evoengine.report.audit_table import audit_table
+    from evoengine.search.make_executor import audit_once, find_device
+    from evoengine.task.load import load_task
+
+    path = find_task(task).resolve()
+    loaded = load_task(path)
+    used = find_device(device, loaded)
+    if used.brief:
+        output.say(f"note: {used.brief}")
+    report = asyncio.run(audit_once(loaded, path, used, output.progress()))
+    output.give(json, lambda: as_json.dumps(report.rows), lambda: audit_table(report))
+    raise typer.Exit(TaskError.exit_code if report.findings else 0)

@@ -1,0 +1,1 @@
+"""Tries whether a task's gates refuse what is plainly wrong."""

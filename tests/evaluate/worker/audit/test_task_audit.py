@@ -1,0 +1,181 @@
+"""A task is audited: what is plainly wrong must be refused on each case that is scored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from evoengine.evaluate.worker.audit.task_audit import TaskAudit
+from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.paths import find_task, starter_dir
+from evoengine.records import AuditReport, AuditRow
+from evoengine.task.load import load_task
+from evoengine.task.schema import Task
+
+# torch.compile's back end warns about torch's own use of torch.jit when it is imported
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+
+TASK = """\
+name: audited
+reference: audited.py:forward
+dims: {N: int, C: int, causal: bool}
+inputs:
+  x: {shape: [N, C], dtype: float32}
+  y: {shape: [N, C], dtype: float32}
+outputs:
+OUTPUTS
+cases:
+  scored: {N: 64, C: 96, causal: true}
+hidden_cases:
+  odd: {N: 7, C: 33, causal: false}
+tiers: {fp32: {atol: ATOL, rtol: RTOL, rel_rmse: RMSE}}
+objective: {cases: [scored]}
+baselines: {torch: audited.py:forward}
+budget: {trials: 5}
+"""
+ONE = "  out: {shape: [N, C], dtype: float32}"
+
+
+def audited(
+    folder: Path,
+    body: str,
+    outputs: str = ONE,
+    atol: str = "1e-5",
+    rtol: str = "1e-5",
+    rel_rmse: str = "1e-5",
+) -> AuditReport:
+    (folder / "audited.py").write_text(f"import torch\n\n\ndef forward(x, y, causal):\n{body}\n")
+    text = TASK
+    for name, value in (("OUTPUTS", outputs), ("ATOL", atol), ("RTOL", rtol), ("RMSE", rel_rmse)):
+        text = text.replace(name, value)
+    path = folder / "audited.yaml"
+    path.write_text(text)
+    return report_on(load_task(path), path)
+
+
+def report_on(task: Task, path: Path) -> AuditReport:
+    functions = TaskFunctions(task, path)
+    expected = ExpectedOutputs(task, functions, torch.device("cpu"))
+    report = TaskAudit(task, functions, expected, lambda _: None).report()
+    assert report.audit is not None
+    return report.audit
+
+
+def passing(report: AuditReport) -> set[tuple[str, str, str]]:
+    return {(row.stand_in, row.output, row.bound) for row in report.rows if not row.refused}
+
+
+def test_a_sound_task_lets_nothing_through_and_every_stand_in_was_tried(tmp_path: Path) -> None:
+    report = audited(tmp_path, "    return x * y.sigmoid() + (x.flip(1) if causal else 0)")
+    assert report.findings == ()
+    assert {row.stand_in for row in report.rows} == {
+        "zeros",
+        "ones",
+        "the mean everywhere",
+        "the output of another seed",
+        "a copy of x",
+        "a copy of y",
+        "the output for x of another seed",
+        "the output for y of another seed",
+        "the mean along axis 0",
+        "the mean along axis 1",
+        "transposed",
+        "one row missing",
+        "one element off by 10 gates",
+        "causal left out",
+        "inputs in fp16 precision",
+    }
+    assert {row.case for row in report.rows} == {"scored"}
+
+
+def test_an_attention_on_uniform_inputs_within_a_hundredth_is_no_more_than_a_mean(
+    tmp_path: Path,
+) -> None:
+    body = (
+        "    q, k = torch.special.ndtr(x), torch.special.ndtr(y)\n"
+        "    return torch.softmax(q @ k.T / q.shape[1] ** 0.5, -1) @ k"
+    )
+    report = audited(tmp_path, body, atol="1e-1", rtol="0", rel_rmse="1e-1")
+    found = passing(report)
+    assert ("the mean along axis 0", "out", "any bound") in found
+    assert ("the output for x of another seed", "out", "any bound") in found
+    assert any("case scored" in line and "axis 0" in line for line in report.findings)
+
+
+def test_a_second_output_far_below_the_tolerance_is_found(tmp_path: Path) -> None:
+    outputs = f"{ONE}\n  tiny: {{shape: [N, C], dtype: float32}}"
+    body = "    return 1000 * (x + y), 1e-6 * (x - y)"
+    report = audited(tmp_path, body, outputs, atol="1e-3", rel_rmse="1e-3")
+    assert {row.output for row in report.rows if not row.refused} == {"tiny"}
+    assert ("zeros", "tiny", "each element") in passing(report)
+    assert ("zeros", "out", "each element") not in passing(report)
+
+
+def test_a_tensor_without_dimensions_and_infinities_are_audited(tmp_path: Path) -> None:
+    outputs = f"{ONE}\n  loss: {{shape: [], dtype: float32}}"
+    body = (
+        "    far = x.masked_fill(x > 1, float('-inf')) * (2 if causal else 1)\n"
+        "    return far + y.clamp(-1, 1), (x * y).sum()"
+    )
+    report = audited(tmp_path, body, outputs, rel_rmse="1e-4")
+    assert report.findings == ()
+    assert ("zeros", "loss") in {(row.stand_in, row.output) for row in report.rows}
+    assert ("transposed", "loss") not in {(row.stand_in, row.output) for row in report.rows}
+
+
+def test_an_input_without_influence_is_found(tmp_path: Path) -> None:
+    found = passing(audited(tmp_path, "    return x.exp() + 0 * y"))
+    assert found == {("the output for y of another seed", "out", "any bound")}
+
+
+def test_an_output_that_is_one_constant_is_found(tmp_path: Path) -> None:
+    found = passing(audited(tmp_path, "    return torch.zeros_like(x) * y"))
+    assert {("zeros", "out", "each element"), ("zeros", "out", "the whole output")} <= found
+
+
+def test_a_reference_that_copies_or_is_symmetric_is_no_finding(tmp_path: Path) -> None:
+    square = "  out: {shape: [N, N], dtype: float32}"
+    body = "    return x @ y.T + y @ x.T"
+    assert audited(tmp_path, body, square, atol="1e-3", rel_rmse="1e-4").findings == ()
+
+
+def test_a_tolerance_beyond_the_precision_below_is_found(tmp_path: Path) -> None:
+    report = audited(tmp_path, "    return x * y", atol="1e-2", rtol="1e-2", rel_rmse="1e-2")
+    assert passing(report) == {("inputs in fp16 precision", "out", "any bound")}
+
+
+def test_what_applies_to_no_scored_case_must_be_refused_by_another(tmp_path: Path) -> None:
+    body = "    return x * y.sigmoid()"  # the flag changes nothing
+    report = audited(tmp_path, body)
+    assert ("causal left out", "out", "any bound") not in {
+        (row.stand_in, row.output, row.bound) for row in report.rows
+    }, "exactly right is no fault of a flag"
+
+
+@pytest.mark.parametrize("name", ["starter", "sdpa_l4", "sdpa_h200"])
+def test_packaged_tasks_let_nothing_through(name: str) -> None:
+    path = starter_dir() / "starter.yaml" if name == "starter" else find_task(name)
+    report = report_on(load_task(path), path)
+    assert report.findings == ()
+    assert len(report.rows) > 30
+
+
+def test_a_finding_names_tier_case_distribution_and_bound() -> None:
+    row = AuditRow(
+        tier="fp16",
+        output="out",
+        stand_in="zeros",
+        bound="each element",
+        refused=False,
+        case="mission",
+        distribution="normal",
+        error=0.004,
+        limit=0.01,
+    )
+    assert row.finding == (
+        "tier fp16, case mission: the bound of each element lets zeros through as out; closest to"
+        " refusal is normal, error 0.004, allowed 0.01"
+    )
