@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -100,28 +101,42 @@ def _compare_piece(
     """The largest error of one piece, shape (elements,), whose first element has the flat index
     `start`; its sums are added to `sums`, by slices of `unit` elements.
     """
-    out, infinite = output.double(), reference.isinf()
-    error = (out - reference).abs_()
-    any_infinite = bool(infinite.any())
-    if any_infinite:
+    error = (output.double() - reference).abs_()
+    beyond = reference.abs()  # becomes each error without its relative tolerance
+    infinite = beyond == torch.inf if bool(beyond.max() == torch.inf) else None
+    if infinite is not None:
         # the same infinity is no error; every other value has an infinite one, or NaN
-        error.masked_fill_(infinite & (out == reference), 0)
+        error.masked_fill_(infinite & (output == reference), 0)
         reference = reference.masked_fill(infinite, 0)
-    beyond = error - reference.abs().mul_(rtol)
-    passing = (beyond <= atol).sum()
-    nan = out.isnan().sum()
+        beyond.masked_fill_(infinite, 0)
+    beyond.mul_(-rtol).add_(error)
+    needed, passing = beyond.max(), (beyond <= atol).sum()
+    del beyond  # the allocator gives memory back to the system, and asks again, for one more
+    nan = error.isnan().sum()
     error = error.nan_to_num_(nan=torch.inf, posinf=torch.inf)
-    needed = beyond.nan_to_num_(nan=torch.inf, posinf=torch.inf).max().clamp_min(0)
     worst = error.argmax()
     figures = [error[worst], worst.double(), passing.double(), nan.double(), needed]
     largest, *counts, needed_atol = torch.stack(figures).tolist()  # one synchronisation for all
-    terms = [error, reference]
-    if any_infinite:
+    if infinite is None:
+        _add_squares(sums, (error, reference), start, unit)
+    else:
         error.masked_fill_(infinite, 0)
-        terms.append(infinite.double())
-    first, count = start // unit, max(1, reference.numel() // unit)
+        _add_squares(sums, (error, reference, infinite.double()), start, unit)
+    place, passed, nans = (int(count) for count in counts)
+    return LargestError(
+        largest,
+        start + place,
+        reference.numel() - passed,
+        nans,
+        math.inf if math.isnan(needed_atol) else max(0.0, needed_atol),
+    )
+
+
+def _add_squares(
+    sums: torch.Tensor, terms: tuple[torch.Tensor, ...], start: int, unit: int
+) -> None:
+    """Adds the sums of squares of a piece, one for each of `terms`, to the rows of `sums`."""
+    elements = terms[0].numel()
+    first, count = start // unit, max(1, elements // unit)
     for row, values in zip(sums, terms, strict=False):
-        squares = values.square().view(-1, min(unit, reference.numel()))
-        row[first : first + count] += squares.sum(1)
-    place, passed, nans = (int(number) for number in counts)
-    return LargestError(largest, start + place, reference.numel() - passed, nans, needed_atol)
+        row[first : first + count] += values.square().view(-1, min(unit, elements)).sum(1)

@@ -15,8 +15,9 @@ from evoengine.task.schema import Tier
 
 halves = st.floats(width=16)
 finite = st.floats(-1e4, 1e4)
+references = finite | st.sampled_from([math.inf, -math.inf])
 EXACT = Gate(0.0, 0.0, 0.0, 0.0)
-pairs = st.lists(st.tuples(halves, finite), min_size=1, max_size=12)
+pairs = st.lists(st.tuples(halves, references), min_size=1, max_size=12)
 
 
 def errors_of(
@@ -34,8 +35,10 @@ def test_comparison_agrees_with_arithmetic_element_by_element(
     items: list[tuple[float, float]], atol: float, rtol: float
 ) -> None:
     found = errors_of([out for out, _ in items], [ref for _, ref in items], atol, rtol)
-    errors = [math.inf if math.isnan(out) else abs(out - ref) for out, ref in items]
-    limits = [atol + rtol * abs(ref) for _, ref in items]
+    errors = [error_of(out, ref) for out, ref in items]
+    # of an infinite reference nothing is left but whether it is met
+    kept = [ref if math.isfinite(ref) else 0.0 for _, ref in items]
+    limits = [atol + rtol * abs(ref) for ref in kept]
     assert found.max_abs == max(errors)
     assert found.nan_count == sum(math.isnan(out) for out, _ in items)
     assert found.elements == len(items)
@@ -47,15 +50,20 @@ def test_comparison_agrees_with_arithmetic_element_by_element(
     assert found.failing >= sum(error > limit for error, limit in clear)
     assert found.failing <= len(errors) - sum(error <= limit for error, limit in clear)
     assert errors[found.worst_index[0]] == max(errors)
-    needed = max(
-        math.inf if math.isnan(out) else abs(out - ref) - rtol * abs(ref) for out, ref in items
-    )
+    needed = max(error - rtol * abs(ref) for error, ref in zip(errors, kept, strict=True))
     assert found.needed_atol == pytest.approx(max(0.0, needed), rel=1e-12, abs=1e-11)
     assert (found.needed_atol > atol) == (found.failing > 0)
-    squares = sum(ref**2 for _, ref in items) or len(items)
+    counted = [error for error, (_, ref) in zip(errors, items, strict=True) if math.isfinite(ref)]
+    squares = sum(ref**2 for ref in kept) or max(1, len(counted))
     assert found.rel_rmse == pytest.approx(
-        math.sqrt(sum(error**2 for error in errors) / squares), nan_ok=True
+        math.sqrt(sum(error**2 for error in counted) / squares), nan_ok=True
     )
+
+
+def error_of(out: float, ref: float) -> float:
+    if math.isnan(out):
+        return math.inf
+    return 0.0 if out == ref else abs(out - ref)
 
 
 def test_a_quiet_output_that_is_left_out_fails_beside_a_loud_one() -> None:

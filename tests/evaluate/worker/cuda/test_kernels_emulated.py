@@ -13,6 +13,8 @@ import torch
 from evoengine.emulator.device import Emulator, Program
 from evoengine.emulator.emulator_errors import CompilerMissing
 from evoengine.emulator.front.clang import compile_cuda
+from evoengine.evaluate.compile import cubin
+from evoengine.evaluate.compile.nvrtc_binding import load_nvrtc
 from evoengine.evaluate.worker.arena import GUARD, POISON
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES, THREADS
 from evoengine.evaluate.worker.cuda.output_comparison import _COMPARISON, _FIGURES
@@ -74,6 +76,19 @@ def device() -> Iterator[Device]:
         pytest.skip(str(missing))
     yield made
     made.emulator.close()
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_89", "sm_90"])
+def test_nvrtc_compiles_all_kernels_without_a_frame_to_speak_of(arch: str) -> None:
+    """Comparisons take a part of every verdict: registers that are spilt would slow them down."""
+    nvrtc = load_nvrtc()
+    source = resources.files("evoengine.evaluate.worker.cuda.harness").joinpath("kernels.cu")
+    program = nvrtc.createProgram(source.read_text(encoding="utf-8"), "kernels.cu")
+    nvrtc.compileProgram(program, [f"--gpu-architecture={arch}", "-std=c++17"])
+    facts = cubin.kernels(cubin.completed(nvrtc.getCUBIN(program)))
+    nvrtc.destroyProgram(program)
+    assert set(facts) > set(KERNELS)
+    assert facts["compare"].registers <= 64 and facts["compare"].local_bytes <= 32
 
 
 class Slots:
