@@ -67,7 +67,7 @@ class EmulatedSession:
             functions,
             cpu,
             _in_threads(threads, DiskOutputCache(arrays, task, task_path)),
-            DiskInputCache(arrays, task),
+            DiskInputCache(arrays, task, task_path),
         )
         repeated = _RepeatedAnnouncement(announce)
         self._backend = EmulatedBackend(

@@ -47,8 +47,14 @@ def judged(folder: Path, task_name: str, *sources: str, verify: bool = False) ->
     path = folder / f"{task_name}.yaml"
     path.write_text(TASK.replace("NAME", task_name).replace("SIZE", SIZES[task_name]))
 
+    return verdicts(path, *sources, verify=verify)
+
+
+def verdicts(path: Path, *sources: str, verify: bool = False) -> list[Verdict]:
+    """The verdicts on `sources` of one executor for the task in the file at `path`."""
+
     async def run() -> list[Verdict]:
-        device = emulator_device("l4", CHECKS, folder / "answers")
+        device = emulator_device("l4", CHECKS, path.parent / "answers")
         executor = LocalExecutor(
             load_task(path), str(path), CompilePool(1), device, clang=CompilePool(1, module=CLANG)
         )
