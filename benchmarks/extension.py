@@ -100,7 +100,7 @@ def check(task: Task, expected_outputs: ExpectedOutputs, forward: Forward, eps: 
     for case in task.all_cases:
         for distribution in task.distributions:
             for seed in task.seeds:
-                tensors = make_inputs(task, case, distribution, seed, expected_outputs.device)
+                tensors = expected_outputs.inputs(case, distribution, seed)
                 out = forward(tensors["x"], tensors["weight"], tensors["bias"], eps)
                 passed.append(
                     compare_outputs(

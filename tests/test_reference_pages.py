@@ -4,6 +4,7 @@ goes without one.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +18,13 @@ from evoengine.candidate import binding, header, kernel_file
 from evoengine.candidate.arch import DeviceLimits, limits_of_arch
 from evoengine.candidate.header import LaunchSpec, Plan, ScratchSpec, TypedArgument
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.task import expression, schema
-from evoengine.task.distributions import DISTRIBUTIONS
+from evoengine.evaluate.worker.drawing_functions import DrawingFunctions
+from evoengine.evaluate.worker.inputs import make_inputs
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.task import domain, draw, expression, schema
+from evoengine.task.distributions import DISTRIBUTIONS, STRUCTURES
+from evoengine.task.domain import Domain
+from evoengine.task.draw import Draw
 from evoengine.task.expression import FUNCTIONS
 from evoengine.task.load import load_task
 from evoengine.task.schema import (
@@ -35,20 +41,13 @@ from evoengine.task.schema import (
     Tier,
     Work,
 )
+from tests.evaluate.worker.shrunken import CPU
 from tests.test_docs import BLOCK
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 OF_A_TASK = (
-    Task,
-    Input,
-    Output,
-    Tier,
-    OutputTolerances,
-    Objective,
-    Target,
-    Work,
-    Budget,
-    Limits,
+    *(Task, Domain, Input, Draw, Output, Tier, OutputTolerances),
+    *(Objective, Target, Work, Budget, Limits),
 )
 OF_A_KERNEL = (Plan, ScratchSpec, LaunchSpec, TypedArgument)
 ROWS_TASK = """\
@@ -83,7 +82,8 @@ def loaded_tasks(folder: Path) -> list[Task]:
     the real loader.
     """
     text = page("tasks.md")
-    (folder / "attention.py").write_text(blocks(text, "python")[0])
+    for name, code in zip(("attention.py", "draws.py"), blocks(text, "python"), strict=True):
+        (folder / name).write_text(code)
     whole, *parts = blocks(text, "yaml")
     found = []
     for number, part in enumerate(["", *parts]):
@@ -136,10 +136,13 @@ def models_below(model: type[BaseModel]) -> set[type[BaseModel]]:
             for name in re.findall(
                 r"evoengine\.\w+\.\w+\.(\w+)", repr(field.annotation) + repr(field.metadata)
             ):
-                inner = getattr(schema, name, None) or getattr(header, name, None)
-                if isinstance(inner, type) and issubclass(inner, BaseModel) and inner not in found:
-                    found.add(inner)
-                    queue.append(inner)
+                for module in (schema, domain, draw, header):
+                    inner = getattr(module, name, None)
+                    if not isinstance(inner, type) or not issubclass(inner, BaseModel):
+                        continue
+                    if inner not in found:
+                        found.add(inner)
+                        queue.append(inner)
     return found
 
 
@@ -172,7 +175,8 @@ def test_every_example_of_a_kernel_binds_to_the_task_of_its_page(tmp_path: Path)
 @pytest.mark.parametrize(("name", "models"), [("tasks.md", OF_A_TASK), ("kernels.md", OF_A_KERNEL)])
 def test_every_key_is_explained_in_words(name: str, models: tuple[type[BaseModel], ...]) -> None:
     words = BLOCK.sub("", page(name))
-    assert not [key for _, key in all_keys(models) if f"`{key}`" not in words]
+    written = [model.model_fields[key].alias or key for model, key in all_keys(models)]
+    assert not [key for key in written if f"`{key}`" not in words]
 
 
 def test_the_pages_name_every_dtype_unit_function_and_name_of_a_device() -> None:
@@ -186,6 +190,25 @@ def test_the_pages_name_every_dtype_unit_function_and_name_of_a_device() -> None
 def test_the_table_of_distributions_has_a_row_for_each() -> None:
     table = page("tasks.md").partition("| distribution | |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `(\w+)` \| \S", table, re.M) == list(DISTRIBUTIONS)
+
+
+def test_the_table_of_structures_has_a_row_for_each() -> None:
+    table = page("tasks.md").partition("| `dist` | takes |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \|([^|]*)\| \S", table, re.M)
+    assert [name for name, _ in rows] == list(STRUCTURES)
+    for name, takes in rows:
+        own = [key for key in draw.TAKES[name] if key not in draw.OF_SETS]
+        assert re.findall(r"`(\w+)`", takes) == own
+
+
+def test_every_example_of_inputs_can_be_drawn(tmp_path: Path) -> None:
+    for loaded in loaded_tasks(tmp_path):
+        functions = TaskFunctions(loaded, tmp_path / "t.yaml")
+        case = min(loaded.all_cases, key=lambda name: math.prod(loaded.all_cases[name].values()))
+        by_function = DrawingFunctions(loaded, functions)
+        for distribution in loaded.distributions:
+            found = make_inputs(loaded, case, distribution, 0, CPU, by_function=by_function)
+            assert list(found) == [name for name, spec in loaded.inputs.items() if spec.shape]
 
 
 def test_the_defaults_of_the_limits_are_the_real_ones() -> None:

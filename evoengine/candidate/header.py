@@ -20,7 +20,8 @@ from evoengine.task import expression, yaml_source
 from evoengine.task.expression import ExpressionError
 from evoengine.task.initial_value import InitialValue, element_bytes
 from evoengine.task.names import CandidateName, Name
-from evoengine.task.schema import Dtype, Formula, Shape
+from evoengine.task.schema import Dtype, Shape
+from evoengine.task.value_types import Formula
 from evoengine.task.yaml_source import MisplacedError, YamlSource
 
 MAX_CONFIGURATIONS = 1_000_000

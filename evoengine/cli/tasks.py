@@ -25,6 +25,7 @@ def tasks(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] 
 def _row(path: Path) -> TaskRow:
     from evoengine.errors import TaskError
     from evoengine.report.rows import TaskRow
+    from evoengine.task.domain import label
     from evoengine.task.load import load_task
 
     try:
@@ -35,6 +36,7 @@ def _row(path: Path) -> TaskRow:
         name=path.stem,
         file=str(path),
         summary=task.summary,
+        dims={key: label(dimension) for key, dimension in task.dims.items()},
         tiers=tuple(task.tiers),
         cases=tuple(task.cases),
         target=task.target.arch if task.target else None,

@@ -27,6 +27,8 @@ from evoengine.generate.reply_text import MAX_THOUGHTS
 from evoengine.protocols import Request
 from evoengine.records import Reply
 from evoengine.task.distributions import DISTRIBUTIONS
+from evoengine.task.domain import Domain, label
+from evoengine.task.draw import draw_words
 from evoengine.task.expression import FUNCTIONS
 from evoengine.task.schema import Task, shape_of
 
@@ -73,6 +75,13 @@ class Prompts:
         return {
             "task": task.model_copy(update={"hidden_cases": {}}),
             "distributions": DISTRIBUTIONS,
+            "dims": {name: label(dimension) for name, dimension in task.dims.items()},
+            "has_domains": any(isinstance(item, Domain) for item in task.dims.values()),
+            "draws": {
+                name: draw_words(spec.draw, spec.dtype)
+                for name, spec in task.inputs.items()
+                if spec.draw is not None
+            },
             "reference": self._reference(task),
             "reference_name": task.reference.rpartition(":")[2],
             "cases": [_case(task, name) for name in task.cases],

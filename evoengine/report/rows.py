@@ -202,6 +202,7 @@ class TaskRow(Frozen):
     name: str
     file: str
     summary: str = ""
+    dims: dict[str, str] = {}  # the type of each dimension and flag, or its domain
     tiers: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     target: str | None = None

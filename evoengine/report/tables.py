@@ -467,6 +467,7 @@ def tasks_table(rows: Iterable[TaskRow]) -> FittedTable:
             Column("target"),
             number_column("trials"),
             Column("tiers"),
+            text_column("dimensions", least=20),
             text_column("cases", least=20),
             text_column("summary", least=32),
         ]
@@ -477,6 +478,7 @@ def tasks_table(rows: Iterable[TaskRow]) -> FittedTable:
             row.target or "-",
             str(row.trials),
             ", ".join(row.tiers),
+            ", ".join(f"{name} ({kind})" for name, kind in row.dims.items()),
             ", ".join(row.cases),
             row.summary or row.problem,
         )

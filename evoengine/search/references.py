@@ -12,12 +12,7 @@ from evoengine.task.schema import Task
 
 def reference_digests(task: Task, task_path: Path) -> dict[str, str]:
     """The Python files that the task names -> the digest of each."""
-    named = [
-        task.reference,
-        *task.baselines.values(),
-        *(tier.trusted for tier in task.tiers.values() if tier.trusted),
-    ]
-    files = sorted({name.split(":")[0] for name in named})
+    files = sorted({name.split(":")[0] for name in task.functions.values()})
     return {file: digest((task_path.parent / file).read_bytes()) for file in files}
 
 

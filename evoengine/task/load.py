@@ -54,14 +54,7 @@ def _check_files(task: Task, path: Path, source: YamlSource) -> None:
     """Raises TaskError unless every Python function that the task names is in a file beside it and
     every starting kernel is beside it or packaged.
     """
-    named: dict[tuple[str | int, ...], str] = {
-        ("reference",): task.reference,
-        **{("baselines", key): ref for key, ref in task.baselines.items()},
-    }
-    named |= {
-        ("tiers", key, "trusted"): tier.trusted for key, tier in task.tiers.items() if tier.trusted
-    }
-    for place, reference in named.items():
+    for place, reference in task.functions.items():
         file_name, _, function = reference.partition(":")
         file = path.parent / file_name
         if not file.is_file():

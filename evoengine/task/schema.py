@@ -9,13 +9,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from evoengine.errors import hint
 from evoengine.records import Frozen
-from evoengine.task import expression, yaml_source
-from evoengine.task.distributions import known_distribution
+from evoengine.task import expression
+from evoengine.task.distributions import DEFAULT_DISTRIBUTIONS, Distribution
+from evoengine.task.domain import Dimension, allows, values_in_words
+from evoengine.task.draw import GIVEN_TO_DRAWS, Draw, InputDraw
+from evoengine.task.drawn_ranges import refuse_range
 from evoengine.task.expression import ExpressionError, Value
 from evoengine.task.initial_value import InitialValue, element_bytes
 from evoengine.task.instruction_formats import known_format
 from evoengine.task.names import Name, TaskName
-from evoengine.task.yaml_source import MisplacedError
+from evoengine.task.value_types import Formula, FunctionRef
+from evoengine.task.yaml_source import MisplacedError, misplaced_under
 
 UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
@@ -29,21 +33,6 @@ def _bytes(value: Any) -> Any:
     return int(match[1]) * UNITS[match[2]]
 
 
-def _expression_text(value: Any) -> str:
-    if not isinstance(value, str | int | float):
-        raise ValueError(f"expected an expression, got {yaml_source.shown(value)}")
-    try:
-        return expression.parse(value).text
-    except ExpressionError as error:
-        raise ValueError(str(error)) from None
-
-
-def _function_reference(value: str) -> str:
-    if not re.fullmatch(r"[\w./-]+\.py:[A-Za-z_]\w*", value):
-        raise ValueError("expected FILE.py:FUNCTION, e.g. sdpa.py:forward")
-    return value
-
-
 def _arch(value: str) -> str:
     if not re.fullmatch(r"sm_[0-9]+a?", value):
         raise ValueError("expected an architecture such as sm_89 or sm_90a")
@@ -54,17 +43,14 @@ Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
-Formula = Annotated[str, BeforeValidator(_expression_text)]
 Dtype = Literal[
     "float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"
 ]
 InstructionFormat = Annotated[str, AfterValidator(known_format)]
-Distribution = Annotated[str, AfterValidator(known_distribution)]
 # What does the arithmetic: tensor cores by the format that they multiply (fp8: e4m3 and e5m2), and
 # the other cores in single precision.
 ArithmeticUnit = Literal["f16", "bf16", "tf32", "fp8", "int8", "fp64", "fp32"]
 DTYPES: tuple[str, ...] = get_args(Dtype)
-FunctionRef = Annotated[str, AfterValidator(_function_reference)]
 # no extents: a tensor of one element and no dimensions
 Shape = Annotated[tuple[Formula, ...], Field(max_length=8)]
 Case = dict[Name, int | bool]
@@ -76,11 +62,17 @@ class Input(Frozen):
     dtype: Dtype
     shape: Shape | None = None
     value: Formula | None = None
+    draw: InputDraw | None = None  # None: from the distribution of the input set
 
     @model_validator(mode="after")
     def _one_of(self) -> Input:
         if (self.shape is None) == (self.value is None):
             raise ValueError("expected either shape (a tensor) or value (a scalar)")
+        if self.draw is not None and self.shape is None:
+            raise MisplacedError("a scalar has a value and is not drawn", "draw")
+        if isinstance(self.draw, Draw):
+            with misplaced_under("draw"):
+                self.draw.refuse_misfit(self.dtype, len(self.shape or ()))
         return self
 
 
@@ -227,10 +219,10 @@ class Task(Frozen):
     name: TaskName
     summary: str = ""
     reference: FunctionRef
-    dims: dict[Name, Literal["int", "bool"]]
+    dims: dict[Name, Dimension]
     inputs: dict[Name, Input]
     outputs: dict[Name, Output]
-    distributions: tuple[Distribution, ...] = ("normal", "outliers", "wide")
+    distributions: tuple[Distribution, ...] = DEFAULT_DISTRIBUTIONS
     cases: dict[Name, Case]
     hidden_cases: dict[Name, Case] = {}
     seeds: tuple[int, ...] = (0, 1, 2)
@@ -247,6 +239,25 @@ class Task(Frozen):
     def all_cases(self) -> dict[str, Case]:
         """The cases shown to generators, then the hidden ones."""
         return {**self.cases, **self.hidden_cases}
+
+    @property
+    def drawing_functions(self) -> dict[str, str]:
+        """The inputs that functions of the task draw: name -> FILE.py:FUNCTION."""
+        return {name: spec.draw for name, spec in self.inputs.items() if isinstance(spec.draw, str)}
+
+    @property
+    def functions(self) -> dict[tuple[str, ...], str]:
+        """Every FILE.py:FUNCTION of the task by its place in the task file."""
+        return {
+            ("reference",): self.reference,
+            **{("baselines", key): name for key, name in self.baselines.items()},
+            **{
+                ("tiers", key, "trusted"): tier.trusted
+                for key, tier in self.tiers.items()
+                if tier.trusted
+            },
+            **{("inputs", key, "draw"): name for key, name in self.drawing_functions.items()},
+        }
 
     def scope(self, case: str) -> dict[str, Value]:
         """The names that an expression may use for `case`: its dimensions and flags."""
@@ -279,7 +290,18 @@ class Task(Frozen):
             for name, case in cases.items():
                 self._check_case(group, name, case)
         self._check_work()
+        self._check_drawing_functions()
         return self
+
+    def _check_drawing_functions(self) -> None:
+        taken = {*self.dims, *(name for name, spec in self.inputs.items() if spec.value)}
+        for name, function in self.drawing_functions.items():
+            for clash in sorted(taken.intersection(GIVEN_TO_DRAWS)):
+                wanted = (
+                    f"{clash!r} cannot be the name of a dimension or scalar where {function} draws"
+                    f" {name}: it is given {', '.join(GIVEN_TO_DRAWS)}"
+                )
+                raise MisplacedError(wanted, "inputs", name, "draw")
 
     def _check_work(self) -> None:
         formulas = {} if self.work is None else self.work.model_dump(include=WORK_FORMULAS)
@@ -343,17 +365,9 @@ class Task(Frozen):
             f" {', '.join(case) or 'none'}"
         )
         _require(set(case) == set(self.dims), wanted, group, name)
-        for dim, kind in self.dims.items():
-            value = case[dim]
-            right = (
-                isinstance(value, bool)
-                if kind == "bool"
-                else not isinstance(value, bool) and value > 0
-            )
-            expected = "true or false" if kind == "bool" else "a positive integer"
-            _require(
-                right, f"case {name}: {dim} must be {expected}, got {value!r}", group, name, dim
-            )
+        for dim, dimension in self.dims.items():
+            wanted = f"case {name}: {dim} must be {values_in_words(dimension)}, got {case[dim]!r}"
+            _require(allows(dimension, case[dim]), wanted, group, name, dim)
         for key, specs in (("inputs", self.inputs), ("outputs", self.outputs)):
             for buffer, spec in specs.items():
                 self._check_extents(name, (key, buffer), spec)
@@ -363,8 +377,16 @@ class Task(Frozen):
             size = self._value(case, formula, *place, "shape", position)
             wanted = f"{place[1]}: {formula} is {size} for case {case}, expected a positive integer"
             _require(size == int(size) > 0, wanted, *place, "shape", position)
-        if isinstance(spec, Input) and spec.value is not None:
+        if isinstance(spec, Input):
+            self._check_input(case, place, spec)
+
+    def _check_input(self, case: str, place: tuple[str, str], spec: Input) -> None:
+        if spec.value is not None:
             self._value(case, spec.value, *place, "value")
+        if isinstance(spec.draw, Draw) and spec.shape is not None:
+            scope = self.scope(case)
+            with misplaced_under(*place, "draw", around=(f"{place[1]}: ", f" for case {case}")):
+                refuse_range(spec.draw, spec.dtype, shape_of(spec.shape, scope), scope)
 
     def _value(self, case: str, formula: str, *place: str | int) -> Value:
         try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from reprlib import Repr
 from typing import Any, get_args
@@ -53,6 +55,18 @@ class MisplacedError(ValueError):
     def __init__(self, message: str, *path: str | int) -> None:
         super().__init__(message)
         self.path = path
+
+
+@contextmanager
+def misplaced_under(*path: str | int, around: tuple[str, str] = ("", "")) -> Iterator[None]:
+    """Raises a MisplacedError of the block with `path` before its own, and with its message between
+    the two texts of `around`.
+    """
+    try:
+        yield
+    except MisplacedError as error:
+        before, after = around
+        raise MisplacedError(f"{before}{error}{after}", *path, *error.path) from None
 
 
 @dataclass(frozen=True)
@@ -172,7 +186,7 @@ def _known_keys(model: type[BaseModel], path: Path) -> list[str]:
     for part in path:
         if inner and part in inner.model_fields:
             inner = _model_in(inner.model_fields[str(part)].annotation)
-    return list(inner.model_fields) if inner else []
+    return [field.alias or key for key, field in inner.model_fields.items()] if inner else []
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

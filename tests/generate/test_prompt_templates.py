@@ -261,3 +261,46 @@ def test_words_about_a_hidden_case_lose_every_word_with_a_digit(
         )
         == kept
     )
+
+
+def prompt_of(task_path: Path, old: str, new: str) -> str:
+    """The first prompt for the task in which `old` reads `new`."""
+    text = task_path.read_text()
+    assert old in text
+    task_path.write_text(text.replace(old, new))
+    return Prompts(task_path).render(OperatorChoice("first", "fp32"), request(task_path))
+
+
+def test_a_prompt_says_the_domains_of_dimensions_once_there_are_any(task_path: Path) -> None:
+    plain = Prompts(task_path).render(OperatorChoice("first", "fp32"), request(task_path))
+    assert "N (int), C (int), wide (bool).\n\n| name" in plain
+    assert "Expect any positive size, smaller" in plain and "may rely on it" not in plain
+    text = prompt_of(
+        task_path,
+        "{N: int, C: int,",
+        "{N: {max: 10000}, C: {in: [1024, 8192, 4243, 6007]},",
+    )
+    assert (
+        "N (an integer from 1 to 10000), C (1024, 8192, 4243 or 6007), wide (bool).\n\nNo case, shown"
+        " or hidden, has a dimension outside of what is said here: a plan may rely on it.\n\n| name"
+    ) in text
+    assert "Expect any size that the dimensions above allow, smaller" in text
+
+
+def test_a_prompt_says_how_inputs_are_drawn_that_have_a_way_of_their_own(task_path: Path) -> None:
+    plain = Prompts(task_path).render(OperatorChoice("first", "fp32"), request(task_path))
+    assert "a way of their own" not in plain
+    text = prompt_of(
+        task_path,
+        "outputs:\n",
+        "  i: {shape: [N], dtype: int32, draw: {dist: uniform, low: 0, high: 50257}}\n"
+        "  w: {shape: [C], dtype: float32, draw: {dist: normal, scale: 1/sqrt(C)}}\n"
+        "  g: {shape: [C], dtype: float32, draw: row_sums.py:forward}\n"
+        "outputs:\n",
+    )
+    assert (
+        "\n\nThese inputs are drawn in a way of their own:\n"
+        "- i: whole numbers, uniform, 0 <= value < 50257\n"
+        "- w: N(0, 1), times 1/sqrt(C)\n"
+        "- g: as the function `forward` of the task draws it\n\nEvery element"
+    ) in text

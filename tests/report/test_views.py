@@ -301,7 +301,7 @@ def test_verdict_shows_every_case_with_its_worst_set(stored, tmp_path: Path) -> 
         "odd (hidden)",
         " set ",
         "y[",
-        "9/9",
+        "12/12",
         "torch.mul",
         "80/72",
         "over",

@@ -68,7 +68,7 @@ class EmulatedSession:
             functions,
             cpu,
             _in_threads(threads, DiskOutputCache(arrays, task, task_path)),
-            DiskInputCache(arrays, task),
+            DiskInputCache(arrays, task, task_path),
         )
         self._audit = TaskAudit(
             task, functions, expected_outputs, lambda step: announce(step, False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.worker.drawing_functions import DrawingFunctions
 from evoengine.evaluate.worker.gate import (
     Errors,
     Gate,
@@ -18,8 +19,14 @@ from evoengine.evaluate.worker.gate import (
     nearest_to_limit,
 )
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
+from evoengine.evaluate.worker.largest_factor import (
+    has_new_infinities,
+    largest_that_works,
+    overflows,
+)
 from evoengine.evaluate.worker.returned_values import refuse_values
 from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.task.distributions import LARGEST_FACTOR
 from evoengine.task.schema import Input, Output, Task, Tier, shape_of
 
 
@@ -29,12 +36,14 @@ class ExpectedOutput:
 
     `reference` holds a float64 tensor for each output by name, in the output's shape, on the
     device of the inputs. `trusted` holds the errors of each tier's trusted implementation,
-    `gates` each tier's limits, both by tier and output.
+    `gates` each tier's limits, both by tier and output. `factor` is that of inputs of the
+    distribution `extreme`.
     """
 
     reference: Tensors
     trusted: dict[str, dict[str, Errors]]
     gates: dict[str, dict[str, Gate]]
+    factor: float = 1.0
 
 
 Key = tuple[str, str, int]  # case, distribution, seed
@@ -61,39 +70,83 @@ class ExpectedOutputs:
         self._output_cache = output_cache
         self._input_cache = input_cache
         self._probed = False
+        self._by_function = DrawingFunctions(task, functions)
+        self._factors: dict[Key, float] = {}  # of the extreme sets that were drawn
 
     def inputs(self, case: str, distribution: str, seed: int) -> Tensors:
         """The tensors of one input set by name, on the device; as make_inputs returns them."""
-        return self._input_cache(
-            (case, distribution, seed),
-            lambda: make_inputs(self.task, case, distribution, seed, self.device),
-        )
+        key = (case, distribution, seed)
+        return self._input_cache(key, lambda: self._drawn(key, self._factor(key)))
 
     def get(self, case: str, distribution: str, seed: int) -> ExpectedOutput:
         """The expected outputs of one input set; raises TaskError if a function of the task
         returns unusable ones.
         """
+        key = (case, distribution, seed)
+        return self._output_cache(key, lambda: self.draw(*key)[1])
 
-        def make() -> ExpectedOutput:
-            return self.compute(case, distribution, seed, self.inputs(case, distribution, seed))
+    def draw(self, case: str, distribution: str, seed: int) -> tuple[Tensors, ExpectedOutput]:
+        """The inputs of one set with their expected outputs, which no cache of outputs holds."""
+        if distribution != "extreme":
+            tensors = self.inputs(case, distribution, seed)
+            return tensors, self.compute(case, distribution, seed, tensors)
+        key = (case, distribution, seed)
+        found = largest_that_works(
+            lambda factor: self._attempt(key, factor), self._factors.get(key, LARGEST_FACTOR)
+        )
+        self._factors[key] = found[1].factor
+        return found
 
-        return self._output_cache((case, distribution, seed), make)
+    def _attempt(self, key: Key, factor: float) -> tuple[Tensors, ExpectedOutput] | None:
+        """The inputs with this factor and their expected outputs; None where the factor is above 1
+        and the reference or a trusted implementation overflows.
+        """
+        self._refuse_nondeterminism()
+        tensors = self._drawn(key, factor)
+        reference = self._reference(*key, tensors)
+        if factor > 1 and has_new_infinities(
+            reference, lambda: self._reference(*key, self._drawn(key, 1.0))
+        ):
+            return None
+        trusted = self._trusted(tensors, key[0])
+        if factor > 1 and any(overflows(outputs, reference) for outputs in trusted.values()):
+            return None
+        return tensors, replace(self._compared(reference, trusted), factor=factor)
+
+    def _factor(self, key: Key) -> float:
+        if key[1] != "extreme" or key in self._factors:
+            return self._factors.get(key, LARGEST_FACTOR)
+        return self.get(*key).factor
+
+    def _drawn(self, key: Key, factor: float) -> Tensors:
+        return make_inputs(self.task, *key, self.device, factor, self._by_function)
 
     def compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> ExpectedOutput:
         """The expected outputs for `tensors`, the inputs of one set, without any cache."""
         self._refuse_nondeterminism()
         reference = self._reference(case, distribution, seed, tensors)
-        trusted, gates = dict[str, dict[str, Errors]](), {}
-        for tier_name, tier in self.task.tiers.items():
+        return self._compared(reference, self._trusted(tensors, case))
+
+    def _trusted(self, tensors: Tensors, case: str) -> dict[str, Tensors]:
+        """The outputs of each tier's trusted implementation, in the dtypes of the task."""
+        found = {}
+        for name, tier in self.task.tiers.items():
             if tier.trusted is not None:
                 raw = self.functions.call(tier.trusted, tensors, case)
-                outputs = {
-                    name: value.to(getattr(torch, self.task.outputs[name].dtype))
-                    for name, value in raw.items()
+                found[name] = {
+                    key: value.to(getattr(torch, self.task.outputs[key].dtype))
+                    for key, value in raw.items()
                 }
-                asked = self._gates(tier, {})
-                trusted[tier_name] = compare(outputs, reference, asked, zero_slices=False)
-            gates[tier_name] = self._gates(tier, trusted.get(tier_name, {}))
+        return found
+
+    def _compared(self, reference: Tensors, outputs: dict[str, Tensors]) -> ExpectedOutput:
+        trusted = {
+            name: compare(found, reference, self._gates(self.task.tiers[name], {}), False)
+            for name, found in outputs.items()
+        }
+        gates = {
+            name: self._gates(tier, trusted.get(name, {})) for name, tier in self.task.tiers.items()
+        }
         return ExpectedOutput(reference, trusted, gates)
 
     def _gates(self, tier: Tier, trusted: Mapping[str, Errors]) -> dict[str, Gate]:
@@ -125,7 +178,7 @@ class ExpectedOutputs:
         self._probed = True
         case = min(self.task.all_cases, key=self.elements)
         distribution, seed = self.task.distributions[0], self.task.seeds[0]
-        tensors = make_inputs(self.task, case, distribution, seed, self.device)
+        tensors = self._drawn((case, distribution, seed), 1.0)
         first, second = (self._reference(case, distribution, seed, tensors) for _ in range(2))
         if any(first[name].data_ptr() == second[name].data_ptr() for name in first):
             raise TaskError(

@@ -7,40 +7,73 @@ from collections.abc import Callable
 import torch
 
 from evoengine.digest import derived_seed
+from evoengine.errors import TaskError
+from evoengine.evaluate.worker.drawn_values import Wanted, drawn_values
+from evoengine.evaluate.worker.set_distributions import Extents
 from evoengine.task import expression
+from evoengine.task.distributions import LARGEST_FACTOR
+from evoengine.task.draw import Draw
+from evoengine.task.drawn_ranges import range_of
 from evoengine.task.expression import Value
 from evoengine.task.schema import Task, shape_of
 
 Tensors = dict[str, torch.Tensor]  # by the name of an input or output of the task
-Extents = tuple[int, ...]
-# Draws float32 values of a shape with a generator, on the generator's device.
-Draw = Callable[[Extents, torch.Generator], torch.Tensor]
-
-OUTLIER_SHARE = 1e-3
-# outlier features of language models reach 20 times the typical value (LLM.int8, arXiv 2208.07339)
-OUTLIER_FACTOR = 20.0
-WIDE_EXPONENTS = (-4, 2)  # slices differ in scale by up to 2**6
-SPIKE_FACTOR = 32.0  # scores of a spike with N(0, 1) reach 100, beyond what exp can hold
-SHIFT = 8.0  # means far larger than the spread, where E[x^2] - mean^2 cancels
+# Draws an input with the function that its task names: input, case, distribution, shape, and what
+# makes a new generator with the seed of this input.
+DrawByFunction = Callable[[str, str, str, Extents, Callable[[], torch.Generator]], torch.Tensor]
 
 
 def make_inputs(
-    task: Task, case: str, distribution: str, seed: int, device: torch.device
+    task: Task,
+    case: str,
+    distribution: str,
+    seed: int,
+    device: torch.device,
+    factor: float = LARGEST_FACTOR,
+    by_function: DrawByFunction | None = None,
 ) -> Tensors:
     """The tensor inputs of `case` by name, contiguous, on `device`.
 
-    Each has the shape and dtype that the task file gives it for this case.
+    Each has the shape and dtype that the task file gives it for this case. `factor` is that of the
+    distribution `extreme`. A task with functions that draw needs `by_function`. Raises TaskError
+    where such a function fails or an input is not finite.
     """
     tensors = {}
     for name, spec in task.inputs.items():
         if spec.shape is None:
             continue
-        generator = torch.Generator(device=device)
-        generator.manual_seed(derived_seed(case, name, distribution, seed))
+
+        def generator(name: str = name) -> torch.Generator:
+            made = torch.Generator(device=device)
+            return made.manual_seed(derived_seed(case, name, distribution, seed))
+
         shape = shape_of(spec.shape, task.scope(case))
-        values = DRAWING_FUNCTIONS[distribution](shape, generator)
-        tensors[name] = _cast(values, getattr(torch, spec.dtype))
+        if isinstance(spec.draw, str):
+            if by_function is None:
+                raise ValueError(f"{name} is drawn by {spec.draw}, which was not given")
+            tensors[name] = by_function(name, case, distribution, shape, generator)
+            continue
+        draw = spec.draw or Draw()
+        numbers = range_of(draw, task.scope(case))
+        dtype = getattr(torch, spec.dtype)
+        values = drawn_values(
+            Wanted(shape, dtype, draw, numbers, distribution, factor, generator())
+        )
+        _refuse_infinite(name, draw, values, f"case {case}, distribution {distribution}")
+        tensors[name] = values
     return tensors
+
+
+def _refuse_infinite(name: str, draw: Draw, values: torch.Tensor, where: str) -> None:
+    """Raises TaskError where `scale` or `shift` brought values beyond the dtype; nothing else
+    does.
+    """
+    moved = draw.scale is not None or draw.shift is not None
+    if moved and not bool(values.isfinite().all()):
+        raise TaskError(
+            f"input {name} is not finite for {where}: expected a scale and shift with which"
+            f" {str(values.dtype).removeprefix('torch.')} holds the values"
+        )
 
 
 def scalar_inputs(task: Task, case: str) -> dict[str, Value]:
@@ -52,67 +85,3 @@ def scalar_inputs(task: Task, case: str) -> dict[str, Value]:
         if spec.value is not None
     }
     return {**scope, **scalars}
-
-
-def _normal(shape: Extents, generator: torch.Generator) -> torch.Tensor:
-    # the dtype is given every time, because the task's own file may set another default
-    return torch.randn(shape, generator=generator, device=generator.device, dtype=torch.float32)
-
-
-def _outliers(shape: Extents, generator: torch.Generator) -> torch.Tensor:
-    values = _normal(shape, generator)
-    uniform = torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float32)
-    return torch.where(uniform < OUTLIER_SHARE, values * OUTLIER_FACTOR, values)
-
-
-def _wide(shape: Extents, generator: torch.Generator) -> torch.Tensor:
-    return _normal(shape, generator) * _slice_scales(shape, generator)
-
-
-def _spikes(shape: Extents, generator: torch.Generator) -> torch.Tensor:
-    values = _normal(shape, generator)
-    if len(shape) < 2:
-        return values
-    matrices = values.view(-1, *shape[-2:])
-    rows = torch.randint(shape[-2], (len(matrices),), generator=generator, device=generator.device)
-    matrices[torch.arange(len(matrices), device=rows.device), rows] *= SPIKE_FACTOR
-    return values
-
-
-def _shifted(shape: Extents, generator: torch.Generator) -> torch.Tensor:
-    return _normal(shape, generator) + SHIFT
-
-
-def _slice_scales(shape: Extents, generator: torch.Generator) -> torch.Tensor:
-    """A power of two for each matrix of a stack, or each row of a matrix, and 0 for the last of
-    several.
-
-    A float32 tensor that broadcasts to `shape`: its extents along matrix or row are 1.
-    """
-    leading = shape[:-2] if len(shape) > 2 else shape[:1] if len(shape) == 2 else ()
-    low, high = WIDE_EXPONENTS
-    exponents = torch.randint(
-        low, high + 1, leading or (1,), generator=generator, device=generator.device
-    )
-    scales = torch.pow(2.0, exponents.float())
-    if scales.numel() > 1:
-        scales.view(-1)[-1] = 0.0
-    return scales.view((*leading, *(1,) * (len(shape) - len(leading))))
-
-
-# by the names of task/distributions.py
-DRAWING_FUNCTIONS: dict[str, Draw] = {
-    "normal": _normal,
-    "outliers": _outliers,
-    "wide": _wide,
-    "spikes": _spikes,
-    "shifted": _shifted,
-}
-
-
-def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    if dtype == torch.bool:
-        return values > 0
-    if not dtype.is_floating_point:
-        return (values * 16).round().clamp(0 if dtype == torch.uint8 else -128, 127).to(dtype)
-    return values.to(dtype)

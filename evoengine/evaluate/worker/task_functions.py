@@ -90,6 +90,19 @@ class TaskFunctions:
             refuse_written(name, given, kept, case)
         return outputs
 
+    def result(self, name: str, known: Mapping[str, Any], case: str) -> Any:
+        """What function `name` returns for those of `known` that its parameters name; raises
+        TaskError when it raises or takes others.
+        """
+        with self.running(name, case):
+            function = self._function(name)
+            arguments = self._arguments(name, function, known)
+            with _errors_named(name, case):
+                found = function(**arguments)
+                if isinstance(found, torch.Tensor) and found.is_cuda:
+                    torch.cuda.synchronize(found.device)
+        return found
+
     def running(self, name: str, case: str) -> AbstractContextManager[None]:
         """A context whose time is charged to function `name`."""
         hidden = case in self.task.hidden_cases

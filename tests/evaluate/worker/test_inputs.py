@@ -7,15 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evoengine.evaluate.worker.inputs import (
+from evoengine.evaluate.worker.inputs import Tensors, make_inputs, scalar_inputs
+from evoengine.evaluate.worker.set_distributions import (
     DRAWING_FUNCTIONS,
     OUTLIER_FACTOR,
     SHIFT,
     SPIKE_FACTOR,
     WIDE_EXPONENTS,
-    Tensors,
-    make_inputs,
-    scalar_inputs,
 )
 from evoengine.task.distributions import DISTRIBUTIONS
 from evoengine.task.schema import DTYPES, Task

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, ExpectedOutputs
-from evoengine.evaluate.worker.inputs import Tensors, make_inputs
+from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.task.schema import Task
 
 LEAST_SETS, MOST_SETS = 12, 32
@@ -83,8 +83,7 @@ class InputPool:
         distribution = distributions[number % len(distributions)]
         # a case that was dropped for lack of memory comes back with the same inputs
         seed = self._seeds.setdefault((case, number), secrets.randbits(62))
-        inputs = make_inputs(self._task, case, distribution, seed, self._expected.device)
-        expected = self._expected.compute(case, distribution, seed, inputs)
+        inputs, expected = self._expected.draw(case, distribution, seed)
         return PoolSet(number, distribution, inputs, expected)
 
     def _bytes(self) -> int:

@@ -14,11 +14,15 @@ import torch
 
 from evoengine.digest import digest, digest_json
 from evoengine.evaluate.worker import (
+    drawing_functions,
+    drawn_values,
     expected_outputs,
     gate,
     inputs,
+    largest_factor,
     output_errors,
     returned_values,
+    set_distributions,
     slices,
     task_functions,
 )
@@ -27,7 +31,25 @@ from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, Key
 from evoengine.evaluate.worker.gate import Errors, Gate
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import Frozen
+from evoengine.task import drawn_ranges
 from evoengine.task.schema import Task, Tier, shape_of
+
+# our own code that makes them
+OURS = (
+    drawing_functions,
+    drawn_ranges,
+    drawn_values,
+    expected_outputs,
+    gate,
+    inputs,
+    largest_factor,
+    output_errors,
+    returned_values,
+    set_distributions,
+    slices,
+    task_functions,
+    Tier,
+)
 
 
 class _Facts(Frozen):
@@ -35,6 +57,21 @@ class _Facts(Frozen):
 
     trusted: dict[str, dict[str, Errors]]  # by tier and output
     gates: dict[str, dict[str, Gate]]
+    factor: float
+
+
+def _digest(what: str, task: Task, task_path: Path) -> str:
+    """The digest of all that inputs and expected outputs of a task depend on."""
+    described = task.model_dump(
+        mode="json",
+        include={"reference", "dims", "inputs", "outputs", "cases", "hidden_cases", "tiers"},
+    )
+    folder = task_path.parent
+    named = {folder / name.split(":")[0] for name in task.functions.values()}
+    files = sorted({*folder.glob("*.py"), *(path for path in named if path.is_file())})
+    contents = [path.read_bytes() for path in files]
+    ours = [inspect.getsource(part) for part in OURS]
+    return digest(what, digest_json(described), torch.__version__, *ours, *contents)
 
 
 class DiskOutputCache:
@@ -42,32 +79,16 @@ class DiskOutputCache:
 
     def __init__(self, arrays: ArrayCache, task: Task, task_path: Path) -> None:
         self._arrays = arrays
-        described = task.model_dump(
-            mode="json",
-            include={"reference", "dims", "inputs", "outputs", "cases", "hidden_cases", "tiers"},
-        )
-        beside = [path.read_bytes() for path in sorted(task_path.parent.glob("*.py"))]
-        ours = [
-            inspect.getsource(part)
-            for part in (
-                expected_outputs,
-                gate,
-                output_errors,
-                slices,
-                inputs,
-                task_functions,
-                returned_values,
-                Tier,
-            )
-        ]
-        self._digest = digest("answers", digest_json(described), torch.__version__, *ours, *beside)
+        self._digest = _digest("answers", task, task_path)
 
     def __call__(self, key: Key, make: Callable[[], ExpectedOutput]) -> ExpectedOutput:
         name = digest(self._digest, *map(str, key))
         found = self._arrays.read(name)
         if found is None:
             expected = make()
-            facts = _Facts(trusted=expected.trusted, gates=expected.gates).model_dump_json()
+            facts = _Facts(
+                trusted=expected.trusted, gates=expected.gates, factor=expected.factor
+            ).model_dump_json()
             found = self._arrays.write(
                 name,
                 CachedArrays(
@@ -79,21 +100,18 @@ class DiskOutputCache:
             {output: torch.from_numpy(array) for output, array in found.arrays.items()},
             facts_found.trusted,
             facts_found.gates,
+            facts_found.factor,
         )
 
 
 class DiskInputCache:
     """Implements expected_outputs.InputCache for one task."""
 
-    def __init__(self, arrays: ArrayCache, task: Task) -> None:
+    def __init__(self, arrays: ArrayCache, task: Task, task_path: Path) -> None:
         self._arrays = arrays
         self._task = task
-        described = task.model_dump(
-            mode="json", include={"dims", "inputs", "cases", "hidden_cases"}
-        )
-        self._digest = digest(
-            "inputs", digest_json(described), torch.__version__, inspect.getsource(inputs)
-        )
+        # an input may depend on a function of the task, and those that are extreme on the outputs
+        self._digest = _digest("inputs", task, task_path)
 
     def __call__(self, key: Key, make: Callable[[], Tensors]) -> Tensors:
         name = digest(self._digest, *map(str, key))

@@ -52,6 +52,12 @@ def judged(folder: Path, task_name: str, *sources: str, verify: bool = False) ->
 def judged_on(path: Path, *sources: str, verify: bool = False) -> list[Verdict]:
     """The verdicts on `sources` of one executor for the task in the file at `path`."""
 
+    return verdicts(path, *sources, verify=verify)
+
+
+def verdicts(path: Path, *sources: str, verify: bool = False) -> list[Verdict]:
+    """The verdicts on `sources` of one executor for the task in the file at `path`."""
+
     async def run() -> list[Verdict]:
         device = emulator_device("l4", CHECKS, path.parent / "answers")
         executor = LocalExecutor(

@@ -43,7 +43,7 @@ def expected_outputs_of(
             functions,
             CPU,
             DiskOutputCache(arrays, task, folder / "t.yaml"),
-            DiskInputCache(arrays, task),
+            DiskInputCache(arrays, task, folder / "t.yaml"),
         ),
         functions,
     )
