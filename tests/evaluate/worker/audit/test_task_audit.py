@@ -101,7 +101,6 @@ def test_an_attention_on_uniform_inputs_within_a_hundredth_is_no_more_than_a_mea
     report = audited(tmp_path, body, atol="1e-2", rtol="0", rel_rmse="1e-2", draw=uniform)
     found = passing(report)
     assert ("the mean along axis 0", "out", "any bound") in found
-    assert ("the output for x of another seed", "out", "any bound") in found
     assert any("case scored" in line and "axis 0" in line for line in report.findings)
 
 
