@@ -126,7 +126,8 @@ def _slice_problem(item: InputSetCheck) -> str:
     """The slice that differs most, if it differs too much; "" otherwise."""
     if item.slice_rel_rmse <= item.limit_slice_rel_rmse:
         return ""
+    row = f"row {item.worst_slice_output}{list(item.worst_slice)}" if item.worst_slice else "a row"
     return (
-        f"; row {item.worst_slice_output}{list(item.worst_slice)}: relative RMSE"
+        f"; {row}: relative RMSE"
         f" {item.slice_rel_rmse:.3g} (allowed {item.limit_slice_rel_rmse:.3g})"
     )

@@ -199,5 +199,8 @@ def test_a_row_that_alone_fails_is_named() -> None:
     check = CaseCheck(case="c", hidden=False, ok=False, sets=(item,))
     assert explain(check).endswith("; row out[0, 3, 17]: relative RMSE 1 (allowed 0.004)")
     assert "17" not in explain(check.model_copy(update={"hidden": True}))
+    unknown = item.model_copy(update={"worst_index": (), "worst_slice": ()})
+    said = explain(check.model_copy(update={"sets": (unknown,)}))
+    assert said.endswith(" of elements fail; a row: relative RMSE 1 (allowed 0.004)")
     passing = item.model_copy(update={"slice_rel_rmse": 1e-3})
     assert "row" not in explain(check.model_copy(update={"sets": (passing,)}))
