@@ -38,7 +38,8 @@ class StandIn:
 
     `applies` is asked with the names of a case and an output. `gross` says whether each bound must
     refuse it by itself. `may_be_right` says whether it is no fault of the task that its outputs are
-    exactly those of the reference: a symmetric output, transposed.
+    exactly those of the reference: a symmetric output, transposed. `must_differ` says whether one
+    output at least must differ: an input that changes none has no influence.
     """
 
     name: str
@@ -46,6 +47,7 @@ class StandIn:
     applies: Applies
     gross: bool = False
     may_be_right: bool = False
+    must_differ: bool = False
 
 
 def stand_ins(task: Task, tier: str) -> Iterator[StandIn]:
@@ -78,7 +80,8 @@ def _of_inputs(task: Task, shapes: Shapes) -> Iterator[StandIn]:
         if spec.shape is not None:
             applies = partial(shapes.is_as_large_as, name)
             yield StandIn(f"a copy of {name}", _copy_of(name), applies, True, True)
-            yield StandIn(f"the output for {name} of another seed", _with_another(name), _always)
+            other = f"the output for {name} of another seed"
+            yield StandIn(other, _with_another(name), _always, False, True, True)
 
 
 class Shapes:

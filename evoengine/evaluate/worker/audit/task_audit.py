@@ -159,8 +159,8 @@ class TaskAudit:
                 trial.add(bound, found)
 
     def _rows(self) -> Iterator[AuditRow]:
-        for (tier, _, output, _), trial in self._trials.items():
-            if not trial.sets or (trial.is_right and trial.stand_in.may_be_right):
+        for (tier, _, output, group), trial in self._trials.items():
+            if not trial.sets or (trial.is_right and self._is_no_fault(tier, trial, group)):
                 continue
             for bound, found in trial.closest.items():
                 yield AuditRow(
@@ -174,6 +174,16 @@ class TaskAudit:
                     error=found.error,
                     limit=found.limit,
                 )
+
+    def _is_no_fault(self, tier: str, right: _Trial, group: str) -> bool:
+        """Whether a stand-in may be right for one output."""
+        stand_in = right.stand_in
+        if not stand_in.must_differ:
+            return stand_in.may_be_right
+        return any(
+            not self._trials[tier, stand_in.name, output, group].is_right
+            for output in self._task.outputs
+        )
 
 
 def _is_equal(value: torch.Tensor, reference: torch.Tensor) -> bool:

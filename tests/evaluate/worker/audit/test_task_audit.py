@@ -130,6 +130,11 @@ def test_an_input_without_influence_is_found(tmp_path: Path) -> None:
     assert found == {("the output for y of another seed", "out", "any bound")}
 
 
+def test_an_input_may_change_one_output_alone(tmp_path: Path) -> None:
+    outputs = f"{ONE}\n  other: {{shape: [N, C], dtype: float32}}"
+    assert audited(tmp_path, "    return x.exp(), y.exp()", outputs).findings == ()
+
+
 def test_an_output_that_is_one_constant_is_found(tmp_path: Path) -> None:
     found = passing(audited(tmp_path, "    return torch.zeros_like(x) * y"))
     assert {("zeros", "out", "each element"), ("zeros", "out", "the whole output")} <= found
