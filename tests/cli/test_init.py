@@ -34,7 +34,7 @@ def test_init_writes_a_task_that_loads_with_its_reference_and_kernel(
         and loaded.reference == "my_norm.py:forward"
         and loaded.seeds_from == ("my_norm.cu",)
     )
-    assert len(loaded.distributions) == 2 and loaded.hidden_cases
+    assert len(loaded.distributions) == 3 and loaded.hidden_cases
     parsed = kernel_file.parse((tmp_path / "my_norm.cu").read_text())
     assert (
         parsed.plan.name == "my_norm"

@@ -75,3 +75,17 @@ def test_an_endless_reference_ends_the_run_and_settles_nothing(call: Call, task:
         "the case is named once, to the user"
     )
     assert json.loads(call("show", "one", "--json").out)["settled"] == 0
+
+
+def test_an_endless_function_that_draws_inputs_is_ended_and_named(call: Call, task: Path) -> None:
+    task.write_text(
+        TASK.replace("dtype: float32}}\noutputs", "dtype: float32, draw: scale.py:make}}\noutputs")
+    )
+    (task.parent / "scale.py").write_text(
+        "import time\ndef forward(x):\n    return x * 2\ndef make(shape):\n    time.sleep(3600)\n"
+    )
+    found = call("evaluate", task.parent / "scale.cu", "--task", task, "--device", "emulator")
+    assert found.code == 3, found
+    assert found.err.splitlines()[-1].startswith(
+        "evoengine: scale.py:make for case small has not ended after 2 s, which is all that"
+    )

@@ -56,6 +56,9 @@ def strict(x):
         raise ValueError("too large")
     return x.sum(-1)
 
+def random(x):
+    return x.sum(-1) + torch.rand(x.shape[0], dtype=x.dtype)
+
 def eager(x):
     # in half precision it leaves its range long before the result does
     return ((x * 400) / 400).sum(-1)
@@ -214,6 +217,15 @@ def test_a_fault_that_is_not_due_to_the_factor_is_reported(tmp_path: Path) -> No
     outputs = expected(tmp_path, task_with("broken", ["N"]))
     with pytest.raises(TaskError, match=r"rows.py:broken raised ValueError for case plain: never"):
         outputs.get("plain", "extreme", 5)
+
+
+@pytest.mark.parametrize("distributions", [["extreme"], ["normal", "extreme"]])
+def test_a_random_reference_is_refused_before_the_search(
+    tmp_path: Path, distributions: list[str]
+) -> None:
+    outputs = expected(tmp_path, task_with("random", ["N"], distributions=distributions))
+    with pytest.raises(TaskError, match=r"rows.py:random returns two results for the same inputs"):
+        outputs.draw("plain", "extreme", 5)
 
 
 def test_inputs_with_a_draw_of_their_own_are_not_multiplied(tmp_path: Path) -> None:

@@ -130,6 +130,34 @@ def test_the_least_recently_used_case_makes_room_and_comes_back_the_same(
         assert torch.equal(item.inputs["x"], earlier)
 
 
+def test_extreme_sets_and_sets_that_functions_draw_come_back_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_pool, "MEMORY_SHARE", 0.0)
+    made = Pool(
+        tmp_path,
+        small_task(
+            inputs={
+                "x": {"shape": ["N", "C"], "dtype": "float16", "draw": {"scale": 300}},
+                "y": {"shape": ["C"], "dtype": "int32", "draw": "scale_rows.py:make"},
+            },
+            **SMALL,
+        ),
+    )
+    (tmp_path / "scale_rows.py").write_text(
+        COUNTING + "import torch\ndef make(generator, shape, N):\n"
+        "    return torch.randint(N, shape, generator=generator)\n"
+    )
+    before = made.pool.sets("plain")
+    factors = {item.expected.factor for item in before if item.distribution == "extreme"}
+    assert factors == {32}, "4 * 64 * 300 is beyond a half, 4 * 32 * 300 is not"
+    made.pool.sets("flipped")
+    assert list(made.pool._cases) == ["flipped"]
+    for item, earlier in zip(made.pool.sets("plain"), before, strict=True):
+        assert item.expected.factor == earlier.expected.factor
+        assert all(torch.equal(item.inputs[name], earlier.inputs[name]) for name in ("x", "y"))
+
+
 def test_a_case_larger_than_the_share_is_still_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

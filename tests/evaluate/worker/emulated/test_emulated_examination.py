@@ -152,7 +152,9 @@ def test_every_call_has_other_addresses(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("count", [3, 4, 5, 9])
 def test_one_replay_has_one_call_and_another_has_several(count: int) -> None:
-    sets = secret_sets(small_task(seeds=tuple(range(count))), "plain", "secret")
+    sets = secret_sets(
+        small_task(distributions=["normal"], seeds=tuple(range(count))), "plain", "secret"
+    )
     splits = [split(sets, 12) for _ in range(200)]
     for replays in splits:
         sizes = [len(replay) for replay in replays]

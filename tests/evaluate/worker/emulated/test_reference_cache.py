@@ -94,6 +94,34 @@ def test_another_gate_or_another_size_is_another_entry(folder: Path) -> None:
         assert calls(functions) >= 1
 
 
+def names(folder: Path, task: Task) -> set[str]:
+    """The files that the inputs and expected outputs of one set have on disk."""
+    made, _ = expected_outputs_of(folder, task)
+    before = set((folder / "cache").glob("*.json"))
+    made.inputs("plain", "normal", 0)
+    made.get("plain", "normal", 0)
+    return {path.name for path in set((folder / "cache").glob("*.json")) - before}
+
+
+def test_another_draw_and_another_function_that_draws_have_other_names(folder: Path) -> None:
+    def task_with(draw: object) -> Task:
+        return small_task(inputs={"x": {"shape": ["N", "C"], "dtype": "float32", "draw": draw}})
+
+    code = (
+        "import torch\ndef make(generator, shape):\n"
+        "    return torch.rand(shape, generator=generator)\n"
+    )
+    (folder / "draws").mkdir()  # the digest of the files beside the task does not hold it
+    (folder / "draws" / "made.py").write_text(code)
+    assert len(names(folder, task_with(None))) == 2
+    assert not names(folder, task_with(None))
+    for draw in ({"dist": "normal"}, {"scale": 2}, {"scale": 3}, "draws/made.py:make"):
+        assert len(names(folder, task_with(draw))) == 2
+        assert not names(folder, task_with(draw))
+    (folder / "draws" / "made.py").write_text(code.replace("rand(", "randn("))
+    assert len(names(folder, task_with("draws/made.py:make"))) == 2
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
 def test_cached_inputs_are_those_that_were_drawn(
     folder: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
