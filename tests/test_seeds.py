@@ -16,7 +16,13 @@ from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 SEEDS = sorted(seeds_dir().glob("*.cu"))
-KINDS = {"sdpa": ["sdpa_l4", "sdpa_h200"], "layernorm": ["layernorm"], "matmul": ["matmul_fp16"]}
+KINDS = {
+    "sdpa": ["sdpa_l4", "sdpa_h200"],
+    "layernorm": ["layernorm"],
+    "matmul": ["matmul_fp16"],
+    "embedding": ["embedding_bag"],
+    "adamw": ["adamw"],
+}
 PAIRS = [(seed, task) for seed in SEEDS for task in KINDS[seed.stem.split("_")[0]]]
 
 pairs = pytest.mark.parametrize(

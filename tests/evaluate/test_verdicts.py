@@ -106,7 +106,7 @@ def test_every_attention_seed_is_correct_on_all_cases_in_its_tier(name):
     assert len(verdict.timings) == 5
 
 
-@pytest.mark.parametrize("name", ["layernorm", "matmul_fp16"])
+@pytest.mark.parametrize("name", ["layernorm", "matmul_fp16", "embedding_bag", "adamw"])
 def test_the_other_tasks_have_correct_seeds(name):
     (verdict,) = judge(find_task(name), [find_kernel(name).read_text()])
     assert verdict.status is Status.correct, verdict.reason

@@ -23,6 +23,8 @@ CASES = {
     "sdpa_l4": ATTENTION,
     "sdpa_h200": ATTENTION,
     "layernorm": {"rows": {"N": 33, "C": 1024}, "odd": {"N": 7, "C": 333}},
+    "embedding_bag": {"bags": {"V": 300, "D": 36, "T": 1111, "BAGS": 97}},
+    "adamw": {"odd": {"N": 5003, "STEP": 3}},
     "matmul_fp16": {"square": {"M": 48, "N": 48, "K": 48}, "ragged": {"M": 33, "N": 65, "K": 257}},
 }
 
