@@ -74,7 +74,11 @@ class KernelResources(Frozen):
 
 
 class InputSetCheck(Frozen):
-    """One launch compared with the float64 reference, every element of every output."""
+    """One launch compared with the float64 reference, every element of every output.
+
+    `ok` is of all outputs. All else is of `worst_output`: the one that fails most clearly, or that
+    is nearest to one of its limits where all pass. In 0.1.0, errors are the largest of any output.
+    """
 
     distribution: str
     seed: int  # the number of the set within its case; its seed is secret. In 0.1.0: the seed
@@ -82,7 +86,7 @@ class InputSetCheck(Frozen):
     max_abs: float
     rel_rmse: float  # ||out - ref|| / ||ref||
     failing_share: float  # of all elements
-    worst_index: tuple[int, ...]
+    worst_index: tuple[int, ...]  # of the largest error; () if it is not known
     worst_output: str
     limit_abs: float  # the absolute part of the gate that was applied
     limit_rel_rmse: float
@@ -95,6 +99,18 @@ class InputSetCheck(Frozen):
     worst_slice_output: str = ""
     worst_slice: tuple[int, ...] = ()  # its index in the leading dimensions of that output
     limit_slice_rel_rmse: float = math.inf
+    # the largest of the errors in units of its limit; None in rows of version 0.1.0
+    share_of_limit: float | None = None
+
+    @property
+    def clearness(self) -> tuple[bool, bool, float, float]:
+        """How clearly it fails, or how near it is to a limit: greater is worse."""
+        return not self.ok, self.nan_count > 0, self.share_of_limit or 0.0, self.max_abs
+
+    @property
+    def worst_place(self) -> str:
+        """The output and the index of its largest error, as far as known: `out[5, 7]`, `out`."""
+        return f"{self.worst_output}{list(self.worst_index) if self.worst_index else ''}"
 
 
 class CheckedRun(Frozen):
@@ -129,8 +145,8 @@ class CaseCheck(Frozen):
 
     @property
     def worst(self) -> InputSetCheck:
-        """The failing set with the largest error; without failures, the passing one."""
-        return max(self.sets, key=lambda item: (not item.ok, item.nan_count > 0, item.max_abs))
+        """The set that fails most clearly; without failures, the one nearest to a limit."""
+        return max(self.sets, key=lambda item: item.clearness)
 
 
 class Samples(Frozen):

@@ -35,6 +35,7 @@ from evoengine.task.schema import (
     Limits,
     Objective,
     Output,
+    OutputTolerances,
     Target,
     Task,
     Tier,
@@ -44,7 +45,20 @@ from tests.evaluate.worker.shrunken import CPU
 from tests.test_docs import BLOCK
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-OF_A_TASK = (Task, Domain, Input, Draw, Output, Tier, Objective, Target, Work, Budget, Limits)
+OF_A_TASK = (
+    Task,
+    Domain,
+    Input,
+    Draw,
+    Output,
+    Tier,
+    OutputTolerances,
+    Objective,
+    Target,
+    Work,
+    Budget,
+    Limits,
+)
 OF_A_KERNEL = (Plan, ScratchSpec, LaunchSpec, TypedArgument)
 ROWS_TASK = """\
 name: rows

@@ -92,7 +92,9 @@ def tensor_bytes(task: Task, case: str) -> tuple[int, int]:
 
 
 def _size(spec: Input | Output, scope: dict[str, expression.Value]) -> int:
-    return math.prod(shape_of(spec.shape, scope)) * ITEM_BYTES[spec.dtype] if spec.shape else 0
+    if spec.shape is None:
+        return 0
+    return math.prod(shape_of(spec.shape, scope)) * ITEM_BYTES[spec.dtype]
 
 
 def _arithmetic(task: Task, case: str, tier: str, peaks: DevicePeaks) -> list[Floor]:

@@ -238,11 +238,17 @@ def _accuracy(verdict: Verdict) -> str:
     rmse = f"relative RMSE {worst.rel_rmse:.2e} of {worst.limit_rel_rmse:.2e} allowed"
     if worst.worst_slice_output:
         rmse += f", {worst.slice_rel_rmse:.2e} of {worst.limit_slice_rel_rmse:.2e} in a row"
-    return f"largest error {worst.max_abs:.2e}, {rmse} (inputs: {worst.distribution})"
+    several = len({item.worst_output for item in shown}) > 1
+    output = f" in output {worst.worst_output}" if several else ""
+    return f"largest error {worst.max_abs:.2e}{output}, {rmse} (inputs: {worst.distribution})"
 
 
 def _share_of_limits(item: InputSetCheck) -> float:
-    """The larger of the relative RMSE, of the whole and of the worst row, in units of its limit."""
+    """The largest of the errors in units of its limit; in rows of version 0.1.0, of the relative
+    RMSE of the whole and of the worst row.
+    """
+    if item.share_of_limit is not None:
+        return item.share_of_limit
     pairs = (
         (item.rel_rmse, item.limit_rel_rmse),
         (item.slice_rel_rmse, item.limit_slice_rel_rmse),

@@ -228,9 +228,7 @@ def _case_row(
         input_sets=len(check.sets) if check else 0,
         failing_sets=sum(not item.ok for item in check.sets) if check else 0,
         worst_set=f"{worst.distribution} set {worst.seed}" if worst else "",
-        worst_at=(
-            f"{worst.worst_output}{list(worst.worst_index)}" if worst and worst.worst_output else ""
-        ),
+        worst_at=worst.worst_place if worst else "",
         max_abs=worst.max_abs if worst else None,
         limit_abs=worst.limit_abs if worst else None,
         rel_rmse=worst.rel_rmse if worst else None,

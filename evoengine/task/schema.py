@@ -41,6 +41,7 @@ def _arch(value: str) -> str:
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 Dtype = Literal[
     "float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"
 ]
@@ -49,8 +50,8 @@ InstructionFormat = Annotated[str, AfterValidator(known_format)]
 # the other cores in single precision.
 ArithmeticUnit = Literal["f16", "bf16", "tf32", "fp8", "int8", "fp64", "fp32"]
 DTYPES: tuple[str, ...] = get_args(Dtype)
-# at least one extent: a single number is a tensor of one element
-Shape = Annotated[tuple[Formula, ...], Field(min_length=1, max_length=8)]
+# no extents: a tensor of one element and no dimensions
+Shape = Annotated[tuple[Formula, ...], Field(max_length=8)]
 Case = dict[Name, int | bool]
 
 
@@ -81,12 +82,12 @@ class Output(Frozen):
     shape: Shape
 
 
-class Tier(Frozen):
-    """The gate of one precision tier.
+class Tolerances(Frozen):
+    """How far one output may be from the reference.
 
     An element fails when |out - ref| > atol + rtol * |ref|, where atol is raised to
-    `trusted_factor` times the largest error of the trusted implementation on the same
-    inputs; the whole output fails when its relative RMSE exceeds the larger of
+    `trusted_factor` times the largest error of the trusted implementation in this output on the
+    same inputs; the whole output fails when its relative RMSE exceeds the larger of
     `rel_rmse` and the same factor times the trusted one's. The same holds for every slice,
     with a limit four times as large (evaluate/worker/slices.py).
     """
@@ -94,12 +95,39 @@ class Tier(Frozen):
     atol: NotNegative
     rtol: NotNegative = 0.0
     rel_rmse: Positive
+    trusted_factor: Factor = 2.0
+
+
+class OutputTolerances(Frozen):
+    """The tolerances in which one output differs from its tier."""
+
+    atol: NotNegative | None = None
+    rtol: NotNegative | None = None
+    rel_rmse: Positive | None = None
+    trusted_factor: Factor | None = None
+
+    @model_validator(mode="after")
+    def _states_one(self) -> OutputTolerances:
+        if not self.model_fields_set:
+            raise ValueError(f"expected at least one of {', '.join(Tolerances.model_fields)}")
+        return self
+
+
+class Tier(Tolerances):
+    """The gate of one precision tier: the tolerances of every output, but for those that differ."""
+
     trusted: FunctionRef | None = None
-    trusted_factor: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
+    outputs: dict[Name, OutputTolerances] = {}
     # formats whose instructions the machine code must contain; see task/instruction_formats.py
     uses: tuple[InstructionFormat, ...] = ()
     # in place of the work's, if this tier allows a faster one
     unit: ArithmeticUnit | None = None
+
+    def tolerances(self, output: str) -> Tolerances:
+        """The tolerances of one output: its own, and the tier's where it has none."""
+        whole = {key: getattr(self, key) for key in Tolerances.model_fields}
+        own = self.outputs[output].model_dump(exclude_none=True) if output in self.outputs else {}
+        return Tolerances(**{**whole, **own})
 
 
 class Work(Frozen):
@@ -244,6 +272,7 @@ class Task(Frozen):
                 *place,
             )
         self._check_names()
+        self._check_tiers()
         for group, cases in (("cases", self.cases), ("hidden_cases", self.hidden_cases)):
             for name, case in cases.items():
                 self._check_case(group, name, case)
@@ -280,6 +309,12 @@ class Task(Frozen):
                     name,
                 )
                 seen[name] = group
+
+    def _check_tiers(self) -> None:
+        for tier, gate in self.tiers.items():
+            for name in gate.outputs:
+                wanted = f"tiers.{tier}.outputs: no output {name!r}{hint(name, self.outputs)}"
+                _require(name in self.outputs, wanted, "tiers", tier, "outputs", name)
 
     def _check_case(self, group: str, name: str, case: Case) -> None:
         wanted = (

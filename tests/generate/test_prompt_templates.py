@@ -21,6 +21,7 @@ from evoengine.protocols import Request
 from evoengine.records import Reply, Status
 from evoengine.task.distributions import DISTRIBUTIONS
 from evoengine.task.load import load_task
+from evoengine.task.schema import Task
 from tests.generate.row_sums_task import HIDDEN_NAMES, HIDDEN_SIZES, evaluated, kernel, request
 
 OPERATORS = ("first", "mutate", "crossover")
@@ -194,6 +195,24 @@ def test_every_distribution_is_explained(task_path: Path) -> None:
     every = asked.task.model_copy(update={"distributions": tuple(DISTRIBUTIONS)})
     text = Prompts(task_path).render(OperatorChoice("first", "fp32"), replace(asked, task=every))
     assert all(f"\n- {name}: {meaning}\n" in text for name, meaning in DISTRIBUTIONS.items())
+
+
+def test_outputs_with_tolerances_of_their_own_and_without_dimensions_are_shown(
+    task_path: Path,
+) -> None:
+    asked = request(task_path)
+    data = asked.task.model_dump()
+    data["outputs"]["loss"] = {"shape": [], "dtype": "float32"}
+    data["tiers"]["fp32"]["outputs"] = {"loss": {"atol": 0.5, "trusted_factor": 4}}
+    changed = replace(asked, task=Task.model_validate(data))
+    text = Prompts(task_path).render(OperatorChoice("first", "fp32"), changed)
+    assert "| loss | output, every element to be written | float32 | [] |\n" in text
+    assert "x [64, 1024], out [64], loss []" in text
+    assert re.findall(r"^\| (fp\d\d.*? \|.*? \|.*? \|.*?) \| (?:or (\S+))?", text, re.M) == [
+        ("fp32 | 0.0001 | 0.0 | 1e-05", "2.0"),
+        ("fp32, output loss | 0.5 | 0.0 | 1e-05", "4.0"),
+        ("fp16 | 0.01 | 0.0 | 0.001", ""),
+    ]
 
 
 def test_an_unknown_name_in_a_template_is_an_error(task_path: Path) -> None:

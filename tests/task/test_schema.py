@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.floor import tensor_bytes
 from evoengine.paths import packaged_tasks
 from evoengine.task import load, yaml_source
 from evoengine.task.load import load_task
-from evoengine.task.schema import Task, shape_of
+from evoengine.task.schema import Task, Tier, Tolerances, shape_of
 from tests.small import TASK_DATA, small_task
 
 PACKAGED = list(packaged_tasks())
@@ -118,8 +119,8 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
         ),
         (
             "shape: [N, 4], dtype: float32}\n  f",
-            "shape: [], dtype: float32}\n  f",
-            "t.yaml:5:14: inputs.x.shape: expected at least 1 in the list",
+            "shape: [1, 1, 1, 1, 1, 1, 1, 1, 1], dtype: float32}\n  f",
+            "t.yaml:5:14: inputs.x.shape: expected at most 8 in the list",
         ),
         (
             "shape: [N, 4], dtype: float32}\n  f",
@@ -249,6 +250,26 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
             ),
         ),
         (
+            "rel_rmse: 1e-6}",
+            "rel_rmse: 1e-6, outputs: {oat: {atol: 1}}}",
+            "t.yaml:15:53: tiers.fp32.outputs: no output 'oat'; did you mean 'out'\\? known: out",
+        ),
+        (
+            "rel_rmse: 1e-6}",
+            "rel_rmse: 1e-6, outputs: {out: {}}}",
+            "t.yaml:15:53: tiers.fp32.outputs.out: expected at least one of atol, rtol, rel_rmse,",
+        ),
+        (
+            "rel_rmse: 1e-6}",
+            "rel_rmse: 1e-6, outputs: {out: {atol: -1}}}",
+            "t.yaml:15:60: tiers.fp32.outputs.out.atol: expected a number >= 0, got -1",
+        ),
+        (
+            "rel_rmse: 1e-6}",
+            "rel_rmse: 1e-6, outputs: {out: {trusted: scale_rows.py:forward}}}",
+            "t.yaml:15:[0-9]+: tiers.fp32.outputs.out.trusted: .*atol, rtol, rel_rmse",
+        ),
+        (
             "seeds: [0, 1, 2]",
             "seeds: [0, 1, 2]\nwork: {flops: 2*N}",
             "t.yaml:14:7: work: expected both flops and unit, or neither",
@@ -341,3 +362,18 @@ def test_attention_tasks_differ_in_target_and_starting_kernels_only() -> None:
 
 def test_small_task_of_the_tests_is_valid() -> None:
     assert small_task().all_cases
+
+
+def test_an_output_has_its_own_tolerances_and_those_of_its_tier_otherwise() -> None:
+    own = {"lse": {"atol": 1e-4, "rtol": 0, "trusted_factor": 1}}
+    tier = Tier(atol=1e-5, rtol=1e-3, rel_rmse=1e-6, trusted_factor=3, outputs=own)
+    assert tier.tolerances("out") == Tolerances(
+        atol=1e-5, rtol=1e-3, rel_rmse=1e-6, trusted_factor=3
+    )
+    assert tier.tolerances("lse") == Tolerances(atol=1e-4, rtol=0, rel_rmse=1e-6, trusted_factor=1)
+
+
+def test_tensors_of_a_task_may_have_no_dimensions(folder: Path) -> None:
+    task = written(folder, TEXT.replace("out: {shape: [N, 4]", "out: {shape: []"))
+    assert shape_of(task.outputs["out"].shape, task.scope("odd")) == ()
+    assert tensor_bytes(task, "odd") == (4 * 7 * 4, 4)

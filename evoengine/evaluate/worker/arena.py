@@ -56,7 +56,7 @@ class Arena:
 
         `value` is contiguous and has the buffer's shape and dtype.
         """
-        return (self.tensors[name].view(torch.uint8) != value.view(torch.uint8)).any()
+        return (self._span(name) != value.view(-1).view(torch.uint8)).any()
 
     def guards_broken(self) -> torch.Tensor:
         """Whether any byte between the buffers changed; a bool tensor of shape () on the device."""

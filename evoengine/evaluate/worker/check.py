@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 
 from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.worker.arena import Layout
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutput
-from evoengine.evaluate.worker.gate import Errors, compare
+from evoengine.evaluate.worker.gate import Errors, all_pass, compare, nearest_to_limit
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import CaseCheck, InputSetCheck
 from evoengine.task.schema import Input, Output, Task, shape_of
@@ -44,43 +44,54 @@ def compare_outputs(
     `number` is that of the input set within its case. `outputs` hold a tensor for each output of
     the task, of its shape and dtype, on the device of the references.
     """
-    gate = expected.gates[tier]
-    errors = compare(outputs, expected.reference, gate.atol, gate.rtol)
+    errors = compare(outputs, expected.reference, expected.gates[tier])
     return checked_set(expected, tier, errors, distribution, number)
 
 
 def checked_set(
-    expected: ExpectedOutput, tier: str, errors: Errors, distribution: str, number: int
+    expected: ExpectedOutput,
+    tier: str,
+    errors_by_output: Mapping[str, Errors],
+    distribution: str,
+    number: int,
 ) -> InputSetCheck:
-    """The record of a comparison under the gate of `tier`."""
-    gate, trusted = expected.gates[tier], expected.trusted.get(tier)
+    """The record of a comparison under the gates of `tier`: the figures are those of the output
+    that fails most clearly, or that is nearest to a limit where all pass.
+    """
+    gates = expected.gates[tier]
+    name = nearest_to_limit(errors_by_output, gates)
+    errors, gate = errors_by_output[name], gates[name]
+    trusted = expected.trusted.get(tier, {}).get(name)
     return InputSetCheck(
         distribution=distribution,
         seed=number,
-        ok=gate.passes(errors),
+        ok=all_pass(errors_by_output, gates),
         max_abs=errors.max_abs,
         rel_rmse=errors.rel_rmse,
         failing_share=errors.failing / errors.elements,
         worst_index=errors.worst_index,
-        worst_output=errors.worst_output,
+        worst_output=name,
         limit_abs=gate.atol,
         limit_rel_rmse=gate.rel_rmse,
         trusted_max_abs=trusted.max_abs if trusted else 0.0,
         trusted_rel_rmse=trusted.rel_rmse if trusted else 0.0,
         nan_count=errors.nan_count,
         slice_rel_rmse=errors.slice_rel_rmse,
-        worst_slice_output=errors.worst_slice_output,
+        worst_slice_output=name if errors.worst_slice else "",
         worst_slice=errors.worst_slice,
         limit_slice_rel_rmse=gate.rel_slice,
+        share_of_limit=gate.share(errors),
     )
 
 
 def worst_of_each(*groups: Iterable[InputSetCheck]) -> tuple[InputSetCheck, ...]:
-    """The comparison with the largest error of each input set, by number."""
+    """The comparison of each input set that fails most clearly, or is nearest to a limit; by
+    number.
+    """
     worst: dict[int, InputSetCheck] = {}
     for check in (check for group in groups for check in group):
         known = worst.get(check.seed)
-        if known is None or check.max_abs > known.max_abs:
+        if known is None or check.clearness > known.clearness:
             worst[check.seed] = check
     return tuple(worst[number] for number in sorted(worst))
 
@@ -92,14 +103,15 @@ def explain(check: CaseCheck) -> str:
     worst = check.worst
     failing = sum(not item.ok for item in check.sets)
     nan = f", {worst.nan_count} NaN" if worst.nan_count else ""
-    index = f", worst at {worst.worst_output}{list(worst.worst_index)}"
+    output = f", output {worst.worst_output}" if worst.worst_output else ""
+    place = f", worst at {worst.worst_place}" if worst.worst_index else ""
     row = _slice_problem(worst)
     return (
         f"case {check.case}: {failing} of {len(check.sets)} input sets fail;"
-        f" {worst.distribution} set {worst.seed}: max abs error {worst.max_abs:.3g}"
+        f" {worst.distribution} set {worst.seed}{output}: max abs error {worst.max_abs:.3g}"
         f" (allowed {worst.limit_abs:.3g}),"
         f" relative RMSE {worst.rel_rmse:.3g} (allowed {worst.limit_rel_rmse:.3g}),"
-        f" {worst.failing_share:.2%} of elements fail{nan}{index}{row}"
+        f" {worst.failing_share:.2%} of elements fail{nan}{place}{row}"
     )
 
 
@@ -107,7 +119,8 @@ def _slice_problem(item: InputSetCheck) -> str:
     """The slice that differs most, if it differs too much; "" otherwise."""
     if item.slice_rel_rmse <= item.limit_slice_rel_rmse:
         return ""
+    row = f"row {item.worst_slice_output}{list(item.worst_slice)}" if item.worst_slice else "a row"
     return (
-        f"; row {item.worst_slice_output}{list(item.worst_slice)}: relative RMSE"
+        f"; {row}: relative RMSE"
         f" {item.slice_rel_rmse:.3g} (allowed {item.limit_slice_rel_rmse:.3g})"
     )

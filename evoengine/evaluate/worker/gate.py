@@ -1,19 +1,25 @@
-"""The comparison of every element with the float64 reference, and the gate of a tier.
+"""The comparison of every element with the float64 reference, and the gate of each output.
 
-Three bounds hold at once for an input set: one for each element (atol, rtol), one for each output
-as a whole (rel_rmse), and one for each slice (rel_slice), because a quiet head or row that is left
-out hardly counts among loud ones. slices.py defines slices and their errors.
+Three bounds hold at once for an output of an input set: one for each element (atol, rtol), one for
+the output as a whole (rel_rmse), and one for each slice (rel_slice), because a quiet head or row
+that is left out hardly counts among loud ones. slices.py defines slices and their errors.
+
+Outputs are never pooled: each has its tolerances, its trusted error and its gate. Where a reference
+is infinite, the output must be the same infinity; such an element counts in no RMSE.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import torch
 
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.evaluate.worker.output_errors import compare_output
 from evoengine.evaluate.worker.slices import slice_dims
-from evoengine.task.schema import Tier
+from evoengine.task.schema import Tolerances
 
 # A slice may have this many times the relative RMSE of the whole tensor. Slices of honest kernels
 # differ in it: one has a few large values and many that cancel, another does not.
@@ -22,13 +28,14 @@ SLICE_FACTOR = 4.0
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors of a set of outputs against its reference, over all elements.
+    """The errors of one output against its reference, over all elements.
 
-    `failing` elements exceed atol + rtol * |reference|; NaN counts as failing, with an infinite
-    error. `rel_rmse` is the RMS error over the RMS reference, the largest of any output: a quiet
-    one that is left out would hardly count among loud ones. `slice_rel_rmse` is the largest error
-    of a slice, 0 without slices; the slice has the index `worst_slice` in the leading dimensions of
-    `worst_slice_output`.
+    `failing` elements exceed atol + rtol * |reference|; `needed_atol` is the least atol with which
+    none would. NaN counts as failing, with an infinite error, and so does everything but the same
+    infinity where the reference is infinite. `rel_rmse` is the RMS error over the RMS reference.
+    `slice_rel_rmse` is the largest error of a slice, which has the index `worst_slice` in the
+    leading dimensions; 0 and () without slices. On a GPU both indices are () where only the figures
+    are known.
     """
 
     max_abs: float
@@ -36,16 +43,15 @@ class Errors:
     failing: int
     elements: int
     nan_count: int
-    worst_output: str
-    worst_index: tuple[int, ...]
+    needed_atol: float
+    worst_index: tuple[int, ...] = ()
     slice_rel_rmse: float = 0.0
-    worst_slice_output: str = ""
     worst_slice: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Gate:
-    """The limits that hold for one input set."""
+    """The limits that hold for one output of one input set."""
 
     atol: float
     rtol: float
@@ -62,72 +68,106 @@ class Gate:
             and errors.slice_rel_rmse <= self.rel_slice
         )
 
+    def share(self, errors: Errors) -> float:
+        """The largest of the errors in units of its limit: at most 1 where it passes."""
+        return max(
+            _share(errors.needed_atol, self.atol),
+            _share(errors.rel_rmse, self.rel_rmse),
+            _share(errors.slice_rel_rmse, self.rel_slice),
+        )
 
-def gate_of(tier: Tier, trusted: Errors | None) -> Gate:
-    """The tier's gate, widened to a multiple of the trusted implementation's errors on the same
-    inputs.
+
+def gate_of(tolerances: Tolerances, trusted: Errors | None) -> Gate:
+    """The gate of one output, widened to a multiple of the trusted implementation's errors in it on
+    the same inputs.
 
     The errors of one that overflows are ignored: infinite limits would let everything pass.
     """
+    atol, rtol, rel_rmse = tolerances.atol, tolerances.rtol, tolerances.rel_rmse
     if (
         trusted is None
         or trusted.nan_count
         or not math.isfinite(trusted.max_abs + trusted.rel_rmse + trusted.slice_rel_rmse)
     ):
-        return Gate(tier.atol, tier.rtol, tier.rel_rmse, SLICE_FACTOR * tier.rel_rmse)
-    rel_rmse = max(tier.rel_rmse, tier.trusted_factor * trusted.rel_rmse)
+        return Gate(atol, rtol, rel_rmse, SLICE_FACTOR * rel_rmse)
+    factor = tolerances.trusted_factor
+    rel_rmse = max(rel_rmse, factor * trusted.rel_rmse)
     return Gate(
-        atol=max(tier.atol, tier.trusted_factor * trusted.max_abs),
-        rtol=tier.rtol,
+        atol=max(atol, factor * trusted.max_abs),
+        rtol=rtol,
         rel_rmse=rel_rmse,
-        rel_slice=max(SLICE_FACTOR * rel_rmse, tier.trusted_factor * trusted.slice_rel_rmse),
+        rel_slice=max(SLICE_FACTOR * rel_rmse, factor * trusted.slice_rel_rmse),
     )
 
 
 def compare(
-    outputs: Tensors, reference: Tensors, atol: float, rtol: float, zero_slices: bool = True
-) -> Errors:
-    """The errors of `outputs` against `reference`, over every element of every output.
+    outputs: Tensors, reference: Tensors, gates: Mapping[str, Gate], zero_slices: bool = True
+) -> dict[str, Errors]:
+    """The errors of each output by name, over every element, under its gate's atol and rtol.
 
     `outputs` have any dtype, `reference` is float64; both hold, by the same names, tensors of
     the same shapes on the same device. Without `zero_slices`, slices whose reference is zero do not
     count as slices: for a trusted implementation, whose errors there say nothing about the others.
     """
-    parts = {
-        name: compare_output(outputs[name], reference[name], atol, rtol, zero_slices)
+    return {
+        name: errors_of(outputs[name], reference[name], gates[name], zero_slices)
         for name in reference
     }
-    worst_name = max(parts, key=lambda name: parts[name].largest.error)
-    slice_name = max(parts, key=lambda name: parts[name].worst_slice.rel_rmse)
-    worst, row = parts[worst_name].largest, parts[slice_name].worst_slice
+
+
+def errors_of(
+    output: torch.Tensor, reference: torch.Tensor, gate: Gate, zero_slices: bool = True
+) -> Errors:
+    """The errors of one output, as `compare` returns them."""
+    found = compare_output(output, reference, gate.atol, gate.rtol, zero_slices)
+    largest, row, shape = found.largest, found.worst_slice, tuple(reference.shape)
     return Errors(
-        max_abs=worst.error,
-        rel_rmse=max(
-            relative_rmse(part.squared_error, part.squared_reference, reference[name].numel())
-            for name, part in parts.items()
-        ),
-        failing=sum(part.largest.failing for part in parts.values()),
-        elements=sum(reference[name].numel() for name in reference),
-        nan_count=sum(part.largest.nan_count for part in parts.values()),
-        worst_output=worst_name,
-        worst_index=_index(worst.index, tuple(reference[worst_name].shape)),
+        max_abs=largest.error,
+        rel_rmse=relative_rmse(found.squared_error, found.squared_reference, found.finite),
+        failing=largest.failing,
+        elements=reference.numel(),
+        nan_count=largest.nan_count,
+        needed_atol=largest.needed_atol,
+        worst_index=_index(largest.index, shape),
         slice_rel_rmse=row.rel_rmse,
-        worst_slice_output=slice_name if row.number >= 0 else "",
-        worst_slice=_slice_index(row.number, tuple(reference[slice_name].shape)),
+        worst_slice=_index(row.number, shape[: -slice_dims(shape)]) if row.number >= 0 else (),
     )
+
+
+def nearest_to_limit(errors: Mapping[str, Errors], gates: Mapping[str, Gate]) -> str:
+    """The output that fails most clearly; where all pass, the one that is nearest to a limit."""
+    return max(errors, key=lambda name: _clearness(errors[name], gates[name]))
+
+
+def largest_share(errors: Mapping[str, Errors], gates: Mapping[str, Gate]) -> float:
+    """The largest error of any output, in units of its limit."""
+    return max(gates[name].share(found) for name, found in errors.items())
+
+
+def all_pass(errors: Mapping[str, Errors], gates: Mapping[str, Gate]) -> bool:
+    """Whether every output passes its gate."""
+    return all(gates[name].passes(found) for name, found in errors.items())
 
 
 def relative_rmse(squared_error: float, squared_reference: float, elements: int) -> float:
     """The relative RMSE of one output with these sums of squares; absolute where its reference is
     zero.
+
+    `elements` are those whose reference is finite; without any it is 0.
     """
-    scale = squared_reference if squared_reference > 0 else float(elements)
+    scale = squared_reference if squared_reference > 0 else float(max(1, elements))
     return math.sqrt(squared_error / scale)
 
 
-def _slice_index(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The index of a slice in the leading dimensions of a tensor; () if it has no slices."""
-    return _index(number, shape[: -slice_dims(shape)]) if number >= 0 else ()
+def _clearness(errors: Errors, gate: Gate) -> tuple[bool, bool, float]:
+    return not gate.passes(errors), errors.nan_count > 0, gate.share(errors)
+
+
+def _share(error: float, limit: float) -> float:
+    """An error in units of its limit: infinity for one that is not a number, or has no room."""
+    if math.isnan(error) or math.isinf(error):
+        return math.inf
+    return error / limit if limit > 0 else math.inf if error > 0 else 0.0
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:

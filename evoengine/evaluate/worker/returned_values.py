@@ -5,6 +5,7 @@ Without them, a faulty function would be reported as a fault of every candidate.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -95,11 +96,15 @@ def refuse_values(what: str, value: torch.Tensor, dtype: str, where: str) -> Non
     """Raises TaskError where `value`, a reference's float64 output of any shape, holds a value that
     no kernel can write as `dtype`.
     """
+    kind = getattr(torch, dtype)
     low, high = (float(end) for end in torch.aminmax(value))
-    # NaN comes through, and compares with nothing
-    if not (abs(low) < float("inf") and abs(high) < float("inf")):
-        raise TaskError(f"{what} is not finite for {where}")
-    kind, peak = getattr(torch, dtype), low if -low > high else high
+    if math.isnan(low):  # as both are where any value is
+        raise TaskError(f"{what} holds NaN for {where}: no output would equal it")
+    if math.isinf(low) or math.isinf(high):
+        if not kind.is_floating_point:
+            raise TaskError(f"{what} holds an infinity for {where}, which {dtype} has not")
+        low, high = (float(end) for end in torch.aminmax(value.masked_fill(value.isinf(), 0)))
+    peak = low if -low > high else high
     if kind.is_floating_point:
         if not bool(torch.tensor(peak, dtype=torch.float64, device="cpu").to(kind).isfinite()):
             most = torch.finfo(kind).max

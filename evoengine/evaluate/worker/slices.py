@@ -12,6 +12,7 @@ For a slice of n elements, in float64:
                0                            if rms = 0 and rmse <= tiny
                infinity                     if rms = 0 and rmse > tiny
 
+Elements whose reference is infinite are left out, of n too; a slice of nothing else has rel_rmse 0.
 `tiny` is the smallest positive number of the output's dtype, subnormals included, and 0 for
 integers and bool: rounding may cost that much where the reference underflows. NaN and infinity in
 `out` give infinity. Hence rel_rmse <= limit says rmse <= limit * rms + tiny. The worst slice is the
@@ -61,15 +62,14 @@ def tiny_of(dtype: torch.dtype) -> float:
 def worst_slice(
     squared_error: torch.Tensor,
     squared_reference: torch.Tensor,
-    elements: int,
+    elements: torch.Tensor,
     tiny: float,
     zero_slices: bool = True,
 ) -> WorstSlice:
-    """The worst of the slices with these sums of squares, shape (slices,), float64.
-
-    `elements` is the number of elements of each slice. Without `zero_slices`, slices whose
-    reference is zero count as exact.
+    """The worst of the slices with these sums of squares over so many elements, all of shape
+    (slices,), float64. Without `zero_slices`, slices whose reference is zero count as exact.
     """
+    elements = elements.clamp_min(1)
     excess = (squared_error / elements).sqrt_().sub_(tiny).clamp_min_(0)
     rms = (squared_reference / elements).sqrt_()
     exact = (rms == 0) & (excess == 0) if zero_slices else rms == 0

@@ -68,3 +68,11 @@ def test_a_write_inside_the_buffers_breaks_no_guard(arena: Arena) -> None:
     for tensor in arena.tensors.values():
         tensor.view(torch.uint8).fill_(0)
     assert not arena.guards_broken()
+
+
+def test_a_buffer_without_dimensions_is_compared_bit_by_bit() -> None:
+    arena = Arena({"x": (torch.float32, ())}, CPU)
+    arena.fill({"x": torch.tensor(0.0)})
+    assert not arena.differs("x", torch.tensor(0.0))
+    assert arena.differs("x", torch.tensor(-0.0))
+    assert not arena.guards_broken()

@@ -8,20 +8,26 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evoengine.evaluate.worker import gate as gate_module
 from evoengine.evaluate.worker import output_errors
-from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
+from evoengine.evaluate.worker.gate import Errors, Gate, all_pass, compare, gate_of
 from evoengine.task.schema import Tier
 
 halves = st.floats(width=16)
 finite = st.floats(-1e4, 1e4)
-pairs = st.lists(st.tuples(halves, finite), min_size=1, max_size=12)
+references = finite | st.sampled_from([math.inf, -math.inf])
+EXACT = Gate(0.0, 0.0, 0.0, 0.0)
+pairs = st.lists(st.tuples(halves, references), min_size=1, max_size=12)
 
 
 def errors_of(
     outputs: list[float], reference: list[float], atol: float = 0.0, rtol: float = 0.0
 ) -> Errors:
-    out = {"out": torch.tensor(outputs, dtype=torch.float16)}
-    return compare(out, {"out": torch.tensor(reference, dtype=torch.float64)}, atol, rtol)
+    return gate_module.errors_of(
+        torch.tensor(outputs, dtype=torch.float16),
+        torch.tensor(reference, dtype=torch.float64),
+        Gate(atol, rtol, 0.0, 0.0),
+    )
 
 
 @given(pairs, st.sampled_from([0.0, 1e-3, 1.0]), st.sampled_from([0.0, 1e-3, 0.5]))
@@ -29,8 +35,10 @@ def test_comparison_agrees_with_arithmetic_element_by_element(
     items: list[tuple[float, float]], atol: float, rtol: float
 ) -> None:
     found = errors_of([out for out, _ in items], [ref for _, ref in items], atol, rtol)
-    errors = [math.inf if math.isnan(out) else abs(out - ref) for out, ref in items]
-    limits = [atol + rtol * abs(ref) for _, ref in items]
+    errors = [error_of(out, ref) for out, ref in items]
+    # of an infinite reference nothing is left but whether it is met
+    kept = [ref if math.isfinite(ref) else 0.0 for _, ref in items]
+    limits = [atol + rtol * abs(ref) for ref in kept]
     assert found.max_abs == max(errors)
     assert found.nan_count == sum(math.isnan(out) for out, _ in items)
     assert found.elements == len(items)
@@ -42,10 +50,20 @@ def test_comparison_agrees_with_arithmetic_element_by_element(
     assert found.failing >= sum(error > limit for error, limit in clear)
     assert found.failing <= len(errors) - sum(error <= limit for error, limit in clear)
     assert errors[found.worst_index[0]] == max(errors)
-    squares = sum(ref**2 for _, ref in items) or len(items)
+    needed = max(error - rtol * abs(ref) for error, ref in zip(errors, kept, strict=True))
+    assert found.needed_atol == pytest.approx(max(0.0, needed), rel=1e-12, abs=1e-11)
+    assert (found.needed_atol > atol) == (found.failing > 0)
+    counted = [error for error, (_, ref) in zip(errors, items, strict=True) if math.isfinite(ref)]
+    squares = sum(ref**2 for ref in kept) or max(1, len(counted))
     assert found.rel_rmse == pytest.approx(
-        math.sqrt(sum(error**2 for error in errors) / squares), nan_ok=True
+        math.sqrt(sum(error**2 for error in counted) / squares), nan_ok=True
     )
+
+
+def error_of(out: float, ref: float) -> float:
+    if math.isnan(out):
+        return math.inf
+    return 0.0 if out == ref else abs(out - ref)
 
 
 def test_a_quiet_output_that_is_left_out_fails_beside_a_loud_one() -> None:
@@ -54,13 +72,13 @@ def test_a_quiet_output_that_is_left_out_fails_beside_a_loud_one() -> None:
         "means": torch.full((64,), 1e-3, dtype=torch.float64),  # one dimension: it has no slices
     }
     outputs = {name: value.float() for name, value in reference.items()}
-    gate = Gate(atol=2e-3, rtol=0.0, rel_rmse=1e-3, rel_slice=4e-3)
-    assert gate.passes(compare(outputs, reference, gate.atol, gate.rtol))
+    gates = dict.fromkeys(reference, Gate(atol=2e-3, rtol=0.0, rel_rmse=1e-3, rel_slice=4e-3))
+    assert all_pass(compare(outputs, reference, gates), gates)
     outputs["means"] = torch.zeros(64)
-    errors = compare(outputs, reference, gate.atol, gate.rtol)
-    assert (errors.failing, errors.slice_rel_rmse) == (0, 0)
-    assert errors.rel_rmse == pytest.approx(1)
-    assert not gate.passes(errors)
+    errors = compare(outputs, reference, gates)
+    assert (errors["means"].failing, errors["means"].slice_rel_rmse) == (0, 0)
+    assert errors["means"].rel_rmse == pytest.approx(1)
+    assert not all_pass(errors, gates)
 
 
 @pytest.mark.parametrize("limit", [1.0, 1e300, math.inf])
@@ -80,7 +98,7 @@ def test_infinity_never_passes_a_finite_gate() -> None:
         assert not Gate(1e6, 1.0, 1e6, 1e6).passes(errors)
 
 
-def test_the_worst_element_is_named_by_output_and_index() -> None:
+def test_the_worst_element_of_each_output_is_named_by_its_index() -> None:
     reference = {
         "a": torch.zeros(2, 3, dtype=torch.float64),
         "b": torch.zeros(4, 5, 6, dtype=torch.float64),
@@ -88,15 +106,18 @@ def test_the_worst_element_is_named_by_output_and_index() -> None:
     outputs = {name: value.float() for name, value in reference.items()}
     outputs["b"][3, 0, 5] = -2.0
     outputs["a"][1, 1] = 1.0
-    errors = compare(outputs, reference, 0.0, 0.0)
-    assert (errors.worst_output, errors.worst_index, errors.max_abs) == ("b", (3, 0, 5), 2.0)
-    assert (errors.failing, errors.elements) == (2, 126)
+    errors = compare(outputs, reference, dict.fromkeys(reference, EXACT))
+    assert [(item.worst_index, item.max_abs) for item in errors.values()] == [
+        ((1, 1), 1.0),
+        ((3, 0, 5), 2.0),
+    ]
+    assert [(item.failing, item.elements) for item in errors.values()] == [(1, 6), (1, 120)]
 
 
 def test_comparison_leaves_its_arguments_alone() -> None:
     out, reference = torch.randn(50).half(), torch.randn(50).double()
     before = out.clone(), reference.clone()
-    compare({"out": out}, {"out": reference}, 1e-3, 1e-3)
+    gate_module.errors_of(out, reference, Gate(1e-3, 1e-3, 0.0, 0.0))
     assert torch.equal(out, before[0])
     assert torch.equal(reference, before[1])
 
@@ -109,26 +130,24 @@ def test_a_reference_of_zeros_is_judged_by_its_absolute_error() -> None:
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int8, torch.bool, torch.bfloat16])
 def test_outputs_of_any_type_are_compared(dtype: torch.dtype) -> None:
     out = torch.tensor([0, 1, 1]).to(dtype)
-    assert (
-        compare({"out": out}, {"out": torch.tensor([0.0, 1.0, 0.0]).double()}, 0.0, 0.0).failing
-        == 1
-    )
+    reference = torch.tensor([0.0, 1.0, 0.0]).double()
+    assert gate_module.errors_of(out, reference, EXACT).failing == 1
 
 
 def test_a_gate_widens_to_a_multiple_of_the_trusted_error_and_never_narrows() -> None:
     tier = Tier(atol=1e-3, rtol=1e-4, rel_rmse=1e-3, trusted="a.py:f", trusted_factor=3.0)
     assert gate_of(tier, None) == Gate(1e-3, 1e-4, 1e-3, 4e-3)
-    assert gate_of(tier, Errors(1e-9, 1e-9, 0, 1, 0, "out", (0,))) == Gate(1e-3, 1e-4, 1e-3, 4e-3)
-    assert gate_of(tier, Errors(0.5, 0.25, 0, 1, 0, "out", (0,))) == Gate(1.5, 1e-4, 0.75, 3.0)
+    assert gate_of(tier, Errors(1e-9, 1e-9, 0, 1, 0, 1e-9)) == Gate(1e-3, 1e-4, 1e-3, 4e-3)
+    assert gate_of(tier, Errors(0.5, 0.25, 0, 1, 0, 0.5)) == Gate(1.5, 1e-4, 0.75, 3.0)
 
 
 @pytest.mark.parametrize(
     "broken",
     [
-        Errors(math.inf, math.inf, 1, 1, 0, "out", (0,)),
-        Errors(math.inf, math.inf, 1, 1, 1, "out", (0,)),
-        Errors(1.0, math.inf, 1, 1, 0, "out", (0,)),
-        Errors(1.0, 1.0, 1, 1, 0, "out", (0,), math.inf),
+        Errors(math.inf, math.inf, 1, 1, 0, math.inf),
+        Errors(math.inf, math.inf, 1, 1, 1, math.inf),
+        Errors(1.0, math.inf, 1, 1, 0, 1.0),
+        Errors(1.0, 1.0, 1, 1, 0, 1.0, (0,), math.inf),
     ],
     ids=["infinite", "nan", "infinite square", "infinite slice"],
 )
@@ -140,16 +159,18 @@ def test_a_trusted_implementation_that_overflows_does_not_open_the_gate(broken: 
 def test_outputs_larger_than_a_piece_are_compared_as_a_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reference = {"out": torch.linspace(-3, 3, 10 * 77, dtype=torch.float64).reshape(10, 77)}
-    outputs = {"out": reference["out"].half()}
-    outputs["out"][2, 5], outputs["out"][7, 70], outputs["out"][9, 76] = 100.0, -200.0, 50.0
-    whole = compare(outputs, reference, 1e-3, 1e-3)
+    gate = Gate(1e-3, 1e-3, 0.0, 0.0)
+    reference = torch.linspace(-3, 3, 10 * 77, dtype=torch.float64).reshape(10, 77)
+    reference[4, 5:], reference[8] = -math.inf, math.inf
+    out = reference.half()
+    out[2, 5], out[7, 70], out[9, 76] = 100.0, -200.0, 50.0
+    whole = gate_module.errors_of(out, reference, gate)
     monkeypatch.setattr(output_errors, "PIECE", 64)
-    in_pieces = compare(outputs, reference, 1e-3, 1e-3)
+    in_pieces = gate_module.errors_of(out, reference, gate)
     assert in_pieces.rel_rmse == pytest.approx(whole.rel_rmse, rel=1e-12)
     assert in_pieces.slice_rel_rmse == pytest.approx(whole.slice_rel_rmse, rel=1e-12)
     same = {"rel_rmse": whole.rel_rmse, "slice_rel_rmse": whole.slice_rel_rmse}
     assert replace(in_pieces, **same) == whole
     assert whole.failing == 3 and whole.worst_index == (7, 70)
-    outputs["out"][4, 0] = math.nan
-    assert compare(outputs, reference, 1e-3, 1e-3).worst_index == (4, 0)
+    out[4, 0] = math.nan
+    assert gate_module.errors_of(out, reference, gate).worst_index == (4, 0)

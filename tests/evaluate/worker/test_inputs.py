@@ -160,3 +160,13 @@ def test_scalars_are_those_of_the_case() -> None:
         **CASES["sdpa_l4"]["wide_head"],
         "scale": 1 / 128**0.5,
     }
+
+
+@pytest.mark.parametrize("distribution", DRAWING_FUNCTIONS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32", "bool"])
+def test_a_tensor_without_dimensions_is_drawn_from_every_distribution(
+    distribution: str, dtype: str
+) -> None:
+    task = small_task(inputs={"x": {"shape": [], "dtype": dtype}})
+    found = make_inputs(task, "plain", distribution, 0, CPU)["x"]
+    assert (found.shape, found.dtype) == ((), getattr(torch, dtype))

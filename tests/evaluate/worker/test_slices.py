@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evoengine.evaluate.worker import output_errors
 from evoengine.evaluate.worker.check import explain
-from evoengine.evaluate.worker.gate import Errors, Gate, compare, gate_of
+from evoengine.evaluate.worker.gate import Errors, Gate, errors_of, gate_of
 from evoengine.evaluate.worker.slices import slice_dims, slice_elements, tiny_of
 from evoengine.records import CaseCheck, InputSetCheck
 from evoengine.task.schema import Tier
@@ -21,6 +21,7 @@ from tests.evaluate.worker.shrunken import CASES, expected_outputs, shrunken
 # torch.compile's back end warns about torch's own use of torch.jit when it is imported
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 
+EXACT = Gate(0.0, 0.0, 0.0, 0.0)
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32]
 
 
@@ -92,27 +93,15 @@ def test_the_worst_slice_agrees_with_arithmetic_slice_by_slice(
         out.view(-1)[seed % out.numel()] = (math.nan, math.inf)[seed % 2]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(output_errors, "PIECE", piece)
-        found = compare({"o": out}, {"o": reference}, 0.0, 0.0)
+        found = errors_of(out, reference, EXACT)
     every = dict((place, value) for value, place in slices_one_by_one(out, reference))
-    assert found.worst_slice_output == "o"
     assert found.slice_rel_rmse == pytest.approx(max(every.values()), rel=1e-9)
     assert every[found.worst_slice] == pytest.approx(max(every.values()), rel=1e-9)
 
 
 def test_a_tensor_without_slices_has_no_worst_one() -> None:
-    errors = compare({"o": torch.ones(3, 4)}, {"o": torch.zeros(3, 4).double()}, 0.0, 0.0)
-    assert (errors.slice_rel_rmse, errors.worst_slice_output, errors.worst_slice) == (0.0, "", ())
-
-
-def test_the_worst_slice_of_several_outputs_is_named_with_its_output() -> None:
-    reference = {name: torch.ones(4, 64, dtype=torch.float64) for name in ("a", "b", "c")}
-    outputs = {name: value.clone() for name, value in reference.items()}
-    outputs["a"][0, 0] = 3.0
-    outputs["b"][2] = 1.5
-    errors = compare(outputs, reference, 0.0, 0.0)
-    assert (errors.worst_output, errors.worst_index) == ("a", (0, 0))
-    assert (errors.worst_slice_output, errors.worst_slice) == ("b", (2,))
-    assert errors.slice_rel_rmse == pytest.approx(0.5)
+    errors = errors_of(torch.ones(3, 4), torch.zeros(3, 4).double(), EXACT)
+    assert (errors.slice_rel_rmse, errors.worst_slice) == (0.0, ())
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -121,29 +110,29 @@ def test_a_slice_whose_reference_is_zero_may_hold_only_rounding(dtype: torch.dty
     reference[0] = 1.0
     out = reference.clone().to(dtype)
     gate = Gate(1.0, 0.0, 1.0, 1e9)
-    assert gate.passes(compare({"o": out}, {"o": reference}, 1.0, 0.0))
+    assert gate.passes(errors_of(out, reference, gate))
     out[1] = tiny_of(dtype)
-    assert gate.passes(compare({"o": out}, {"o": reference}, 1.0, 0.0))
+    assert gate.passes(errors_of(out, reference, gate))
     out[1] = max(3 * tiny_of(dtype), 1e-100) if dtype.is_floating_point else 1
-    errors = compare({"o": out}, {"o": reference}, 1.0, 0.0)
+    errors = errors_of(out, reference, gate)
     assert (errors.failing, errors.slice_rel_rmse, errors.worst_slice) == (0, math.inf, (1,))
     assert not gate.passes(errors)
 
 
 def test_a_reference_that_underflows_may_be_rounded() -> None:
     reference = torch.full((2, 64), 1e-8, dtype=torch.float64)  # half of tiny is 3e-8: rounds to 0
-    assert compare({"o": reference.half()}, {"o": reference}, 0.0, 0.0).slice_rel_rmse == 0
+    assert errors_of(reference.half(), reference, EXACT).slice_rel_rmse == 0
 
 
 def test_trusted_errors_widen_the_limit_of_slices_except_where_the_reference_is_zero() -> None:
     tier = Tier(atol=1.0, rel_rmse=1e-3, trusted="a.py:f", trusted_factor=3.0)
     assert gate_of(tier, None).rel_slice == pytest.approx(4e-3)
-    wide = Errors(0.0, 1e-4, 0, 1, 0, "o", (0,), 0.5)
+    wide = Errors(0.0, 1e-4, 0, 1, 0, 0.0, (0,), 0.5)
     assert gate_of(tier, wide).rel_slice == pytest.approx(1.5)
-    assert gate_of(tier, Errors(0.0, 1e-2, 0, 1, 0, "o", (0,))).rel_slice == pytest.approx(0.12)
+    assert gate_of(tier, Errors(0.0, 1e-2, 0, 1, 0, 0.0)).rel_slice == pytest.approx(0.12)
     reference = torch.tensor([[1.0], [0.0]], dtype=torch.float64).expand(2, 64).contiguous()
     out = reference + torch.tensor([[0.01], [0.01]])
-    trusted = compare({"o": out}, {"o": reference}, 1.0, 0.0, zero_slices=False)
+    trusted = errors_of(out, reference, gate_of(tier, None), zero_slices=False)
     assert trusted.slice_rel_rmse == pytest.approx(0.01)
     assert gate_of(tier, trusted).rel_slice == pytest.approx(4 * 3 * trusted.rel_rmse)
 
@@ -160,7 +149,7 @@ def test_one_quiet_row_of_many_cannot_be_left_out(tier: str) -> None:
     limits = gate_of(Tier(atol=atol, rtol=rtol, rel_rmse=rel_rmse), None)
     out = reference.clone()
     out[17] = 0
-    errors = compare({"out": out}, {"out": reference}, atol, rtol)
+    errors = errors_of(out, reference, limits)
     assert errors.failing == 0 and errors.rel_rmse <= limits.rel_rmse
     assert errors.worst_slice == (17,) and errors.slice_rel_rmse == pytest.approx(1)
     assert not limits.passes(errors)
@@ -181,13 +170,8 @@ def test_no_head_and_no_row_of_wide_inputs_can_be_left_out(name: str, case: str)
             out = heads.clone()
             out[number] = 0
             for tier in task.tiers:
-                limits = expected.gates[tier]
-                errors = compare(
-                    {"out": out.view(reference.shape).to(dtype)},
-                    {"out": reference},
-                    limits.atol,
-                    limits.rtol,
-                )
+                limits = expected.gates[tier]["out"]
+                errors = errors_of(out.view(reference.shape).to(dtype), reference, limits)
                 assert limits.passes(errors) is not bool(head.any())
                 left_out += bool(head.any())
     assert left_out > 3
@@ -215,5 +199,8 @@ def test_a_row_that_alone_fails_is_named() -> None:
     check = CaseCheck(case="c", hidden=False, ok=False, sets=(item,))
     assert explain(check).endswith("; row out[0, 3, 17]: relative RMSE 1 (allowed 0.004)")
     assert "17" not in explain(check.model_copy(update={"hidden": True}))
+    unknown = item.model_copy(update={"worst_index": (), "worst_slice": ()})
+    said = explain(check.model_copy(update={"sets": (unknown,)}))
+    assert said.endswith(" of elements fail; a row: relative RMSE 1 (allowed 0.004)")
     passing = item.model_copy(update={"slice_rel_rmse": 1e-3})
     assert "row" not in explain(check.model_copy(update={"sets": (passing,)}))

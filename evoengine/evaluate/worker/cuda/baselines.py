@@ -106,8 +106,8 @@ class Baselines:
         check = compare_outputs(outputs, first.expected, loosest, first.distribution, first.number)
         if not check.ok:
             raise TaskError(
-                f"{function} is wrong: max abs error {check.max_abs:.3g}, allowed"
-                f" {check.limit_abs:.3g}"
+                f"{function} is wrong: {check.worst_output} has a max abs error of"
+                f" {check.max_abs:.3g}, allowed {check.limit_abs:.3g}"
             )
 
     def _close_slower(self, case: str, fastest: str) -> None:

@@ -23,6 +23,7 @@ from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryE
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.evaluate.worker.cuda.output_comparison import begin_comparison
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
+from evoengine.evaluate.worker.gate import all_pass, largest_share
 from evoengine.protocols import CompiledCase
 from evoengine.records import InputSetCheck
 from evoengine.task.schema import Task
@@ -116,7 +117,8 @@ class Examination:
         wrong = []
         for call, errors in zip(dealt, comparison.errors(), strict=True):
             given = call.given
-            if not given.expected.gates[self._tier].passes(errors):
+            gates = given.expected.gates[self._tier]
+            if not all_pass(errors, gates):
                 explained = self._explained(call)
                 # both compare the same outputs; where they differ, the stricter one holds
                 strict = checked_set(
@@ -125,7 +127,7 @@ class Examination:
                 wrong.append(strict if explained.ok else explained)
                 continue
             before = self._worst.get(given.number)
-            if before is None or errors.max_abs > before.max_abs:
+            if before is None or largest_share(errors, gates) > (before.share_of_limit or 0.0):
                 self._worst[given.number] = checked_set(
                     given.expected, self._tier, errors, given.distribution, given.number
                 )

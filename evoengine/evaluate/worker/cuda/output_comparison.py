@@ -10,7 +10,6 @@ import torch
 
 from evoengine.evaluate.worker.cuda.dealing import DealtCall
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
-from evoengine.evaluate.worker.cuda.harness.device_table import Array
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES
 from evoengine.evaluate.worker.gate import Errors, relative_rmse
 from evoengine.evaluate.worker.slices import slice_elements, tiny_of
@@ -21,8 +20,11 @@ _COMPARISON = numpy.dtype(
     + [(name, numpy.float64) for name in ("atol", "rtol", "tiny")]
 )
 _FIGURES = numpy.dtype(
-    [(name, numpy.float64) for name in ("max_abs", "error", "reference", "worst_row")]
-    + [(name, numpy.uint64) for name in ("failing", "nan")]
+    [
+        (name, numpy.float64)
+        for name in ("max_abs", "needed_atol", "error", "reference", "worst_row")
+    ]
+    + [(name, numpy.uint64) for name in ("failing", "nan", "infinite")]
 )
 
 
@@ -35,18 +37,21 @@ class OutputComparison:
     outputs: tuple[str, ...]
     elements: tuple[int, ...]  # by call and output
 
-    def errors(self) -> list[Errors]:
-        """The errors of every call, all outputs together; the worst element is not known."""
+    def errors(self) -> list[dict[str, Errors]]:
+        """The errors of every call by output; the worst elements and slices are not known."""
         empty = numpy.zeros(len(self.elements), dtype=_FIGURES)
         raw = self.harness.figures.read(empty).reshape(len(self.calls), len(self.outputs))
         counts = numpy.array(self.elements).reshape(raw.shape)
-        return [_errors(row, count) for row, count in zip(raw, counts, strict=True)]
+        return [
+            dict(zip(self.outputs, map(_errors, row, count), strict=True))
+            for row, count in zip(raw, counts, strict=True)
+        ]
 
 
 def begin_comparison(
     harness: GpuHarness, task: Task, calls: Sequence[DealtCall], tier: str
 ) -> OutputComparison:
-    """Begins to compare every output of `calls`, where they lie, under the gate of `tier`."""
+    """Begins to compare every output of `calls`, where they lie, under its gate of `tier`."""
     rows = [_row(task, call, name, tier) for call in calls for name in task.outputs]
     table = numpy.array(rows, dtype=_COMPARISON)
     figures = harness.figures.clear(_FIGURES.itemsize * len(rows))
@@ -56,7 +61,8 @@ def begin_comparison(
 
 
 def _row(task: Task, call: DealtCall, name: str, tier: str) -> tuple[float, ...]:
-    reference, gate = call.given.expected.reference[name], call.given.expected.gates[tier]
+    expected = call.given.expected
+    reference, gate = expected.reference[name], expected.gates[tier][name]
     dtype = task.outputs[name].dtype
     return (
         call.places[name].address,
@@ -70,15 +76,15 @@ def _row(task: Task, call: DealtCall, name: str, tier: str) -> tuple[float, ...]
     )
 
 
-def _errors(row: Array, elements: Array) -> Errors:
-    """The errors of one call; `row` and `elements` are by output."""
+def _errors(figures: numpy.void, elements: int) -> Errors:
+    """The errors of one output of `elements` elements, from its Figures of kernels.cu."""
+    finite = int(elements) - int(figures["infinite"])
     return Errors(
-        max_abs=float(row["max_abs"].max()),
-        rel_rmse=max(map(relative_rmse, row["error"], row["reference"], elements)),
-        failing=int(row["failing"].sum()),
-        elements=int(elements.sum()),
-        nan_count=int(row["nan"].sum()),
-        worst_output="",
-        worst_index=(),
-        slice_rel_rmse=float(row["worst_row"].max()),
+        max_abs=float(figures["max_abs"]),
+        rel_rmse=relative_rmse(float(figures["error"]), float(figures["reference"]), finite),
+        failing=int(figures["failing"]),
+        elements=int(elements),
+        nan_count=int(figures["nan"]),
+        needed_atol=float(figures["needed_atol"]),
+        slice_rel_rmse=float(figures["worst_row"]),
     )

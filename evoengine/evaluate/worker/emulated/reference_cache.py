@@ -32,9 +32,9 @@ from evoengine.evaluate.worker.gate import Errors, Gate
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import Frozen
 from evoengine.task import drawn_ranges
-from evoengine.task.schema import Task, shape_of
+from evoengine.task.schema import Task, Tier, shape_of
 
-# the modules that make them
+# what makes them
 OURS = (
     drawing_functions,
     drawn_ranges,
@@ -48,14 +48,15 @@ OURS = (
     set_distributions,
     slices,
     task_functions,
+    Tier,
 )
 
 
 class _Facts(Frozen):
     """The part of an ExpectedOutput that is not arrays."""
 
-    trusted: dict[str, Errors]
-    gates: dict[str, Gate]
+    trusted: dict[str, dict[str, Errors]]  # by tier and output
+    gates: dict[str, dict[str, Gate]]
     factor: float
 
 
@@ -69,7 +70,7 @@ def _digest(what: str, task: Task, task_path: Path) -> str:
     named = {folder / name.split(":")[0] for name in task.functions.values()}
     files = sorted({*folder.glob("*.py"), *(path for path in named if path.is_file())})
     contents = [path.read_bytes() for path in files]
-    ours = [inspect.getsource(module) for module in OURS]
+    ours = [inspect.getsource(part) for part in OURS]
     return digest(what, digest_json(described), torch.__version__, *ours, *contents)
 
 

@@ -40,7 +40,7 @@ from evoengine.evaluate.worker.cuda.runner import replayer, runner_loop
 from evoengine.evaluate.worker.cuda.runner.replayer import Replayer
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.evaluate.worker.cuda.slots import SlotPool
-from evoengine.evaluate.worker.gate import compare
+from evoengine.evaluate.worker.gate import Gate, errors_of
 
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 ILLEGAL_ADDRESS = 700  # cudaErrorIllegalAddress
@@ -201,12 +201,14 @@ class HostKernels:
             shape = (-1, int(row["row"])) if row["row"] else (elements,)
             output = host_bytes(int(row["output"]), elements * dtype.itemsize).view(dtype)
             reference = host_bytes(int(row["reference"]), elements * 8).view(torch.float64)
-            outputs, references = {"": output.view(shape)}, {"": reference.view(shape)}
-            errors = compare(outputs, references, float(row["atol"]), float(row["rtol"]))
-            squares = float(reference.square().sum())
+            gate = Gate(float(row["atol"]), float(row["rtol"]), 0.0, 0.0)
+            errors = errors_of(output.view(shape), reference.view(shape), gate)
+            infinite = int(reference.isinf().sum())
+            squares = float(reference.masked_fill(reference.isinf(), 0).square().sum())
             figure["max_abs"], figure["worst_row"] = errors.max_abs, errors.slice_rel_rmse
-            figure["error"] = errors.rel_rmse**2 * (squares or elements)
-            figure["reference"] = squares
+            figure["needed_atol"] = errors.needed_atol
+            figure["error"] = errors.rel_rmse**2 * (squares or max(1, elements - infinite))
+            figure["reference"], figure["infinite"] = squares, infinite
             figure["failing"], figure["nan"] = errors.failing, errors.nan_count
 
     def _rows(self, address: int, count: int) -> list[list[int]]:

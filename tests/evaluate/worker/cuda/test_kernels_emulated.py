@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Any
 
@@ -13,14 +13,22 @@ import torch
 from evoengine.emulator.device import Emulator, Program
 from evoengine.emulator.emulator_errors import CompilerMissing
 from evoengine.emulator.front.clang import compile_cuda
+from evoengine.evaluate.compile import cubin
+from evoengine.evaluate.compile.nvrtc_binding import load_nvrtc
 from evoengine.evaluate.worker.arena import GUARD, POISON
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES, THREADS
 from evoengine.evaluate.worker.cuda.output_comparison import _COMPARISON, _FIGURES
+from evoengine.evaluate.worker.gate import Gate
 from tests.evaluate.worker.cuda.compared_outputs import (
+    GATE,
+    INFINITE_GATES,
+    Pair,
     compared_pairs,
     refuse_other_figures,
+    refuse_other_verdicts,
     row_of,
 )
+from tests.evaluate.worker.infinite_references import FLOATS, infinite_cases
 from tests.evaluate.worker.shrunken import CPU
 
 SLOT_BYTES = 16 * 1024
@@ -68,6 +76,19 @@ def device() -> Iterator[Device]:
         pytest.skip(str(missing))
     yield made
     made.emulator.close()
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_89", "sm_90"])
+def test_nvrtc_compiles_all_kernels_without_a_frame_to_speak_of(arch: str) -> None:
+    """Comparisons take a part of every verdict: registers that are spilt would slow them down."""
+    nvrtc = load_nvrtc()
+    source = resources.files("evoengine.evaluate.worker.cuda.harness").joinpath("kernels.cu")
+    program = nvrtc.createProgram(source.read_text(encoding="utf-8"), "kernels.cu")
+    nvrtc.compileProgram(program, [f"--gpu-architecture={arch}", "-std=c++17"])
+    facts = cubin.kernels(cubin.completed(nvrtc.getCUBIN(program)))
+    nvrtc.destroyProgram(program)
+    assert set(facts) > set(KERNELS)
+    assert facts["compare"].registers <= 64 and facts["compare"].local_bytes <= 32
 
 
 class Slots:
@@ -175,14 +196,29 @@ def test_both_kinds_of_changes_are_found_together(slots: Slots) -> None:
 def test_comparisons_have_the_figures_of_the_gate(device: Device, name: str) -> None:
     torch.manual_seed(7)
     pairs = compared_pairs(name, SHAPES, CPU)
+    refuse_other_figures(compared(device, pairs, GATE), pairs)
+
+
+@pytest.mark.parametrize("gate", INFINITE_GATES, ids=["exact", "rtol"])
+@pytest.mark.parametrize("name", FLOATS)
+def test_an_infinity_passes_only_where_the_reference_is_the_same_one(
+    device: Device, name: str, gate: Gate
+) -> None:
+    cases = infinite_cases(name, CPU)
+    raw = compared(device, [(case.output, case.reference) for case in cases], gate)
+    refuse_other_verdicts(raw, cases, gate)
+
+
+def compared(device: Device, pairs: Sequence[Pair], gate: Gate) -> Any:
+    """The figures of a comparison of all pairs."""
     rows = []
     for output, reference in pairs:
         addresses = (
-            device.put(output.view(torch.uint8).numpy())[0],
+            device.put(output.view(-1).view(torch.uint8).numpy())[0],
             device.put(reference.numpy())[0],
         )
-        rows.append(row_of(output, reference, *addresses))
+        rows.append(row_of(output, reference, *addresses, gate=gate))
     table, _ = device.put(numpy.array(rows, dtype=_COMPARISON))
     figures, view = device.put(numpy.zeros(len(rows), dtype=_FIGURES))
     device.launch("compare", len(rows), table, figures)
-    refuse_other_figures(view.view(_FIGURES), pairs)
+    return view.view(_FIGURES)

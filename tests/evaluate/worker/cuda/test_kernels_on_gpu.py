@@ -19,12 +19,16 @@ from evoengine.evaluate.worker.cuda.harness.virtual_memory import PAGE_BYTES
 from evoengine.evaluate.worker.cuda.measured_peaks import measure_peaks
 from evoengine.evaluate.worker.cuda.output_comparison import _FIGURES
 from evoengine.evaluate.worker.cuda.slots import Place
+from evoengine.evaluate.worker.gate import Gate
 from evoengine.evaluate.worker.slices import tiny_of
 from tests.evaluate.worker.cuda.compared_outputs import (
+    INFINITE_GATES,
     compared_pairs,
     refuse_other_figures,
+    refuse_other_verdicts,
     table_of,
 )
+from tests.evaluate.worker.infinite_references import FLOATS, infinite_cases
 
 pytestmark = [
     pytest.mark.gpu,
@@ -138,6 +142,20 @@ def test_comparisons_have_the_figures_of_the_gate(harness: GpuHarness, name: str
     table = harness.comparisons.write(table_of(pairs))
     harness.kernels.compare(table, len(pairs), figures)
     refuse_other_figures(harness.figures.read(numpy.zeros(len(pairs), dtype=_FIGURES)), pairs)
+
+
+@pytest.mark.parametrize("gate", INFINITE_GATES, ids=["exact", "rtol"])
+@pytest.mark.parametrize("name", FLOATS)
+def test_an_infinity_passes_only_where_the_reference_is_the_same_one(
+    harness: GpuHarness, name: str, gate: Gate
+) -> None:
+    cases = infinite_cases(name, torch.device("cuda"))
+    pairs = [(case.output, case.reference) for case in cases]
+    torch.cuda.synchronize()
+    figures = harness.figures.clear(_FIGURES.itemsize * len(pairs))
+    harness.kernels.compare(harness.comparisons.write(table_of(pairs, gate)), len(pairs), figures)
+    raw = harness.figures.read(numpy.zeros(len(pairs), dtype=_FIGURES))
+    refuse_other_verdicts(raw, cases, gate)
 
 
 def test_errors_below_the_smallest_number_count_as_none(harness: GpuHarness) -> None:

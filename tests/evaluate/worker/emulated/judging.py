@@ -46,6 +46,11 @@ def judged(folder: Path, task_name: str, *sources: str, verify: bool = False) ->
     (folder / "reference.py").write_text(REFERENCE)
     path = folder / f"{task_name}.yaml"
     path.write_text(TASK.replace("NAME", task_name).replace("SIZE", SIZES[task_name]))
+    return judged_on(path, *sources, verify=verify)
+
+
+def judged_on(path: Path, *sources: str, verify: bool = False) -> list[Verdict]:
+    """The verdicts on `sources` of one executor for the task in the file at `path`."""
 
     return verdicts(path, *sources, verify=verify)
 

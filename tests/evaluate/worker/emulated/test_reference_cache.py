@@ -4,6 +4,7 @@ same.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,7 @@ def test_another_gate_or_another_size_is_another_entry(folder: Path) -> None:
     expected_outputs_of(folder)[0].get("plain", "normal", 0)
     for changes in (
         {"tiers": {"fp32": {"atol": 1e-5, "rel_rmse": 1e-6}}},
+        {"tiers": {"fp32": {"atol": 1e-6, "rel_rmse": 1e-6, "outputs": {"out": {"rtol": 1e-5}}}}},
         {"cases": {"plain": {"N": 8, "C": 96, "flip": False}}},
     ):
         again, functions = expected_outputs_of(folder, small_task(**changes))
@@ -134,6 +136,29 @@ def test_cached_inputs_are_those_that_were_drawn(
             and torch.equal(found["x"], drawn["x"])
         )
         monkeypatch.setattr(answers_module, "make_inputs", None)  # the second time nothing is drawn
+
+
+def test_tensors_without_dimensions_and_infinities_come_back_as_they_were(folder: Path) -> None:
+    (folder / "scale_rows.py").write_text(
+        "import torch\n"
+        "def forward(x, y): return y.sum(), torch.log(x * 0)\n"
+        "def overflows(x, y): return y.sum() / 0, torch.log(x * 0)\n"
+    )
+    number = {"shape": [], "dtype": "float32"}
+    task = small_task(
+        inputs={"x": number, "y": {"shape": ["N"], "dtype": "float32"}},
+        outputs={"sum": number, "log": number},
+        tiers={"fp32": {"atol": 0, "rel_rmse": 1e-6, "trusted": "scale_rows.py:overflows"}},
+    )
+    before, after = (expected_outputs_of(folder, task)[0].get("plain", "wide", 0) for _ in range(2))
+    assert (before.gates, before.trusted) == (after.gates, after.trusted)
+    assert after.trusted["fp32"]["sum"].max_abs == math.inf
+    assert after.gates["fp32"]["sum"].atol == 0
+    assert (after.reference["sum"].shape, float(after.reference["log"])) == ((), -math.inf)
+    assert torch.equal(before.reference["sum"], after.reference["sum"])
+    for _ in range(2):
+        x = expected_outputs_of(folder, task)[0].inputs("plain", "wide", 0)["x"]
+        assert x.shape == () and torch.equal(x, make_inputs(task, "plain", "wide", 0, CPU)["x"])
 
 
 @pytest.mark.parametrize("suffix", ["*.json", "*.npy"])

@@ -107,8 +107,8 @@ struct Comparison {
     double atol, rtol, tiny;
 };
 struct Figures {
-    double max_abs, squared_error, squared_reference, worst_row;
-    u64 failing, nan;
+    double max_abs, needed_atol, squared_error, squared_reference, worst_row;
+    u64 failing, nan, infinite;  // infinite: elements of the reference, which count in no square
 };
 
 __device__ __forceinline__ double half_as_double(unsigned short bits) {
@@ -145,44 +145,56 @@ __device__ __forceinline__ void atomic_max(double* to, double value) {
 }
 
 // Grid: (blocks, comparisons), blocks of 256 threads. A warp takes one row at a time; an output
-// without rows is cut into pieces of 1024 elements. `figures` begin with zeros.
+// without rows is cut into pieces of 1024 elements. `figures` begin with zeros. Where the reference
+// is infinite, the output must be the same infinity.
 extern "C" __global__ void __launch_bounds__(256) compare(const Comparison* comparisons, Figures* figures) {
     const Comparison c = comparisons[blockIdx.y];
     const u64 length = c.row ? c.row : 1024, rows = (c.elements + length - 1) / length;
     const int lane = threadIdx.x % 32, dtype = int(c.dtype);
     const u64 warp = (blockIdx.x * u64(blockDim.x) + threadIdx.x) / 32, warps = u64(gridDim.x) * blockDim.x / 32;
     const double infinity = __longlong_as_double(0x7ff0000000000000ll);
-    double max_abs = 0, squared_error = 0, squared_reference = 0, worst = 0;
-    u64 failing = 0, nan = 0;
+    double max_abs = 0, needed_atol = 0, squared_error = 0, squared_reference = 0, worst = 0;
+    u64 failing = 0, nan = 0, infinite = 0;
     for (u64 row = warp; row < rows; row += warps) {
         const u64 end = min(c.elements, (row + 1) * length);
         double row_error = 0, row_reference = 0;
+        unsigned row_infinite = 0;
 #pragma unroll 4
         for (u64 i = row * length + lane; i < end; i += 32) {
-            const double reference = c.reference[i];
-            double error = fabs(element(c.output, i, dtype) - reference);
-            failing += !(error <= c.atol + c.rtol * fabs(reference));
-            if (error != error) error = infinity, ++nan;
-            max_abs = fmax(max_abs, error);
-            row_error += error * error, row_reference += reference * reference;
+            const double reference = c.reference[i], output = element(c.output, i, dtype);
+            double error = fabs(output - reference), beyond;
+            if (output != output) error = infinity, ++nan;
+            if (fabs(reference) == infinity) {
+                beyond = error = output == reference ? 0 : infinity;
+                ++row_infinite;
+            } else {
+                beyond = error - c.rtol * fabs(reference);
+                row_error += error * error, row_reference += reference * reference;
+            }
+            failing += !(beyond <= c.atol);
+            max_abs = fmax(max_abs, error), needed_atol = fmax(needed_atol, beyond);
         }
+        infinite += row_infinite;
         squared_error += row_error, squared_reference += row_reference;
         if (c.row) {
             row_error = warp_sum(row_error), row_reference = warp_sum(row_reference);
-            const double rmse = sqrt(row_error / length), rms = sqrt(row_reference / length);
+            const double counted = fmax(1.0, length - warp_sum(double(row_infinite)));
+            const double rmse = sqrt(row_error / counted), rms = sqrt(row_reference / counted);
             const double above = fmax(0.0, rmse - c.tiny);
             worst = fmax(worst, above == 0 ? 0.0 : rms > 0 ? above / rms : infinity);
         }
     }
-    max_abs = warp_max(max_abs), worst = warp_max(worst);
+    max_abs = warp_max(max_abs), needed_atol = warp_max(needed_atol), worst = warp_max(worst);
     squared_error = warp_sum(squared_error), squared_reference = warp_sum(squared_reference);
     const double failures = warp_sum(double(failing)), nans = warp_sum(double(nan));
+    const double infinities = warp_sum(double(infinite));
     if (lane) return;
     Figures& f = figures[blockIdx.y];
-    atomic_max(&f.max_abs, max_abs), atomic_max(&f.worst_row, worst);
+    atomic_max(&f.max_abs, max_abs), atomic_max(&f.needed_atol, needed_atol), atomic_max(&f.worst_row, worst);
     atomicAdd(&f.squared_error, squared_error), atomicAdd(&f.squared_reference, squared_reference);
     if (failures > 0) atomicAdd(&f.failing, u64(failures));
     if (nans > 0) atomicAdd(&f.nan, u64(nans));
+    if (infinities > 0) atomicAdd(&f.infinite, u64(infinities));
 }
 
 // ---------------------------------------------------------------- caches and leftovers
