@@ -72,7 +72,7 @@ def _slice_scales(shape: Extents, generator: torch.Generator) -> torch.Tensor:
     scales = torch.pow(2.0, exponents.float())
     if scales.numel() > 1:
         scales.view(-1)[-1] = 0.0
-    return scales.view(*leading, *(1,) * (len(shape) - len(leading)))
+    return scales.view((*leading, *(1,) * (len(shape) - len(leading))))
 
 
 # by the names of task/distributions.py
