@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.drawn_values import STRUCTURE_FUNCTIONS, float_range
@@ -280,6 +281,22 @@ def test_a_drawn_input_is_a_function_of_case_input_distribution_and_seed(
     assert not torch.equal(first["x"], first["y"])
     for case, other in (("b", seed), ("a", seed + 1)):
         assert not torch.equal(first["x"], make_inputs(task, case, distribution, other, CPU)["x"])
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@pytest.mark.parametrize(
+    "draw", [None, {"positive": True}, {"dist": "uniform", "low": 3, "high": 9}, {"dist": "wide"}]
+)
+def test_a_tensor_without_dimensions_is_drawn_too(dtype: str, distribution: str, draw: Any) -> None:
+    value = drawn([], dtype, draw, distribution)
+    assert draw != {"dist": "uniform", "low": 3, "high": 9} or 3 <= float(value) < 9
+
+
+@pytest.mark.parametrize("dist", ["permutation", "one_hot", "probabilities", "triangular"])
+def test_a_structure_along_a_dimension_needs_one(dist: str) -> None:
+    with pytest.raises(ValidationError, match=f"{dist} needs a shape of at least . extents, got 0"):
+        drawn([], "float32" if dist in ("probabilities", "triangular") else "int32", {"dist": dist})
 
 
 def test_the_structures_are_those_of_the_task_file() -> None:

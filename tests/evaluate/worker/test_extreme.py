@@ -59,6 +59,10 @@ def strict(x):
 def random(x):
     return x.sum(-1) + torch.rand(x.shape[0], dtype=x.dtype)
 
+def masked(x):
+    # the first column has no finite result, whatever the inputs
+    return torch.cat([x[:, :1] - float("inf"), 2 * x[:, 1:] ** 2], -1)
+
 def eager(x):
     # in half precision it leaves its range long before the result does
     return ((x * 400) / 400).sum(-1)
@@ -211,6 +215,17 @@ def test_a_reference_that_is_not_finite_with_1_either_is_an_error(
     outputs = expected(tmp_path, task)
     with pytest.raises(TaskError, match=r"rows.py:cube: out reaches .*, distribution"):
         outputs.get("plain", distribution, 5)
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [("float32", 64), ("float16", 32)])
+def test_infinities_that_the_reference_always_has_do_not_make_the_inputs_small(
+    tmp_path: Path, dtype: str, factor: float
+) -> None:
+    task = task_with("masked", ["N", "C"], dtype)
+    found = expected(tmp_path, task).get("plain", "extreme", 9)
+    assert found.factor == factor
+    assert bool(found.reference["out"][:, 0].isinf().all())
+    assert bool(found.reference["out"][:, 1:].isfinite().all())
 
 
 def test_a_fault_that_is_not_due_to_the_factor_is_reported(tmp_path: Path) -> None:
