@@ -133,6 +133,12 @@ def _environment(folder: Path) -> Environment:
     return environment
 
 
+def _passes(task: Task, name: str) -> int:
+    """How often a tensor must pass between memory and device: twice if it is changed in place."""
+    output = task.outputs.get(name)
+    return 2 if output is not None and output.inout else 1
+
+
 def _case(task: Task, name: str) -> dict[str, Any]:
     """One visible case: its values, the extents of its tensors, and the bytes that must move at
     least once.
@@ -153,7 +159,8 @@ def _case(task: Task, name: str) -> dict[str, Any]:
             f"{key} [{', '.join(str(extent) for extent in shape)}]" for key, shape in shapes.items()
         ),
         "traffic_bytes": sum(
-            math.prod(shapes[key]) * ITEM_BYTES[dtype] for key, (_, dtype) in tensors.items()
+            math.prod(shapes[key]) * ITEM_BYTES[dtype] * _passes(task, key)
+            for key, (_, dtype) in tensors.items()
         ),
         "timed": name in task.objective.cases,
     }

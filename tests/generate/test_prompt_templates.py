@@ -304,3 +304,12 @@ def test_a_prompt_says_how_inputs_are_drawn_that_have_a_way_of_their_own(task_pa
         "- w: N(0, 1), times 1/sqrt(C)\n"
         "- g: as the function `forward` of the task draws it\n\nEvery element"
     ) in text
+
+
+def test_what_is_changed_in_place_is_one_argument_that_moves_twice() -> None:
+    path = paths.find_task("adamw")
+    text = Prompts(path).render(OperatorChoice("first", "fp32"), request(path))
+    assert text.count("| parameter | input, to be changed in place into the output |") == 1
+    assert "| parameter | output" not in text
+    # 4 tensors are read and 3 of them written, 16 MiB each
+    assert re.search(r"\| layer \|.*\| 112 MiB \| timed \|", text)
