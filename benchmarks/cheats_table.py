@@ -32,11 +32,8 @@ def rows_of(path: Path) -> dict[str, Row]:
     return {row["file"]: row for row in rows if row.get("corpus", "cheats") == "cheats"}
 
 
-def seen(row: Row, harmless: bool) -> tuple[str, str]:
-    """The field of the manifest that says what version 0.1.0 did with a cheat, and its text.
-
-    `harmless` says whether the manifest allows that it is correct.
-    """
+def seen(row: Row, cheat: Cheat) -> tuple[str, str]:
+    """The field of the manifest that says what version 0.1.0 did with a cheat, and its text."""
     status, reason = str(row["status"]), " ".join(str(row["reason"]).split())[:REASON_CHARACTERS]
     if row.get("says"):
         return "seen_on_0_1_0", f"its verdict says {row['says']!r}"
@@ -50,23 +47,22 @@ def seen(row: Row, harmless: bool) -> tuple[str, str]:
     gains = bool(row["score"]) and row["score"] > NOISE * (row["twin_score"] or 0.0)
     if gains:
         return "seen_on_0_1_0", figures
-    if not harmless:
+    if not cheat.harmless:
         return "seen_on_0_1_0", f"{NO_REFUSAL}: {figures}"
     return "why_not", f"no gain there: {figures}"
 
 
-def with_seen(manifest: str, rows: Mapping[str, Row]) -> str:
+def with_seen(manifest: str, rows: Mapping[str, Row], corpus: Mapping[str, Cheat]) -> str:
     """The text of the manifest with what `rows` say in place of what it said before."""
     parts = re.split(r"^(?=\S+\.cu:$)", manifest, flags=re.MULTILINE)
-    return "".join(_entry(part, rows) for part in parts)
+    return "".join(_entry(part, rows, corpus) for part in parts)
 
 
-def _entry(text: str, rows: Mapping[str, Row]) -> str:
-    row = rows.get(text.partition(":")[0])
-    if row is None:
+def _entry(text: str, rows: Mapping[str, Row], corpus: Mapping[str, Cheat]) -> str:
+    name = text.partition(":")[0]
+    if name not in rows:
         return text
-    harmless = bool(re.search(r"^  harmless: true$", text, flags=re.MULTILINE))
-    field, words = seen(row, harmless)
+    field, words = seen(rows[name], corpus[name])
     kept = re.sub(r"^  (seen_on_0_1_0|why_not):.*\n", "", text, flags=re.MULTILINE)
     # a JSON string is a YAML string as well
     return f"{kept.rstrip()}\n  {field}: {json.dumps(words)}\n"
@@ -74,7 +70,7 @@ def _entry(text: str, rows: Mapping[str, Row]) -> str:
 
 def counts(old: Mapping[str, Row], corpus: Mapping[str, Cheat]) -> str:
     """How many cheats got what from version 0.1.0."""
-    words = [seen(row, corpus[name].harmless) for name, row in old.items()]
+    words = [seen(row, corpus[name]) for name, row in old.items()]
     got = [text for field, text in words if field == "seen_on_0_1_0"]
     parts = {
         "a hidden size said": sum(text.startswith("its verdict says") for text in got),
@@ -97,7 +93,7 @@ def markdown(old: Mapping[str, Row], new: Mapping[str, Row], corpus: Mapping[str
 
 
 def _before(row: Row, cheat: Cheat) -> str:
-    field, words = seen(row, cheat.harmless)
+    field, words = seen(row, cheat)
     return f"**{words}**" if field == "seen_on_0_1_0" else words
 
 
@@ -125,15 +121,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.manifest == (options.new is not None):
         parser.error("expected either NEW.json or --manifest")
-    old = rows_of(options.old)
+    old, corpus = rows_of(options.old), cheats()
     if options.new is not None:
-        new, corpus = rows_of(options.new), cheats()
+        new = rows_of(options.new)
         accepted = sum(bool(row["problem"]) for row in new.values())
         print(f"{counts(old, corpus)}; now: {accepted} of {len(new)}\n")
         print(markdown(old, new, corpus))
         return
     path = CHEATS / MANIFEST
-    atomic_files.write_text(path, with_seen(path.read_text(encoding="utf-8"), old))
+    atomic_files.write_text(path, with_seen(path.read_text(encoding="utf-8"), old, corpus))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ ROW = {
     "says": "",
     "reason": "correct on every case",
 }
+CHEAT = Cheat(task="t", family="f", what="w", twin="a.cu", expect=())
+HARMLESS = CHEAT.model_copy(update={"harmless": True})
 MANIFEST_TEXT = """\
 # a comment
 
@@ -50,23 +52,21 @@ b.cu:
 def test_a_row_of_the_old_version_says_what_was_seen_or_why_nothing_was(
     change: dict[str, object], field: str, words: str
 ) -> None:
-    assert seen(ROW | change, harmless=True) == (field, words)
+    assert seen(ROW | change, HARMLESS) == (field, words)
 
 
 def test_a_cheat_that_is_correct_and_not_harmless_was_accepted_without_a_gain() -> None:
     words = "correct, which it must not be: 1.52x (twin 1.51x)"
-    assert seen(ROW | {"score": 1.52}, harmless=False) == ("seen_on_0_1_0", words)
-    entry = with_seen(MANIFEST_TEXT, {"b.cu": ROW | {"score": 1.52}})
+    rows = {"b.cu": ROW | {"score": 1.52}}
+    assert seen(rows["b.cu"], CHEAT) == ("seen_on_0_1_0", words)
+    entry = with_seen(MANIFEST_TEXT, rows, {"b.cu": CHEAT})
     assert entry.endswith(f'  seen_on_0_1_0: "{words}"\n')
-    harmless = with_seen(MANIFEST_TEXT + "  harmless: true\n", {"b.cu": ROW | {"score": 1.52}})
+    harmless = with_seen(MANIFEST_TEXT, rows, {"b.cu": HARMLESS})
     assert harmless.endswith('  why_not: "no gain there: 1.52x (twin 1.51x)"\n')
 
 
 def test_the_counts_say_what_was_accepted_and_why() -> None:
-    corpus = {
-        name: Cheat(task="t", family="f", what="w", twin="t.cu", expect=(), harmless=name < "d")
-        for name in "abcdef"
-    }
+    corpus = {name: HARMLESS if name < "d" else CHEAT for name in "abcdef"}
     old = {
         "a": ROW,
         "b": ROW | {"says": "77"},
@@ -81,7 +81,7 @@ def test_the_counts_say_what_was_accepted_and_why() -> None:
 
 
 def test_the_manifest_keeps_all_but_what_it_said_before() -> None:
-    text = with_seen(MANIFEST_TEXT, {"a.cu": ROW})
+    text = with_seen(MANIFEST_TEXT, {"a.cu": ROW}, {"a.cu": CHEAT})
     assert text == MANIFEST_TEXT.replace(
         "  why_not: an older walk\n", '  seen_on_0_1_0: "5.46x (twin 1.51x)"\n'
     )
@@ -90,7 +90,7 @@ def test_the_manifest_keeps_all_but_what_it_said_before() -> None:
 def test_every_entry_of_the_real_manifest_is_found() -> None:
     manifest = (CHEATS / MANIFEST).read_text(encoding="utf-8")
     names = list(load(manifest, MANIFEST).data)
-    text = with_seen(manifest, {name: ROW for name in names})
+    text = with_seen(manifest, dict.fromkeys(names, ROW), dict.fromkeys(names, CHEAT))
     entries = load(text, MANIFEST).data
     assert list(entries) == names
     found = {Cheat.model_validate(entry).seen_on_0_1_0 for entry in entries.values()}
@@ -105,9 +105,7 @@ def test_the_table_shows_before_and_now() -> None:
         "twin's speed-up": 1.6,
         "problem": "",
     }
-    corpus = dict.fromkeys(
-        ("a.cu", "b.cu"), Cheat(task="t", family="f", what="w", twin="t.cu", expect=())
-    )
+    corpus = dict.fromkeys(("a.cu", "b.cu"), CHEAT)
     new = {"a.cu": now, "b.cu": now | {"status": "crash"}}
     lines = markdown({"a.cu": ROW}, new, corpus).splitlines()
     assert lines[2] == "| a | f | **5.46x (twin 1.51x)** | 1.40x (twin 1.60x) |"

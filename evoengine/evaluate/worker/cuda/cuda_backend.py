@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from evoengine.errors import TaskError
 from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor, tensor_bytes
@@ -149,7 +150,8 @@ class CudaBackend:
         case = compiled.plan.case
         sets = self._pool.sets(case)
         budget_s = self.task.limits.timing_ms / 1000
-        announce(f"timing {shown(compiled)}", True)
+        alive = partial(announce, f"timing {shown(compiled)}", True)
+        alive()
         with self._examination(compiled, job.tier) as examination:
             announce("preparing the baseline", False)
             calls = self._calls(case, examination, baseline)
@@ -157,14 +159,15 @@ class CudaBackend:
             samples = []
             for cold in (False, True):
                 pair = PairedTiming(examination, replays, sets, calls, cold)
-                effort = self._effort(case, cold)
-                samples.append(
-                    pair.run(budget_s, effort, lambda: announce(f"timing {shown(compiled)}", True))
-                )
+                samples.append(pair.run(budget_s, self._effort(case, cold), alive))
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
             scored = case in self.task.objective.cases
-            wrong = self._refuse_memory(compiled, examination, samples, announce) if scored else ()
+            wrong = (
+                self._refuse_memory(compiled, examination, samples, announce, alive)
+                if scored
+                else ()
+            )
             if wrong:
                 return TimedCase(compiled, wrong=wrong, sets=examination.checks)
             sets_checked = examination.checks
@@ -192,6 +195,7 @@ class CudaBackend:
         examination: Examination,
         samples: Sequence[Samples],
         announce: Announce,
+        alive: Callable[[], None],
     ) -> tuple[InputSetCheck, ...]:
         """Raises Cheated if the candidate keeps results; the wrong sets of replays on the way."""
         case = compiled.plan.case
@@ -206,7 +210,6 @@ class CudaBackend:
             announce(f"computing expected outputs of {shown(compiled)}", False)
             return drawn(self._pool.renew(case), count)
 
-        alive = lambda: announce(f"timing {shown(compiled)}", True)  # noqa: E731 - bound once
         return refuse_memory(examination, renew, timed, cold, alive)
 
     def _device_peaks(self) -> DevicePeaks:

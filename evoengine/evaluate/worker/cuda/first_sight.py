@@ -77,7 +77,8 @@ def refuse_memory(
         ratio = _first_to_others(rounds, usual_us(timed, calls) * calls)
         if ratio <= SLOWER:
             return ()
-        ratios += [ratio] if math.isfinite(ratio) else []
+        if math.isfinite(ratio):
+            ratios.append(ratio)
         if len(ratios) == ATTEMPTS:
             break
     else:

@@ -26,10 +26,7 @@ class SecretTable:
         """The address of a copy of `rows` for the kernels that are launched inside; afterwards it
         is overwritten, in the order of the stream.
         """
-        # pageable memory is copied away before this returns, so `rows` may be gone afterwards
-        runtime.memcpyAsync(
-            self._address, rows.ctypes.data, rows.nbytes, runtime.memcpyHostToDevice, self._stream
-        )
+        _begin_copy(rows, self._address, self._stream)
         yield self._address
         runtime.memsetAsync(self._address, 0, rows.nbytes, self._stream)
 
@@ -45,10 +42,7 @@ class DeviceTable:
     def write(self, rows: Array) -> int:
         """Begins to copy `rows` (contiguous) to the device; returns their address."""
         self._reserve(rows.nbytes)
-        # pageable memory is copied away before this returns, so `rows` may be gone afterwards
-        runtime.memcpyAsync(
-            self.address, rows.ctypes.data, rows.nbytes, runtime.memcpyHostToDevice, self._stream
-        )
+        _begin_copy(rows, self.address, self._stream)
         return self.address
 
     def clear(self, size: int) -> int:
@@ -73,3 +67,9 @@ class DeviceTable:
             runtime.free(self.address)
         self._bytes = 2 * size
         self.address = int(runtime.malloc(self._bytes))
+
+
+def _begin_copy(rows: Array, address: int, stream: int) -> None:
+    """Begins to copy `rows` (contiguous) to the device, in the order of the stream."""
+    # pageable memory is copied away before this returns, so `rows` may be gone afterwards
+    runtime.memcpyAsync(address, rows.ctypes.data, rows.nbytes, runtime.memcpyHostToDevice, stream)

@@ -73,7 +73,7 @@ class Replayer:
         """Loads a case."""
         self._buffers, self._written = load.buffers, load.written
         self._module = CandidateModule(load)
-        self._module.reload()
+        self.reload()
 
     def reload(self) -> None:
         """Loads the case's code anew, as every replay needs it."""
