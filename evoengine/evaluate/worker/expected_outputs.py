@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import torch
 
@@ -18,6 +19,7 @@ from evoengine.evaluate.worker.gate import (
     gate_of,
     nearest_to_limit,
 )
+from evoengine.evaluate.worker.input_rounding import rounding_errors
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.largest_factor import (
     has_new_infinities,
@@ -46,6 +48,9 @@ class ExpectedOutput:
     factor: float = 1.0
 
 
+# of inputs and outputs; a reference of more may take seconds without a GPU
+PROBED_ELEMENTS = 1 << 22
+NO_ERRORS: Mapping[str, Errors] = MappingProxyType({})
 Key = tuple[str, str, int]  # case, distribution, seed
 # Return the value of a key, made by the callable on a miss.
 OutputCache = Callable[[Key, Callable[[], ExpectedOutput]], ExpectedOutput]
@@ -94,25 +99,40 @@ class ExpectedOutputs:
         self._refuse_nondeterminism()
         key = (case, distribution, seed)
         found = largest_that_works(
-            lambda factor: self._attempt(key, factor), self._factors.get(key, LARGEST_FACTOR)
+            lambda factor: self._attempt(key, factor), self._factors.get(key) or self._first(key)
         )
         self._factors[key] = found[1].factor
         return found
 
+    def _first(self, key: Key) -> float:
+        """The factor that is tried first for an extreme set: that of one set of a case that is
+        large, because a large factor leaves so few ties in a small one that none may be seen.
+        """
+        cases = sorted(self.task.all_cases, key=self.elements)
+        quick = [case for case in cases if self.elements(case) <= PROBED_ELEMENTS]
+        probe = ([cases[0], *quick][-1], key[1], self.task.seeds[0])
+        return LARGEST_FACTOR if key == probe else self._factor(probe)
+
     def _attempt(self, key: Key, factor: float) -> tuple[Tensors, ExpectedOutput] | None:
         """The inputs with this factor and their expected outputs; None where the factor is above 1
-        and the reference or a trusted implementation overflows.
+        and the reference or a trusted implementation overflows, or the inputs do not decide the
+        outputs.
         """
         tensors = self._drawn(key, factor)
         reference = self._reference(*key, tensors)
-        if factor > 1 and has_new_infinities(
-            reference, lambda: self._reference(*key, self._drawn(key, 1.0))
-        ):
+        if factor <= 1:
+            return tensors, self._compared(reference, self._trusted(tensors, key[0]))
+        if has_new_infinities(reference, lambda: self._reference(*key, self._drawn(key, 1.0))):
+            return None
+        rounding = rounding_errors(
+            self.task, key, tensors, reference, lambda moved: self._reference(*key, moved)
+        )
+        if rounding is None:
             return None
         trusted = self._trusted(tensors, key[0])
-        if factor > 1 and any(overflows(outputs, reference) for outputs in trusted.values()):
+        if any(overflows(outputs, reference) for outputs in trusted.values()):
             return None
-        return tensors, replace(self._compared(reference, trusted), factor=factor)
+        return tensors, replace(self._compared(reference, trusted, rounding), factor=factor)
 
     def _factor(self, key: Key) -> float:
         if key[1] != "extreme" or key in self._factors:
@@ -140,20 +160,35 @@ class ExpectedOutputs:
                 }
         return found
 
-    def _compared(self, reference: Tensors, outputs: dict[str, Tensors]) -> ExpectedOutput:
+    def _compared(
+        self,
+        reference: Tensors,
+        outputs: dict[str, Tensors],
+        rounding: Mapping[str, Errors] = NO_ERRORS,
+    ) -> ExpectedOutput:
+        """What is expected of a candidate, given the trusted `outputs` by tier and, by output, what
+        another rounding of the inputs does.
+        """
         trusted = {
-            name: compare(found, reference, self._gates(self.task.tiers[name], {}), False)
+            name: compare(found, reference, self._gates(self.task.tiers[name]), False)
             for name, found in outputs.items()
         }
         gates = {
-            name: self._gates(tier, trusted.get(name, {})) for name, tier in self.task.tiers.items()
+            name: self._gates(tier, trusted.get(name, NO_ERRORS), rounding)
+            for name, tier in self.task.tiers.items()
         }
         return ExpectedOutput(reference, trusted, gates)
 
-    def _gates(self, tier: Tier, trusted: Mapping[str, Errors]) -> dict[str, Gate]:
-        """The gate of each output under `tier`, widened by the errors in `trusted`, by output."""
+    def _gates(
+        self,
+        tier: Tier,
+        trusted: Mapping[str, Errors] = NO_ERRORS,
+        rounding: Mapping[str, Errors] = NO_ERRORS,
+    ) -> dict[str, Gate]:
+        """The gate of each output under `tier`, widened by the errors of each, by output."""
         return {
-            name: gate_of(tier.tolerances(name), trusted.get(name)) for name in self.task.outputs
+            name: gate_of(tier.tolerances(name), trusted.get(name), rounding.get(name))
+            for name in self.task.outputs
         }
 
     def _reference(self, case: str, distribution: str, seed: int, tensors: Tensors) -> Tensors:
@@ -188,7 +223,7 @@ class ExpectedOutputs:
             )
         # the order of sums may differ from call to call: outputs count as equal within the gates
         for tier in self.task.tiers.values():
-            gates = self._gates(tier, {})
+            gates = self._gates(tier)
             found = compare(second, first, gates)
             if not all_pass(found, gates):
                 worst = nearest_to_limit(found, gates)

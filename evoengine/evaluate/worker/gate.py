@@ -24,6 +24,8 @@ from evoengine.task.schema import Tolerances
 # A slice may have this many times the relative RMSE of the whole tensor. Slices of honest kernels
 # differ in it: one has a few large values and many that cancel, another does not.
 SLICE_FACTOR = 4.0
+# How many times the error from rounding the inputs otherwise (input_rounding.py) a gate allows
+ROUNDING_FACTOR = 2.0
 
 
 @dataclass(frozen=True)
@@ -77,26 +79,31 @@ class Gate:
         )
 
 
-def gate_of(tolerances: Tolerances, trusted: Errors | None) -> Gate:
-    """The gate of one output, widened to a multiple of the trusted implementation's errors in it on
-    the same inputs.
+def gate_of(tolerances: Tolerances, trusted: Errors | None, rounding: Errors | None = None) -> Gate:
+    """The gate of one output, widened to multiples of two errors on the same inputs: those of the
+    trusted implementation, and those of the reference where inputs are rounded otherwise.
 
     The errors of one that overflows are ignored: infinite limits would let everything pass.
     """
-    atol, rtol, rel_rmse = tolerances.atol, tolerances.rtol, tolerances.rel_rmse
+    rel_rmse = tolerances.rel_rmse
+    gate = Gate(tolerances.atol, tolerances.rtol, rel_rmse, SLICE_FACTOR * rel_rmse)
+    gate = _widened(gate, tolerances.trusted_factor, trusted)
+    return _widened(gate, ROUNDING_FACTOR, rounding)
+
+
+def _widened(gate: Gate, factor: float, errors: Errors | None) -> Gate:
     if (
-        trusted is None
-        or trusted.nan_count
-        or not math.isfinite(trusted.max_abs + trusted.rel_rmse + trusted.slice_rel_rmse)
+        errors is None
+        or errors.nan_count
+        or not math.isfinite(errors.max_abs + errors.rel_rmse + errors.slice_rel_rmse)
     ):
-        return Gate(atol, rtol, rel_rmse, SLICE_FACTOR * rel_rmse)
-    factor = tolerances.trusted_factor
-    rel_rmse = max(rel_rmse, factor * trusted.rel_rmse)
+        return gate
+    rel_rmse = max(gate.rel_rmse, factor * errors.rel_rmse)
     return Gate(
-        atol=max(atol, factor * trusted.max_abs),
-        rtol=rtol,
+        atol=max(gate.atol, factor * errors.max_abs),
+        rtol=gate.rtol,
         rel_rmse=rel_rmse,
-        rel_slice=max(SLICE_FACTOR * rel_rmse, factor * trusted.slice_rel_rmse),
+        rel_slice=max(gate.rel_slice, SLICE_FACTOR * rel_rmse, factor * errors.slice_rel_rmse),
     )
 
 

@@ -1,5 +1,5 @@
 """The factor of an input set of the distribution `extreme`: the largest with which outputs stay
-finite.
+finite. That the inputs decide them as well is looked at in input_rounding.py.
 """
 
 from __future__ import annotations

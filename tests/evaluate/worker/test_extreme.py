@@ -161,7 +161,6 @@ def test_a_sum_in_half_precision_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reference", "out", "dtype", "factor"),
     [
-        ("softmax", ["N", "C"], "float32", 64),
         ("squares", ["N"], "float32", 64),
         # 256 squares of N(0, 1): 300 * 8**2 is below 65504, 300 * 16**2 above
         ("squares", ["N"], "float16", 8),
@@ -200,9 +199,12 @@ def test_a_set_that_was_drawn_is_not_searched_again(tmp_path: Path) -> None:
     outputs = expected(tmp_path, task_with("squares", ["N"], "float16"))
     first = outputs.draw("plain", "extreme", 5)
     calls = outputs.functions._modules["rows.py"].calls
-    assert len(calls) == 2 + 4, "two calls are compared; 64, 32 and 16 are too large"
+    rounded = 1 + 4  # the set, and its inputs rounded in four ways
+    searched = 3 + rounded  # 64, 32 and 16 are too large
+    # two calls are compared; another set says where to begin
+    assert len(calls) == 2 + searched + rounded
     second = outputs.draw("plain", "extreme", 5)
-    assert len(calls) == 2 + 4 + 1
+    assert len(calls) == 2 + searched + 2 * rounded
     assert torch.equal(first[0]["x"], second[0]["x"])
     assert torch.equal(first[1].reference["out"], second[1].reference["out"])
 
@@ -215,6 +217,24 @@ def test_a_reference_that_is_not_finite_with_1_either_is_an_error(
     outputs = expected(tmp_path, task)
     with pytest.raises(TaskError, match=r"rows.py:cube: out reaches .*, distribution"):
         outputs.get("plain", distribution, 5)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_the_softmax_of_rows_overflows_without_its_maximum_and_its_rounding_is_allowed(
+    tmp_path: Path, dtype: str, seed: int
+) -> None:
+    """The factor is bounded, because ties would decide, and large enough for exp to overflow."""
+    task = task_with("softmax", ["N", "C"], dtype, seeds=[seed, 98, 99])
+    outputs = expected(tmp_path, task)
+    tensors, found = outputs.draw("plain", "extreme", 7)
+    assert 32 <= found.factor <= 64
+    assert float(tensors["x"].max()) > 88.8, "exp does not overflow"
+    assert "it" in found.gates and found.gates["it"]["out"].rel_rmse < 0.5
+    rounded = torch.softmax(
+        (tensors["x"].float() * 1.4427).to(tensors["x"].dtype).float() * 0.69315, -1
+    )
+    assert compare_outputs({"out": rounded}, found, "it", "extreme", 0).ok
 
 
 @pytest.mark.parametrize(("dtype", "factor"), [("float32", 64), ("float16", 32)])
