@@ -21,6 +21,8 @@ KERNELS = {
     ),
     "layernorm": ("layernorm",),
     "matmul_fp16": ("matmul_fp16",),
+    "embedding_bag": ("embedding_bag",),
+    "adamw": ("adamw",),
 }
 
 # One change each that still compiles: a sign, or a grid that leaves out half of the rows.

@@ -18,6 +18,7 @@ from evoengine.records import Status, Verdict
 from evoengine.task.load import load_task
 from tests.evaluate.device.kernels import BODIES, source
 from tests.evaluate.device.test_contract import TASK
+from tests.evaluate.easy_inputs import KERNELS, expect_refusals, write_task
 
 pytestmark = [
     pytest.mark.gpu,
@@ -110,3 +111,9 @@ def test_every_attention_seed_is_correct_on_all_cases_in_its_tier(name):
 def test_the_other_tasks_have_correct_seeds(name):
     (verdict,) = judge(find_task(name), [find_kernel(name).read_text()])
     assert verdict.status is Status.correct, verdict.reason
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_that_is_right_on_easy_inputs_only_is_refused(tmp_path: Path, name: str) -> None:
+    honest, wrong = KERNELS[name]
+    expect_refusals(name, judge(write_task(tmp_path, name), [honest, *wrong]))
