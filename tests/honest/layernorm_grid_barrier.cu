@@ -27,7 +27,13 @@ __device__ void grid_barrier() {
     __syncthreads();
 }
 
-// A quarter of a row for each warp at a time: (sum, sum of squares), both of differences from the row's first element.
+// A value of the row that is no outlier, the median of three: differences from it have no large common part.
+__device__ float origin_of(const float* row, int C) {
+    const float a = row[0], b = row[C / 2], c = row[C - 1];
+    return fmaxf(fminf(a, b), fminf(fmaxf(a, b), c));
+}
+
+// A quarter of a row for each warp at a time: (sum, sum of squares), both of differences from its origin.
 __global__ void __launch_bounds__(THREADS)
 layernorm(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias, float* __restrict__ out,
           float* partial, int N, int C, float eps) {
@@ -35,11 +41,12 @@ layernorm(const float* __restrict__ x, const float* __restrict__ weight, const f
     for (int piece = blockIdx.x * (THREADS / 32) + threadIdx.x / 32; piece < 4 * N; piece += warps) {
         const float* row = x + size_t(piece / 4) * C;
         const int begin = piece % 4 * quarter, end = min(C, begin + quarter);
+        const float origin = origin_of(row, C);
         float a = 0.0f, b = 0.0f;
-        for (int i = begin + lane; i < end; i += 32) a += row[i] - row[0];
+        for (int i = begin + lane; i < end; i += 32) a += row[i] - origin;
         for (int o = 16; o; o /= 2) a += __shfl_xor_sync(~0u, a, o);
         const float mean = end > begin ? a / (end - begin) : 0.0f;
-        for (int i = begin + lane; i < end; i += 32) b += ((row[i] - row[0]) - mean) * ((row[i] - row[0]) - mean);
+        for (int i = begin + lane; i < end; i += 32) b += ((row[i] - origin) - mean) * ((row[i] - origin) - mean);
         for (int o = 16; o; o /= 2) b += __shfl_xor_sync(~0u, b, o);
         if (lane == 0) reinterpret_cast<float2*>(partial)[piece] = make_float2(mean, b);
     }
@@ -58,6 +65,7 @@ layernorm(const float* __restrict__ x, const float* __restrict__ weight, const f
             m2 += part[p].y + max(0, min(C, (p + 1) * quarter) - p * quarter) * (part[p].x - mean) * (part[p].x - mean);
         const float rstd = rsqrtf(m2 / C + eps);
         const int begin = piece % 4 * quarter, end = min(C, begin + quarter);
-        for (int i = begin + lane; i < end; i += 32) out[at + i] = ((x[at + i] - x[at]) - mean) * rstd * weight[i] + bias[i];
+        const float origin = origin_of(x + at, C);
+        for (int i = begin + lane; i < end; i += 32) out[at + i] = ((x[at + i] - origin) - mean) * rstd * weight[i] + bias[i];
     }
 }

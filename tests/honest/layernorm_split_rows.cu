@@ -30,15 +30,22 @@ __device__ float all_sum(float v) {
     return total;
 }
 
+// A value of the row that is no outlier, the median of three: differences from it have no large common part.
+__device__ float origin_of(const float* row, int C) {
+    const float a = row[0], b = row[C / 2], c = row[C - 1];
+    return fmaxf(fminf(a, b), fminf(fmaxf(a, b), c));
+}
+
 __global__ void partial_statistics(const float* __restrict__ x, float* __restrict__ partial, int C, int chunk) {
     const int begin = min(C, int(blockIdx.x) * chunk), end = min(C, begin + chunk), count = end - begin;
     const float* row = x + (size_t)blockIdx.y * C;
+    const float origin = origin_of(row, C);
     float sum = 0.0f;
-    for (int i = begin + threadIdx.x; i < end; i += THREADS) sum += row[i] - row[0];
-    const float mean = count > 0 ? all_sum(sum) / count : 0.0f;   // relative to the first element; count is the block's
+    for (int i = begin + threadIdx.x; i < end; i += THREADS) sum += row[i] - origin;
+    const float mean = count > 0 ? all_sum(sum) / count : 0.0f;   // relative to the origin; count is the block's
     float squares = 0.0f;
     for (int i = begin + threadIdx.x; i < end; i += THREADS) {
-        const float d = (row[i] - row[0]) - mean;
+        const float d = (row[i] - origin) - mean;
         squares += d * d;
     }
     const float m2 = all_sum(squares);
@@ -61,7 +68,8 @@ __global__ void merge_and_normalise(const float* __restrict__ x, const float* __
     }
     const float rstd = 1.0f / sqrtf(m2 / C + eps);
     const float* row = x + (size_t)blockIdx.y * C;
+    const float origin = origin_of(row, C);
     const int begin = blockIdx.x * chunk, end = min(C, begin + chunk);
     for (int i = begin + threadIdx.x; i < end; i += THREADS)
-        out[(size_t)blockIdx.y * C + i] = ((row[i] - row[0]) - mean) * rstd * weight[i] + bias[i];
+        out[(size_t)blockIdx.y * C + i] = ((row[i] - origin) - mean) * rstd * weight[i] + bias[i];
 }

@@ -42,6 +42,12 @@ struct Stats {
     }
 };
 
+// A value of the row that is no outlier, the median of three: differences from it have no large common part.
+__device__ float origin_of(const float* row, int C) {
+    const float a = row[0], b = row[C / 2], c = row[C - 1];
+    return fmaxf(fminf(a, b), fminf(fmaxf(a, b), c));
+}
+
 template <int V>
 __global__ void layernorm(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                           float* __restrict__ out, int C, float eps) {
@@ -49,7 +55,7 @@ __global__ void layernorm(const float* __restrict__ x, const float* __restrict__
     __shared__ Stats warps[THREADS / 32];
     const Vec* in = reinterpret_cast<const Vec*>(x + size_t(blockIdx.x) * C);
     Vec* result = reinterpret_cast<Vec*>(out + size_t(blockIdx.x) * C);
-    const float origin = x[size_t(blockIdx.x) * C];   // the running mean then has no large part to round
+    const float origin = origin_of(x + size_t(blockIdx.x) * C, C);   // the running mean then has no large part to round
 
     Stats mine{0.0f, 0.0f, 0.0f};
     for (int i = threadIdx.x; i < C / V; i += THREADS) {
