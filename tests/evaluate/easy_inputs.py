@@ -12,7 +12,7 @@ reference: reference.py:NAME
 dims: {N: {multiple_of: 4}, C: int}
 inputs:
 INPUTS
-outputs: {out: {shape: SHAPE, dtype: float32}}
+outputs: {OUTPUTS}
 cases: {small: {N: 64, C: 128}}
 hidden_cases: {odd: {N: 4, C: 77}}
 tiers: {TIER}
@@ -27,13 +27,27 @@ INPUTS = {
         "  table: {shape: [1000, C], dtype: float32}\n"
         "  index: {shape: [N], dtype: int32, draw: {dist: uniform, low: 0, high: 1000}}"
     ),
+    "several": (
+        "  x: {shape: [N, C], dtype: float32}\n  state: {shape: [N, C], dtype: float32}\n"
+        "  rate: {value: 1e-6, dtype: float32}"
+    ),
     "bags": (
         "  x: {shape: [C], dtype: float32, draw: {positive: true, shift: 1}}\n"
         "  offsets: {shape: [N + 1], dtype: int32, draw: {dist: offsets, high: C}}\n"
         "  bias: {shape: [N], dtype: float32, draw: 'reference.py:biases'}"
     ),
 }
-SHAPES = {"squares": "[N]", "softmax": "[N, C]", "rows": "[N, C]", "bags": "[N]"}
+OUTPUTS = {
+    "squares": "out: {shape: [N], dtype: float32}",
+    "softmax": "out: {shape: [N, C], dtype: float32}",
+    "rows": "out: {shape: [N, C], dtype: float32}",
+    "bags": "out: {shape: [N], dtype: float32}",
+    # of one number, partly -inf, and changed in place: all unlike in size
+    "several": (
+        "total: {shape: [], dtype: float32, init: 0}, logs: {shape: [N, C], dtype: float32},"
+        " state: {shape: [N, C], dtype: float32, inout: true}"
+    ),
+}
 REFERENCE = """
 import torch
 
@@ -46,6 +60,9 @@ def softmax(x):
 def rows(table, index):
     return table[index.long()].clone()
 
+def several(x, state, rate):
+    return 1000 * x.double().sum().to(x.dtype), torch.log(x.clamp(min=0)), state - rate * x
+
 def biases(generator, shape, distribution):
     return torch.rand(shape, generator=generator, device=generator.device) + 1
 
@@ -57,7 +74,12 @@ def bags(x, offsets, bias):
 """
 
 EXACT = "fp32: {atol: 1e-5, rtol: 1e-5, rel_rmse: 1e-5, trusted: reference.py:NAME}"
-TIERS = {"squares": "fp16: {atol: 1e-2, rtol: 1e-2, rel_rmse: 1e-2}"}
+TIERS = {
+    "squares": "fp16: {atol: 1e-2, rtol: 1e-2, rel_rmse: 1e-2}",
+    "several": (
+        "fp32: {atol: 1e-6, rtol: 1e-6, rel_rmse: 1e-6, outputs: {total: {atol: 1, rel_rmse: 1e-4}}}"
+    ),
+}
 
 SQUARES = """\
 /* evoengine
@@ -131,6 +153,29 @@ extern "C" __global__ void bags(const float* x, const int* offsets, const float*
 """
 NO_EMPTY_BAG = BAGS.replace("max(end - first, 1)", "(end - first)")
 
+SEVERAL = """\
+/* evoengine
+name: several
+precision: fp32
+launches:
+  - {kernel: several, grid: [N], block: [32], args: [x, total, logs, state, C, rate]}
+*/
+extern "C" __global__ void several(
+    const float* x, float* total, float* logs, float* state, int C, float rate) {
+    x += blockIdx.x * C; logs += blockIdx.x * C; state += blockIdx.x * C;
+    float sum = 0;
+    for (int i = threadIdx.x; i < C; i += 32) {
+        sum += x[i];
+        logs[i] = logf(fmaxf(x[i], 0.0f));
+        state[i] -= rate * x[i];
+    }
+    atomicAdd(total, 1000 * sum);
+}
+"""
+STATE_AS_IT_WAS = SEVERAL.replace("state[i] -= rate * x[i];", "")
+FINITE_LOGS = SEVERAL.replace("fmaxf(x[i], 0.0f)", "fmaxf(x[i], 1e-38f)")
+NO_TOTAL = SEVERAL.replace("atomicAdd(total, 1000 * sum);", "")
+
 
 # By name of the task: a kernel that is right, and such as are right on easy inputs only.
 KERNELS = {
@@ -138,6 +183,7 @@ KERNELS = {
     "softmax": (SOFTMAX, (WITHOUT_MAXIMUM,)),
     "rows": (ROWS, (SMALL_INDICES, LAST_ROW_MISSING)),
     "bags": (BAGS, (NO_EMPTY_BAG,)),
+    "several": (SEVERAL, (STATE_AS_IT_WAS, FINITE_LOGS, NO_TOTAL)),
 }
 ONLY_EXTREME = ("squares", "softmax")
 
@@ -145,7 +191,7 @@ ONLY_EXTREME = ("squares", "softmax")
 def write_task(folder: Path, name: str) -> Path:
     """Writes the task `name` with its reference and returns its path."""
     (folder / "reference.py").write_text(REFERENCE)
-    text = TASK.replace("INPUTS", INPUTS[name]).replace("SHAPE", SHAPES[name])
+    text = TASK.replace("INPUTS", INPUTS[name]).replace("{OUTPUTS}", f"{{{OUTPUTS[name]}}}")
     path = folder / f"{name}.yaml"
     path.write_text(text.replace("TIER", TIERS.get(name, EXACT)).replace("NAME", name))
     return path

@@ -45,6 +45,7 @@ N, C, CALLS = 64, 96, 5
 MATRIX, NUMBER = {"shape": ["N", "C"], "dtype": "float32"}, {"shape": [], "dtype": "float32"}
 NAMES = ("loud", "quiet", "logs", "loss")
 TASK = small_task(
+    distributions=["normal", "outliers", "wide"],  # large inputs would widen the gates
     inputs={"x": MATRIX, "shift": NUMBER},
     outputs={"loud": MATRIX, "quiet": MATRIX, "logs": MATRIX, "loss": NUMBER},
     tiers={

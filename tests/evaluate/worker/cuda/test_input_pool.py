@@ -27,6 +27,7 @@ CASES = {
     "flipped": {"N": 3, "C": 40, "flip": True},
 }
 SMALL = {"hidden_cases": {"odd": {"N": 7, "C": 33, "flip": True}}}
+ONE_REFERENCE = ["normal", "outliers", "wide"]  # a set; `extreme` computes more
 COUNTING = "calls = []\ndef forward(x):\n    calls.append(tuple(x.shape))\n    return x * 2\n"
 
 
@@ -104,7 +105,7 @@ def test_a_set_carries_its_number_and_no_seed(tmp_path: Path) -> None:
 
 
 def test_sets_are_made_once_a_case(tmp_path: Path) -> None:
-    made = Pool(tmp_path, small_task(**SMALL))
+    made = Pool(tmp_path, small_task(distributions=ONE_REFERENCE, **SMALL))
     assert made.pool.sets("plain") is made.pool.sets("plain")
     made.pool.sets("flipped")
     assert made.references == 2 * LEAST_SETS
@@ -116,6 +117,7 @@ def test_the_least_recently_used_case_makes_room_and_comes_back_the_same(
     monkeypatch.setattr(input_pool, "MEMORY_SHARE", 1.3 * LEAST_SETS * 12 * 64 * 96 / 8 / 1024**3)
     task = small_task(
         cases={**CASES, "third": {"N": 64, "C": 96, "flip": True}},
+        distributions=ONE_REFERENCE,
         **SMALL,
     )
     made = Pool(tmp_path, task)
