@@ -61,7 +61,7 @@ def rows(table, index):
     return table[index.long()].clone()
 
 def several(x, state, rate):
-    return 1000 * x.double().sum().to(x.dtype), torch.log(x.clamp(min=0)), state - rate * x
+    return 1000 * x.abs().sum(), torch.log(x.clamp(min=0)), state - rate * x
 
 def biases(generator, shape, distribution):
     return torch.rand(shape, generator=generator, device=generator.device) + 1
@@ -77,7 +77,7 @@ EXACT = "fp32: {atol: 1e-5, rtol: 1e-5, rel_rmse: 1e-5, trusted: reference.py:NA
 TIERS = {
     "squares": "fp16: {atol: 1e-2, rtol: 1e-2, rel_rmse: 1e-2}",
     "several": (
-        "fp32: {atol: 1e-6, rtol: 1e-6, rel_rmse: 1e-6, outputs: {total: {atol: 1, rel_rmse: 1e-4}}}"
+        "fp32: {atol: 1e-6, rtol: 1e-6, rel_rmse: 1e-6, outputs: {total: {atol: 1, rtol: 1e-5, rel_rmse: 1e-5}}}"
     ),
 }
 
@@ -165,7 +165,7 @@ extern "C" __global__ void several(
     x += blockIdx.x * C; logs += blockIdx.x * C; state += blockIdx.x * C;
     float sum = 0;
     for (int i = threadIdx.x; i < C; i += 32) {
-        sum += x[i];
+        sum += fabsf(x[i]);
         logs[i] = logf(fmaxf(x[i], 0.0f));
         state[i] -= rate * x[i];
     }
