@@ -151,7 +151,10 @@ class Work(Frozen):
 
     flops: Formula | None = None
     unit: ArithmeticUnit | None = None  # the fastest that is exact enough for every tier
-    input_bytes: Formula | None = None  # if a call need not read all of its inputs
+    # In place of all bytes, but for those of tensors that are changed in place: nobody knows how
+    # much of them a call must read and write.
+    input_bytes: Formula | None = None
+    output_bytes: Formula | None = None
 
     @model_validator(mode="after")
     def _of_a_unit(self) -> Work:
@@ -160,7 +163,7 @@ class Work(Frozen):
         return self
 
 
-WORK_FORMULAS = {"flops", "input_bytes"}
+WORK_FORMULAS = {"flops", "input_bytes", "output_bytes"}
 
 
 class Objective(Frozen):
