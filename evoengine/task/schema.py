@@ -344,8 +344,11 @@ class Task(Frozen):
         if isinstance(spec.init, str):
             given = self.inputs.get(spec.init)
             tensors = [key for key, item in self.inputs.items() if item.shape is not None]
-            known = f"no input tensor {spec.init!r}{hint(spec.init, tensors)}"
-            _require(given is not None and given.shape is not None, f"{name}: {known}", *place)
+            known = (
+                f"{name}: expected a number, inf, -inf or the name of an input tensor, got"
+                f" {spec.init!r}{hint(spec.init, tensors)}"
+            )
+            _require(given is not None and given.shape is not None, known, *place)
             assert given is not None
             same = (given.shape, given.dtype) == (spec.shape, spec.dtype)
             wanted = f"{name}: {spec.init} has another shape or dtype, and cannot be copied into it"

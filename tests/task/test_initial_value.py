@@ -58,7 +58,8 @@ def test_a_value_that_the_dtype_cannot_hold_is_refused(value: float, dtype: str)
     ("output", "words"),
     [
         ("{shape: [N], dtype: int32, init: 0.5}", "int32 cannot hold 0.5"),
-        ("{shape: [N], dtype: float32, init: z}", "no input tensor 'z'"),
+        ("{shape: [N], dtype: float32, init: z}", "the name of an input tensor, got 'z'"),
+        ("{shape: [N], dtype: float32, init: .inf}", "expected a number, inf, -inf or the name"),
         ("{shape: [2 * N], dtype: float32, init: x}", "x has another shape or dtype"),
         ("{shape: [N], dtype: float32, init: 0, inout: true}", "inout or init, not both"),
         ("{shape: [N], dtype: float32, inout: true}", "inout needs an input of the same name"),
