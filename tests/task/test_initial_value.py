@@ -101,5 +101,7 @@ def test_scratch_that_cannot_begin_so_is_refused(init: str) -> None:
     text = kernel("k").replace(
         "launches:", f"scratch: {{s: {{dtype: int8, shape: [N], init: {init}}}}}\nlaunches:"
     )
-    with pytest.raises(CandidateError, match=r"init|cannot hold"):
+    line = next(n for n, row in enumerate(text.splitlines(), 1) if row.startswith("scratch:"))
+    column = text.splitlines()[line - 1].index(f" {init}}}") + 2
+    with pytest.raises(CandidateError, match=rf":{line}:{column}: scratch\.s: .*{init}"):
         kernel_file.parse(text)
