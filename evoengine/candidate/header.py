@@ -52,9 +52,12 @@ class ScratchSpec(Frozen):
     @model_validator(mode="after")
     def _holds_init(self) -> ScratchSpec:
         if isinstance(self.init, str):
-            raise ValueError(f"init: expected a number, inf or -inf, got {self.init!r}")
+            raise MisplacedError(f"expected a number, inf or -inf, got {self.init!r}", "init")
         if self.init is not None:
-            element_bytes(self.init, self.dtype)
+            try:
+                element_bytes(self.init, self.dtype)
+            except ValueError as error:
+                raise MisplacedError(str(error), "init") from None
         return self
 
 

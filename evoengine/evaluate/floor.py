@@ -8,15 +8,14 @@ longest counts.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evoengine.candidate.binding import ITEM_BYTES
+from evoengine.candidate.moved_bytes import bytes_of
 from evoengine.evaluate.worker.candidate_failures import BelowFloor
 from evoengine.records import Frozen
 from evoengine.task import expression
-from evoengine.task.schema import Input, Output, Task, shape_of
+from evoengine.task.schema import Task
 
 # Peaks are measured with kernels of ours, which may stay below what a better one reaches.
 MARGIN = 0.9
@@ -69,32 +68,6 @@ def refuse_below_floor(time_us: float, floor: Floor) -> None:
             f"a call took {time_us:.3g} us, which cannot be: {floor.reason} takes at least"
             f" {floor.us:.3g} us here"
         )
-
-
-def bytes_of(task: Task, case: str) -> tuple[int, int]:
-    """The bytes that a call of `case` must read and must write: each input and output once, unless
-    the task declares how much of its inputs is needed.
-    """
-    read, written = tensor_bytes(task, case)
-    if task.work is not None and task.work.input_bytes is not None:
-        read = min(read, int(expression.parse(task.work.input_bytes).evaluate(task.scope(case))))
-    return read, written
-
-
-def tensor_bytes(task: Task, case: str) -> tuple[int, int]:
-    """The bytes of the inputs and of the outputs of one call of `case`."""
-    scope = task.scope(case)
-    read, written = (
-        sum(_size(spec, scope) for spec in specs)
-        for specs in (task.inputs.values(), task.outputs.values())
-    )
-    return read, written
-
-
-def _size(spec: Input | Output, scope: dict[str, expression.Value]) -> int:
-    if spec.shape is None:
-        return 0
-    return math.prod(shape_of(spec.shape, scope)) * ITEM_BYTES[spec.dtype]
 
 
 def _arithmetic(task: Task, case: str, tier: str, peaks: DevicePeaks) -> list[Floor]:

@@ -8,7 +8,6 @@ hidden cases.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evoengine import paths
 from evoengine.candidate.arch import limits_of
-from evoengine.candidate.binding import ITEM_BYTES
+from evoengine.candidate.moved_bytes import bytes_of
 from evoengine.errors import TaskError
 from evoengine.generate import prompt_context
 from evoengine.generate.operators import OperatorChoice
@@ -133,22 +132,14 @@ def _environment(folder: Path) -> Environment:
     return environment
 
 
-def _passes(task: Task, name: str) -> int:
-    """How often a tensor must pass between memory and device: twice if it is changed in place."""
-    output = task.outputs.get(name)
-    return 2 if output is not None and output.inout else 1
-
-
 def _case(task: Task, name: str) -> dict[str, Any]:
     """One visible case: its values, the extents of its tensors, and the bytes that must move at
     least once.
     """
     scope = task.scope(name)
-    tensors = {
-        key: (spec.shape, spec.dtype) for key, spec in task.inputs.items() if spec.shape is not None
-    }
-    tensors |= {key: (spec.shape, spec.dtype) for key, spec in task.outputs.items()}
-    shapes = {key: shape_of(shape, scope) for key, (shape, _) in tensors.items()}
+    specs = {key: spec.shape for key, spec in task.inputs.items() if spec.shape is not None}
+    specs |= {key: spec.shape for key, spec in task.outputs.items()}
+    shapes = {key: shape_of(shape, scope) for key, shape in specs.items()}
     return {
         "name": name,
         "binding": ", ".join(
@@ -158,10 +149,7 @@ def _case(task: Task, name: str) -> dict[str, Any]:
         "shapes": ", ".join(
             f"{key} [{', '.join(str(extent) for extent in shape)}]" for key, shape in shapes.items()
         ),
-        "traffic_bytes": sum(
-            math.prod(shapes[key]) * ITEM_BYTES[dtype] * _passes(task, key)
-            for key, (_, dtype) in tensors.items()
-        ),
+        "traffic_bytes": sum(bytes_of(task, name)),
         "timed": name in task.objective.cases,
     }
 

@@ -30,6 +30,7 @@ STATUS_STYLES = {  # all others: red
     Status.rejected: "dim",
 }
 MOST_BOUNDS = 4  # shown on a line; the JSON has all
+MOST_FINDINGS = 3  # of an audit; the JSON has all
 MODELLED = "times are modelled, not measured: they give no speed-up against a library"
 CHANGED = "tunables: only values that differ from the kernel's defaults"
 SPEEDUP = (
@@ -192,7 +193,7 @@ def run_head(rows: RunRows) -> Table:
     if rows.changes:
         facts["changed"] = "; ".join(rows.changes)
     if rows.audit_findings:
-        facts["audit"] = "the task lets wrong outputs through: " + "; ".join(rows.audit_findings)
+        facts["audit"] = _audit(rows.audit_findings)
     if rows.baseline_problems:
         facts["left out"] = "; ".join(
             f"{name}: {problem}" for name, problem in rows.baseline_problems.items()
@@ -213,6 +214,14 @@ def _unanswered(found: Unanswered) -> str:
         f"{found.requests} requests without a reply may have been paid for{cost} (including those"
         " under way)"
     )
+
+
+def _audit(findings: Sequence[str]) -> str:
+    """What the task of a run lets through."""
+    left = len(findings) - MOST_FINDINGS
+    more = f"; and {left} more: `evoengine audit` lists them" if left > 0 else ""
+    shown = "; ".join(findings[:MOST_FINDINGS])
+    return f"the task lets wrong outputs through: {shown}{more}"
 
 
 def _baselines(rows: RunRows, case: str) -> str:

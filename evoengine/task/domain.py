@@ -16,7 +16,7 @@ from pydantic import (
 from evoengine.records import Frozen
 from evoengine.task.yaml_source import MisplacedError
 
-Extent = Annotated[int, Field(gt=0)]
+Extent = Annotated[int, Field(gt=0, strict=True)]  # true is no extent
 
 
 class Domain(Frozen):

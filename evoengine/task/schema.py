@@ -151,7 +151,10 @@ class Work(Frozen):
 
     flops: Formula | None = None
     unit: ArithmeticUnit | None = None  # the fastest that is exact enough for every tier
-    input_bytes: Formula | None = None  # if a call need not read all of its inputs
+    # In place of all bytes, but for those of tensors that are changed in place: nobody knows how
+    # much of them a call must read and write.
+    input_bytes: Formula | None = None
+    output_bytes: Formula | None = None
 
     @model_validator(mode="after")
     def _of_a_unit(self) -> Work:
@@ -160,7 +163,7 @@ class Work(Frozen):
         return self
 
 
-WORK_FORMULAS = {"flops", "input_bytes"}
+WORK_FORMULAS = {"flops", "input_bytes", "output_bytes"}
 
 
 class Objective(Frozen):
@@ -341,8 +344,11 @@ class Task(Frozen):
         if isinstance(spec.init, str):
             given = self.inputs.get(spec.init)
             tensors = [key for key, item in self.inputs.items() if item.shape is not None]
-            known = f"no input tensor {spec.init!r}{hint(spec.init, tensors)}"
-            _require(given is not None and given.shape is not None, f"{name}: {known}", *place)
+            known = (
+                f"{name}: expected a number, inf, -inf or the name of an input tensor, got"
+                f" {spec.init!r}{hint(spec.init, tensors)}"
+            )
+            _require(given is not None and given.shape is not None, known, *place)
             assert given is not None
             same = (given.shape, given.dtype) == (spec.shape, spec.dtype)
             wanted = f"{name}: {spec.init} has another shape or dtype, and cannot be copied into it"

@@ -66,7 +66,11 @@ def test_a_run_starts_on_a_loose_task_only_when_it_is_told_to(call: Call, loose:
     assert "note: the audit found: tier fp16" in started.err
     shown = call("show", "second")
     assert "audit" in shown.out and "the task lets wrong outputs through: tier fp16" in shown.out
-    assert json.loads(call("show", "second", "--json").out)["audit_findings"]
+    findings = json.loads(call("show", "second", "--json").out)["audit_findings"]
+    assert len(findings) > 3
+    assert f"and {len(findings) - 3} more: `evoengine audit` lists them" in " ".join(
+        shown.out.split()
+    )
 
 
 def test_a_run_audits_a_sound_task_once(call: Call, task: Path) -> None:

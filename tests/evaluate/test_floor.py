@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from evoengine.candidate.moved_bytes import bytes_of
 from evoengine.evaluate.floor import (
     MARGIN,
     DevicePeaks,
     Floor,
-    bytes_of,
     floors_of,
     refuse_below_floor,
 )
@@ -46,6 +46,16 @@ def test_inputs_that_need_not_be_read_do_not_count() -> None:
     assert bytes_of(with_work("layernorm", input_bytes="4*N*C"), "odd")[0] == 4 * 7 * 333
     whole = bytes_of(task("layernorm"), "odd")[0]
     assert bytes_of(with_work("layernorm", input_bytes="8*N*C"), "odd")[0] == whole
+
+
+def test_tensors_that_are_changed_in_place_count_only_as_declared() -> None:
+    assert bytes_of(task("adamw"), "odd") == (16 * 100003, 12 * 100003)
+    # of a cache, a call writes a row: nobody knows how much of a tensor in place is needed
+    assert bytes_of(with_work("adamw", flops="N", unit="fp32"), "odd") == (4 * 100003, 0)
+    undeclared = task("adamw").model_copy(update={"work": None})
+    assert bytes_of(undeclared, "odd") == (4 * 100003, 0)
+    whole = with_work("adamw", input_bytes="40*N", output_bytes="40*N")
+    assert bytes_of(whole, "odd") == (16 * 100003, 12 * 100003)
 
 
 def test_a_small_case_takes_one_launch() -> None:

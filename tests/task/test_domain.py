@@ -60,6 +60,7 @@ def test_a_domain_that_holds_every_case_is_kept_and_said(domain: str, words: str
         ),
         ("{}", "t.yaml:3:11: dims.N: expected in, or some of min, max and multiple_of"),
         ("{in: []}", "t.yaml:3:16: dims.N.in: expected at least 1 in the list"),
+        ("{in: [true, 64]}", "t.yaml:3:17: dims.N.in.0: expected a whole number, got True"),
         ("{in: [7, 7]}", r"t.yaml:3:16: dims.N: in: expected different ones, got \[7, 7\]"),
         ("{in: [64], min: 3}", "t.yaml:3:16: dims.N: expected either in, or min, max"),
         ("{min: 9, max: 12, multiple_of: 8}", "t.yaml:3:25: dims.N: no number is a multiple of 8"),

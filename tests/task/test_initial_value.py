@@ -58,7 +58,8 @@ def test_a_value_that_the_dtype_cannot_hold_is_refused(value: float, dtype: str)
     ("output", "words"),
     [
         ("{shape: [N], dtype: int32, init: 0.5}", "int32 cannot hold 0.5"),
-        ("{shape: [N], dtype: float32, init: z}", "no input tensor 'z'"),
+        ("{shape: [N], dtype: float32, init: z}", "the name of an input tensor, got 'z'"),
+        ("{shape: [N], dtype: float32, init: .inf}", "expected a number, inf, -inf or the name"),
         ("{shape: [2 * N], dtype: float32, init: x}", "x has another shape or dtype"),
         ("{shape: [N], dtype: float32, init: 0, inout: true}", "inout or init, not both"),
         ("{shape: [N], dtype: float32, inout: true}", "inout needs an input of the same name"),
@@ -100,5 +101,7 @@ def test_scratch_that_cannot_begin_so_is_refused(init: str) -> None:
     text = kernel("k").replace(
         "launches:", f"scratch: {{s: {{dtype: int8, shape: [N], init: {init}}}}}\nlaunches:"
     )
-    with pytest.raises(CandidateError, match=r"init|cannot hold"):
+    line = next(n for n, row in enumerate(text.splitlines(), 1) if row.startswith("scratch:"))
+    column = text.splitlines()[line - 1].index(f" {init}}}") + 2
+    with pytest.raises(CandidateError, match=rf":{line}:{column}: scratch\.s: .*{init}"):
         kernel_file.parse(text)

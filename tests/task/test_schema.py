@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evoengine.candidate.moved_bytes import tensor_bytes
 from evoengine.errors import TaskError
-from evoengine.evaluate.floor import tensor_bytes
 from evoengine.paths import packaged_tasks
 from evoengine.task import load, yaml_source
 from evoengine.task.load import load_task

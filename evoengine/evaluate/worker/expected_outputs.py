@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 
 import torch
@@ -22,6 +23,7 @@ from evoengine.evaluate.worker.gate import (
 from evoengine.evaluate.worker.input_rounding import rounding_errors
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.largest_factor import (
+    growth_of,
     has_new_infinities,
     largest_that_works,
     overflows,
@@ -51,6 +53,7 @@ class ExpectedOutput:
 # of inputs and outputs; a reference of more may take seconds without a GPU
 PROBED_ELEMENTS = 1 << 22
 NO_ERRORS: Mapping[str, Errors] = MappingProxyType({})
+NO_GROWTH: Mapping[str, float] = MappingProxyType({})
 Key = tuple[str, str, int]  # case, distribution, seed
 # Return the value of a key, made by the callable on a miss.
 OutputCache = Callable[[Key, Callable[[], ExpectedOutput]], ExpectedOutput]
@@ -122,7 +125,8 @@ class ExpectedOutputs:
         reference = self._reference(*key, tensors)
         if factor <= 1:
             return tensors, self._compared(reference, self._trusted(tensors, key[0]))
-        if has_new_infinities(reference, lambda: self._reference(*key, self._drawn(key, 1.0))):
+        plain = cache(lambda: self._reference(*key, self._drawn(key, 1.0)))
+        if has_new_infinities(reference, plain):
             return None
         rounding = rounding_errors(
             self.task, key, tensors, reference, lambda moved: self._reference(*key, moved)
@@ -132,7 +136,9 @@ class ExpectedOutputs:
         trusted = self._trusted(tensors, key[0])
         if any(overflows(outputs, reference) for outputs in trusted.values()):
             return None
-        return tensors, replace(self._compared(reference, trusted, rounding), factor=factor)
+        growth = growth_of(self.task, reference, plain())
+        found = self._compared(reference, trusted, rounding, growth)
+        return tensors, replace(found, factor=factor)
 
     def _factor(self, key: Key) -> float:
         if key[1] != "extreme" or key in self._factors:
@@ -165,16 +171,17 @@ class ExpectedOutputs:
         reference: Tensors,
         outputs: dict[str, Tensors],
         rounding: Mapping[str, Errors] = NO_ERRORS,
+        growth: Mapping[str, float] = NO_GROWTH,
     ) -> ExpectedOutput:
         """What is expected of a candidate, given the trusted `outputs` by tier and, by output, what
-        another rounding of the inputs does.
+        another rounding of the inputs does and how much larger than usual the reference is.
         """
         trusted = {
             name: compare(found, reference, self._gates(self.task.tiers[name]), False)
             for name, found in outputs.items()
         }
         gates = {
-            name: self._gates(tier, trusted.get(name, NO_ERRORS), rounding)
+            name: self._gates(tier, trusted.get(name, NO_ERRORS), rounding, growth)
             for name, tier in self.task.tiers.items()
         }
         return ExpectedOutput(reference, trusted, gates)
@@ -184,10 +191,15 @@ class ExpectedOutputs:
         tier: Tier,
         trusted: Mapping[str, Errors] = NO_ERRORS,
         rounding: Mapping[str, Errors] = NO_ERRORS,
+        growth: Mapping[str, float] = NO_GROWTH,
     ) -> dict[str, Gate]:
-        """The gate of each output under `tier`, widened by the errors of each, by output."""
+        """The gate of each output under `tier`, widened by the errors and the growth of each, by
+        output.
+        """
         return {
-            name: gate_of(tier.tolerances(name), trusted.get(name), rounding.get(name))
+            name: gate_of(
+                tier.tolerances(name), trusted.get(name), rounding.get(name), growth.get(name, 1.0)
+            )
             for name in self.task.outputs
         }
 

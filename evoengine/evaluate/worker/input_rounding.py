@@ -75,8 +75,8 @@ def _grows(spec: Input) -> bool:
 
 
 def _half_unit(dtype: torch.dtype) -> float:
-    """Half a unit in the last place of 1; kernels widen 8-bit types before they compute."""
-    return torch.finfo(dtype if dtype.itemsize > 1 else torch.bfloat16).eps / 2
+    """Half a unit in the last place of 1."""
+    return torch.finfo(dtype).eps / 2
 
 
 def _rounded_otherwise(

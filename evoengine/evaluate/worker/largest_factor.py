@@ -1,9 +1,11 @@
 """The factor of an input set of the distribution `extreme`: the largest with which outputs stay
-finite. That the inputs decide them as well is looked at in input_rounding.py.
+finite, and how much larger it makes them. That the inputs decide them as well is looked at in
+input_rounding.py.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -11,6 +13,7 @@ import torch
 
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.inputs import Tensors
+from evoengine.task.schema import Task
 
 T = TypeVar("T")
 
@@ -50,3 +53,22 @@ def has_new_infinities(reference: Tensors, plain: Callable[[], Tensors]) -> bool
     if all(bool(torch.isfinite(value).all()) for value in reference.values()):
         return False
     return overflows(reference, plain())
+
+
+def growth_of(task: Task, reference: Tensors, plain: Tensors) -> dict[str, float]:
+    """How many times as large as `plain`, its values for inputs that are not multiplied, the
+    reference is: the ratio of the mean magnitudes, at least 1, by floating-point output.
+    """
+    found = {}
+    for name, value in reference.items():
+        if getattr(torch, task.outputs[name].dtype).is_floating_point:
+            small = _mean_magnitude(plain[name])
+            ratio = _mean_magnitude(value) / small if small > 0 else 1.0
+            found[name] = max(1.0, ratio) if math.isfinite(ratio) else 1.0
+    return found
+
+
+def _mean_magnitude(value: torch.Tensor) -> float:
+    """The mean of the magnitudes of the finite elements; 0 where there are none."""
+    finite = value[value.isfinite()]
+    return float(finite.abs().mean()) if finite.numel() else 0.0

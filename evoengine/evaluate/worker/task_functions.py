@@ -156,7 +156,7 @@ class TaskFunctions:
         unknown = [parameter for parameter in wanted if parameter not in known]
         if unknown:
             raise TaskError(
-                f"{name} takes {', '.join(unknown)}, which is no input, dimension or flag; known:"
+                f"{name} takes {', '.join(unknown)}, which it is not given; known:"
                 f" {', '.join(known)}"
             )
         return {parameter: known[parameter] for parameter in wanted}

@@ -124,7 +124,7 @@ def test_a_tensor_that_the_function_keeps_is_not_the_input(tmp_path: Path) -> No
         (
             "float32",
             "def make(shape, x): ...\n",
-            "gen.py:make takes x, which is no input, dimension or flag; known: N, C, flip, factor,",
+            "gen.py:make takes x, which it is not given; known: N, C, flip, factor,",
         ),
         ("float32", "def mak(shape): ...\n", "expected a function 'make', there is none"),
     ],

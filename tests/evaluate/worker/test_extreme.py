@@ -5,6 +5,7 @@ torch functions stand in for kernels and are put through the real gates.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from evoengine.evaluate.worker.emulated.reference_cache import DiskInputCache, D
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.inputs import make_inputs
 from evoengine.evaluate.worker.largest_factor import (
+    growth_of,
     has_new_infinities,
     largest_that_works,
     overflows,
@@ -47,6 +49,10 @@ def total(x):
 
 def cube(x):
     return x * x * x * 1e4
+
+def product(x):
+    first, second = x.chunk(2)
+    return first @ second.T
 
 def broken(x):
     raise ValueError("never finished")
@@ -125,6 +131,15 @@ def sum_in_half(x: torch.Tensor) -> torch.Tensor:
     return total
 
 
+def product_one_by_one(x: torch.Tensor) -> torch.Tensor:
+    """One sum a thread in single precision, as a plain matmul kernel computes it."""
+    first, second = x.chunk(2)
+    total = torch.zeros(len(first), len(second))
+    for left, right in zip(first.unbind(-1), second.unbind(-1), strict=True):
+        total += left[:, None] * right
+    return total
+
+
 def squares_in_half(x: torch.Tensor) -> torch.Tensor:
     return (x.half() * x.half()).sum(-1, dtype=torch.float16)
 
@@ -141,6 +156,39 @@ def test_a_softmax_without_its_maximum_is_refused_by_extreme_alone(tmp_path: Pat
         "normal": True, "wide": True, "extreme": False,
     }  # fmt: skip
     assert all(passes(tmp_path, task, lambda x: torch.softmax(x, dim=-1)).values())
+
+
+def test_a_matmul_that_adds_one_by_one_passes_with_an_absolute_tolerance_alone(
+    tmp_path: Path,
+) -> None:
+    task = task_with(
+        "product",
+        ["N/2", "N/2"],
+        tiers={"it": {"atol": 1e-2, "rel_rmse": 1e-3}},
+        cases={"plain": {"N": 32, "C": 4096, "flip": False}},
+    )
+    assert all(passes(tmp_path, task, product_one_by_one).values())
+    rounded = passes(tmp_path, task, lambda x: product_one_by_one(x.half().float()))
+    assert not any(rounded.values())
+    gate = expected(tmp_path, task).get("plain", "extreme", 7).gates["it"]["out"]
+    assert gate.atol == pytest.approx(1e-2 * 64**2)
+
+
+def test_growth_is_that_of_finite_floating_point_outputs_and_at_least_1() -> None:
+    inf, kinds = math.inf, ("float32", "float32", "float32", "int64")
+    names = [f"out{number}" for number in range(len(kinds))]
+    task = small_task(
+        outputs={
+            name: {"shape": [2], "dtype": kind} for name, kind in zip(names, kinds, strict=True)
+        }
+    )
+    large = ([-6.0, inf], [1.0, 1.0], [5.0, 5.0], [8.0, 8.0])
+    plain = ([2.0, inf], [2.0, 2.0], [0.0, 0.0], [1.0, 1.0])
+    reference, small = (
+        {name: torch.tensor(row).double() for name, row in zip(names, rows, strict=True)}
+        for rows in (large, plain)
+    )
+    assert growth_of(task, reference, small) == {"out0": 3.0, "out1": 1.0, "out2": 1.0}
 
 
 def test_a_sum_of_squares_in_half_precision_is_refused(tmp_path: Path) -> None:
@@ -199,12 +247,13 @@ def test_a_set_that_was_drawn_is_not_searched_again(tmp_path: Path) -> None:
     outputs = expected(tmp_path, task_with("squares", ["N"], "float16"))
     first = outputs.draw("plain", "extreme", 5)
     calls = outputs.functions._modules["rows.py"].calls
-    rounded = 1 + 4  # the set, and its inputs rounded in four ways
-    searched = 3 + rounded  # 64, 32 and 16 are too large
+    # the set, its inputs rounded in four ways, and those that are not multiplied
+    computed = 1 + 4 + 1
+    searched = 3 + computed  # 64, 32 and 16 are too large
     # two calls are compared; another set says where to begin
-    assert len(calls) == 2 + searched + rounded
+    assert len(calls) == 2 + searched + computed
     second = outputs.draw("plain", "extreme", 5)
-    assert len(calls) == 2 + searched + 2 * rounded
+    assert len(calls) == 2 + searched + 2 * computed
     assert torch.equal(first[0]["x"], second[0]["x"])
     assert torch.equal(first[1].reference["out"], second[1].reference["out"])
 

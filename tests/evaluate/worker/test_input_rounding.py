@@ -170,3 +170,4 @@ def test_a_gate_allows_the_larger_of_twice_both_errors() -> None:
     assert gate_of(tolerances, trusted, rounding) == Gate(2.0, 1e-4, 3e-2, 0.8)
     assert gate_of(tolerances, None, rounding) == Gate(2.0, 1e-4, 8e-3, 0.8)
     assert gate_of(tolerances, None, None) == Gate(1e-3, 1e-4, 1e-3, 4e-3)
+    assert gate_of(tolerances, None, None, 64) == Gate(64e-3, 1e-4, 1e-3, 4e-3)

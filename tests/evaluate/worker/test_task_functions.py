@@ -56,10 +56,7 @@ def test_one_output_may_come_alone_or_in_a_container(tmp_path: Path, code: str) 
     [
         (
             "def forward(x, z): return x",
-            (
-                "scale_rows.py:forward takes z, which is no input, dimension or flag; known: N, C,"
-                " flip, factor, x"
-            ),
+            ("scale_rows.py:forward takes z, which it is not given; known: N, C, flip, factor, x"),
         ),
         (
             "def forward(x): raise ValueError('no\\nway')",

@@ -22,7 +22,7 @@ from evoengine.evaluate.worker.audit.precision_below import (
 )
 from evoengine.evaluate.worker.gate import Gate
 from evoengine.evaluate.worker.inputs import Tensors
-from evoengine.evaluate.worker.slices import slice_elements
+from evoengine.evaluate.worker.slices import slice_elements, tiny_of
 from evoengine.task.schema import Task, shape_of
 
 # Outputs by name: of those to which it applies, float64.
@@ -64,7 +64,7 @@ def stand_ins(task: Task, tier: str) -> Iterator[StandIn]:
         yield StandIn(f"the mean along axis {axis}", mean, applies, may_be_right=True)
     yield StandIn("transposed", _of_each(_transposed), shapes.is_matrix, may_be_right=True)
     yield StandIn("one row missing", _of_each(_without_a_row), shapes.has_rows)
-    yield StandIn(f"one element off by {GATES_OFF:g} gates", _one_off(tier), _always)
+    yield StandIn(f"one element off by {GATES_OFF:g} gates", _one_off(task, tier), _always)
     for name, kind in task.dims.items():
         if kind == "bool":
             applies = partial(_has_flag, task, name)
@@ -179,24 +179,33 @@ def _rounded(bits: int) -> MakeOutputs:
     return lambda given: given.recompute(rounded_inputs(given.inputs, bits), {})
 
 
-def _one_off(tier: str) -> MakeOutputs:
+def _one_off(task: Task, tier: str) -> MakeOutputs:
     def make(given: AuditedSet) -> Tensors:
+        gates = given.expected.gates[tier]
         return {
-            name: _moved(value, given.expected.gates[tier][name])
+            name: _moved(value, gates[name], getattr(torch, task.outputs[name].dtype))
             for name, value in given.reference.items()
         }
 
     return make
 
 
-def _moved(value: torch.Tensor, gate: Gate) -> torch.Tensor:
-    """One element in the middle is moved; an infinite one becomes zero."""
+def _moved(value: torch.Tensor, gate: Gate, dtype: torch.dtype) -> torch.Tensor:
+    """One element in the middle is moved, so far that `dtype` can tell; an infinite one becomes
+    zero.
+    """
     moved = value.clone()
     flat, place = moved.view(-1), value.numel() // 2
     if not flat[place].isfinite():
         flat[place] = 0
         return moved
     # towards zero: away from it, a large value might leave the range of its dtype
-    step = GATES_OFF * (gate.atol + gate.rtol * flat[place].abs())
+    size = float(flat[place].abs())
+    step = max(GATES_OFF * (gate.atol + gate.rtol * size), _spacing(size, dtype))
     flat[place] -= step if flat[place] > 0 else -step
     return moved
+
+
+def _spacing(size: float, dtype: torch.dtype) -> float:
+    """At least the distance from a value of this magnitude to the next one of `dtype`."""
+    return max(torch.finfo(dtype).eps * size, tiny_of(dtype)) if dtype.is_floating_point else 1.0

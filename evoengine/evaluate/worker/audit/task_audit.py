@@ -149,12 +149,14 @@ class TaskAudit:
         self, trial: _Trial, given: AuditedSet, tier: str, output: str, value: torch.Tensor
     ) -> None:
         dtype = getattr(torch, self._task.outputs[output].dtype)
-        gate = given.expected.gates[tier][output]
-        errors = errors_of(value.to(dtype), given.reference[output], gate)
+        gate, reference = given.expected.gates[tier][output], given.reference[output]
+        errors = errors_of(value.to(dtype), reference, gate)
         trial.sets += 1
-        trial.is_right &= _is_equal(value, given.reference[output])
+        trial.is_right &= _is_equal(value, reference)
+        # infinities count in no RMSE: without another element, it says nothing
+        silent = () if bool(reference.isfinite().any()) else (WHOLE,)
         for bound, error, limit, refuses in _bounds(errors, gate):
-            if bound in trial.open:
+            if bound in trial.open and bound not in silent:
                 found = _Bound(given.case, given.distribution, error, limit, refuses)
                 trial.add(bound, found)
 

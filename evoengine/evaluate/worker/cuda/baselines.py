@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from evoengine.candidate.moved_bytes import tensor_bytes
 from evoengine.errors import TaskError
-from evoengine.evaluate.floor import tensor_bytes
 from evoengine.evaluate.worker.check import compare_outputs
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import MOST_COLD_CALLS, call_range, draw_cold

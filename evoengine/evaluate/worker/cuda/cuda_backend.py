@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from evoengine.candidate.moved_bytes import tensor_bytes
 from evoengine.errors import TaskError
-from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor, tensor_bytes
+from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor
 from evoengine.evaluate.worker.backend import Announce, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
 from evoengine.evaluate.worker.cuda.baselines import Baselines

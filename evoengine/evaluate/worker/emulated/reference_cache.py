@@ -32,11 +32,12 @@ from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, Key
 from evoengine.evaluate.worker.gate import Errors, Gate
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import Frozen
-from evoengine.task import drawn_ranges
+from evoengine.task import distributions, drawn_ranges
 from evoengine.task.schema import Task, Tier, shape_of
 
 # our own code that makes them
 OURS = (
+    distributions,
     drawing_functions,
     drawn_ranges,
     drawn_values,
@@ -66,7 +67,17 @@ def _digest(what: str, task: Task, task_path: Path) -> str:
     """The digest of all that inputs and expected outputs of a task depend on."""
     described = task.model_dump(
         mode="json",
-        include={"reference", "dims", "inputs", "outputs", "cases", "hidden_cases", "tiers"},
+        # the first seed draws the set that says where the search for a factor begins
+        include={
+            "reference",
+            "dims",
+            "inputs",
+            "outputs",
+            "cases",
+            "hidden_cases",
+            "tiers",
+            "seeds",
+        },
     )
     folder = task_path.parent
     named = {folder / name.split(":")[0] for name in task.functions.values()}

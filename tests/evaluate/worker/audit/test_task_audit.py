@@ -125,6 +125,23 @@ def test_a_tensor_without_dimensions_and_infinities_are_audited(tmp_path: Path) 
     assert ("transposed", "loss") not in {(row.stand_in, row.output) for row in report.rows}
 
 
+def test_a_set_without_a_finite_value_says_nothing_of_the_whole_output(tmp_path: Path) -> None:
+    body = "    return torch.full_like(x, float('-inf')) if causal else x * y"
+    report = audited(tmp_path, body)
+    zeros = {row.bound: row for row in report.rows if row.stand_in == "zeros"}
+    assert zeros.keys() == {"each element"} and zeros["each element"].refused
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32"])
+def test_one_element_is_off_by_what_the_type_can_tell_where_nothing_is_tolerated(
+    tmp_path: Path, dtype: str
+) -> None:
+    body = "    return ((x > 0) ^ (y > 0.5) ^ (causal and x > 1)).double()"
+    report = audited(tmp_path, body, ONE.replace("float32", dtype), "0", "0", "1e-9")
+    rows = [row for row in report.rows if row.stand_in == "one element off by 10 gates"]
+    assert rows and all(row.refused for row in rows)
+
+
 def test_an_input_without_influence_is_found(tmp_path: Path) -> None:
     found = passing(audited(tmp_path, "    return x.exp() + 0 * y"))
     assert found == {("the output for y of another seed", "out", "any bound")}

@@ -94,6 +94,12 @@ def test_another_gate_or_another_size_is_another_entry(folder: Path) -> None:
         assert calls(functions) >= 1
 
 
+def test_the_first_seed_which_decides_on_factors_is_a_part_of_every_name(folder: Path) -> None:
+    assert len(names(folder, small_task(seeds=[0, 1, 2]))) == 2
+    assert len(names(folder, small_task(seeds=[3, 1, 2]))) == 2
+    assert not names(folder, small_task(seeds=[0, 1, 2]))
+
+
 def names(folder: Path, task: Task) -> set[str]:
     """The files that the inputs and expected outputs of one set have on disk."""
     made, _ = expected_outputs_of(folder, task)
