@@ -13,7 +13,7 @@ from evoengine.records import AuditReport, Environment
 from evoengine.search.references import reference_digests
 from evoengine.task.schema import Task
 
-AUDIT_VERSION = 1  # counts changes of what is tried
+AUDIT_VERSION = 2  # counts changes of what is tried
 FOLDER = "audits"
 # of a task: what an audit depends on
 _PARTS = {
