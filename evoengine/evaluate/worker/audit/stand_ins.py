@@ -95,14 +95,15 @@ def _of_inputs(task: Task, shapes: Shapes) -> Iterator[StandIn]:
 
 
 def _of_halves(task: Task, shapes: Shapes) -> Iterator[StandIn]:
-    """Half of an input stands for the whole: a mean of many values hardly shows it."""
+    """Half of an input stands for the whole where there are fewer outputs: a mean of many values
+    hardly shows it.
+    """
     for name, spec in task.inputs.items():
         if spec.shape is None or not _is_plain(spec):
             continue
         for axis in range(len(spec.shape)):
-            extends = partial(shapes.extends_along, axis)
+            applies = partial(shapes.is_reduced_along, axis, name)
             half = f"half of {name} along axis {axis}"
-            applies = partial(_applies_to_input, extends, name)
             yield StandIn(half, _with_half(name, axis), applies, may_be_right=True)
 
 
@@ -141,6 +142,11 @@ class Shapes:
         shape = self._of(case, output)
         return axis < len(shape) and shape[axis] > 1
 
+    def is_reduced_along(self, axis: int, name: str, case: str, output: str) -> bool:
+        """Whether input `name` has more elements than the output, and several along `axis`."""
+        larger = math.prod(self._of(case, name)) > math.prod(self._of(case, output))
+        return larger and self._of(case, name)[axis] > 1
+
     def is_matrix(self, case: str, output: str) -> bool:
         """Whether the output's last two extents are larger than 1."""
         shape = self._of(case, output)
@@ -167,17 +173,23 @@ def _has_flag(task: Task, name: str, case: str, _output: str) -> bool:
     return bool(task.all_cases[case][name])
 
 
-def _applies_to_input(applies: Applies, name: str, case: str, _output: str) -> bool:
-    return applies(case, name)
-
-
 def _is_output(name: str, _case: str, output: str) -> bool:
     return output == name
 
 
 def _of_each(change: Callable[[torch.Tensor], torch.Tensor]) -> MakeOutputs:
-    """`change` applied to the reference of each output."""
-    return lambda given: {name: change(value) for name, value in given.reference.items()}
+    """`change` applied to the reference of each output, whose infinities stay."""
+    return lambda given: {
+        name: _with_infinities(change(value.masked_fill(value.isinf(), 0)), value)
+        for name, value in given.reference.items()
+    }
+
+
+def _with_infinities(made: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """`made` with the infinities of `reference`: a mask is easily known, and where they are missing
+    any output is refused, whatever the bounds.
+    """
+    return torch.where(reference.isinf(), reference, made)
 
 
 def _mean(value: torch.Tensor) -> torch.Tensor:
@@ -202,14 +214,17 @@ def _without_a_row(value: torch.Tensor) -> torch.Tensor:
 
 
 def _of_another_seed(given: AuditedSet) -> Tensors:
-    return given.other().reference
+    return {
+        name: _with_infinities(value, given.reference[name])
+        for name, value in given.other().reference.items()
+    }
 
 
 def _copy_of(name: str) -> MakeOutputs:
     def make(given: AuditedSet) -> Tensors:
         source = given.inputs[name].double()
         return {
-            output: source.reshape(value.shape)
+            output: _with_infinities(source.reshape(value.shape), value)
             for output, value in given.reference.items()
             if value.numel() == source.numel()
         }
