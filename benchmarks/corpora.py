@@ -45,6 +45,14 @@ SMALL_CASES: dict[str, Mapping[str, Mapping[str, Any]]] = {
         "cases": {"square": {"M": 128, "N": 128, "K": 1024}},
         "hidden_cases": {"odd": {"M": 77, "N": 65, "K": 257}},
     },
+    "adamw": {
+        "cases": {"layer": {"N": 65536, "STEP": 10}},
+        "hidden_cases": {"odd": {"N": 1003, "STEP": 3}},
+    },
+    "embedding_bag": {  # more rows than a short can count
+        "cases": {"words": {"V": 40000, "D": 64, "T": 4096, "BAGS": 256}},
+        "hidden_cases": {"odd": {"V": 300, "D": 36, "T": 1111, "BAGS": 97}},
+    },
     "starter": {
         "cases": {"rows": {"N": 33, "C": 1024}},
         "hidden_cases": {"odd": {"N": 7, "C": 333}},
@@ -69,6 +77,16 @@ MORE_SMALL_CASES: dict[str, Mapping[str, Mapping[str, Any]]] = {
         "cases": {
             "square": {"M": 128, "N": 192, "K": 256},
             "flat": {"M": 48, "N": 264, "K": 72},
+        }
+    },
+    "adamw": {
+        "cases": {"layer": {"N": 4096, "STEP": 10}, "model": {"N": 5120, "STEP": 64}},
+        "hidden_cases": {"odd": {"N": 1003, "STEP": 3}, "single": {"N": 1, "STEP": 1}},
+    },
+    "embedding_bag": {
+        "cases": {
+            "words": {"V": 4096, "D": 128, "T": 512, "BAGS": 48},
+            "long_bags": {"V": 256, "D": 64, "T": 1024, "BAGS": 3},
         }
     },
     "starter": {"cases": {"rows": {"N": 33, "C": 1024}, "broad": {"N": 5, "C": 4096}}},

@@ -14,6 +14,7 @@ from evoengine.errors import TaskError
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.task.schema import Output, Task, shape_of
 
+EXACT_INTEGERS = 2.0**53  # of float64, in which outputs are compared
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -118,6 +119,11 @@ def refuse_values(what: str, value: torch.Tensor, dtype: str, where: str) -> Non
         raise TaskError(
             f"{what} reaches {peak:.6g} for {where}, {dtype} goes from {least} to {most}: no kernel"
             " can write that value"
+        )
+    if max(-low, high) >= EXACT_INTEGERS:
+        raise TaskError(
+            f"{what} reaches {peak:.6g} for {where}, float64 is exact below 2**53: no"
+            " output can be compared with it exactly; split it in two"
         )
     broken = value != value.round()
     if bool(broken.any()):

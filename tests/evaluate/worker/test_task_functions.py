@@ -276,6 +276,11 @@ def test_a_reference_of_another_type_is_a_fault_of_the_task(
                 r" kernel can write that value"
             ),
         ),
+        (
+            "int64",
+            "(x > 0).long() * 2**53 + 1",
+            r"out reaches 9.0072e\+15 for case flipped, .*, float64 is exact below 2\*\*53: no output",
+        ),
         ("bool", "x.round() * 4", r"out reaches -?\d+ for case flipped, .*, bool goes from 0 to 1"),
         (
             "float16",

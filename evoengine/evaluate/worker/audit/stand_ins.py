@@ -22,14 +22,17 @@ from evoengine.evaluate.worker.audit.precision_below import (
 )
 from evoengine.evaluate.worker.gate import Gate
 from evoengine.evaluate.worker.inputs import Tensors
+from evoengine.evaluate.worker.set_distributions import DRAWING_FUNCTIONS
 from evoengine.evaluate.worker.slices import slice_elements, tiny_of
-from evoengine.task.schema import Task, shape_of
+from evoengine.task.draw import Draw
+from evoengine.task.schema import Input, Task, shape_of
 
 # Outputs by name: of those to which it applies, float64.
 MakeOutputs = Callable[[AuditedSet], Tensors]
 # Whether it applies to an output of a case, by their shapes and flags.
 Applies = Callable[[str, str], bool]
 GATES_OFF = 10.0  # how far one element is off, in gates
+PART_OF_CHANGE = 0.9  # of what a kernel should change in place: too little, and far from nothing
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class StandIn:
     `applies` is asked with the names of a case and an output. `gross` says whether each bound must
     refuse it by itself. `may_be_right` says whether it is no fault of the task that its outputs are
     exactly those of the reference: a symmetric output, transposed. `must_differ` says whether one
-    output at least must differ: an input that changes none has no influence.
+    output at least must differ: an input that changes none has no influence. With `distribution`,
+    it is tried on this one alone; without, one that refuses it is enough.
     """
 
     name: str
@@ -48,16 +52,22 @@ class StandIn:
     gross: bool = False
     may_be_right: bool = False
     must_differ: bool = False
+    distribution: str = ""
 
 
 def stand_ins(task: Task, tier: str) -> Iterator[StandIn]:
     """All that are tried on `tier`."""
     shapes = Shapes(task)
     yield StandIn("zeros", _of_each(torch.zeros_like), _always, gross=True)
+    for distribution in task.distributions:  # a kernel may look which one it is given
+        zeros, name = _of_each(torch.zeros_like), f"zeros on {distribution}"
+        yield StandIn(name, zeros, _always, may_be_right=True, distribution=distribution)
     yield StandIn("ones", _of_each(torch.ones_like), _always, gross=True)
     yield StandIn("the mean everywhere", _of_each(_mean), shapes.is_larger_than_one, gross=True)
     yield StandIn("the output of another seed", _of_another_seed, _always, gross=True)
     yield from _of_inputs(task, shapes)
+    yield from _of_halves(task, shapes)
+    yield from _of_beginnings(task)
     for axis in range(max(len(output.shape) for output in task.outputs.values())):
         mean = _of_each(partial(_mean_along, axis=axis))
         applies = partial(shapes.extends_along, axis)
@@ -84,6 +94,39 @@ def _of_inputs(task: Task, shapes: Shapes) -> Iterator[StandIn]:
             yield StandIn(other, _with_another(name), _always, False, True, True)
 
 
+def _of_halves(task: Task, shapes: Shapes) -> Iterator[StandIn]:
+    """Half of an input stands for the whole where there are fewer outputs: a mean of many values
+    hardly shows it.
+    """
+    for name, spec in task.inputs.items():
+        if spec.shape is None or not _is_plain(spec):
+            continue
+        for axis in range(len(spec.shape)):
+            applies = partial(shapes.is_reduced_along, axis, name)
+            half = f"half of {name} along axis {axis}"
+            yield StandIn(half, _with_half(name, axis), applies, may_be_right=True)
+
+
+def _is_plain(spec: Input) -> bool:
+    """Whether any values of its type may stand in a floating-point input."""
+    if isinstance(spec.draw, str) or not getattr(torch, spec.dtype).is_floating_point:
+        return False
+    dist = (spec.draw or Draw()).dist
+    return dist is None or dist == "uniform" or dist in DRAWING_FUNCTIONS
+
+
+def _of_beginnings(task: Task) -> Iterator[StandIn]:
+    """What a kernel leaves behind that writes nothing, or too little of a change in place."""
+    for name, spec in task.outputs.items():
+        applies = partial(_is_output, name)
+        if spec.inout:
+            part = f"{PART_OF_CHANGE:g} of the change in place"
+            yield StandIn(part, _changed_in_part(name), applies, may_be_right=True)
+        elif isinstance(spec.init, float | int):
+            value = float(spec.init)
+            yield StandIn("left as it begins", _filled(name, value), applies, gross=True)
+
+
 class Shapes:
     """The shapes of a task's tensors by case."""
 
@@ -98,6 +141,11 @@ class Shapes:
         """Whether the output has several elements along `axis`."""
         shape = self._of(case, output)
         return axis < len(shape) and shape[axis] > 1
+
+    def is_reduced_along(self, axis: int, name: str, case: str, output: str) -> bool:
+        """Whether input `name` has more elements than the output, and several along `axis`."""
+        larger = math.prod(self._of(case, name)) > math.prod(self._of(case, output))
+        return larger and self._of(case, name)[axis] > 1
 
     def is_matrix(self, case: str, output: str) -> bool:
         """Whether the output's last two extents are larger than 1."""
@@ -125,9 +173,23 @@ def _has_flag(task: Task, name: str, case: str, _output: str) -> bool:
     return bool(task.all_cases[case][name])
 
 
+def _is_output(name: str, _case: str, output: str) -> bool:
+    return output == name
+
+
 def _of_each(change: Callable[[torch.Tensor], torch.Tensor]) -> MakeOutputs:
-    """`change` applied to the reference of each output."""
-    return lambda given: {name: change(value) for name, value in given.reference.items()}
+    """`change` applied to the reference of each output, whose infinities stay."""
+    return lambda given: {
+        name: _with_infinities(change(value.masked_fill(value.isinf(), 0)), value)
+        for name, value in given.reference.items()
+    }
+
+
+def _with_infinities(made: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """`made` with the infinities of `reference`: a mask is easily known, and where they are missing
+    any output is refused, whatever the bounds.
+    """
+    return torch.where(reference.isinf(), reference, made)
 
 
 def _mean(value: torch.Tensor) -> torch.Tensor:
@@ -152,14 +214,17 @@ def _without_a_row(value: torch.Tensor) -> torch.Tensor:
 
 
 def _of_another_seed(given: AuditedSet) -> Tensors:
-    return given.other().reference
+    return {
+        name: _with_infinities(value, given.reference[name])
+        for name, value in given.other().reference.items()
+    }
 
 
 def _copy_of(name: str) -> MakeOutputs:
     def make(given: AuditedSet) -> Tensors:
         source = given.inputs[name].double()
         return {
-            output: source.reshape(value.shape)
+            output: _with_infinities(source.reshape(value.shape), value)
             for output, value in given.reference.items()
             if value.numel() == source.numel()
         }
@@ -169,6 +234,31 @@ def _copy_of(name: str) -> MakeOutputs:
 
 def _with_another(name: str) -> MakeOutputs:
     return lambda given: given.recompute({**given.inputs, name: given.other().inputs[name]}, {})
+
+
+def _with_half(name: str, axis: int) -> MakeOutputs:
+    """The outputs where the first half of an input takes the place of the second one, too."""
+
+    def make(given: AuditedSet) -> Tensors:
+        value = given.inputs[name]
+        half = -(-value.shape[axis] // 2)
+        first = value.narrow(axis, 0, half)
+        twice = torch.cat([first, first], axis).narrow(axis, 0, value.shape[axis])
+        return given.recompute({**given.inputs, name: twice.contiguous()}, {})
+
+    return make
+
+
+def _changed_in_part(name: str) -> MakeOutputs:
+    def make(given: AuditedSet) -> Tensors:
+        before, after = given.inputs[name].double(), given.reference[name]
+        return {name: before.lerp(after, PART_OF_CHANGE)}
+
+    return make
+
+
+def _filled(name: str, value: float) -> MakeOutputs:
+    return lambda given: {name: torch.full_like(given.reference[name], value)}
 
 
 def _without_flag(name: str) -> MakeOutputs:

@@ -1,8 +1,9 @@
 """Puts stand-ins through the gates of every tier.
 
 A kernel knows the sizes of the cases that it is shown, so each case that is scored must refuse by
-itself; one distribution that does is enough. A stand-in that applies to none of them, e.g. a flag
-that is false in all, must be refused by one of the others.
+itself; one distribution that does is enough, but for zeros: a kernel can tell the distributions
+apart, and must not get away with nothing on any. A stand-in that applies to none of them, e.g. a
+flag that is false in all, must be refused by one of the others.
 """
 
 from __future__ import annotations
@@ -88,18 +89,22 @@ class TaskAudit:
         self._trials.clear()
         for case in sorted(self._task.all_cases, key=self._expected.elements):
             for distribution in self._task.distributions:
-                wanted = list(self._wanted(case))
+                wanted = list(self._wanted(case, distribution))
                 if wanted:
                     self._announce(f"auditing case {case}, {distribution}")
                     self._try(wanted, self._set(case, distribution, *SEEDS))
         return Report(status=Status.correct, audit=AuditReport(rows=tuple(self._rows())))
 
-    def _wanted(self, case: str) -> Iterator[tuple[str, StandIn, dict[str, _Trial]]]:
+    def _wanted(
+        self, case: str, distribution: str
+    ) -> Iterator[tuple[str, StandIn, dict[str, _Trial]]]:
         """The stand-ins of every tier that `case` must refuse and has not yet, with their trials by
-        output.
+        output; those that are for another distribution are left out.
         """
         for tier, candidates in self._stand_ins.items():
             for stand_in in candidates:
+                if stand_in.distribution not in ("", distribution):
+                    continue
                 trials = {
                     name: trial
                     for name in self._task.outputs

@@ -12,7 +12,7 @@ from evoengine.evaluate.worker.cuda.call_counts import MOST_COLD_CALLS, call_ran
 from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
-from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet
+from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet, timed_sets
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import BaselineTimes
@@ -56,7 +56,7 @@ class Baselines:
         """The time of one call, to choose the number of calls of a replay."""
         if (case, name) not in self._rough_us:
             replays = self._make(name, case, FEW_CALLS)
-            sets = self._pool.sets(case)
+            sets = timed_sets(self._pool.sets(case))
             found = [replays.replay(sets[:FEW_CALLS], cold=False)[0] for _ in range(3)]
             self._rough_us[case, name] = median(found) / FEW_CALLS
             replays.close()
@@ -80,7 +80,7 @@ class Baselines:
         return BaselineReplays(self._harness, self._functions, function, case, first, most_calls)
 
     def _time(self, name: str, case: str) -> float:
-        cold, sets = self._task.objective.cache == "cold", self._pool.sets(case)
+        cold, sets = self._task.objective.cache == "cold", timed_sets(self._pool.sets(case))
         calls = call_range(
             sum(tensor_bytes(self._task, case)),
             1,

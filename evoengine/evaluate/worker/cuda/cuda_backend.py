@@ -24,7 +24,12 @@ from evoengine.evaluate.worker.cuda.examination import Examination
 from evoengine.evaluate.worker.cuda.first_sight import FirstSight, refuse_memory
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
-from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet, one_of_each_distribution
+from evoengine.evaluate.worker.cuda.input_pool import (
+    InputPool,
+    PoolSet,
+    one_of_each_distribution,
+    timed_sets,
+)
 from evoengine.evaluate.worker.cuda.measured_peaks import measure_peaks
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.paired_timing import BRIEF, SCORED, SHOWN, Effort, PairedTiming
@@ -80,13 +85,18 @@ class CudaBackend:
 
     def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
         """Replays, hot and cold in a random order, until every set of the pool was given; of a case
-        that is timed afterwards, whose replays are compared as these are, only a few.
+        that is timed afterwards, whose replays are compared as these are, only a few, besides those
+        that are never timed.
         """
         plan = compiled.plan
         waiting = drawn(self._pool.sets(plan.case), len(self._pool.sets(plan.case)))
         baseline = job.baselines.get(plan.case)
         if baseline is not None:
-            waiting = one_of_each_distribution(waiting)
+            timed = timed_sets(waiting)
+            waiting = [
+                *one_of_each_distribution(timed),
+                *(item for item in waiting if item not in timed),
+            ]
         # the time that another process uses the GPU is not the candidate's
         announce(f"preparing {shown(compiled)}", False)
         with self._harness.token.held():
@@ -128,8 +138,11 @@ class CudaBackend:
             announce(f"checking {shown(compiled)}", True)
             cold = kinds.pop() if kinds else secrets.randbelow(4) == 0
             count = WARM_UP_CALLS + self._draw(calls, cold, compiled.plan.case)
-            given, waiting = waiting[:count], waiting[count:]
-            others = [item for item in drawn(sets, len(sets)) if item not in given]
+            # the first replay is compared with timed ones
+            allowed = sets if compiled.plan.case in self._first_sights else timed_sets(sets)
+            given = [item for item in waiting if item in allowed][:count]
+            waiting = [item for item in waiting if item not in given]
+            others = [item for item in drawn(allowed, len(allowed)) if item not in given]
             replayed = [*given, *others[: count - len(given)]]
             examined = examination.replay(drawn(replayed, len(replayed)), cold)
             if examined.wrong:
@@ -149,7 +162,7 @@ class CudaBackend:
         self, job: Job, compiled: CompiledCase, baseline: str, announce: Announce
     ) -> TimedCase:
         case = compiled.plan.case
-        sets = self._pool.sets(case)
+        sets = timed_sets(self._pool.sets(case))
         budget_s = self.task.limits.timing_ms / 1000
         alive = partial(announce, f"timing {shown(compiled)}", True)
         alive()
@@ -205,11 +218,12 @@ class CudaBackend:
         timed = samples[cold]
         if not self.runner_is_new or first is None or not first.is_slow(timed):
             return ()
-        count = len(self._pool.sets(case)) if cold else WARM_UP_CALLS + max(timed.calls)
+        most = len(timed_sets(self._pool.sets(case)))
+        count = most if cold else WARM_UP_CALLS + max(timed.calls)
 
         def renew() -> Sequence[PoolSet]:
             announce(f"computing expected outputs of {shown(compiled)}", False)
-            return drawn(self._pool.renew(case), count)
+            return drawn(timed_sets(self._pool.renew(case)), count)
 
         return refuse_memory(examination, renew, timed, cold, alive)
 
@@ -226,7 +240,7 @@ class CudaBackend:
             examination.slot_bytes,
             self._harness.l2_bytes,
             self._baselines.rough_us(case, baseline) if baseline else None,
-            len(self._pool.sets(case)),
+            len(timed_sets(self._pool.sets(case))),
         )
 
     @contextmanager

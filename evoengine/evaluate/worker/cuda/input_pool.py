@@ -90,6 +90,16 @@ class InputPool:
         return sum(item.bytes for sets in self._cases.values() for item in sets)
 
 
+def timed_sets(sets: Sequence[PoolSet]) -> tuple[PoolSet, ...]:
+    """Those of `sets` that a measurement of times is given: all but those of the distribution
+    `extreme`, or all where there is no other.
+
+    Gates are wide on large inputs, and a kernel can tell these from others: what it leaves out
+    there must not make it faster.
+    """
+    return tuple(item for item in sets if item.distribution != "extreme") or tuple(sets)
+
+
 def one_of_each_distribution(sets: Sequence[PoolSet]) -> list[PoolSet]:
     """The first set of each distribution."""
     return list({item.distribution: item for item in reversed(sets)}.values())

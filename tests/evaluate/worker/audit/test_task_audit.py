@@ -75,6 +75,7 @@ def test_a_sound_task_lets_nothing_through_and_every_stand_in_was_tried(tmp_path
     assert report.findings == ()
     assert {row.stand_in for row in report.rows} == {
         "zeros",
+        *(f"zeros on {name}" for name in ("normal", "outliers", "wide", "extreme")),
         "ones",
         "the mean everywhere",
         "the output of another seed",
@@ -140,6 +141,74 @@ def test_one_element_is_off_by_what_the_type_can_tell_where_nothing_is_tolerated
     report = audited(tmp_path, body, ONE.replace("float32", dtype), "0", "0", "1e-9")
     rows = [row for row in report.rows if row.stand_in == "one element off by 10 gates"]
     assert rows and all(row.refused for row in rows)
+
+
+def test_a_loss_that_half_of_the_values_give_is_found(tmp_path: Path) -> None:
+    """A mean over many values is nearly the same over half of them."""
+    loss = "  loss: {shape: [], dtype: float32}"
+    body = "    return (x * x + y * y).mean()"
+    found = passing(audited(tmp_path, body, loss, atol="0", rtol="3e-2", rel_rmse="3e-2"))
+    halves = {(f"half of {name} along axis 1", "loss", "any bound") for name in "xy"}
+    assert halves <= found
+    exact = audited(tmp_path, body, loss, atol="0", rtol="1e-6", rel_rmse="1e-6")
+    assert exact.findings == ()
+
+
+def test_a_gate_that_a_trusted_implementation_opens_on_one_distribution_is_found(
+    tmp_path: Path,
+) -> None:
+    """A kernel that looks at its inputs could leave such sets out."""
+    body = (
+        "    return x.clamp(-60, 60) * y.sigmoid()\n\n\n"
+        "def loose(x, y, causal):\n"
+        "    return forward(x, y, causal) * (x.abs().max() < 100)"
+    )
+    (tmp_path / "audited.py").write_text(f"import torch\n\n\ndef forward(x, y, causal):\n{body}\n")
+    text = TASK.replace("OUTPUTS", ONE).replace("DRAW", "")
+    for name in ("ATOL", "RTOL", "RMSE"):
+        text = text.replace(name, "1e-5")
+    path = tmp_path / "audited.yaml"
+    path.write_text(text.replace("rel_rmse: 1e-5", "rel_rmse: 1e-5, trusted: audited.py:loose"))
+    report = report_on(load_task(path), path)
+    assert passing(report) == {("zeros on extreme", "out", "any bound")}
+    (finding,) = report.findings
+    assert "lets zeros on extreme through" in finding
+
+
+IN_PLACE = """\
+  x: {shape: [N, C], dtype: float32, inout: true}
+  y: {shape: [N, C], dtype: float32, inout: true}"""
+
+
+def test_a_change_in_place_below_the_tolerance_is_found(tmp_path: Path) -> None:
+    """What is left unchanged is refused; most of the change is not."""
+    body = "    return x * (1 + 1e-3 * y.sigmoid()), y * 2"
+    loose = audited(tmp_path, body, IN_PLACE, atol="0.1", rtol="0", rel_rmse="5e-4")
+    assert ("0.9 of the change in place", "x", "any bound") in passing(loose)
+    assert ("0.9 of the change in place", "y", "any bound") not in passing(loose)
+    assert ("a copy of x", "x", "the whole output") not in passing(loose)
+    exact = audited(tmp_path, body, IN_PLACE, atol="1e-6", rtol="1e-6", rel_rmse="1e-6")
+    assert exact.findings == ()
+
+
+def test_what_an_output_begins_with_must_not_be_right(tmp_path: Path) -> None:
+    outputs = "  out: {shape: [N, C], dtype: float32, init: 7}"
+    body = "    return 7 + 1e-3 * (x * y).tanh()"
+    found = passing(audited(tmp_path, body, outputs, atol="1e-1", rel_rmse="1e-2"))
+    assert {
+        ("left as it begins", "out", bound) for bound in ("each element", "the whole output")
+    } <= (found)
+    assert audited(tmp_path, "    return 7 + x * y", outputs).findings == ()
+
+
+def test_infinities_do_not_hide_bounds_that_let_everything_else_through(tmp_path: Path) -> None:
+    body = (
+        "    hidden = torch.ones_like(x).triu(1) > 0\n"
+        "    return (x.sigmoid() * y.sigmoid()).masked_fill(hidden, float('-inf'))"
+    )
+    found = passing(audited(tmp_path, body, atol="2", rtol="0", rel_rmse="2"))
+    assert {("zeros", "out", bound) for bound in ("each element", "the whole output")} <= found
+    assert audited(tmp_path, body).findings == ()
 
 
 def test_an_input_without_influence_is_found(tmp_path: Path) -> None:

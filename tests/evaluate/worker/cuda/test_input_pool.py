@@ -13,6 +13,7 @@ from evoengine.evaluate.worker.cuda.input_pool import (
     MOST_SETS,
     InputPool,
     one_of_each_distribution,
+    timed_sets,
 )
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.inputs import make_inputs
@@ -174,3 +175,11 @@ def test_one_of_each_distribution_is_one_of_each(tmp_path: Path) -> None:
     found = one_of_each_distribution(sets)
     assert sorted(item.distribution for item in found) == ["normal", "outliers", "wide"]
     assert [item.number for item in sorted(found, key=lambda item: item.number)] == [0, 1, 2]
+
+
+def test_timed_sets_are_those_without_large_inputs_where_there_are_others(tmp_path: Path) -> None:
+    sets = Pool(tmp_path, small_task(**SMALL)).pool.sets("plain")
+    assert timed_sets(sets) == tuple(item for item in sets if item.distribution != "extreme")
+    assert 0 < len(timed_sets(sets)) < len(sets)
+    alone = Pool(tmp_path, small_task(distributions=["extreme"], **SMALL)).pool.sets("plain")
+    assert timed_sets(alone) == alone
