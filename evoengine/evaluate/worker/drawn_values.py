@@ -85,7 +85,8 @@ def _uniform(wanted: Wanted) -> torch.Tensor:
         # rounded to the dtype, a value could leave the range
         least, most = float_range(low, high, wanted.dtype)
         if least > most:
-            raise TaskError(f"{wanted.dtype} has no number from {low} up to, and without, {high}")
+            kind = str(wanted.dtype).removeprefix("torch.")
+            raise TaskError(f"{kind} has no number from {low} up to, and without, {high}")
         values = values.clamp_(least, most)
     return cast(_moved(values, wanted), wanted.dtype)
 

@@ -56,9 +56,11 @@ def make_inputs(
         draw = spec.draw or Draw()
         numbers = range_of(draw, task.scope(case))
         dtype = getattr(torch, spec.dtype)
-        values = drawn_values(
-            Wanted(shape, dtype, draw, numbers, distribution, factor, generator())
-        )
+        wanted = Wanted(shape, dtype, draw, numbers, distribution, factor, generator())
+        try:
+            values = drawn_values(wanted)
+        except TaskError as error:
+            raise TaskError(f"input {name}: {error} for case {case}") from None
         _refuse_infinite(name, draw, values, f"case {case}, distribution {distribution}")
         tensors[name] = values
     return tensors

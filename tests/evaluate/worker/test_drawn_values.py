@@ -114,7 +114,9 @@ def test_the_ends_of_a_range_are_numbers_of_the_type() -> None:
 
 
 def test_a_range_without_a_number_of_the_type_is_an_error_of_the_task() -> None:
-    with pytest.raises(TaskError, match=r"float16 has no number from 1.0001 up to, and without, 1"):
+    with pytest.raises(
+        TaskError, match=r"input \w+: float16 has no number from 1.0001 up to, and without, 1"
+    ):
         drawn([4], "float16", {"dist": "uniform", "low": 1.0001, "high": 1.0002})
 
 
