@@ -126,11 +126,15 @@ def test_a_tensor_without_dimensions_and_infinities_are_audited(tmp_path: Path) 
     assert ("transposed", "loss") not in {(row.stand_in, row.output) for row in report.rows}
 
 
-def test_a_set_without_a_finite_value_says_nothing_of_the_whole_output(tmp_path: Path) -> None:
+def test_an_output_without_a_finite_value_is_found_and_says_nothing_of_the_whole(
+    tmp_path: Path,
+) -> None:
+    """Infinities are left as they are: where there is nothing else, nothing is refused."""
     body = "    return torch.full_like(x, float('-inf')) if causal else x * y"
     report = audited(tmp_path, body)
     zeros = {row.bound: row for row in report.rows if row.stand_in == "zeros"}
-    assert zeros.keys() == {"each element"} and zeros["each element"].refused
+    assert zeros.keys() == {"each element"} and not zeros["each element"].refused
+    assert any("lets zeros through as out" in finding for finding in report.findings)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32"])
