@@ -64,7 +64,8 @@ def stand_ins(task: Task, tier: str) -> Iterator[StandIn]:
         yield StandIn(name, zeros, _always, may_be_right=True, distribution=distribution)
     yield StandIn("ones", _of_each(torch.ones_like), _always, gross=True)
     yield StandIn("the mean everywhere", _of_each(_mean), shapes.is_larger_than_one, gross=True)
-    yield StandIn("the output of another seed", _of_another_seed, _always, gross=True)
+    if any(spec.shape is not None for spec in task.inputs.values()):  # else all seeds are alike
+        yield StandIn("the output of another seed", _of_another_seed, _always, gross=True)
     yield from _of_inputs(task, shapes)
     yield from _of_halves(task, shapes)
     yield from _of_beginnings(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -273,3 +274,18 @@ def test_a_finding_names_tier_case_distribution_and_bound() -> None:
         "tier fp16, case mission: the bound of each element lets zeros through as out; closest to"
         " refusal is normal, error 0.004, allowed 0.01"
     )
+
+
+def test_without_input_tensors_all_seeds_have_the_same_output(tmp_path: Path) -> None:
+    text = re.sub(
+        r"(?s)inputs:\n.*?(?=\noutputs:)", "inputs:\n  s: {value: 2, dtype: float32}", TASK
+    )
+    text = text.replace("OUTPUTS", ONE).replace("DRAW", "")
+    for name in ("ATOL", "RTOL", "RMSE"):
+        text = text.replace(name, "1e-5")
+    body = "def forward(s, N, C, causal):\n    return torch.arange(1.0, N * C + 1, dtype=torch.float64).view(N, C) * s\n"
+    (tmp_path / "audited.py").write_text(f"import torch\n\n\n{body}")
+    path = tmp_path / "audited.yaml"
+    path.write_text(text)
+    report = report_on(load_task(path), path)
+    assert not any("another seed" in row.stand_in for row in report.rows)
