@@ -188,10 +188,8 @@ def _of_each(change: Callable[[torch.Tensor], torch.Tensor]) -> MakeOutputs:
 
 def _with_infinities(made: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     """`made` with the infinities of `reference`: a mask is easily known, and where they are missing
-    any output is refused, whatever the bounds. Where nothing is finite, `made` as it is.
+    any output is refused, whatever the bounds.
     """
-    if not bool(reference.isfinite().any()):
-        return made
     return torch.where(reference.isinf(), reference, made)
 
 
