@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from evoengine.duration import duration
 from evoengine.events import Observer
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -35,6 +38,18 @@ class Control:
             if self._timed_out
             else "interrupted"
         )
+
+    async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The result of `work`; None if `stop` is set before it ends, which cancels it."""
+        working = asyncio.create_task(work)
+        stopping = asyncio.create_task(self.stop.wait())
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+            return None
+        return working.result()
 
     @contextmanager
     def within_time_limit(self) -> Iterator[None]:

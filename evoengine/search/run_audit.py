@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 
 from evoengine.errors import TaskError
 from evoengine.events import Notice
 from evoengine.protocols import Executor
-from evoengine.records import AuditReport, Environment
+from evoengine.records import Environment
 from evoengine.search.choose_run import RunChoice
 from evoengine.search.control import Control
 from evoengine.search.stored_audits import audit_path, read_audit, write_audit
@@ -29,7 +28,7 @@ async def audit_findings(
     report = read_audit(path)
     if report is None:
         control.observe(Notice(NOTICE))
-        report = await _audit(executor, control)
+        report = await control.unless_stopped(executor.audit(lambda _: None))
         if report is None:
             return None
         with contextlib.suppress(OSError):  # it is made again next time
@@ -45,15 +44,3 @@ def refuse_findings(choice: RunChoice, findings: tuple[str, ...]) -> None:
             " verdicts mean little: make its tolerances smaller, or its inputs more telling;"
             " --despite-audit starts all the same"
         )
-
-
-async def _audit(executor: Executor, control: Control) -> AuditReport | None:
-    auditing = asyncio.create_task(executor.audit(lambda _: None))
-    stopping = asyncio.create_task(control.stop.wait())
-    await asyncio.wait({auditing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if not auditing.done():
-        auditing.cancel()
-        await asyncio.wait({auditing})
-        return None
-    return auditing.result()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Iterable
 
@@ -29,16 +28,9 @@ async def start_executor(executor: Executor, control: Control) -> ExecutorStart 
     """Starts the executor, which takes seconds, and shows its notices; None if the run is stopped
     before it has started.
     """
-    starting = asyncio.create_task(executor.start())
-    stopping = asyncio.create_task(control.stop.wait())
-    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if not starting.done():
-        starting.cancel()
-        await asyncio.wait({starting})
-        return None
-    start = starting.result()
-    show_notices(start.notices, control.observe)
+    start = await control.unless_stopped(executor.start())
+    if start is not None:
+        show_notices(start.notices, control.observe)
     return start
 
 
