@@ -126,9 +126,7 @@ class LocalExecutor:
 
     async def audit(self, progress: Progress) -> AuditReport:
         """The audit of the task on the device, which must be started; raises EvoError."""
-        report = await self.device.run(Job(cases=(), tier="", audits=True), progress)
-        assert report.audit is not None
-        return report.audit
+        return await audit_on(self.device, progress)
 
     async def evaluate(
         self, candidate: Candidate, progress: Progress, verify: bool = False
@@ -181,6 +179,13 @@ class LocalExecutor:
                 "phases_s": {**(phases_s or {}), "total": time.monotonic() - started},
             }
         )
+
+
+async def audit_on(device: Device, progress: Progress) -> AuditReport:
+    """The audit of the task that `device` was started for; raises EvoError."""
+    report = await device.run(Job(cases=(), tier="", audits=True), progress)
+    assert report.audit is not None
+    return report.audit
 
 
 def _with_user_file_name(verdict: Verdict, candidate: Candidate) -> Verdict:

@@ -10,9 +10,9 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import UsageError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device_choice import DeviceChoice, choose_device
-from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.evaluate.local_executor import LocalExecutor, audit_on
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_DEVICE, ScriptedExecutor
-from evoengine.protocols import Executor, Job, Progress
+from evoengine.protocols import Executor, Progress
 from evoengine.records import AuditReport, Verdict
 from evoengine.task.schema import Task
 
@@ -60,11 +60,9 @@ async def audit_once(
     try:
         progress("starting the device")
         await used.start(task, str(task_path))
-        report = await used.run(Job(cases=(), tier="", audits=True), progress)
+        return await audit_on(used, progress)
     finally:
         await used.close()
-    assert report.audit is not None
-    return report.audit
 
 
 async def evaluate_once(
