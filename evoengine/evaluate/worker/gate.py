@@ -73,9 +73,9 @@ class Gate:
     def share(self, errors: Errors) -> float:
         """The largest of the errors in units of its limit: at most 1 where it passes."""
         return max(
-            _share(errors.needed_atol, self.atol),
-            _share(errors.rel_rmse, self.rel_rmse),
-            _share(errors.slice_rel_rmse, self.rel_slice),
+            share_of(errors.needed_atol, self.atol),
+            share_of(errors.rel_rmse, self.rel_rmse),
+            share_of(errors.slice_rel_rmse, self.rel_slice),
         )
 
 
@@ -177,7 +177,7 @@ def _clearness(errors: Errors, gate: Gate) -> tuple[bool, bool, float]:
     return not gate.passes(errors), errors.nan_count > 0, gate.share(errors)
 
 
-def _share(error: float, limit: float) -> float:
+def share_of(error: float, limit: float) -> float:
     """An error in units of its limit: infinity for one that is not a number, or has no room."""
     if math.isnan(error) or math.isinf(error):
         return math.inf

@@ -8,7 +8,6 @@ flag that is false in all, must be refused by one of the others.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +16,7 @@ import torch
 from evoengine.evaluate.worker.audit.audited_set import AuditedSet
 from evoengine.evaluate.worker.audit.stand_ins import StandIn, stand_ins
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.evaluate.worker.gate import Errors, Gate, errors_of
+from evoengine.evaluate.worker.gate import Errors, Gate, errors_of, share_of
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import Report
@@ -41,7 +40,7 @@ class _Bound:
 
     @property
     def excess(self) -> float:
-        return self.error / self.limit if self.limit > 0 else math.inf if self.error else 0.0
+        return share_of(self.error, self.limit)
 
 
 @dataclass
@@ -210,4 +209,4 @@ def _bounds(errors: Errors, gate: Gate) -> Iterator[tuple[str, float, float, boo
     yield ELEMENTS, *elements
     yield WHOLE, *whole
     # what refuses it, or comes closest to that
-    yield ANY, *max((elements, whole, rows), key=lambda it: (it[2], it[0] / (it[1] or 1e-300)))
+    yield ANY, *max((elements, whole, rows), key=lambda it: (it[2], share_of(it[0], it[1])))
