@@ -47,9 +47,15 @@ class ForkedProcess:
         self._fork = await self._fork_server.fork(runner, more)
         self._printed = asyncio.StreamReader()
         loop, printed = asyncio.get_running_loop(), self._printed
-        self._pipe, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(printed), os.fdopen(self._fork.log, "rb")
-        )
+        log = os.fdopen(self._fork.log, "rb")
+        try:
+            self._pipe, _ = await loop.connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(printed), log
+            )
+        except BaseException:  # nobody else has its connection; `kill` ends it
+            self._fork.connection.close()
+            log.close()
+            raise
         self._drain = asyncio.create_task(self._keep_log())
         return self._fork.connection
 

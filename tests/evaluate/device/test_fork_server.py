@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evoengine.evaluate.device.fork_client import ForkedWorker, ForkServer
+from evoengine.evaluate.device.worker_process import WorkerProcess
 
 
 def played(scene: Callable[[ForkServer], Awaitable[Any]]) -> Any:
@@ -67,3 +70,31 @@ def test_both_roles_come_from_one_server_in_any_order() -> None:
         return [words.split()[0] for words in found]
 
     assert played(scene) == ["serve_runner", "serve", "serve_runner", "serve_runner", "serve"]
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_start_that_is_cancelled_at_any_step_leaves_nothing_open(steps: int) -> None:
+    async def scene(server: ForkServer) -> tuple[int, int]:
+        worker = await server.fork()
+        await heard(server, worker)  # the server runs
+        before = open_descriptors()
+        process = WorkerProcess(server)
+        starting = asyncio.create_task(process.spawn())
+        while process.pid is None:  # noqa: ASYNC110 - each step counts
+            await asyncio.sleep(0)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        starting.cancel()
+        await asyncio.wait([starting])
+        await process.kill()
+        for _ in range(3):  # a transport closes its descriptor a step after it was told to
+            await asyncio.sleep(0)
+        return before, open_descriptors()
+
+    before, after = played(scene)
+    gc.collect()  # a socket that nobody closed warns here, and a warning fails a test
+    assert after == before
