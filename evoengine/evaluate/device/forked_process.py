@@ -80,7 +80,7 @@ class ForkedProcess:
         # a fork server that has ended has ended its workers, too
         with contextlib.suppress(WorkerError):
             await self._fork_server.wait(fork.pid)
-        await self._close(fork)
+        await self._close()
 
     async def how_it_ended(self) -> str:
         """The exit code or signal of a process that ends or has ended; waits for its output."""
@@ -89,7 +89,7 @@ class ForkedProcess:
         await asyncio.wait([self._drain], timeout=DRAIN_S)
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
-    async def _close(self, fork: ForkedWorker) -> None:
+    async def _close(self) -> None:
         if self._drain:
             self._drain.cancel()
             await asyncio.wait([self._drain])
