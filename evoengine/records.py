@@ -161,6 +161,9 @@ class Samples(Frozen):
     baseline_us: tuple[float, ...]  # per call
     # Calls of each sample, drawn anew for each pair; () in rows that version 0.1.0 stored.
     calls: tuple[int, ...] = ()
+    # The number of the capture that each sample belongs to: in each, both sides have new buffers
+    # and are captured again. () in rows of timing versions 1 and 2.
+    captures: tuple[int, ...] = ()
 
 
 class CaseTiming(Frozen):
@@ -171,6 +174,40 @@ class CaseTiming(Frozen):
     hot: Samples  # what the calls of a replay read lay in L2 when it began, as far as it fits
     cold: Samples | None  # L2 flushed before every call
     call_bytes: int = 0  # of inputs and outputs of one call; 0 in rows of version 0.1.0
+
+
+class RaceTiming(Frozen):
+    """Raw times of a race on one case, in microseconds a call: the i-th samples of all three were
+    taken one after the other, on the same inputs.
+    """
+
+    case: str
+    baseline: str
+    newcomer_us: tuple[float, ...]
+    holder_us: tuple[float, ...]
+    baseline_us: tuple[float, ...]
+    calls: tuple[int, ...]  # of each sample
+    captures: tuple[int, ...]  # as in Samples
+
+
+class RaceResult(StrEnum):
+    """The result of a race, as the newcomer has it."""
+
+    won = "won"
+    lost = "lost"  # it is slower, or no difference was shown
+    void = "void"  # the holder took another time than it holds its place by, or a clock was wrong
+
+
+class Race(Frozen):
+    """A newcomer against the holder of a place, in turn, each in a process of its own."""
+
+    result: RaceResult
+    reason: str  # one line
+    ratio: Interval | None = None  # the newcomer's time / the holder's, geomean over the objective
+    newcomer: Interval | None = None  # its score in this race: time / the baseline's time
+    holder: Interval | None = None  # the holder's score in this race
+    timings: tuple[RaceTiming, ...] = ()
+    phases_s: dict[str, float] = {}
 
 
 class LaunchModel(Frozen):
@@ -244,6 +281,9 @@ class Verdict(Frozen):
     timings: tuple[CaseTiming, ...] = ()
     modelled: tuple[CaseModel, ...] = ()  # in place of timings, on the emulator
     code_digest: str = ""  # of machine code and plan; equal means the same candidate
+    # Whether its timing stopped early, because it cannot take a place: then its interval is wide,
+    # and cases outside of the objective are not timed.
+    is_coarse: bool = False
     phases_s: dict[str, float] = {}  # compile, check, timing, total
     environment: Environment | None = None
 
@@ -368,7 +408,7 @@ class Elite(Frozen):
 
 # A new one when the same kernel gets other times or another status, on a GPU or on the emulator:
 # verdicts of two versions cannot be compared. Runs of version 0.1.0 do not state theirs: it is 1.
-TIMING_VERSION = 2
+TIMING_VERSION = 3
 
 
 class AuditRow(Frozen):
