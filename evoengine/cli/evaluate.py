@@ -43,7 +43,7 @@ def evaluate(
     from evoengine.records import Status
     from evoengine.report import as_json
     from evoengine.report.rows_from_store import verdict_row
-    from evoengine.report.tables import verdict_report
+    from evoengine.report.verdict_report import verdict_report
     from evoengine.search.choose_run import parse_checks
     from evoengine.search.make_executor import evaluate_once, find_device
     from evoengine.task.load import load_task

@@ -20,12 +20,14 @@ from evoengine.paths import RunPaths
 from evoengine.protocols import Store
 from evoengine.records import Outcome, Verdict
 from evoengine.report import as_json
+from evoengine.report.elites_table import elites_table
+from evoengine.report.facts_grid import section
 from evoengine.report.live_files import LiveFiles
 from evoengine.report.live_view import LiveView
 from evoengine.report.plain_view import PlainView
 from evoengine.report.quiet_view import QuietView
 from evoengine.report.rows import RunRows
-from evoengine.report.tables import elites_table, run_head, section
+from evoengine.report.run_report import run_head
 from evoengine.search.control import Control
 from evoengine.search.run_reader import RunReader
 

@@ -35,7 +35,8 @@ def show(
     from evoengine.cli import output
     from evoengine.cli.run_argument import find_run
     from evoengine.report import as_json
-    from evoengine.report.tables import run_report, trial_report
+    from evoengine.report.run_report import run_report
+    from evoengine.report.trial_report import trial_report
     from evoengine.search.run_reader import RunReader
 
     with RunReader(find_run(run, runs_dir)) as reader:

@@ -16,7 +16,7 @@ def tasks(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] 
     from evoengine.cli import output
     from evoengine.paths import packaged_tasks
     from evoengine.report import as_json
-    from evoengine.report.tables import tasks_table
+    from evoengine.report.tasks_table import tasks_table
 
     rows = [_row(path) for path in packaged_tasks()]
     output.give(json, lambda: as_json.dumps(rows), lambda: tasks_table(rows))

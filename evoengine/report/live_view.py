@@ -15,10 +15,11 @@ from rich.text import Text
 from evoengine.events import Event
 from evoengine.report import format
 from evoengine.report.board import Board, Snapshot, TrialStep
+from evoengine.report.elites_table import elites_table
 from evoengine.report.right_stripped import RightStripped
 from evoengine.report.rows_from_store import ChangedTunables, VerdictLookup, all_tunables
 from evoengine.report.run_model import generator_label
-from evoengine.report.tables import elites_table, status_style
+from evoengine.report.status_style import status_style
 
 REFRESHES_PER_SECOND = 4  # more would take CPU time from the measurements
 MOST_DOING = 8  # lines; the default number of trials in flight

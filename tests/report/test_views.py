@@ -13,6 +13,7 @@ from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMo
 from evoengine.records import Elite, Usage, Verdict
 from evoengine.report import as_json
 from evoengine.report.board import Board
+from evoengine.report.elites_table import elites_table
 from evoengine.report.live_view import LiveView, screen
 from evoengine.report.plain_view import PlainView
 from evoengine.report.rows_from_store import (
@@ -23,7 +24,8 @@ from evoengine.report.rows_from_store import (
     verdict_row,
 )
 from evoengine.report.stored_trials import StoredTrials
-from evoengine.report.tables import elites_table, trials_table, verdict_report
+from evoengine.report.trials_table import trials_table
+from evoengine.report.verdict_report import verdict_report
 from evoengine.store.memory_store import MemoryStore
 from tests.report.stored_run import fill, input_set, proposals, run_info
 from tests.scale_task import load_scale_task, write_task

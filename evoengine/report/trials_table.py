@@ -1,0 +1,54 @@
+"""The table of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from evoengine.records import Status
+from evoengine.report import format
+from evoengine.report.fitted_table import Column, FittedTable, number_column, text_column
+from evoengine.report.rows import TrialRow
+from evoengine.report.status_style import status_style
+
+
+def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
+    """One line for each trial."""
+    rows = list(rows)
+    modelled = any(row.modelled for row in rows)
+    table = FittedTable(
+        [
+            number_column("trial"),
+            Column("operator", optional=True),
+            text_column("name"),
+            text_column("tunables"),
+            Column("status"),
+            Column("tier", optional=True),
+            number_column("vs first seed" if modelled else "speed-up"),
+            number_column("modelled us" if modelled else "us", optional=True),
+            number_column("place"),
+            text_column("reason", least=32),
+        ],
+        "trials",
+    )
+    for row in rows:
+        table.add(
+            str(row.trial),
+            row.operator,
+            row.name,
+            format.tunables(row.changed),
+            Text(row.status.value, style=status_style(row.status)),
+            row.tier,
+            (
+                format.vs_first(row.vs_first)
+                if modelled
+                else f"{row.speedup.value:.2f}x"
+                if row.speedup
+                else "-"
+            ),
+            format.micros(row.latency_us),
+            "" if row.place is None else str(row.place),
+            "" if row.status is Status.correct else row.reason,
+        )
+    return table

@@ -1,0 +1,71 @@
+"""One verdict in full."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from evoengine.records import Environment
+from evoengine.report import format
+from evoengine.report.case_tables import (
+    checked_mode_table,
+    checks_table,
+    modelled_table,
+    timings_table,
+)
+from evoengine.report.facts_grid import facts_grid, section
+from evoengine.report.resource_tables import over_target, resources_table
+from evoengine.report.rows import VerdictFigures
+from evoengine.report.table_notes import MODELLED
+
+
+def verdict_report(row: VerdictFigures) -> RenderableType:
+    """One verdict in full: status, errors of every case, times, resources, environment."""
+    parts: list[RenderableType] = [_verdict_head(row)]
+    if any(case.input_sets for case in row.cases):
+        parts.append(section(checks_table(row.cases)))
+    if any(case.checked_for for case in row.cases):
+        parts.append(section(checked_mode_table(row.cases)))
+    if any(case.hot_us for case in row.cases):
+        parts.append(section(timings_table(row.cases)))
+    if any(case.modelled_us for case in row.cases):
+        parts.append(section(modelled_table(row.cases)))
+    if row.resources:
+        parts.append(section(resources_table(row.resources)))
+    parts += over_target(row.resources, row.target_exceeds)
+    if row.detail:
+        parts.append(
+            section(
+                Group(Text("detail", style="bold"), Text(format.printable(row.detail.rstrip())))
+            )
+        )
+    return Group(*parts)
+
+
+def _verdict_head(row: VerdictFigures) -> Table:
+    facts = {
+        "kernel": row.name,
+        "status": row.status.value,
+        "reason": row.reason,
+        "tier": row.tier or "-",
+        "tunables": format.tunables(row.tunables),
+    }
+    if row.speedup:
+        facts["speed-up"] = (
+            f"{format.speedup(row.speedup)}  ({format.micros_interval(row.latency_us)} us per call)"
+        )
+    if row.modelled:
+        facts["modelled time"] = f"{format.micros(row.latency_us)} us per call; {MODELLED}"
+    if row.phases_s:
+        facts["took"] = ", ".join(
+            f"{name} {seconds:.2f} s" for name, seconds in row.phases_s.items()
+        )
+    if row.environment:
+        facts["device"] = _environment(row.environment)
+    return facts_grid(facts)
+
+
+def _environment(found: Environment) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
+    return f"{found.device} ({found.arch}); {versions}"
