@@ -20,7 +20,8 @@ from rich.console import Console
 
 from evoengine.events import Event, TrialSettled
 from evoengine.paths import RunPaths
-from evoengine.records import Outcome, Verdict
+from evoengine.records import Outcome
+from evoengine.report.elite_evidence import EliteEvidence
 from evoengine.report.live_view import LiveView
 from evoengine.search.choose_run import choose_run
 from evoengine.search.control import Control
@@ -51,9 +52,9 @@ async def _search(arguments: argparse.Namespace) -> str:
     with tempfile.TemporaryDirectory() as folder:
         paths = RunPaths(Path(folder) / choice.task.name)
 
-        def verdict_of(trial: int) -> Verdict | None:
+        def evidence_of(trial: int) -> EliteEvidence:
             with RunReader(paths) as reader:
-                return reader.stored.verdict_of(trial)
+                return reader.stored.evidence_of(trial)
 
         def changed_of(outcome: Outcome) -> dict[str, int]:
             with RunReader(paths) as reader:
@@ -67,7 +68,7 @@ async def _search(arguments: argparse.Namespace) -> str:
             color_system="truecolor",
             legacy_windows=False,
         )
-        view = LiveView(console, time.monotonic, verdict_of, changed_of)
+        view = LiveView(console, time.monotonic, evidence_of, changed_of)
 
         def observe(event: Event) -> None:
             view(event)

@@ -18,8 +18,9 @@ from evoengine.errors import EvoError, OutputError, StoreError, TaskError, Usage
 from evoengine.events import Event, RunEnded, RunStarted
 from evoengine.paths import RunPaths
 from evoengine.protocols import Store
-from evoengine.records import Outcome, Verdict
+from evoengine.records import Outcome
 from evoengine.report import as_json
+from evoengine.report.elite_evidence import EliteEvidence
 from evoengine.report.elites_table import elites_table
 from evoengine.report.facts_grid import section
 from evoengine.report.live_files import LiveFiles
@@ -28,6 +29,7 @@ from evoengine.report.plain_view import PlainView
 from evoengine.report.quiet_view import QuietView
 from evoengine.report.rows import RunRows
 from evoengine.report.run_report import run_head
+from evoengine.report.search_marks import SearchMarks
 from evoengine.search.control import Control
 from evoengine.search.run_reader import RunReader
 
@@ -54,8 +56,11 @@ class _Reading:
     def store(self) -> Store:
         return self.reader().folder.store
 
-    def verdict_of(self, trial: int) -> Verdict | None:
-        return self.reader().stored.verdict_of(trial)
+    def evidence_of(self, trial: int) -> EliteEvidence:
+        return self.reader().stored.evidence_of(trial)
+
+    def marks_of(self, trial: int) -> SearchMarks:
+        return self.reader().stored.marks_of(trial)
 
     def changed_of(self, outcome: Outcome) -> dict[str, int]:
         return self.reader().stored.changed_of(outcome)
@@ -118,10 +123,14 @@ def _view(reading: _Reading, as_json_wanted: bool) -> LiveView | PlainView:
     if console.is_terminal and not console.is_dumb_terminal:
         result_follows = output.results().is_terminal and not as_json_wanted
         return LiveView(
-            console, time.monotonic, reading.verdict_of, reading.changed_of, result_follows
+            console, time.monotonic, reading.evidence_of, reading.changed_of, result_follows
         )
     return PlainView(
-        output.say, time.monotonic, lambda: datetime.now().astimezone(), reading.changed_of
+        output.say,
+        time.monotonic,
+        lambda: datetime.now().astimezone(),
+        reading.changed_of,
+        reading.marks_of,
     )
 
 

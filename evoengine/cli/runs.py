@@ -115,7 +115,9 @@ def _read(paths: RunPaths, holder: str) -> RunListRow:
                 else "the run was never started; start it again under the same name"
             )
         rows = reader.rows(with_trials=False)
-    ended = RunState.complete if rows.settled >= rows.budget else RunState.stopped
+    open_elites = any(elite.awaits_final for elite in rows.elites)
+    complete = rows.settled >= rows.budget and not open_elites
+    ended = RunState.complete if complete else RunState.stopped
     return RunListRow(
         name=paths.root.name,
         folder=str(paths.root),

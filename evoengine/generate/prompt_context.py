@@ -17,7 +17,15 @@ from evoengine.candidate.binding import CasePlan
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError
 from evoengine.protocols import Evaluated, Request
-from evoengine.records import CaseModel, Elite, InputSetCheck, KernelResources, Status, Verdict
+from evoengine.records import (
+    CaseModel,
+    CaseTiming,
+    Elite,
+    InputSetCheck,
+    KernelResources,
+    Status,
+    Verdict,
+)
 from evoengine.task.schema import Task
 
 MAX_REASON = 300  # characters
@@ -41,7 +49,7 @@ class PromptContext:
     summary: str
     source: str  # with the chosen tunables first
     tunables: dict[str, int]
-    speedup: float | None
+    speedup: str  # e.g. "1.234x", or "about 0.52x" where timing stopped early
     times: tuple[str, ...]
     resources: tuple[str, ...]
     launches: tuple[str, ...]
@@ -68,7 +76,7 @@ def prompt_context(
         summary=parsed.plan.summary if parsed else "",
         source=parsed.with_defaults() if parsed else evaluated.source,
         tunables=parsed.tunables if parsed else dict(outcome.tunables),
-        speedup=verdict.speedup,
+        speedup=_speedup(verdict),
         times=tuple(_times(verdict)),
         resources=tuple(_resources(item) for item in verdict.resources),
         launches=tuple(_launches(parsed, request)) if parsed else (),
@@ -165,7 +173,16 @@ def _parsed(evaluated: Evaluated) -> Candidate | None:
         return None
 
 
+def _speedup(verdict: Verdict) -> str:
+    """The speed-up against the fastest baseline, no more precise than it was measured."""
+    if verdict.speedup is None:
+        return ""
+    return f"about {_rough(verdict.speedup)}x" if verdict.is_coarse else f"{verdict.speedup:.3f}x"
+
+
 def _times(verdict: Verdict) -> list[str]:
+    if verdict.is_coarse:
+        return [_coarse(timing) for timing in verdict.timings]
     lines = [_modelled(model) for model in verdict.modelled]
     for timing in verdict.timings:
         latency, ratio = statistics.latency_interval(timing), statistics.ratio_interval(timing)
@@ -179,6 +196,20 @@ def _times(verdict: Verdict) -> list[str]:
             )
         lines.append(line)
     return lines
+
+
+def _coarse(timing: CaseTiming) -> str:
+    """A time whose measurement stopped early, without an interval."""
+    us = statistics.median(timing.hot.candidate_us)
+    return (
+        f"{timing.case}: about {_rough(us)} us; timing stopped early, because it cannot take a"
+        " place"
+    )
+
+
+def _rough(value: float) -> str:
+    """Two significant digits."""
+    return f"{float(f'{value:.2g}'):g}"
 
 
 def _modelled(model: CaseModel) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
 from evoengine.records import Elite, Status, Usage, best_first
+from evoengine.report.elite_evidence import NO_EVIDENCE, EvidenceLookup
 from evoengine.report.rows import EliteRow
 from evoengine.report.rows_from_store import (
     NO_MODELLED_TIMES,
     ChangedTunables,
     FirstCorrectTimes,
-    VerdictLookup,
     all_tunables,
     elite_row,
 )
@@ -49,7 +49,8 @@ class Snapshot:
     spent: Usage
     notices: tuple[str, ...]
     ended: RunEnded | None
-    left_s: float | None  # None until a trial is settled
+    left_s: float | None  # None until a trial is settled, and while elites are measured
+    measures_elites: bool = False  # once more, at the end of the run
 
     @property
     def cost_known(self) -> bool:
@@ -68,11 +69,11 @@ class Board:
     def __init__(
         self,
         clock: Callable[[], float],
-        verdict_of: VerdictLookup = lambda _: None,
+        evidence_of: EvidenceLookup = lambda _: NO_EVIDENCE,
         changed_of: ChangedTunables = all_tunables,
     ) -> None:
         self._clock = clock
-        self._verdict_of = verdict_of
+        self._evidence_of = evidence_of
         self._changed_of = changed_of
         self._lock = threading.Lock()
         self._begun = clock()
@@ -115,6 +116,7 @@ class Board:
                 notices=tuple(self._notices),
                 ended=self._ended,
                 left_s=self._left_s(),
+                measures_elites=self._measures_elites(),
             )
 
     def _update(self, event: Event) -> None:
@@ -123,9 +125,7 @@ class Board:
             self.firsts = FirstCorrectTimes(event.environment.is_modelled)
             self._times.append(self._clock())
         elif isinstance(event, TrialMoved):
-            self._doing[event.trial] = TrialStep(
-                event.trial, event.step, event.label, self._clock()
-            )
+            self._move(event)
         elif isinstance(event, TrialSettled):
             self._settle(event)
         elif isinstance(event, Spent):
@@ -135,6 +135,16 @@ class Board:
         else:
             self._ended = event
             self._doing.clear()
+            self._rows = self._rows_of(self._elites, {})
+
+    def _move(self, event: TrialMoved) -> None:
+        if event.trial < self._settled:  # the end of the run: elites are measured one by one
+            done = [trial for trial in self._doing if trial != event.trial]
+            for trial in done:
+                del self._doing[trial]
+            if done:
+                self._rows = self._rows_of(self._elites, {})
+        self._doing[event.trial] = TrialStep(event.trial, event.step, event.label, self._clock())
 
     def _settle(self, event: TrialSettled) -> None:
         outcome = event.outcome
@@ -145,15 +155,24 @@ class Board:
             self._times.append(self._clock())
         self._elites = event.elites
         self.firsts.add(outcome)
-        held = {elite.outcome.trial: elite for elite in event.elites}
-        self._rows = {
-            trial: self._rows.get(trial)
-            or elite_row(elite, self._verdict_of(trial), self.firsts, self._changed_of)
-            for trial, elite in held.items()
+        self._rows = self._rows_of(event.elites, self._rows)
+
+    def _rows_of(
+        self, elites: Iterable[Elite], known: Mapping[int, EliteRow]
+    ) -> dict[int, EliteRow]:
+        """The rows of `elites` by trial; those that are not `known` are read."""
+        return {
+            (trial := elite.outcome.trial): known.get(trial)
+            or elite_row(elite, self._evidence_of(trial), self.firsts, self._changed_of)
+            for elite in elites
         }
 
+    def _measures_elites(self) -> bool:
+        """Whether the run is at its end, where the elites are measured once more."""
+        return any(trial < self._settled for trial in self._doing)
+
     def _left_s(self) -> float | None:
-        if self._started is None or len(self._times) < 2:
+        if self._started is None or len(self._times) < 2 or self._measures_elites():
             return None
         each = (self._times[-1] - self._times[0]) / (len(self._times) - 1)
         return max(

@@ -2,8 +2,8 @@
 
 config.yaml              the resolved settings
 elites/<tier>/<place>/   kernel.cu, plan.json, verdict.json, samples.json, resources.json,
-                         environment.json, lineage.json
-trials/<n>/              kernel.cu, prompt.md, reply.md, verdict.json
+                         environment.json, lineage.json, races.json, verification.json
+trials/<n>/              kernel.cu, prompt.md, reply.md, races.json, verdict.json
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class RunFolderFiles:
         self._stored = StoredTrials(store)
         self._info = info
         self._task = Task.model_validate(info.task)
-        # (tier, place) -> the trial whose files were written there
-        self._places: dict[tuple[str, str], int] = {}
+        # (tier, place) -> the trial whose files were written there, and whether it was measured at
+        # the end of the run
+        self._places: dict[tuple[str, str], tuple[int, bool]] = {}
 
     def write_config(self) -> None:
         """Writes config.yaml."""
@@ -54,10 +55,12 @@ class RunFolderFiles:
         """
         wanted = {(_checked(elite.tier), str(elite.place)): elite for elite in elites}
         for key, elite in wanted.items():
-            if self._places.get(key) != elite.outcome.trial:
+            trial = elite.outcome.trial
+            written = (trial, self._stored.final_of(trial) is not None)
+            if self._places.get(key) != written:
                 files = elite_files.elite_texts(elite, self._task, self._stored)
                 replace_folder(self._paths.elite(elite.tier, elite.place), files)
-                self._places[key] = elite.outcome.trial
+                self._places[key] = written
         self._remove_all_but(set(wanted))
 
     def has_trial(self, number: int) -> bool:

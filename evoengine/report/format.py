@@ -15,6 +15,16 @@ def speedup(interval: Interval | None) -> str:
     return f"{interval.value:.2f}x [{interval.low:.2f}, {interval.high:.2f}]" if interval else "-"
 
 
+def rough_speedup(interval: Interval) -> str:
+    """`~0.52x`, of a timing that stopped early."""
+    return f"~{float(f'{interval.value:.2g}'):g}x"
+
+
+def share(interval: Interval) -> str:
+    """`0.981 [0.975, 0.987]`: a time as a share of another."""
+    return f"{interval.value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+
+
 def vs_first(ratio: float | None) -> str:
     """`1.23x`, against the first correct trial's modelled time; a dash if there is none."""
     return f"{ratio:.2f}x" if ratio else "-"

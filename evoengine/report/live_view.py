@@ -15,9 +15,10 @@ from rich.text import Text
 from evoengine.events import Event
 from evoengine.report import format
 from evoengine.report.board import Board, Snapshot, TrialStep
+from evoengine.report.elite_evidence import NO_EVIDENCE, EvidenceLookup
 from evoengine.report.elites_table import elites_table
 from evoengine.report.right_stripped import RightStripped
-from evoengine.report.rows_from_store import ChangedTunables, VerdictLookup, all_tunables
+from evoengine.report.rows_from_store import ChangedTunables, all_tunables
 from evoengine.report.run_model import generator_label
 from evoengine.report.status_style import status_style
 
@@ -32,14 +33,14 @@ class LiveView:
         self,
         console: Console,
         clock: Callable[[], float],
-        verdict_of: VerdictLookup = lambda _: None,
+        evidence_of: EvidenceLookup = lambda _: NO_EVIDENCE,
         changed_of: ChangedTunables = all_tunables,
         result_follows: bool = False,
     ) -> None:
         """`result_follows`: the result is printed on the same terminal, so the last frame omits
         it.
         """
-        self._board = Board(clock, verdict_of, changed_of)
+        self._board = Board(clock, evidence_of, changed_of)
         self._result_follows = result_follows
         self._live = Live(
             console=console,
@@ -105,6 +106,8 @@ def _progress(now: Snapshot) -> RenderableType:
             f" {format.duration(now.now - now.begun)}"
         )
     left = "" if now.left_s is None else f", about {format.duration(now.left_s)} left"
+    if now.measures_elites:
+        left = ", measuring each elite once more"
     grid = Table.grid(padding=(0, 1), expand=False)
     grid.add_row(
         ProgressBar(total=max(1, now.budget), completed=now.settled, width=30),

@@ -7,13 +7,27 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialSettled
+from evoengine.events import (
+    Event,
+    Notice,
+    RunEnded,
+    RunStarted,
+    Spent,
+    TrialMoved,
+    TrialSettled,
+)
 from evoengine.records import Status
 from evoengine.report import format
 from evoengine.report.board import Board
 from evoengine.report.rows import TrialRow
-from evoengine.report.rows_from_store import ChangedTunables, all_tunables, trial_row
+from evoengine.report.rows_from_store import (
+    ChangedTunables,
+    all_tunables,
+    trial_row,
+)
 from evoengine.report.run_model import generator_label
+from evoengine.report.search_marks import NO_MARKS, MarksLookup
+from evoengine.report.search_remark import search_remark
 
 
 class PlainView:
@@ -25,12 +39,15 @@ class PlainView:
         clock: Callable[[], float],
         time_of_day: Callable[[], datetime],
         changed_of: ChangedTunables = all_tunables,
+        marks_of: MarksLookup = lambda _: NO_MARKS,
     ) -> None:
         """`clock` counts seconds; `time_of_day` returns the local time with its UTC offset."""
         self._write_line = write
         self._time_of_day = time_of_day
         self._changed_of = changed_of
+        self._marks_of = marks_of
         self._board = Board(clock)
+        self._at_the_end = False  # whether the line on the measurements of elites is written
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +67,8 @@ class PlainView:
         elif isinstance(event, TrialSettled):
             if not self._board.is_restored(event.outcome.trial):
                 self._write(self._settled(event))
+        elif isinstance(event, TrialMoved):
+            self._moved()
         elif isinstance(event, Notice):
             self._write(f"note: {event.text}")
         elif isinstance(event, RunEnded):
@@ -59,6 +78,12 @@ class PlainView:
 
     def _write(self, text: str) -> None:
         self._write_line(" ".join(format.printable(text).split("\n")))
+
+    def _moved(self) -> None:
+        """Writes one line when the run begins to measure its elites, which takes a while."""
+        if not self._at_the_end and self._board.snapshot().measures_elites:
+            self._at_the_end = True
+            self._write("measuring each elite once more: what the search saw chose them")
 
     def _started(self, event: RunStarted) -> str:
         info = event.info
@@ -77,7 +102,13 @@ class PlainView:
     def _settled(self, event: TrialSettled) -> str:
         now, row = (
             self._board.snapshot(),
-            trial_row(event.outcome, event.took_place, self._board.firsts, self._changed_of),
+            trial_row(
+                event.outcome,
+                event.took_place,
+                self._board.firsts,
+                self._changed_of,
+                self._marks_of(event.outcome.trial),
+            ),
         )
         left = f", {format.duration(now.left_s)} left" if now.left_s is not None else ""
         return f"[{now.settled}/{now.budget} {self._time_of_day():%H:%M:%S}{left}]  {_line(row)}"
@@ -92,7 +123,9 @@ class PlainView:
 
 def _line(row: TrialRow) -> str:
     parts = [f"trial {row.trial}", row.status.value]
-    if row.speedup:
+    if row.speedup and row.is_coarse:
+        parts.append(format.rough_speedup(row.speedup))
+    elif row.speedup:
         parts += [format.speedup(row.speedup), f"{format.micros(row.latency_us)} us"]
     elif row.modelled and row.latency_us:
         parts.append(
@@ -107,4 +140,6 @@ def _line(row: TrialRow) -> str:
         parts.append(f"takes place {row.place} of {row.tier}")
     if row.status is not Status.correct:
         parts.append(row.reason)
+    elif remark := search_remark(row):
+        parts.append(remark)
     return "  ".join(parts)

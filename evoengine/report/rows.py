@@ -11,6 +11,7 @@ from evoengine.records import (
     Environment,
     Frozen,
     Interval,
+    RaceResult,
     Status,
     Unanswered,
     Usage,
@@ -18,7 +19,11 @@ from evoengine.records import (
 
 
 class EliteRow(Frozen):
-    """One place of a tier."""
+    """One place of a tier.
+
+    `speedup` and `latency_us` are those of the measurement at the end of the run, which decided
+    nothing: None if it was not correct then. Without that measurement they are what selection saw.
+    """
 
     tier: str
     place: int
@@ -29,6 +34,12 @@ class EliteRow(Frozen):
     changed: dict[str, int]  # the tunables that differ from the kernel's defaults
     speedup: Interval | None
     latency_us: Interval | None
+    # what selection saw: the verification that gave it its place
+    selected_speedup: Interval | None = None
+    selected_latency_us: Interval | None = None
+    final_status: Status | None = None  # at the end of the run; None if it was not measured then
+    final_reason: str = ""
+    awaits_final: bool = False  # whether the end of the run will measure it, and has not yet
     modelled: bool = False  # whether latency_us is modelled; then there is no speed-up
     # modelled time of the tier's first correct trial / modelled time of this one
     vs_first: float | None = None
@@ -42,7 +53,7 @@ class EliteRow(Frozen):
 
 
 class TrialRow(Frozen):
-    """One settled trial."""
+    """One settled trial; its figures are those that selection saw."""
 
     trial: int
     operator: str
@@ -56,6 +67,8 @@ class TrialRow(Frozen):
     latency_us: Interval | None
     modelled: bool = False
     vs_first: float | None = None
+    is_coarse: bool = False  # whether its timing stopped early, because it cannot take a place
+    lost_to: int | None = None  # the trial that it did not beat in its last race
     place: int | None  # the place that it holds now
     reason: str
 
@@ -142,6 +155,7 @@ class VerdictFigures(Frozen):
     speedup: Interval | None
     latency_us: Interval | None
     modelled: bool = False
+    is_coarse: bool = False  # whether its timing stopped early, because it cannot take a place
     cases: tuple[CaseRow, ...]
     resources: tuple[ResourceRow, ...]
     target_exceeds: tuple[str, ...]
@@ -150,8 +164,23 @@ class VerdictFigures(Frozen):
     environment: Environment | None
 
 
+class RaceFigures(Frozen):
+    """One race of a trial against the holder of a place, without raw samples."""
+
+    holder: int  # its trial
+    result: RaceResult  # as the trial has it
+    reason: str
+    ratio: Interval | None  # the trial's time / the holder's
+    speedup: Interval | None  # the trial's, in this race
+    holder_speedup: Interval | None
+    began: str = ""  # ISO 8601, UTC
+    ended: str = ""
+
+
 class TrialDetail(Frozen):
-    """One trial in full. `first` is its first verdict if it was verified, else None."""
+    """One trial in full. `first` is its first verdict if it was verified, else None; `final` is its
+    measurement at the end of the run, if it was an elite then.
+    """
 
     row: TrialRow
     problem: str
@@ -163,6 +192,9 @@ class TrialDetail(Frozen):
     cost_known: bool = True  # whether usage.cost_usd is a cost; without a price it is 0
     verdict: VerdictFigures
     first: VerdictFigures | None
+    races: tuple[RaceFigures, ...] = ()
+    final: VerdictFigures | None = None
+    awaits_final: bool = False  # whether it holds a place and the end of the run will measure it
     source: str | None
 
 

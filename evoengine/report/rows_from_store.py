@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from evoengine.protocols import RaceRow
 from evoengine.records import (
     CaseCheck,
     CaseModel,
@@ -18,15 +19,18 @@ from evoengine.records import (
     Usage,
     Verdict,
 )
+from evoengine.report.elite_evidence import NO_EVIDENCE, EliteEvidence
 from evoengine.report.rows import (
     CaseRow,
     EliteRow,
+    RaceFigures,
     ResourceRow,
     TrialDetail,
     TrialRow,
     VerdictFigures,
 )
 from evoengine.report.run_model import cost_is_known
+from evoengine.report.search_marks import NO_MARKS, SearchMarks
 from evoengine.statistics import latency_interval, median_interval, ratio_interval
 from evoengine.task.instruction_formats import in_order
 from evoengine.task.schema import Target, Tier
@@ -86,16 +90,17 @@ def all_tunables(outcome: Outcome) -> dict[str, int]:
 
 def elite_row(
     elite: Elite,
-    verdict: Verdict | None,
+    evidence: EliteEvidence = NO_EVIDENCE,
     firsts: FirstCorrectTimes = NO_MODELLED_TIMES,
     changed_of: ChangedTunables = all_tunables,
     tiers: Mapping[str, Tier] = MappingProxyType({}),
 ) -> EliteRow:
-    """The row of an elite, with the resources of its machine code from `verdict`.
+    """The row of an elite; the resources of its machine code are those of the verification.
 
     Without the task's `tiers`, it is not compared with stricter ones.
     """
-    outcome = elite.outcome
+    outcome, verdict, final = elite.outcome, evidence.selected, evidence.final
+    score, latency_us = evidence.figures(outcome)
     here = on_device(verdict) if verdict else []
     return EliteRow(
         tier=elite.tier,
@@ -105,8 +110,13 @@ def elite_row(
         operator=outcome.operator,
         tunables=outcome.tunables,
         changed=changed_of(outcome),
-        speedup=None if firsts.modelled else speedup_of(outcome.score),
-        latency_us=outcome.latency_us,
+        speedup=None if firsts.modelled else speedup_of(score),
+        latency_us=latency_us,
+        selected_speedup=None if firsts.modelled else speedup_of(outcome.score),
+        selected_latency_us=outcome.latency_us,
+        final_status=final.status if final else None,
+        final_reason=final.reason if final else "",
+        awaits_final=evidence.awaits_final,
         modelled=firsts.modelled,
         vs_first=firsts.ratio(outcome),
         limiter=verdict.modelled[0].limiter if verdict and verdict.modelled else "",
@@ -138,6 +148,7 @@ def trial_row(
     place: int | None = None,
     firsts: FirstCorrectTimes = NO_MODELLED_TIMES,
     changed_of: ChangedTunables = all_tunables,
+    marks: SearchMarks = NO_MARKS,
 ) -> TrialRow:
     """The row of a settled trial; `place` is the place that it holds now."""
     return TrialRow(
@@ -153,6 +164,8 @@ def trial_row(
         latency_us=outcome.latency_us,
         modelled=firsts.modelled,
         vs_first=firsts.ratio(outcome),
+        is_coarse=marks.is_coarse,
+        lost_to=marks.lost_to,
         place=place,
         reason=outcome.reason,
     )
@@ -183,6 +196,7 @@ def verdict_row(
         speedup=speedup_of_verdict(verdict),
         latency_us=verdict.latency_us,
         modelled=verdict.is_modelled,
+        is_coarse=verdict.is_coarse,
         cases=case_rows(verdict),
         resources=resource_rows(verdict.resources, target),
         target_exceeds=verdict.target_exceeds,
@@ -291,6 +305,21 @@ def resource_rows(
     return tuple(rows)
 
 
+def race_figures(row: RaceRow) -> RaceFigures:
+    """One race as it is shown."""
+    race = row.race
+    return RaceFigures(
+        holder=row.holder,
+        result=race.result,
+        reason=race.reason,
+        ratio=race.ratio,
+        speedup=speedup_of(race.newcomer),
+        holder_speedup=speedup_of(race.holder),
+        began=row.began,
+        ended=row.ended,
+    )
+
+
 def trial_detail(
     row: TrialRow,
     proposal: Proposal,
@@ -299,8 +328,12 @@ def trial_detail(
     verified: VerdictFigures | None,
     config: Mapping[str, Any],
     times: tuple[str, str] = ("", ""),
+    races: Iterable[RaceRow] = (),
+    final: VerdictFigures | None = None,
+    awaits_final: bool = False,
 ) -> TrialDetail:
-    """One trial in full, with its first verdict and its verification.
+    """One trial in full, with its first verdict, its verification, its races and its measurement at
+    the end of the run.
 
     `config` holds the settings of its run; `times` are when the trial began and ended.
     """
@@ -316,5 +349,8 @@ def trial_detail(
         cost_known=cost_is_known(config, sum(costs, Usage())),
         verdict=verified or first,
         first=first if verified else None,
+        races=tuple(race_figures(race) for race in races),
+        final=final,
+        awaits_final=awaits_final,
         source=proposal.source,
     )

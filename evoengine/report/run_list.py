@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from evoengine.records import Frozen
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from evoengine.records import Frozen, Status
 from evoengine.report import format
 from evoengine.report.fitted_table import Column, FittedTable, number_column, text_column
 from evoengine.report.rows import EliteRow
+from evoengine.report.table_notes import AS_SELECTED
 
 
 class RunState(StrEnum):
     """The state of a run."""
 
     running = "running"  # a process holds its lock
-    stopped = "stopped"  # its budget is not spent: it can be resumed
-    complete = "complete"  # all trials of its budget are settled
+    stopped = "stopped"  # it is not complete: it can be resumed
+    complete = "complete"  # all trials of its budget are settled, and its elites measured
     unreadable = "unreadable"  # `problem` says why
 
 
@@ -40,7 +44,7 @@ class RunListRow(Frozen):
 STATE_STYLES = {RunState.running: "green", RunState.stopped: "yellow", RunState.unreadable: "red"}
 
 
-def runs_table(rows: Sequence[RunListRow]) -> FittedTable:
+def runs_table(rows: Sequence[RunListRow]) -> RenderableType:
     """Name, task, best of each tier, trials, state and time of start."""
     columns = [
         text_column("run"),
@@ -63,6 +67,8 @@ def runs_table(rows: Sequence[RunListRow]) -> FittedTable:
         table.add(
             *cells, *([row.problem] if problems else []), style=STATE_STYLES.get(row.state, "")
         )
+    if any(elite.awaits_final for row in rows for elite in row.best):
+        return Group(table, Text(AS_SELECTED, style="dim"))
     return table
 
 
@@ -74,6 +80,11 @@ def _best(row: RunListRow) -> str:
 def _time(elite: EliteRow) -> str:
     if elite.modelled:
         return f"{format.micros(elite.latency_us)} us modelled"
+    if elite.final_status not in (None, Status.correct):
+        return str(elite.final_status)
+    mark = "^" if elite.awaits_final else ""
     return (
-        f"{elite.speedup.value:.2f}x" if elite.speedup else f"{format.micros(elite.latency_us)} us"
+        f"{elite.speedup.value:.2f}x{mark}"
+        if elite.speedup
+        else f"{format.micros(elite.latency_us)} us"
     )

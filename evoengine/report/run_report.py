@@ -13,7 +13,7 @@ from evoengine.report import format
 from evoengine.report.elites_table import elites_table
 from evoengine.report.facts_grid import facts_grid, section
 from evoengine.report.rows import RunRows
-from evoengine.report.table_notes import CHANGED, MODELLED
+from evoengine.report.table_notes import CHANGED, MODELLED, OF_THE_SEARCH
 from evoengine.report.trials_table import trials_table
 
 MOST_FINDINGS = 3  # of an audit; the JSON has all
@@ -29,6 +29,8 @@ def run_report(rows: RunRows, last: int | None = None) -> RenderableType:
     ]
     if any(row.tunables for row in shown):
         parts.append(Text(CHANGED, style="dim"))
+    if any(row.final_status for row in rows.elites):
+        parts.append(Text(OF_THE_SEARCH, style="dim"))
     if len(shown) < len(rows.trials):
         parts.append(
             Text(

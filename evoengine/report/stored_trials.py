@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from evoengine.candidate import kernel_file
 from evoengine.errors import CandidateError
-from evoengine.protocols import FIRST, VERIFY, ProposalRow, ReplyRow, Store, VerdictRow
+from evoengine.protocols import (
+    FINAL,
+    FIRST,
+    VERIFY,
+    PastRace,
+    ProposalRow,
+    RaceRow,
+    ReplyRow,
+    Store,
+    VerdictRow,
+)
 from evoengine.records import Outcome, Proposal, Reply, Verdict
+from evoengine.report.elite_evidence import EliteEvidence
+from evoengine.report.search_marks import SearchMarks, last_unbeaten
 
 TURNS = 16  # far more than a trial has: one first reply and one repair
 
@@ -38,6 +50,40 @@ class StoredTrials:
     def verdict_of(self, trial: int) -> Verdict | None:
         """The verdict that counts: the verification if there is one, else the first."""
         return self.verification_of(trial) or self.first_verdict_of(trial)
+
+    def final_of(self, trial: int) -> Verdict | None:
+        """The verdict of the run's end on a trial that was an elite then; None without one."""
+        row = self._store.get(VerdictRow, trial, FINAL)
+        return row.verdict if row else None
+
+    def evidence_of(self, trial: int) -> EliteEvidence:
+        """The verdicts behind the elite that `trial` is."""
+        first, selected = self._store.get(VerdictRow, trial, FIRST), self.verdict_of(trial)
+        final = self.final_of(trial)
+        # only runs that race for places measure their elites once more
+        will_be_measured = (
+            first is not None and first.promising is not None and not first.verdict.is_modelled
+        )
+        return EliteEvidence(selected, final, will_be_measured and final is None)
+
+    def races_of(self, trial: int) -> list[RaceRow]:
+        """The races of a trial against holders of places, in order."""
+        found: list[RaceRow] = []
+        while (row := self._store.get(RaceRow, trial, len(found))) is not None:
+            found.append(row)
+        return found
+
+    def is_coarse(self, trial: int) -> bool:
+        """Whether the timing of a trial's first verdict stopped early."""
+        first = self.first_verdict_of(trial)
+        return first is not None and first.is_coarse
+
+    def marks_of(self, trial: int) -> SearchMarks:
+        """What the search did with a trial; one that was raced is not coarse."""
+        races = [PastRace(row.holder, row.race.result) for row in self.races_of(trial)]
+        return SearchMarks(
+            is_coarse=not races and self.is_coarse(trial), lost_to=last_unbeaten(races)
+        )
 
     def times_of(self, trial: int) -> tuple[str, str]:
         """When a judged trial began and when its last verdict ended, ISO 8601; empty if an earlier

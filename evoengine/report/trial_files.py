@@ -1,4 +1,4 @@
-"""The files of one trial: its prompts, its replies, its kernel and its verdict."""
+"""The files of one trial: its prompts, its replies, its kernel, its verdicts and its races."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from evoengine.candidate import kernel_file
 from evoengine.errors import CandidateError
 from evoengine.records import Proposal
 from evoengine.report import as_json
+from evoengine.report.elite_files import race_documents
 from evoengine.report.stored_trials import StoredTrials
 
 WRITTEN_LAST = "verdict.json"  # written last: a folder that has it is complete
@@ -31,6 +32,10 @@ def trial_texts(number: int, stored: StoredTrials) -> dict[str, str]:
         files["kernel.cu"] = as_tried(proposal, proposal.source)
     if verified is not None:
         files["verdict_first.json"] = as_json.dumps(first) + "\n"
+    if races := stored.races_of(number):
+        files["races.json"] = (
+            as_json.dumps({"trial": number, "races": race_documents(races)}) + "\n"
+        )
     about = proposal.model_dump(mode="json", exclude={"source"})
     return {
         **files,

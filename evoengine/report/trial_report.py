@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
+from rich.text import Text
 
+from evoengine.records import RaceResult, Status
 from evoengine.report import format
 from evoengine.report.facts_grid import facts_grid
-from evoengine.report.rows import TrialDetail
+from evoengine.report.rows import RaceFigures, TrialDetail, VerdictFigures
+from evoengine.report.search_remark import STOPPED_EARLY
 from evoengine.report.verdict_report import verdict_report
 
 
@@ -30,11 +33,42 @@ def trial_report(detail: TrialDetail) -> RenderableType:
     if detail.replies:
         facts["replies"] = f"{detail.replies}, {format.usage(detail.usage, detail.cost_known)}"
     if detail.first is not None:
-        time = (
-            f"modelled {format.micros(detail.first.latency_us)} us"
-            if detail.first.modelled
-            else format.speedup(detail.first.speedup)
+        early = f" ({STOPPED_EARLY})" if detail.first.is_coarse else ""
+        facts["first verdict"] = (
+            f"{_found(detail.first)}{early}; the verdict below is its verification"
         )
-        found = f"{detail.first.status.value}, {time}"
-        facts["first verdict"] = f"{found}; the verdict below is its verification"
-    return Group(facts_grid(facts), verdict_report(detail.verdict))
+    if detail.final is not None or detail.awaits_final:
+        facts["final verdict"] = _final(detail.final)
+    races = (Text(format.printable(race_line(race))) for race in detail.races)
+    return Group(facts_grid(facts), *races, verdict_report(detail.verdict))
+
+
+def race_line(race: RaceFigures) -> str:
+    """`race against trial 12: won, 0.981 [0.975, 0.987] of its time`."""
+    words = race.result.value
+    if race.ratio is not None and race.result is not RaceResult.void:
+        words += f", {format.share(race.ratio)} of its time"
+    if race.result is not RaceResult.won:
+        words += f": {race.reason}"
+    return f"race against trial {race.holder}: {words}"
+
+
+def _found(verdict: VerdictFigures) -> str:
+    """The status and the time of a verdict."""
+    time = (
+        f"modelled {format.micros(verdict.latency_us)} us"
+        if verdict.modelled
+        else format.speedup(verdict.speedup)
+    )
+    return f"{verdict.status.value}, {time}"
+
+
+def _final(verdict: VerdictFigures | None) -> str:
+    if verdict is None:
+        return "not measured at the end of the run yet"
+    if verdict.status is not Status.correct:
+        return f"{verdict.status.value} at the end of the run: {verdict.reason}"
+    return (
+        f"{_found(verdict)} ({format.micros_interval(verdict.latency_us)} us per call), measured"
+        " once more at the end of the run, which decided nothing"
+    )

@@ -17,6 +17,7 @@ from evoengine.report.case_tables import (
 from evoengine.report.facts_grid import facts_grid, section
 from evoengine.report.resource_tables import over_target, resources_table
 from evoengine.report.rows import VerdictFigures
+from evoengine.report.search_remark import STOPPED_EARLY
 from evoengine.report.table_notes import MODELLED
 
 
@@ -55,6 +56,8 @@ def _verdict_head(row: VerdictFigures) -> Table:
         facts["speed-up"] = (
             f"{format.speedup(row.speedup)}  ({format.micros_interval(row.latency_us)} us per call)"
         )
+    if row.is_coarse:
+        facts["timing"] = STOPPED_EARLY
     if row.modelled:
         facts["modelled time"] = f"{format.micros(row.latency_us)} us per call; {MODELLED}"
     if row.phases_s:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from evoengine.config import RunConfig
 from evoengine.errors import UsageError
 from evoengine.paths import RunPaths
-from evoengine.population.elites import Population
-from evoengine.records import Elite, Environment, Outcome, RunInfo
+from evoengine.population.elites import Population, has_races
+from evoengine.records import Elite, Environment, Outcome, RunInfo, Status
 from evoengine.report.files import RunFolderFiles
 from evoengine.report.rows import RunRows, TrialDetail
 from evoengine.report.rows_from_store import (
@@ -20,19 +21,25 @@ from evoengine.report.rows_from_store import (
     verdict_row,
 )
 from evoengine.report.run_model import cost_is_known, model_name
+from evoengine.report.search_marks import NO_MARKS, SearchMarks, last_unbeaten
 from evoengine.report.stored_trials import StoredTrials
 from evoengine.search.changes import changes_of, current_info
-from evoengine.search.settled_trials import fold_into_population
+from evoengine.search.settled_trials import SettledTrial, fold_into_population
 from evoengine.store.run_folder import RunFolder, open_run
 from evoengine.task.schema import Task
 
 
 @dataclass(frozen=True)
 class SettledRun:
-    """The final outcomes of a run's settled trials, in order, and the elites after them."""
+    """The settled trials of a run, in order, and the elites after them."""
 
-    outcomes: list[Outcome]
+    trials: list[SettledTrial]
     elites: tuple[Elite, ...]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The final outcomes, in order."""
+        return [settled.outcome for settled in self.trials]
 
 
 class RunReader:
@@ -78,20 +85,18 @@ class RunReader:
         """The settled trials and the elites after them."""
         places = RunConfig.model_validate(self.info.config).places
         population = Population.of_run(places, self.environment, self.info.timing_version)
-        outcomes = [
-            settled.outcome
-            for settled in fold_into_population(self.folder.store.trials(), population)
-        ]
-        return SettledRun(outcomes, population.elites)
+        trials = list(fold_into_population(self.folder.store.trials(), population))
+        return SettledRun(trials, population.elites)
 
     def rows(self, ended: str = "", with_trials: bool = True) -> RunRows:
         """The rows that are shown of the run."""
         info, settled_run = self.info, self.settled()
+        outcomes = settled_run.outcomes
         places = {elite.outcome.trial: elite.place for elite in settled_run.elites}
         store, environment, first_times = (
             self.folder.store,
             self.environment,
-            self._first_correct_times(settled_run.outcomes),
+            self._first_correct_times(outcomes),
         )
         changed_of, spent = self.stored.changed_of, store.spent()
         return RunRows(
@@ -107,9 +112,9 @@ class RunReader:
             timing_version=info.timing_version,
             audit_findings=info.audit_findings,
             budget=int(info.config.get("trials", 0)),
-            settled=len(settled_run.outcomes),
+            settled=len(outcomes),
             ended=ended,
-            counts=_counts(settled_run.outcomes),
+            counts=_counts(outcomes),
             usage=spent.usage,
             unanswered=spent.unanswered,
             changes=tuple(
@@ -124,7 +129,7 @@ class RunReader:
             elites=tuple(
                 elite_row(
                     elite,
-                    self.stored.verdict_of(elite.outcome.trial),
+                    self.stored.evidence_of(elite.outcome.trial),
                     first_times,
                     changed_of,
                     Task.model_validate(info.task).tiers,
@@ -133,8 +138,14 @@ class RunReader:
             ),
             trials=(
                 tuple(
-                    trial_row(outcome, places.get(outcome.trial), first_times, changed_of)
-                    for outcome in settled_run.outcomes
+                    trial_row(
+                        outcome,
+                        places.get(outcome.trial),
+                        first_times,
+                        changed_of,
+                        self._marks_of(trial),
+                    )
+                    for outcome, trial in zip(outcomes, settled_run.trials, strict=True)
                 )
                 if with_trials
                 else ()
@@ -148,6 +159,20 @@ class RunReader:
             first_times.add(outcome)
         return first_times
 
+    def _marks_of(self, settled: SettledTrial) -> SearchMarks:
+        """As StoredTrials.marks_of; of verified trials nothing is read, of others the first verdict
+        where it may be coarse.
+        """
+        if settled.verified is not None:
+            return SearchMarks(lost_to=last_unbeaten(settled.races))
+        if settled.first.status is not Status.correct or not self._has_races:
+            return NO_MARKS
+        return SearchMarks(is_coarse=self.stored.is_coarse(settled.first.trial))
+
+    @cached_property
+    def _has_races(self) -> bool:
+        return has_races(self.environment, self.info.timing_version)
+
     def trial(self, number: int) -> TrialDetail:
         """All about one trial; raises UsageError if it is not settled."""
         settled_run, stored = self.settled(), self.stored
@@ -158,10 +183,11 @@ class RunReader:
                 else "none is settled yet"
             )
             raise UsageError(f"no trial {number} in run {self.info.name}: {known}")
-        proposal, first, verified = (
+        proposal, first, verified, final = (
             stored.proposal_of(number),
             stored.first_verdict_of(number),
             stored.verification_of(number),
+            stored.final_of(number),
         )
         assert proposal is not None and first is not None
         places = {elite.outcome.trial: elite.place for elite in settled_run.elites}
@@ -173,15 +199,28 @@ class RunReader:
                 if item
                 else None
             )
-            for item in (first, verified)
+            for item in (first, verified, final)
         ]
         assert rows[0] is not None
         usages = [reply.usage for reply in stored.replies_of(number)]
         row = trial_row(
-            settled_run.outcomes[number], places.get(number), first_times, stored.changed_of
+            settled_run.outcomes[number],
+            places.get(number),
+            first_times,
+            stored.changed_of,
+            self._marks_of(settled_run.trials[number]),
         )
         return trial_detail(
-            row, proposal, usages, rows[0], rows[1], self.info.config, stored.times_of(number)
+            row,
+            proposal,
+            usages,
+            rows[0],
+            rows[1],
+            self.info.config,
+            stored.times_of(number),
+            stored.races_of(number),
+            rows[2],
+            number in places and stored.evidence_of(number).awaits_final,
         )
 
 

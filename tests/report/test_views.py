@@ -13,6 +13,7 @@ from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMo
 from evoengine.records import Elite, Usage, Verdict
 from evoengine.report import as_json
 from evoengine.report.board import Board
+from evoengine.report.elite_evidence import EliteEvidence
 from evoengine.report.elites_table import elites_table
 from evoengine.report.live_view import LiveView, screen
 from evoengine.report.plain_view import PlainView
@@ -69,7 +70,7 @@ def show(renderable, width: int = 80) -> str:
 def test_screen_shows_progress_elites_counts_doing_and_cost_in_80_columns(stored) -> None:
     store, elites, events = stored
     clock = Clock()
-    board = Board(clock, StoredTrials(store).verdict_of)
+    board = Board(clock, StoredTrials(store).evidence_of)
     for event in events:
         clock.now += 2
         board(event)
@@ -214,7 +215,7 @@ def test_live_view_draws_on_a_terminal_and_leaves_the_last_picture(stored) -> No
     console = Console(
         file=io.StringIO(), width=80, height=40, force_terminal=True, color_system=None
     )
-    with LiveView(console, Clock(), StoredTrials(store).verdict_of) as view:
+    with LiveView(console, Clock(), StoredTrials(store).evidence_of) as view:
         for event in [*events, RunEnded("the budget of trials is spent", True)]:
             view(event)
     last = console.file.getvalue()
@@ -266,7 +267,7 @@ def test_what_a_model_wrote_moves_no_cursor_and_is_no_markup(stored) -> None:
 def test_numbers_stay_whole_in_a_narrow_window(stored) -> None:
     store, elites, _ = stored
     rows = [
-        elite_row(elite, StoredTrials(store).verdict_of(elite.outcome.trial)) for elite in elites
+        elite_row(elite, StoredTrials(store).evidence_of(elite.outcome.trial)) for elite in elites
     ]
     for width in (60, 80, 120):
         text = show(elites_table(rows), width)
@@ -285,7 +286,9 @@ def test_a_more_exact_kernel_that_leads_a_looser_tier_is_named(stored, tmp_path:
     for rel_rmse, expected in ((1e-7, "fp32"), (1e-4, "")):
         sets = (input_set(True, rel_rmse * 10),)
         checks = tuple(check.model_copy(update={"sets": sets}) for check in verdict.checks)
-        row = elite_row(elite, verdict.model_copy(update={"checks": checks}), tiers=tiers)
+        row = elite_row(
+            elite, EliteEvidence(verdict.model_copy(update={"checks": checks})), tiers=tiers
+        )
         assert row.exact_as == expected
         note = "fp16: a more exact kernel leads, its errors keep the limit of tier fp32"
         assert (note in show(elites_table([row]), 120)) is bool(expected)
