@@ -79,7 +79,7 @@ def race_documents(races: Iterable[RaceRow]) -> list[dict[str, Any]]:
     return [
         {
             "number": row.number,
-            "holder": row.holder,
+            "holder_trial": row.holder,
             "began": row.began,
             "ended": row.ended,
             **row.race.model_dump(mode="json"),

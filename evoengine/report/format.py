@@ -15,9 +15,9 @@ def speedup(interval: Interval | None) -> str:
     return f"{interval.value:.2f}x [{interval.low:.2f}, {interval.high:.2f}]" if interval else "-"
 
 
-def rough_speedup(interval: Interval) -> str:
-    """`~0.52x`, of a timing that stopped early."""
-    return f"~{float(f'{interval.value:.2g}'):g}x"
+def rough(interval: Interval | None) -> str:
+    """`~0.52`, a figure of a timing that stopped early; a dash if there is none."""
+    return f"~{float(f'{interval.value:.2g}'):g}" if interval else "-"
 
 
 def share(interval: Interval) -> str:

@@ -83,7 +83,7 @@ class PlainView:
         """Writes one line when the run begins to measure its elites, which takes a while."""
         if not self._at_the_end and self._board.snapshot().measures_elites:
             self._at_the_end = True
-            self._write("measuring each elite once more: what the search saw chose them")
+            self._write("measuring each elite once more, which decides nothing")
 
     def _started(self, event: RunStarted) -> str:
         info = event.info
@@ -124,7 +124,7 @@ class PlainView:
 def _line(row: TrialRow) -> str:
     parts = [f"trial {row.trial}", row.status.value]
     if row.speedup and row.is_coarse:
-        parts.append(format.rough_speedup(row.speedup))
+        parts += [f"{format.rough(row.speedup)}x", f"{format.rough(row.latency_us)} us"]
     elif row.speedup:
         parts += [format.speedup(row.speedup), f"{format.micros(row.latency_us)} us"]
     elif row.modelled and row.latency_us:

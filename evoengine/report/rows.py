@@ -167,7 +167,7 @@ class VerdictFigures(Frozen):
 class RaceFigures(Frozen):
     """One race of a trial against the holder of a place, without raw samples."""
 
-    holder: int  # its trial
+    holder_trial: int
     result: RaceResult  # as the trial has it
     reason: str
     ratio: Interval | None  # the trial's time / the holder's

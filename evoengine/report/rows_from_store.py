@@ -309,7 +309,7 @@ def race_figures(row: RaceRow) -> RaceFigures:
     """One race as it is shown."""
     race = row.race
     return RaceFigures(
-        holder=row.holder,
+        holder_trial=row.holder,
         result=race.result,
         reason=race.reason,
         ratio=race.ratio,

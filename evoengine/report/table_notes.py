@@ -7,9 +7,9 @@ SPEEDUP = (
     " the kernel is slower"
 )
 OVER_TARGET = "!: exceeds a limit of the task's target; `show --trial` says which"
-AS_SELECTED = "^: as the search saw it when it gave the place; not measured at the end yet"
+AS_SELECTED = "^: what the search saw; not measured at the end of the run yet"
 FINALS = (
-    "speed-ups and times of elites were measured once more at the end, which decided nothing;"
-    " selected at: as the search saw it"
+    "elites are measured once more at the end of a run, which decides nothing; selected at: what"
+    " the search saw"
 )
 OF_THE_SEARCH = "speed-ups of trials are those that the search saw"

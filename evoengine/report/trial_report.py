@@ -50,7 +50,7 @@ def race_line(race: RaceFigures) -> str:
         words += f", {format.share(race.ratio)} of its time"
     if race.result is not RaceResult.won:
         words += f": {race.reason}"
-    return f"race against trial {race.holder}: {words}"
+    return f"race against trial {race.holder_trial}: {words}"
 
 
 def _found(verdict: VerdictFigures) -> str:

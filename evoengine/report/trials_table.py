@@ -42,7 +42,7 @@ def trials_table(rows: Iterable[TrialRow]) -> FittedTable:
             Text(row.status.value, style=status_style(row.status)),
             row.tier,
             format.vs_first(row.vs_first) if modelled else _speedup(row),
-            format.micros(row.latency_us),
+            format.rough(row.latency_us) if row.is_coarse else format.micros(row.latency_us),
             "" if row.place is None else str(row.place),
             search_remark(row) if row.status is Status.correct else row.reason,
         )
@@ -53,4 +53,4 @@ def _speedup(row: TrialRow) -> str:
     """`1.43x`; `~0.52x` where timing stopped early."""
     if row.speedup is None:
         return "-"
-    return format.rough_speedup(row.speedup) if row.is_coarse else f"{row.speedup.value:.2f}x"
+    return f"{format.rough(row.speedup)}x" if row.is_coarse else f"{row.speedup.value:.2f}x"
