@@ -18,7 +18,7 @@ from evoengine.generate.operators import OperatorChoice
 from evoengine.generate.parsed_reply import ParsedReply
 from evoengine.generate.prompt_templates import Prompts, fenced
 from evoengine.protocols import Request
-from evoengine.records import Reply, Status
+from evoengine.records import CaseTiming, Interval, Reply, Samples, Status
 from evoengine.task.distributions import DISTRIBUTIONS
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
@@ -134,6 +134,29 @@ def test_solutions_carry_their_figures_and_parents_their_source(task_path: Path)
         "relative RMSE 1.00e-06 of 1.00e-05 allowed",
     ):
         assert word in text, word
+
+
+def test_a_coarse_verdict_claims_no_precision(task_path: Path) -> None:
+    slow = evaluated(9)
+    samples = Samples(
+        candidate_calls=4, baseline_calls=4, candidate_us=(24.31, 24.37), baseline_us=(12.1, 12.2)
+    )
+    coarse = slow.verdict.model_copy(
+        update={
+            "is_coarse": True,
+            "score": Interval(value=2.0123, low=1.4, high=2.9),
+            "timings": (CaseTiming(case="main", baseline="torch.sum", hot=samples, cold=None),),
+        }
+    )
+    asked = replace(full_request(task_path), recent=(replace(slow, verdict=coarse),))
+    for operator, text in every_prompt(task_path, asked).items():
+        lesson = text.partition("# What the last trials taught")[2]
+        if operator in OPERATORS:
+            assert "kernel_9: correct, about 0.5x, not among the best" in lesson
+            assert "- main: about 24 us; timing stopped early, because it cannot take a place" in (
+                lesson
+            )
+        assert "24.3" not in text and "0.497" not in text
 
 
 def test_failures_are_quoted_from_the_checker_and_cut_to_length(task_path: Path) -> None:

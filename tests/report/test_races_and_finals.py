@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evoengine.events import TrialMoved, TrialSettled
-from evoengine.protocols import FINAL, VERIFY, ProposalRow, RaceRow, VerdictRow
+from evoengine.protocols import FINAL, VERIFY, RaceRow, VerdictRow
 from evoengine.records import Interval, Race, RaceResult, Status
 from evoengine.report import as_json
 from evoengine.report.board import Board
@@ -19,6 +19,7 @@ from evoengine.report.rows import RunRows
 from evoengine.report.rows_from_store import race_figures, speedup_of
 from evoengine.report.run_report import run_report
 from evoengine.report.trial_report import race_line, trial_report
+from evoengine.search import prompt_request
 from evoengine.search.run_reader import RunReader, rewrite_files
 from tests.report.searched_run import LUCK, SearchedRun, searched_run
 from tests.report.test_views import show
@@ -280,8 +281,18 @@ def test_the_files_of_a_place_are_written_again_when_its_elite_is_measured(stopp
 
 def test_what_the_end_of_a_run_found_is_in_no_request(complete) -> None:
     """A run that goes on after its end must not select by the figures that select nothing."""
-    with RunReader(complete.paths) as reader:
-        for elite in reader.settled().elites:
-            assert reader.folder.store.get(ProposalRow, elite.outcome.trial) is not None
-            verification = reader.stored.verification_of(elite.outcome.trial)
-            assert elite.outcome.score == verification.score
+    asked = prompt_request.request_of_run(complete.paths)
+    text = prompt_request.render(asked, None, None).text
+    rows = {row.trial: row for row in rows_of(complete).elites}
+    assert {item.outcome.trial for _, item in asked.request.elites} == set(rows)
+    for _, item in asked.request.elites:
+        row = rows[item.outcome.trial]
+        assert speedup_of(item.verdict.score) == row.selected_speedup != row.speedup
+        assert f"{row.selected_speedup.value:.3f}x the fastest baseline's speed" in text
+        assert f"{row.speedup.value:.3f}x" not in text
+    coarse = [item.verdict for item in asked.request.recent if item.verdict.is_coarse]
+    assert coarse
+    for verdict in coarse:
+        value = f"{float(f'{verdict.speedup:.2g}'):g}x"
+        assert f"correct, about {value}, not among the best" in text
+        assert f"{verdict.speedup:.3f}x" not in text
