@@ -14,6 +14,7 @@ from evoengine.store.run_folder import open_run
 from evoengine.store.run_lock import RunLock, holder_of
 from tests.cli.conftest import Call
 from tests.cli.test_run import start, wait_for_line
+from tests.report.searched_run import searched_run
 
 
 def listed(call: Call) -> dict[str, dict[str, Any]]:
@@ -38,6 +39,21 @@ def test_runs_lists_task_best_of_each_tier_trials_and_state(scripted: Call, task
     best = ", ".join(f"{elite['tier']} {elite['speedup']['value']:.2f}x" for elite in row["best"])
     assert best and best in text and "6/6" in text and "complete" in text
     assert row["begun"][:16].replace("T", " ") in text
+
+
+def test_a_run_is_complete_once_its_elites_are_measured_at_its_end(
+    tmp_path: Path, scripted: Call
+) -> None:
+    searched_run(tmp_path / "whole")
+    searched_run(tmp_path / "part", stop_before_finals=True)
+    for folder, state in (("whole", "complete"), ("part", "stopped")):
+        found = scripted("runs", "--runs-dir", tmp_path / folder / "runs", "--json")
+        (row,) = json.loads(found.out)
+        assert (row["state"], row["settled"]) == (state, row["budget"])
+        text = scripted("runs", "--runs-dir", tmp_path / folder / "runs").out
+        marked = any(best["awaits_final"] for best in row["best"])
+        assert marked is (state == "stopped") is ("x^" in text)
+        assert marked is ("^: what the search saw" in text)
 
 
 def test_runs_of_the_emulator_have_modelled_times(emulated: Call, task: Path) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from evoengine.events import TrialMoved, TrialSettled
-from evoengine.protocols import FINAL, VERIFY, RaceRow, VerdictRow
+from evoengine.protocols import FINAL, FIRST, VERIFY, RaceRow, VerdictRow
 from evoengine.records import Interval, Race, RaceResult, Status
 from evoengine.report import as_json
 from evoengine.report.board import Board
+from evoengine.report.files import RunFolderFiles
 from evoengine.report.live_view import screen
 from evoengine.report.plain_view import PlainView
 from evoengine.report.rows import RunRows
@@ -21,6 +22,7 @@ from evoengine.report.run_report import run_report
 from evoengine.report.trial_report import race_line, trial_report
 from evoengine.search import prompt_request
 from evoengine.search.run_reader import RunReader, rewrite_files
+from evoengine.store.run_folder import open_run
 from tests.report.searched_run import LUCK, SearchedRun, searched_run
 from tests.report.test_views import show
 
@@ -269,14 +271,26 @@ def test_the_files_of_an_elite_hold_its_races_and_all_its_verdicts(complete) -> 
         assert raced
 
 
-def test_the_files_of_a_place_are_written_again_when_its_elite_is_measured(stopped) -> None:
-    with RunReader(stopped.paths) as reader:
-        files, elites = reader.files(), reader.settled().elites
-        files.write_elites(elites)
+def test_the_files_of_a_place_are_written_again_when_its_elite_is_measured(tmp_path: Path) -> None:
+    run = searched_run(tmp_path, stop_before_finals=True)
+    with RunReader(run.paths) as reader:
+        info, elites = reader.info, reader.settled().elites
         held = next(row for row in reader.rows().elites if row.awaits_final)
-        exported = stopped.paths.elite(held.tier, held.place) / "verdict.json"
-        assert json.loads(exported.read_text())["awaits_final"] is True
+    exported = run.paths.elite(held.tier, held.place) / "verdict.json"
+    with open_run(run.paths) as folder:
+        files = RunFolderFiles(run.paths, folder.store, info)
+        files.write_elites(elites)
+        before = json.loads(exported.read_text())
+        assert before["awaits_final"] is True
+        assert before["speedup"] == before["selected_speedup"] == held.speedup.model_dump()
         assert not (exported.parent / "verification.json").exists()
+        final = folder.store.get(VerdictRow, held.trial, FIRST).verdict
+        folder.store.append(VerdictRow(held.trial, FINAL, final))
+        files.write_elites(elites)
+    after = json.loads(exported.read_text())
+    assert after["awaits_final"] is False
+    assert after["speedup"] == speedup_of(final.score).model_dump() != before["speedup"]
+    assert (exported.parent / "verification.json").is_file()
 
 
 def test_what_the_end_of_a_run_found_is_in_no_request(complete) -> None:
