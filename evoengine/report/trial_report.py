@@ -7,7 +7,8 @@ from rich.text import Text
 
 from evoengine.records import RaceResult, Status
 from evoengine.report import format
-from evoengine.report.facts_grid import facts_grid
+from evoengine.report.case_tables import timings_table
+from evoengine.report.facts_grid import facts_grid, section
 from evoengine.report.rows import RaceFigures, TrialDetail, VerdictFigures
 from evoengine.report.search_remark import STOPPED_EARLY
 from evoengine.report.verdict_report import verdict_report
@@ -40,7 +41,9 @@ def trial_report(detail: TrialDetail) -> RenderableType:
     if detail.final is not None or detail.awaits_final:
         facts["final verdict"] = _final(detail.final)
     races = (Text(format.printable(race_line(race))) for race in detail.races)
-    return Group(facts_grid(facts), *races, verdict_report(detail.verdict))
+    return Group(
+        facts_grid(facts), *races, verdict_report(detail.verdict), *_final_times(detail.final)
+    )
 
 
 def race_line(race: RaceFigures) -> str:
@@ -61,6 +64,14 @@ def _found(verdict: VerdictFigures) -> str:
         else format.speedup(verdict.speedup)
     )
     return f"{verdict.status.value}, {time}"
+
+
+def _final_times(verdict: VerdictFigures | None) -> list[RenderableType]:
+    """The times of every case at the end of the run, where it was measured then."""
+    if verdict is None or not any(case.hot_us for case in verdict.cases):
+        return []
+    heading = Text("measured once more at the end of the run", style="bold")
+    return [section(Group(heading, timings_table(verdict.cases)))]
 
 
 def _final(verdict: VerdictFigures | None) -> str:

@@ -159,7 +159,12 @@ def test_a_trial_is_shown_with_its_races_and_its_final_verdict(complete) -> None
     for detail in with_final:
         assert detail.row.place is not None, "elites are measured, and no other trial"
         final = f"final verdict  correct, {detail.final.speedup.value:.2f}x ["
-        assert final in show(trial_report(detail), WIDTH)
+        text = show(trial_report(detail), WIDTH)
+        assert final in text
+        times = text.partition("\nmeasured once more at the end of the run\n")[2]
+        for case in detail.final.cases:
+            if case.hot_us is not None:
+                assert f"{case.case}  " in times and f"{case.hot_us.value:.2f} [" in times
 
 
 def test_a_trial_without_a_place_says_which_holder_it_did_not_beat(complete) -> None:
