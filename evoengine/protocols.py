@@ -149,6 +149,7 @@ class Job(Frozen):
     baselines: dict[str, str] = {}  # case -> baseline to time against; other cases are not timed
     # Timing may stop once the score is surely above it; the report is coarse then.
     limit: float | None = None
+    candidate: str = ""  # the digest of its machine code and plan
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
     audits: bool = False  # without cases: whether to audit the task, in place of timing baselines

@@ -19,9 +19,9 @@ from evoengine.evaluate.compile_candidate import (
     compiler_file_name,
 )
 from evoengine.evaluate.hidden_case import report_without_sizes
-from evoengine.evaluate.scoring import verdict_of
-from evoengine.protocols import BaselineTimes, Device, ExecutorStart, Job, Progress
-from evoengine.records import AuditReport, Environment, Verdict
+from evoengine.evaluate.scoring import race_of, verdict_of
+from evoengine.protocols import BaselineTimes, Device, ExecutorStart, Job, Progress, SearchBar
+from evoengine.records import AuditReport, Environment, Interval, Race, RaceResult, Verdict
 from evoengine.task.schema import Task
 
 TRIAL_FILE_NAME = "kernel.cu"  # in exported files and in prompts
@@ -129,9 +129,16 @@ class LocalExecutor:
         return await audit_on(self.device, progress)
 
     async def evaluate(
-        self, candidate: Candidate, progress: Progress, verify: bool = False
+        self,
+        candidate: Candidate,
+        progress: Progress,
+        verify: bool = False,
+        search: SearchBar | None = None,
     ) -> Verdict:
-        """The verdict on `candidate`; whatever is wrong with it becomes a status."""
+        """The verdict on `candidate`; whatever is wrong with it becomes a status.
+
+        For a search, only the cases of the objective are timed.
+        """
         if self._environment is None:
             raise DeviceError(NOT_STARTED)
         started = time.monotonic()
@@ -145,7 +152,9 @@ class LocalExecutor:
         job = Job(
             cases=compiled.cases,
             tier=candidate.plan.precision,
-            baselines=self._baselines,
+            baselines=self._scored_baselines if search else self._baselines,
+            limit=search.score if search else None,
+            candidate=compiled.code_digest,
             checked=not verify,
         )
         report = report_without_sizes(await self.device.run(job, progress, verify))
@@ -153,6 +162,40 @@ class LocalExecutor:
             verdict_of(report, self.task, candidate.plan.precision), candidate
         )
         return self._finish(verdict, started, compiled, {**phases_s, **report.phases_s})
+
+    async def race(
+        self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress
+    ) -> Race:
+        """`newcomer` against `holder`, which holds its place by `score`; raises EvoError."""
+        jobs = []
+        for candidate in (newcomer, holder):
+            job = await self._racing_job(candidate, progress)
+            if isinstance(job, Verdict):  # it had compiled before
+                result = RaceResult.lost if candidate is newcomer else RaceResult.void
+                return Race(result=result, reason=job.reason)
+            jobs.append(job)
+        return race_of(await self.device.race(jobs[0], jobs[1], progress), score)
+
+    async def _racing_job(self, candidate: Candidate, progress: Progress) -> Job | Verdict:
+        """The objective's cases of a candidate, or why it does not compile."""
+        if self._environment is None:
+            raise DeviceError(NOT_STARTED)
+        compiled = await self.compiler.compile(candidate, limits_of(self._environment), progress)
+        if compiled.refusal is not None:
+            return compiled.refusal
+        scored = self._scored_baselines
+        return Job(
+            cases=tuple(case for case in compiled.cases if case.plan.case in scored),
+            tier=candidate.plan.precision,
+            baselines=scored,
+            candidate=compiled.code_digest,
+        )
+
+    @property
+    def _scored_baselines(self) -> dict[str, str]:
+        """The baselines of the cases that the score is made of."""
+        wanted = self.task.objective.cases
+        return {case: name for case, name in self._baselines.items() if case in wanted}
 
     async def close(self) -> None:
         """Ends every process."""

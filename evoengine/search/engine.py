@@ -87,8 +87,9 @@ class Engine:
         store: Store,
         observe: Observer = lambda _: None,
         now: Callable[[], str] = utc_now,
+        timing_version: int = TIMING_VERSION,
     ) -> None:
-        """`now` returns the current time as rows store it."""
+        """`now` returns the current time as rows store it; `timing_version` is of the verdicts."""
         self.task = task
         self.config = config
         self.environment = environment
@@ -98,7 +99,7 @@ class Engine:
         self.store = store
         self.observe = observe
         self.now = now
-        self.population = Population.of_run(config.places, environment, TIMING_VERSION)
+        self.population = Population.of_run(config.places, environment, timing_version)
         self._elites_so_far = ElitesSoFar(self.population)
         self._settled = 0
         self._recent: deque[int] = deque(maxlen=RECENT)

@@ -120,6 +120,7 @@ def request_of_run(paths: RunPaths) -> PromptRequest:
             generator=read_only,
             executor=read_only,
             store=store,
+            timing_version=info.timing_version,
         )
         engine.restore()
         request, final = engine.next_request()

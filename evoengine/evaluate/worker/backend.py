@@ -37,6 +37,7 @@ class TimedCase:
     model: CaseModel | None = None
     wrong: tuple[InputSetCheck, ...] = ()
     sets: tuple[InputSetCheck, ...] = ()
+    is_coarse: bool = False  # timed no further than needed to see that it takes no place
 
 
 class Backend(Protocol):

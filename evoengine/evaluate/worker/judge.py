@@ -63,6 +63,7 @@ class JobRun:
         self.checked: dict[str, CheckedRun] = {}  # case -> what checked mode found
         self.timings: list[CaseTiming] = []
         self.modelled: list[CaseModel] = []
+        self.is_coarse = False
         self.phases_s: dict[str, float] = {}
         self.candidate_step = ""  # the last step in which candidate code could run
         self.candidate_may_run = False  # in the current step
@@ -89,6 +90,7 @@ class JobRun:
             checks=tuple(self.checks),
             timings=tuple(self.timings) if correct else (),
             modelled=tuple(self.modelled) if correct else (),
+            is_coarse=correct and self.is_coarse,
             phases_s=self.phases_s,
         )
 
@@ -131,6 +133,7 @@ class JobRun:
                     self.timings.append(case.timing)
                 if case.model:
                     self.modelled.append(case.model)
+                self.is_coarse |= case.is_coarse
                 self._add_sets(case)
                 if case.wrong:
                     self._refuse_timed(case)
