@@ -23,6 +23,7 @@ def verdict_of(report: Report, task: Task, tier: str) -> Verdict:
         checks=report.checks,
         timings=report.timings,
         modelled=report.modelled,
+        gpu_state=report.gpu_state,
     )
 
 

@@ -90,6 +90,7 @@ class JobRun:
             timings=tuple(self.timings) if correct else (),
             modelled=tuple(self.modelled) if correct else (),
             phases_s=self.phases_s,
+            gpu_state=self.judge.backend.gpu_state(),
         )
 
     def _sanitize(self) -> None:

@@ -23,6 +23,7 @@ from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination
 from evoengine.evaluate.worker.cuda.first_sight import FirstSight, refuse_memory
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.gpu_monitor import GpuMonitor
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import (
     InputPool,
@@ -35,7 +36,7 @@ from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.paired_timing import BRIEF, SCORED, SHOWN, Effort, PairedTiming
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseCheck, CaseTiming, InputSetCheck, Samples
+from evoengine.records import CaseCheck, CaseTiming, GpuState, InputSetCheck, Samples
 from evoengine.statistics import median
 from evoengine.task.schema import Task
 
@@ -48,13 +49,19 @@ class CudaBackend:
     timing_phase = "timing"
 
     def __init__(
-        self, task: Task, harness: GpuHarness, pool: InputPool, baselines: Baselines
+        self,
+        task: Task,
+        harness: GpuHarness,
+        pool: InputPool,
+        baselines: Baselines,
+        monitor: GpuMonitor,
     ) -> None:
         self.task = task
         self.runners: PairClient | None = None
         self._harness = harness
         self._pool = pool
         self._baselines = baselines
+        self._monitor = monitor
         self._peaks: DevicePeaks | None = None
         self._first_sights: dict[str, FirstSight] = {}  # of this job, by case
         self._scores_cold = task.objective.cache == "cold"
@@ -66,6 +73,7 @@ class CudaBackend:
         """Forgets the job before; `new_runners` says whether this is the first of its runners."""
         self.runner_is_new, self.runner_has_grown = new_runners, False
         self._first_sights.clear()
+        self._monitor.clear()
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -112,12 +120,16 @@ class CudaBackend:
             baseline = job.baselines.get(compiled.plan.case)
             if baseline is not None:
                 announce(f"preparing to time {shown(compiled)}", False)
-                with self._harness.token.held():
-                    yield self._time(job, compiled, baseline, announce)
+                with self._harness.token.held(), self._monitor.reading():
+                    timed = self._time(job, compiled, baseline, announce)
+                yield timed
 
     def baselines(self, case: str) -> BaselineTimes:
         with self._harness.token.held():
             return self._baselines.times(case)
+
+    def gpu_state(self) -> GpuState | None:
+        return self._monitor.state()
 
     def _check_sets(
         self,
