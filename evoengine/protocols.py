@@ -20,6 +20,7 @@ from evoengine.records import (
     Elite,
     Environment,
     Frozen,
+    GpuState,
     Interval,
     KernelResources,
     Outcome,
@@ -168,6 +169,7 @@ class Report(Frozen):
     phases_s: dict[str, float] = {}
     baselines: dict[str, BaselineTimes] = {}  # by case; only for a Job without cases
     audit: AuditReport | None = None  # only for a Job that audits
+    gpu_state: GpuState | None = None  # of a GPU on which it was timed
 
 
 class RaceReport(Frozen):

@@ -263,6 +263,46 @@ class Environment(Frozen):
         return self.kind in ("emulator", "scripted")
 
 
+# Our choice: under load, an unhindered GPU keeps a larger share of its highest clock.
+USUAL_CLOCK_SHARE = 0.75
+
+
+class GpuState(Frozen):
+    """The GPU as NVML described it right before and right after the timing of each case.
+
+    A figure that NVML does not give here is None. Clocks are the lowest and the highest found,
+    without those of an idle GPU unless it was idle each time; temperature, power and processes are
+    the most found.
+    """
+
+    sm_clock_mhz: tuple[int, int] | None = None
+    memory_clock_mhz: tuple[int, int] | None = None
+    most_sm_clock_mhz: int | None = None  # the highest clock of this GPU
+    idle: bool = False  # whether it was idle each time, so that its clocks say little
+    temperature_c: int | None = None
+    power_w: float | None = None  # the average over the last second, on most GPUs since Ampere
+    power_limit_w: float | None = None
+    throttled: tuple[str, ...] | None = None  # each reason that was active, in words
+    other_processes: int | None = None  # that compute on this GPU and are not ours
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What may have made its times longer, one phrase each."""
+        found = [f"throttled: {', '.join(self.throttled)}"] if self.throttled else []
+        if self._is_below_usual_clock:
+            found.append("below its usual clock")
+        if self.other_processes:
+            plural = "es" if self.other_processes > 1 else ""
+            found.append(f"shared with {self.other_processes} other process{plural}")
+        return tuple(found)
+
+    @property
+    def _is_below_usual_clock(self) -> bool:
+        if self.idle or self.sm_clock_mhz is None or self.most_sm_clock_mhz is None:
+            return False
+        return self.sm_clock_mhz[0] < USUAL_CLOCK_SHARE * self.most_sm_clock_mhz
+
+
 class Verdict(Frozen):
     """The result of evaluating one candidate."""
 
@@ -286,6 +326,8 @@ class Verdict(Frozen):
     is_coarse: bool = False
     phases_s: dict[str, float] = {}  # compile, check, timing, total
     environment: Environment | None = None
+    # while it was timed; None where nothing was timed on a GPU, or NVML cannot be read
+    gpu_state: GpuState | None = None
 
     @property
     def is_modelled(self) -> bool:

@@ -40,6 +40,7 @@ def verdict_of(report: Report, task: Task, tier: str) -> Verdict:
         timings=report.timings,
         modelled=report.modelled,
         is_coarse=report.is_coarse,
+        gpu_state=report.gpu_state,
     )
 
 

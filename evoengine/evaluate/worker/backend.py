@@ -11,7 +11,7 @@ from typing import Protocol
 
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, InputSetCheck
+from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, GpuState, InputSetCheck
 
 # Called when a step begins: its description, and whether candidate code may run in it.
 Announce = Callable[[str, bool], None]
@@ -89,6 +89,10 @@ class Backend(Protocol):
 
     def baselines(self, case: str) -> BaselineTimes:
         """The times of every baseline on `case`."""
+        ...
+
+    def gpu_state(self) -> GpuState | None:
+        """The GPU while the last candidate was timed; None where that cannot be read."""
         ...
 
 

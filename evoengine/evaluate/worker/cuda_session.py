@@ -17,6 +17,7 @@ from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.gpu_monitor import monitor_of
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
 from evoengine.evaluate.worker.cuda.raced_timing import RacedTiming
@@ -76,7 +77,9 @@ class CudaSession:
             lambda: announce("computing expected outputs", False),
         )
         baselines = Baselines(harness, task, functions, pool)
-        self._backend = CudaBackend(task, harness, pool, baselines, self._runners.drop)
+        self._backend = CudaBackend(
+            task, harness, pool, baselines, monitor_of(ordinal), self._runners.drop
+        )
         self._judge = Judge(task, self._backend, announce)
 
     def run(self, job: Job, runners: Runners) -> tuple[Report, bool]:

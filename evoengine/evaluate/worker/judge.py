@@ -92,6 +92,7 @@ class JobRun:
             modelled=tuple(self.modelled) if correct else (),
             is_coarse=correct and self.is_coarse,
             phases_s=self.phases_s,
+            gpu_state=self.judge.backend.gpu_state(),
         )
 
     def _sanitize(self) -> None:

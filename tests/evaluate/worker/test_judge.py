@@ -49,6 +49,8 @@ class RaisingBackend:
     def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
         raise self.fault
 
+    def gpu_state(self) -> None: ...
+
 
 def judging(fault: Exception, preparing: bool = False) -> Judge:
     return Judge(small_task(), RaisingBackend(fault, preparing), lambda *_: None)  # type: ignore[arg-type]  # it has no times

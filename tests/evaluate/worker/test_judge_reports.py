@@ -10,8 +10,10 @@ from evoengine.evaluate.worker import judge
 from evoengine.evaluate.worker.backend import Announce, SanitizedCase, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
 from evoengine.protocols import CompiledCase, Job, Report
-from evoengine.records import CaseCheck, CaseModel, CheckedRun, InputSetCheck, Status
+from evoengine.records import CaseCheck, CaseModel, CheckedRun, GpuState, InputSetCheck, Status
 from tests.small import small_task
+
+GPU = GpuState(temperature_c=41)
 
 
 def case_of(name: str) -> CompiledCase:
@@ -41,6 +43,9 @@ class ScriptedBackend:
 
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
         return self._played(self.timed, job, announce)
+
+    def gpu_state(self) -> GpuState:
+        return GPU
 
     def _played(self, script: Sequence[Any], job: Job, announce: Announce) -> Iterator[Any]:
         for compiled, found in zip(job.cases, script, strict=False):
@@ -90,6 +95,7 @@ def test_a_job_without_faults_has_every_check_and_every_time() -> None:
     assert [check.checked for check in found.checks] == [CLEAN, CLEAN]
     assert found.modelled == (MODEL, MODEL)
     assert list(found.phases_s) == ["checked", "check", "scripted"]
+    assert found.gpu_state == GPU
 
 
 def test_the_first_findings_of_checked_mode_end_the_job_with_their_case_alone() -> None:
@@ -118,6 +124,7 @@ def test_a_failure_while_timing_leaves_the_checks_and_no_time() -> None:
         ("odd", None),
     ]
     assert found.modelled == () and list(found.phases_s) == ["check", "scripted"]
+    assert found.gpu_state == GPU
 
 
 def test_a_wrong_output_of_a_timed_launch_is_one_more_check_and_ends_the_job() -> None:

@@ -26,6 +26,7 @@ from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination, UnmapSlots
 from evoengine.evaluate.worker.cuda.first_sight import FirstSight, refuse_memory
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.gpu_monitor import GpuMonitor
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import (
     InputPool,
@@ -46,7 +47,7 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.evaluate.worker.cuda.timed_pairs import TimedPairs
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseCheck, CaseTiming, InputSetCheck, Samples
+from evoengine.records import CaseCheck, CaseTiming, GpuState, InputSetCheck, Samples
 from evoengine.statistics import median
 from evoengine.task.schema import Task
 
@@ -72,6 +73,7 @@ class CudaBackend:
         harness: GpuHarness,
         pool: InputPool,
         baselines: Baselines,
+        monitor: GpuMonitor,
         unmap_slots: UnmapSlots | None = None,
     ) -> None:
         """`unmap_slots` as of Examination."""
@@ -81,6 +83,7 @@ class CudaBackend:
         self.harness = harness
         self.pool = pool
         self.all_baselines = baselines
+        self._monitor = monitor
         self._peaks: DevicePeaks | None = None
         self._first_sights: dict[str, FirstSight] = {}  # of this job, by case
         self.scores_cold = task.objective.cache == "cold"
@@ -93,6 +96,7 @@ class CudaBackend:
         self.runners = runners
         self.runner_is_new, self.runner_has_grown = is_new, False
         self._first_sights.clear()
+        self._monitor.clear()
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -154,7 +158,8 @@ class CudaBackend:
             if compiled.plan.case in job.baselines:
                 look_before = looks.get(compiled.plan.case)
                 with self._timing_turn(compiled, announce):
-                    yield self._time(job, compiled, announce, look_before)
+                    timed = self._time(job, compiled, announce, look_before)
+                yield timed
 
     def scored_cases(self, job: Job) -> list[CompiledCase]:
         """The objective's cases of a job, in its order."""
@@ -164,12 +169,15 @@ class CudaBackend:
     @contextmanager
     def _timing_turn(self, compiled: CompiledCase, announce: Announce) -> Iterator[None]:
         announce(f"preparing to time {shown(compiled)}", False)
-        with self.harness.token.held():
+        with self.harness.token.held(), self._monitor.reading():
             yield
 
     def baselines(self, case: str) -> BaselineTimes:
         with self.harness.token.held():
             return self.all_baselines.times(case)
+
+    def gpu_state(self) -> GpuState | None:
+        return self._monitor.state()
 
     def _check_sets(
         self,

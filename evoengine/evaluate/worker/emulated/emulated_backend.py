@@ -192,6 +192,9 @@ class EmulatedBackend:
             ),
         )
 
+    def gpu_state(self) -> None:
+        """None: there is no GPU."""
+
 
 def busiest(found: Sequence[ExaminedSet]) -> ExaminedSet:
     """The first set, so that the same one is modelled every time, unless another has more work."""
