@@ -25,6 +25,7 @@ from evoengine.evaluate.worker.cuda.runner_client import RunnerGone
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
+from evoengine.evaluate.worker.triton_version import triton_version
 from evoengine.protocols import Job, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
@@ -106,6 +107,7 @@ def describe(ordinal: int) -> Environment:
     properties = torch.cuda.get_device_properties(ordinal)
     attributes = cupy.cuda.Device(ordinal).attributes
     driver = cupy.cuda.runtime.driverGetVersion()
+    triton = triton_version()
     return Environment(
         device=f"cuda:{ordinal} {properties.name}",
         kind="cuda",
@@ -120,6 +122,7 @@ def describe(ordinal: int) -> Environment:
             "cuda": str(torch.version.cuda),
             "cudnn": str(torch.backends.cudnn.version()),
             "cupy": cupy.__version__,
+            **({"triton": triton} if triton else {}),
             "python": platform.python_version(),
             "evoengine": __version__,
         },
