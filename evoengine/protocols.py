@@ -135,6 +135,8 @@ class BaselineTimes(Frozen):
 
     median_us: dict[str, float]
     problems: dict[str, str] = {}
+    # of the baselines with problems: those whose problem may pass, e.g. a lack of device memory
+    may_work_later: tuple[str, ...] = ()
 
     @property
     def fastest(self) -> str | None:

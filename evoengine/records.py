@@ -255,7 +255,8 @@ class Environment(Frozen):
     max_shared_bytes: int  # per block, opt-in
     l2_bytes: int
     memory_bytes: int
-    versions: dict[str, str]  # driver, nvrtc, torch, cupy, clang, llvmlite, python, evoengine
+    # driver, nvrtc, torch, cupy, triton, clang, llvmlite, python, evoengine
+    versions: dict[str, str]
 
     @property
     def is_modelled(self) -> bool:
@@ -506,7 +507,8 @@ class RunInfo(Frozen):
     # case -> every baseline that works here -> its median time per call
     baseline_us: dict[str, dict[str, float]] = {}
     baseline_problems: dict[str, str] = {}  # baseline -> why it does not work here
-    # Python file beside the task -> digest of its text at the start
+    # Python file that the task names or that such a file imports from beside it -> digest of its
+    # text at the start
     references: dict[str, str] = {}
     created: str  # ISO 8601, UTC
     version: str

@@ -20,6 +20,7 @@ from evoengine.evaluate.compile_candidate import (
 )
 from evoengine.evaluate.hidden_case import report_without_sizes
 from evoengine.evaluate.scoring import race_of, verdict_of
+from evoengine.evaluate.stored_baselines import StoredBaselines, as_measured
 from evoengine.protocols import BaselineTimes, Device, ExecutorStart, Job, Progress, SearchBar
 from evoengine.records import AuditReport, Environment, Interval, Race, RaceResult, Verdict
 from evoengine.task.schema import Task
@@ -44,9 +45,10 @@ class LocalExecutor:
         device: Device,
         baselines: Mapping[str, str] | None = None,
         clang: CompilePool | None = None,
+        stored: StoredBaselines | None = None,
     ) -> None:
         """`baselines` maps a case to the baseline to time against; without it, `start` finds the
-        fastest of each case.
+        fastest of each case, by the times that are `stored` or by timing them.
 
         `clang` compiles for an emulator, which needs no baselines, because it times nothing, and
         works without NVRTC too.
@@ -56,12 +58,13 @@ class LocalExecutor:
         self.nvrtc = nvrtc
         self.device = device
         self.clang = clang
+        self.stored = stored
         self.compiler = CandidateCompiler(task, nvrtc, clang)
         self._environment: Environment | None = None
         self._baselines: dict[str, str] = dict(baselines or {})
 
     async def start(self) -> ExecutorStart:
-        """Starts compilers and device, and times every baseline once.
+        """Starts compilers and device, and times every baseline, unless their times are stored.
 
         Raises TaskError if no baseline works, ToolchainError, DeviceError and WorkerError.
         """
@@ -70,7 +73,8 @@ class LocalExecutor:
         environment = found.model_copy(update={"versions": {**found.versions, **versions}})
         times: dict[str, BaselineTimes] = {}
         if not self._baselines and not environment.is_modelled:
-            times = await self._time_baselines(environment)
+            times, more = await self._baseline_times(environment)
+            notices += more
         self._environment = environment
         problems = [item.problems for item in times.values()]
         return ExecutorStart(
@@ -113,16 +117,26 @@ class LocalExecutor:
             raise
         return starting.result()
 
-    async def _time_baselines(self, environment: Environment) -> dict[str, BaselineTimes]:
-        """The times of every baseline by case; keeps the name of the fastest one of each case."""
-        report = await self.device.run(Job(cases=(), tier=""), lambda _: None)
-        for case, times in report.baselines.items():
-            if times.fastest is None:
+    async def _baseline_times(
+        self, environment: Environment
+    ) -> tuple[dict[str, BaselineTimes], tuple[str, ...]]:
+        """The times of every baseline by case, and notices; keeps the name of the fastest one of
+        each case.
+        """
+        record = self.stored.find(environment) if self.stored else None
+        if record is not None:
+            times = record.cases
+        else:
+            times = (await self.device.run(Job(cases=(), tier=""), lambda _: None)).baselines
+        for case, found in times.items():
+            if found.fastest is None:
                 raise TaskError(
-                    f"no baseline works for case {case} on {environment.device}: {times.problems}"
+                    f"no baseline works for case {case} on {environment.device}: {found.problems}"
                 )
-            self._baselines[case] = times.fastest
-        return report.baselines
+            self._baselines[case] = found.fastest
+        if record is not None:
+            return times, (as_measured(record),)
+        return times, self.stored.keep(environment, times) if self.stored else ()
 
     async def audit(self, progress: Progress) -> AuditReport:
         """The audit of the task on the device, which must be started; raises EvoError."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
@@ -46,16 +47,21 @@ from evoengine.task.schema import Task
 _DOUBTFUL = (Status.crash, Status.launch_error)  # where other candidates have run before
 
 
-def cuda_device(ordinal: int) -> GraderDevice:
-    """The CUDA device of this number."""
-    return GraderDevice(ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)]))
+def cuda_device(ordinal: int, code_folder: Path | None = None) -> GraderDevice:
+    """The CUDA device of this number; `code_folder` as for GraderDevice."""
+    fork_server = ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)])
+    return GraderDevice(fork_server, code_folder)
 
 
 class GraderDevice:
     """Implements protocols.Device."""
 
-    def __init__(self, fork_server: ForkServer) -> None:
+    def __init__(self, fork_server: ForkServer, code_folder: Path | None = None) -> None:
+        """In `code_folder` the grader keeps the code that torch compiles for baselines; runners are
+        not given its name.
+        """
         self._fork_server = fork_server
+        self._code_folder = code_folder
         self._task: Task | None = None
         self._task_path = ""
         self._grader: WorkerProcess | None = None
@@ -300,13 +306,14 @@ class GraderDevice:
     async def _start_grader(self) -> Environment:
         assert self._task is not None
         task, path = self._task, self._task_path
+        code_folder = str(self._code_folder or "")
         grader = WorkerProcess(self._fork_server)
         ours, theirs = socket.socketpair()
         try:
             with theirs:
                 await grader.spawn(theirs)
             answer = await grader.ask(
-                lambda number: Start(id=number, task=task, task_path=path),
+                lambda number: Start(id=number, task=task, task_path=path, code_folder=code_folder),
                 lambda _: None,
                 START_S,
                 START_S,

@@ -26,6 +26,8 @@ class Start(Frozen):
     id: int
     task: Task
     task_path: str
+    # where torch and Triton keep the code that they compile; "": in their own folders
+    code_folder: str = ""
 
 
 class Runners(Frozen):

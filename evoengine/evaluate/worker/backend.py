@@ -63,9 +63,9 @@ class Backend(Protocol):
         """One of `errors` as a failure of the candidate."""
         ...
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
-        """Compute what the check of a case needs, so that no candidate is charged for that time;
-        raises TaskError.
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
+        """Compute what the check of a case of `job` needs, so that no candidate is charged for that
+        time; raises TaskError.
         """
         ...
 

@@ -28,6 +28,7 @@ from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.race_judge import judge_race
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
+from evoengine.evaluate.worker.triton_version import triton_version
 from evoengine.protocols import Job, RaceReport, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
@@ -113,6 +114,7 @@ def describe(ordinal: int) -> Environment:
     properties = torch.cuda.get_device_properties(ordinal)
     attributes = cupy.cuda.Device(ordinal).attributes
     driver = cupy.cuda.runtime.driverGetVersion()
+    triton = triton_version()
     return Environment(
         device=f"cuda:{ordinal} {properties.name}",
         kind="cuda",
@@ -127,6 +129,7 @@ def describe(ordinal: int) -> Environment:
             "cuda": str(torch.version.cuda),
             "cudnn": str(torch.backends.cudnn.version()),
             "cupy": cupy.__version__,
+            **({"triton": triton} if triton else {}),
             "python": platform.python_version(),
             "evoengine": __version__,
         },

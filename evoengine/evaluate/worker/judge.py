@@ -115,7 +115,7 @@ class JobRun:
         with self._phase("check"):
             for compiled in self.job.cases:
                 self._announce(f"preparing {shown(compiled)}", False)
-                judge.backend.prepare(compiled, self._announce)
+                judge.backend.prepare(compiled, self.job, self._announce)
                 self._announce(f"checking {shown(compiled)}", True)
                 found = judge.backend.check(compiled, self.job, self._announce)
                 self.checks.append(

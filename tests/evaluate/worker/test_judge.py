@@ -42,7 +42,7 @@ class RaisingBackend:
 
     def sanitize(self, job: Job, announce: Announce) -> None: ...
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
         if self.preparing:
             raise self.fault
 

@@ -31,7 +31,7 @@ class ScriptedBackend:
         self.sanitized = sanitized
         self.timed = timed
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None: ...
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None: ...
 
     def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
         plan = compiled.plan

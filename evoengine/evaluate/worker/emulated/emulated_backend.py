@@ -74,7 +74,7 @@ class EmulatedBackend:
             return failure_of(error)
         return CannotLaunch(f"this machine has too little memory: {error}")
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
         for given in self._sets(compiled):
             announce(f"preparing {shown(compiled)}", False)
             self.expected_outputs.get(compiled.plan.case, given.distribution, given.seed)

@@ -120,6 +120,23 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         yield Desk(tmp_path, runners)
 
 
+def test_a_baseline_is_built_in_a_step_that_no_candidate_is_charged_for(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time may come from an earlier run: then nothing has built it before the first candidate."""
+    asked: list[tuple[str, str, str, bool]] = []
+
+    def rough_us(case: str, name: str) -> float:
+        assert desk.harness.token.is_held  # type: ignore[attr-defined]
+        asked.append((case, name, *desk.announced[-1]))
+        return 20.0
+
+    monkeypatch.setattr(desk.backend._baselines, "rough_us", rough_us)
+    desk.judge(flipped="torch")
+    assert asked[0] == ("flipped", "torch", "preparing flipped", False)
+    assert {case for case, *_ in asked} == {"flipped"}
+
+
 def test_a_case_that_is_not_timed_is_checked_on_every_set_hot_and_cold(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
