@@ -1,7 +1,8 @@
 """Times a newcomer, the holder of a place and the baseline in turn, each in a process of its own.
 
 All three take the same calls on the same input sets, in a random order; every replay of a candidate
-is examined. A newcomer that is about to win is tried on new sets: who keeps results is slower there.
+is examined. A newcomer that is about to win is tried on new sets: one that keeps results is slower
+there.
 """
 
 from __future__ import annotations
