@@ -21,13 +21,14 @@ ROUNDS = 5
 RACES_IN_A_ROUND = 3
 # H100 and H200 boost to 1.98 GHz and run heavy kernels somewhat below. Calibration corrects it.
 CLOCKS_PER_US = 1800.0
-LEAST_CLOCKS = 1  # of the kernel that does not idle; for 0 the compiler leaves an addition out
 MOST_CLOCKS = 10_000_000  # 5 ms: a share that is not reached by then never will be
 
 _KERNEL = re.compile(r"\b__global__\b.*?^\}", re.DOTALL | re.MULTILINE)
+# A variable: of different numbers the compiler makes different code.
+_CLOCKS = "\n__constant__ long long evoengine_idle_clocks = {};\n"
 _IDLE = """    // the last block idles
     if (blockIdx.x + 1 == gridDim.x && blockIdx.y + 1 == gridDim.y && blockIdx.z + 1 == gridDim.z) {
-        const long long evoengine_end = clock64() + CLOCKSLL;
+        const long long evoengine_end = clock64() + evoengine_idle_clocks;
         while (clock64() < evoengine_end) {}
     }
 """
@@ -36,8 +37,8 @@ _IDLE = """    // the last block idles
 def idling(source: str, clocks: int) -> str:
     """The kernel whose last block idles for `clocks` cycles before it ends.
 
-    Two of them differ in one constant. Raises ValueError unless `source` has one
-    kernel, no thread of which returns early, and ends it with a brace at the beginning of a line.
+    Instructions are the same for all `clocks`. Raises ValueError unless `source` has one kernel, no
+    thread of which returns early, and a brace at the beginning of a line ends it.
     """
     found = list(_KERNEL.finditer(source))
     if len(found) != 1 or source.count("__global__") != 1:
@@ -45,7 +46,8 @@ def idling(source: str, clocks: int) -> str:
     if re.search(r"\breturn\b", found[0][0]):
         raise ValueError("expected a kernel without return: a thread that leaves does not idle")
     end = found[0].end() - 1  # before its closing brace
-    return source[:end] + _IDLE.replace("CLOCKS", str(clocks)) + source[end:]
+    header = source.index("*/") + 2
+    return source[:header] + _CLOCKS.format(clocks) + source[header:end] + _IDLE + source[end:]
 
 
 @dataclass
@@ -71,9 +73,7 @@ class IdleCalibration:
         """Tries clocks until one is close enough; raises UnusableVerdict where a verdict is
         not correct, or no race has a ratio.
         """
-        unchanged = HoldingKernel(
-            self.executor, kernel_file.parse(idling(self.source, LEAST_CLOCKS))
-        )
+        unchanged = HoldingKernel(self.executor, kernel_file.parse(idling(self.source, 0)))
         latency = (await unchanged.judged()).latency_us
         if latency is None:
             raise UnusableVerdict("a correct verdict without a latency")
@@ -82,7 +82,7 @@ class IdleCalibration:
         while len(self.tried) < ROUNDS and not self.reached:
             # a clock more is a clock longer, whatever is hidden behind the others' end
             clocks += missing * latency.value * CLOCKS_PER_US
-            clocks = min(max(clocks, LEAST_CLOCKS), MOST_CLOCKS)
+            clocks = min(max(clocks, 1.0), MOST_CLOCKS)
             measured = await self._measured(round(clocks))
             self.tried.append((round(clocks), measured))
             missing = self.share - measured
@@ -90,7 +90,7 @@ class IdleCalibration:
     async def _measured(self, clocks: int) -> float:
         """By which share of its time the kernel is slower that idles for so many clocks."""
         holder = HoldingKernel(self.executor, kernel_file.parse(idling(self.source, clocks)))
-        newcomer = kernel_file.parse(idling(self.source, LEAST_CLOCKS))
+        newcomer = kernel_file.parse(idling(self.source, 0))
         shares = []
         for _ in range(RACES_IN_A_ROUND):
             race = await holder.race(newcomer)

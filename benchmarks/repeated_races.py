@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.holding_kernel import HoldingKernel
-from benchmarks.idling import LEAST_CLOCKS, SHARE, IdleCalibration, idling
+from benchmarks.idling import SHARE, IdleCalibration, idling
 from benchmarks.shares import figure_row, median_percent, share_row
 from benchmarks.table import Row
 from evoengine.candidate import kernel_file
@@ -72,7 +72,7 @@ class FasterRaces:
         if not self.calibration.reached:
             self.problems.append(f"idling {clocks} clocks makes it {100 * share:.2f} % slower")
         holder = HoldingKernel(self.executor, kernel_file.parse(idling(self.source, clocks)))
-        newcomer = kernel_file.parse(idling(self.source, LEAST_CLOCKS))
+        newcomer = kernel_file.parse(idling(self.source, 0))
         for _ in range(count):
             self.found.append(await holder.races(newcomer))
 

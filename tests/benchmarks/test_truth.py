@@ -15,14 +15,19 @@ import pytest
 from benchmarks import truth
 from benchmarks.baseline_itself import ItselfMeasured
 from benchmarks.baseline_series import BaselineSeries
+from benchmarks.configurations import compile_all
 from benchmarks.equal_search import EqualKernels, EqualSearch
 from benchmarks.holding_kernel import RACES_OF_A_VERDICT, HoldingKernel
-from benchmarks.idling import LEAST_CLOCKS, MOST_CLOCKS, ROUNDS, SHARE, IdleCalibration, idling
+from benchmarks.idling import MOST_CLOCKS, ROUNDS, SHARE, IdleCalibration, idling
 from benchmarks.repeated_races import EqualRaces, FasterRaces, has_won, same_code
 from benchmarks.truth import SUBJECTS, main, shared_out
 from benchmarks.verdict_pairs import VerdictPairs
 from evoengine.candidate import kernel_file
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.candidate.binding import bind
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.compile.compile_unit import CompileUnit
+from evoengine.evaluate.compile.elf_sections import sections_of
 from evoengine.evaluate.cuda_driver import CudaDevices, cuda_devices
 from evoengine.evaluate.device_choice import DeviceChoice
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU, ScriptedExecutor
@@ -36,7 +41,7 @@ TASK = load_task(find_task("layernorm"))
 SOURCE = find_kernel("layernorm").read_text(encoding="utf-8")
 # Every kernel is correct and takes the baseline's time.
 EQUAL = VerdictRule(correct_share=1, unstable_share=0, void_share=0, scores=(1, 1))
-IDLED = re.compile(r"clock64\(\) \+ (\d+)LL")
+IDLED = re.compile(r"evoengine_idle_clocks = (\d+);")
 KERNEL_US, CLOCKS_PER_US, HIDDEN_CLOCKS = 12.0, 1500.0, 60
 
 
@@ -150,18 +155,43 @@ def test_a_void_race_is_run_again_as_often_as_in_a_search(
 ) -> None:
     executor = started(IdleAware(voids))
     holder = HoldingKernel(executor, kernel_file.parse(idling(SOURCE, 5000)))
-    found = asyncio.run(holder.races(kernel_file.parse(idling(SOURCE, LEAST_CLOCKS))))
+    found = asyncio.run(holder.races(kernel_file.parse(idling(SOURCE, 0))))
     assert (len(found), has_won(found)) == (raced, wins)
 
 
 @pytest.mark.parametrize("kernel", SUBJECTS)
 def test_of_every_subject_the_last_block_idles_at_its_end(kernel: str) -> None:
     source = find_kernel(kernel).read_text(encoding="utf-8")
-    one, other = idling(source, LEAST_CLOCKS), idling(source, 300)
-    assert IDLED.findall(one) == ["1"] and IDLED.findall(other) == ["300"]
-    assert one.replace("clock64() + 1LL", "clock64() + 300LL") == other
+    one, other = idling(source, 0), idling(source, 300)
+    assert IDLED.findall(one) == ["0"] and IDLED.findall(other) == ["300"]
+    assert one.replace("idle_clocks = 0;", "idle_clocks = 300;") == other
     assert one.rstrip().endswith("while (clock64() < evoengine_end) {}\n    }\n}")
     kernel_file.parse(one)
+
+
+def test_the_instructions_are_the_same_however_long_it_idles(tmp_path: Path) -> None:
+    candidates = [kernel_file.parse(idling(SOURCE, clocks)) for clocks in (0, 300)]
+    plans = [bind(it, TASK, "rows", limits_of_arch("sm_90")) for it in candidates]
+    units = [
+        CompileUnit(
+            code=candidate.code,
+            name="idling.cu",
+            arch="sm_90",
+            macros=plan.macros,
+            kernels=tuple(launch.kernel for launch in plan.launches),
+            timeout_s=100.0,
+        )
+        for candidate, plan in zip(candidates, plans, strict=True)
+    ]
+    one, other = (
+        {
+            name: section.data
+            for name, section in sections_of(Path(result.code_path).read_bytes()).items()
+            if name.startswith(".text.")
+        }
+        for result in asyncio.run(compile_all(units, tmp_path))
+    )
+    assert one and one == other
 
 
 def test_a_kernel_that_cannot_idle_as_a_whole_is_refused() -> None:
