@@ -22,5 +22,6 @@ class BaselineStandIn:
 
     def replay(self, sets: Sequence[PoolSet], cold: bool) -> Examined:
         """One replay of the sets after the first WARM_UP_CALLS; the baseline warms up by itself."""
+        self._replays.begin_capture()  # a candidate's buffers lie elsewhere in every replay
         times_us = self._replays.replay(sets[WARM_UP_CALLS:], cold)
         return Examined(times_us, (), self._replays.gaps_us)

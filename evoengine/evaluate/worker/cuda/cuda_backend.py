@@ -134,7 +134,7 @@ class CudaBackend:
             ]
         # the time that another process uses the GPU is not the candidate's
         announce(f"preparing {shown(compiled)}", False)
-        with self.harness.token.held():
+        with self.harness.token.shared():
             announce(f"checking {shown(compiled)}", True)
             with self._examination(compiled, job.tier) as examination:
                 wrong = self._check_sets(examination, compiled, waiting, baseline, announce)
