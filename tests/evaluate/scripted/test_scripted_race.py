@@ -43,14 +43,12 @@ def test_the_scores_of_both_sides_are_those_that_their_verdicts_are_drawn_around
 
 
 def test_it_is_won_where_the_whole_interval_is_below_one_and_never_both_ways() -> None:
-    found = {pair: scripted_race(*pair, RULE) for pair in PAIRS}
-    for (newcomer, holder), race in found.items():
+    found = [scripted_race(*pair, RULE) for pair in PAIRS]
+    for (newcomer, holder), race in zip(PAIRS, found, strict=True):
         assert race.ratio and (race.result is RaceResult.won) == (race.ratio.high < 1)
-        back = found[holder, newcomer]
+        back = scripted_race(holder, newcomer, RULE)
         assert not race.result is back.result is RaceResult.won
-    near = [
-        race for race in found.values() if race.ratio and race.ratio.value < 1 <= race.ratio.high
-    ]
+    near = [race for race in found if race.ratio and race.ratio.value < 1 <= race.ratio.high]
     assert near and {race.result for race in near} == {RaceResult.lost}, "a tie is lost"
 
 
