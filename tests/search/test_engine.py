@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evoengine.errors import GeneratorError
+from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR, SCRIPTED_GPU
 from evoengine.events import RunEnded, TrialSettled
 from evoengine.protocols import (
     FINAL,
@@ -139,23 +140,6 @@ def test_identical_candidates_in_flight_are_judged_once_and_all_have_the_verdict
     for first in first_of_four:
         verdicts = [store.get(VerdictRow, first + more, 0).verdict for more in range(4)]
         assert all(verdict == verdicts[0] for verdict in verdicts), first
-
-
-def test_a_copy_of_a_judged_trial_in_flight_has_its_verdict_after_a_resume_too(tmp_path):
-    whole = MemoryStore()
-    search(tmp_path, whole, Copying(), trials=11)
-    for lost in range(3, 11):
-        store = MemoryStore()
-        for number in range(11):
-            store.append(whole.get(ProposalRow, number))
-            if number != lost:
-                store.append(
-                    *(row for part in (0, 1) if (row := whole.get(VerdictRow, number, part)))
-                )
-        engine, _ = search(tmp_path, store, Copying(), trials=11)
-        assert content_of(store) == content_of(whole)
-        if lost % 4 != 3:
-            assert engine.executor.evaluated == [], "the first of the four has been judged"
 
 
 def test_verdicts_tell_when_trials_were_begun_and_found(tmp_path):
@@ -290,7 +274,10 @@ def test_several_requests_that_fail_at_once_are_one_error_and_no_noise(tmp_path)
     assert noise == []
 
 
-def test_a_run_that_is_stopped_after_its_last_trial_is_complete(tmp_path):
+@pytest.mark.parametrize("environment", [SCRIPTED_EMULATOR, SCRIPTED_GPU])
+def test_a_run_that_is_stopped_after_its_last_trial_is_complete_unless_elites_must_be_measured(
+    tmp_path, environment
+):
     async def stopped_run():
         stop = asyncio.Event()
 
@@ -304,7 +291,12 @@ def test_a_run_that_is_stopped_after_its_last_trial_is_complete(tmp_path):
             ScriptedGenerator(),
             trials=12,
             observe=observe,
+            environment=environment,
         )
         return await run_engine(engine, stop)
 
-    assert asyncio.run(stopped_run()) == RunEnded("the budget of trials is spent", complete=True)
+    assert asyncio.run(stopped_run()) == (
+        RunEnded("the budget of trials is spent", complete=True)
+        if environment.is_modelled
+        else RunEnded("interrupted", complete=False)
+    )

@@ -118,6 +118,8 @@ class ScriptedExecutor:
     async def race(
         self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress
     ) -> Race:
+        if not self._started:
+            raise DeviceError("the executor was asked for a race before it was started")
         if self._environment.is_modelled:
             raise DeviceError("modelled times are not raced")
         progress("racing by the script")
