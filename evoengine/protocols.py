@@ -20,6 +20,7 @@ from evoengine.records import (
     Elite,
     Environment,
     Frozen,
+    KernelActivity,
     KernelResources,
     Outcome,
     Proposal,
@@ -146,6 +147,8 @@ class Job(Frozen):
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
     audits: bool = False  # without cases: whether to audit the task, in place of timing baselines
+    # whether to measure kernel activity alone, of cases with a baseline: nothing is judged or timed
+    activity: bool = False
 
 
 class Report(Frozen):
@@ -160,6 +163,8 @@ class Report(Frozen):
     phases_s: dict[str, float] = {}
     baselines: dict[str, BaselineTimes] = {}  # by case; only for a Job without cases
     audit: AuditReport | None = None  # only for a Job that audits
+    activity: tuple[KernelActivity, ...] = ()  # only for a Job with `activity`
+    activity_problem: str = ""  # why there is none, where no candidate is at fault
 
 
 class Device(Protocol):
@@ -168,7 +173,9 @@ class Device(Protocol):
     `start` starts the device for a task and returns its environment. `run` judges one job;
     whatever the candidate does, it returns a Report within the task's limits, and the next
     job finds a working device. With `verify`, the process that judges has run no other
-    candidate. `run` of a Job without cases measures the baselines, or audits the task.
+    candidate. `run` of a Job without cases measures the baselines, or audits the task. One with
+    `activity` runs in processes of its own, and no later job is judged by a process that a profiler
+    was in; where there is no profiler, the Report says so in `activity_problem`.
     """
 
     async def start(self, task: Task, task_path: str) -> Environment: ...
@@ -189,6 +196,13 @@ class ExecutorStart(Frozen):
     notices: tuple[str, ...] = ()  # messages for the user, e.g. what is missing here
 
 
+class ActivityReport(Frozen):
+    """The kernel activity of a candidate by case, or why there is none."""
+
+    cases: tuple[KernelActivity, ...] = ()
+    problem: str = ""
+
+
 class Executor(Protocol):
     """Compiles candidates and judges them on a device."""
 
@@ -203,6 +217,12 @@ class Executor(Protocol):
     async def evaluate(
         self, candidate: Candidate, progress: Progress, verify: bool = False
     ) -> Verdict: ...
+
+    async def activity(self, candidate: Candidate, progress: Progress) -> ActivityReport:
+        """The kernel activity of a candidate that was judged correct, in some seconds; meant for
+        elites at the end of a run. Whatever prevents it is the report's problem.
+        """
+        ...
 
     async def close(self) -> None: ...
 

@@ -1,9 +1,9 @@
 """A CUDA device behind two kinds of processes: a grader, and a pair of runners that run candidates,
 one in shown cases, one in hidden ones.
 
-The grader lives as long as the device; pairs are replaced: when one of the two was killed or broke
-its context, and when a candidate must run in processes that have run no other. A spare pair stands
-by.
+The grader lives as long as the device, unless a profiler was in it; pairs are replaced: when one of
+the two was killed or broke its context, and when a candidate must run in processes that have run no
+other. A spare pair stands by.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ from evoengine.evaluate.device.step_failures import (
     killed_twice,
     timed_out,
 )
-from evoengine.evaluate.device.worker_device import START_S, gpu_limits, with_output
+from evoengine.evaluate.device.worker_device import (
+    START_S,
+    gpu_limits,
+    profiling_limits,
+    with_output,
+)
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
 from evoengine.evaluate.device.worker_protocol import (
     RUNNER_ENDED,
@@ -56,6 +61,7 @@ class GraderDevice:
         self._pair: RunnerPair | None = None
         self._spare: RunnerPair | None = None
         self._killed_twice = False  # whether the last candidate's process was
+        self._has_profiler = False  # whether the grader has measured kernel activity
         self._turn = asyncio.Lock()
 
     async def start(self, task: Task, task_path: str) -> Environment:
@@ -69,11 +75,17 @@ class GraderDevice:
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
             try:
+                if self._has_profiler and not job.activity:
+                    progress("changing to a process without a profiler")
+                    await self._kill_all()  # CUPTI stays, and may change times
                 if self._grader is None:
                     await self._start_grader()
-                if verify and self._pair is not None and self._pair.jobs:
+                is_new = verify or job.activity
+                if is_new and self._pair is not None and self._pair.jobs:
                     progress("changing to a new process")
                     await self._kill_pair()
+                if job.activity:
+                    return await self._profile(job, progress)
                 return await self._judge_again_if_doubtful(job, progress)
             except BaseException:
                 # processes in the middle of a job cannot take the next one
@@ -87,6 +99,14 @@ class GraderDevice:
         if spare is not None:
             await spare.kill()
         await self._fork_server.close()
+
+    async def _profile(self, job: Job, progress: Progress) -> Report:
+        """Measures kernel activity in a pair that runs nothing afterwards."""
+        self._has_profiler = True
+        try:
+            return await self._judge_again_if_killed(job, progress)
+        finally:
+            await self._kill_pair()
 
     async def _judge_again_if_doubtful(self, job: Job, progress: Progress) -> Report:
         """Judges a candidate that crashed once more, if its process had run others: one of them may
@@ -123,7 +143,7 @@ class GraderDevice:
         """The report on one job; None if its runner was killed from outside."""
         assert self._task is not None and self._grader is not None
         new_runners = await self._provide_pair() if job.cases else False
-        allowed = gpu_limits(self._task.limits)
+        allowed = (profiling_limits if job.activity else gpu_limits)(self._task.limits)
         try:
             answer = await self._grader.ask(
                 lambda number: Run(id=number, job=job, new_runners=new_runners),
@@ -206,7 +226,7 @@ class GraderDevice:
                 raise WorkerError(f"the grader did not start: {error}: {log[-500:]}") from error
             raise
         assert isinstance(answer, Ready)
-        self._grader, self._runners = grader, ours
+        self._grader, self._runners, self._has_profiler = grader, ours, False
         return answer.environment
 
     async def _kill_pair(self) -> None:

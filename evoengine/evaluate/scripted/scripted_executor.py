@@ -10,7 +10,7 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import DeviceError
 from evoengine.evaluate.scripted.scripted_findings import BASELINE_US
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule, scripted_verdict
-from evoengine.protocols import ExecutorStart, Progress
+from evoengine.protocols import ActivityReport, ExecutorStart, Progress
 from evoengine.records import AuditReport, Environment, Verdict
 from evoengine.task.schema import Task
 
@@ -105,6 +105,12 @@ class ScriptedExecutor:
         await asyncio.sleep(self._delay_s * random.uniform(0.5, 1.5))  # noqa: S311 - not secret
         self.evaluated.append(candidate.digest)
         return self._verdict_of(candidate, verify)
+
+    async def activity(self, candidate: Candidate, progress: Progress) -> ActivityReport:
+        """None: no kernel is run."""
+        if not self._started:
+            raise DeviceError("the executor was asked for a verdict before it was started")
+        return ActivityReport(problem="no kernel is run here: verdicts follow a script")
 
     async def close(self) -> None:
         """Nothing is open."""

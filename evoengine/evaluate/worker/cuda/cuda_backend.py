@@ -12,6 +12,7 @@ from evoengine.errors import TaskError
 from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor
 from evoengine.evaluate.worker.backend import Announce, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
+from evoengine.evaluate.worker.cuda.activity_measurement import measure_activity
 from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.call_counts import (
     WARM_UP_CALLS,
@@ -35,7 +36,7 @@ from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.paired_timing import BRIEF, SCORED, SHOWN, Effort, PairedTiming
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseCheck, CaseTiming, InputSetCheck, Samples
+from evoengine.records import CaseCheck, CaseTiming, InputSetCheck, KernelActivity, Samples
 from evoengine.statistics import median
 from evoengine.task.schema import Task
 
@@ -118,6 +119,34 @@ class CudaBackend:
     def baselines(self, case: str) -> BaselineTimes:
         with self._harness.token.held():
             return self._baselines.times(case)
+
+    def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:
+        """Measure each case that has a baseline in the job. Waiting for the GPU is nobody's time,
+        but the start of the profiler, some seconds, is within the first step.
+        """
+        found = []
+        for compiled in job.cases:
+            baseline = job.baselines.get(compiled.plan.case)
+            if baseline is not None:
+                announce(f"preparing {shown(compiled)}", False)
+                with self._harness.token.held():
+                    found.append(self._activity(job, compiled, baseline, announce))
+        return tuple(found)
+
+    def _activity(
+        self, job: Job, compiled: CompiledCase, baseline: str, announce: Announce
+    ) -> KernelActivity:
+        case = compiled.plan.case
+        sets = timed_sets(self._pool.sets(case))
+        alive = partial(announce, f"measuring kernel activity of {shown(compiled)}", True)
+        alive()
+        with self._examination(compiled, job.tier) as examination:
+            announce("preparing the baseline", False)
+            calls = self._calls(case, examination, baseline).most
+            replays = self._baselines.replays(case, baseline, calls)
+            measured = measure_activity(compiled, examination, sets, calls, alive)
+        announce(f"measuring kernel activity of {baseline}", False)
+        return measured.beside(baseline, replays, sets, calls)
 
     def _check_sets(
         self,
