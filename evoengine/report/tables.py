@@ -478,7 +478,7 @@ def activity_lines(row: VerdictFigures) -> list[Text]:
     """The kernel activity of each case that has one, or why none could be measured."""
     lines = [
         f"{case.case}: kernel activity {case.activity_us:.2f} us (baseline"
-        f" {case.baseline_activity_us:.2f} us) of {format.micros(case.hot_us)} us replayed:"
+        f" {case.baseline_activity_us:.2f} us) of {format.micros(case.hot_us)} us replayed hot:"
         f" {', '.join(f'{item.name} {item.us:.2f}' for item in case.activity_launches)}"
         for case in row.cases
         if case.activity_us is not None
@@ -486,7 +486,7 @@ def activity_lines(row: VerdictFigures) -> list[Text]:
     if lines:
         lines.append(ACTIVITY)
     elif row.activity_problem:
-        lines.append(f"kernel activity: none, {row.activity_problem}")
+        lines.append(f"kernel activity: unknown: {row.activity_problem}")
     return [Text(format.printable(line)) for line in lines]
 
 
