@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +18,7 @@ from torch.profiler import ProfilerActivity
 from evoengine.evaluate.worker.backend import NoActivity
 from evoengine.evaluate.worker.cuda.harness import device_records
 from evoengine.evaluate.worker.cuda.harness.device_records import (
+    LEADING_MARKS,
     MARK,
     NAME_CHARACTERS,
     between_marks,
@@ -82,7 +88,9 @@ def test_device_events_come_by_their_beginning_in_microseconds_without_annotatio
 
 def test_what_runs_between_two_marks_is_one_call() -> None:
     found = between_marks(
-        ran("flush", "touch", MARK, "Memset (Device)", "a", MARK, "b", "c", f"{MARK}()"), 2
+        ran(MARK, MARK, "flush", "touch", MARK, MARK)
+        + ran("Memset (Device)", "a", MARK, "b", "c", f"{MARK}()"),
+        2,
     )
     assert [[item.name for item in call] for call in found] == [
         ["Memset (Device)", "a"],
@@ -94,15 +102,70 @@ def test_what_runs_between_two_marks_is_one_call() -> None:
     ("names", "says"),
     [
         ((), "CUPTI recorded nothing: it may not be permitted here"),
-        (("a", "b"), "CUPTI recorded 0 calls that ran something, expected 2"),
-        ((MARK, "a", MARK, "b"), "CUPTI recorded 2 calls that ran something, expected 2"),
-        ((MARK, "a", MARK, MARK), "CUPTI recorded 1 calls that ran something, expected 2"),
-        ((MARK, "a", MARK, "b", MARK, "c", MARK), "CUPTI recorded 3 calls"),
+        (("a", "b"), "CUPTI lost records: 0 calls of 2 ran something"),
+        ((MARK, "a", MARK, "b"), "CUPTI lost records: 1 calls of 2 ran something"),
+        ((MARK, "a", MARK, MARK), "CUPTI lost records: 1 calls of 2 ran something"),
+        # a mark between two calls, and the last one
+        (("flush", MARK, MARK, "a", "b", MARK), "CUPTI lost records: 1 calls of 2"),
+        (("flush", MARK, MARK, "a", MARK, "b"), "CUPTI lost records: 1 calls of 2"),
     ],
 )
 def test_lost_records_are_no_time(names: tuple[str, ...], says: str) -> None:
     with pytest.raises(NoActivity, match=says):
         between_marks(ran(*names), 2)
+
+
+class Stream:
+    """Where launches go; the profiler has lost the records of the first ones."""
+
+    def __init__(self, lost: int) -> None:
+        self.launched: list[str] = []
+        self.lost = lost
+
+    def launch(self, *names: str) -> Callable[[], None]:
+        return lambda: self.launched.extend(names)
+
+    @contextmanager
+    def profile(self, **asked: object) -> Iterator[Any]:
+        assert asked == {"use_cpu": False, "use_device": "cuda", "use_kineto": True}
+        found = SimpleNamespace(kineto_results=self)
+        yield found
+
+    def events(self) -> list[Event]:
+        every = [Event(name, start=number) for number, name in enumerate(self.launched)]
+        return every[self.lost :]
+
+
+@pytest.fixture
+def on_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_records, "supported_activities", lambda: {ProfilerActivity.CUDA})
+    monkeypatch.setattr(device_records.torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setenv("TEARDOWN_CUPTI", "1")  # what the call sets is gone after the test
+
+
+@pytest.mark.parametrize("lost", [0, 1, 30, LEADING_MARKS])
+@pytest.mark.usefixtures("on_host")
+def test_the_first_records_of_a_measurement_may_be_lost(
+    lost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Stream(lost)
+    monkeypatch.setattr(device_records, "profile", stream.profile)
+    calls = [stream.launch("a", "b"), stream.launch("c")]
+    found = recorded_calls(calls, stream.launch("flush", "touch"), stream.launch(MARK))
+    assert [[item.name for item in call] for call in found] == [["a", "b"], ["c"]]
+    assert os.environ["TEARDOWN_CUPTI"] == "0"
+
+
+@pytest.mark.usefixtures("on_host")
+def test_records_of_a_call_that_are_lost_are_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Stream(LEADING_MARKS + 4)  # and what prepares, and both marks
+    monkeypatch.setattr(device_records, "profile", stream.profile)
+    with pytest.raises(NoActivity, match="CUPTI lost records: 1 calls of 2 ran something"):
+        recorded_calls(
+            [stream.launch("a"), stream.launch("b")],
+            stream.launch("flush", "touch"),
+            stream.launch(MARK),
+        )
 
 
 def test_without_cupti_nothing_is_launched_and_the_reason_is_told(
@@ -119,13 +182,12 @@ def test_without_cupti_nothing_is_launched_and_the_reason_is_told(
     assert launched == []
 
 
+@pytest.mark.usefixtures("on_host")
 def test_a_profiler_that_cannot_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing(profile):
         def __enter__(self) -> None:
             raise RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
 
-    monkeypatch.setattr(device_records, "supported_activities", lambda: {ProfilerActivity.CUDA})
-    monkeypatch.setenv("TEARDOWN_CUPTI", "1")  # what the call sets is gone after the test
     monkeypatch.setattr(device_records, "profile", lambda **_: Refusing(use_kineto=True))
     with pytest.raises(NoActivity, match=r"cannot be used here: CUPTI_ERROR_INSUFFICIENT_PRIV"):
         recorded_calls([], lambda: None, lambda: None)

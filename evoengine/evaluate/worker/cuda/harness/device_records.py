@@ -20,6 +20,10 @@ from evoengine.evaluate.worker.backend import NoActivity
 from evoengine.records import LaunchActivity
 
 MARK = "nothing"  # of kernels.cu
+# Before anything that is recorded. Since Kineto registers its clock with CUPTI for every measurement,
+# the first records of a process's n-th one, about n of them, have another clock's times and are
+# dropped (https://github.com/pytorch/pytorch/issues/192021).
+LEADING_MARKS = 200
 NAME_CHARACTERS = 300  # of a template's name there may be thousands
 
 
@@ -39,12 +43,11 @@ def recorded_calls(
     """What each of `calls` runs on the current device, in order; raises NoActivity where CUPTI
     cannot be used, and what the calls raise.
 
-    `prepare` is called once before them, when CUPTI is ready; `mark` launches MARK. All are on one
-    stream.
+    `prepare` is called once before them, when CUPTI is ready; `mark` launches MARK. All launch on
+    one stream.
     """
     _refuse_without_profiler()
-    # Kineto would end CUPTI afterwards (with CUDA 12.6 and later), and has recorded nothing then in
-    # the next measurement of the same process.
+    # A Kineto that ends CUPTI after a measurement may record nothing in the next one of the process.
     os.environ["TEARDOWN_CUPTI"] = "0"
     with ExitStack() as profiling:
         try:
@@ -53,7 +56,10 @@ def recorded_calls(
             )
         except RuntimeError as error:
             raise NoActivity(f"CUPTI cannot be used here: {error}") from error
+        for _ in range(LEADING_MARKS):
+            mark()
         prepare()
+        mark()  # two, so that a mark that is lost leaves a call without records
         mark()
         for call in calls:
             call()
@@ -79,7 +85,9 @@ def on_device(events: Iterable[ProfilerEvent]) -> list[LaunchActivity]:
 def between_marks(
     activities: Sequence[LaunchActivity], calls: int
 ) -> tuple[tuple[LaunchActivity, ...], ...]:
-    """What ran in each of `calls` calls; raises NoActivity where records are missing."""
+    """What ran in each of `calls` calls, the last ones between marks; raises NoActivity where
+    records are missing.
+    """
     if not activities:
         raise NoActivity(
             "CUPTI recorded nothing: it may not be permitted here"
@@ -92,11 +100,12 @@ def between_marks(
             groups.append([])
         elif groups:
             groups[-1].append(activity)
-    if len(groups) != calls + 1 or not all(groups[:-1]):
+    found = groups[-calls - 1 : -1]
+    if len(found) != calls or not all(found) or groups[-1]:
         raise NoActivity(
-            f"CUPTI recorded {sum(map(bool, groups))} calls that ran something, expected {calls}"
+            f"CUPTI lost records: {sum(map(bool, found))} calls of {calls} ran something"
         )
-    return tuple(tuple(group) for group in groups[:-1])
+    return tuple(tuple(group) for group in found)
 
 
 def _refuse_without_profiler() -> None:
