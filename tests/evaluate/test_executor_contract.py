@@ -129,8 +129,8 @@ def test_activity_is_of_every_timed_case_or_says_why_there_is_none(started: Star
     (case,) = found.cases
     assert (case.case, case.baseline) == ("small", started.start.baselines["small"])
     assert len(case.candidate_launches) == 1 and case.baseline_us > 0
-    # a replay has what lies between launches, too
-    assert 0 < case.candidate_us < 1.1 * verdict.latency_us.value
+    # a replay has what lies between launches, too; a kernel that is launched alone starts slower
+    assert 0 < case.candidate_us < verdict.latency_us.value + 3.0
     (again,) = started.verdicts(CORRECT)
     assert again.status is Status.correct, "a job after it finds a device without a profiler"
 

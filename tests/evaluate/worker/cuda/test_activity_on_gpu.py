@@ -72,6 +72,6 @@ def test_a_seed_kernel_is_active_for_less_than_a_replayed_call_takes() -> None:
     assert found.problem == ""
     assert [case.case for case in found.cases] == [timing.case for timing in verdict.timings]
     for case, timing in zip(found.cases, verdict.timings, strict=True):
-        assert 0 < case.candidate_us < 1.1 * sorted(timing.hot.candidate_us)[-1]
-        assert 0 < case.baseline_us < 1.1 * sorted(timing.hot.baseline_us)[-1]
+        assert 0 < case.candidate_us < 1.1 * max(timing.hot.candidate_us) + 3.0
+        assert 0 < case.baseline_us < 1.1 * max(timing.hot.baseline_us) + 3.0
         assert sum(item.us for item in case.candidate_launches) > 0

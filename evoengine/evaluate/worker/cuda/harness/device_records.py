@@ -20,9 +20,9 @@ from evoengine.evaluate.worker.backend import NoActivity
 from evoengine.records import LaunchActivity
 
 MARK = "nothing"  # of kernels.cu
-# Before anything that is recorded. Since Kineto registers its clock with CUPTI for every measurement,
-# the first records of a process's n-th one, about n of them, have another clock's times and are
-# dropped (https://github.com/pytorch/pytorch/issues/192021).
+# Before anything that is recorded. Since Kineto registers its clock with CUPTI for every
+# measurement, the first records of a process's n-th one, about n of them, have another clock's
+# times and are dropped (https://github.com/pytorch/pytorch/issues/192021).
 LEADING_MARKS = 200
 NAME_CHARACTERS = 300  # of a template's name there may be thousands
 
@@ -47,7 +47,7 @@ def recorded_calls(
     one stream.
     """
     _refuse_without_profiler()
-    # A Kineto that ends CUPTI after a measurement may record nothing in the next one of the process.
+    # A Kineto that ends CUPTI after a measurement may record nothing in the next one.
     os.environ["TEARDOWN_CUPTI"] = "0"
     with ExitStack() as profiling:
         try:
