@@ -20,10 +20,15 @@ from evoengine.records import (
     Elite,
     Environment,
     Frozen,
+    GpuState,
+    Interval,
     KernelActivity,
     KernelResources,
     Outcome,
     Proposal,
+    Race,
+    RaceResult,
+    RaceTiming,
     Reply,
     RunInfo,
     SettingsChange,
@@ -131,6 +136,8 @@ class BaselineTimes(Frozen):
 
     median_us: dict[str, float]
     problems: dict[str, str] = {}
+    # of the baselines with problems: those whose problem may pass, e.g. a lack of device memory
+    may_work_later: tuple[str, ...] = ()
 
     @property
     def fastest(self) -> str | None:
@@ -144,6 +151,9 @@ class Job(Frozen):
     cases: tuple[CompiledCase, ...]  # checked in this order, up to the first wrong case
     tier: str
     baselines: dict[str, str] = {}  # case -> baseline to time against; other cases are not timed
+    # Timing may stop once the score is surely above it; the report is coarse then.
+    limit: float | None = None
+    candidate: str = ""  # the digest of its machine code and plan
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
     audits: bool = False  # without cases: whether to audit the task, in place of timing baselines
@@ -160,11 +170,26 @@ class Report(Frozen):
     checks: tuple[CaseCheck, ...] = ()
     timings: tuple[CaseTiming, ...] = ()
     modelled: tuple[CaseModel, ...] = ()  # from an emulator, instead of timings
+    is_coarse: bool = False  # see Verdict
     phases_s: dict[str, float] = {}
     baselines: dict[str, BaselineTimes] = {}  # by case; only for a Job without cases
     audit: AuditReport | None = None  # only for a Job that audits
+    gpu_state: GpuState | None = None  # of a GPU on which it was timed
     activity: tuple[KernelActivity, ...] = ()  # only for a Job with `activity`
     activity_problem: str = ""  # why there is none, where no candidate is at fault
+
+
+class RaceReport(Frozen):
+    """The result of a race on a device. `status` is correct, or why it ended early.
+
+    `at_fault` names the side whose status it is: "newcomer", "holder", or "" where it is neither's.
+    """
+
+    status: Status
+    reason: str = ""
+    at_fault: str = ""
+    timings: tuple[RaceTiming, ...] = ()
+    phases_s: dict[str, float] = {}
 
 
 class Device(Protocol):
@@ -174,13 +199,18 @@ class Device(Protocol):
     whatever the candidate does, it returns a Report within the task's limits, and the next
     job finds a working device. With `verify`, the process that judges has run no other
     candidate. `run` of a Job without cases measures the baselines, or audits the task. One with
-    `activity` runs in processes of its own, and no later job is judged by a process that a profiler
-    was in; where there is no profiler, the Report says so in `activity_problem`.
+    `activity` runs in processes of its own, and no later job is judged or raced by a process that
+    a profiler was in; where there is no profiler, the Report says so in `activity_problem`.
+
+    `race` times two correct candidates in turn, with the baseline beside them; each runs in a
+    process that has run no other. A device whose times are modelled raises DeviceError.
     """
 
     async def start(self, task: Task, task_path: str) -> Environment: ...
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report: ...
+
+    async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport: ...
 
     async def close(self) -> None: ...
 
@@ -194,6 +224,17 @@ class ExecutorStart(Frozen):
     baseline_us: dict[str, dict[str, float]] = {}
     baseline_problems: dict[str, str] = {}  # baseline -> why it does not work here
     notices: tuple[str, ...] = ()  # messages for the user, e.g. what is missing here
+
+
+@dataclass(frozen=True)
+class SearchBar:
+    """What a first verdict of a search is for: to find out whether a candidate may take a place.
+
+    `score` is that of the last elite of a tier all of whose places are held; without it every
+    correct candidate takes a place.
+    """
+
+    score: float | None = None
 
 
 class ActivityReport(Frozen):
@@ -215,8 +256,26 @@ class Executor(Protocol):
         ...
 
     async def evaluate(
-        self, candidate: Candidate, progress: Progress, verify: bool = False
-    ) -> Verdict: ...
+        self,
+        candidate: Candidate,
+        progress: Progress,
+        verify: bool = False,
+        search: SearchBar | None = None,
+    ) -> Verdict:
+        """The verdict on `candidate`; whatever is wrong with it becomes a status.
+
+        With `verify`, the process that judges has run no other candidate. With `search`, only what
+        the search needs is timed.
+        """
+        ...
+
+    async def race(
+        self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress
+    ) -> Race:
+        """`newcomer` against `holder`, which holds its place by `score`; where times are modelled
+        there is nothing to race, and DeviceError is raised.
+        """
+        ...
 
     async def activity(self, candidate: Candidate, progress: Progress) -> ActivityReport:
         """The kernel activity of a candidate that was judged correct, in some seconds; meant for
@@ -247,21 +306,37 @@ class ProposalRow:
     proposal: Proposal
 
 
-# The verdicts of a trial: the first one, and the verification.
-FIRST, VERIFY = 0, 1
+# The verdicts of a trial: the first one, the verification, and that of an elite at a run's end.
+FIRST, VERIFY, FINAL = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One stored verdict: the first one of a trial, or its verification before it takes a place.
+    """One stored verdict: the first one of a trial, its verification before it takes a place, or
+    the measurement of an elite at a run's end, which decides nothing.
 
-    `began` is when the trial began or, for a verification, when that began.
+    `began` is when the trial began or, for a later verdict, when that began. `promising`, of a
+    first verdict, says whether the trial is to be verified: it was decided against the elites up
+    to its horizon. None in runs of timing versions 1 and 2.
     """
 
     trial: int
-    part: int  # FIRST or VERIFY
+    part: int  # FIRST, VERIFY or FINAL
     verdict: Verdict
     began: str = field(default="", compare=False)  # ISO 8601, UTC; "" if not stored
+    ended: str = field(default="", compare=False)
+    promising: bool | None = None
+
+
+@dataclass(frozen=True)
+class RaceRow:
+    """One stored race of a trial against the holder of a place; `number` counts from 0."""
+
+    trial: int
+    number: int
+    holder: int  # the trial that held the place
+    race: Race
+    began: str = field(default="", compare=False)  # ISO 8601, UTC
     ended: str = field(default="", compare=False)
 
 
@@ -296,7 +371,15 @@ class ChangeRow:
     change: SettingsChange
 
 
-Row = RunInfo | ReplyRow | ProposalRow | VerdictRow | RequestRow | FailureRow | ChangeRow
+Row = RunInfo | ReplyRow | ProposalRow | VerdictRow | RaceRow | RequestRow | FailureRow | ChangeRow
+
+
+@dataclass(frozen=True)
+class PastRace:
+    """One race reduced to what the order of elites needs."""
+
+    holder: int
+    result: RaceResult
 
 
 @dataclass(frozen=True)
@@ -306,6 +389,8 @@ class TrialSummary:
     proposed: bool
     outcome: Outcome | None  # of the first verdict
     verified: Outcome | None  # of the verification
+    promising: bool | None = None  # as in VerdictRow, of the first verdict
+    races: tuple[PastRace, ...] = ()  # in the order in which they were run
 
 
 @dataclass(frozen=True)
@@ -318,7 +403,9 @@ class Spending:
     longest_reply: int = 0  # completion tokens
 
 
-R = TypeVar("R", RunInfo, ReplyRow, ProposalRow, VerdictRow, RequestRow, FailureRow, ChangeRow)
+R = TypeVar(
+    "R", RunInfo, ReplyRow, ProposalRow, VerdictRow, RaceRow, RequestRow, FailureRow, ChangeRow
+)
 
 
 class Store(Protocol):
@@ -334,8 +421,8 @@ class Store(Protocol):
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
         """One row in full; None if there is none.
 
-        `part` is the turn of a reply, FIRST or VERIFY of a verdict, the number of a request, a
-        failure or a change.
+        `part` is the turn of a reply, FIRST, VERIFY or FINAL of a verdict, the number of a race, a
+        request, a failure or a change.
         """
         ...
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evoengine.digest import digest_json
+from evoengine.population.places_by_race import RankedHolder, climb
+from evoengine.protocols import PastRace
 from evoengine.records import Elite, Environment, Interval, Outcome, Status
 
 
@@ -24,6 +27,7 @@ class _Holder:
 
 # modelled times that differ by less count as equal: published models are 5 to 17 % off
 MODEL_RESOLUTION = 0.01
+FIRST_VERSION_WITH_RACES = 3  # of records.TIMING_VERSION
 
 
 def resolution_of(environment: Environment | None) -> float:
@@ -33,43 +37,96 @@ def resolution_of(environment: Environment | None) -> float:
     return MODEL_RESOLUTION if environment is not None and environment.is_modelled else 0.0
 
 
+def has_races(environment: Environment | None, timing_version: int) -> bool:
+    """Whether races decide over the places of a run whose verdicts have that timing version."""
+    measured = environment is not None and not environment.is_modelled
+    return measured and timing_version >= FIRST_VERSION_WITH_RACES
+
+
 class Population:
     """The elites of each tier: a fold over settled trials in the order of their numbers, so that
-    the same outcomes give the same elites.
+    the same outcomes and races give the same elites.
 
-    Each tier has `places` places, ordered by score (lower is better), the older trial first among
-    equals. A correct candidate takes a place while one is free. After that it must beat the last
-    place by more than the noise of both scores (`beats`) and replaces it: the score of the last
-    place never rises, so a rejected candidate was never significantly better than a later elite. A
-    candidate with the same machine code and plan as an elite of its tier is the same candidate: it
-    takes no second place, and a lucky measurement of it does not improve the elite's score.
+    Each tier has `places` places. Where times are measured, races decide who holds which
+    (`places_by_race`). Where they are modelled, and in runs of timing versions 1 and 2, the scores
+    do: a correct candidate takes a place while one is free; after that it must beat the last place
+    by more than the noise of both scores (`beats`) and replaces it; elites are ordered by score
+    (lower is better), the older trial first among equals.
+
+    A candidate with the same machine code and plan as an elite of its tier is the same candidate:
+    it takes no second place.
     """
 
-    def __init__(self, places: int = 3, resolution: float = 0.0) -> None:
-        """`resolution`: score differences up to this share of the score are ignored."""
+    def __init__(self, places: int = 3, resolution: float = 0.0, *, by_races: bool = False) -> None:
+        """`resolution`: score differences up to this share of the score are ignored; of no use
+        where places are given `by_races`.
+        """
         if places < 1:
             raise ValueError(f"places must be >= 1, got {places!r}")
         self._places = places
         self._resolution = resolution
-        self._tiers: dict[str, list[_Holder]] = {}
+        self._by_races = by_races
+        self._tiers: dict[str, tuple[_Holder, ...]] = {}
+
+    @classmethod
+    def of_run(
+        cls, places: int, environment: Environment | None, timing_version: int
+    ) -> Population:
+        """The empty population of a run whose verdicts were made with that version."""
+        by_races = has_races(environment, timing_version)
+        return cls(places, resolution_of(environment), by_races=by_races)
+
+    def copy(self) -> Population:
+        """A population with the same elites, which changes on its own."""
+        same = Population(self._places, self._resolution, by_races=self._by_races)
+        same._tiers = dict(self._tiers)
+        return same
 
     def would_take_place(self, outcome: Outcome) -> bool:
-        """Whether `outcome` would take a place, so that it must be verified before `add`."""
+        """Whether `outcome` would take a place, so that it must be verified before `add`; where
+        races decide, whether it may take one.
+        """
         return self._candidate(outcome) is not None
 
-    def add(self, outcome: Outcome, verified: Outcome | None = None) -> int | None:
+    def bar(self, tier: str) -> float | None:
+        """The score of the last elite of a tier, which a newcomer must beat; None while a place is
+        free.
+        """
+        holders = self._tiers.get(tier, ())
+        return holders[-1].score.value if len(holders) >= self._places else None
+
+    def rival_of(self, outcome: Outcome, races: Sequence[PastRace]) -> int | None:
+        """The trial that a verified newcomer races next, after `races`; None if its place is
+        decided.
+        """
+        if not self._by_races or (newcomer := self._raced(outcome)) is None:
+            return None
+        return self._climb(newcomer, races)[1]
+
+    def add(
+        self, outcome: Outcome, verified: Outcome | None = None, races: Sequence[PastRace] = ()
+    ) -> int | None:
         """Adds a settled trial; returns the place, from 1, that it takes in its tier, or None.
 
         For a verified trial only the verification counts: its score is used, and the trial takes
         no place unless the verification was `correct` too.
         """
-        newcomer = self._candidate(outcome.after(verified))
+        final = outcome.after(verified)
+        newcomer = self._raced(final) if self._by_races else self._candidate(final)
         if newcomer is None:
             return None
-        holders = self._tiers.setdefault(newcomer.outcome.tier, [])
-        del holders[self._places - 1 :]
-        at = bisect.bisect(holders, newcomer.order, key=lambda holder: holder.order)
-        holders.insert(at, newcomer)
+        holders = self._tiers.get(newcomer.outcome.tier, ())
+        at = (
+            self._climb(newcomer, races)[0]
+            if self._by_races
+            else bisect.bisect(
+                holders[: self._places - 1], newcomer.order, key=lambda holder: holder.order
+            )
+        )
+        if at is None:
+            return None
+        kept = holders[: self._places - 1]
+        self._tiers[newcomer.outcome.tier] = (*kept[:at], newcomer, *kept[at:])
         return at + 1
 
     @property
@@ -83,6 +140,13 @@ class Population:
 
     def _candidate(self, outcome: Outcome) -> _Holder | None:
         """`outcome` as the holder of a place; None if it would not take one."""
+        newcomer, holders = self._raced(outcome), self._tiers.get(outcome.tier, ())
+        if newcomer is None or len(holders) < self._places:
+            return newcomer
+        return newcomer if self._beats(newcomer.score, holders[-1].score) else None
+
+    def _raced(self, outcome: Outcome) -> _Holder | None:
+        """`outcome` as the holder of a place if races allow; None if it is no candidate for one."""
         score = outcome.score
         if (
             outcome.status is not Status.correct
@@ -90,16 +154,24 @@ class Population:
             or not all(map(math.isfinite, (score.value, score.low, score.high)))
         ):
             return None
-        holders = self._tiers.get(outcome.tier, [])
+        holders = self._tiers.get(outcome.tier, ())
         if any(_identity(holder.outcome) == _identity(outcome) for holder in holders):
             return None
-        return (
-            _Holder(score, outcome)
-            if len(holders) < self._places or self._beats(score, holders[-1].score)
-            else None
-        )
+        return _Holder(score, outcome)
+
+    def _climb(self, newcomer: _Holder, races: Sequence[PastRace]) -> tuple[int | None, int | None]:
+        """The index that it has reached after `races`, and the trial that it races next."""
+        holders = [
+            RankedHolder(holder.outcome.trial, holder.score)
+            for holder in self._tiers.get(newcomer.outcome.tier, ())
+        ]
+        found = climb(holders, self._places, newcomer.score, races)
+        return found.index, found.rival
 
     def _beats(self, newcomer: Interval, holder: Interval) -> bool:
+        """Whether it may beat the last holder: where races decide that, whether it is worth one."""
+        if self._by_races:
+            return newcomer.value < holder.value
         return (
             beats(newcomer, holder)
             and holder.value - newcomer.value > self._resolution * holder.value

@@ -10,6 +10,7 @@ from typing import Literal
 from evoengine.records import (
     Environment,
     Frozen,
+    GpuState,
     Interval,
     LaunchActivity,
     Status,
@@ -40,6 +41,8 @@ class EliteRow(Frozen):
     formats: tuple[str, ...] = ()  # number formats of its kernels' instructions
     # a stricter tier whose limit of the relative RMSE it keeps on every input set; "" if none
     exact_as: str = ""
+    # what may have made its times longer: throttled, below its usual clock, shared
+    gpu_remarks: tuple[str, ...] = ()
 
 
 class TrialRow(Frozen):
@@ -155,6 +158,7 @@ class VerdictFigures(Frozen):
     code_digest: str
     phases_s: dict[str, float]
     environment: Environment | None
+    gpu_state: GpuState | None = None  # while it was timed
 
 
 class TrialDetail(Frozen):

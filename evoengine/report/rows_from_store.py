@@ -118,6 +118,7 @@ def elite_row(
         keeps_target=not verdict.target_exceeds if verdict else None,
         formats=in_order({name for item in here for name in item.formats}),
         exact_as=_stricter_tier(verdict, elite.tier, tiers) if verdict else "",
+        gpu_remarks=verdict.gpu_state.remarks if verdict and verdict.gpu_state else (),
     )
 
 
@@ -191,6 +192,7 @@ def verdict_row(
         code_digest=verdict.code_digest,
         phases_s=verdict.phases_s,
         environment=verdict.environment,
+        gpu_state=verdict.gpu_state,
     )
 
 

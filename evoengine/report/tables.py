@@ -41,6 +41,10 @@ ACTIVITY = (
     "kernel activity: kernels, fills and copies alone, as a profiler shows them; replayed times"
     " include what lies between launches, and speed-ups come from these"
 )
+GPU_REMARKS = (
+    "*: timed while the GPU was throttled, below its usual clock or shared; `show --trial` says"
+    " which"
+)
 OVER_TARGET = "!: exceeds a limit of the task's target; `show --trial` says which"
 
 
@@ -82,15 +86,13 @@ def elites_table(
             str(row.trial),
             row.name,
             format.tunables(row.changed),
-            *(
-                _modelled_cells(row)
-                if modelled
-                else (format.speedup(row.speedup), format.micros(row.latency_us))
-            ),
+            *(_modelled_cells(row) if modelled else (format.speedup(row.speedup), _micros(row))),
             _registers(row),
             style="bold" if row.place == 1 else "",
         )
     notes = [MODELLED if modelled else SPEEDUP] if with_notes or not modelled else []
+    if any(row.gpu_remarks for row in rows):
+        notes.append(GPU_REMARKS)
     if any(row.keeps_target is False for row in rows):
         notes.append(OVER_TARGET)
     notes += [
@@ -105,6 +107,10 @@ def elites_table(
 
 def _modelled_cells(row: EliteRow) -> tuple[str, str, str]:
     return format.vs_first(row.vs_first), format.micros(row.latency_us), row.limiter or "-"
+
+
+def _micros(row: EliteRow) -> str:
+    return f"{format.micros(row.latency_us)}{'*' if row.gpu_remarks else ''}"
 
 
 def _registers(row: EliteRow) -> str:
@@ -296,6 +302,8 @@ def _verdict_head(row: VerdictFigures) -> Table:
         )
     if row.environment:
         facts["device"] = _environment(row.environment)
+    if row.gpu_state:
+        facts["GPU"] = format.gpu_state(row.gpu_state)
     return facts_grid(facts)
 
 

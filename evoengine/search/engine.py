@@ -11,31 +11,48 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from evoengine.candidate import kernel_file
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.config import RunConfig
 from evoengine.digest import derived_seed, digest, digest_json
 from evoengine.errors import CandidateError
 from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
-from evoengine.population.elites import Population, resolution_of
+from evoengine.population.elites import Population
 from evoengine.protocols import (
+    FINAL,
     FIRST,
     VERIFY,
     Evaluated,
     Executor,
     Exhausted,
     Generator,
+    PastRace,
     ProposalRow,
+    RaceRow,
     Request,
+    SearchBar,
     Store,
     TrialSummary,
     VerdictRow,
 )
-from evoengine.records import Environment, Outcome, Proposal, Status, Verdict, outcome_of
+from evoengine.records import (
+    TIMING_VERSION,
+    Environment,
+    Outcome,
+    Proposal,
+    Race,
+    Status,
+    Verdict,
+    outcome_of,
+)
 from evoengine.search.clock import utc_now
-from evoengine.search.settled_trials import settled_trials
+from evoengine.search.elites_so_far import ElitesSoFar
+from evoengine.search.settled_trials import SettledTrial, add_to, settled_trials
 from evoengine.search.shared_verdicts import SharedVerdicts
 from evoengine.search.stored_replies import StoredReplies
 from evoengine.task.schema import Task
@@ -44,6 +61,15 @@ RECENT = 8  # settled trials in a request; a prompt has no room for more
 EVALUATED_IN_MEMORY = 64  # the rest is read from the store when it is needed
 INTERRUPTED = "interrupted"
 WAITING = "waiting for the verdict on trial {}, which has the same candidate"
+
+
+@dataclass(frozen=True)
+class JudgedTrial:
+    """A trial with all its verdicts, ready to settle."""
+
+    proposal: Proposal
+    first: Verdict
+    verification: Verdict | None  # None if it was not promising
 
 
 class Engine:
@@ -61,8 +87,9 @@ class Engine:
         store: Store,
         observe: Observer = lambda _: None,
         now: Callable[[], str] = utc_now,
+        timing_version: int = TIMING_VERSION,
     ) -> None:
-        """`now` returns the current time as rows store it."""
+        """`now` returns the current time as rows store it; `timing_version` is of the verdicts."""
         self.task = task
         self.config = config
         self.environment = environment
@@ -72,15 +99,17 @@ class Engine:
         self.store = store
         self.observe = observe
         self.now = now
-        self.population = Population(config.places, resolution_of(environment))
+        self.population = Population.of_run(config.places, environment, timing_version)
+        self._elites_so_far = ElitesSoFar(self.population)
         self._settled = 0
         self._recent: deque[int] = deque(maxlen=RECENT)
         self._first_trial_of: dict[str, int] = {}  # by candidate key
         self._evaluated_cache: OrderedDict[int, Evaluated] = OrderedDict()
         # of the trials in flight
         self._proposals: dict[int, asyncio.Future[Proposal]] = {}
-        self._in_flight: dict[int, asyncio.Task[tuple[Proposal, Verdict]]] = {}
+        self._in_flight: dict[int, asyncio.Task[JudgedTrial]] = {}
         self._shared_verdicts = SharedVerdicts()
+        self._shared_verifications = SharedVerdicts()
         self._replies = StoredReplies(
             store, now, store.spent().usage, lambda total: self.observe(Spent(total))
         )
@@ -112,10 +141,8 @@ class Engine:
         Later ones stay in flight even if their verdicts are stored, because that proposal must not
         see them.
         """
-        for settled in settled_trials(
-            self._stored_up_to_horizon(), self.population.would_take_place
-        ):
-            self._add(settled.first, settled.verified, None)
+        for settled in settled_trials(self._stored_up_to_horizon(), self.population):
+            self._add(settled, None)
 
     def _stored_up_to_horizon(self) -> Iterator[tuple[int, TrialSummary]]:
         """The stored trials up to the horizon of the first one without a proposal."""
@@ -142,6 +169,8 @@ class Engine:
         stopping = asyncio.create_task(stop.wait())
         try:
             ended = await self._search(stopping)
+            if ended.complete and not await self._unless_stopped(self._measure_elites(), stopping):
+                ended = self._interrupted()
         finally:
             stopping.cancel()
             await self._cancel_in_flight(stop_now)
@@ -171,42 +200,75 @@ class Engine:
     async def _settle_through(self, last: int, stopping: asyncio.Task[bool]) -> bool:
         """Settles trials in order up to `last`; returns False if `stopping` is done first."""
         while self._settled <= last:
-            settling = asyncio.create_task(self._settle(self._settled))
-            await asyncio.wait({settling, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not settling.done():
-                settling.cancel()
-                await asyncio.gather(settling, return_exceptions=True)
+            if not await self._unless_stopped(self._settle(self._settled), stopping):
                 return False
-            settling.result()
         return not stopping.done()
 
+    async def _unless_stopped(
+        self, step: Coroutine[Any, Any, None], stopping: asyncio.Task[bool]
+    ) -> bool:
+        """Runs `step`; returns False if `stopping` is done first, and `step` was cancelled."""
+        running = asyncio.create_task(step)
+        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            return False
+        running.result()
+        return True
+
     async def _settle(self, trial: int) -> None:
-        """Waits for a trial's verdict, verifies it if it would take a place, and adds it."""
-        proposal, verdict = await asyncio.shield(self._in_flight[trial])
-        outcome = outcome_of(trial, proposal, verdict)
-        verification: Verdict | None = None
-        if self.population.would_take_place(outcome):
-            verification = await self._verify(trial, proposal)
+        """Waits for a trial's verdicts, runs the races for its place, and adds it."""
+        judged = await asyncio.shield(self._in_flight[trial])
+        proposal, verification = judged.proposal, judged.verification
+        first = outcome_of(trial, proposal, judged.first)
         verified = outcome_of(trial, proposal, verification) if verification else None
+        races = await self._race(trial, proposal, first.after(verified)) if verified else ()
         self._add(
-            outcome, verified, Evaluated(outcome, proposal.source or "", verification or verdict)
+            SettledTrial(first, verified, races),
+            Evaluated(first, proposal.source or "", verification or judged.first),
         )
         del self._in_flight[trial], self._proposals[trial]
         self._shared_verdicts.forget(trial)
+        self._shared_verifications.forget(trial)
 
-    def _add(self, outcome: Outcome, verified: Outcome | None, evaluated: Evaluated | None) -> None:
+    def _add(self, settled: SettledTrial, evaluated: Evaluated | None) -> None:
         """Adds a settled trial to population and generator; used live and on resume."""
-        place = self.population.add(outcome, verified)
-        final = outcome.after(verified)
+        place = add_to(self.population, settled)
+        first, final = settled.first, settled.outcome
         if evaluated is not None:
-            self._keep(outcome.trial, Evaluated(final, evaluated.source, evaluated.verdict))
+            self._keep(first.trial, Evaluated(final, evaluated.source, evaluated.verdict))
         self._first_trial_of.setdefault(
-            _candidate_key(outcome.source_digest, outcome.tunables), outcome.trial
+            _candidate_key(first.source_digest, first.tunables), first.trial
         )
-        self._recent.append(outcome.trial)
-        self._settled = outcome.trial + 1
+        self._recent.append(first.trial)
+        self._settled = first.trial + 1
+        self._elites_so_far.add(self.population)
         self.generator.tell(final)
         self.observe(TrialSettled(final, place, self.population.elites))
+
+    async def _race(self, trial: int, proposal: Proposal, outcome: Outcome) -> tuple[PastRace, ...]:
+        """The races of a verified trial, in order, until its place is decided."""
+        past = list[PastRace]()
+        while (holder := self.population.rival_of(outcome, past)) is not None:
+            row = self.store.get(RaceRow, trial, len(past))
+            if row is None:
+                row = await self._run_race(trial, len(past), proposal, holder)
+                self.store.append(row)
+            past.append(PastRace(row.holder, row.race.result))
+        return tuple(past)
+
+    async def _run_race(self, trial: int, number: int, proposal: Proposal, holder: int) -> RaceRow:
+        began, holding = self.now(), self._evaluated_trial(holder)
+        stored = self.store.get(ProposalRow, holder)
+        assert stored is not None and holding.outcome.score is not None
+        race: Race = await self.executor.race(
+            _candidate_of(trial, proposal),
+            _candidate_of(holder, stored.proposal),
+            holding.outcome.score,
+            self._progress(trial, proposal.label, f"race against trial {holder}: "),
+        )
+        return RaceRow(trial, number, holder, race, began, self.now())
 
     # ---------------------------------------------------------------- one trial
 
@@ -219,8 +281,8 @@ class Engine:
 
     async def _run_trial(
         self, trial: int, request: Request, proposed: asyncio.Future[Proposal]
-    ) -> tuple[Proposal, Verdict]:
-        """Proposes and evaluates one trial; steps whose results are stored are skipped."""
+    ) -> JudgedTrial:
+        """Proposes, judges and verifies one trial; steps whose results are stored are skipped."""
         began = self.now()
         try:
             proposal = await self._propose(trial, request)
@@ -228,18 +290,17 @@ class Engine:
             proposed.cancel()
             raise
         proposed.set_result(proposal)
-        stored = self.store.get(VerdictRow, trial, FIRST)
-        if stored is not None:
-            if stored.verdict.status is not Status.rejected:
-                self._shared_verdicts.add(
-                    _candidate_key(digest(proposal.source or ""), proposal.tunables),
-                    trial,
-                    stored.verdict,
-                )
-            return proposal, stored.verdict
-        verdict = await self._evaluate(trial, proposal)
-        self.store.append(VerdictRow(trial, FIRST, verdict, began, self.now()))
-        return proposal, verdict
+        first = self.store.get(VerdictRow, trial, FIRST)
+        elites = self._elites_so_far.after(self.horizon(trial))
+        if first is None:
+            verdict = await self._evaluate(trial, proposal, elites)
+            promising = elites.would_take_place(outcome_of(trial, proposal, verdict))
+            first = VerdictRow(trial, FIRST, verdict, began, self.now(), promising)
+            self.store.append(first)
+        elif first.verdict.status is not Status.rejected:
+            self._shared_verdicts.add(_key_of(proposal), trial, first.verdict)
+        verification = await self._verify(trial, proposal) if first.promising else None
+        return JudgedTrial(proposal, first.verdict, verification)
 
     async def _propose(self, trial: int, request: Request) -> Proposal:
         stored = self.store.get(ProposalRow, trial)
@@ -253,15 +314,16 @@ class Engine:
         self.store.append(ProposalRow(trial, proposal))
         return proposal
 
-    async def _evaluate(self, trial: int, proposal: Proposal) -> Verdict:
-        """The first verdict of a proposal; rejected without a candidate or for a repeated one."""
+    async def _evaluate(self, trial: int, proposal: Proposal, elites: Population) -> Verdict:
+        """The first verdict of a proposal; rejected without a candidate or for a repeated one.
+
+        `elites` are those up to its horizon.
+        """
         if proposal.source is None:
             reason, _, detail = (proposal.problem or "no candidate").partition("\n")
             return Verdict(status=Status.rejected, reason=reason, detail=detail)
         try:
-            candidate = kernel_file.parse(proposal.source, f"trial {trial}").tuned(
-                proposal.tunables
-            )
+            candidate = _candidate_of(trial, proposal)
         except CandidateError as error:
             return Verdict(status=Status.rejected, reason=str(error))
         key = _candidate_key(candidate.source_digest, proposal.tunables)
@@ -271,7 +333,12 @@ class Engine:
             return await self._shared_verdicts.get_or_evaluate(
                 key,
                 trial,
-                partial(self.executor.evaluate, candidate, progress),
+                partial(
+                    self.executor.evaluate,
+                    candidate,
+                    progress,
+                    search=SearchBar(elites.bar(candidate.plan.precision)),
+                ),
                 on_wait=lambda first: progress(WAITING.format(first)),
             )
         if earlier > self.horizon(trial):  # it was in flight when this one was proposed
@@ -285,16 +352,75 @@ class Engine:
     async def _verify(self, trial: int, proposal: Proposal) -> Verdict:
         """The verification: a verdict by a process that has run no other candidate."""
         stored = self.store.get(VerdictRow, trial, VERIFY)
+        key = _key_of(proposal)
         if stored is not None:
+            self._shared_verifications.add(key, trial, stored.verdict)
             return stored.verdict
-        assert proposal.source is not None
+        if (settled := self._settled_verification(key)) is not None:
+            self.store.append(VerdictRow(trial, VERIFY, settled, self.now(), self.now()))
+            return settled
         began = self.now()
-        candidate = kernel_file.parse(proposal.source, f"trial {trial}").tuned(proposal.tunables)
-        verdict = await self.executor.evaluate(
-            candidate, self._progress(trial, proposal.label, "verify: "), verify=True
+        progress = self._progress(trial, proposal.label, "verify: ")
+        verdict = await self._shared_verifications.get_or_evaluate(
+            key,
+            trial,
+            partial(self.executor.evaluate, _candidate_of(trial, proposal), progress, verify=True),
+            on_wait=lambda first: progress(WAITING.format(first)),
         )
         self.store.append(VerdictRow(trial, VERIFY, verdict, began, self.now()))
         return verdict
+
+    def _settled_verification(self, key: str) -> Verdict | None:
+        """The verification of a settled trial with the same candidate."""
+        earlier = self._first_trial_of.get(key)
+        row = None if earlier is None else self.store.get(VerdictRow, earlier, VERIFY)
+        return row.verdict if row else None
+
+    async def _measure_elites(self) -> None:
+        """Measures each elite once more: a figure that had no part in choosing it; and its kernel
+        activity. An elite without this row is measured anew by a resume.
+
+        Modelled times have no noise: the same figure would come again.
+        """
+        if self.environment.is_modelled:
+            return
+        waiting = [
+            elite.outcome.trial
+            for elite in self.population.elites
+            if self.store.get(VerdictRow, elite.outcome.trial, FINAL) is None
+        ]
+        # all before the first profile: a device replaces the process that a profiler was in
+        rows = [await self._measure(trial) for trial in waiting]
+        for row in rows:
+            self.store.append(await self._with_activity(row))
+
+    async def _measure(self, trial: int) -> VerdictRow:
+        """A verdict for the row FINAL, which is not stored yet."""
+        began, proposal = self.now(), self._proposal_of(trial)
+        verdict = await self.executor.evaluate(
+            _candidate_of(trial, proposal),
+            self._progress(trial, proposal.label, "final: "),
+            verify=True,
+        )
+        return VerdictRow(trial, FINAL, verdict, began, self.now())
+
+    async def _with_activity(self, row: VerdictRow) -> VerdictRow:
+        """`row` with the kernel activity of its candidate, if that is correct."""
+        if row.verdict.status is not Status.correct:
+            return row
+        proposal = self._proposal_of(row.trial)
+        found = await self.executor.activity(
+            _candidate_of(row.trial, proposal),
+            self._progress(row.trial, proposal.label, "kernel activity: "),
+        )
+        activity = {"activity": found.cases, "activity_problem": found.problem}
+        return replace(row, verdict=row.verdict.model_copy(update=activity))
+
+    def _proposal_of(self, trial: int) -> Proposal:
+        """The proposal of a settled trial."""
+        row = self.store.get(ProposalRow, trial)
+        assert row is not None
+        return row.proposal
 
     def _progress(self, trial: int, label: str, prefix: str = "") -> Callable[[str], None]:
         return lambda step: self.observe(TrialMoved(trial, f"{prefix}{step}", label))
@@ -354,6 +480,16 @@ class Engine:
 def _candidate_key(source_digest: str, tunables: dict[str, int]) -> str:
     """Equal for identical candidates; "" without a candidate."""
     return f"{source_digest} {digest_json(tunables)}" if source_digest else ""
+
+
+def _key_of(proposal: Proposal) -> str:
+    return _candidate_key(digest(proposal.source or ""), proposal.tunables)
+
+
+def _candidate_of(trial: int, proposal: Proposal) -> Candidate:
+    """The candidate of a proposal that has one; raises CandidateError."""
+    assert proposal.source is not None
+    return kernel_file.parse(proposal.source, f"trial {trial}").tuned(proposal.tunables)
 
 
 def _stored_first_verdict(store: Store, trial: int) -> Verdict:

@@ -7,7 +7,7 @@ import shlex
 from evoengine.config import RunConfig
 from evoengine.errors import UsageError
 from evoengine.paths import RunPaths
-from evoengine.population.elites import Population, resolution_of
+from evoengine.population.elites import Population
 from evoengine.protocols import Store
 from evoengine.records import TIMING_VERSION, Elite, Environment, RunInfo
 from evoengine.search.settled_trials import fold_into_population
@@ -37,9 +37,8 @@ def refuse_other_timing(info: RunInfo, paths: RunPaths, store: Store) -> None:
 def _leading(info: RunInfo, store: Store) -> list[Elite]:
     """The first place of every tier."""
     environment = None if info.environment is None else Environment.model_validate(info.environment)
-    population = Population(
-        RunConfig.model_validate(info.config).places, resolution_of(environment)
-    )
+    places = RunConfig.model_validate(info.config).places
+    population = Population.of_run(places, environment, info.timing_version)
     for _ in fold_into_population(store.trials(), population):
         pass
     return [elite for elite in population.elites if elite.place == 1]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from evoengine.config import RunConfig
 from evoengine.errors import UsageError
 from evoengine.paths import RunPaths
-from evoengine.population.elites import Population, resolution_of
+from evoengine.population.elites import Population
 from evoengine.records import Elite, Environment, Outcome, RunInfo
 from evoengine.report.files import RunFolderFiles
 from evoengine.report.rows import RunRows, TrialDetail
@@ -76,9 +76,8 @@ class RunReader:
 
     def settled(self) -> SettledRun:
         """The settled trials and the elites after them."""
-        population = Population(
-            RunConfig.model_validate(self.info.config).places, resolution_of(self.environment)
-        )
+        places = RunConfig.model_validate(self.info.config).places
+        population = Population.of_run(places, self.environment, self.info.timing_version)
         outcomes = [
             settled.outcome
             for settled in fold_into_population(self.folder.store.trials(), population)

@@ -9,8 +9,10 @@ from evoengine.errors import StoreError
 from evoengine.protocols import (
     ChangeRow,
     FailureRow,
+    PastRace,
     ProposalRow,
     R,
+    RaceRow,
     ReplyRow,
     RequestRow,
     Row,
@@ -39,7 +41,7 @@ def _key(row: Row) -> RowKey:
 
 def _required_row(row: Row) -> RowKey | None:
     """The key of the row that must be stored before `row`; None if there is none."""
-    if isinstance(row, VerdictRow):
+    if isinstance(row, VerdictRow | RaceRow):
         return (ProposalRow, row.trial, 0)
     return (RequestRow, row.trial, row.number) if isinstance(row, FailureRow) else None
 
@@ -63,7 +65,7 @@ class MemoryStore:
             new[key] = row
         self._rows |= new
         for row in rows:
-            if isinstance(row, (ReplyRow, ProposalRow, VerdictRow)):
+            if isinstance(row, (ReplyRow, ProposalRow, VerdictRow, RaceRow)):
                 self._summaries[row.trial] = self._summary(row.trial)
 
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
@@ -136,4 +138,12 @@ class MemoryStore:
             )
             for row in verdicts
         )
-        return TrialSummary(proposed=True, outcome=first, verified=second)
+        stored = verdicts[0]
+        promising = stored.promising if isinstance(stored, VerdictRow) else None
+        return TrialSummary(True, first, second, promising, self._races(trial))
+
+    def _races(self, trial: int) -> tuple[PastRace, ...]:
+        found = list[PastRace]()
+        while isinstance(row := self._rows.get((RaceRow, trial, len(found))), RaceRow):
+            found.append(PastRace(row.holder, row.race.result))
+        return tuple(found)

@@ -95,7 +95,23 @@ _VERSION_2: Migration = (
     "ALTER TABLE verdicts ADD COLUMN ended TEXT NOT NULL DEFAULT ''",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2)
+# Races for places, and whether a trial is to be verified, which is decided with its first verdict.
+_VERSION_3: Migration = (
+    """CREATE TABLE races (
+        trial INTEGER NOT NULL REFERENCES proposals (trial),
+        number INTEGER NOT NULL,  -- counts the races of a trial from 0
+        holder INTEGER NOT NULL REFERENCES proposals (trial),
+        result TEXT NOT NULL,
+        began TEXT NOT NULL,  -- ISO 8601, UTC
+        ended TEXT NOT NULL,
+        body BLOB NOT NULL,  -- zlib of the whole Race as JSON
+        PRIMARY KEY (trial, number)
+    )""",
+    # NULL for a later verdict of a trial, and where an earlier version stored none
+    "ALTER TABLE verdicts ADD COLUMN promising INTEGER",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

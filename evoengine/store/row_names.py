@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from evoengine.protocols import ChangeRow, FailureRow, ProposalRow, ReplyRow, RequestRow, Row
+from evoengine.protocols import (
+    ChangeRow,
+    FailureRow,
+    ProposalRow,
+    RaceRow,
+    ReplyRow,
+    RequestRow,
+    Row,
+)
 from evoengine.records import RunInfo
 
 
@@ -18,6 +26,8 @@ def name_of(row: Row) -> str:
         return f"request {row.number} of trial {row.trial}"
     if isinstance(row, FailureRow):
         return f"the failure of request {row.number} of trial {row.trial}"
+    if isinstance(row, RaceRow):
+        return f"race {row.number} of trial {row.trial}"
     if isinstance(row, ChangeRow):
         return f"change {row.number} of the settings"
     return f"verdict {row.part} of trial {row.trial}"

@@ -23,8 +23,10 @@ from evoengine.errors import StoreError
 from evoengine.protocols import (
     ChangeRow,
     FailureRow,
+    PastRace,
     ProposalRow,
     R,
+    RaceRow,
     ReplyRow,
     RequestRow,
     Row,
@@ -36,6 +38,8 @@ from evoengine.records import (
     Interval,
     Outcome,
     Proposal,
+    Race,
+    RaceResult,
     Reply,
     RunInfo,
     SettingsChange,
@@ -62,7 +66,8 @@ SELECT t.trial, p.trial IS NOT NULL, p.operator, p.parents, p.source_digest, p.t
     a.latency_value_us, a.latency_low_us, a.latency_high_us,
     b.status, b.reason, b.tier, b.code_digest,
     b.score_value, b.score_low, b.score_high,
-    b.latency_value_us, b.latency_low_us, b.latency_high_us
+    b.latency_value_us, b.latency_low_us, b.latency_high_us,
+    a.promising
 FROM (
     SELECT trial FROM proposals WHERE trial >= :start
     UNION SELECT trial FROM replies WHERE trial >= :start
@@ -72,6 +77,10 @@ LEFT JOIN proposals AS p ON p.trial = t.trial
 LEFT JOIN verdicts AS a ON a.trial = t.trial AND a.round = 0
 LEFT JOIN verdicts AS b ON b.trial = t.trial AND b.round = 1
 ORDER BY t.trial
+"""
+# Of the trials of one page; few trials race.
+_RACES = """
+SELECT trial, holder, result FROM races WHERE trial BETWEEN ? AND ? ORDER BY trial, number
 """
 _SPENT = """
 SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0), total(cost_usd),
@@ -96,7 +105,8 @@ AND NOT (
     )
 )
 """
-_FIRST_AT, _VERIFY_AT = 7, 17  # the first columns of both verdicts in _TRIALS
+# The columns of _TRIALS where both verdicts and `promising` begin.
+_FIRST_AT, _VERIFY_AT, _PROMISING_AT = 7, 17, 27
 
 
 class SqliteStore:
@@ -126,6 +136,7 @@ class SqliteStore:
             ReplyRow: self._reply,
             ProposalRow: self._proposal,
             VerdictRow: self._verdict,
+            RaceRow: self._race,
             RequestRow: self._request,
             FailureRow: self._failure,
             ChangeRow: self._change,
@@ -137,11 +148,19 @@ class SqliteStore:
     def trials(self, start: int = 0) -> Iterator[tuple[int, TrialSummary]]:
         while True:
             page = self._rows(_TRIALS, {"start": start, "rows": PAGE_ROWS})
+            races = self._races(page[0][0], page[-1][0]) if page else {}
             for row in page:
-                yield row[0], _summary(row)
+                yield row[0], _summary(row, tuple(races.get(row[0], ())))
             if len(page) < PAGE_ROWS:
                 return
             start = page[-1][0] + 1
+
+    def _races(self, first: int, last: int) -> dict[int, list[PastRace]]:
+        """The races of the trials from `first` to `last`, by trial."""
+        races: dict[int, list[PastRace]] = {}
+        for trial, holder, result in self._rows(_RACES, (first, last)):
+            races.setdefault(trial, []).append(PastRace(holder, RaceResult(result)))
+        return races
 
     def spent(self) -> Spending:
         total = self._rows(_SPENT)[0]
@@ -223,6 +242,8 @@ class SqliteStore:
             self._insert_proposal(row)
         elif isinstance(row, VerdictRow):
             self._insert_verdict(row)
+        elif isinstance(row, RaceRow):
+            self._insert_race(row)
         else:
             self._insert_small(row)
 
@@ -289,9 +310,10 @@ class SqliteStore:
             *_figures(verdict.latency_us),
             row.began,
             row.ended,
+            row.promising,
         )
         self._connection.execute(
-            "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*key, *values),
         )
         self._connection.execute(
@@ -347,16 +369,28 @@ class SqliteStore:
 
     def _verdict(self, trial: int, number: int) -> VerdictRow | None:
         query = (
-            "SELECT body, began, ended FROM verdict_bodies NATURAL JOIN verdicts WHERE trial = ?"
-            " AND round = ?"
+            "SELECT body, began, ended, promising FROM verdict_bodies NATURAL JOIN verdicts"
+            " WHERE trial = ? AND round = ?"
         )
         row = self._connection.execute(query, (trial, number)).fetchone()
-        return (
-            VerdictRow(
-                trial, number, Verdict.model_validate_json(_unpacked(row[0])), row[1], row[2]
-            )
-            if row
-            else None
+        if row is None:
+            return None
+        verdict = Verdict.model_validate_json(_unpacked(row[0]))
+        return VerdictRow(trial, number, verdict, row[1], row[2], _maybe_bool(row[3]))
+
+    def _race(self, trial: int, number: int) -> RaceRow | None:
+        query = "SELECT holder, body, began, ended FROM races WHERE trial = ? AND number = ?"
+        row = self._connection.execute(query, (trial, number)).fetchone()
+        if row is None:
+            return None
+        race = Race.model_validate_json(_unpacked(row[1]))
+        return RaceRow(trial, number, row[0], race, row[2], row[3])
+
+    def _insert_race(self, row: RaceRow) -> None:
+        values = (row.trial, row.number, row.holder, row.race.result.value, row.began, row.ended)
+        self._connection.execute(
+            "INSERT INTO races VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*values, _packed(row.race.model_dump_json())),
         )
 
     def _request(self, trial: int, number: int) -> RequestRow | None:
@@ -376,12 +410,16 @@ class SqliteStore:
         return ChangeRow(number, SettingsChange.model_validate_json(row[0])) if row else None
 
 
-def _summary(row: tuple[Any, ...]) -> TrialSummary:
+def _summary(row: tuple[Any, ...], races: tuple[PastRace, ...]) -> TrialSummary:
     if not row[1]:
         return TrialSummary(proposed=False, outcome=None, verified=None)
     about = (row[0], row[2], tuple(from_json(row[3])), row[4] or "", from_json(row[5]), row[6])
     return TrialSummary(
-        True, _outcome(about, row[_FIRST_AT:_VERIFY_AT]), _outcome(about, row[_VERIFY_AT:])
+        True,
+        _outcome(about, row[_FIRST_AT:_VERIFY_AT]),
+        _outcome(about, row[_VERIFY_AT:_PROMISING_AT]),
+        _maybe_bool(row[_PROMISING_AT]),
+        races,
     )
 
 
@@ -404,6 +442,10 @@ def _outcome(about: tuple[Any, ...], found: tuple[Any, ...]) -> Outcome | None:
         score=_interval(found[4:7]),
         latency_us=_interval(found[7:10]),
     )
+
+
+def _maybe_bool(stored: int | None) -> bool | None:
+    return None if stored is None else bool(stored)
 
 
 def _interval(figures: tuple[Any, ...]) -> Interval | None:

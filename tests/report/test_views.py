@@ -10,8 +10,8 @@ from rich.console import Console
 
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
-from evoengine.records import Elite, KernelActivity, LaunchActivity, Usage, Verdict
-from evoengine.report import as_json
+from evoengine.records import Elite, GpuState, KernelActivity, LaunchActivity, Usage, Verdict
+from evoengine.report import as_json, format
 from evoengine.report.board import Board
 from evoengine.report.live_view import LiveView, screen
 from evoengine.report.plain_view import PlainView
@@ -287,6 +287,69 @@ def test_a_more_exact_kernel_that_leads_a_looser_tier_is_named(stored, tmp_path:
         assert row.exact_as == expected
         note = "fp16: a more exact kernel leads, its errors keep the limit of tier fp32"
         assert (note in show(elites_table([row]), 120)) is bool(expected)
+
+
+QUIET = GpuState(
+    sm_clock_mhz=(1755, 1980),
+    most_sm_clock_mhz=1980,
+    temperature_c=41,
+    power_w=301.7,
+    power_limit_w=700.0,
+    throttled=(),
+    other_processes=0,
+)
+
+
+@pytest.mark.parametrize(("changes", "line"), [
+    ({}, "1755-1980 of 1980 MHz, 41 C, 302 of 700 W"),
+    ({"sm_clock_mhz": (1980, 1980)}, "1980 of 1980 MHz, 41 C, 302 of 700 W"),
+    ({"power_limit_w": None, "temperature_c": None}, "1755-1980 of 1980 MHz, 302 W"),
+    ({"throttled": ("power limit", "temperature limit")},
+     "302 of 700 W; throttled: power limit, temperature limit"),
+    ({"sm_clock_mhz": (1200, 1980)}, "302 of 700 W; below its usual clock"),
+    ({"sm_clock_mhz": (345, 345), "idle": True}, "345 of 1980 MHz while idle, 41 C, 302 of 700 W"),
+    ({"other_processes": 1}, "302 of 700 W; shared with 1 other process"),
+    ({"other_processes": 2, "throttled": ("power brake",)},
+     "302 of 700 W; throttled: power brake; shared with 2 other processes"),
+])  # fmt: skip
+def test_the_gpu_is_shown_in_one_line_with_what_may_have_slowed_it(
+    stored, tmp_path: Path, changes: dict[str, object], line: str
+) -> None:
+    assert format.gpu_state(QUIET.model_copy(update=changes)).endswith(line)
+    verdict = StoredTrials(stored[0]).verdict_of(0).model_copy(
+        update={"gpu_state": QUIET.model_copy(update=changes)}
+    )  # fmt: skip
+    row = verdict_row(verdict, "k", {}, None)
+    assert line in show(verdict_report(row), 160)
+    assert json.loads(as_json.dumps(row))["gpu_state"]["temperature_c"] == (
+        changes.get("temperature_c", 41)
+    )
+
+
+def test_a_gpu_of_which_nothing_is_known_is_said_to_be_unknown() -> None:
+    assert format.gpu_state(GpuState()) == "NVML gives no figures of it"
+    assert GpuState().remarks == ()
+
+
+def test_an_elite_that_was_timed_on_a_throttled_or_shared_gpu_is_marked(stored) -> None:
+    store, elites, _ = stored
+    verdict = StoredTrials(store).verdict_of(elites[0].outcome.trial)
+    for changes, marked in (({}, False), ({"throttled": ("power limit",)}, True),
+                            ({"other_processes": 1}, True), ({"other_processes": None}, False)):  # fmt: skip
+        state = QUIET.model_copy(update=changes)
+        row = elite_row(elites[0], verdict.model_copy(update={"gpu_state": state}))
+        assert row.gpu_remarks == state.remarks and bool(row.gpu_remarks) is marked
+        text = show(elites_table([row]), 120)
+        assert (f"{format.micros(row.latency_us)}*" in text) is marked
+        assert ("*: timed while the GPU was throttled" in text) is marked
+
+
+def test_a_verdict_that_was_stored_without_a_gpu_state_is_read_and_shown_as_before(stored) -> None:
+    verdict = StoredTrials(stored[0]).verdict_of(0)
+    old = verdict.model_dump(mode="json")
+    del old["gpu_state"]
+    assert Verdict.model_validate(old) == verdict
+    assert "GPU" not in show(verdict_report(verdict_row(verdict, "k", {}, None)), 160).split()
 
 
 def test_verdict_shows_every_case_with_its_worst_set(stored, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ class RunnerPair:
         self.shown = RunnerProcess(fork_server)
         self.hidden = RunnerProcess(fork_server) if has_hidden else None
         self.handed_over = False  # whether a grader has their connections
+        self.number = 0  # by which that grader knows them
         self.jobs = 0  # number of candidates that they have run
 
     @property
@@ -49,8 +50,9 @@ class RunnerPair:
             await self.kill()
             raise
 
-    def hand_over(self, grader: socket.socket) -> None:
+    def hand_over(self, grader: socket.socket, number: int) -> None:
         """Sends our ends of their connections to the grader, in one message, once."""
+        self.number = number
         ours = [one.connection.fileno() for one in self._all if one.connection is not None]
         socket.send_fds(grader, [b"r"], ours)
         self.handed_over = True

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evoengine.errors import EvoError, WorkerError
+from evoengine.errors import DeviceError, EvoError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.step_failures import (
     KILLED,
@@ -24,7 +24,7 @@ from evoengine.evaluate.device.step_failures import (
 )
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
 from evoengine.evaluate.device.worker_protocol import Done, Ready, Run, Start
-from evoengine.protocols import Job, Progress, Report
+from evoengine.protocols import Job, Progress, RaceReport, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Limits, Task
 
@@ -134,6 +134,10 @@ class WorkerDevice:
                     self._kill_worker()
                 )  # a process in the middle of a job cannot take the next one
                 raise
+
+    async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
+        """Raises DeviceError: one process judges here, and its times are modelled."""
+        raise DeviceError("this device does not race candidates: its times are modelled")
 
     async def close(self) -> None:
         """Kills every process."""

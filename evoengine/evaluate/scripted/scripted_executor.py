@@ -9,9 +9,10 @@ from collections.abc import Callable
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import DeviceError
 from evoengine.evaluate.scripted.scripted_findings import BASELINE_US
+from evoengine.evaluate.scripted.scripted_race import scripted_race
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule, scripted_verdict
-from evoengine.protocols import ActivityReport, ExecutorStart, Progress
-from evoengine.records import AuditReport, Environment, Verdict
+from evoengine.protocols import ActivityReport, ExecutorStart, Progress, SearchBar
+from evoengine.records import AuditReport, Environment, Interval, Race, Verdict
 from evoengine.task.schema import Task
 
 SCRIPTED_GPU = Environment(
@@ -81,6 +82,8 @@ class ScriptedExecutor:
             lambda candidate, verify: scripted_verdict(candidate, task, environment, rule, verify)
         )
         self._started = False
+        self._rule = rule
+        self.raced: list[tuple[str, str]] = []  # the digests of newcomers and holders
         self.evaluated: list[str] = []  # the digests of the candidates, as they were judged
 
     async def start(self) -> ExecutorStart:
@@ -96,15 +99,35 @@ class ScriptedExecutor:
         return AuditReport(rows=())
 
     async def evaluate(
-        self, candidate: Candidate, progress: Progress, verify: bool = False
+        self,
+        candidate: Candidate,
+        progress: Progress,
+        verify: bool = False,
+        search: SearchBar | None = None,
     ) -> Verdict:
         if not self._started:
             raise DeviceError("the executor was asked for a verdict before it was started")
         progress("judging by the script")
+        await self._wait()
+        self.evaluated.append(candidate.digest)
+        verdict = self._verdict_of(candidate, verify)
+        bar, score = search.score if search else None, verdict.score
+        is_coarse = bar is not None and score is not None and score.low > bar
+        return verdict.model_copy(update={"is_coarse": is_coarse})
+
+    async def race(
+        self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress
+    ) -> Race:
+        if self._environment.is_modelled:
+            raise DeviceError("modelled times are not raced")
+        progress("racing by the script")
+        await self._wait()
+        self.raced.append((newcomer.digest, holder.digest))
+        return scripted_race(newcomer, holder, self._rule)
+
+    async def _wait(self) -> None:
         # unseeded: the time of a verdict is chance in a real run too, and must decide nothing
         await asyncio.sleep(self._delay_s * random.uniform(0.5, 1.5))  # noqa: S311 - not secret
-        self.evaluated.append(candidate.digest)
-        return self._verdict_of(candidate, verify)
 
     async def activity(self, candidate: Candidate, progress: Progress) -> ActivityReport:
         """None: no kernel is run."""

@@ -31,6 +31,7 @@ class VerdictRule:
     unstable_share: float = 0.1  # of the correct ones: their verification finds a wrong result
     scores: tuple[float, float] = (0.5, 2.0)  # the range of candidate time / baseline time
     samples: int = 20  # of each timed case; with 0 a verdict has neither checks nor samples
+    void_share: float = 0.1  # of all races
 
 
 def scripted_verdict(
@@ -67,6 +68,11 @@ def scripted_verdict(
         return verdict.model_copy(update=_modelled(score, task, kernels))
     slower = score * (VERIFIED_SLOWDOWN if verify else 1.0)
     return verdict.model_copy(update=_measured(slower, task, rule.samples, luck))
+
+
+def drawn_score(candidate: Candidate, rule: VerdictRule) -> float:
+    """The score that `rule` draws for `candidate`, before any noise."""
+    return _draw(candidate, rule, verify=False)[1]
 
 
 def _draw(candidate: Candidate, rule: VerdictRule, verify: bool) -> tuple[Status, float]:

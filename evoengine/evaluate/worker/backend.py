@@ -16,6 +16,7 @@ from evoengine.records import (
     CaseModel,
     CaseTiming,
     CheckedRun,
+    GpuState,
     InputSetCheck,
     KernelActivity,
 )
@@ -48,6 +49,7 @@ class TimedCase:
     model: CaseModel | None = None
     wrong: tuple[InputSetCheck, ...] = ()
     sets: tuple[InputSetCheck, ...] = ()
+    is_coarse: bool = False  # timed no further than needed to see that it takes no place
 
 
 class Backend(Protocol):
@@ -73,9 +75,9 @@ class Backend(Protocol):
         """One of `errors` as a failure of the candidate."""
         ...
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
-        """Compute what the check of a case needs, so that no candidate is charged for that time;
-        raises TaskError.
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
+        """Compute what the check of a case of `job` needs, so that no candidate is charged for that
+        time; raises TaskError.
         """
         ...
 
@@ -99,6 +101,10 @@ class Backend(Protocol):
 
     def baselines(self, case: str) -> BaselineTimes:
         """The times of every baseline on `case`."""
+        ...
+
+    def gpu_state(self) -> GpuState | None:
+        """The GPU while the last candidate was timed; None where that cannot be read."""
         ...
 
     def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:

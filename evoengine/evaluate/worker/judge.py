@@ -77,6 +77,7 @@ class JobRun:
         self.checked: dict[str, CheckedRun] = {}  # case -> what checked mode found
         self.timings: list[CaseTiming] = []
         self.modelled: list[CaseModel] = []
+        self.is_coarse = False
         self.activity: tuple[KernelActivity, ...] = ()
         self.activity_problem = ""
         self.phases_s: dict[str, float] = {}
@@ -106,9 +107,11 @@ class JobRun:
             checks=tuple(self.checks),
             timings=tuple(self.timings) if correct else (),
             modelled=tuple(self.modelled) if correct else (),
+            is_coarse=correct and self.is_coarse,
             phases_s=self.phases_s,
             activity=self.activity,
             activity_problem=self.activity_problem,
+            gpu_state=self.judge.backend.gpu_state(),
         )
 
     def _measure_activity(self) -> None:
@@ -139,7 +142,7 @@ class JobRun:
         with self._phase("check"):
             for compiled in self.job.cases:
                 self._announce(f"preparing {shown(compiled)}", False)
-                judge.backend.prepare(compiled, self._announce)
+                judge.backend.prepare(compiled, self.job, self._announce)
                 self._announce(f"checking {shown(compiled)}", True)
                 found = judge.backend.check(compiled, self.job, self._announce)
                 self.checks.append(
@@ -158,6 +161,7 @@ class JobRun:
                     self.timings.append(case.timing)
                 if case.model:
                     self.modelled.append(case.model)
+                self.is_coarse |= case.is_coarse
                 self._add_sets(case)
                 if case.wrong:
                     self._refuse_timed(case)

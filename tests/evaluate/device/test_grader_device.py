@@ -399,7 +399,7 @@ def test_activity_is_measured_in_new_runners_and_nothing_is_judged_where_a_profi
     processes = Path(f"{stage.path}.processes").read_text().split()
     assert len(set(processes)) == 2 and not {*map(int, processes)} & {*judging[1], *after[1]}
     assert judging[0] == first[0] == second[0] != after[0]
-    assert first[1] is second[1] is None
+    assert first[1] == second[1] == judging[1], "they are used again where no profiler was"
 
 
 def test_a_profile_has_the_time_that_a_profiler_takes_to_start() -> None:

@@ -20,11 +20,14 @@ from evoengine.records import (
     CaseCheck,
     CaseModel,
     CheckedRun,
+    GpuState,
     InputSetCheck,
     KernelActivity,
     Status,
 )
 from tests.small import small_task
+
+GPU = GpuState(temperature_c=41)
 
 
 def case_of(name: str) -> CompiledCase:
@@ -48,7 +51,7 @@ class ScriptedBackend:
         self.timed = timed
         self.profiled = profiled
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None: ...
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None: ...
 
     def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
         plan = compiled.plan
@@ -60,6 +63,9 @@ class ScriptedBackend:
 
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
         return self._played(self.timed, job, announce)
+
+    def gpu_state(self) -> GpuState:
+        return GPU
 
     def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:
         announce("measuring", True)
@@ -115,6 +121,7 @@ def test_a_job_without_faults_has_every_check_and_every_time() -> None:
     assert [check.checked for check in found.checks] == [CLEAN, CLEAN]
     assert found.modelled == (MODEL, MODEL)
     assert list(found.phases_s) == ["checked", "check", "scripted"]
+    assert found.gpu_state == GPU
 
 
 def test_the_first_findings_of_checked_mode_end_the_job_with_their_case_alone() -> None:
@@ -143,6 +150,7 @@ def test_a_failure_while_timing_leaves_the_checks_and_no_time() -> None:
         ("odd", None),
     ]
     assert found.modelled == () and list(found.phases_s) == ["check", "scripted"]
+    assert found.gpu_state == GPU
 
 
 def test_a_wrong_output_of_a_timed_launch_is_one_more_check_and_ends_the_job() -> None:

@@ -7,7 +7,7 @@ and guards too. Checked and timed replays are the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -30,6 +30,9 @@ from evoengine.task.schema import Task
 
 # Our stamps lie outside of the events; both clocks of an honest replay differ by less than this.
 CLOCK_SHARE, CLOCK_US = 0.1, 20.0
+
+
+UnmapSlots = Callable[[bool, Sequence[int]], None]
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,13 @@ class Examination:
         task: Task,
         compiled: CompiledCase,
         tier: str,
+        unmap_slots: UnmapSlots | None = None,
     ) -> None:
-        """Loads the candidate; raises CandidateFailure."""
+        """Loads the candidate; raises CandidateFailure.
+
+        `unmap_slots` has slots of hidden cases, or of shown ones, unmapped by all runners; by
+        default by these alone.
+        """
         self._harness = harness
         self._runner = runners.runner_of(compiled)
         self._task = task
@@ -67,9 +75,10 @@ class Examination:
         slots = harness.slots_of(compiled.plan.hidden)
         self._dealer = Dealer(harness, slots, self._layout)
         self._worst: dict[int, InputSetCheck] = {}
-        self._runner.drop(slots.shrink(self._dealer.sizes))
-        if (other := runners.other_than(self._runner)) is not None:
-            other.drop(harness.slots_of(not compiled.plan.hidden).shrink([]))
+        drop = unmap_slots or runners.drop
+        for hidden in (False, True):
+            needed = self._dealer.sizes if hidden == compiled.plan.hidden else []
+            drop(hidden, harness.slots_of(hidden).shrink(needed))
         self._free_before = self._runner.unload() + harness.own_bytes()
         self._runner.load(compiled, self._dealer.bytes_of, poisoned_for(task, compiled.plan))
 

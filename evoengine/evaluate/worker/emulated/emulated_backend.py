@@ -80,7 +80,7 @@ class EmulatedBackend:
             return failure_of(error)
         return CannotLaunch(f"this machine has too little memory: {error}")
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
         for given in self._sets(compiled):
             announce(f"preparing {shown(compiled)}", False)
             self.expected_outputs.get(compiled.plan.case, given.distribution, given.seed)
@@ -197,6 +197,9 @@ class EmulatedBackend:
                 self.task.baselines, "times are modelled here: there is nothing to compare with"
             ),
         )
+
+    def gpu_state(self) -> None:
+        """None: there is no GPU."""
 
     def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:
         raise NoActivity("times are modelled here: no kernel runs on a GPU")

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from evoengine.candidate.binding import BoundLaunch, CasePlan
+from evoengine.evaluate.nvml import Nvml
 from evoengine.evaluate.worker.backend import NoActivity
 from evoengine.evaluate.worker.cuda.activity_measurement import (
     LEAST_CALLS,
@@ -19,9 +20,11 @@ from evoengine.evaluate.worker.cuda.activity_measurement import (
     named,
 )
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
+from evoengine.evaluate.worker.cuda.gpu_monitor import GpuMonitor
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.protocols import CompiledCase, Job, Report
 from evoengine.records import LaunchActivity, Status
+from tests.evaluate.fake_pynvml import BUS_ID
 from tests.evaluate.worker.cuda.host_device import (
     Behaviour,
     HostReplayer,
@@ -55,7 +58,10 @@ class Booth:
             rough_us=lambda _case, _name: 40.0,
             replays=lambda _case, _name, _most: SimpleNamespace(profile=self.profile),
         )
-        self.backend = CudaBackend(self.desk.task, self.desk.harness, self.desk.pool, baselines)
+        monitor = GpuMonitor(Nvml(self.desk.pynvml).gpu(BUS_ID))
+        self.backend = CudaBackend(
+            self.desk.task, self.desk.harness, self.desk.pool, baselines, monitor
+        )
         self.backend.runners = runners
         self.steps: list[tuple[str, bool]] = []
 

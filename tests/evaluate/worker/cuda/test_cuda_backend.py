@@ -15,10 +15,13 @@ import torch
 
 from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.floor import DevicePeaks
+from evoengine.evaluate.nvml import Nvml
+from evoengine.evaluate.worker.candidate_failures import VoidTiming
 from evoengine.evaluate.worker.cuda import cuda_backend
 from evoengine.evaluate.worker.cuda.cuda_backend import GROWTH_BYTES, CudaBackend
 from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.first_sight import FirstSight
+from evoengine.evaluate.worker.cuda.gpu_monitor import GpuMonitor
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Replay, Replayed
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
@@ -28,6 +31,7 @@ from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import CompiledCase, Job, Report
 from evoengine.records import Status
+from tests.evaluate.fake_pynvml import BUS_ID, FakePynvml
 from tests.evaluate.worker.cuda.host_device import (
     TOTAL_BYTES,
     Behaviour,
@@ -71,7 +75,9 @@ class Desk:
                 replay=self.replay_baseline, gaps_us=(1.0,)
             ),
         )
-        self.backend = CudaBackend(self.task, self.harness, self.pool, baselines)
+        self.pynvml = FakePynvml(processes=())
+        monitor = GpuMonitor(Nvml(self.pynvml).gpu(BUS_ID))
+        self.backend = CudaBackend(self.task, self.harness, self.pool, baselines, monitor)
         self.backend.runners = runners
         self.backend._peaks = PEAKS
         self.announced: list[tuple[str, bool]] = []
@@ -114,6 +120,23 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         yield Desk(tmp_path, runners)
 
 
+def test_a_baseline_is_built_in_a_step_that_no_candidate_is_charged_for(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time may come from an earlier run: then nothing has built it before the first candidate."""
+    asked: list[tuple[str, str, str, bool]] = []
+
+    def rough_us(case: str, name: str) -> float:
+        assert desk.harness.token.is_held  # type: ignore[attr-defined]
+        asked.append((case, name, *desk.announced[-1]))
+        return 20.0
+
+    monkeypatch.setattr(desk.backend._baselines, "rough_us", rough_us)
+    desk.judge(flipped="torch")
+    assert asked[0] == ("flipped", "torch", "preparing flipped", False)
+    assert {case for case, *_ in asked} == {"flipped"}
+
+
 def test_a_case_that_is_not_timed_is_checked_on_every_set_hot_and_cold(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +155,41 @@ def test_a_case_that_is_not_timed_is_checked_on_every_set_hot_and_cold(
         sets = [[check.seed for check in case.sets] for case in report.checks]
         assert sets == [list(range(len(desk.pool.sets(case)))) for case in ELEMENTS]
         assert {False, True} <= set(kinds)
+
+
+def test_the_gpu_is_read_before_and_after_each_timed_case_while_the_token_is_held(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments: list[str] = []
+    desk.pynvml.on_power = lambda: moments.append(
+        f"read, {'held' if desk.harness.token.is_held else 'not held'}"  # type: ignore[attr-defined]
+    )
+    run = cuda_backend.PairedTiming.run
+
+    def watched(self: Any, *arguments: Any) -> Any:
+        moments.append("samples")
+        return run(self, *arguments)
+
+    monkeypatch.setattr(cuda_backend.PairedTiming, "run", watched)
+    report = desk.judge(plain="torch", flipped="torch")
+    assert moments == ["read, held", "samples", "samples", "read, held"] * 2
+    assert report.gpu_state is not None and report.gpu_state.sm_clock_mhz == (1980, 1980)
+    moments.clear()
+    desk.backend.begin_job(new_runners=False)
+    assert desk.judge().gpu_state is None and not moments, "nothing was timed"
+
+
+def test_the_gpu_is_read_after_a_timing_that_fails(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise VoidTiming("the baseline takes another time")
+
+    monkeypatch.setattr(cuda_backend.PairedTiming, "run", fail)
+    desk.pynvml.reasons = [0x1, 0x4]  # idle before, held back by its power limit after
+    report = desk.judge(plain="torch")
+    assert report.status is Status.unstable and report.gpu_state is not None
+    assert report.gpu_state.throttled == ("power limit",)
 
 
 def test_waiting_for_the_gpu_is_not_the_candidates_time(
