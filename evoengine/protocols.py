@@ -153,6 +153,7 @@ class Job(Frozen):
     baselines: dict[str, str] = {}  # case -> baseline to time against; other cases are not timed
     # Timing may stop once the score is surely above it; the report is coarse then.
     limit: float | None = None
+    scored_only: bool = False  # times of the other kind, hot or cold, are taken for elites alone
     candidate: str = ""  # the digest of its machine code and plan
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True

@@ -11,6 +11,8 @@ from evoengine.records import CaseTiming, Interval, RaceTiming, Samples
 OUTSIDE_PERMILLE = 25  # outside a 95 % interval, on each side
 # Captures from which an interval is taken; a measurement with fewer gives that of its samples.
 ENOUGH_CAPTURES = 4
+# A newcomer wins no race by less than this; one that shows less than half of it is not going to.
+WINNING_RATIO, HOPELESS_RATIO = 0.993, 0.9965
 # Student's t, 97.5 % and 99.5 %, for 1, 2, ... degrees of freedom; the last for all more.
 _T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16)
 _T_99 = (63.66, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.25, 3.169, 3.106, 3.055, 3.012)
@@ -90,6 +92,18 @@ def race_ratio(timing: RaceTiming) -> Interval:
     """
     ratios = _ratios(timing.newcomer_us, timing.holder_us)
     return capture_interval(ratios, timing.captures, strict=True)
+
+
+def race_is_won(ratio: Interval) -> bool:
+    """Whether a race with this ratio is won: the newcomer is faster, and by more than processes of
+    one kernel differ by.
+    """
+    return ratio.high < 1 and ratio.value < WINNING_RATIO
+
+
+def race_is_decided(ratio: Interval) -> bool:
+    """Whether more captures would hardly change the result."""
+    return race_is_won(ratio) or ratio.low > 1 or ratio.value > HOPELESS_RATIO
 
 
 def race_scores(timing: RaceTiming) -> tuple[Interval, Interval]:

@@ -177,6 +177,7 @@ class LocalExecutor:
             tier=candidate.plan.precision,
             baselines=self._scored_baselines if search else self._baselines,
             limit=search.score if search else None,
+            scored_only=search is not None,
             candidate=compiled.code_digest,
             checked=not verify,
         )

@@ -19,6 +19,7 @@ from evoengine.statistics import (
     exact,
     geomean,
     latency_interval,
+    race_is_won,
     race_ratio,
     race_scores,
     ratio_interval,
@@ -62,7 +63,7 @@ def race_of(report: RaceReport, score: Interval) -> Race:
     if holder.low > score.high or holder.high < score.low:
         result = RaceResult.void
         reason = f"the holder took {holder.value:.3f} of the baseline's time, not {score.value:.3f}"
-    elif ratio.high < 1:
+    elif race_is_won(ratio):
         result, reason = RaceResult.won, "faster"
     else:
         result = RaceResult.lost

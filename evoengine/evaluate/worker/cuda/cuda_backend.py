@@ -142,7 +142,7 @@ class CudaBackend:
             ]
         # the time that another process uses the GPU is not the candidate's
         announce(f"preparing {shown(compiled)}", False)
-        with self.harness.token.held():
+        with self.harness.token.shared():
             announce(f"checking {shown(compiled)}", True)
             with self._examination(compiled, job.tier) as examination:
                 wrong = self._check_sets(examination, compiled, waiting, baseline, announce)
@@ -312,10 +312,10 @@ class CudaBackend:
         alive()
         with self._examination(compiled, job.tier) as examination:
             samples = []
-            for cold in (False, True):
+            for cold in self._kinds(job):
                 seen = look.pairs if look and cold == self.scores_cold else None
                 pair = self._paired(job, compiled, examination, announce, cold, seen)
-                samples.append(pair.run(budget_s, self._effort(case, cold), alive))
+                samples.append(pair.run(budget_s, self._effort(case, cold, job), alive))
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
             scored = case in self.task.objective.cases
@@ -329,20 +329,25 @@ class CudaBackend:
             sets_checked = examination.checks
         announce(f"comparing the times of {shown(compiled)} with what the device can do", False)
         floors = floors_of(self.task, case, job.tier, self._device_peaks())
-        for found, floor in zip(samples, floors, strict=True):
+        for found, floor in zip(samples, floors, strict=False):
             refuse_below_floor(median(found.candidate_us), floor)
         timing = CaseTiming(
             case=case,
             baseline=baseline,
             hot=samples[0],
-            cold=samples[1],
+            cold=samples[1] if len(samples) > 1 else None,
             call_bytes=sum(tensor_bytes(self.task, case)),
         )
         before = look.case.sets if look else ()
         return TimedCase(compiled, timing=timing, sets=worst_of_each(before, sets_checked))
 
-    def _effort(self, case: str, cold: bool) -> Effort:
-        if case not in self.task.objective.cases:
+    def _kinds(self, job: Job) -> tuple[bool, ...]:
+        """Which kinds of times are taken, hot (false) and cold: a record always has hot ones."""
+        return (False,) if job.scored_only and not self.scores_cold else (False, True)
+
+    def _effort(self, case: str, cold: bool, job: Job) -> Effort:
+        other = cold != self.scores_cold
+        if case not in self.task.objective.cases or (other and job.scored_only):
             return BRIEF
         return SCORED if cold == self.scores_cold else SHOWN
 

@@ -79,6 +79,7 @@ class Examination:
         for hidden in (False, True):
             needed = self._dealer.sizes if hidden == compiled.plan.hidden else []
             drop(hidden, harness.slots_of(hidden).shrink(needed))
+        self._starts_before = harness.token.starts()
         self._free_before = self._runner.unload() + harness.own_bytes()
         self._runner.load(compiled, self._dealer.bytes_of, poisoned_for(task, compiled.plan))
 
@@ -93,8 +94,12 @@ class Examination:
         return tuple(self._worst[number] for number in sorted(self._worst))
 
     def close(self) -> int:
-        """Unloads the candidate; the device memory that it has left in use, in bytes."""
-        return self._free_before - self._runner.unload() - self._harness.own_bytes()
+        """Unloads the candidate; the device memory that it has left in use, in bytes: 0 where it
+        is not known, because another process has started meanwhile.
+        """
+        left = self._free_before - self._runner.unload() - self._harness.own_bytes()
+        starts = self._harness.token.starts()
+        return left if starts is not None and starts == self._starts_before else 0
 
     def replay(self, sets: Sequence[PoolSet], cold: bool) -> Examined:
         """One replay: WARM_UP_CALLS of `sets` for its first graph, the rest for the timed one;

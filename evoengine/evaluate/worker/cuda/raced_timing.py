@@ -1,13 +1,15 @@
 """Times a newcomer, the holder of a place and the baseline in turn, each in a process of its own.
 
 All three take the same calls on the same input sets, in a random order; every replay of a candidate
-is examined. Both candidates get new sets when a race begins: neither has seen them.
+is examined. A newcomer that is about to win is tried on new sets: one that keeps results is slower
+there.
 """
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,13 +27,16 @@ from evoengine.evaluate.worker.cuda.input_pool import PoolSet, timed_sets
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.race_judge import RACING, SideFailed
 from evoengine.protocols import CompiledCase, Job
-from evoengine.records import CaseCheck, Interval, RaceTiming, Samples
-from evoengine.statistics import geomean, race_ratio
+from evoengine.records import CaseCheck, RaceTiming, Samples
+from evoengine.statistics import geomean, race_is_decided, race_is_won, race_ratio
 
-CAPTURES = 6  # between two looks at the ratio
-LOOKS = 2  # undecided after the last one, the newcomer has not won
+# How many captures are taken before each look at the ratio; undecided after the last one, the
+# newcomer has not won.
+LOOKS = (2, 6, 12)
+# At the first look, which has too few captures for an interval, a difference decides that is far
+# beyond what captures differ by.
+PLAIN = 0.1
 ROUNDS, MORE_ROUNDS = 4, 2  # of a capture, and up to as many more, drawn
-ENOUGH = 0.005  # half of the ratio's 99 % interval: both are as good as equal
 # Rounds about whose times two clocks disagree.
 MOST_DISAGREEMENTS = 5
 BASELINE = "baseline"
@@ -125,35 +130,27 @@ class RacedTiming:
 
     def run(self) -> list[RaceTiming]:
         """The times of each case; raises SideFailed."""
-        for race in self._cases:
-            self._renew_sets(race)
-        for look in range(LOOKS):
+        for look, captures in enumerate(LOOKS):
             for race in self._cases:
-                self._run_captures(race, first=look * CAPTURES)
-            ratio = self._ratio()
-            if not ratio.low <= 1 <= ratio.high or ratio.high - ratio.low <= 2 * ENOUGH:
+                self._run_captures(race, range(LOOKS[look - 1] if look else 0, captures))
+            timings = [self._laps[race.case].timing(race) for race in self._cases]
+            ratio = geomean(map(race_ratio, timings))
+            is_plain = look > 0 or abs(math.log(ratio.value)) > PLAIN
+            if is_plain and race_is_decided(ratio):
                 break
-        if ratio.high < 1:
+        if race_is_won(ratio):
             self._refuse_memory(self._cases[0])
-        return [self._laps[race.case].timing(race) for race in self._cases]
+        return timings
 
-    def _ratio(self) -> Interval:
-        return geomean(race_ratio(self._laps[race.case].timing(race)) for race in self._cases)
-
-    def _renew_sets(self, race: CaseRace) -> None:
-        self._announce(f"computing expected outputs of {race.case}", False)
-        with self._backend.harness.token.held():
-            self._backend.pool.renew(race.case)
-
-    def _run_captures(self, race: CaseRace, first: int) -> None:
-        """Some captures, numbered from `first` on."""
+    def _run_captures(self, race: CaseRace, captures: Iterable[int]) -> None:
+        """Captures with these numbers."""
         self._announce(f"preparing to race on {race.case}", False)
         with self._backend.harness.token.held(), ExitStack() as loaded:
             ours, theirs = (loaded.enter_context(self._loaded(racer)) for racer in race.sides)
             calls = self._backend.calls(race.case, ours, race.baseline)
             self._announce("preparing the baseline", False)
             baseline = self._backend.all_baselines.replays(race.case, race.baseline, calls.most)
-            for capture in range(first, first + CAPTURES):
+            for capture in captures:
                 baseline.begin_capture()
                 rounds = ROUNDS + secrets.randbelow(MORE_ROUNDS + 1)
                 while rounds:

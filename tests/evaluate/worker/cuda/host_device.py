@@ -232,6 +232,7 @@ class HostToken:
 
     def __init__(self) -> None:
         self.is_held = False
+        self.started: int | None = 0  # what `starts` says
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -241,6 +242,14 @@ class HostToken:
             yield
         finally:
             self.is_held = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        with self.held():
+            yield
+
+    def starts(self) -> int | None:
+        return self.started
 
 
 class HostHarness(GpuHarness):

@@ -52,8 +52,7 @@ class _Runner:
     def __init__(self, connection: socket.socket, ordinal: int) -> None:
         self._connection = connection
         self._silent = False
-        # under the token: the memory of a new context is not what a candidate leaves behind
-        with GpuToken(ordinal).held():
+        with GpuToken(ordinal).starting():
             cupy.cuda.Device(ordinal).use()
             self._limit_memory()
             self._replayer = Replayer(ordinal)
