@@ -176,6 +176,25 @@ class CaseTiming(Frozen):
     call_bytes: int = 0  # of inputs and outputs of one call; 0 in rows of version 0.1.0
 
 
+class LaunchActivity(Frozen):
+    """The time of one kernel, fill or copy of a call, as CUPTI records it."""
+
+    name: str  # of a kernel as the plan has it, of a fill or copy as CUPTI has it
+    us: float
+
+
+class KernelActivity(Frozen):
+    """How long the kernels, fills and copies of one call of a case ran, without what lies between
+    them: what profilers show. No score and no place depends on it.
+    """
+
+    case: str
+    baseline: str
+    candidate_us: float  # the sum over one call, the median over calls
+    baseline_us: float
+    candidate_launches: tuple[LaunchActivity, ...]  # in the order of a call, medians over calls
+
+
 class RaceTiming(Frozen):
     """Raw times of a race on one case, in microseconds a call: the i-th samples of all three were
     taken one after the other, on the same inputs.
@@ -321,6 +340,9 @@ class Verdict(Frozen):
     checks: tuple[CaseCheck, ...] = ()
     timings: tuple[CaseTiming, ...] = ()
     modelled: tuple[CaseModel, ...] = ()  # in place of timings, on the emulator
+    # of elites at the end of a run; () where it was not measured
+    activity: tuple[KernelActivity, ...] = ()
+    activity_problem: str = ""  # why it could not be measured
     code_digest: str = ""  # of machine code and plan; equal means the same candidate
     # Whether its timing stopped early, because it cannot take a place: then its interval is wide,
     # and cases outside of the objective are not timed.

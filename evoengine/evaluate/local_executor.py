@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evoengine.candidate.arch import limits_of
+from evoengine.candidate.arch import DeviceLimits, limits_of
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.errors import DeviceError, TaskError, ToolchainError
+from evoengine.errors import DeviceError, EvoError, TaskError, ToolchainError
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile_candidate import (
     CandidateCompiler,
@@ -21,12 +21,21 @@ from evoengine.evaluate.compile_candidate import (
 from evoengine.evaluate.hidden_case import report_without_sizes
 from evoengine.evaluate.scoring import race_of, verdict_of
 from evoengine.evaluate.stored_baselines import StoredBaselines, as_measured
-from evoengine.protocols import BaselineTimes, Device, ExecutorStart, Job, Progress, SearchBar
-from evoengine.records import AuditReport, Environment, Interval, Race, RaceResult, Verdict
+from evoengine.protocols import (
+    ActivityReport,
+    BaselineTimes,
+    Device,
+    ExecutorStart,
+    Job,
+    Progress,
+    SearchBar,
+)
+from evoengine.records import AuditReport, Environment, Interval, Race, RaceResult, Status, Verdict
 from evoengine.task.schema import Task
 
 TRIAL_FILE_NAME = "kernel.cu"  # in exported files and in prompts
 NOT_STARTED = "the executor was asked for a verdict before it was started"
+NO_GPU = "no kernel runs on a GPU here: times are modelled"
 WITHOUT_NVRTC = (
     "kernels are compiled by clang alone: their registers and spills are unknown, so modelled times"
     " take occupancy from threads and shared memory alone and cannot be compared with those of a"
@@ -211,6 +220,35 @@ class LocalExecutor:
         """The baselines of the cases that the score is made of."""
         wanted = self.task.objective.cases
         return {case: name for case, name in self._baselines.items() if case in wanted}
+
+    async def activity(self, candidate: Candidate, progress: Progress) -> ActivityReport:
+        """The kernel activity of `candidate` on every case that is timed."""
+        if self._environment is None:
+            raise DeviceError(NOT_STARTED)
+        if self._environment.is_modelled:
+            return ActivityReport(problem=NO_GPU)
+        try:
+            return await self._activity(candidate, limits_of(self._environment), progress)
+        except EvoError as error:  # a profiler that hangs or dies ends no run
+            return ActivityReport(problem=str(error))
+
+    async def _activity(
+        self, candidate: Candidate, limits: DeviceLimits, progress: Progress
+    ) -> ActivityReport:
+        compiled = await self.compiler.compile(candidate, limits, progress)
+        if compiled.refusal is not None:
+            return ActivityReport(problem=compiled.refusal.reason)
+        job = Job(
+            cases=tuple(item for item in compiled.cases if item.plan.case in self._baselines),
+            tier=candidate.plan.precision,
+            baselines=self._baselines,
+            candidate=compiled.code_digest,
+            activity=True,
+        )
+        report = await self.device.run(job, progress)
+        if report.status is not Status.correct:
+            return ActivityReport(problem=f"{report.status.value}: {report.reason}")
+        return ActivityReport(cases=report.activity, problem=report.activity_problem)
 
     async def close(self) -> None:
         """Ends every process."""

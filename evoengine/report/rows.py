@@ -12,6 +12,7 @@ from evoengine.records import (
     Frozen,
     GpuState,
     Interval,
+    LaunchActivity,
     Status,
     Unanswered,
     Usage,
@@ -89,6 +90,11 @@ class CaseRow(Frozen):
     least_calls: int = 0  # of a hot sample; 0 without times
     most_calls: int = 0
     call_bytes: int = 0  # of inputs and outputs of one call; 0 if it is not stored
+    # of the kernels, fills and copies of one call, without the gaps between launches, which the
+    # times above include; None where it was not measured
+    activity_us: float | None = None
+    baseline_activity_us: float | None = None
+    activity_launches: tuple[LaunchActivity, ...] = ()
     modelled_us: float | None = None  # in place of all times above
     limiter: str = ""
     # the time that each part of the modelled device would take alone, over all launches
@@ -145,6 +151,7 @@ class VerdictFigures(Frozen):
     speedup: Interval | None
     latency_us: Interval | None
     modelled: bool = False
+    activity_problem: str = ""  # why kernel activity could not be measured
     cases: tuple[CaseRow, ...]
     resources: tuple[ResourceRow, ...]
     target_exceeds: tuple[str, ...]

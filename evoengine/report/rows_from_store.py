@@ -12,6 +12,7 @@ from evoengine.records import (
     CaseTiming,
     Elite,
     Interval,
+    KernelActivity,
     KernelResources,
     Outcome,
     Proposal,
@@ -184,6 +185,7 @@ def verdict_row(
         speedup=speedup_of_verdict(verdict),
         latency_us=verdict.latency_us,
         modelled=verdict.is_modelled,
+        activity_problem=verdict.activity_problem,
         cases=case_rows(verdict),
         resources=resource_rows(verdict.resources, target),
         target_exceeds=verdict.target_exceeds,
@@ -204,8 +206,9 @@ def case_rows(verdict: Verdict) -> tuple[CaseRow, ...]:
             checks[check.case] = check
     timings = {timing.case: timing for timing in verdict.timings}
     models = {model.case: model for model in verdict.modelled}
+    activities = {activity.case: activity for activity in verdict.activity}
     return tuple(
-        _case_row(case, checks.get(case), timings.get(case), models.get(case))
+        _case_row(case, checks.get(case), timings.get(case), models.get(case), activities.get(case))
         for case in {**checks, **timings, **models}
     )
 
@@ -218,7 +221,11 @@ def _hot_calls(timing: CaseTiming | None) -> tuple[int, ...]:
 
 
 def _case_row(
-    case: str, check: CaseCheck | None, timing: CaseTiming | None, model: CaseModel | None
+    case: str,
+    check: CaseCheck | None,
+    timing: CaseTiming | None,
+    model: CaseModel | None,
+    activity: KernelActivity | None,
 ) -> CaseRow:
     worst = check.worst if check and check.sets else None
     cold = timing.cold if timing else None
@@ -247,6 +254,9 @@ def _case_row(
         least_calls=min(_hot_calls(timing), default=0),
         most_calls=max(_hot_calls(timing), default=0),
         call_bytes=timing.call_bytes if timing else 0,
+        activity_us=activity.candidate_us if activity else None,
+        baseline_activity_us=activity.baseline_us if activity else None,
+        activity_launches=activity.candidate_launches if activity else (),
         modelled_us=model.us if model else None,
         limiter=model.limiter if model else "",
         bounds_us=_bounds_us(model) if model else {},

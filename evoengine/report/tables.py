@@ -37,6 +37,10 @@ SPEEDUP = (
     "speed-up: time of the fastest baseline / time of the kernel, with its 95 % interval; below 1"
     " the kernel is slower"
 )
+ACTIVITY = (
+    "kernel activity: kernels, fills and copies alone, as a profiler shows them; replayed times"
+    " include what lies between launches, and speed-ups come from these"
+)
 GPU_REMARKS = (
     "*: timed while the GPU was throttled, below its usual clock or shared; `show --trial` says"
     " which"
@@ -262,6 +266,8 @@ def verdict_report(row: VerdictFigures) -> RenderableType:
         parts.append(section(checked_mode_table(row.cases)))
     if any(case.hot_us for case in row.cases):
         parts.append(section(timings_table(row.cases)))
+    if found := activity_lines(row):
+        parts.append(section(Group(*found)))
     if any(case.modelled_us for case in row.cases):
         parts.append(section(modelled_table(row.cases)))
     if row.resources:
@@ -474,6 +480,22 @@ def trial_report(detail: TrialDetail) -> RenderableType:
         found = f"{detail.first.status.value}, {time}"
         facts["first verdict"] = f"{found}; the verdict below is its verification"
     return Group(facts_grid(facts), verdict_report(detail.verdict))
+
+
+def activity_lines(row: VerdictFigures) -> list[Text]:
+    """The kernel activity of each case that has one, or why none could be measured."""
+    lines = [
+        f"{case.case}: kernel activity {case.activity_us:.2f} us (baseline"
+        f" {case.baseline_activity_us:.2f} us) of {format.micros(case.hot_us)} us replayed hot:"
+        f" {', '.join(f'{item.name} {item.us:.2f}' for item in case.activity_launches)}"
+        for case in row.cases
+        if case.activity_us is not None
+    ]
+    if lines:
+        lines.append(ACTIVITY)
+    elif row.activity_problem:
+        lines.append(f"kernel activity: unknown: {row.activity_problem}")
+    return [Text(format.printable(line)) for line in lines]
 
 
 def tasks_table(rows: Iterable[TaskRow]) -> FittedTable:

@@ -12,7 +12,7 @@ import asyncio
 import itertools
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -400,29 +400,62 @@ class Engine:
         return row.verdict if row else None
 
     async def _measure_elites(self, stopping: asyncio.Task[bool]) -> bool:
-        """Measures each elite once more: a figure that had no part in choosing it. Returns False
-        if `stopping` is done before all have one.
+        """Measures each elite once more: a figure that had no part in choosing it; and its kernel
+        activity. Returns False if `stopping` is done first; a resume measures what has no row.
 
         Modelled times have no noise: the same figure would come again.
         """
         if self.environment.is_modelled:
             return True
-        for elite in self.population.elites:
-            trial = elite.outcome.trial
-            if self.store.get(VerdictRow, trial, FINAL) is not None:
-                continue
-            if stopping.done() or not await self._unless_stopped(self._measure(trial), stopping):
+        waiting = [
+            elite.outcome.trial
+            for elite in self.population.elites
+            if self.store.get(VerdictRow, elite.outcome.trial, FINAL) is None
+        ]
+        rows = list[VerdictRow]()
+
+        async def measure(trial: int) -> None:
+            rows.append(await self._measure(trial))
+
+        async def store(row: VerdictRow) -> None:
+            self.store.append(await self._with_activity(row))
+
+        # all before the first profile: a device replaces the process that a profiler was in
+        for trial in waiting:
+            if stopping.done() or not await self._unless_stopped(measure(trial), stopping):
+                return False
+        for row in rows:
+            if stopping.done() or not await self._unless_stopped(store(row), stopping):
                 return False
         return True
 
-    async def _measure(self, trial: int) -> None:
-        row, began = self.store.get(ProposalRow, trial), self.now()
-        assert row is not None  # it is settled
-        progress = self._progress(trial, row.proposal.label, "final: ")
+    async def _measure(self, trial: int) -> VerdictRow:
+        """A verdict for the row FINAL, which is not stored yet."""
+        began, proposal = self.now(), self._proposal_of(trial)
         verdict = await self.executor.evaluate(
-            _candidate_of(trial, row.proposal), progress, verify=True
+            _candidate_of(trial, proposal),
+            self._progress(trial, proposal.label, "final: "),
+            verify=True,
         )
-        self.store.append(VerdictRow(trial, FINAL, verdict, began, self.now()))
+        return VerdictRow(trial, FINAL, verdict, began, self.now())
+
+    async def _with_activity(self, row: VerdictRow) -> VerdictRow:
+        """`row` with the kernel activity of its candidate, if that is correct."""
+        if row.verdict.status is not Status.correct:
+            return row
+        proposal = self._proposal_of(row.trial)
+        found = await self.executor.activity(
+            _candidate_of(row.trial, proposal),
+            self._progress(row.trial, proposal.label, "kernel activity: "),
+        )
+        activity = {"activity": found.cases, "activity_problem": found.problem}
+        return replace(row, verdict=row.verdict.model_copy(update=activity))
+
+    def _proposal_of(self, trial: int) -> Proposal:
+        """The proposal of a settled trial."""
+        row = self.store.get(ProposalRow, trial)
+        assert row is not None
+        return row.proposal
 
     def _progress(self, trial: int, label: str, prefix: str = "") -> Callable[[str], None]:
         return lambda step: self.observe(TrialMoved(trial, f"{prefix}{step}", label))

@@ -167,6 +167,9 @@ class _ReadOnlyParts:
     async def race(self, *_: object) -> NoReturn:
         raise Exhausted("the run is opened for reading only")
 
+    async def activity(self, *_: object) -> NoReturn:
+        raise Exhausted("the run is opened for reading only")
+
     async def close(self) -> None:
         """Has nothing to close."""
 

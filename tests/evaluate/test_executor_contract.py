@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from evoengine.evaluate.scripted.scripted_executor import (
     ScriptedExecutor,
 )
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule
-from evoengine.protocols import Executor
+from evoengine.protocols import ActivityReport, Executor
 from evoengine.records import Interval, Race, RaceResult, Status, Verdict
 from evoengine.task.load import load_task
 from tests.evaluate.device.kernels import source
@@ -85,6 +86,9 @@ class Started:
         progress = (lambda _: None) if steps is None else steps.append
         return self.runner.run(self.executor.race(*sides, score, progress))
 
+    def activity(self, source: str) -> ActivityReport:
+        return self.runner.run(self.executor.activity(kernel_file.parse(source), lambda _: None))
+
     def close(self) -> None:
         self.runner.run(self.executor.close())
         self.runner.run(self.executor.close())
@@ -125,6 +129,30 @@ def test_times_are_measured_against_a_baseline_of_the_start_or_modelled(started:
     else:
         assert started.start.baselines.keys() == {"small"} and verdict.speedup is not None
         assert started.start.baseline_us["small"][started.start.baselines["small"]] > 0
+
+
+def test_activity_is_of_every_timed_case_or_says_why_there_is_none(started: Started) -> None:
+    (verdict,) = started.verdicts(CORRECT)
+    found = started.activity(CORRECT)
+    if verdict.is_modelled or not started.compiles:
+        assert found.cases == () and re.search("no kernel .*is run|no kernel runs", found.problem)
+        return
+    assert found.problem == ""
+    (case,) = found.cases
+    assert (case.case, case.baseline) == ("small", started.start.baselines["small"])
+    assert len(case.candidate_launches) == 1 and case.baseline_us > 0
+    # a replay has what lies between launches, too; a kernel that is launched alone starts slower
+    assert 0 < case.candidate_us < verdict.latency_us.value + 3.0
+    (again,) = started.verdicts(CORRECT)
+    assert again.status is Status.correct, "a job after it finds a device without a profiler"
+
+
+def test_a_candidate_that_does_not_compile_has_no_activity_and_the_reason(
+    started: Started,
+) -> None:
+    if started.compiles and not started.start.environment.is_modelled:
+        found = started.activity(CORRECT.replace("precision: fp32", "precision: fp64"))
+        assert found.cases == () and "no tier 'fp64'" in found.problem
 
 
 @pytest.mark.parametrize(("old", "new", "status", "says"), [

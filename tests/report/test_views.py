@@ -10,7 +10,7 @@ from rich.console import Console
 
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
-from evoengine.records import Elite, GpuState, Usage, Verdict
+from evoengine.records import Elite, GpuState, KernelActivity, LaunchActivity, Usage, Verdict
 from evoengine.report import as_json, format
 from evoengine.report.board import Board
 from evoengine.report.live_view import LiveView, screen
@@ -380,6 +380,46 @@ def test_every_number_of_a_case_is_recomputed_from_raw_samples(stored) -> None:
     row = next(item for item in case_rows(verdict) if item.case == "large")
     assert row.hot_us.value == pytest.approx(verdict.latency_us.value)
     assert row.hot_speedup.value == pytest.approx(speedup_of(verdict.score).value)
+
+
+def test_kernel_activity_stands_beside_the_replayed_time_or_the_reason_why_it_is_unknown(
+    stored,
+) -> None:
+    store, elites, _ = stored
+    verdict = StoredTrials(store).verdict_of(elites[0].outcome.trial)
+    launches = (
+        LaunchActivity(name="Memset (Device)", us=0.6),
+        LaunchActivity(name="scale", us=4.5),
+    )
+    found = KernelActivity(
+        case="large",
+        baseline="torch.mul",
+        candidate_us=5.1,
+        baseline_us=7.2,
+        candidate_launches=launches,
+    )
+    row = verdict_row(verdict.model_copy(update={"activity": (found,)}), "k", {}, None)
+    text = " ".join(show(verdict_report(row), 160).split())
+    replayed = next(case.hot_us.value for case in row.cases if case.case == "large")
+    assert (
+        f"large: kernel activity 5.10 us (baseline 7.20 us) of {replayed:.2f} us replayed hot:"
+        " Memset (Device) 0.60, scale 4.50"
+    ) in text
+    assert "small: kernel activity" not in text
+    (case,) = (case for case in json.loads(as_json.dumps(row))["cases"] if case["case"] == "large")
+    assert (case["activity_us"], case["baseline_activity_us"]) == (5.1, 7.2)
+    assert case["activity_launches"][1] == {"name": "scale", "us": 4.5}
+    refused = verdict.model_copy(update={"activity_problem": "CUPTI is not permitted"})
+    told = show(verdict_report(verdict_row(refused, "k", {}, None)), 160)
+    assert "kernel activity: unknown: CUPTI is not permitted" in told
+    assert "kernel activity" not in show(verdict_report(verdict_row(verdict, "k", {}, None)), 160)
+
+
+def test_a_verdict_of_a_version_without_activity_is_read(stored) -> None:
+    store, elites, _ = stored
+    verdict = StoredTrials(store).verdict_of(elites[0].outcome.trial)
+    old = verdict.model_dump(mode="json", exclude={"activity", "activity_problem"})
+    assert Verdict.model_validate(old) == verdict
 
 
 def test_json_is_strict_where_an_error_is_not_a_number(stored) -> None:

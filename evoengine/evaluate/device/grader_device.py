@@ -1,9 +1,10 @@
 """A CUDA device behind two kinds of processes: a grader, and a pair of runners that run candidates,
 one in shown cases, one in hidden ones.
 
-The grader lives as long as the device; a pair is replaced when one of the two was killed or broke
-its context. First verdicts share a pair; a verification gets a new one, which is kept for the races
-of its candidate. A spare pair stands by.
+The grader lives as long as the device, unless a profiler was in it; a pair is replaced when one of
+the two was killed or broke its context. First verdicts share a pair; a verification gets a new one,
+which is kept for the races of its candidate, and a measurement of kernel activity one that runs
+nothing else. A spare pair stands by.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ from evoengine.evaluate.device.step_failures import (
     killed_twice,
     timed_out,
 )
-from evoengine.evaluate.device.worker_device import START_S, gpu_limits, with_output
+from evoengine.evaluate.device.worker_device import (
+    START_S,
+    gpu_limits,
+    profiling_limits,
+    with_output,
+)
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
 from evoengine.evaluate.device.worker_protocol import (
     HOLDER,
@@ -72,6 +78,7 @@ class GraderDevice:
         self._last_number = 0  # of a pair that was handed over
         self._gone: list[int] = []  # pairs that ended since the grader was last told
         self._killed_twice = False  # whether the last candidate's process was
+        self._has_profiler = False  # whether the grader has measured kernel activity
         self._turn = asyncio.Lock()
 
     async def start(self, task: Task, task_path: str) -> Environment:
@@ -85,8 +92,9 @@ class GraderDevice:
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
             try:
-                if self._grader is None:
-                    await self._start_grader()
+                await self._provide_grader(progress, may_have_profiler=job.activity)
+                if job.activity:
+                    return await self._profile(job, progress)
                 if verify:
                     return await self._judge_in_own_runners(job, progress)
                 return await self._judge_again_if_doubtful(job, progress)
@@ -101,8 +109,7 @@ class GraderDevice:
             if self._task is None:
                 raise WorkerError("the device was asked to race before it was started")
             try:
-                if self._grader is None:
-                    await self._start_grader()
+                await self._provide_grader(progress)
                 report = await self._race(newcomer, holder, progress)
                 if report.reason.startswith((RUNNER_ENDED, RUNNER_NOT_STARTED)):
                     progress("a process of the race ended; racing once more in new ones")
@@ -191,6 +198,18 @@ class GraderDevice:
         assert isinstance(answer, RaceDone)
         return answer
 
+    async def _profile(self, job: Job, progress: Progress) -> Report:
+        """Measures kernel activity in a pair that runs nothing else."""
+        progress("changing to a new process")
+        self._has_profiler = True
+        shared, self._pair = self._pair, None
+        try:
+            return await self._judge_again_if_killed(job, progress)
+        finally:
+            profiled, self._pair = self._pair, shared
+            if profiled is not None:
+                await self._end([profiled])
+
     async def _judge_again_if_doubtful(self, job: Job, progress: Progress) -> Report:
         """Judges a candidate that crashed once more, if its process had run others: one of them may
         have broken the driver's memory there.
@@ -226,7 +245,7 @@ class GraderDevice:
         """The report on one job; None if its runner was killed from outside."""
         assert self._task is not None and self._grader is not None
         runners = await self._provide_pair() if job.cases else Runners(used=())
-        allowed = gpu_limits(self._task.limits)
+        allowed = (profiling_limits if job.activity else gpu_limits)(self._task.limits)
         try:
             answer = await self._grader.ask(
                 lambda number: Run(id=number, job=job, runners=runners),
@@ -303,6 +322,14 @@ class GraderDevice:
         await pair.spawn()
         return pair
 
+    async def _provide_grader(self, progress: Progress, may_have_profiler: bool = False) -> None:
+        """Sees to it that there is a grader, in which no profiler was unless it may have been."""
+        if self._has_profiler and not may_have_profiler:
+            progress("changing to a process without a profiler")
+            await self._kill_all()  # CUPTI stays, and may change times
+        if self._grader is None:
+            await self._start_grader()
+
     async def _start_grader(self) -> Environment:
         assert self._task is not None
         task, path = self._task, self._task_path
@@ -326,7 +353,7 @@ class GraderDevice:
                 raise WorkerError(f"the grader did not start: {error}: {log[-500:]}") from error
             raise
         assert isinstance(answer, Ready)
-        self._grader, self._runners = grader, ours
+        self._grader, self._runners, self._has_profiler = grader, ours, False
         return answer.environment
 
     async def _kill_pair(self) -> None:

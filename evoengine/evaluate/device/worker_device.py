@@ -31,6 +31,7 @@ from evoengine.task.schema import Limits, Task
 DETAIL_BYTES = 4096
 REASON_CHARACTERS = 1000  # one line; it may quote an instruction as long as its file
 START_S = 600.0
+PROFILER_START_S = 60.0  # CUPTI's first measurement in a process takes up to 5 s on a free machine
 
 
 def emulator_device(
@@ -63,6 +64,12 @@ class TimeLimits:
 def gpu_limits(limits: Limits) -> TimeLimits:
     """Those of a candidate on a GPU."""
     return TimeLimits(limits.launch_s, limits.evaluate_s)
+
+
+def profiling_limits(limits: Limits) -> TimeLimits:
+    """Those of a candidate on a GPU under a profiler, whose start is within the first step."""
+    allowed = gpu_limits(limits)
+    return TimeLimits(allowed.step_s + PROFILER_START_S, allowed.total_s + PROFILER_START_S)
 
 
 def _emulator_limits(limits: Limits) -> TimeLimits:

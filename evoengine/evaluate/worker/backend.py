@@ -11,10 +11,22 @@ from typing import Protocol
 
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, GpuState, InputSetCheck
+from evoengine.records import (
+    CaseCheck,
+    CaseModel,
+    CaseTiming,
+    CheckedRun,
+    GpuState,
+    InputSetCheck,
+    KernelActivity,
+)
 
 # Called when a step begins: its description, and whether candidate code may run in it.
 Announce = Callable[[str, bool], None]
+
+
+class NoActivity(Exception):  # noqa: N818 - a finding: the message says why there is none
+    """Kernel activity cannot be measured here; no candidate is at fault."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,12 @@ class Backend(Protocol):
 
     def gpu_state(self) -> GpuState | None:
         """The GPU while the last candidate was timed; None where that cannot be read."""
+        ...
+
+    def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:
+        """The kernel activity of each case that has a baseline in the job; raises NoActivity and
+        CandidateFailure.
+        """
         ...
 
 

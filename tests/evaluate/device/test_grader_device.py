@@ -18,10 +18,16 @@ from evoengine.candidate.binding import CasePlan
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.grader_device import GraderDevice
+from evoengine.evaluate.device.worker_device import (
+    PROFILER_START_S,
+    gpu_limits,
+    profiling_limits,
+)
 from evoengine.evaluate.hidden_case import report_without_sizes
 from evoengine.protocols import CompiledCase, Job, Report
 from evoengine.records import Status
 from evoengine.task.load import load_task
+from evoengine.task.schema import Limits
 from tests.evaluate.device.test_contract import SCRIPTED, TASK
 
 HIDDEN = "hidden_cases: {odd: {N: 77}}\n"
@@ -374,3 +380,30 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_activity_is_measured_in_new_runners_and_nothing_is_judged_where_a_profiler_was(
+    stage: Stage,
+) -> None:
+    async def scene(device: GraderDevice) -> Any:
+        await judged(device, "correct")
+        found = [pids(device)]
+        for behaviour in ("notes its process", "notes its process"):
+            profiled = job(behaviour).model_copy(update={"activity": True})
+            assert (await device.run(profiled, lambda _: None)).status is Status.correct
+            found.append(pids(device))
+        await judged(device, "correct")
+        return [*found, pids(device)]
+
+    judging, first, second, after = stage.play(scene)
+    processes = Path(f"{stage.path}.processes").read_text().split()
+    assert len(set(processes)) == 2 and not {*map(int, processes)} & {*judging[1], *after[1]}
+    assert judging[0] == first[0] == second[0] != after[0]
+    assert first[1] == second[1] == judging[1], "they are used again where no profiler was"
+
+
+def test_a_profile_has_the_time_that_a_profiler_takes_to_start() -> None:
+    limits = Limits(launch_s=2.0, evaluate_s=20.0)
+    allowed, judging = profiling_limits(limits), gpu_limits(limits)
+    assert allowed.step_s == judging.step_s + PROFILER_START_S > 10 * judging.step_s
+    assert allowed.total_s > allowed.step_s

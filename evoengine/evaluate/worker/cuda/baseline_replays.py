@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,12 +17,14 @@ import torch
 from evoengine.evaluate.worker.cuda.dealing import deal_rows, slot_row
 from evoengine.evaluate.worker.cuda.examination import device_bytes
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.harness.device_records import recorded_calls
 from evoengine.evaluate.worker.cuda.harness.time_marks import Step, clock_gaps_us
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import PhysicalMemory
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.evaluate.worker.cuda.slots import Place, Slot, slot_size, somewhere
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.records import LaunchActivity
 
 EAGER_CALLS = 3  # before a capture: libraries choose their kernels in the first ones
 
@@ -80,20 +83,30 @@ class BaselineReplays:
         with self._functions.running(self._name, self._case):
             graph = self._graph(len(sets), cold)
             self._graph(1, False).replay()
-            harness.l2.prepare(
-                [
-                    (place.address, place.size)
-                    for call in self._places[: len(sets)]
-                    for place in call.values()
-                ],
-                cold,
-            )
+            harness.l2.prepare(self._spans(len(sets)), cold)
             torch.cuda.current_stream().synchronize()
             graph.replay()
             torch.cuda.current_stream().synchronize()
         times = harness.marks.times(len(sets) if cold else 1)
         self.gaps_us = clock_gaps_us(times.event_us, times.stamp_us)
         return times.event_us
+
+    def profile(self, sets: Sequence[PoolSet]) -> tuple[tuple[LaunchActivity, ...], ...]:
+        """What a call on each of `sets` runs on the device, launched as a candidate's under CUPTI;
+        raises NoActivity, and TaskError where the function does.
+        """
+        self._deal(sets)
+        return recorded_calls(
+            [partial(call, 0) for call in self._calls[: len(sets)]],
+            partial(self._harness.l2.prepare, self._spans(len(sets)), False),
+            self._harness.kernels.nothing,
+        )
+
+    def _spans(self, calls: int) -> list[tuple[int, int]]:
+        """Address and bytes of every input of the first `calls` calls."""
+        return [
+            (place.address, place.size) for call in self._places[:calls] for place in call.values()
+        ]
 
     def _graph(self, calls: int, cold: bool) -> CapturedGraph:
         if (calls, cold) not in self._graphs:

@@ -15,6 +15,7 @@ from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor
 from evoengine.evaluate.worker.backend import Announce, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
 from evoengine.evaluate.worker.check import worst_of_each
+from evoengine.evaluate.worker.cuda.activity_measurement import measure_activity
 from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.call_counts import (
     WARM_UP_CALLS,
@@ -47,7 +48,14 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.evaluate.worker.cuda.timed_pairs import TimedPairs
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseCheck, CaseTiming, GpuState, InputSetCheck, Samples
+from evoengine.records import (
+    CaseCheck,
+    CaseTiming,
+    GpuState,
+    InputSetCheck,
+    KernelActivity,
+    Samples,
+)
 from evoengine.statistics import median
 from evoengine.task.schema import Task
 
@@ -182,6 +190,34 @@ class CudaBackend:
 
     def gpu_state(self) -> GpuState | None:
         return self._monitor.state()
+
+    def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:
+        """Measure each case that has a baseline in the job. Waiting for the GPU is nobody's time,
+        but the start of the profiler, some seconds, is within the first step.
+        """
+        found = []
+        for compiled in job.cases:
+            baseline = job.baselines.get(compiled.plan.case)
+            if baseline is not None:
+                announce(f"preparing {shown(compiled)}", False)
+                with self.harness.token.held():
+                    found.append(self._activity(job, compiled, baseline, announce))
+        return tuple(found)
+
+    def _activity(
+        self, job: Job, compiled: CompiledCase, baseline: str, announce: Announce
+    ) -> KernelActivity:
+        case = compiled.plan.case
+        sets = timed_sets(self.pool.sets(case))
+        alive = partial(announce, f"measuring kernel activity of {shown(compiled)}", True)
+        alive()
+        with self._examination(compiled, job.tier) as examination:
+            announce("preparing the baseline", False)
+            calls = self.calls(case, examination, baseline).most
+            replays = self.all_baselines.replays(case, baseline, calls)
+            measured = measure_activity(compiled, examination, sets, calls, alive)
+        announce(f"measuring kernel activity of {baseline}", False)
+        return measured.beside(baseline, replays, sets, calls)
 
     def _check_sets(
         self,

@@ -17,7 +17,7 @@ from evoengine.evaluate.worker.check import checked_set, compare_outputs, layout
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
 from evoengine.evaluate.worker.cuda.dealing import Dealer, DealtCall
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
-from evoengine.evaluate.worker.cuda.harness.runner_messages import Replayed
+from evoengine.evaluate.worker.cuda.harness.runner_messages import Profiled, Replayed
 from evoengine.evaluate.worker.cuda.harness.time_marks import clock_gaps_us
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
@@ -105,10 +105,7 @@ class Examination:
         """One replay: WARM_UP_CALLS of `sets` for its first graph, the rest for the timed one;
         raises CandidateFailure.
         """
-        try:
-            dealt = self._dealer.deal(sets, WARM_UP_CALLS)
-        except VirtualMemoryError as error:
-            raise CannotLaunch(f"no device memory for its buffers: {error}") from None
+        dealt = self._deal(sets, WARM_UP_CALLS)
         warm_up, calls = dealt[:WARM_UP_CALLS], dealt[WARM_UP_CALLS:]
         replayed = self._runner.replay(
             [call.places for call in warm_up],
@@ -123,6 +120,27 @@ class Examination:
         host_gap_us = 0.0 if cold else replayed.host_us - sum(replayed.event_us)
         gaps_us = clock_gaps_us(replayed.event_us, replayed.stamp_us)
         return Examined(replayed.event_us, wrong, gaps_us, host_gap_us)
+
+    def profile(self, sets: Sequence[PoolSet]) -> tuple[Profiled, tuple[InputSetCheck, ...]]:
+        """What a call on each of `sets` but the first WARM_UP_CALLS runs on the device, and the
+        sets on which an output was wrong; raises CandidateFailure.
+        """
+        dealt = self._deal(sets, len(sets))
+        calls = dealt[WARM_UP_CALLS:]
+        profiled = self._runner.profile(
+            [call.places for call in dealt[:WARM_UP_CALLS]],
+            [call.places for call in calls],
+            [place for call in calls for place, _ in call.reads],
+        )
+        wrong = () if profiled.problem else self._compare(dealt)
+        self._runner.wait()
+        return profiled, wrong
+
+    def _deal(self, sets: Sequence[PoolSet], unmasked: int) -> list[DealtCall]:
+        try:
+            return self._dealer.deal(sets, unmasked)
+        except VirtualMemoryError as error:
+            raise CannotLaunch(f"no device memory for its buffers: {error}") from None
 
     def _compare(self, dealt: Sequence[DealtCall]) -> tuple[InputSetCheck, ...]:
         self._dealer.begin_audit()
