@@ -72,13 +72,13 @@ class Desk:
         baselines: Any = SimpleNamespace(
             rough_us=lambda _case, _name: 20.0,
             replays=lambda _case, _name, _most: SimpleNamespace(
-                replay=self.replay_baseline, gaps_us=(1.0,)
+                replay=self.replay_baseline, gaps_us=(1.0,), begin_capture=lambda: None
             ),
         )
         self.pynvml = FakePynvml(processes=())
         monitor = GpuMonitor(Nvml(self.pynvml).gpu(BUS_ID))
         self.backend = CudaBackend(self.task, self.harness, self.pool, baselines, monitor)
-        self.backend.runners = runners
+        self.backend.begin_job(runners, is_new=True)
         self.backend._peaks = PEAKS
         self.announced: list[tuple[str, bool]] = []
 
@@ -131,7 +131,7 @@ def test_a_baseline_is_built_in_a_step_that_no_candidate_is_charged_for(
         asked.append((case, name, *desk.announced[-1]))
         return 20.0
 
-    monkeypatch.setattr(desk.backend._baselines, "rough_us", rough_us)
+    monkeypatch.setattr(desk.backend.all_baselines, "rough_us", rough_us)
     desk.judge(flipped="torch")
     assert asked[0] == ("flipped", "torch", "preparing flipped", False)
     assert {case for case, *_ in asked} == {"flipped"}
@@ -175,7 +175,7 @@ def test_the_gpu_is_read_before_and_after_each_timed_case_while_the_token_is_hel
     assert moments == ["read, held", "samples", "samples", "read, held"] * 2
     assert report.gpu_state is not None and report.gpu_state.sm_clock_mhz == (1980, 1980)
     moments.clear()
-    desk.backend.begin_job(new_runners=False)
+    desk.backend.begin_job(desk.backend.runners, is_new=False)
     assert desk.judge().gpu_state is None and not moments, "nothing was timed"
 
 
@@ -236,8 +236,8 @@ def test_large_inputs_are_all_checked_and_never_timed(
         return desk.replay_baseline(sets, cold)
 
     monkeypatch.setattr(Examination, "replay", watched)
-    replays = SimpleNamespace(replay=replay_baseline, gaps_us=(1.0,))
-    monkeypatch.setattr(desk.backend._baselines, "replays", lambda *_: replays)
+    replays = SimpleNamespace(replay=replay_baseline, gaps_us=(1.0,), begin_capture=lambda: None)
+    monkeypatch.setattr(desk.backend.all_baselines, "replays", lambda *_: replays)
     report = desk.judge(plain="torch.mul")
     assert report.status is Status.correct, report
     assert timed == {*desk.task.distributions} - {"extreme"}
