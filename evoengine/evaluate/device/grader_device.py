@@ -281,8 +281,9 @@ class GraderDevice:
             self._pair = await self._take_spare()
         elif self._spare is None:
             self._spare = await self._spawn_pair()
+        if self._pair.jobs:
+            self._pair.clear_log()  # of earlier candidates; what its start said is kept
         self._pair.jobs += 1
-        self._pair.clear_log()
         return self._runners_of([self._pair])
 
     async def _take_spare(self) -> RunnerPair:
@@ -351,7 +352,9 @@ class GraderDevice:
 
     async def _end(self, pairs: Sequence[RunnerPair]) -> None:
         """Kills pairs; the grader is told with its next request."""
-        self._gone += [pair.number for pair in pairs if pair.handed_over]
+        # a pair may be ended twice: when it is too slow, and when its race has ended
+        ended = [pair.number for pair in pairs if pair.handed_over]
+        self._gone += [number for number in ended if number not in self._gone]
         for pair in pairs:
             pair.send_kill()  # to all before the first wait, which may be cancelled
         for pair in pairs:

@@ -214,10 +214,12 @@ def serve_runner(connection: socket.socket, arguments: list[str]) -> None:
     """Runs candidates for one grader until it closes the connection.
 
     With the argument "late" its device starts late; with "unable", never; with "all but one unable",
-    that of one starts; with "until", those that start before a file appears.
+    that of one starts; with "until", those that start while a file is not there, which they note.
     """
-    if "until" in arguments and Path(arguments[1]).exists():
-        raise SystemExit("no memory on the device")
+    if "until" in arguments:
+        if Path(arguments[1]).exists():
+            raise SystemExit("no memory on the device")
+        Path(f"{arguments[1]}.{os.getpid()}").touch()
     if "unable" in arguments or ("all but one unable" in arguments and _count(arguments[1]) > 1):
         raise SystemExit("no memory on the device")
     if "late" in arguments:
