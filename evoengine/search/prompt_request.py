@@ -164,6 +164,9 @@ class _ReadOnlyParts:
     async def evaluate(self, *_: object, **__: object) -> NoReturn:
         raise Exhausted("the run is opened for reading only")
 
+    async def race(self, *_: object) -> NoReturn:
+        raise Exhausted("the run is opened for reading only")
+
     async def close(self) -> None:
         """Has nothing to close."""
 
