@@ -154,7 +154,7 @@ def test_all_three_take_the_same_calls_on_the_same_sets_in_an_order_that_is_draw
         assert len(set(one.values())) == 1, "the same sets in the same order, of the same kind"
     cold = track.desk.backend.scores_cold
     assert {kind for _, _, kind in track.replays} == {cold}
-    assert len({tuple(one) for one in track.rounds}) > 2, "orders of the sides"
+    assert len({tuple(one) for one in track.rounds}) > 1, "orders of the sides"
     assert len({sets for _, sets, _ in track.replays}) > 2
     (timing,) = report.timings
     assert len(timing.calls) == sum(len(one[BASELINE][0]) if cold else 1 for one in track.rounds)
