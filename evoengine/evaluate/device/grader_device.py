@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.own_runners import OwnRunners
-from evoengine.evaluate.device.runner_pair import RunnerPair
+from evoengine.evaluate.device.runner_pair import RunnerPair, first_ended
 from evoengine.evaluate.device.step_failures import (
     KILLED,
     function_ended_process,
@@ -36,6 +36,7 @@ from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, Wo
 from evoengine.evaluate.device.worker_protocol import (
     HOLDER,
     NEWCOMER,
+    RACING,
     RUNNER_ENDED,
     RUNNER_NOT_STARTED,
     Done,
@@ -113,9 +114,12 @@ class GraderDevice:
                 report = await self._race(newcomer, holder, progress)
                 if report.reason.startswith((RUNNER_ENDED, RUNNER_NOT_STARTED)):
                     progress("a process of the race ended; racing once more in new ones")
+                    if report.reason.startswith(RUNNER_NOT_STARTED):
+                        # those that are kept may have left no memory for it
+                        await self._end(self._own.clear())
                     report = await self._race(newcomer, holder, progress)
                 if report.reason.startswith(RUNNER_NOT_STARTED):
-                    raise WorkerError("a runner did not start twice in a row")
+                    raise WorkerError(f"in two races in a row: {report.reason}")
                 return report
             except BaseException:
                 await self._kill_all()
@@ -136,7 +140,7 @@ class GraderDevice:
         try:
             report = await self._judge_again_if_killed(job, progress)
             own, self._pair = self._pair, None
-            if own is not None and report.status is Status.correct and job.candidate:
+            if own is not None and report.status is Status.correct:
                 await self._end(self._own.keep(job.candidate, own))
             elif own is not None:
                 await self._end([own])
@@ -148,40 +152,34 @@ class GraderDevice:
                 await self._end([unfinished])
 
     async def _race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
-        assert self._task is not None and self._grader is not None
+        """One race; only where it was run to its end, both pairs are kept."""
         jobs = {NEWCOMER: newcomer, HOLDER: holder}
-        pairs = {side: self._own.take(job.candidate) for side, job in jobs.items()}
-        racing = {side: pair or await self._take_spare() for side, pair in pairs.items()}
+        racing = dict[str, RunnerPair]()
         try:
-            answer = await self._ask_race(newcomer, holder, list(racing.values()), progress)
-        except StepTimeout as error:
-            await self._end(list(racing.values()))
-            if not error.step.candidate:
-                raise self._too_slow(error) from error
-            return RaceReport(
-                status=Status.timeout,
-                reason=timed_out(error).reason,
-                at_fault=next((side for side in racing if side in error.step.what), ""),
-            )
+            for side, job in jobs.items():
+                racing[side] = self._own.take(job.candidate) or await self._take_spare()
+            report = await self._ask_race(newcomer, holder, racing, progress)
         except BaseException:
             await self._end(list(racing.values()))
             raise
-        for side, pair in racing.items():
-            healthy = answer.report.at_fault != side and answer.report.status is Status.correct
-            surplus = self._own.keep(jobs[side].candidate, pair) if healthy else [pair]
-            await self._end(surplus)
-        return answer.report
+        surplus = list(racing.values())
+        if report.status is Status.correct:
+            surplus = [
+                pair
+                for side, job in jobs.items()
+                for pair in self._own.keep(job.candidate, racing[side])
+            ]
+        await self._end(surplus)
+        return report
 
     async def _ask_race(
-        self,
-        newcomer: Job,
-        holder: Job,
-        pairs: Sequence[RunnerPair],
-        progress: Progress,
-    ) -> RaceDone:
-        """The grader's answer; raises StepTimeout, WorkerError and TaskError."""
+        self, newcomer: Job, holder: Job, racing: Mapping[str, RunnerPair], progress: Progress
+    ) -> RaceReport:
+        """The grader's report; raises WorkerError and TaskError."""
         assert self._task is not None and self._grader is not None
+        pairs = list(racing.values())
         allowed, runners = gpu_limits(self._task.limits), self._runners_of(pairs)
+        total_s = 2 * allowed.total_s
         try:
             answer = await self._grader.ask(
                 lambda number: RunRace(
@@ -189,14 +187,27 @@ class GraderDevice:
                 ),
                 progress,
                 allowed.step_s,
-                2 * allowed.total_s,
+                total_s,
                 self._task.limits.reference_s,
                 lambda: self._end(pairs),
+            )
+        except StepTimeout as error:
+            if not error.step.candidate:
+                raise self._too_slow(error) from error
+            if error.seconds < allowed.step_s:  # the time of both together was spent
+                return RaceReport(
+                    status=Status.timeout, reason=f"the race took longer than {total_s:.3g} s"
+                )
+            found = [side for side in racing if error.step.what.startswith(f"{RACING} {side} ")]
+            return RaceReport(
+                status=Status.timeout,
+                reason=timed_out(error).reason,
+                at_fault=next(iter(found), ""),
             )
         except WorkerDied as error:
             raise _died(error) from error
         assert isinstance(answer, RaceDone)
-        return answer
+        return await _with_end(answer.report, racing)
 
     async def _profile(self, job: Job, progress: Progress) -> Report:
         """Measures kernel activity in a pair that runs nothing else."""
@@ -270,7 +281,7 @@ class GraderDevice:
             return answer.report
         report = answer.report
         if report.reason.startswith((RUNNER_ENDED, RUNNER_NOT_STARTED)):
-            ended = await pair.first_ended()
+            ended = await first_ended([pair])
             how = await ended.how_it_ended()
             if how == KILLED:
                 await self._kill_pair()
@@ -289,14 +300,19 @@ class GraderDevice:
             self._pair = await self._take_spare()
         elif self._spare is None:
             self._spare = await self._spawn_pair()
+        if self._pair.jobs:
+            self._pair.clear_log()  # of earlier candidates; what its start said is kept
         self._pair.jobs += 1
-        self._pair.clear_log()
         return self._runners_of([self._pair])
 
     async def _take_spare(self) -> RunnerPair:
         """A pair that has run nothing; the next spare one begins to start."""
         taken, self._spare = self._spare or await self._spawn_pair(), None
-        self._spare = await self._spawn_pair()
+        try:
+            self._spare = await self._spawn_pair()
+        except BaseException:
+            await self._end([taken])  # nobody else has it
+            raise
         return taken
 
     def _runners_of(self, pairs: Sequence[RunnerPair]) -> Runners:
@@ -363,25 +379,45 @@ class GraderDevice:
 
     async def _end(self, pairs: Sequence[RunnerPair]) -> None:
         """Kills pairs; the grader is told with its next request."""
-        self._gone += [pair.number for pair in pairs if pair.handed_over]
+        # a pair may be ended twice: when it is too slow, and when its race has ended
+        ended = [pair.number for pair in pairs if pair.handed_over]
+        self._gone += [number for number in ended if number not in self._gone]
+        for pair in pairs:
+            pair.send_kill()  # to all before the first wait, which may be cancelled
         for pair in pairs:
             await pair.kill()
 
     async def _kill_all(self) -> None:
-        await self._kill_pair()
-        await self._end(self._own.clear())
-        self._gone.clear()  # the next grader has had none of them
-        grader, self._grader = self._grader, None
-        if grader is not None:
-            await grader.kill()
+        """Kills the grader and all runners that it has."""
+        pairs = [*self._own.clear(), *([self._pair] if self._pair else [])]
+        grader, self._grader, self._pair = self._grader, None, None
         if self._runners is not None:
             self._runners.close()
             self._runners = None
+        if grader is not None:
+            grader.send_kill()
+        await self._end(pairs)
+        self._gone.clear()  # the next grader has had none of them
+        if grader is not None:
+            await grader.kill()
 
     def _too_slow(self, error: StepTimeout) -> TaskError | WorkerError:
         if error.step.function:
             return function_too_slow(error, self._task_path)
         return WorkerError(f"the grader is stuck: {error}")
+
+
+async def _with_end(report: RaceReport, racing: Mapping[str, RunnerPair]) -> RaceReport:
+    """`report` with how the process ended that ended too early; nobody is at fault for a kill."""
+    if not report.reason.startswith((RUNNER_ENDED, RUNNER_NOT_STARTED)):
+        return report
+    side = report.at_fault
+    ended = await first_ended([racing[side]] if side else list(racing.values()))
+    how = await ended.how_it_ended()
+    reason = f"{report.reason}: {how}"
+    if report.reason.startswith(RUNNER_NOT_STARTED):
+        reason += f": {ended.log[-500:]}"
+    return report.model_copy(update={"reason": reason, "at_fault": "" if how == KILLED else side})
 
 
 def _died(error: WorkerDied) -> TaskError | WorkerError:

@@ -24,7 +24,11 @@ class OwnRunners:
         return self._pairs.pop(candidate, None)
 
     def keep(self, candidate: str, pair: RunnerPair) -> list[RunnerPair]:
-        """Keeps a pair; those that there is no room for, to be killed."""
+        """Keeps a pair; those that there is no room for, to be killed. That of a candidate without
+        a digest is not kept: another one would be taken for it.
+        """
+        if not candidate:
+            return [pair]
         before = self._pairs.pop(candidate, None)
         self._pairs[candidate] = pair
         surplus = [before] if before is not None else []

@@ -16,6 +16,7 @@ RUNNER_ENDED = "its process ended"
 RUNNER_NOT_STARTED = "its process did not start"
 # The sides of a race, in reports and in the names of steps.
 NEWCOMER, HOLDER = "newcomer", "holder"
+RACING = "racing the"  # begins a step in which the side that it names may run
 FaultKind = Literal["task", "device", "worker"]  # at fault for a failed request
 
 

@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterable
 from typing import Protocol
 
+from evoengine.errors import TaskError
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.protocols import RaceReport
 from evoengine.records import RaceTiming, Status
-
-RACING = "racing the"  # begins a step in which the side that it names may run
 
 
 class SideFailed(Exception):  # noqa: N818 - a finding about a candidate
@@ -45,9 +44,20 @@ def judge_race(race: RunningRace, backend: RacingBackend) -> RaceReport:
     try:
         timings = tuple(race.run())
     except SideFailed as failed:
-        return RaceReport(status=failed.failure.status, reason=str(failed), at_fault=failed.side)
+        status = failed.failure.status
+        # each was launched alone before: what is missing is the memory that a race takes
+        side = failed.side if status is not Status.launch_error else ""
+        return RaceReport(status=status, reason=str(failed), at_fault=side)
     except backend.errors as error:
-        # both sides and the baseline together need more memory than there is: nobody's fault
-        return RaceReport(status=Status.launch_error, reason=f"no memory for a race: {error}")
+        return _without_memory(error)
+    except TaskError as error:
+        if not isinstance(error.__cause__, backend.errors):
+            raise
+        return _without_memory(error.__cause__)  # the baseline found none
     phases_s = {"race": time.monotonic() - began}
     return RaceReport(status=Status.correct, timings=timings, phases_s=phases_s)
+
+
+def _without_memory(error: Exception) -> RaceReport:
+    """Both sides and the baseline together need more memory than there is: nobody's fault."""
+    return RaceReport(status=Status.launch_error, reason=f"no memory for a race: {error}")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from evoengine.evaluate.worker.cuda.runner_client import RunnerClient, RunnerGone
+from evoengine.evaluate.worker.candidate_failures import Crashed
+from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.protocols import CompiledCase
 
 
@@ -45,7 +46,7 @@ class PairClient:
         """Has slots of hidden cases, or of shown ones, unmapped; one that has ended has none."""
         runner = self.hidden if hidden else self.shown
         if runner is not None:
-            with suppress(RunnerGone):
+            with suppress(Crashed):
                 runner.drop(numbers)
 
     def close(self) -> None:

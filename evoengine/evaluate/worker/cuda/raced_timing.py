@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER
+from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER, RACING
 from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, Cheated, WrongInRace
 from evoengine.evaluate.worker.check import explain
@@ -25,7 +26,7 @@ from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet, timed_sets
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
-from evoengine.evaluate.worker.race_judge import RACING, SideFailed
+from evoengine.evaluate.worker.race_judge import SideFailed
 from evoengine.protocols import CompiledCase, Job
 from evoengine.records import CaseCheck, RaceTiming, Samples
 from evoengine.statistics import geomean, race_is_decided, race_is_won, race_ratio
@@ -37,7 +38,7 @@ LOOKS = (2, 6, 12)
 # beyond what captures differ by.
 PLAIN = 0.1
 ROUNDS, MORE_ROUNDS = 4, 2  # of a capture, and up to as many more, drawn
-# Rounds about whose times two clocks disagree.
+# Replays of one side about whose times two clocks disagree.
 MOST_DISAGREEMENTS = 5
 BASELINE = "baseline"
 
@@ -126,7 +127,7 @@ class RacedTiming:
             )
         ]
         self._laps = {race.case: _Laps() for race in self._cases}
-        self._disagreements = 0
+        self._disagreements = Counter[str]()  # by side
 
     def run(self) -> list[RaceTiming]:
         """The times of each case; raises SideFailed."""
@@ -176,11 +177,12 @@ class RacedTiming:
             else:
                 examination = ours if side == NEWCOMER else theirs
                 times[side] = self._replay(race, side, examination, sets)
-        if not all(times.values()):
-            self._disagreements += 1
-            if self._disagreements > MOST_DISAGREEMENTS:
-                side = NEWCOMER if not times[NEWCOMER] else HOLDER
+        doubtful = [side for side in times if not times[side]]
+        self._disagreements.update(doubtful)
+        for side in doubtful:
+            if self._disagreements[side] > MOST_DISAGREEMENTS:
                 raise SideFailed(side, Cheated("two clocks disagree about the time of its replays"))
+        if doubtful:
             return False
         self._laps[race.case].add(times, 1 if self._cold else count, capture)
         return True
@@ -230,7 +232,9 @@ class RacedTiming:
             yield examination
         except SideFailed as failed:
             if failed.side != racer.side:
-                examination.close()
+                # after a timeout both have ended, and the first one is to blame
+                with suppress(CandidateFailure):
+                    examination.close()
             raise
         with _blamed(racer.side):
             examination.close()
