@@ -20,7 +20,9 @@ from evoengine.records import (
     Elite,
     Environment,
     Frozen,
+    GpuState,
     Interval,
+    KernelActivity,
     KernelResources,
     Outcome,
     Proposal,
@@ -134,6 +136,8 @@ class BaselineTimes(Frozen):
 
     median_us: dict[str, float]
     problems: dict[str, str] = {}
+    # of the baselines with problems: those whose problem may pass, e.g. a lack of device memory
+    may_work_later: tuple[str, ...] = ()
 
     @property
     def fastest(self) -> str | None:
@@ -149,9 +153,13 @@ class Job(Frozen):
     baselines: dict[str, str] = {}  # case -> baseline to time against; other cases are not timed
     # Timing may stop once the score is surely above it; the report is coarse then.
     limit: float | None = None
+    scored_only: bool = False  # times of the other kind, hot or cold, are taken for elites alone
+    candidate: str = ""  # the digest of its machine code and plan
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
     audits: bool = False  # without cases: whether to audit the task, in place of timing baselines
+    # whether to measure kernel activity alone, of cases with a baseline: nothing is judged or timed
+    activity: bool = False
 
 
 class Report(Frozen):
@@ -167,6 +175,9 @@ class Report(Frozen):
     phases_s: dict[str, float] = {}
     baselines: dict[str, BaselineTimes] = {}  # by case; only for a Job without cases
     audit: AuditReport | None = None  # only for a Job that audits
+    gpu_state: GpuState | None = None  # of a GPU on which it was timed
+    activity: tuple[KernelActivity, ...] = ()  # only for a Job with `activity`
+    activity_problem: str = ""  # why there is none, where no candidate is at fault
 
 
 class RaceReport(Frozen):
@@ -188,7 +199,9 @@ class Device(Protocol):
     `start` starts the device for a task and returns its environment. `run` judges one job;
     whatever the candidate does, it returns a Report within the task's limits, and the next
     job finds a working device. With `verify`, the process that judges has run no other
-    candidate. `run` of a Job without cases measures the baselines, or audits the task.
+    candidate. `run` of a Job without cases measures the baselines, or audits the task. One with
+    `activity` runs in processes of its own, and no later job is judged or raced by a process that
+    a profiler was in; where there is no profiler, the Report says so in `activity_problem`.
 
     `race` times two correct candidates in turn, with the baseline beside them; each runs in a
     process that has run no other. A device whose times are modelled raises DeviceError.
@@ -225,6 +238,13 @@ class SearchBar:
     score: float | None = None
 
 
+class ActivityReport(Frozen):
+    """The kernel activity of a candidate by case, or why there is none."""
+
+    cases: tuple[KernelActivity, ...] = ()
+    problem: str = ""
+
+
 class Executor(Protocol):
     """Compiles candidates and judges them on a device."""
 
@@ -255,6 +275,12 @@ class Executor(Protocol):
     ) -> Race:
         """`newcomer` against `holder`, which holds its place by `score`; where times are modelled
         there is nothing to race, and DeviceError is raised.
+        """
+        ...
+
+    async def activity(self, candidate: Candidate, progress: Progress) -> ActivityReport:
+        """The kernel activity of a candidate that was judged correct, in some seconds; meant for
+        elites at the end of a run. Whatever prevents it is the report's problem.
         """
         ...
 

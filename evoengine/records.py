@@ -176,6 +176,25 @@ class CaseTiming(Frozen):
     call_bytes: int = 0  # of inputs and outputs of one call; 0 in rows of version 0.1.0
 
 
+class LaunchActivity(Frozen):
+    """The time of one kernel, fill or copy of a call, as CUPTI records it."""
+
+    name: str  # of a kernel as the plan has it, of a fill or copy as CUPTI has it
+    us: float
+
+
+class KernelActivity(Frozen):
+    """How long the kernels, fills and copies of one call of a case ran, without what lies between
+    them: what profilers show. No score and no place depends on it.
+    """
+
+    case: str
+    baseline: str
+    candidate_us: float  # the sum over one call, the median over calls
+    baseline_us: float
+    candidate_launches: tuple[LaunchActivity, ...]  # in the order of a call, medians over calls
+
+
 class RaceTiming(Frozen):
     """Raw times of a race on one case, in microseconds a call: the i-th samples of all three were
     taken one after the other, on the same inputs.
@@ -255,12 +274,53 @@ class Environment(Frozen):
     max_shared_bytes: int  # per block, opt-in
     l2_bytes: int
     memory_bytes: int
-    versions: dict[str, str]  # driver, nvrtc, torch, cupy, clang, llvmlite, python, evoengine
+    # driver, nvrtc, torch, cupy, triton, clang, llvmlite, python, evoengine
+    versions: dict[str, str]
 
     @property
     def is_modelled(self) -> bool:
         """Whether times are modelled; they are never compared with measured times."""
         return self.kind in ("emulator", "scripted")
+
+
+# Our choice: under load, an unhindered GPU keeps a larger share of its highest clock.
+USUAL_CLOCK_SHARE = 0.75
+
+
+class GpuState(Frozen):
+    """The GPU as NVML described it right before and right after the timing of each case.
+
+    A figure that NVML does not give here is None. Clocks are the lowest and the highest found,
+    without those of an idle GPU unless it was idle each time; temperature, power and processes are
+    the most found.
+    """
+
+    sm_clock_mhz: tuple[int, int] | None = None
+    memory_clock_mhz: tuple[int, int] | None = None
+    most_sm_clock_mhz: int | None = None  # the highest clock of this GPU
+    idle: bool = False  # whether it was idle each time, so that its clocks say little
+    temperature_c: int | None = None
+    power_w: float | None = None  # the average over the last second, on most GPUs since Ampere
+    power_limit_w: float | None = None
+    throttled: tuple[str, ...] | None = None  # each reason that was active, in words
+    other_processes: int | None = None  # that compute on this GPU and are not ours
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What may have made its times longer, one phrase each."""
+        found = [f"throttled: {', '.join(self.throttled)}"] if self.throttled else []
+        if self._is_below_usual_clock:
+            found.append("below its usual clock")
+        if self.other_processes:
+            plural = "es" if self.other_processes > 1 else ""
+            found.append(f"shared with {self.other_processes} other process{plural}")
+        return tuple(found)
+
+    @property
+    def _is_below_usual_clock(self) -> bool:
+        if self.idle or self.sm_clock_mhz is None or self.most_sm_clock_mhz is None:
+            return False
+        return self.sm_clock_mhz[0] < USUAL_CLOCK_SHARE * self.most_sm_clock_mhz
 
 
 class Verdict(Frozen):
@@ -280,12 +340,17 @@ class Verdict(Frozen):
     checks: tuple[CaseCheck, ...] = ()
     timings: tuple[CaseTiming, ...] = ()
     modelled: tuple[CaseModel, ...] = ()  # in place of timings, on the emulator
+    # of elites at the end of a run; () where it was not measured
+    activity: tuple[KernelActivity, ...] = ()
+    activity_problem: str = ""  # why it could not be measured
     code_digest: str = ""  # of machine code and plan; equal means the same candidate
     # Whether its timing stopped early, because it cannot take a place: then its interval is wide,
     # and cases outside of the objective are not timed.
     is_coarse: bool = False
     phases_s: dict[str, float] = {}  # compile, check, timing, total
     environment: Environment | None = None
+    # while it was timed; None where nothing was timed on a GPU, or NVML cannot be read
+    gpu_state: GpuState | None = None
 
     @property
     def is_modelled(self) -> bool:
@@ -464,7 +529,8 @@ class RunInfo(Frozen):
     # case -> every baseline that works here -> its median time per call
     baseline_us: dict[str, dict[str, float]] = {}
     baseline_problems: dict[str, str] = {}  # baseline -> why it does not work here
-    # Python file beside the task -> digest of its text at the start
+    # Python file that the task names or that such a file imports from beside it -> digest of its
+    # text at the start
     references: dict[str, str] = {}
     created: str  # ISO 8601, UTC
     version: str

@@ -1,4 +1,4 @@
-"""Statistics of raw samples: medians with intervals, and their geometric mean."""
+"""Statistics of raw samples: ratios and medians with intervals, and their geometric mean."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from evoengine.records import CaseTiming, Interval, Samples
+from evoengine.records import CaseTiming, Interval, RaceTiming, Samples
 
 OUTSIDE_PERMILLE = 25  # outside a 95 % interval, on each side
+# Captures from which an interval is taken; a measurement with fewer gives that of its samples.
+ENOUGH_CAPTURES = 4
+# A newcomer wins no race by less than this; one that shows less than half of it is not going to.
+WINNING_RATIO, HOPELESS_RATIO = 0.993, 0.9965
+# Student's t, 97.5 % and 99.5 %, for 1, 2, ... degrees of freedom; the last for all more.
+_T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16)
+_T_99 = (63.66, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.25, 3.169, 3.106, 3.055, 3.012)
 
 
 def median(samples: Sequence[float]) -> float:
@@ -46,16 +53,76 @@ def _outside(count: int) -> int:
     return max(0, outside - 1)
 
 
+def capture_interval(
+    figures: Sequence[float], captures: Sequence[int], *, strict: bool = False
+) -> Interval:
+    """The figure of several captures with its 95 % interval, or 99 % where `strict`.
+
+    Samples of one capture share what a capture draws (placement, code, clocks), and so are no
+    independent measurements; the medians of captures are. The interval is Student's t over their
+    logarithms. With fewer than ENOUGH_CAPTURES, or without `captures`, as in rows of timing
+    versions 1 and 2, it is that of the samples' median, which is too narrow.
+    """
+    by_capture: dict[int, list[float]] = {}
+    for figure, capture in zip(figures, captures, strict=False):
+        by_capture.setdefault(capture, []).append(figure)
+    if len(by_capture) < ENOUGH_CAPTURES:
+        return median_interval(figures)
+    logs = [math.log(median(samples)) for samples in by_capture.values()]
+    mean = sum(logs) / len(logs)
+    variance = sum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
+    table = _T_99 if strict else _T_95
+    half = table[min(len(logs) - 1, len(table)) - 1] * math.sqrt(variance / len(logs))
+    return Interval(value=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half))
+
+
 def ratio_interval(timing: CaseTiming, cold: bool = False) -> Interval:
     """Candidate time / baseline time, pair by pair, so that clock drift cancels."""
-    samples = _samples(timing, cold)
-    pairs = zip(samples.candidate_us, samples.baseline_us, strict=True)
-    return median_interval([candidate / baseline for candidate, baseline in pairs])
+    return samples_ratio(_samples(timing, cold))
+
+
+def samples_ratio(samples: Samples) -> Interval:
+    """Candidate time / baseline time of paired samples."""
+    return capture_interval(_ratios(samples.candidate_us, samples.baseline_us), samples.captures)
+
+
+def race_ratio(timing: RaceTiming) -> Interval:
+    """The newcomer's time / the holder's on one case, with its 99 % interval: a race is looked at
+    more than once.
+    """
+    ratios = _ratios(timing.newcomer_us, timing.holder_us)
+    return capture_interval(ratios, timing.captures, strict=True)
+
+
+def race_is_won(ratio: Interval) -> bool:
+    """Whether a race with this ratio is won: the newcomer is faster, and by more than processes of
+    one kernel differ by.
+    """
+    return ratio.high < 1 and ratio.value < WINNING_RATIO
+
+
+def race_is_decided(ratio: Interval) -> bool:
+    """Whether more captures would hardly change the result."""
+    return race_is_won(ratio) or ratio.low > 1 or ratio.value > HOPELESS_RATIO
+
+
+def race_scores(timing: RaceTiming) -> tuple[Interval, Interval]:
+    """The time of newcomer and holder, each over the baseline's beside them."""
+    newcomer, holder = (
+        capture_interval(_ratios(us, timing.baseline_us), timing.captures)
+        for us in (timing.newcomer_us, timing.holder_us)
+    )
+    return newcomer, holder
 
 
 def latency_interval(timing: CaseTiming, cold: bool = False) -> Interval:
     """The candidate's time per call in microseconds."""
-    return median_interval(_samples(timing, cold).candidate_us)
+    samples = _samples(timing, cold)
+    return capture_interval(samples.candidate_us, samples.captures)
+
+
+def _ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    return [one / other for one, other in zip(ours, theirs, strict=True)]
 
 
 def exact(value: float) -> Interval:

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evoengine.records import CaseTiming, Interval, Samples
-from evoengine.statistics import geomean, latency_interval, median, median_interval, ratio_interval
+from evoengine.statistics import (
+    ENOUGH_CAPTURES,
+    capture_interval,
+    geomean,
+    latency_interval,
+    median,
+    median_interval,
+    ratio_interval,
+)
 
 times = st.floats(0.1, 1e5)
 many = st.lists(times, min_size=1, max_size=80)
@@ -137,3 +145,69 @@ def test_geomean_of_one_is_itself(item: Interval) -> None:
         pytest.approx(item.value),
         pytest.approx(item.high),
     )
+
+
+def measured(
+    random: Random, truth: float, captures: int, samples: int = 5
+) -> tuple[list[float], list[int]]:
+    """Ratios around `truth`, whose captures differ by 1 % and samples of one capture by 2 %, with
+    the capture of each.
+    """
+    figures, numbers = [], []
+    for capture in range(captures):
+        of_capture = random.gauss(0.0, 0.01)
+        for _ in range(samples):
+            figures.append(truth * math.exp(of_capture + random.gauss(0.0, 0.02)))
+            numbers.append(capture)
+    return figures, numbers
+
+
+@pytest.mark.parametrize("captures", [ENOUGH_CAPTURES, 6, 12, 20])
+@pytest.mark.parametrize(("strict", "least", "most"), [(False, 0.93, 0.97), (True, 0.983, 0.997)])
+def test_an_interval_of_captures_holds_the_truth_as_often_as_it_says(
+    captures: int, strict: bool, least: float, most: float
+) -> None:
+    random = Random(captures)  # noqa: S311 - the same measurements each time
+    held = 0
+    for _ in range(2000):
+        interval = capture_interval(*measured(random, 0.8, captures), strict=strict)
+        held += interval.low <= 0.8 <= interval.high
+    assert least <= held / 2000 <= most
+
+
+def test_an_interval_that_takes_samples_of_a_capture_for_independent_is_too_narrow() -> None:
+    random, held = Random(6), 0  # noqa: S311 - the same measurements each time
+    for _ in range(2000):
+        interval = median_interval(measured(random, 0.8, 6)[0])
+        held += interval.low <= 0.8 <= interval.high
+    assert held / 2000 < 0.93
+
+
+def test_too_few_captures_or_none_give_the_interval_of_the_samples() -> None:
+    random = Random(1)  # noqa: S311 - the same measurements each time
+    figures, numbers = measured(random, 0.8, ENOUGH_CAPTURES - 1)
+    assert capture_interval(figures, numbers) == median_interval(figures)
+    assert capture_interval(figures, ()) == median_interval(figures)
+
+
+@given(st.lists(times, min_size=4, max_size=30), st.sampled_from([0.25, 2.0, 1024.0]))
+def test_an_interval_of_captures_holds_its_figure_and_scales_with_it(
+    figures: list[float], factor: float
+) -> None:
+    captures = [number % 4 for number in range(len(figures))]
+    interval = capture_interval(figures, captures)
+    assert interval.low <= interval.value <= interval.high
+    scaled = capture_interval([one * factor for one in figures], captures)
+    assert (scaled.low, scaled.value, scaled.high) == (
+        pytest.approx(interval.low * factor),
+        pytest.approx(interval.value * factor),
+        pytest.approx(interval.high * factor),
+    )
+    strict = capture_interval(figures, captures, strict=True)
+    assert strict.value == interval.value
+    assert strict.low <= interval.low and interval.high <= strict.high
+
+
+def test_one_odd_sample_of_a_capture_moves_nothing() -> None:
+    figures, captures = [1.0] * 25, [number // 5 for number in range(25)]
+    assert capture_interval([*figures[:-1], 50.0], captures) == capture_interval(figures, captures)

@@ -26,9 +26,9 @@ def cache(
 ) -> None:
     """Show the size of the cache, and prune it.
 
-    The cache keeps compiled code, headers and reference outputs between runs; whatever is removed
-    is made again when it is needed. Pruning keeps files that a live run may need and files that
-    evoengine did not write.
+    The cache keeps compiled code, headers, reference outputs and times of baselines between runs;
+    whatever is removed is made again when it is needed. Pruning keeps files that a live run may
+    need and files that evoengine did not write.
     """
     from evoengine.cli import output
     from evoengine.errors import StoreError

@@ -15,7 +15,7 @@ from pathlib import Path
 DAY_S = 86400.0
 _DIGEST = r"[0-9a-f]{32}"
 _CODE = rf"[0-9a-f]{{2}}/\.?{_DIGEST}\.(json|cubin|ptx)(\.{_DIGEST})?"
-_AUDITS = rf"\.?{_DIGEST}\.json(\.\w+)?"
+_RECORDS = rf"\.?{_DIGEST}\.json(\.\w+)?"
 _ANSWERS = rf"(seeds|\.?{_DIGEST}\.(json|\w+\.npy)(\.{_DIGEST})?|tmp\w+)"
 
 
@@ -43,7 +43,14 @@ KINDS = (
     CacheKind(
         "answers", "inputs and reference outputs for the emulator", re.compile(_ANSWERS), False
     ),
-    CacheKind("audits", "audits of tasks", re.compile(_AUDITS), False),
+    CacheKind("audits", "audits of tasks", re.compile(_RECORDS), False),
+    CacheKind("baselines", "times of baselines", re.compile(_RECORDS), False),
+    CacheKind(
+        "baseline-code",
+        "code that torch compiles for baselines",
+        re.compile(r"(inductor|triton)/.+", re.DOTALL),
+        True,
+    ),
 )
 
 

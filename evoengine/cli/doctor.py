@@ -21,7 +21,7 @@ def doctor(
     runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Check driver, devices, torch, CuPy, compiler, model endpoint and disk.
+    """Check driver, devices, NVML, torch, CuPy, compiler, model endpoint and disk.
 
     Exits with 0 if a run can start here, else with the exit code of the first missing thing.
     """

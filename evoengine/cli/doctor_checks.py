@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from evoengine.cli.doctor_emulator_checks import check_emulator
+from evoengine.cli.doctor_nvml_check import check_nvml
 from evoengine.cli.endpoint_probe import probe
 from evoengine.errors import DeviceError, EvoError, StoreError, ToolchainError
 from evoengine.evaluate.compile.compile_unit import Toolchain
@@ -52,6 +53,7 @@ def run_checks(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> lis
             _optional_with_emulator(finding, emulated and not devices.names)
             for finding in (_driver(devices), _devices(devices))
         ),
+        *check_nvml(devices),
         _torch(bool(devices.names)),
         _optional_with_emulator(_cupy(devices), emulated and not devices.names),
         *(

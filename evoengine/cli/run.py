@@ -63,6 +63,13 @@ def run(
             help="Start on a task whose gates let plainly wrong outputs through.",
         ),
     ] = False,
+    measure_baselines: Annotated[
+        bool,
+        typer.Option(
+            "--measure-baselines",
+            help="Time the baselines anew, also where an earlier run on this GPU has timed them.",
+        ),
+    ] = False,
     time_limit: options.TimeLimit = None,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
@@ -84,6 +91,7 @@ def run(
         kernels=kernel or [],
         in_flight=in_flight,
         despite_audit=despite_audit,
+        measure_baselines=measure_baselines,
         environ=context.obj,
     )
     paths = new_run_paths(runs_dir, name, choice.task)

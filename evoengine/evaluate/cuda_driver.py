@@ -28,6 +28,7 @@ class CudaDevices:
     names: tuple[str, ...]
     driver: str = ""
     problem: str = ""
+    bus_ids: tuple[str, ...] = ()  # of the devices on the PCI bus, as NVML knows them
 
 
 def cuda_devices() -> CudaDevices:
@@ -44,13 +45,25 @@ def cuda_devices() -> CudaDevices:
     driver.cuDriverGetVersion(ctypes.byref(version))
     names = tuple(_name(driver, ordinal) for ordinal in range(count.value))
     problem = "" if names else "the NVIDIA driver finds no device"
-    return CudaDevices(names, f"{version.value // 1000}.{version.value % 1000 // 10}", problem)
+    return CudaDevices(
+        names,
+        f"{version.value // 1000}.{version.value % 1000 // 10}",
+        problem,
+        tuple(_bus_id(driver, ordinal) for ordinal in range(count.value)),
+    )
 
 
 def _name(driver: ctypes.CDLL, ordinal: int) -> str:
     handle, text = ctypes.c_int(), ctypes.create_string_buffer(NAME_BYTES)
     driver.cuDeviceGet(ctypes.byref(handle), ordinal)
     driver.cuDeviceGetName(text, NAME_BYTES, handle)
+    return text.value.decode(errors="replace")
+
+
+def _bus_id(driver: ctypes.CDLL, ordinal: int) -> str:
+    handle, text = ctypes.c_int(), ctypes.create_string_buffer(NAME_BYTES)
+    driver.cuDeviceGet(ctypes.byref(handle), ordinal)
+    driver.cuDeviceGetPCIBusId(text, NAME_BYTES, handle)
     return text.value.decode(errors="replace")
 
 

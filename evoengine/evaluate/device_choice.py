@@ -50,7 +50,7 @@ class DeviceChoice:
         assert not self.is_scripted
         if self.ordinal is None:
             return emulator_device(self.target, checks, cache_dir() / "answers")
-        return cuda_device(self.ordinal)
+        return cuda_device(self.ordinal, cache_dir() / "baseline-code")
 
 
 def missing_for_emulator() -> list[str]:

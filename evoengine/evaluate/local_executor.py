@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evoengine.candidate.arch import limits_of
+from evoengine.candidate.arch import DeviceLimits, limits_of
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.errors import DeviceError, TaskError, ToolchainError
+from evoengine.errors import DeviceError, EvoError, TaskError, ToolchainError
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile_candidate import (
     CandidateCompiler,
@@ -19,13 +19,23 @@ from evoengine.evaluate.compile_candidate import (
     compiler_file_name,
 )
 from evoengine.evaluate.hidden_case import report_without_sizes
-from evoengine.evaluate.scoring import verdict_of
-from evoengine.protocols import BaselineTimes, Device, ExecutorStart, Job, Progress
-from evoengine.records import AuditReport, Environment, Verdict
+from evoengine.evaluate.scoring import race_of, verdict_of
+from evoengine.evaluate.stored_baselines import StoredBaselines, as_measured
+from evoengine.protocols import (
+    ActivityReport,
+    BaselineTimes,
+    Device,
+    ExecutorStart,
+    Job,
+    Progress,
+    SearchBar,
+)
+from evoengine.records import AuditReport, Environment, Interval, Race, RaceResult, Status, Verdict
 from evoengine.task.schema import Task
 
 TRIAL_FILE_NAME = "kernel.cu"  # in exported files and in prompts
 NOT_STARTED = "the executor was asked for a verdict before it was started"
+NO_GPU = "no kernel runs on a GPU here: times are modelled"
 WITHOUT_NVRTC = (
     "kernels are compiled by clang alone: their registers and spills are unknown, so modelled times"
     " take occupancy from threads and shared memory alone and cannot be compared with those of a"
@@ -44,9 +54,10 @@ class LocalExecutor:
         device: Device,
         baselines: Mapping[str, str] | None = None,
         clang: CompilePool | None = None,
+        stored: StoredBaselines | None = None,
     ) -> None:
         """`baselines` maps a case to the baseline to time against; without it, `start` finds the
-        fastest of each case.
+        fastest of each case, by the times that are `stored` or by timing them.
 
         `clang` compiles for an emulator, which needs no baselines, because it times nothing, and
         works without NVRTC too.
@@ -56,12 +67,13 @@ class LocalExecutor:
         self.nvrtc = nvrtc
         self.device = device
         self.clang = clang
+        self.stored = stored
         self.compiler = CandidateCompiler(task, nvrtc, clang)
         self._environment: Environment | None = None
         self._baselines: dict[str, str] = dict(baselines or {})
 
     async def start(self) -> ExecutorStart:
-        """Starts compilers and device, and times every baseline once.
+        """Starts compilers and device, and times every baseline, unless their times are stored.
 
         Raises TaskError if no baseline works, ToolchainError, DeviceError and WorkerError.
         """
@@ -70,7 +82,8 @@ class LocalExecutor:
         environment = found.model_copy(update={"versions": {**found.versions, **versions}})
         times: dict[str, BaselineTimes] = {}
         if not self._baselines and not environment.is_modelled:
-            times = await self._time_baselines(environment)
+            times, more = await self._baseline_times(environment)
+            notices += more
         self._environment = environment
         problems = [item.problems for item in times.values()]
         return ExecutorStart(
@@ -113,25 +126,42 @@ class LocalExecutor:
             raise
         return starting.result()
 
-    async def _time_baselines(self, environment: Environment) -> dict[str, BaselineTimes]:
-        """The times of every baseline by case; keeps the name of the fastest one of each case."""
-        report = await self.device.run(Job(cases=(), tier=""), lambda _: None)
-        for case, times in report.baselines.items():
-            if times.fastest is None:
+    async def _baseline_times(
+        self, environment: Environment
+    ) -> tuple[dict[str, BaselineTimes], tuple[str, ...]]:
+        """The times of every baseline by case, and notices; keeps the name of the fastest one of
+        each case.
+        """
+        record = self.stored.find(environment) if self.stored else None
+        if record is not None:
+            times = record.cases
+        else:
+            times = (await self.device.run(Job(cases=(), tier=""), lambda _: None)).baselines
+        for case, found in times.items():
+            if found.fastest is None:
                 raise TaskError(
-                    f"no baseline works for case {case} on {environment.device}: {times.problems}"
+                    f"no baseline works for case {case} on {environment.device}: {found.problems}"
                 )
-            self._baselines[case] = times.fastest
-        return report.baselines
+            self._baselines[case] = found.fastest
+        if record is not None:
+            return times, (as_measured(record),)
+        return times, self.stored.keep(environment, times) if self.stored else ()
 
     async def audit(self, progress: Progress) -> AuditReport:
         """The audit of the task on the device, which must be started; raises EvoError."""
         return await audit_on(self.device, progress)
 
     async def evaluate(
-        self, candidate: Candidate, progress: Progress, verify: bool = False
+        self,
+        candidate: Candidate,
+        progress: Progress,
+        verify: bool = False,
+        search: SearchBar | None = None,
     ) -> Verdict:
-        """The verdict on `candidate`; whatever is wrong with it becomes a status."""
+        """The verdict on `candidate`; whatever is wrong with it becomes a status.
+
+        For a search, only the cases of the objective are timed.
+        """
         if self._environment is None:
             raise DeviceError(NOT_STARTED)
         started = time.monotonic()
@@ -145,7 +175,10 @@ class LocalExecutor:
         job = Job(
             cases=compiled.cases,
             tier=candidate.plan.precision,
-            baselines=self._baselines,
+            baselines=self._scored_baselines if search else self._baselines,
+            limit=search.score if search else None,
+            scored_only=search is not None,
+            candidate=compiled.code_digest,
             checked=not verify,
         )
         report = report_without_sizes(await self.device.run(job, progress, verify))
@@ -153,6 +186,69 @@ class LocalExecutor:
             verdict_of(report, self.task, candidate.plan.precision), candidate
         )
         return self._finish(verdict, started, compiled, {**phases_s, **report.phases_s})
+
+    async def race(
+        self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress
+    ) -> Race:
+        """`newcomer` against `holder`, which holds its place by `score`; raises EvoError."""
+        jobs = []
+        for candidate in (newcomer, holder):
+            job = await self._racing_job(candidate, progress)
+            if isinstance(job, Verdict):  # it had compiled before
+                result = RaceResult.lost if candidate is newcomer else RaceResult.void
+                return Race(result=result, reason=job.reason)
+            jobs.append(job)
+        return race_of(await self.device.race(jobs[0], jobs[1], progress), score)
+
+    async def _racing_job(self, candidate: Candidate, progress: Progress) -> Job | Verdict:
+        """The objective's cases of a candidate, or why it does not compile."""
+        if self._environment is None:
+            raise DeviceError(NOT_STARTED)
+        compiled = await self.compiler.compile(candidate, limits_of(self._environment), progress)
+        if compiled.refusal is not None:
+            return compiled.refusal
+        scored = self._scored_baselines
+        return Job(
+            cases=tuple(case for case in compiled.cases if case.plan.case in scored),
+            tier=candidate.plan.precision,
+            baselines=scored,
+            candidate=compiled.code_digest,
+        )
+
+    @property
+    def _scored_baselines(self) -> dict[str, str]:
+        """The baselines of the cases that the score is made of."""
+        wanted = self.task.objective.cases
+        return {case: name for case, name in self._baselines.items() if case in wanted}
+
+    async def activity(self, candidate: Candidate, progress: Progress) -> ActivityReport:
+        """The kernel activity of `candidate` on every case that is timed."""
+        if self._environment is None:
+            raise DeviceError(NOT_STARTED)
+        if self._environment.is_modelled:
+            return ActivityReport(problem=NO_GPU)
+        try:
+            return await self._activity(candidate, limits_of(self._environment), progress)
+        except EvoError as error:  # a profiler that hangs or dies ends no run
+            return ActivityReport(problem=str(error))
+
+    async def _activity(
+        self, candidate: Candidate, limits: DeviceLimits, progress: Progress
+    ) -> ActivityReport:
+        compiled = await self.compiler.compile(candidate, limits, progress)
+        if compiled.refusal is not None:
+            return ActivityReport(problem=compiled.refusal.reason)
+        job = Job(
+            cases=tuple(item for item in compiled.cases if item.plan.case in self._baselines),
+            tier=candidate.plan.precision,
+            baselines=self._baselines,
+            candidate=compiled.code_digest,
+            activity=True,
+        )
+        report = await self.device.run(job, progress)
+        if report.status is not Status.correct:
+            return ActivityReport(problem=f"{report.status.value}: {report.reason}")
+        return ActivityReport(cases=report.activity, problem=report.activity_problem)
 
     async def close(self) -> None:
         """Ends every process."""

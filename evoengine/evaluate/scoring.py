@@ -1,12 +1,29 @@
-"""From a device's report to a verdict with the score that candidates are ordered by."""
+"""From a device's report to a verdict with its score, and to the result of a race."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evoengine.protocols import Report
-from evoengine.records import CaseModel, CaseTiming, Interval, Status, Verdict
-from evoengine.statistics import exact, geomean, latency_interval, ratio_interval
+from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER
+from evoengine.protocols import RaceReport, Report
+from evoengine.records import (
+    CaseModel,
+    CaseTiming,
+    Interval,
+    Race,
+    RaceResult,
+    Status,
+    Verdict,
+)
+from evoengine.statistics import (
+    exact,
+    geomean,
+    latency_interval,
+    race_is_won,
+    race_ratio,
+    race_scores,
+    ratio_interval,
+)
 from evoengine.task.schema import Task
 
 
@@ -23,6 +40,42 @@ def verdict_of(report: Report, task: Task, tier: str) -> Verdict:
         checks=report.checks,
         timings=report.timings,
         modelled=report.modelled,
+        is_coarse=report.is_coarse,
+        gpu_state=report.gpu_state,
+    )
+
+
+def race_of(report: RaceReport, score: Interval) -> Race:
+    """The race that follows from a device's report, against a holder with that `score`.
+
+    A holder that fails has lost. One whose time lies wholly outside of the interval that it holds
+    its place by makes the race void: one of the two figures is wrong.
+    """
+    if report.status is not Status.correct:
+        result = {NEWCOMER: RaceResult.lost, HOLDER: RaceResult.won}.get(
+            report.at_fault, RaceResult.void
+        )
+        who = f"the {report.at_fault} failed: " if report.at_fault else ""
+        return Race(result=result, reason=f"{who}{report.status.value}: {report.reason}")
+    ratio = geomean(map(race_ratio, report.timings))
+    both = [race_scores(timing) for timing in report.timings]
+    newcomer, holder = geomean(one for one, _ in both), geomean(other for _, other in both)
+    if holder.low > score.high or holder.high < score.low:
+        result = RaceResult.void
+        reason = f"the holder took {holder.value:.3f} of the baseline's time, not {score.value:.3f}"
+    elif race_is_won(ratio):
+        result, reason = RaceResult.won, "faster"
+    else:
+        result = RaceResult.lost
+        reason = "slower" if ratio.low > 1 else "no difference was shown"
+    return Race(
+        result=result,
+        reason=reason,
+        ratio=ratio,
+        newcomer=newcomer,
+        holder=holder,
+        timings=report.timings,
+        phases_s=report.phases_s,
     )
 
 

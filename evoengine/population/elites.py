@@ -28,6 +28,9 @@ class _Holder:
 # modelled times that differ by less count as equal: published models are 5 to 17 % off
 MODEL_RESOLUTION = 0.01
 FIRST_VERSION_WITH_RACES = 3  # of records.TIMING_VERSION
+# A race is won by 0.7 % or more (`statistics.WINNING_RATIO`): a newcomer whose first verdict is not
+# this much below the last holder's score is not verified.
+WORTH_A_RACE = 0.996
 
 
 def resolution_of(environment: Environment | None) -> float:
@@ -171,7 +174,7 @@ class Population:
     def _beats(self, newcomer: Interval, holder: Interval) -> bool:
         """Whether it may beat the last holder: where races decide that, whether it is worth one."""
         if self._by_races:
-            return newcomer.value < holder.value
+            return newcomer.value < WORTH_A_RACE * holder.value
         return (
             beats(newcomer, holder)
             and holder.value - newcomer.value > self._resolution * holder.value

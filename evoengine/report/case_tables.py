@@ -1,4 +1,4 @@
-"""Tables of the cases of a verdict: errors, checked mode, times."""
+"""Tables of the cases of a verdict: errors, checked mode, times; and their kernel activity."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from rich.text import Text
 
 from evoengine.report import format
 from evoengine.report.fitted_table import Column, FittedTable, number_column, text_column
-from evoengine.report.rows import CaseRow
+from evoengine.report.rows import CaseRow, VerdictFigures
+from evoengine.report.table_notes import ACTIVITY
 
 MOST_BOUNDS = 4  # shown on a line; the JSON has all
 
@@ -144,6 +145,22 @@ def timings_table(rows: Iterable[CaseRow]) -> FittedTable:
                 format.size(row.call_bytes) if row.call_bytes else "-",
             )
     return table
+
+
+def activity_lines(row: VerdictFigures) -> list[Text]:
+    """The kernel activity of each case that has one, or why none could be measured."""
+    lines = [
+        f"{case.case}: kernel activity {case.activity_us:.2f} us (baseline"
+        f" {case.baseline_activity_us:.2f} us) of {format.micros(case.hot_us)} us replayed hot:"
+        f" {', '.join(f'{item.name} {item.us:.2f}' for item in case.activity_launches)}"
+        for case in row.cases
+        if case.activity_us is not None
+    ]
+    if lines:
+        lines.append(ACTIVITY)
+    elif row.activity_problem:
+        lines.append(f"kernel activity: unknown: {row.activity_problem}")
+    return [Text(format.printable(line)) for line in lines]
 
 
 def _calls(row: CaseRow) -> str:

@@ -16,6 +16,7 @@ from evoengine.report.table_notes import (
     AS_SELECTED,
     CHANGED,
     FINALS,
+    GPU_REMARKS,
     MODELLED,
     OVER_TARGET,
     SPEEDUP,
@@ -62,6 +63,8 @@ def elites_table(
         )
     notes = [MODELLED if modelled else SPEEDUP] if with_notes or not modelled else []
     notes += _notes_on_finals(rows)
+    if any(_has_marked_time(row) for row in rows):
+        notes.append(GPU_REMARKS)
     if any(row.keeps_target is False for row in rows):
         notes.append(OVER_TARGET)
     notes += [
@@ -87,7 +90,13 @@ def _measured_cells(row: EliteRow) -> tuple[str | Text, str, str]:
         speedup = f"{speedup}^"
     measured = row.final_status is not None
     selected = f"{row.selected_speedup.value:.2f}x" if measured and row.selected_speedup else ""
-    return speedup, selected, format.micros(row.latency_us)
+    mark = "*" if _has_marked_time(row) else ""
+    return speedup, selected, f"{format.micros(row.latency_us)}{mark}"
+
+
+def _has_marked_time(row: EliteRow) -> bool:
+    """Whether a time is shown that the GPU's state may have made longer."""
+    return row.latency_us is not None and bool(row.gpu_remarks)
 
 
 def _failed_at_the_end(row: EliteRow) -> bool:

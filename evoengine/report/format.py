@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evoengine.duration import duration as duration
-from evoengine.records import Interval, Usage
+from evoengine.records import GpuState, Interval, Usage
 
 KIB = 1024
 
@@ -76,6 +76,26 @@ def usage(spent: Usage, cost_known: bool = True) -> str:
         else "cost unknown (set --price to the cost of a million tokens)"
     )
     return f"{spent.prompt_tokens:,} prompt + {spent.completion_tokens:,} completion tokens, {cost}"
+
+
+def gpu_state(found: GpuState) -> str:
+    """`1755-1980 of 1980 MHz, 41 C, 302 of 700 W; throttled: power limit`, as far as known."""
+    clock = ""
+    if found.sm_clock_mhz is not None:
+        low, high = found.sm_clock_mhz
+        clock = f"{low if low == high else f'{low}-{high}'}{_of(found.most_sm_clock_mhz)} MHz"
+        clock += " while idle" if found.idle else ""
+    figures = (
+        clock,
+        "" if found.temperature_c is None else f"{found.temperature_c} C",
+        "" if found.power_w is None else f"{found.power_w:.0f}{_of(found.power_limit_w)} W",
+    )
+    known = ", ".join(figure for figure in figures if figure)
+    return "; ".join((known or "NVML gives no figures of it", *found.remarks))
+
+
+def _of(most: float | None) -> str:
+    return "" if most is None else f" of {most:.0f}"
 
 
 def _four_digits(value: float) -> str:

@@ -10,7 +10,9 @@ from typing import Literal
 from evoengine.records import (
     Environment,
     Frozen,
+    GpuState,
     Interval,
+    LaunchActivity,
     RaceResult,
     Status,
     Unanswered,
@@ -50,6 +52,8 @@ class EliteRow(Frozen):
     formats: tuple[str, ...] = ()  # number formats of its kernels' instructions
     # a stricter tier whose limit of the relative RMSE it keeps on every input set; "" if none
     exact_as: str = ""
+    # what may have made its times longer: throttled, below its usual clock, shared
+    gpu_remarks: tuple[str, ...] = ()
 
 
 class TrialRow(Frozen):
@@ -99,6 +103,11 @@ class CaseRow(Frozen):
     least_calls: int = 0  # of a hot sample; 0 without times
     most_calls: int = 0
     call_bytes: int = 0  # of inputs and outputs of one call; 0 if it is not stored
+    # of the kernels, fills and copies of one call, without the gaps between launches, which the
+    # times above include; None where it was not measured
+    activity_us: float | None = None
+    baseline_activity_us: float | None = None
+    activity_launches: tuple[LaunchActivity, ...] = ()
     modelled_us: float | None = None  # in place of all times above
     limiter: str = ""
     # the time that each part of the modelled device would take alone, over all launches
@@ -156,12 +165,14 @@ class VerdictFigures(Frozen):
     latency_us: Interval | None
     modelled: bool = False
     is_coarse: bool = False  # whether its timing stopped early, because it cannot take a place
+    activity_problem: str = ""  # why kernel activity could not be measured
     cases: tuple[CaseRow, ...]
     resources: tuple[ResourceRow, ...]
     target_exceeds: tuple[str, ...]
     code_digest: str
     phases_s: dict[str, float]
     environment: Environment | None
+    gpu_state: GpuState | None = None  # while it was timed
 
 
 class RaceFigures(Frozen):

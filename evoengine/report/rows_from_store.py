@@ -13,6 +13,7 @@ from evoengine.records import (
     CaseTiming,
     Elite,
     Interval,
+    KernelActivity,
     KernelResources,
     Outcome,
     Proposal,
@@ -95,11 +96,13 @@ def elite_row(
     changed_of: ChangedTunables = all_tunables,
     tiers: Mapping[str, Tier] = MappingProxyType({}),
 ) -> EliteRow:
-    """The row of an elite; the resources of its machine code are those of the verification.
+    """The row of an elite; the resources of its machine code are those of the verification, the
+    remarks on the GPU those of the verdict whose times are shown.
 
     Without the task's `tiers`, it is not compared with stricter ones.
     """
     outcome, verdict, final = elite.outcome, evidence.selected, evidence.final
+    shown = evidence.shown
     score, latency_us = evidence.figures(outcome)
     here = on_device(verdict) if verdict else []
     return EliteRow(
@@ -127,6 +130,7 @@ def elite_row(
         keeps_target=not verdict.target_exceeds if verdict else None,
         formats=in_order({name for item in here for name in item.formats}),
         exact_as=_stricter_tier(verdict, elite.tier, tiers) if verdict else "",
+        gpu_remarks=shown.gpu_state.remarks if shown and shown.gpu_state else (),
     )
 
 
@@ -197,12 +201,14 @@ def verdict_row(
         latency_us=verdict.latency_us,
         modelled=verdict.is_modelled,
         is_coarse=verdict.is_coarse,
+        activity_problem=verdict.activity_problem,
         cases=case_rows(verdict),
         resources=resource_rows(verdict.resources, target),
         target_exceeds=verdict.target_exceeds,
         code_digest=verdict.code_digest,
         phases_s=verdict.phases_s,
         environment=verdict.environment,
+        gpu_state=verdict.gpu_state,
     )
 
 
@@ -216,8 +222,9 @@ def case_rows(verdict: Verdict) -> tuple[CaseRow, ...]:
             checks[check.case] = check
     timings = {timing.case: timing for timing in verdict.timings}
     models = {model.case: model for model in verdict.modelled}
+    activities = {activity.case: activity for activity in verdict.activity}
     return tuple(
-        _case_row(case, checks.get(case), timings.get(case), models.get(case))
+        _case_row(case, checks.get(case), timings.get(case), models.get(case), activities.get(case))
         for case in {**checks, **timings, **models}
     )
 
@@ -230,7 +237,11 @@ def _hot_calls(timing: CaseTiming | None) -> tuple[int, ...]:
 
 
 def _case_row(
-    case: str, check: CaseCheck | None, timing: CaseTiming | None, model: CaseModel | None
+    case: str,
+    check: CaseCheck | None,
+    timing: CaseTiming | None,
+    model: CaseModel | None,
+    activity: KernelActivity | None,
 ) -> CaseRow:
     worst = check.worst if check and check.sets else None
     cold = timing.cold if timing else None
@@ -259,6 +270,9 @@ def _case_row(
         least_calls=min(_hot_calls(timing), default=0),
         most_calls=max(_hot_calls(timing), default=0),
         call_bytes=timing.call_bytes if timing else 0,
+        activity_us=activity.candidate_us if activity else None,
+        baseline_activity_us=activity.baseline_us if activity else None,
+        activity_launches=activity.candidate_launches if activity else (),
         modelled_us=model.us if model else None,
         limiter=model.limiter if model else "",
         bounds_us=_bounds_us(model) if model else {},

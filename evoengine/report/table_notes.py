@@ -6,6 +6,14 @@ SPEEDUP = (
     "speed-up: time of the fastest baseline / time of the kernel, with its 95 % interval; below 1"
     " the kernel is slower"
 )
+ACTIVITY = (
+    "kernel activity: kernels, fills and copies alone, as a profiler shows them; replayed times"
+    " include what lies between launches, and speed-ups come from these"
+)
+GPU_REMARKS = (
+    "*: timed while the GPU was throttled, below its usual clock or shared; `show --trial` says"
+    " which"
+)
 OVER_TARGET = "!: exceeds a limit of the task's target; `show --trial` says which"
 AS_SELECTED = "^: what the search saw; not measured at the end of the run yet"
 FINALS = (

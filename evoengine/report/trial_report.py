@@ -7,7 +7,7 @@ from rich.text import Text
 
 from evoengine.records import RaceResult, Status
 from evoengine.report import format
-from evoengine.report.case_tables import timings_table
+from evoengine.report.case_tables import activity_lines, timings_table
 from evoengine.report.facts_grid import facts_grid, section
 from evoengine.report.rows import RaceFigures, TrialDetail, VerdictFigures
 from evoengine.report.search_remark import STOPPED_EARLY
@@ -67,11 +67,18 @@ def _found(verdict: VerdictFigures) -> str:
 
 
 def _final_times(verdict: VerdictFigures | None) -> list[RenderableType]:
-    """The times of every case at the end of the run, where it was measured then."""
+    """The times and the kernel activity of every case at the end of the run, with the GPU's state,
+    where it was measured then.
+    """
     if verdict is None or not any(case.hot_us for case in verdict.cases):
         return []
-    heading = Text("measured once more at the end of the run", style="bold")
-    return [section(Group(heading, timings_table(verdict.cases)))]
+    parts: list[RenderableType] = [Text("measured once more at the end of the run", style="bold")]
+    if verdict.gpu_state:
+        parts.append(facts_grid({"GPU": format.gpu_state(verdict.gpu_state)}))
+    parts.append(timings_table(verdict.cases))
+    if found := activity_lines(verdict):
+        parts.append(section(Group(*found)))
+    return [section(Group(*parts))]
 
 
 def _final(verdict: VerdictFigures | None) -> str:

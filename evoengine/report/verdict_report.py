@@ -9,6 +9,7 @@ from rich.text import Text
 from evoengine.records import Environment
 from evoengine.report import format
 from evoengine.report.case_tables import (
+    activity_lines,
     checked_mode_table,
     checks_table,
     modelled_table,
@@ -30,6 +31,8 @@ def verdict_report(row: VerdictFigures) -> RenderableType:
         parts.append(section(checked_mode_table(row.cases)))
     if any(case.hot_us for case in row.cases):
         parts.append(section(timings_table(row.cases)))
+    if found := activity_lines(row):
+        parts.append(section(Group(*found)))
     if any(case.modelled_us for case in row.cases):
         parts.append(section(modelled_table(row.cases)))
     if row.resources:
@@ -66,6 +69,8 @@ def _verdict_head(row: VerdictFigures) -> Table:
         )
     if row.environment:
         facts["device"] = _environment(row.environment)
+    if row.gpu_state:
+        facts["GPU"] = format.gpu_state(row.gpu_state)
     return facts_grid(facts)
 
 

@@ -36,6 +36,7 @@ class RunChoice:
     seeds: list[Proposal]
     notices: list[str]
     despite_audit: bool = False  # whether to start on a task that lets wrong outputs through
+    measure_baselines: bool = False  # whether to time baselines whose times are stored, too
 
 
 def choose_run(
@@ -48,6 +49,7 @@ def choose_run(
     kernels: list[str] | None = None,
     in_flight: int | None = None,
     despite_audit: bool = False,
+    measure_baselines: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> RunChoice:
     """The parts of a new run; `options` replace the defaults of the task and of the settings.
@@ -66,6 +68,11 @@ def choose_run(
     settings = ModelSettings(base_url=address, cost_cap_usd=loaded.budget.cost_usd)
     settings = with_price(settings.model_copy(update=options.model_settings))
     chosen_device = find_device(device, loaded)
+    if measure_baselines and chosen_device.ordinal is None:
+        raise UsageError(
+            "--measure-baselines needs a GPU: without one times are modelled, and there are no"
+            " baselines"
+        )
     config = RunConfig(
         task=str(path),
         seed=seed,
@@ -82,7 +89,9 @@ def choose_run(
     check_generator(config, environ)
     if chosen_device.notice:
         notices = [chosen_device.notice, *notices]
-    return RunChoice(loaded, path, config, chosen_device, seeds, notices, despite_audit)
+    return RunChoice(
+        loaded, path, config, chosen_device, seeds, notices, despite_audit, measure_baselines
+    )
 
 
 def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[str, list[str]]:

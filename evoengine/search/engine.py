@@ -12,7 +12,7 @@ import asyncio
 import itertools
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -87,8 +87,11 @@ class Engine:
         store: Store,
         observe: Observer = lambda _: None,
         now: Callable[[], str] = utc_now,
+        timing_version: int = TIMING_VERSION,
     ) -> None:
-        """`now` returns the current time as rows store it."""
+        """`now` returns the current time as rows store it. Of a run of an earlier `timing_version`
+        only `restore` and `next_request` are for use.
+        """
         self.task = task
         self.config = config
         self.environment = environment
@@ -98,11 +101,13 @@ class Engine:
         self.store = store
         self.observe = observe
         self.now = now
-        self.population = Population.of_run(config.places, environment, TIMING_VERSION)
+        self.population = Population.of_run(config.places, environment, timing_version)
         self._elites_so_far = ElitesSoFar(self.population)
         self._settled = 0
         self._recent: deque[int] = deque(maxlen=RECENT)
-        self._first_trial_of: dict[str, int] = {}  # by candidate key
+        # by candidate key: the first settled trial, and the first one that was verified
+        self._first_trial_of: dict[str, int] = {}
+        self._first_verified_of: dict[str, int] = {}
         self._evaluated_cache: OrderedDict[int, Evaluated] = OrderedDict()
         # of the trials in flight
         self._proposals: dict[int, asyncio.Future[Proposal]] = {}
@@ -167,12 +172,15 @@ class Engine:
         self._stop_reason = stop_reason
         stopping = asyncio.create_task(stop.wait())
         try:
-            ended = await self._search(stopping)
-            if ended.complete and not await self._unless_stopped(self._measure_elites(), stopping):
+            try:
+                self._share_stored_verdicts()
+                ended = await self._search(stopping)
+            finally:
+                await self._cancel_in_flight(stop_now)
+            if ended.complete and not await self._measure_elites(stopping):
                 ended = self._interrupted()
         finally:
             stopping.cancel()
-            await self._cancel_in_flight(stop_now)
         self.observe(ended)
         return ended
 
@@ -208,13 +216,16 @@ class Engine:
     ) -> bool:
         """Runs `step`; returns False if `stopping` is done first, and `step` was cancelled."""
         running = asyncio.create_task(step)
-        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not running.done():
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-            return False
-        running.result()
-        return True
+        try:
+            await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+                return True
+        finally:
+            if not running.done():
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+        return False
 
     async def _settle(self, trial: int) -> None:
         """Waits for a trial's verdicts, runs the races for its place, and adds it."""
@@ -237,9 +248,10 @@ class Engine:
         first, final = settled.first, settled.outcome
         if evaluated is not None:
             self._keep(first.trial, Evaluated(final, evaluated.source, evaluated.verdict))
-        self._first_trial_of.setdefault(
-            _candidate_key(first.source_digest, first.tunables), first.trial
-        )
+        key = _candidate_key(first.source_digest, first.tunables)
+        self._first_trial_of.setdefault(key, first.trial)
+        if settled.verified is not None:
+            self._first_verified_of.setdefault(key, first.trial)
         self._recent.append(first.trial)
         self._settled = first.trial + 1
         self._elites_so_far.add(self.population)
@@ -271,6 +283,20 @@ class Engine:
 
     # ---------------------------------------------------------------- one trial
 
+    def _share_stored_verdicts(self) -> None:
+        """Shares what is stored of the trials in flight with copies that have no verdict yet.
+
+        Before any of them goes on, because a later copy may have been judged before an earlier one.
+        """
+        for trial, _ in self.store.trials(self._settled):
+            row = self.store.get(ProposalRow, trial)
+            first = self.store.get(VerdictRow, trial, FIRST)
+            verification = self.store.get(VerdictRow, trial, VERIFY)
+            if row and first and first.verdict.status is not Status.rejected:
+                self._shared_verdicts.add(_key_of(row.proposal), trial, first.verdict)
+            if row and verification:
+                self._shared_verifications.add(_key_of(row.proposal), trial, verification.verdict)
+
     def _start_trial(self, trial: int) -> None:
         request = self._request(trial)
         self._proposals[trial] = asyncio.get_running_loop().create_future()
@@ -296,8 +322,7 @@ class Engine:
             promising = elites.would_take_place(outcome_of(trial, proposal, verdict))
             first = VerdictRow(trial, FIRST, verdict, began, self.now(), promising)
             self.store.append(first)
-        elif first.verdict.status is not Status.rejected:
-            self._shared_verdicts.add(_key_of(proposal), trial, first.verdict)
+        assert first.promising is not None  # runs of earlier timing versions are not resumed
         verification = await self._verify(trial, proposal) if first.promising else None
         return JudgedTrial(proposal, first.verdict, verification)
 
@@ -351,10 +376,9 @@ class Engine:
     async def _verify(self, trial: int, proposal: Proposal) -> Verdict:
         """The verification: a verdict by a process that has run no other candidate."""
         stored = self.store.get(VerdictRow, trial, VERIFY)
-        key = _key_of(proposal)
         if stored is not None:
-            self._shared_verifications.add(key, trial, stored.verdict)
             return stored.verdict
+        key = _key_of(proposal)
         if (settled := self._settled_verification(key)) is not None:
             self.store.append(VerdictRow(trial, VERIFY, settled, self.now(), self.now()))
             return settled
@@ -371,29 +395,67 @@ class Engine:
 
     def _settled_verification(self, key: str) -> Verdict | None:
         """The verification of a settled trial with the same candidate."""
-        earlier = self._first_trial_of.get(key)
+        earlier = self._first_verified_of.get(key)
         row = None if earlier is None else self.store.get(VerdictRow, earlier, VERIFY)
         return row.verdict if row else None
 
-    async def _measure_elites(self) -> None:
-        """Measures each elite once more: a figure that had no part in choosing it.
+    async def _measure_elites(self, stopping: asyncio.Task[bool]) -> bool:
+        """Measures each elite once more: a figure that had no part in choosing it; and its kernel
+        activity. Returns False if `stopping` is done first; a resume measures what has no row.
 
         Modelled times have no noise: the same figure would come again.
         """
         if self.environment.is_modelled:
-            return
-        for elite in self.population.elites:
-            trial = elite.outcome.trial
-            if self.store.get(VerdictRow, trial, FINAL) is not None:
-                continue
-            row = self.store.get(ProposalRow, trial)
-            assert row is not None
-            began = self.now()
-            progress = self._progress(trial, row.proposal.label, "final: ")
-            verdict = await self.executor.evaluate(
-                _candidate_of(trial, row.proposal), progress, verify=True
-            )
-            self.store.append(VerdictRow(trial, FINAL, verdict, began, self.now()))
+            return True
+        waiting = [
+            elite.outcome.trial
+            for elite in self.population.elites
+            if self.store.get(VerdictRow, elite.outcome.trial, FINAL) is None
+        ]
+        rows = list[VerdictRow]()
+
+        async def measure(trial: int) -> None:
+            rows.append(await self._measure(trial))
+
+        async def store(row: VerdictRow) -> None:
+            self.store.append(await self._with_activity(row))
+
+        # all before the first profile: a device replaces the process that a profiler was in
+        for trial in waiting:
+            if stopping.done() or not await self._unless_stopped(measure(trial), stopping):
+                return False
+        for row in rows:
+            if stopping.done() or not await self._unless_stopped(store(row), stopping):
+                return False
+        return True
+
+    async def _measure(self, trial: int) -> VerdictRow:
+        """A verdict for the row FINAL, which is not stored yet."""
+        began, proposal = self.now(), self._proposal_of(trial)
+        verdict = await self.executor.evaluate(
+            _candidate_of(trial, proposal),
+            self._progress(trial, proposal.label, "final: "),
+            verify=True,
+        )
+        return VerdictRow(trial, FINAL, verdict, began, self.now())
+
+    async def _with_activity(self, row: VerdictRow) -> VerdictRow:
+        """`row` with the kernel activity of its candidate, if that is correct."""
+        if row.verdict.status is not Status.correct:
+            return row
+        proposal = self._proposal_of(row.trial)
+        found = await self.executor.activity(
+            _candidate_of(row.trial, proposal),
+            self._progress(row.trial, proposal.label, "kernel activity: "),
+        )
+        activity = {"activity": found.cases, "activity_problem": found.problem}
+        return replace(row, verdict=row.verdict.model_copy(update=activity))
+
+    def _proposal_of(self, trial: int) -> Proposal:
+        """The proposal of a settled trial."""
+        row = self.store.get(ProposalRow, trial)
+        assert row is not None
+        return row.proposal
 
     def _progress(self, trial: int, label: str, prefix: str = "") -> Callable[[str], None]:
         return lambda step: self.observe(TrialMoved(trial, f"{prefix}{step}", label))

@@ -12,8 +12,11 @@ from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device_choice import DeviceChoice, choose_device
 from evoengine.evaluate.local_executor import LocalExecutor, audit_on
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_DEVICE, ScriptedExecutor
+from evoengine.evaluate.stored_baselines import StoredBaselines
+from evoengine.paths import cache_dir
 from evoengine.protocols import Executor, Progress
 from evoengine.records import AuditReport, Verdict
+from evoengine.search.references import reference_digests
 from evoengine.task.schema import Task
 
 # one core is left to the event loop and the worker
@@ -31,15 +34,20 @@ def make_executor(
     device: DeviceChoice,
     checks: Sequence[str],
     baselines: Mapping[str, str] | None = None,
+    measure_baselines: bool = False,
 ) -> Executor:
     """An executor on `device`, not started yet.
 
     `checks` are those of checked mode on the emulator; `baselines` maps a case to the baseline to
-    time against, the fastest by default.
+    time against, the fastest by default: as stored, or measured anew with `measure_baselines`.
     """
     if device.is_scripted:
         return ScriptedExecutor(task, SCRIPTED_DEVICE)
     clang = CompilePool(COMPILERS, module=CLANG) if device.is_emulator else None
+    stored = None
+    if not device.is_emulator:
+        references = reference_digests(task, task_path)
+        stored = StoredBaselines(cache_dir() / "baselines", task, references, measure_baselines)
     return LocalExecutor(
         task,
         str(task_path),
@@ -47,6 +55,7 @@ def make_executor(
         device.make_device(checks),
         baselines,
         clang,
+        stored,
     )
 
 

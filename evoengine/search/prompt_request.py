@@ -120,6 +120,7 @@ def request_of_run(paths: RunPaths) -> PromptRequest:
             generator=read_only,
             executor=read_only,
             store=store,
+            timing_version=info.timing_version,
         )
         engine.restore()
         request, final = engine.next_request()
@@ -161,6 +162,12 @@ class _ReadOnlyParts:
         raise Exhausted("the run is opened for reading only")
 
     async def evaluate(self, *_: object, **__: object) -> NoReturn:
+        raise Exhausted("the run is opened for reading only")
+
+    async def race(self, *_: object) -> NoReturn:
+        raise Exhausted("the run is opened for reading only")
+
+    async def activity(self, *_: object) -> NoReturn:
         raise Exhausted("the run is opened for reading only")
 
     async def close(self) -> None:

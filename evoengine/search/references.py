@@ -7,13 +7,15 @@ from pathlib import Path
 from evoengine.digest import digest
 from evoengine.errors import TaskError
 from evoengine.records import RunInfo
+from evoengine.task.python_files import python_files
 from evoengine.task.schema import Task
 
 
 def reference_digests(task: Task, task_path: Path) -> dict[str, str]:
-    """The Python files that the task names -> the digest of each."""
-    files = sorted({name.split(":")[0] for name in task.functions.values()})
-    return {file: digest((task_path.parent / file).read_bytes()) for file in files}
+    """The Python files that the task names, and those beside them that they import -> the digest of
+    each.
+    """
+    return {file: digest(path.read_bytes()) for file, path in python_files(task, task_path).items()}
 
 
 def refuse_changed_references(info: RunInfo) -> None:

@@ -22,7 +22,13 @@ async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> Run
     """Runs `choice` in a new folder; raises EvoError."""
     with open_run(paths, create=True) as folder, control.within_time_limit():
         show_notices(choice.notices, control.observe)
-        executor = make_executor(choice.task, choice.task_path, choice.device, choice.config.checks)
+        executor = make_executor(
+            choice.task,
+            choice.task_path,
+            choice.device,
+            choice.config.checks,
+            measure_baselines=choice.measure_baselines,
+        )
         try:
             start = await start_executor(executor, control)
             if start is None:

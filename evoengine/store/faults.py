@@ -96,5 +96,6 @@ def already_stored(what: str) -> str:
 def missing_row(what: str) -> str:
     """The message for a row whose required row is missing."""
     return (
-        f"{what} cannot be stored: a verdict needs the proposal of its trial, a failure its request"
+        f"{what} cannot be stored: a verdict needs the proposal of its trial, a race those of both"
+        " trials, a failure its request"
     )

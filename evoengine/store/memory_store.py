@@ -39,11 +39,13 @@ def _key(row: Row) -> RowKey:
     return (type(row), row.trial, row.part if isinstance(row, VerdictRow) else row.number)
 
 
-def _required_row(row: Row) -> RowKey | None:
-    """The key of the row that must be stored before `row`; None if there is none."""
-    if isinstance(row, VerdictRow | RaceRow):
-        return (ProposalRow, row.trial, 0)
-    return (RequestRow, row.trial, row.number) if isinstance(row, FailureRow) else None
+def _required_rows(row: Row) -> tuple[RowKey, ...]:
+    """The keys of the rows that must be stored before `row`."""
+    if isinstance(row, VerdictRow):
+        return ((ProposalRow, row.trial, 0),)
+    if isinstance(row, RaceRow):
+        return (ProposalRow, row.trial, 0), (ProposalRow, row.holder, 0)
+    return ((RequestRow, row.trial, row.number),) if isinstance(row, FailureRow) else ()
 
 
 class MemoryStore:
@@ -59,8 +61,7 @@ class MemoryStore:
             key = _key(row)
             if key in self._rows or key in new:
                 raise StoreError(faults.already_stored(name_of(row)))
-            before = _required_row(row)
-            if before is not None and before not in self._rows and before not in new:
+            if any(key not in self._rows and key not in new for key in _required_rows(row)):
                 raise StoreError(faults.missing_row(name_of(row)))
             new[key] = row
         self._rows |= new

@@ -42,7 +42,7 @@ def pretend(setattr_: Any = setattr, modelled: bool = False) -> None:
     if modelled:
         device = DeviceChoice(None, "l4", "kernels run on an emulator", "emulated")
 
-    def executor(task: Task, *_: object) -> ScriptedExecutor:
+    def executor(task: Task, *_: object, **__: object) -> ScriptedExecutor:
         return StartingSlowly(task, environment, delay_s=delay_s)
 
     for module in (make_executor, start_run, resume_run):

@@ -28,7 +28,7 @@ def write(path: Path, size: int, days: float = 0.0) -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
-    """A cache with 10 files of ours, 3 of them old, and 3 files of somebody else."""
+    """A cache with 13 files of ours, 4 of them old, and 5 files of somebody else."""
     folder = tmp_path / "cache"
     write(folder / "cubins" / "01" / f"{DIGEST}.json", 100, OLD_DAYS)
     write(folder / "cubins" / "01" / f"{DIGEST}.cubin", 1000, OLD_DAYS)
@@ -40,6 +40,11 @@ def cache(tmp_path: Path) -> Path:
     write(folder / "answers" / f"{DIGEST}.json", 5)
     write(folder / "answers" / f"{DIGEST}.out.npy", 2000, OLD_DAYS)
     write(folder / "audits" / f"{DIGEST}.json", 6)
+    write(folder / "baselines" / f"{DIGEST}.json", 8)
+    write(folder / "baseline-code" / "inductor" / "ab" / "cabc.py", 40)
+    write(folder / "baseline-code" / "triton" / "XYZ" / "triton_mm.cubin", 50, OLD_DAYS)
+    write(folder / "baseline-code" / "notes.py", 7, OLD_DAYS)
+    write(folder / "baselines" / "results.json", 7, OLD_DAYS)
     write(folder / "answers" / "thesis.txt", 7, OLD_DAYS)
     write(folder / "ptx" / "photo.jpg", 7, OLD_DAYS)
     write(folder / "diary.txt", 7, OLD_DAYS)
@@ -66,9 +71,11 @@ def test_cache_shows_files_and_bytes_by_kind(call: Call, cache: Path) -> None:
         "headers": (1, 30),
         "answers": (2, 2005),
         "audits": (1, 6),
+        "baselines": (1, 8),
+        "baseline-code": (2, 90),
     }
     text = call("cache").out
-    assert str(cache) in text and "total" in text and "3.1 KiB" in text and "freed" not in text
+    assert str(cache) in text and "total" in text and "3.2 KiB" in text and "freed" not in text
 
 
 def test_prune_by_days_removes_older_files_and_reports_what_was_freed(
@@ -83,15 +90,26 @@ def test_prune_by_days_removes_older_files_and_reports_what_was_freed(
         "headers": (0, 0),
         "answers": (1, 2000),
         "audits": (0, 0),
+        "baselines": (0, 0),
+        "baseline-code": (1, 50),
     }
     assert (rows["cubins"]["files"], rows["cubins"]["bytes"]) == (1, 10)
     assert not (cache / "cubins" / "01").exists() and (cache / "cubins" / "02").is_dir()
+    code = cache / "baseline-code"
+    assert not (code / "triton").exists() and (code / "inductor" / "ab").is_dir()
 
 
 def test_prune_all_leaves_what_is_not_ours(call: Call, cache: Path) -> None:
     found = call("cache", "--prune", "all")
-    assert found.code == 0 and "freed" in found.out and "3.1 KiB" in found.out
-    assert files(cache) == {"answers/thesis.txt", "ptx/photo.jpg", "diary.txt", "in-use.lock"}
+    assert found.code == 0 and "freed" in found.out and "3.2 KiB" in found.out
+    assert files(cache) == {
+        "answers/thesis.txt",
+        "baseline-code/notes.py",
+        "baselines/results.json",
+        "ptx/photo.jpg",
+        "diary.txt",
+        "in-use.lock",
+    }
 
 
 def test_prune_follows_no_link(call: Call, cache: Path, tmp_path: Path) -> None:
@@ -121,8 +139,12 @@ def test_prune_leaves_code_alone_while_a_run_is_live(call: Call, cache: Path) ->
         rows = {row["kind"]: row for row in json.loads(found.out)["kinds"]}
         assert found.code == 0 and "a run is live" in found.err and json.loads(found.out)["in_use"]
         assert [
-            rows[kind]["files"] for kind in ("cubins", "ptx", "emulator", "headers", "answers")
-        ] == [3, 1, 2, 1, 0]
+            rows[kind]["files"]
+            for kind in (
+                *("cubins", "ptx", "emulator", "headers", "answers"),
+                *("baselines", "baseline-code"),
+            )
+        ] == [3, 1, 2, 1, 0, 0, 2]
     finally:
         live.release()
     assert sum(row["files"] for row in asked(call, "--prune", "all").values()) == 0

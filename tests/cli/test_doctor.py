@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from evoengine.cli import doctor_checks, doctor_emulator_checks
+from evoengine.cli.doctor_nvml_check import check_nvml
 from evoengine.evaluate.compile.compile_unit import Toolchain
 from evoengine.evaluate.cuda_driver import CudaDevices
+from evoengine.evaluate.nvml import Nvml
 from tests.cli.conftest import Call
+from tests.evaluate.fake_pynvml import BUS_ID, FakePynvml
 
 HEALTHY = Toolchain(
     nvrtc="13.5",
@@ -98,6 +101,30 @@ def test_doctor_with_a_device_but_a_torch_for_the_cpu_exits_with_6(
     code, found = findings(call, monkeypatch, CudaDevices(("NVIDIA H200",), "13.0"))
     assert code == 6 and found["devices"]["found"] == "cuda:0 NVIDIA H200"
     assert found["torch"]["state"] == "missing" and "without CUDA" in found["torch"]["found"]
+
+
+def test_doctor_says_whether_nvml_can_be_read_and_what_it_does_not_give() -> None:
+    devices = CudaDevices(("NVIDIA H200",), "13.0", bus_ids=(BUS_ID,))
+    (whole,) = check_nvml(devices, lambda: Nvml(FakePynvml()))
+    assert (whole.state, whole.found) == ("ok", "driver 580.95.05")
+    partial = FakePynvml(refused={"nvmlDeviceGetPowerUsage"})
+    (less,) = check_nvml(devices, lambda: Nvml(partial))
+    assert less.found == "driver 580.95.05; cuda:0 does not give power_mw"
+    (unknown,) = check_nvml(
+        CudaDevices(("NVIDIA H200",), "13.0", bus_ids=("0000:99:00.0",)), lambda: Nvml(partial)
+    )
+    assert unknown.state == "absent" and "does not find the GPU 0000:99:00.0" in unknown.found
+    assert not list(check_nvml(NO_DRIVER)), "without a GPU it is not needed"
+
+
+def test_doctor_without_nvml_says_how_to_get_it() -> None:
+    def start() -> Nvml:
+        return Nvml(FakePynvml(refused={"nvmlInit"}))
+
+    (found,) = check_nvml(CudaDevices(("NVIDIA H200",), "13.0", bus_ids=(BUS_ID,)), start)
+    assert (found.state, found.exit_code) == ("absent", 0)
+    assert found.found == "NVML does not start: refused"
+    assert "pip install nvidia-ml-py" in found.remedy
 
 
 @pytest.mark.parametrize(

@@ -256,8 +256,8 @@ def test_a_run_of_0_1_0_is_exported_and_not_resumed(
     refused = scripted("resume", "one")
     assert refused.code == 2
     assert (
-        "run one was judged by version 1 of the timing (evoengine 0.1.0), here is version 2: their"
-        " verdicts cannot be compared, so the run can be shown and exported, but not resumed; start"
+        "run one was judged by version 1 of the timing (evoengine 0.1.0), here is version"
+        f" {TIMING_VERSION}: their verdicts cannot be compared, so the run can be shown and exported, but not resumed; start"
         " a new one with its best kernels: `evoengine export one`, then `evoengine run"
         f" {tmp_path}/tasks/scale.yaml --kernel " in refused.err
     )
@@ -275,11 +275,18 @@ def test_a_run_of_0_1_0_is_exported_and_not_resumed(
 
 @pytest.fixture
 def resumable_run_of_0_1_0(run_of_0_1_0: Path) -> Path:
-    """The same run as if its verdicts were of today's timing: its schema is that of 0.1.0."""
+    """The same run as if its verdicts were of today's timing: what was verified was promising. No
+    race was run, so that the first trial that must run one is open.
+    """
+    SqliteStore(run_of_0_1_0 / "run.db").close()  # upgrades the schema
     with closing(sqlite3.connect(run_of_0_1_0 / "run.db")) as database:
         body = json.loads(database.execute("SELECT body FROM run").fetchone()[0])
         body["timing_version"] = TIMING_VERSION
         database.execute("UPDATE run SET body = ?", (json.dumps(body),))
+        database.execute(
+            "UPDATE verdicts SET promising = trial IN (SELECT trial FROM verdicts WHERE round = 1)"
+            " WHERE round = 0"
+        )
         database.commit()
     return run_of_0_1_0
 
@@ -318,15 +325,15 @@ def answers() -> Iterator[Step]:
     return iter([completion(f"```cuda\n{kernel(f'new_{number}')}```") for number in range(20)])
 
 
-def test_a_run_with_the_schema_of_0_1_0_resumes_and_pays_for_nothing_twice(
+def test_a_run_with_rows_of_0_1_0_resumes_and_pays_for_nothing_twice(
     tmp_path: Path, resumable_run_of_0_1_0: Path, call: Call
 ) -> None:
     code, err, keys = asyncio.run(_serve(list(answers()), "resume", "one", cwd=tmp_path))
     assert code == 0, err
-    assert "resumed after 14 trials" in err and lines_of_trials(err) == list(range(14, 20))
+    assert "resumed after 2 trials" in err and lines_of_trials(err) == list(range(2, 20))
     assert keys == [KEY] * 6
     assert re.search(
-        r"changed from trial 14 on: OPENAI_BASE_URL http://127.0.0.1:41249/v1 ->"
+        r"changed from trial 2 on: OPENAI_BASE_URL http://127.0.0.1:41249/v1 ->"
         r" http://127.0.0.1:\d+/v1",
         err,
     )

@@ -12,11 +12,13 @@ import subprocess
 import sys
 import termios
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from evoengine.protocols import Executor
 from evoengine.records import Status
-from evoengine.search import run_engine
+from evoengine.search import run_engine, start_run
 from tests.cli.conftest import Call
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +55,31 @@ def test_run_without_a_terminal_prints_each_settled_trial_and_ends_with_the_elit
         path.name for path in Path("runs/one").iterdir()
     }
     assert len(list(Path("runs/one/trials").iterdir())) == 6
+
+
+@pytest.mark.parametrize("options", [[], ["--measure-baselines"]])
+def test_measure_baselines_reaches_the_executor_of_the_run(
+    scripted: Call, task: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, given = start_run.make_executor, list[object]()
+
+    def watched(*arguments: Any, **named: Any) -> Executor:
+        given.append(named["measure_baselines"])
+        return make(*arguments, **named)
+
+    monkeypatch.setattr(start_run, "make_executor", watched)
+    assert scripted("run", task, "--trials", "1", *options).code == 0
+    assert given == [bool(options)]
+
+
+@pytest.mark.parametrize("device", ["emulator", "scripted"])
+def test_without_a_gpu_there_are_no_baselines_to_measure(
+    call: Call, task: Path, device: str
+) -> None:
+    found = call("run", task, "--device", device, "--measure-baselines")
+    assert found.code == 2
+    assert "--measure-baselines needs a GPU: without one times are modelled" in found.err
+    assert not Path("runs").exists()
 
 
 def test_json_of_run_and_of_show_is_the_same_rows(scripted: Call, task: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,14 +22,16 @@ from evoengine.evaluate.scripted.scripted_executor import (
     ScriptedExecutor,
 )
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule
-from evoengine.protocols import Executor
-from evoengine.records import Status, Verdict
+from evoengine.protocols import ActivityReport, Executor
+from evoengine.records import Interval, Race, RaceResult, Status, Verdict
 from evoengine.task.load import load_task
 from tests.evaluate.device.kernels import source
 from tests.evaluate.device.test_contract import TASK
 
 SCRIPTED = {"scripted": SCRIPTED_GPU, "scripted emulator": SCRIPTED_EMULATOR}
 KINDS = [*SCRIPTED, "emulator", pytest.param("cuda", marks=pytest.mark.gpu)]
+# Those that measure race; the others refuse to.
+MEASURING, MODELLING = ["scripted"], ["scripted emulator"]
 ALWAYS_CORRECT = VerdictRule(correct_share=1.0, unstable_share=0.0)
 
 
@@ -75,6 +78,17 @@ class Started:
 
         return self.runner.run(judged())
 
+    def race(self, newcomer: str, holder: str, steps: list[str] | None = None) -> Race:
+        """Between two correct sources; the holder holds its place by its verification's score."""
+        (verdict,) = self.verdicts(holder, verify=True)
+        score = verdict.score or ANY_SCORE
+        sides = kernel_file.parse(newcomer), kernel_file.parse(holder)
+        progress = (lambda _: None) if steps is None else steps.append
+        return self.runner.run(self.executor.race(*sides, score, progress))
+
+    def activity(self, source: str) -> ActivityReport:
+        return self.runner.run(self.executor.activity(kernel_file.parse(source), lambda _: None))
+
     def close(self) -> None:
         self.runner.run(self.executor.close())
         self.runner.run(self.executor.close())
@@ -94,6 +108,8 @@ def started(
 
 
 CORRECT = source("correct")
+OTHER = CORRECT.replace("int i =", "int /* another one */ i =", 1)
+ANY_SCORE = Interval(value=1.0, low=0.9, high=1.1)
 
 
 def test_a_correct_candidate_has_a_score_in_its_tier_and_the_environment_of_the_start(
@@ -113,6 +129,30 @@ def test_times_are_measured_against_a_baseline_of_the_start_or_modelled(started:
     else:
         assert started.start.baselines.keys() == {"small"} and verdict.speedup is not None
         assert started.start.baseline_us["small"][started.start.baselines["small"]] > 0
+
+
+def test_activity_is_of_every_timed_case_or_says_why_there_is_none(started: Started) -> None:
+    (verdict,) = started.verdicts(CORRECT)
+    found = started.activity(CORRECT)
+    if verdict.is_modelled or not started.compiles:
+        assert found.cases == () and re.search("no kernel .*is run|no kernel runs", found.problem)
+        return
+    assert found.problem == ""
+    (case,) = found.cases
+    assert (case.case, case.baseline) == ("small", started.start.baselines["small"])
+    assert len(case.candidate_launches) == 1 and case.baseline_us > 0
+    # a replay has what lies between launches, too; a kernel that is launched alone starts slower
+    assert 0 < case.candidate_us < verdict.latency_us.value + 3.0
+    (again,) = started.verdicts(CORRECT)
+    assert again.status is Status.correct, "a job after it finds a device without a profiler"
+
+
+def test_a_candidate_that_does_not_compile_has_no_activity_and_the_reason(
+    started: Started,
+) -> None:
+    if started.compiles and not started.start.environment.is_modelled:
+        found = started.activity(CORRECT.replace("precision: fp32", "precision: fp64"))
+        assert found.cases == () and "no tier 'fp64'" in found.problem
 
 
 @pytest.mark.parametrize(("old", "new", "status", "says"), [
@@ -172,6 +212,67 @@ def test_progress_is_reported_in_one_line_each(started: Started) -> None:
     candidate = kernel_file.parse(CORRECT)
     started.runner.run(started.executor.evaluate(candidate, steps.append))
     assert steps and all(step and "\n" not in step for step in steps)
+
+
+@pytest.fixture(scope="module", params=MEASURING)
+def measuring(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Started]:
+    """An executor whose times are measured."""
+    skip_without_its_device(request.param)
+    found = Started(request.param, tmp_path_factory.mktemp("racing"))
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def test_a_race_has_a_result_and_says_in_one_line_why(measuring: Started) -> None:
+    steps: list[str] = []
+    race = measuring.race(OTHER, CORRECT, steps)
+    assert race.reason and "\n" not in race.reason
+    assert steps and all(step and "\n" not in step for step in steps)
+    if race.result is not RaceResult.void:
+        assert race.ratio and race.newcomer and race.holder
+        assert race.ratio.low <= race.ratio.value <= race.ratio.high
+    for timing in race.timings:
+        counts = (timing.newcomer_us, timing.holder_us, timing.baseline_us, timing.calls)
+        assert {len(samples) for samples in counts} == {len(timing.captures)} != {0}
+
+
+def test_a_race_is_won_only_where_the_interval_of_the_ratio_is_below_one(
+    measuring: Started,
+) -> None:
+    """Both ways around at most one is won, and nobody wins against itself."""
+    there, back = measuring.race(OTHER, CORRECT), measuring.race(CORRECT, OTHER)
+    for race in (there, back):
+        assert race.result is not RaceResult.won or (race.ratio and race.ratio.high < 1)
+    assert not there.result is back.result is RaceResult.won
+    assert measuring.race(CORRECT, CORRECT).result is not RaceResult.won
+
+
+@pytest.mark.parametrize("kind", MODELLING)
+def test_modelled_times_are_not_raced(kind: str, tmp_path: Path) -> None:
+    found = Started(kind, tmp_path)
+    try:
+        with pytest.raises(DeviceError, match="modelled times are not raced"):
+            found.race(OTHER, CORRECT)
+    finally:
+        found.close()
+
+
+@pytest.mark.parametrize("kind", MEASURING)
+def test_a_race_before_the_start_is_an_error(kind: str, tmp_path: Path) -> None:
+    skip_without_its_device(kind)
+
+    async def run() -> None:
+        executor = make(kind, tmp_path)
+        sides = kernel_file.parse(OTHER), kernel_file.parse(CORRECT)
+        with pytest.raises(DeviceError, match="asked for a race before it was started"):
+            await executor.race(*sides, ANY_SCORE, lambda _: None)
+        await executor.close()
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("kind", KINDS)

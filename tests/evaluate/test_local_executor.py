@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from evoengine.candidate import kernel_file
-from evoengine.errors import DeviceError, ToolchainError
+from evoengine.errors import DeviceError, EvoError, TaskError, ToolchainError, WorkerError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR, SCRIPTED_GPU
-from evoengine.protocols import ExecutorStart
-from evoengine.records import Environment, Status, Verdict
+from evoengine.protocols import ActivityReport, ExecutorStart, Job, Report
+from evoengine.records import Environment, KernelActivity, Status, Verdict
 from tests.scale_task import kernel, load_scale_task
 
 
@@ -142,3 +142,71 @@ def test_a_compile_error_names_the_file_that_the_user_gave_or_that_of_a_trial(
     assert shown in found.detail and (
         shown == "scale_a.cu" or "scale_a.cu" not in found.reason + found.detail
     )
+
+
+class Profiling(Idle):
+    """A device that answers a job with one report, or fails."""
+
+    def __init__(self, answer: Report | EvoError) -> None:
+        super().__init__(SCRIPTED_GPU)
+        self.answer = answer
+        self.jobs: list[Job] = []
+
+    async def run(self, job: Job, *_: Any) -> Report:
+        self.jobs.append(job)
+        if isinstance(self.answer, EvoError):
+            raise self.answer
+        return self.answer
+
+
+def activity(folder: Path, device: Profiling, source: str) -> ActivityReport:
+    """Of a candidate, where the baseline of both shown cases is known."""
+
+    async def measured() -> ActivityReport:
+        baselines = {"small": "torch.mul", "large": "torch.mul"}
+        task = load_scale_task(folder)
+        executor = LocalExecutor(task, str(folder), CompilePool(1), device, baselines)
+        try:
+            await executor.start()
+            return await executor.activity(kernel_file.parse(source), lambda _: None)
+        finally:
+            await executor.close()
+
+    return asyncio.run(measured())
+
+
+LARGE = KernelActivity(
+    case="large", baseline="torch.mul", candidate_us=5.0, baseline_us=7.0, candidate_launches=()
+)
+
+
+def test_activity_is_measured_of_timed_cases_alone_and_hidden_ones_are_not_among_them(
+    tmp_path: Path,
+) -> None:
+    device = Profiling(Report(status=Status.correct, activity=(LARGE,)))
+    assert activity(tmp_path, device, kernel("scale_a")) == ActivityReport(cases=(LARGE,))
+    (job,) = device.jobs
+    assert job.activity and [item.plan.case for item in job.cases] == ["small", "large"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (Report(status=Status.correct, activity_problem="no CUPTI"), "no CUPTI"),
+        (Report(status=Status.timeout, reason="it hangs"), "timeout: it hangs"),
+        (WorkerError("the grader is stuck"), "the grader is stuck"),
+        (TaskError("torch.mul raised ValueError"), "torch.mul raised ValueError"),
+    ],
+    ids=["refused", "hangs", "worker", "task"],
+)
+def test_what_prevents_activity_is_told_and_ends_nothing(
+    tmp_path: Path, answer: Report | EvoError, problem: str
+) -> None:
+    found = activity(tmp_path, Profiling(answer), kernel("scale_a"))
+    assert found == ActivityReport(problem=problem)
+
+
+def test_a_candidate_that_is_refused_is_not_run_under_a_profiler(tmp_path: Path) -> None:
+    device = Profiling(Report(status=Status.correct))
+    found = activity(tmp_path, device, kernel("scale_a", "fp64"))
+    assert "fp64" in found.problem and device.jobs == []

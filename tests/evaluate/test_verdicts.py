@@ -107,6 +107,17 @@ def test_every_attention_seed_is_correct_on_all_cases_in_its_tier(name):
     assert len(verdict.timings) == 5
 
 
+def test_a_timed_verdict_has_the_state_of_the_gpu_and_our_processes_are_no_others():
+    pytest.importorskip("pynvml", reason="needs the package nvidia-ml-py")
+    (verdict,) = judge(find_task("layernorm"), [find_kernel("layernorm").read_text()])
+    state = verdict.gpu_state
+    assert verdict.timings and state is not None
+    assert state.sm_clock_mhz is not None and state.temperature_c is not None
+    # the grader, its runners and spares are on it meanwhile; the process of
+    # these tests is another, if one of them has used the GPU in it
+    assert state.other_processes in (None, 0, 1)
+
+
 @pytest.mark.parametrize("name", ["layernorm", "matmul_fp16", "embedding_bag", "adamw"])
 def test_the_other_tasks_have_correct_seeds(name):
     (verdict,) = judge(find_task(name), [find_kernel(name).read_text()])

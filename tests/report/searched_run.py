@@ -12,8 +12,16 @@ from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU, Scripted
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule
 from evoengine.events import Event, RunEnded, RunStarted, TrialMoved
 from evoengine.paths import RunPaths
-from evoengine.protocols import Progress, ProposalRow, SearchBar
-from evoengine.records import TIMING_VERSION, CaseTiming, Status, Verdict
+from evoengine.protocols import ActivityReport, Progress, ProposalRow, SearchBar
+from evoengine.records import (
+    TIMING_VERSION,
+    CaseTiming,
+    GpuState,
+    KernelActivity,
+    LaunchActivity,
+    Status,
+    Verdict,
+)
 from evoengine.search.engine import Engine
 from evoengine.store.run_folder import open_run
 from evoengine.task.load import load_task
@@ -23,12 +31,20 @@ from tests.search.scripted_generator import SEEDS, ScriptedGenerator
 
 TRIALS = 40
 LUCK = 0.9  # of a verification: its times as a share of those of the end of the run
+THROTTLED = GpuState(sm_clock_mhz=(1755, 1980), throttled=("power limit",))
+ACTIVITY = KernelActivity(
+    case="large",
+    baseline="torch.mul",
+    candidate_us=5.1,
+    baseline_us=7.2,
+    candidate_launches=(LaunchActivity(name="scale", us=5.1),),
+)
 RULE = VerdictRule(correct_share=0.8, unstable_share=0.2, void_share=0.2)
 
 
 class LuckyExecutor(ScriptedExecutor):
-    """Its verifications find shorter times than the measurements at the end of a run, where some
-    candidates are wrong.
+    """Its verifications find shorter times than the measurements at the end of a run, where the GPU
+    is throttled, some candidates are wrong, and the others have their kernel activity.
     """
 
     def __init__(self, *arguments: object, wrong_at_the_end: tuple[str, ...] = ()) -> None:
@@ -53,7 +69,11 @@ class LuckyExecutor(ScriptedExecutor):
             return verdict.model_copy(
                 update={"status": Status.wrong_result, "reason": "case large: NaN in y"}
             )
-        return verdict
+        return verdict.model_copy(update={"gpu_state": THROTTLED})
+
+    async def activity(self, candidate: Candidate, progress: Progress) -> ActivityReport:
+        progress("profiling by the script")
+        return ActivityReport(cases=(ACTIVITY,))
 
 
 def lucky(verdict: Verdict) -> Verdict:

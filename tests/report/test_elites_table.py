@@ -56,6 +56,15 @@ def test_the_figure_of_an_elite_is_that_of_the_runs_end_with_what_selection_saw_
     ]
 
 
+def test_a_time_that_the_gpu_may_have_made_longer_is_marked_and_one_that_is_missing_is_not() -> (
+    None
+):
+    remarks = {"gpu_remarks": ("throttled: power limit",)}
+    marked = show(elites_table([MEASURED.model_copy(update=remarks)]), 120)
+    assert "1.43x  7.02*   170" in marked and "*: timed while the GPU was throttled" in marked
+    assert "*" not in show(elites_table([WRONG.model_copy(update=remarks)]), 120)
+
+
 def test_the_table_of_a_run_without_races_says_nothing_of_its_end() -> None:
     assert show(elites_table([EARLIER]), 120).splitlines()[1:4] == [
         "tier  place  trial  name  tunables  speed-up              us  regs",

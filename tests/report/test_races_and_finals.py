@@ -17,13 +17,13 @@ from evoengine.report.files import RunFolderFiles
 from evoengine.report.live_view import screen
 from evoengine.report.plain_view import PlainView
 from evoengine.report.rows import RunRows
-from evoengine.report.rows_from_store import race_figures, speedup_of
+from evoengine.report.rows_from_store import race_figures, speedup_of, verdict_row
 from evoengine.report.run_report import run_report
 from evoengine.report.trial_report import race_line, trial_report
 from evoengine.search import prompt_request
 from evoengine.search.run_reader import RunReader, rewrite_files
 from evoengine.store.run_folder import open_run
-from tests.report.searched_run import LUCK, SearchedRun, searched_run
+from tests.report.searched_run import ACTIVITY, LUCK, THROTTLED, SearchedRun, searched_run
 from tests.report.test_views import show
 
 WIDTH = 160
@@ -167,6 +167,44 @@ def test_a_trial_is_shown_with_its_races_and_its_final_verdict(complete) -> None
                 assert f"{case.case}  " in times and f"{case.hot_us.value:.2f} [" in times
 
 
+def test_the_gpu_and_the_kernel_activity_of_the_runs_end_are_shown_with_its_verdict(
+    complete, stopped
+) -> None:
+    with RunReader(complete.paths) as reader:
+        rows = reader.rows()
+        details = [reader.trial(elite.trial) for elite in rows.elites]
+    for detail in details:
+        assert detail.verdict.gpu_state is None, "the verification has no remarks"
+        before, _, end = show(trial_report(detail), WIDTH).partition(
+            "\nmeasured once more at the end of the run\n"
+        )
+        assert "kernel activity" not in before and "GPU" not in before.split()
+        assert "GPU  1755-1980 MHz; throttled: power limit" in end
+        replayed = next(case for case in detail.final.cases if case.case == ACTIVITY.case).hot_us
+        assert (
+            f"large: kernel activity 5.10 us (baseline 7.20 us) of {replayed.value:.2f} us replayed"
+            " hot: scale 5.10"
+        ) in end
+    table = show(run_report(rows), WIDTH)
+    for elite in rows.elites:
+        assert elite.gpu_remarks == THROTTLED.remarks
+        assert f"  {elite.latency_us.value:.2f}*  " in table
+    assert "*: timed while the GPU was throttled" in table
+    assert all(elite.gpu_remarks == () for elite in rows_of(stopped).elites)
+    assert "*" not in show(run_report(rows_of(stopped)), WIDTH)
+
+
+def test_where_kernel_activity_is_unknown_the_report_of_the_runs_end_says_why(complete) -> None:
+    with RunReader(complete.paths) as reader:
+        detail = reader.trial(reader.rows().elites[0].trial)
+        refused = reader.stored.final_of(detail.row.trial).model_copy(
+            update={"activity": (), "activity_problem": "CUPTI is not permitted"}
+        )
+    final = verdict_row(refused, detail.final.name, {}, None)
+    text = show(trial_report(detail.model_copy(update={"final": final})), WIDTH)
+    assert "kernel activity: unknown: CUPTI is not permitted" in text
+
+
 def test_a_trial_without_a_place_says_which_holder_it_did_not_beat(complete) -> None:
     beaten = [row for row in rows_of(complete).trials if row.lost_to is not None]
     assert any(row.place is None for row in beaten)
@@ -236,7 +274,17 @@ def test_the_live_view_shows_each_elite_as_it_is_measured_and_all_at_the_end(com
                 assert f"trial {event.trial:>4}  final: judging by the script" in text
             if isinstance(event, TrialSettled):
                 assert not now.measures_elites
-    assert steps == {"asking", "judging by the script", "verify", "race", "final"}
+            if isinstance(event, TrialMoved) and event.step.startswith("kernel activity: "):
+                assert "measuring each elite once more" in show(screen(now))
+                assert [item.trial for item in now.doing] == [event.trial]
+    assert steps == {
+        "asking",
+        "judging by the script",
+        "verify",
+        "race",
+        "final",
+        "kernel activity",
+    }
     assert [(row.trial, row.place, row.speedup) for row in now.elites] == [
         (row.trial, row.place, row.speedup) for row in rows.elites
     ]
@@ -259,6 +307,10 @@ def test_the_files_of_an_elite_hold_its_races_and_all_its_verdicts(complete) -> 
             assert verdict["latency_us"] == elite.latency_us.model_dump()
             assert verdict["selected_speedup"] == elite.selected_speedup.model_dump()
             assert verification["speedup"] == elite.selected_speedup.model_dump()
+            assert verdict["gpu_state"] == THROTTLED.model_dump(mode="json")
+            assert verification["gpu_state"] is None
+            activities = {case["case"]: case["activity_us"] for case in verdict["cases"]}
+            assert activities[ACTIVITY.case] == ACTIVITY.candidate_us
             for name, found in (("samples.json", evidence.final), ("verification.json", None)):
                 expected = found or evidence.selected
                 assert json.loads(files[name])["timings"] == [

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
-from evoengine.records import Elite, Usage, Verdict
-from evoengine.report import as_json
+from evoengine.records import Elite, GpuState, KernelActivity, LaunchActivity, Usage, Verdict
+from evoengine.report import as_json, format
 from evoengine.report.board import Board
 from evoengine.report.elite_evidence import EliteEvidence
 from evoengine.report.elites_table import elites_table
@@ -294,6 +294,70 @@ def test_a_more_exact_kernel_that_leads_a_looser_tier_is_named(stored, tmp_path:
         assert (note in show(elites_table([row]), 120)) is bool(expected)
 
 
+QUIET = GpuState(
+    sm_clock_mhz=(1755, 1980),
+    most_sm_clock_mhz=1980,
+    temperature_c=41,
+    power_w=301.7,
+    power_limit_w=700.0,
+    throttled=(),
+    other_processes=0,
+)
+
+
+@pytest.mark.parametrize(("changes", "line"), [
+    ({}, "1755-1980 of 1980 MHz, 41 C, 302 of 700 W"),
+    ({"sm_clock_mhz": (1980, 1980)}, "1980 of 1980 MHz, 41 C, 302 of 700 W"),
+    ({"power_limit_w": None, "temperature_c": None}, "1755-1980 of 1980 MHz, 302 W"),
+    ({"throttled": ("power limit", "temperature limit")},
+     "302 of 700 W; throttled: power limit, temperature limit"),
+    ({"sm_clock_mhz": (1200, 1980)}, "302 of 700 W; below its usual clock"),
+    ({"sm_clock_mhz": (345, 345), "idle": True}, "345 of 1980 MHz while idle, 41 C, 302 of 700 W"),
+    ({"other_processes": 1}, "302 of 700 W; shared with 1 other process"),
+    ({"other_processes": 2, "throttled": ("power brake",)},
+     "302 of 700 W; throttled: power brake; shared with 2 other processes"),
+])  # fmt: skip
+def test_the_gpu_is_shown_in_one_line_with_what_may_have_slowed_it(
+    stored, tmp_path: Path, changes: dict[str, object], line: str
+) -> None:
+    assert format.gpu_state(QUIET.model_copy(update=changes)).endswith(line)
+    verdict = StoredTrials(stored[0]).verdict_of(0).model_copy(
+        update={"gpu_state": QUIET.model_copy(update=changes)}
+    )  # fmt: skip
+    row = verdict_row(verdict, "k", {}, None)
+    assert line in show(verdict_report(row), 160)
+    assert json.loads(as_json.dumps(row))["gpu_state"]["temperature_c"] == (
+        changes.get("temperature_c", 41)
+    )
+
+
+def test_a_gpu_of_which_nothing_is_known_is_said_to_be_unknown() -> None:
+    assert format.gpu_state(GpuState()) == "NVML gives no figures of it"
+    assert GpuState().remarks == ()
+
+
+def test_an_elite_that_was_timed_on_a_throttled_or_shared_gpu_is_marked(stored) -> None:
+    store, elites, _ = stored
+    verdict = StoredTrials(store).verdict_of(elites[0].outcome.trial)
+    for changes, marked in (({}, False), ({"throttled": ("power limit",)}, True),
+                            ({"other_processes": 1}, True), ({"other_processes": None}, False)):  # fmt: skip
+        state = QUIET.model_copy(update=changes)
+        timed = verdict.model_copy(update={"gpu_state": state})
+        row = elite_row(elites[0], EliteEvidence(selected=timed))
+        assert row.gpu_remarks == state.remarks and bool(row.gpu_remarks) is marked
+        text = show(elites_table([row]), 120)
+        assert (f"{format.micros(row.latency_us)}*" in text) is marked
+        assert ("*: timed while the GPU was throttled" in text) is marked
+
+
+def test_a_verdict_that_was_stored_without_a_gpu_state_is_read_and_shown_as_before(stored) -> None:
+    verdict = StoredTrials(stored[0]).verdict_of(0)
+    old = verdict.model_dump(mode="json")
+    del old["gpu_state"]
+    assert Verdict.model_validate(old) == verdict
+    assert "GPU" not in show(verdict_report(verdict_row(verdict, "k", {}, None)), 160).split()
+
+
 def test_verdict_shows_every_case_with_its_worst_set(stored, tmp_path: Path) -> None:
     store, _, _ = stored
     task = load_scale_task(tmp_path)
@@ -322,6 +386,46 @@ def test_every_number_of_a_case_is_recomputed_from_raw_samples(stored) -> None:
     row = next(item for item in case_rows(verdict) if item.case == "large")
     assert row.hot_us.value == pytest.approx(verdict.latency_us.value)
     assert row.hot_speedup.value == pytest.approx(speedup_of(verdict.score).value)
+
+
+def test_kernel_activity_stands_beside_the_replayed_time_or_the_reason_why_it_is_unknown(
+    stored,
+) -> None:
+    store, elites, _ = stored
+    verdict = StoredTrials(store).verdict_of(elites[0].outcome.trial)
+    launches = (
+        LaunchActivity(name="Memset (Device)", us=0.6),
+        LaunchActivity(name="scale", us=4.5),
+    )
+    found = KernelActivity(
+        case="large",
+        baseline="torch.mul",
+        candidate_us=5.1,
+        baseline_us=7.2,
+        candidate_launches=launches,
+    )
+    row = verdict_row(verdict.model_copy(update={"activity": (found,)}), "k", {}, None)
+    text = " ".join(show(verdict_report(row), 160).split())
+    replayed = next(case.hot_us.value for case in row.cases if case.case == "large")
+    assert (
+        f"large: kernel activity 5.10 us (baseline 7.20 us) of {replayed:.2f} us replayed hot:"
+        " Memset (Device) 0.60, scale 4.50"
+    ) in text
+    assert "small: kernel activity" not in text
+    (case,) = (case for case in json.loads(as_json.dumps(row))["cases"] if case["case"] == "large")
+    assert (case["activity_us"], case["baseline_activity_us"]) == (5.1, 7.2)
+    assert case["activity_launches"][1] == {"name": "scale", "us": 4.5}
+    refused = verdict.model_copy(update={"activity_problem": "CUPTI is not permitted"})
+    told = show(verdict_report(verdict_row(refused, "k", {}, None)), 160)
+    assert "kernel activity: unknown: CUPTI is not permitted" in told
+    assert "kernel activity" not in show(verdict_report(verdict_row(verdict, "k", {}, None)), 160)
+
+
+def test_a_verdict_of_a_version_without_activity_is_read(stored) -> None:
+    store, elites, _ = stored
+    verdict = StoredTrials(store).verdict_of(elites[0].outcome.trial)
+    old = verdict.model_dump(mode="json", exclude={"activity", "activity_problem"})
+    assert Verdict.model_validate(old) == verdict
 
 
 def test_json_is_strict_where_an_error_is_not_a_number(stored) -> None:

@@ -1,6 +1,15 @@
-"""A run in a process of its own, to be killed: `python -m tests.search.killable FOLDER`."""
+"""Searches in processes of their own, to be killed: `python -m tests.search.killable`.
+
+For each folder on stdin a child is forked that goes on with its run and then waits. The lines on
+stdout are "pid N", "complete" once the run is, and "dead" when the child is gone. A fork saves the
+second that the imports take.
+"""
+
+from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -9,16 +18,16 @@ from evoengine.paths import RunPaths
 from evoengine.records import RunInfo
 from evoengine.store.run_folder import open_run
 from tests.scale_task import load_scale_task
-from tests.search.scripted_generator import (
-    ScriptedGenerator,
-    make_engine,
-    run_engine,
-)
+from tests.search.scripted_generator import CLOSE, SometimesCopying, make_engine, run_engine
 
 DELAY_S = 0.004
 
 
-async def main(folder: Path) -> None:
+def say(line: str) -> None:
+    os.write(1, f"{line}\n".encode())
+
+
+async def search(folder: Path) -> None:
     task = load_scale_task(folder)
     paths = RunPaths(folder / "run")
     started = paths.database.exists() and _has_info(paths)
@@ -36,11 +45,11 @@ async def main(folder: Path) -> None:
                     version="",
                 )
             )
-        engine = make_engine(task, run.store, ScriptedGenerator(DELAY_S), DELAY_S)
+        engine = make_engine(task, run.store, SometimesCopying(DELAY_S), DELAY_S, rule=CLOSE)
         engine.restore()
-        print("running", flush=True)
-        await run_engine(engine)
-    print("complete", flush=True)
+        ended = await run_engine(engine)
+    if ended.complete:
+        say("complete")
 
 
 def _has_info(paths: RunPaths) -> bool:
@@ -52,5 +61,16 @@ def _has_info(paths: RunPaths) -> bool:
         return False
 
 
+def main() -> None:
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            say(f"pid {os.getpid()}")
+            asyncio.run(search(Path(line.strip())))
+            signal.pause()  # so that its number stays its own until it is killed
+        os.waitpid(child, 0)
+        say("dead")
+
+
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    main()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from evoengine.config import RunConfig
@@ -11,9 +13,30 @@ from evoengine.digest import derived_seed
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU, ScriptedExecutor
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule
 from evoengine.events import Observer, RunEnded
-from evoengine.protocols import Replies, Request, Store
-from evoengine.records import Outcome, Proposal, Reply, Usage
+from evoengine.population.elites import Population
+from evoengine.protocols import (
+    FINAL,
+    FIRST,
+    VERIFY,
+    Executor,
+    ProposalRow,
+    RaceRow,
+    Replies,
+    Request,
+    Store,
+    VerdictRow,
+)
+from evoengine.records import (
+    TIMING_VERSION,
+    Elite,
+    Environment,
+    Outcome,
+    Proposal,
+    Reply,
+    Usage,
+)
 from evoengine.search.engine import Engine
+from evoengine.search.settled_trials import fold_into_population
 from evoengine.task.schema import Task
 from tests.scale_task import kernel
 
@@ -23,6 +46,8 @@ SEEDS = [
 ]
 RULE = VerdictRule(correct_share=0.6, unstable_share=0.4, samples=0)
 STABLE = VerdictRule(unstable_share=0.0, samples=0)
+# so close together that many races are run, of which some are lost and some void
+CLOSE = VerdictRule(0.8, unstable_share=0.2, scores=(0.95, 1.05), samples=0, void_share=0.2)
 
 
 class ScriptedGenerator:
@@ -56,9 +81,12 @@ class ScriptedGenerator:
                 problem=f"no kernel in {reply.text}",
             )
         tier = "fp16" if derived_seed(reply.text) % 3 == 0 else "fp32"
-        return Proposal(
-            operator="mutate", parents=parents, source=kernel(f"variant_{reply.text}", tier)
-        )
+        name = self.name_of(request.trial, reply.text)
+        return Proposal(operator="mutate", parents=parents, source=kernel(name, tier))
+
+    def name_of(self, trial: int, text: str) -> str:
+        """The name of the kernel that a reply stands for: another one for every reply."""
+        return f"variant_{text}"
 
     async def _ask(self, trial: int, text: str) -> Reply:
         self.asked.append((trial, 0))
@@ -75,6 +103,13 @@ class ScriptedGenerator:
         pass
 
 
+class SometimesCopying(ScriptedGenerator):
+    """Gives some trials in flight together the same kernel."""
+
+    def name_of(self, trial: int, text: str) -> str:
+        return f"copy_{trial // 4}" if derived_seed(text) % 3 == 1 else super().name_of(trial, text)
+
+
 def make_engine(
     task: Task,
     store: Store,
@@ -83,16 +118,18 @@ def make_engine(
     trials: int = 40,
     rule: VerdictRule = RULE,
     observe: Observer = lambda _: None,
+    executor: Executor | None = None,
+    environment: Environment = SCRIPTED_GPU,
 ) -> Engine:
-    """`delay_s` is what a verdict takes."""
+    """`delay_s` is what a verdict takes; `executor` stands in for a ScriptedExecutor with `rule`."""
     config = RunConfig(task="scale.yaml", trials=trials, generator="openai", in_flight=4)
     return Engine(
         task=task,
         config=config,
-        environment=SCRIPTED_GPU,
+        environment=environment,
         seeds=SEEDS,
         generator=generator,
-        executor=ScriptedExecutor(task, rule=rule, delay_s=delay_s),
+        executor=executor or ScriptedExecutor(task, environment, rule, delay_s),
         store=store,
         observe=observe,
     )
@@ -107,3 +144,41 @@ async def run_engine(engine: Engine, stop: asyncio.Event | None = None, **option
 def content_of(store: Store) -> list[object]:
     """Everything that a run decided, in a form that can be compared."""
     return [(number, summary) for number, summary in store.trials()]
+
+
+def elites_of(store: Store) -> tuple[Elite, ...]:
+    """The elites after all settled trials of a stored run of `make_engine`."""
+    population = Population.of_run(3, SCRIPTED_GPU, TIMING_VERSION)
+    for _ in fold_into_population(store.trials(), population):
+        pass
+    return population.elites
+
+
+def races_of(store: Store) -> list[RaceRow]:
+    """All races, by trial, in the order in which they were run."""
+    return [
+        row
+        for trial, summary in store.trials()
+        for number in range(len(summary.races))
+        if (row := store.get(RaceRow, trial, number))
+    ]
+
+
+def verdicts_of(store: Store) -> list[VerdictRow]:
+    """All verdicts, by trial. Those of copies without `is_coarse`: which of several in flight is
+    judged for all is chance, and so is the bar that it was timed for.
+    """
+    proposals = [row for trial, _ in store.trials() if (row := store.get(ProposalRow, trial))]
+    times = Counter(row.proposal.source for row in proposals)
+    rows = [
+        (verdict, times[row.proposal.source])
+        for row in proposals
+        for part in (FIRST, VERIFY, FINAL)
+        if (verdict := store.get(VerdictRow, row.trial, part))
+    ]
+    return [
+        row
+        if count == 1
+        else replace(row, verdict=row.verdict.model_copy(update={"is_coarse": False}))
+        for row, count in rows
+    ]

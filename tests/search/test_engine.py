@@ -7,18 +7,34 @@ from pathlib import Path
 
 import pytest
 
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import GeneratorError
+from evoengine.evaluate.scripted.scripted_executor import (
+    SCRIPTED_EMULATOR,
+    SCRIPTED_GPU,
+    ScriptedExecutor,
+)
 from evoengine.events import RunEnded, TrialSettled
 from evoengine.protocols import (
     FINAL,
+    ActivityReport,
     Exhausted,
+    Progress,
     ProposalRow,
     Replies,
     ReplyRow,
     Request,
     VerdictRow,
 )
-from evoengine.records import Outcome, Proposal, Status
+from evoengine.records import (
+    KernelActivity,
+    LaunchActivity,
+    Outcome,
+    Proposal,
+    Status,
+    Verdict,
+)
+from evoengine.search.engine import Engine
 from evoengine.store.memory_store import MemoryStore
 from tests.scale_task import kernel, load_scale_task
 from tests.search.scripted_generator import (
@@ -139,23 +155,6 @@ def test_identical_candidates_in_flight_are_judged_once_and_all_have_the_verdict
     for first in first_of_four:
         verdicts = [store.get(VerdictRow, first + more, 0).verdict for more in range(4)]
         assert all(verdict == verdicts[0] for verdict in verdicts), first
-
-
-def test_a_copy_of_a_judged_trial_in_flight_has_its_verdict_after_a_resume_too(tmp_path):
-    whole = MemoryStore()
-    search(tmp_path, whole, Copying(), trials=11)
-    for lost in range(3, 11):
-        store = MemoryStore()
-        for number in range(11):
-            store.append(whole.get(ProposalRow, number))
-            if number != lost:
-                store.append(
-                    *(row for part in (0, 1) if (row := whole.get(VerdictRow, number, part)))
-                )
-        engine, _ = search(tmp_path, store, Copying(), trials=11)
-        assert content_of(store) == content_of(whole)
-        if lost % 4 != 3:
-            assert engine.executor.evaluated == [], "the first of the four has been judged"
 
 
 def test_verdicts_tell_when_trials_were_begun_and_found(tmp_path):
@@ -290,7 +289,10 @@ def test_several_requests_that_fail_at_once_are_one_error_and_no_noise(tmp_path)
     assert noise == []
 
 
-def test_a_run_that_is_stopped_after_its_last_trial_is_complete(tmp_path):
+@pytest.mark.parametrize("environment", [SCRIPTED_EMULATOR, SCRIPTED_GPU])
+def test_a_run_that_is_stopped_after_its_last_trial_is_complete_unless_elites_must_be_measured(
+    tmp_path, environment
+):
     async def stopped_run():
         stop = asyncio.Event()
 
@@ -304,7 +306,110 @@ def test_a_run_that_is_stopped_after_its_last_trial_is_complete(tmp_path):
             ScriptedGenerator(),
             trials=12,
             observe=observe,
+            environment=environment,
         )
         return await run_engine(engine, stop)
 
-    assert asyncio.run(stopped_run()) == RunEnded("the budget of trials is spent", complete=True)
+    assert asyncio.run(stopped_run()) == (
+        RunEnded("the budget of trials is spent", complete=True)
+        if environment.is_modelled
+        else RunEnded("interrupted", complete=False)
+    )
+
+
+class ProfilingExecutor(ScriptedExecutor):
+    """Measures kernel activity, whose launch it names after the candidate; notes what it does.
+
+    With `stop`, it is set in the second profile, which does not end. The verdicts of the run's end
+    on `wrong` candidates are `unstable`.
+    """
+
+    def __init__(self, folder: Path, stop: asyncio.Event | None = None, wrong: str = "") -> None:
+        super().__init__(load_scale_task(folder), rule=STABLE)
+        self.stop, self.wrong = stop, wrong
+        self.judged: list[str] = []  # the candidates of all verdicts
+        self.profiled: list[str] = []
+
+    async def evaluate(self, candidate: Candidate, *arguments, **options) -> Verdict:
+        assert not self.profiled, "a process that a profiler was in judges nothing"
+        self.judged.append(candidate.digest)
+        verdict = await super().evaluate(candidate, *arguments, **options)
+        if candidate.digest == self.wrong and self.judged.count(self.wrong) == 3:
+            return Verdict(status=Status.unstable, reason="another output each time")
+        return verdict
+
+    async def activity(self, candidate: Candidate, progress: Progress) -> ActivityReport:
+        self.profiled.append(candidate.digest)
+        if self.stop is not None and len(self.profiled) == 2:
+            self.stop.set()
+            await asyncio.sleep(3600)
+        if len(self.profiled) == 3:
+            return ActivityReport(problem="CUPTI lost records")
+        launches = (LaunchActivity(name=candidate.digest, us=2.5),)
+        return ActivityReport(
+            cases=(
+                KernelActivity(
+                    case="large",
+                    baseline="torch",
+                    candidate_us=2.5,
+                    baseline_us=3.0,
+                    candidate_launches=launches,
+                ),
+            )
+        )
+
+
+def profiled_run(
+    folder: Path, store: MemoryStore, executor: ProfilingExecutor
+) -> tuple[Engine, RunEnded]:
+    engine = make_engine(load_scale_task(folder), store, ScriptedGenerator())
+    engine.executor = executor
+    engine.restore()
+    return engine, asyncio.run(run_engine(engine, executor.stop))
+
+
+def finals_of(engine: Engine) -> list[VerdictRow | None]:
+    """Of the elites, by place."""
+    return [
+        engine.store.get(VerdictRow, elite.outcome.trial, FINAL)
+        for elite in engine.population.elites
+    ]
+
+
+def test_the_measurement_at_a_runs_end_has_the_kernel_activity_of_each_elite(tmp_path):
+    executor = ProfilingExecutor(tmp_path)
+    engine, ended = profiled_run(tmp_path, MemoryStore(), executor)
+    finals = [row.verdict for row in finals_of(engine)]
+    assert ended.complete and len(finals) > 3
+    assert executor.profiled == [verdict.code_digest for verdict in finals]
+    for place, verdict in enumerate(finals):
+        if place == 2:
+            assert (verdict.activity, verdict.activity_problem) == ((), "CUPTI lost records")
+            continue
+        (case,) = verdict.activity
+        assert case.candidate_launches == (LaunchActivity(name=verdict.code_digest, us=2.5),)
+        assert verdict.activity_problem == "" and verdict.score is not None
+
+
+def test_an_elite_that_is_not_correct_at_a_runs_end_is_not_profiled(tmp_path):
+    engine, _ = profiled_run(tmp_path, MemoryStore(), ProfilingExecutor(tmp_path))
+    wrong = engine.population.elites[0].outcome.code_digest
+    executor = ProfilingExecutor(tmp_path, wrong=wrong)
+    engine, _ = profiled_run(tmp_path, MemoryStore(), executor)
+    first, *others = [row.verdict for row in finals_of(engine)]
+    assert first.status is Status.unstable and first.activity == ()
+    assert executor.profiled == [verdict.code_digest for verdict in others] and others
+
+
+def test_a_run_that_is_stopped_while_elites_are_profiled_measures_only_the_others_again(tmp_path):
+    whole, store = MemoryStore(), MemoryStore()
+    profiled_run(tmp_path, whole, ProfilingExecutor(tmp_path))
+    engine, ended = profiled_run(tmp_path, store, ProfilingExecutor(tmp_path, asyncio.Event()))
+    first, *others = finals_of(engine)
+    assert not ended.complete and first is not None and others and not any(others)
+    executor = ProfilingExecutor(tmp_path)
+    engine, ended = profiled_run(tmp_path, store, executor)
+    elites = [elite.outcome.code_digest for elite in engine.population.elites]
+    assert ended.complete and executor.judged == executor.profiled == elites[1:]
+    assert finals_of(engine)[0] == first and all(finals_of(engine))
+    assert content_of(store) == content_of(whole)

@@ -1,69 +1,100 @@
 """Killed at any instant, a run resumes as if nothing had happened."""
 
+from __future__ import annotations
+
 import asyncio
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
+from typing import IO
 
 from evoengine.paths import RunPaths
+from evoengine.protocols import ProposalRow, VerdictRow
+from evoengine.records import RaceResult
 from evoengine.store.memory_store import MemoryStore
 from evoengine.store.run_folder import open_run
 from tests.scale_task import load_scale_task
 from tests.search.scripted_generator import (
-    ScriptedGenerator,
+    CLOSE,
+    SometimesCopying,
     content_of,
+    elites_of,
     make_engine,
+    races_of,
     run_engine,
+    verdicts_of,
 )
 
 ROOT = Path(__file__).parents[2]
 KILLS = 50
 MOST_STARTS = 400
+LONGEST_LIFE_S = 0.12  # a run takes several times as long
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(command(folder), cwd=ROOT, stdout=subprocess.PIPE, text=True)
+def killed_child(commands: IO[str], says: IO[str], folder: Path, life_s: float | None) -> bool:
+    """Whether a search in `folder` was complete before it was killed, after `life_s`; None: once it
+    was complete.
+    """
+    commands.write(f"{folder}\n")
+    commands.flush()
+    pid = int(says.readline().removeprefix("pid "))
+    said = [says.readline()] if life_s is None else []
+    if life_s is not None:
+        time.sleep(life_s)
+    os.kill(pid, signal.SIGKILL)
+    said += iter(says.readline, "dead\n")
+    return "complete\n" in said
 
 
-def command(folder: Path) -> list[str]:
-    return [sys.executable, "-m", "tests.search.killable", str(folder)]
-
-
-def test_fifty_kills_at_random_instants_change_nothing(tmp_path):
+def test_fifty_kills_at_random_instants_change_nothing(tmp_path: Path) -> None:
     kills, runs, rng = 0, 0, random.Random(2510_03760)  # noqa: S311 - must repeat
     expected = MemoryStore()
-    engine = make_engine(load_scale_task(tmp_path), expected, ScriptedGenerator())
+    engine = make_engine(load_scale_task(tmp_path), expected, SometimesCopying(), rule=CLOSE)
     asyncio.run(run_engine(engine))
-    for _ in range(MOST_STARTS):
-        if kills >= KILLS:
-            break
-        folder = tmp_path / str(runs)
-        folder.mkdir(exist_ok=True)
-        process = start(folder)
-        assert process.stdout is not None
-        assert process.stdout.readline() in ("running\n", "")
-        time.sleep(rng.uniform(0.0, 0.12))
-        process.kill()
-        output = process.stdout.read()
-        process.wait()
-        process.stdout.close()
-        if "complete" in output:
-            _compare(folder, expected)
-            runs += 1
-        else:
-            kills += 1
-    assert kills >= KILLS
-    folder = tmp_path / str(runs)
-    folder.mkdir(exist_ok=True)
-    subprocess.run(command(folder), cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    _compare(folder, expected)
+    _is_worth_comparing(expected)
+    command = [sys.executable, "-m", "tests.search.killable"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as zygote:
+        assert zygote.stdin and zygote.stdout
+        for _ in range(MOST_STARTS):
+            folder = tmp_path / str(runs)
+            folder.mkdir(exist_ok=True)
+            life_s = rng.uniform(0.0, LONGEST_LIFE_S) if kills < KILLS else None
+            if killed_child(zygote.stdin, zygote.stdout, folder, life_s):
+                _compare(folder, expected)
+                runs += 1
+                if kills >= KILLS:
+                    break
+            else:
+                kills += 1
+        zygote.stdin.close()
+    assert kills >= KILLS and runs
+
+
+def _is_worth_comparing(expected: MemoryStore) -> None:
+    """Asserts that the run has some of everything that a kill could change."""
+    races = Counter(race.result for _, summary in expected.trials() for race in summary.races)
+    assert races.keys() == set(RaceResult), races
+    firsts = [expected.get(VerdictRow, trial) for trial, _ in expected.trials()]
+    assert {row.promising for row in firsts if row} == {True, False}
+    assert any(row.verdict.is_coarse for row in firsts if row)
+    proposals = [expected.get(ProposalRow, trial) for trial, _ in expected.trials()]
+    sources = Counter(row.proposal.source for row in proposals if row and row.proposal.source)
+    assert max(sources.values()) > 1, "copies"
 
 
 def _compare(folder: Path, expected: MemoryStore) -> None:
     with open_run(RunPaths(folder / "run"), read_only=True) as run:
         assert content_of(run.store) == content_of(expected)
+        assert elites_of(run.store) == elites_of(expected)
+        assert races_of(run.store) == races_of(expected)
+        assert verdicts_of(run.store) == verdicts_of(expected)
         assert run.store.spent().usage == expected.spent().usage, "no reply is paid for twice"
         lost = run.store.spent().unanswered
         requests = run.store._rows("SELECT count(*) FROM requests")[0][0]

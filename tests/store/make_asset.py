@@ -10,10 +10,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evoengine.records import Status
+from evoengine.protocols import FINAL, VERIFY
+from evoengine.records import RaceResult, Status
 from evoengine.store.migrations import MIGRATIONS
 from evoengine.store.sqlite_store import SqliteStore
-from tests.store.rows_of_a_run import change, failure, info, proposal, reply, request, verdict
+from tests.store.rows_of_a_run import (
+    change,
+    failure,
+    info,
+    promising,
+    proposal,
+    race,
+    reply,
+    request,
+    verdict,
+)
 
 
 def main() -> None:
@@ -22,13 +33,14 @@ def main() -> None:
     path.unlink(missing_ok=True)
     with SqliteStore(path, create=True) as store:
         store.append(info())
-        store.append(proposal(0), verdict(0))
+        store.append(proposal(0), promising(verdict(0)), verdict(0, VERIFY))
         store.append(
             request(1), failure(1), request(1, 1), reply(1), request(1, 2, turn=1), reply(1, 1)
         )
-        store.append(proposal(1), verdict(1), verdict(1, 1))
-        store.append(proposal(2, None), verdict(2, 0, Status.rejected))
-        store.append(proposal(3), verdict(3), verdict(3, 1, Status.wrong_result))
+        store.append(proposal(1), promising(verdict(1)), verdict(1, VERIFY))
+        store.append(race(1, 0, result=RaceResult.void), race(1, 1), verdict(1, FINAL))
+        store.append(proposal(2, None), promising(verdict(2, 0, Status.rejected), False))
+        store.append(proposal(3), promising(verdict(3)), verdict(3, VERIFY, Status.wrong_result))
         store.append(change(0))
 
 

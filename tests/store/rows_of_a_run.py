@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from evoengine.protocols import ChangeRow, FailureRow, ProposalRow, ReplyRow, RequestRow, VerdictRow
+from dataclasses import replace
+
+from evoengine.protocols import (
+    FIRST,
+    ChangeRow,
+    FailureRow,
+    ProposalRow,
+    RaceRow,
+    ReplyRow,
+    RequestRow,
+    VerdictRow,
+)
 from evoengine.records import (
     CaseCheck,
     CaseTiming,
     InputSetCheck,
     Interval,
     Proposal,
+    Race,
+    RaceResult,
+    RaceTiming,
     Reply,
     RunInfo,
     Samples,
@@ -80,6 +94,42 @@ def proposal(trial: int, source: str | None = SOURCE) -> ProposalRow:
             label="kernel",
         ),
     )
+
+
+def race(
+    trial: int, number: int = 0, holder: int = 0, result: RaceResult = RaceResult.won
+) -> RaceRow:
+    timing = RaceTiming(
+        case="mission",
+        baseline="torch.sdpa.cudnn",
+        newcomer_us=(99.5, 99.25),
+        holder_us=(100.5, 101.25),
+        baseline_us=(99.0, 98.0),
+        calls=(20, 7),
+        captures=(0, 1),
+    )
+    return RaceRow(
+        trial,
+        number,
+        holder,
+        Race(
+            result=result,
+            reason=f"{result} against trial {holder}",
+            ratio=Interval(value=0.985, low=0.98, high=float("inf")),
+            newcomer=Interval(value=1.0, low=0.9, high=1.1),
+            holder=None,
+            timings=(timing,),
+            phases_s={"timing": 0.5},
+        ),
+        "2026-01-02T03:04:07+00:00",
+        "2026-01-02T03:04:08+00:00",
+    )
+
+
+def promising(row: VerdictRow, whether: bool = True) -> VerdictRow:
+    """`row`, a first verdict, with what was decided of it."""
+    assert row.part == FIRST
+    return replace(row, promising=whether)
 
 
 def verdict(trial: int, number: int = 0, status: Status = Status.correct) -> VerdictRow:

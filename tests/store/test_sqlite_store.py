@@ -10,12 +10,21 @@ from pathlib import Path
 import pytest
 
 from evoengine.errors import NewerSchema, StoreError
-from evoengine.protocols import ChangeRow, ProposalRow, ReplyRow, Row, VerdictRow
-from evoengine.records import RunInfo, Unanswered
-from evoengine.store import database
+from evoengine.protocols import (
+    FINAL,
+    ChangeRow,
+    PastRace,
+    ProposalRow,
+    RaceRow,
+    ReplyRow,
+    Row,
+    VerdictRow,
+)
+from evoengine.records import RaceResult, RunInfo, Unanswered
+from evoengine.store import database, sqlite_store
 from evoengine.store.migrations import MIGRATIONS, migrate, version_of
 from evoengine.store.sqlite_store import PAGE_ROWS, SqliteStore
-from tests.store.rows_of_a_run import change, info, proposal, reply, verdict
+from tests.store.rows_of_a_run import change, info, promising, proposal, race, reply, verdict
 
 ASSETS = Path(__file__).parent / "assets"
 FIRST = ASSETS / "v1" / "run.db"
@@ -76,6 +85,36 @@ def test_trials_beyond_one_page_come_all_and_the_store_can_be_written_meanwhile(
                 store.append(reply(trial))
             seen.append(trial)
     assert seen == list(range(count))
+
+
+@pytest.mark.parametrize("page_rows", [1, 2, 3, 1000])
+def test_races_are_with_their_trials_on_every_page(
+    path: Path, monkeypatch: pytest.MonkeyPatch, page_rows: int
+) -> None:
+    monkeypatch.setattr(sqlite_store, "PAGE_ROWS", page_rows)
+    with SqliteStore(path) as store:
+        store.append(*(proposal(trial, None) for trial in range(1, 8)))
+        for trial in (2, 3, 4, 7):
+            store.append(race(trial, 0, holder=trial - 1), race(trial, 1))
+        store.append(reply(8))  # a page may begin or end with a trial that has no proposal
+        found = {trial: summary.races for trial, summary in store.trials()}
+    won = RaceResult.won
+    assert found == {
+        trial: (PastRace(trial - 1, won), PastRace(0, won)) if trial in (2, 3, 4, 7) else ()
+        for trial in range(9)
+    }
+
+
+def test_reading_trials_never_reads_the_bodies_of_races(path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.append(proposal(1), race(1))
+    connection = raw(path)
+    connection.execute("UPDATE races SET body = x'00'")
+    connection.close()
+    with SqliteStore(path) as store:
+        assert [summary.races for _, summary in store.trials(1)] == [(PastRace(0, RaceResult.won),)]
+        with pytest.raises(StoreError, match="RaceRow of trial 1 cannot be read: Error -5"):
+            store.get(RaceRow, 1)
 
 
 def test_several_threads_may_append(path: Path) -> None:
@@ -168,9 +207,20 @@ def test_every_version_of_the_schema_has_a_database_that_opens_and_reads(tmp_pat
         with SqliteStore(copy) as store:
             assert [trial for trial, _ in store.trials()] == [0, 1, 2, 3]
             assert store.spent().unanswered == Unanswered(
-                requests=version - 1, most_usd=(version - 1) * 0.5
+                requests=int(version > 1), most_usd=0.5 * (version > 1)
             )
             assert store.get(ChangeRow) == (None if version == 1 else change(0))
+            races = [] if version < 3 else [race(1, 0, result=RaceResult.void), race(1, 1)]
+            assert [row for number in (0, 1) if (row := store.get(RaceRow, 1, number))] == races
+            assert store.get(VerdictRow, 1, FINAL) == (None if version < 3 else verdict(1, FINAL))
+            assert store.get(VerdictRow, 1) == (
+                verdict(1) if version < 3 else promising(verdict(1))
+            )
+            assert [summary.promising for _, summary in store.trials()] == (
+                [None] * 4 if version < 3 else [True, True, False, True]
+            )
+            store.append(race(3, 0, holder=1))  # in every version, once it is upgraded
+            assert dict(store.trials())[3].races == (PastRace(1, RaceResult.won),)
 
 
 def _locks(path: Path) -> int:

@@ -7,9 +7,14 @@ import pytest
 from evoengine.digest import digest
 from evoengine.errors import StoreError
 from evoengine.protocols import (
+    FINAL,
+    FIRST,
+    VERIFY,
     ChangeRow,
     FailureRow,
+    PastRace,
     ProposalRow,
+    RaceRow,
     ReplyRow,
     RequestRow,
     Row,
@@ -17,7 +22,7 @@ from evoengine.protocols import (
     TrialSummary,
     VerdictRow,
 )
-from evoengine.records import RunInfo, Status, Unanswered, Usage
+from evoengine.records import RaceResult, RunInfo, Status, Unanswered, Usage
 from evoengine.store.memory_store import MemoryStore
 from evoengine.store.sqlite_store import SqliteStore
 from tests.store.rows_of_a_run import (
@@ -25,7 +30,9 @@ from tests.store.rows_of_a_run import (
     change,
     failure,
     info,
+    promising,
     proposal,
+    race,
     reply,
     request,
     verdict,
@@ -79,6 +86,7 @@ def test_a_missing_row_is_none(store: AnyStore) -> None:
         (reply(1), "reply 0 of trial 1"),
         (proposal(1), "the proposal of trial 1"),
         (verdict(1), "verdict 0 of trial 1"),
+        (race(1), "race 0 of trial 1"),
         (request(1), "request 0 of trial 1"),
         (failure(1), "the failure of request 0 of trial 1"),
         (change(0), "change 0 of the settings"),
@@ -86,6 +94,7 @@ def test_a_missing_row_is_none(store: AnyStore) -> None:
 )
 def test_nothing_is_overwritten(store: AnyStore, row: Row, named: str) -> None:
     store.append(info(), reply(1), proposal(1), verdict(1), request(1), failure(1), change(0))
+    store.append(proposal(0), race(1))
     with pytest.raises(
         StoreError, match=f"{named} is already stored; stored rows are never overwritten"
     ):
@@ -158,6 +167,70 @@ def test_requests_without_a_reply_count_as_possibly_paid_unless_they_are_known_t
     store.append(request(1, 3, turn=1))  # the repair turn: nobody knows what became of it
     store.append(request(2, most_usd=None))  # a price that nobody knows
     assert store.spent().unanswered == Unanswered(requests=3, most_usd=1.0, unpriced=1)
+
+
+@pytest.mark.parametrize("result", list(RaceResult))
+def test_a_race_comes_back_as_it_went_in(store: AnyStore, result: RaceResult) -> None:
+    row = race(2, 1, holder=1, result=result)
+    store.append(proposal(1), proposal(2), race(2, 0, holder=1), row)
+    found = store.get(RaceRow, 2, 1)
+    assert found == row
+    assert (found.began, found.ended) == (row.began, row.ended)
+    assert store.get(RaceRow, 2, 2) is None and store.get(RaceRow, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("trial", "holder", "stored"), [(9, 1, 1), (1, 9, 1)], ids=["the newcomer", "the holder"]
+)
+def test_a_race_needs_the_proposals_of_both_trials(
+    store: AnyStore, trial: int, holder: int, stored: int
+) -> None:
+    store.append(proposal(stored))
+    with pytest.raises(
+        StoreError,
+        match=rf"race 0 of trial {trial} cannot be stored: .*, a race those of both trials",
+    ):
+        store.append(race(trial, holder=holder))
+    assert store.get(RaceRow, trial) is None
+    assert [summary.races for _, summary in store.trials()] == [()]
+
+
+def test_trials_come_with_their_races_in_the_order_in_which_they_were_run(store: AnyStore) -> None:
+    store.append(*(proposal(trial) for trial in range(5)))
+    void, won, lost = RaceResult.void, RaceResult.won, RaceResult.lost
+    store.append(race(4, 0, holder=3, result=void))
+    store.append(race(3, 0, holder=1, result=lost))
+    store.append(race(4, 1, holder=3, result=won), race(4, 2, holder=0, result=lost))
+    races = {trial: summary.races for trial, summary in store.trials()}
+    assert races == {
+        0: (),
+        1: (),
+        2: (),
+        3: (PastRace(1, lost),),
+        4: (PastRace(3, void), PastRace(3, won), PastRace(0, lost)),
+    }
+    assert [summary.races for _, summary in store.trials(4)] == [races[4]]
+
+
+@pytest.mark.parametrize("whether", [True, False, None])
+def test_a_first_verdict_keeps_whether_its_trial_is_to_be_verified(
+    store: AnyStore, whether: bool | None
+) -> None:
+    row = verdict(1) if whether is None else promising(verdict(1), whether)
+    store.append(proposal(1), row, verdict(1, VERIFY))
+    assert store.get(VerdictRow, 1, FIRST) == row
+    assert store.get(VerdictRow, 1, FIRST).promising is whether
+    assert store.get(VerdictRow, 1, VERIFY).promising is None
+    assert [summary.promising for _, summary in store.trials()] == [whether]
+
+
+def test_a_final_verdict_comes_back_and_counts_for_nothing(store: AnyStore) -> None:
+    store.append(proposal(1), promising(verdict(1)), verdict(1, VERIFY))
+    before, counts = list(store.trials()), store.counts()
+    final = verdict(1, FINAL, Status.crash)
+    store.append(final)
+    assert store.get(VerdictRow, 1, FINAL) == final
+    assert (list(store.trials()), store.counts()) == (before, counts)
 
 
 def test_trials_come_in_order_with_both_outcomes(store: AnyStore) -> None:

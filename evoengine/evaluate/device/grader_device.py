@@ -1,19 +1,23 @@
 """A CUDA device behind two kinds of processes: a grader, and a pair of runners that run candidates,
 one in shown cases, one in hidden ones.
 
-The grader lives as long as the device; pairs are replaced: when one of the two was killed or broke
-its context, and when a candidate must run in processes that have run no other. A spare pair stands
-by.
+The grader lives as long as the device, unless a profiler was in it; a pair is replaced when one of
+the two was killed or broke its context. First verdicts share a pair; a verification gets a new one,
+which is kept for the races of its candidate, and a measurement of kernel activity one that runs
+nothing else. A spare pair stands by.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
-from evoengine.evaluate.device.runner_pair import RunnerPair
+from evoengine.evaluate.device.own_runners import OwnRunners
+from evoengine.evaluate.device.runner_pair import RunnerPair, first_ended
 from evoengine.evaluate.device.step_failures import (
     KILLED,
     function_ended_process,
@@ -22,40 +26,60 @@ from evoengine.evaluate.device.step_failures import (
     killed_twice,
     timed_out,
 )
-from evoengine.evaluate.device.worker_device import START_S, gpu_limits, with_output
+from evoengine.evaluate.device.worker_device import (
+    START_S,
+    gpu_limits,
+    profiling_limits,
+    with_output,
+)
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
 from evoengine.evaluate.device.worker_protocol import (
+    HOLDER,
+    NEWCOMER,
+    RACING,
     RUNNER_ENDED,
     RUNNER_NOT_STARTED,
     Done,
+    RaceDone,
     Ready,
     Run,
+    Runners,
+    RunRace,
     Start,
 )
-from evoengine.protocols import Job, Progress, Report
+from evoengine.protocols import Job, Progress, RaceReport, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
 
 _DOUBTFUL = (Status.crash, Status.launch_error)  # where other candidates have run before
 
 
-def cuda_device(ordinal: int) -> GraderDevice:
-    """The CUDA device of this number."""
-    return GraderDevice(ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)]))
+def cuda_device(ordinal: int, code_folder: Path | None = None) -> GraderDevice:
+    """The CUDA device of this number; `code_folder` as for GraderDevice."""
+    fork_server = ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)])
+    return GraderDevice(fork_server, code_folder)
 
 
 class GraderDevice:
     """Implements protocols.Device."""
 
-    def __init__(self, fork_server: ForkServer) -> None:
+    def __init__(self, fork_server: ForkServer, code_folder: Path | None = None) -> None:
+        """In `code_folder` the grader keeps the code that torch compiles for baselines; runners are
+        not given its name.
+        """
         self._fork_server = fork_server
+        self._code_folder = code_folder
         self._task: Task | None = None
         self._task_path = ""
         self._grader: WorkerProcess | None = None
         self._runners: socket.socket | None = None  # where the grader gets runners from
-        self._pair: RunnerPair | None = None
+        self._pair: RunnerPair | None = None  # of the job under way, or of first verdicts
         self._spare: RunnerPair | None = None
+        self._own = OwnRunners()
+        self._last_number = 0  # of a pair that was handed over
+        self._gone: list[int] = []  # pairs that ended since the grader was last told
         self._killed_twice = False  # whether the last candidate's process was
+        self._has_profiler = False  # whether the grader has measured kernel activity
         self._turn = asyncio.Lock()
 
     async def start(self, task: Task, task_path: str) -> Environment:
@@ -69,14 +93,35 @@ class GraderDevice:
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
             try:
-                if self._grader is None:
-                    await self._start_grader()
-                if verify and self._pair is not None and self._pair.jobs:
-                    progress("changing to a new process")
-                    await self._kill_pair()
+                await self._provide_grader(progress, may_have_profiler=job.activity)
+                if job.activity:
+                    return await self._profile(job, progress)
+                if verify:
+                    return await self._judge_in_own_runners(job, progress)
                 return await self._judge_again_if_doubtful(job, progress)
             except BaseException:
                 # processes in the middle of a job cannot take the next one
+                await self._kill_all()
+                raise
+
+    async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
+        """Races two candidates, each in runners that run no other."""
+        async with self._turn:
+            if self._task is None:
+                raise WorkerError("the device was asked to race before it was started")
+            try:
+                await self._provide_grader(progress)
+                report = await self._race(newcomer, holder, progress)
+                if report.reason.startswith((RUNNER_ENDED, RUNNER_NOT_STARTED)):
+                    progress("a process of the race ended; racing once more in new ones")
+                    if report.reason.startswith(RUNNER_NOT_STARTED):
+                        # those that are kept may have left no memory for it
+                        await self._end(self._own.clear())
+                    report = await self._race(newcomer, holder, progress)
+                if report.reason.startswith(RUNNER_NOT_STARTED):
+                    raise WorkerError(f"in two races in a row: {report.reason}")
+                return report
+            except BaseException:
                 await self._kill_all()
                 raise
 
@@ -87,6 +132,94 @@ class GraderDevice:
         if spare is not None:
             await spare.kill()
         await self._fork_server.close()
+
+    async def _judge_in_own_runners(self, job: Job, progress: Progress) -> Report:
+        """Judges a candidate in a pair that has run no other, and keeps the pair for its races."""
+        progress("changing to a new process")
+        shared, self._pair = self._pair, None
+        try:
+            report = await self._judge_again_if_killed(job, progress)
+            own, self._pair = self._pair, None
+            if own is not None and report.status is Status.correct:
+                await self._end(self._own.keep(job.candidate, own))
+            elif own is not None:
+                await self._end([own])
+            return report
+        finally:
+            # only left where judging failed
+            unfinished, self._pair = self._pair, shared
+            if unfinished is not None:
+                await self._end([unfinished])
+
+    async def _race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
+        """One race; only where it was run to its end, both pairs are kept."""
+        jobs = {NEWCOMER: newcomer, HOLDER: holder}
+        racing = dict[str, RunnerPair]()
+        try:
+            for side, job in jobs.items():
+                racing[side] = self._own.take(job.candidate) or await self._take_spare()
+            report = await self._ask_race(newcomer, holder, racing, progress)
+        except BaseException:
+            await self._end(list(racing.values()))
+            raise
+        surplus = list(racing.values())
+        if report.status is Status.correct:
+            surplus = [
+                pair
+                for side, job in jobs.items()
+                for pair in self._own.keep(job.candidate, racing[side])
+            ]
+        await self._end(surplus)
+        return report
+
+    async def _ask_race(
+        self, newcomer: Job, holder: Job, racing: Mapping[str, RunnerPair], progress: Progress
+    ) -> RaceReport:
+        """The grader's report; raises WorkerError and TaskError."""
+        assert self._task is not None and self._grader is not None
+        pairs = list(racing.values())
+        allowed, runners = gpu_limits(self._task.limits), self._runners_of(pairs)
+        total_s = 2 * allowed.total_s
+        try:
+            answer = await self._grader.ask(
+                lambda number: RunRace(
+                    id=number, newcomer=newcomer, holder=holder, runners=runners
+                ),
+                progress,
+                allowed.step_s,
+                total_s,
+                self._task.limits.reference_s,
+                lambda: self._end(pairs),
+            )
+        except StepTimeout as error:
+            if not error.step.candidate:
+                raise self._too_slow(error) from error
+            if error.seconds < allowed.step_s:  # the time of both together was spent
+                return RaceReport(
+                    status=Status.timeout, reason=f"the race took longer than {total_s:.3g} s"
+                )
+            found = [side for side in racing if error.step.what.startswith(f"{RACING} {side} ")]
+            return RaceReport(
+                status=Status.timeout,
+                reason=timed_out(error).reason,
+                at_fault=next(iter(found), ""),
+            )
+        except WorkerDied as error:
+            raise _died(error) from error
+        assert isinstance(answer, RaceDone)
+        return await _with_end(answer.report, racing)
+
+    async def _profile(self, job: Job, progress: Progress) -> Report:
+        """Measures kernel activity in a pair that runs nothing else."""
+        progress("changing to a new process")
+        self._has_profiler = True
+        shared, self._pair = self._pair, None
+        try:
+            return await self._judge_again_if_killed(job, progress)
+        finally:
+            profiled, self._pair = self._pair, shared
+            if profiled is not None:
+                await self._end([profiled])
 
     async def _judge_again_if_doubtful(self, job: Job, progress: Progress) -> Report:
         """Judges a candidate that crashed once more, if its process had run others: one of them may
@@ -122,11 +255,11 @@ class GraderDevice:
     async def _judge(self, job: Job, progress: Progress) -> Report | None:
         """The report on one job; None if its runner was killed from outside."""
         assert self._task is not None and self._grader is not None
-        new_runners = await self._provide_pair() if job.cases else False
-        allowed = gpu_limits(self._task.limits)
+        runners = await self._provide_pair() if job.cases else Runners(used=())
+        allowed = (profiling_limits if job.activity else gpu_limits)(self._task.limits)
         try:
             answer = await self._grader.ask(
-                lambda number: Run(id=number, job=job, new_runners=new_runners),
+                lambda number: Run(id=number, job=job, runners=runners),
                 progress,
                 allowed.step_s,
                 allowed.total_s,
@@ -148,7 +281,7 @@ class GraderDevice:
             return answer.report
         report = answer.report
         if report.reason.startswith((RUNNER_ENDED, RUNNER_NOT_STARTED)):
-            ended = await pair.first_ended()
+            ended = await first_ended([pair])
             how = await ended.how_it_ended()
             if how == KILLED:
                 await self._kill_pair()
@@ -161,22 +294,43 @@ class GraderDevice:
             await self._kill_pair()
         return report
 
-    async def _provide_pair(self) -> bool:
-        """Sees to it that the grader has its runners; whether new ones were sent to it."""
-        assert self._runners is not None
+    async def _provide_pair(self) -> Runners:
+        """Sees to it that there is a pair for a job, which the grader has."""
         if self._pair is None:
-            self._pair, self._spare = self._spare or await self._spawn_pair(), None
-        if self._spare is None:
+            self._pair = await self._take_spare()
+        elif self._spare is None:
             self._spare = await self._spawn_pair()
+        if self._pair.jobs:
+            self._pair.clear_log()  # of earlier candidates; what its start said is kept
         self._pair.jobs += 1
-        if self._pair.handed_over:
-            self._pair.clear_log()
-            return False
+        return self._runners_of([self._pair])
+
+    async def _take_spare(self) -> RunnerPair:
+        """A pair that has run nothing; the next spare one begins to start."""
+        taken, self._spare = self._spare or await self._spawn_pair(), None
         try:
-            self._pair.hand_over(self._runners)
-        except OSError as error:
-            raise WorkerError(f"the grader has ended between two candidates: {error}") from error
-        return True
+            self._spare = await self._spawn_pair()
+        except BaseException:
+            await self._end([taken])  # nobody else has it
+            raise
+        return taken
+
+    def _runners_of(self, pairs: Sequence[RunnerPair]) -> Runners:
+        """Hands over those that the grader does not have yet."""
+        assert self._runners is not None
+        new = [pair for pair in pairs if not pair.handed_over]
+        for pair in new:
+            self._last_number += 1
+            try:
+                pair.hand_over(self._runners, self._last_number)
+            except OSError as error:
+                raise WorkerError(f"the grader ended between two candidates: {error}") from error
+        gone, self._gone = self._gone, []
+        return Runners(
+            used=tuple(pair.number for pair in pairs),
+            new=tuple(pair.number for pair in new),
+            gone=tuple(gone),
+        )
 
     async def _spawn_pair(self) -> RunnerPair:
         assert self._task is not None
@@ -184,16 +338,25 @@ class GraderDevice:
         await pair.spawn()
         return pair
 
+    async def _provide_grader(self, progress: Progress, may_have_profiler: bool = False) -> None:
+        """Sees to it that there is a grader, in which no profiler was unless it may have been."""
+        if self._has_profiler and not may_have_profiler:
+            progress("changing to a process without a profiler")
+            await self._kill_all()  # CUPTI stays, and may change times
+        if self._grader is None:
+            await self._start_grader()
+
     async def _start_grader(self) -> Environment:
         assert self._task is not None
         task, path = self._task, self._task_path
+        code_folder = str(self._code_folder or "")
         grader = WorkerProcess(self._fork_server)
         ours, theirs = socket.socketpair()
         try:
             with theirs:
                 await grader.spawn(theirs)
             answer = await grader.ask(
-                lambda number: Start(id=number, task=task, task_path=path),
+                lambda number: Start(id=number, task=task, task_path=path, code_folder=code_folder),
                 lambda _: None,
                 START_S,
                 START_S,
@@ -206,27 +369,55 @@ class GraderDevice:
                 raise WorkerError(f"the grader did not start: {error}: {log[-500:]}") from error
             raise
         assert isinstance(answer, Ready)
-        self._grader, self._runners = grader, ours
+        self._grader, self._runners, self._has_profiler = grader, ours, False
         return answer.environment
 
     async def _kill_pair(self) -> None:
         pair, self._pair = self._pair, None
         if pair is not None:
+            await self._end([pair])
+
+    async def _end(self, pairs: Sequence[RunnerPair]) -> None:
+        """Kills pairs; the grader is told with its next request."""
+        # a pair may be ended twice: when it is too slow, and when its race has ended
+        ended = [pair.number for pair in pairs if pair.handed_over]
+        self._gone += [number for number in ended if number not in self._gone]
+        for pair in pairs:
+            pair.send_kill()  # to all before the first wait, which may be cancelled
+        for pair in pairs:
             await pair.kill()
 
     async def _kill_all(self) -> None:
-        await self._kill_pair()
-        grader, self._grader = self._grader, None
-        if grader is not None:
-            await grader.kill()
+        """Kills the grader and all runners that it has."""
+        pairs = [*self._own.clear(), *([self._pair] if self._pair else [])]
+        grader, self._grader, self._pair = self._grader, None, None
         if self._runners is not None:
             self._runners.close()
             self._runners = None
+        if grader is not None:
+            grader.send_kill()
+        await self._end(pairs)
+        self._gone.clear()  # the next grader has had none of them
+        if grader is not None:
+            await grader.kill()
 
     def _too_slow(self, error: StepTimeout) -> TaskError | WorkerError:
         if error.step.function:
             return function_too_slow(error, self._task_path)
         return WorkerError(f"the grader is stuck: {error}")
+
+
+async def _with_end(report: RaceReport, racing: Mapping[str, RunnerPair]) -> RaceReport:
+    """`report` with how the process ended that ended too early; nobody is at fault for a kill."""
+    if not report.reason.startswith((RUNNER_ENDED, RUNNER_NOT_STARTED)):
+        return report
+    side = report.at_fault
+    ended = await first_ended([racing[side]] if side else list(racing.values()))
+    how = await ended.how_it_ended()
+    reason = f"{report.reason}: {how}"
+    if report.reason.startswith(RUNNER_NOT_STARTED):
+        reason += f": {ended.log[-500:]}"
+    return report.model_copy(update={"reason": reason, "at_fault": "" if how == KILLED else side})
 
 
 def _died(error: WorkerDied) -> TaskError | WorkerError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
 
 from evoengine.errors import WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
@@ -23,6 +24,7 @@ class RunnerPair:
         self.shown = RunnerProcess(fork_server)
         self.hidden = RunnerProcess(fork_server) if has_hidden else None
         self.handed_over = False  # whether a grader has their connections
+        self.number = 0  # by which that grader knows them
         self.jobs = 0  # number of candidates that they have run
 
     @property
@@ -49,33 +51,38 @@ class RunnerPair:
             await self.kill()
             raise
 
-    def hand_over(self, grader: socket.socket) -> None:
+    def hand_over(self, grader: socket.socket, number: int) -> None:
         """Sends our ends of their connections to the grader, in one message, once."""
+        self.number = number
         ours = [one.connection.fileno() for one in self._all if one.connection is not None]
         socket.send_fds(grader, [b"r"], ours)
         self.handed_over = True
         for one in self._all:
             one.close_connection()
 
-    async def first_ended(self) -> RunnerProcess:
-        """The one that has ended; waits until one has. Raises WorkerError if none does."""
-        await asyncio.wait(
-            [one.ended for one in self._all],
-            timeout=ENDING_S,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
+    def send_kill(self) -> None:
+        """Sends SIGKILL to both process groups."""
         for one in self._all:
-            if one.ended.done():
-                return one
-        raise WorkerError("a runner closed its connection and did not end")
+            one.send_kill()
 
     async def kill(self) -> None:
         """Kills both process groups and waits for their ends."""
-        for one in self._all:
-            one.send_kill()  # to both before the first wait, which may be cancelled
+        self.send_kill()  # to both before the first wait, which may be cancelled
         for one in self._all:
             await one.kill()
 
     @property
     def _all(self) -> list[RunnerProcess]:
         return [self.shown, *([self.hidden] if self.hidden else [])]
+
+
+async def first_ended(pairs: Sequence[RunnerPair]) -> RunnerProcess:
+    """The runner that has ended; waits until one has. Raises WorkerError if none does."""
+    runners = [one for pair in pairs for one in pair._all]
+    await asyncio.wait(
+        [one.ended for one in runners], timeout=ENDING_S, return_when=asyncio.FIRST_COMPLETED
+    )
+    for one in runners:
+        if one.ended.done():
+            return one
+    raise WorkerError("a runner closed its connection and did not end")

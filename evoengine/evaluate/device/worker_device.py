@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evoengine.errors import EvoError, WorkerError
+from evoengine.errors import DeviceError, EvoError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.step_failures import (
     KILLED,
@@ -24,13 +24,14 @@ from evoengine.evaluate.device.step_failures import (
 )
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
 from evoengine.evaluate.device.worker_protocol import Done, Ready, Run, Start
-from evoengine.protocols import Job, Progress, Report
+from evoengine.protocols import Job, Progress, RaceReport, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Limits, Task
 
 DETAIL_BYTES = 4096
 REASON_CHARACTERS = 1000  # one line; it may quote an instruction as long as its file
 START_S = 600.0
+PROFILER_START_S = 60.0  # CUPTI's first measurement in a process takes up to 5 s on a free machine
 
 
 def emulator_device(
@@ -63,6 +64,12 @@ class TimeLimits:
 def gpu_limits(limits: Limits) -> TimeLimits:
     """Those of a candidate on a GPU."""
     return TimeLimits(limits.launch_s, limits.evaluate_s)
+
+
+def profiling_limits(limits: Limits) -> TimeLimits:
+    """Those of a candidate on a GPU under a profiler, whose start is within the first step."""
+    allowed = gpu_limits(limits)
+    return TimeLimits(allowed.step_s + PROFILER_START_S, allowed.total_s + PROFILER_START_S)
 
 
 def _emulator_limits(limits: Limits) -> TimeLimits:
@@ -127,6 +134,10 @@ class WorkerDevice:
                     self._kill_worker()
                 )  # a process in the middle of a job cannot take the next one
                 raise
+
+    async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
+        """Raises DeviceError: one process judges here, and its times are modelled."""
+        raise DeviceError("this device does not race candidates: its times are modelled")
 
     async def close(self) -> None:
         """Kills every process."""

@@ -16,8 +16,10 @@ from evoengine.evaluate.device.worker_protocol import (
     MAX_LINE_BYTES,
     Done,
     Failed,
+    RaceDone,
     Ready,
     Run,
+    RunRace,
     Start,
     StepBegun,
 )
@@ -63,13 +65,13 @@ class WorkerProcess(ForkedProcess):
 
     async def ask(
         self,
-        make: Callable[[int], Start | Run],
+        make: Callable[[int], Start | Run | RunRace],
         progress: Callable[[str], None],
         candidate_step_s: float,
         total_s: float,
         function_s: float = OWN_STEP_S,
         end_candidate: Callable[[], Awaitable[None]] | None = None,
-    ) -> Ready | Done:
+    ) -> Ready | Done | RaceDone:
         """Sends one request and waits for its answer.
 
         `candidate_step_s` limits a step of the candidate, `total_s` all of them together,

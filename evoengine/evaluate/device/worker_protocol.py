@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from evoengine.protocols import Job, Report
+from evoengine.protocols import Job, RaceReport, Report
 from evoengine.records import Environment, Frozen
 from evoengine.task.schema import Task
 
@@ -14,6 +14,9 @@ from evoengine.task.schema import Task
 RUNNER_ENDED = "its process ended"
 # The reason of a report one of whose runners ended before it had run any candidate.
 RUNNER_NOT_STARTED = "its process did not start"
+# The sides of a race, in reports and in the names of steps.
+NEWCOMER, HOLDER = "newcomer", "holder"
+RACING = "racing the"  # begins a step in which the side that it names may run
 FaultKind = Literal["task", "device", "worker"]  # at fault for a failed request
 
 
@@ -24,6 +27,16 @@ class Start(Frozen):
     id: int
     task: Task
     task_path: str
+    # where torch and Triton keep the code that they compile; "": in their own folders
+    code_folder: str = ""
+
+
+class Runners(Frozen):
+    """Which runners a grader uses, by the numbers of their pairs."""
+
+    used: tuple[int, ...]  # one for each candidate of the request
+    new: tuple[int, ...] = ()  # whose connections were sent to the grader, in this order
+    gone: tuple[int, ...] = ()  # those that have ended since
 
 
 class Run(Frozen):
@@ -32,7 +45,17 @@ class Run(Frozen):
     kind: Literal["run"] = "run"
     id: int
     job: Job
-    new_runners: bool = False  # whether connections of new runners were sent to the grader
+    runners: Runners = Runners(used=())  # none where the worker itself runs candidates
+
+
+class RunRace(Frozen):
+    """Parent to worker: race these two candidates."""
+
+    kind: Literal["race"] = "race"
+    id: int
+    newcomer: Job
+    holder: Job
+    runners: Runners
 
 
 class Ready(Frozen):
@@ -69,6 +92,14 @@ class Done(Frozen):
     healthy: bool
 
 
+class RaceDone(Frozen):
+    """Worker to parent: the race's report."""
+
+    kind: Literal["race_done"] = "race_done"
+    id: int
+    report: RaceReport
+
+
 class Failed(Frozen):
     """Worker to parent: a fault of ours or of the task, with the user's message."""
 
@@ -79,10 +110,10 @@ class Failed(Frozen):
     traceback: str
 
 
-Request = Annotated[Start | Run, Field(discriminator="kind")]
-Answer = Annotated[Ready | StepBegun | Done | Failed, Field(discriminator="kind")]
+Request = Annotated[Start | Run | RunRace, Field(discriminator="kind")]
+Answer = Annotated[Ready | StepBegun | Done | RaceDone | Failed, Field(discriminator="kind")]
 
-REQUEST: TypeAdapter[Start | Run] = TypeAdapter(Request)
-ANSWER: TypeAdapter[Ready | StepBegun | Done | Failed] = TypeAdapter(Answer)
+REQUEST: TypeAdapter[Start | Run | RunRace] = TypeAdapter(Request)
+ANSWER: TypeAdapter[Ready | StepBegun | Done | RaceDone | Failed] = TypeAdapter(Answer)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024  # a report with raw samples has some hundred kilobytes

@@ -11,7 +11,7 @@ from evoengine.errors import DeviceError
 from evoengine.evaluate.scripted.scripted_findings import BASELINE_US
 from evoengine.evaluate.scripted.scripted_race import scripted_race
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule, scripted_verdict
-from evoengine.protocols import ExecutorStart, Progress, SearchBar
+from evoengine.protocols import ActivityReport, ExecutorStart, Progress, SearchBar
 from evoengine.records import AuditReport, Environment, Interval, Race, Verdict
 from evoengine.task.schema import Task
 
@@ -118,6 +118,8 @@ class ScriptedExecutor:
     async def race(
         self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress
     ) -> Race:
+        if not self._started:
+            raise DeviceError("the executor was asked for a race before it was started")
         if self._environment.is_modelled:
             raise DeviceError("modelled times are not raced")
         progress("racing by the script")
@@ -128,6 +130,12 @@ class ScriptedExecutor:
     async def _wait(self) -> None:
         # unseeded: the time of a verdict is chance in a real run too, and must decide nothing
         await asyncio.sleep(self._delay_s * random.uniform(0.5, 1.5))  # noqa: S311 - not secret
+
+    async def activity(self, candidate: Candidate, progress: Progress) -> ActivityReport:
+        """None: no kernel is run."""
+        if not self._started:
+            raise DeviceError("the executor was asked for a verdict before it was started")
+        return ActivityReport(problem="no kernel is run here: verdicts follow a script")
 
     async def close(self) -> None:
         """Nothing is open."""

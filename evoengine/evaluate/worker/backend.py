@@ -11,10 +11,22 @@ from typing import Protocol
 
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, InputSetCheck
+from evoengine.records import (
+    CaseCheck,
+    CaseModel,
+    CaseTiming,
+    CheckedRun,
+    GpuState,
+    InputSetCheck,
+    KernelActivity,
+)
 
 # Called when a step begins: its description, and whether candidate code may run in it.
 Announce = Callable[[str, bool], None]
+
+
+class NoActivity(Exception):  # noqa: N818 - a finding: the message says why there is none
+    """Kernel activity cannot be measured here; no candidate is at fault."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,7 @@ class TimedCase:
     model: CaseModel | None = None
     wrong: tuple[InputSetCheck, ...] = ()
     sets: tuple[InputSetCheck, ...] = ()
+    is_coarse: bool = False  # timed no further than needed to see that it takes no place
 
 
 class Backend(Protocol):
@@ -62,9 +75,9 @@ class Backend(Protocol):
         """One of `errors` as a failure of the candidate."""
         ...
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
-        """Compute what the check of a case needs, so that no candidate is charged for that time;
-        raises TaskError.
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
+        """Compute what the check of a case of `job` needs, so that no candidate is charged for that
+        time; raises TaskError.
         """
         ...
 
@@ -88,6 +101,16 @@ class Backend(Protocol):
 
     def baselines(self, case: str) -> BaselineTimes:
         """The times of every baseline on `case`."""
+        ...
+
+    def gpu_state(self) -> GpuState | None:
+        """The GPU while the last candidate was timed; None where that cannot be read."""
+        ...
+
+    def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:
+        """The kernel activity of each case that has a baseline in the job; raises NoActivity and
+        CandidateFailure.
+        """
         ...
 
 

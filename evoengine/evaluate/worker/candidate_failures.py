@@ -74,3 +74,9 @@ class BelowFloor(CandidateFailure):
 
     status = Status.cheat
     healthy = False
+
+
+class WrongInRace(CandidateFailure):
+    """An output of the candidate was wrong in a race."""
+
+    status = Status.wrong_result

@@ -11,21 +11,25 @@ import torch
 
 from evoengine import __version__
 from evoengine.errors import DeviceError
-from evoengine.evaluate.device.worker_protocol import RUNNER_NOT_STARTED
+from evoengine.evaluate.device.worker_protocol import RUNNER_NOT_STARTED, Runners
 from evoengine.evaluate.worker.audit.task_audit import TaskAudit
 from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.gpu_monitor import monitor_of
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
-from evoengine.evaluate.worker.cuda.pair_client import PairClient
+from evoengine.evaluate.worker.cuda.raced_timing import RacedTiming
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS
 from evoengine.evaluate.worker.cuda.runner_client import RunnerGone
+from evoengine.evaluate.worker.cuda.runner_table import RunnerTable
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
+from evoengine.evaluate.worker.race_judge import judge_race
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
-from evoengine.protocols import Job, Report
+from evoengine.evaluate.worker.triton_version import triton_version
+from evoengine.protocols import Job, RaceReport, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
 
@@ -47,7 +51,8 @@ class CudaSession:
     ) -> None:
         """`runners` is where the parent sends the connections of new runners."""
         announce("starting CUDA", False)
-        self._runners = runners
+        self._announce = announce
+        self._runners = RunnerTable(runners)
         try:
             device = torch.device("cuda", ordinal)
             torch.cuda.set_device(device)
@@ -73,32 +78,35 @@ class CudaSession:
             lambda: announce("computing expected outputs", False),
         )
         baselines = Baselines(harness, task, functions, pool)
-        self._backend = CudaBackend(task, harness, pool, baselines)
+        self._backend = CudaBackend(
+            task, harness, pool, baselines, monitor_of(ordinal), self._runners.drop
+        )
         self._judge = Judge(task, self._backend, announce)
 
-    def run(self, job: Job, new_runners: bool = False) -> tuple[Report, bool]:
-        """The report on `job`, and whether its runners may run the next one.
-
-        With `new_runners`, the parent has sent the connections of two that have run no candidate.
-        """
+    def run(self, job: Job, runners: Runners) -> tuple[Report, bool]:
+        """The report on `job`, and whether its runners may run the next one."""
         if job.audits:
             with self._harness.token.held():
                 return self._audit.report(), True
-        if new_runners:
-            try:
-                self._adopt_runners()
-            except RunnerGone:
-                return Report(status=Status.crash, reason=RUNNER_NOT_STARTED), False
+        try:
+            self._runners.update(runners)
+        except RunnerGone:
+            return Report(status=Status.crash, reason=RUNNER_NOT_STARTED), False
         self._judge.healthy = True
-        self._backend.begin_job(new_runners)
+        pair = self._runners.pair(runners.used[0]) if runners.used else None
+        self._backend.begin_job(pair, is_new=bool(runners.new))
         report = self._judge.run(job)
         return report, self._judge.healthy and not self._backend.runner_has_grown
 
-    def _adopt_runners(self) -> None:
-        if self._backend.runners is not None:
-            self._backend.runners.close()
-            self._backend.runners = None
-        self._backend.runners = PairClient.received(self._runners)
+    def race(self, newcomer: Job, holder: Job, runners: Runners) -> RaceReport:
+        """The report on a race of two candidates, each in runners of its own."""
+        try:
+            self._runners.update(runners)
+        except RunnerGone:
+            return RaceReport(status=Status.crash, reason=RUNNER_NOT_STARTED)
+        ours, theirs = (self._runners.pair(number) for number in runners.used)
+        race = RacedTiming(self._backend, newcomer, ours, holder, theirs, self._announce)
+        return judge_race(race, self._backend)
 
 
 def describe(ordinal: int) -> Environment:
@@ -106,6 +114,7 @@ def describe(ordinal: int) -> Environment:
     properties = torch.cuda.get_device_properties(ordinal)
     attributes = cupy.cuda.Device(ordinal).attributes
     driver = cupy.cuda.runtime.driverGetVersion()
+    triton = triton_version()
     return Environment(
         device=f"cuda:{ordinal} {properties.name}",
         kind="cuda",
@@ -120,6 +129,7 @@ def describe(ordinal: int) -> Environment:
             "cuda": str(torch.version.cuda),
             "cudnn": str(torch.backends.cudnn.version()),
             "cupy": cupy.__version__,
+            **({"triton": triton} if triton else {}),
             "python": platform.python_version(),
             "evoengine": __version__,
         },

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from evoengine.evaluate.device.worker_protocol import Start
 from evoengine.evaluate.worker.backend import Announce
+from evoengine.evaluate.worker.code_folders import forget_code_folders, use_code_folder
 from evoengine.evaluate.worker.cuda.runner import runner_loop
 from evoengine.evaluate.worker.cuda_session import CudaSession
 from evoengine.evaluate.worker.serving import Worker
@@ -27,6 +28,8 @@ def serve(connection: socket.socket, arguments: list[str], runners: socket.socke
     def open_session(
         start: Start, announce: Announce, announce_function: AnnounceFunction
     ) -> CudaSession:
+        if start.code_folder:
+            use_code_folder(Path(start.code_folder))
         return CudaSession(
             start.task,
             Path(start.task_path),
@@ -41,4 +44,5 @@ def serve(connection: socket.socket, arguments: list[str], runners: socket.socke
 
 def serve_runner(connection: socket.socket, arguments: list[str]) -> None:
     """Runs candidates for one grader until it closes `connection`."""
+    forget_code_folders()
     runner_loop.serve(connection, int(arguments[0]))

@@ -15,6 +15,7 @@ from evoengine.emulator import targets
 from evoengine.emulator.device import Emulator
 from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.errors import DeviceError
+from evoengine.evaluate.device.worker_protocol import Runners
 from evoengine.evaluate.device_description import modelled_gpu
 from evoengine.evaluate.worker.audit.task_audit import TaskAudit
 from evoengine.evaluate.worker.backend import Announce
@@ -30,10 +31,11 @@ from evoengine.evaluate.worker.expected_outputs import (
 )
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
-from evoengine.protocols import Job, Report
+from evoengine.protocols import Job, RaceReport, Report
 from evoengine.records import Environment
 from evoengine.task.schema import Task
 
+NOT_RACED = "modelled times have no noise: there is nothing to race"
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # malloc.h
 
 
@@ -84,7 +86,11 @@ class EmulatedSession:
         )
         self._judge = Judge(task, self._backend, repeated)
 
-    def run(self, job: Job, _new_runners: bool = False) -> tuple[Report, bool]:
+    def race(self, _newcomer: Job, _holder: Job, _runners: Runners) -> RaceReport:
+        """Raises DeviceError."""
+        raise DeviceError(NOT_RACED)
+
+    def run(self, job: Job, _runners: Runners) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may judge the next one."""
         if job.audits:
             return self._audit.report(), True

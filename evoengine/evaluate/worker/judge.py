@@ -6,11 +6,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from evoengine.evaluate.worker.backend import Announce, Backend, SanitizedCase, TimedCase, shown
+from evoengine.evaluate.worker.backend import (
+    Announce,
+    Backend,
+    NoActivity,
+    SanitizedCase,
+    TimedCase,
+    shown,
+)
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.evaluate.worker.check import explain, worst_of_each
 from evoengine.protocols import Job, Report
-from evoengine.records import CaseCheck, CaseModel, CaseTiming, CheckedRun, Status
+from evoengine.records import (
+    CaseCheck,
+    CaseModel,
+    CaseTiming,
+    CheckedRun,
+    KernelActivity,
+    Status,
+)
 from evoengine.task.schema import Task
 
 
@@ -63,13 +77,17 @@ class JobRun:
         self.checked: dict[str, CheckedRun] = {}  # case -> what checked mode found
         self.timings: list[CaseTiming] = []
         self.modelled: list[CaseModel] = []
+        self.is_coarse = False
+        self.activity: tuple[KernelActivity, ...] = ()
+        self.activity_problem = ""
         self.phases_s: dict[str, float] = {}
         self.candidate_step = ""  # the last step in which candidate code could run
         self.candidate_may_run = False  # in the current step
 
     def run(self) -> None:
         """Runs every stage until one ends the job; raises CandidateFailure."""
-        for stage in (self._sanitize, self._check, self._time):
+        judging = (self._sanitize, self._check, self._time)
+        for stage in (self._measure_activity,) if self.job.activity else judging:
             if self.status is Status.correct:
                 stage()
 
@@ -89,8 +107,20 @@ class JobRun:
             checks=tuple(self.checks),
             timings=tuple(self.timings) if correct else (),
             modelled=tuple(self.modelled) if correct else (),
+            is_coarse=correct and self.is_coarse,
             phases_s=self.phases_s,
+            activity=self.activity,
+            activity_problem=self.activity_problem,
+            gpu_state=self.judge.backend.gpu_state(),
         )
+
+    def _measure_activity(self) -> None:
+        """Measures kernel activity; without a profiler there is none, and nobody is at fault."""
+        with self._phase("activity"):
+            try:
+                self.activity = self.judge.backend.activity(self.job, self._announce)
+            except NoActivity as problem:
+                self.activity_problem = str(problem)
 
     def _sanitize(self) -> None:
         """Runs checked mode over every case; the first one with findings ends the job."""
@@ -112,7 +142,7 @@ class JobRun:
         with self._phase("check"):
             for compiled in self.job.cases:
                 self._announce(f"preparing {shown(compiled)}", False)
-                judge.backend.prepare(compiled, self._announce)
+                judge.backend.prepare(compiled, self.job, self._announce)
                 self._announce(f"checking {shown(compiled)}", True)
                 found = judge.backend.check(compiled, self.job, self._announce)
                 self.checks.append(
@@ -131,6 +161,7 @@ class JobRun:
                     self.timings.append(case.timing)
                 if case.model:
                     self.modelled.append(case.model)
+                self.is_coarse |= case.is_coarse
                 self._add_sets(case)
                 if case.wrong:
                     self._refuse_timed(case)

@@ -19,14 +19,17 @@ from evoengine.evaluate.device.worker_protocol import (
     Done,
     Failed,
     FaultKind,
+    RaceDone,
     Ready,
     Run,
+    Runners,
+    RunRace,
     Start,
     StepBegun,
 )
 from evoengine.evaluate.worker.backend import Announce
 from evoengine.evaluate.worker.task_functions import AnnounceFunction
-from evoengine.protocols import Job, Report
+from evoengine.protocols import Job, RaceReport, Report
 from evoengine.records import Environment
 
 
@@ -35,11 +38,12 @@ class Session(Protocol):
 
     environment: Environment
 
-    def run(self, job: Job, new_runners: bool) -> tuple[Report, bool]:
-        """The report on `job`, and whether the process that ran it may run the next one.
+    def run(self, job: Job, runners: Runners) -> tuple[Report, bool]:
+        """The report on `job`, and whether the process that ran it may run the next one."""
+        ...
 
-        `new_runners` says that the parent has sent the connections of new runners.
-        """
+    def race(self, newcomer: Job, holder: Job, runners: Runners) -> RaceReport:
+        """The report on a race; raises DeviceError where times are modelled."""
         ...
 
 
@@ -75,14 +79,18 @@ class Worker:
                 if not healthy:
                     os._exit(0)  # a broken context can hang in its destructors
 
-    def _handle(self, request: Start | Run) -> bool:
+    def _handle(self, request: Start | Run | RunRace) -> bool:
         if isinstance(request, Start):
             self.session = self.open_session(request, self._announce, self._announce_function)
             self._send(Ready(id=request.id, environment=self.session.environment))
             return True
         if self.session is None:
             raise RuntimeError("asked to run a job before start")
-        report, healthy = self.session.run(request.job, request.new_runners)
+        if isinstance(request, RunRace):
+            race = self.session.race(request.newcomer, request.holder, request.runners)
+            self._send(RaceDone(id=request.id, report=race))
+            return True
+        report, healthy = self.session.run(request.job, request.runners)
         self._send(Done(id=request.id, report=report, healthy=healthy))
         return healthy or self.has_runner
 
@@ -121,7 +129,7 @@ class Worker:
             )
         )
 
-    def _send(self, message: Ready | StepBegun | Done | Failed) -> None:
+    def _send(self, message: Ready | StepBegun | Done | RaceDone | Failed) -> None:
         self.connection.sendall(message.model_dump_json().encode() + b"\n")
 
 

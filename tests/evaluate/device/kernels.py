@@ -4,6 +4,7 @@ COUNTS = "static __device__ unsigned launched; if (i == 0) atomicAdd(&launched, 
 
 BODIES = {
     "correct": "out[i] = 2.0f * x[i];",
+    "adds": "out[i] = x[i] + x[i];",
     "wrong": "out[i] = 3.0f * x[i];",
     "endless": "out[i] = 2.0f * x[i]; while (*(volatile float*)x == *(volatile float*)x) {}",
     "illegal access": "out[i] = *(float*)(0x10 + (unsigned long long)i * 4);",

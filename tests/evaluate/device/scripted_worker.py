@@ -12,22 +12,28 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evoengine.evaluate.device.worker_protocol import (
+    HOLDER,
+    NEWCOMER,
+    RACING,
     REQUEST,
     RUNNER_ENDED,
     RUNNER_NOT_STARTED,
     Done,
     Failed,
+    RaceDone,
     Ready,
+    Runners,
+    RunRace,
     Start,
     StepBegun,
 )
 from evoengine.evaluate.worker.backend import shown
-from evoengine.protocols import CompiledCase, Report
-from evoengine.records import Environment, Status
+from evoengine.protocols import BaselineTimes, CompiledCase, RaceReport, Report
+from evoengine.records import Environment, RaceTiming, Status
 
 ENVIRONMENT = Environment(
     device="scripted:0 Scripted",
@@ -45,7 +51,8 @@ def serve(
     connection: socket.socket, arguments: list[str], runners: socket.socket | None = None
 ) -> None:
     """Serves one parent until it closes the connection."""
-    task_path, pair = "", list[socket.socket]()
+    task_path, pairs = "", dict[int, list[socket.socket]]()
+    baselines: Sequence[str] = ()
     send = lambda message: connection.sendall(message.model_dump_json().encode() + b"\n")  # noqa: E731
     for line in connection.makefile("rb"):
         request = REQUEST.validate_json(line)
@@ -70,16 +77,21 @@ def serve(
                     )
                 )
                 os._exit(0)
-            task_path = request.task_path
+            task_path, baselines = request.task_path, tuple(request.task.baselines)
             send(Ready(id=request.id, environment=ENVIRONMENT))
             continue
-        if request.new_runners:
-            _, descriptors, _, _ = socket.recv_fds(runners, 1, 2)
-            pair = [socket.socket(fileno=descriptor) for descriptor in descriptors]
-            if "late" in task_path and not all(runner.recv(1) for runner in pair):
-                report = Report(status=Status.crash, reason=RUNNER_NOT_STARTED)
-                send(Done(id=request.id, report=report, healthy=False))
-                continue
+        started = update(pairs, request.runners, runners, waits="late" in task_path)
+        if isinstance(request, RunRace):
+            result = RaceReport(status=Status.crash, reason=RUNNER_NOT_STARTED)
+            if started:
+                result = race(request, pairs, task_path, send)
+            send(RaceDone(id=request.id, report=result))
+            continue
+        if not started:
+            report = Report(status=Status.crash, reason=RUNNER_NOT_STARTED)
+            send(Done(id=request.id, report=report, healthy=False))
+            continue
+        pair = pairs[request.runners.used[0]] if request.runners.used else []
         behaviour = request.job.cases[0].code_path if request.job.cases else "correct"
         if behaviour == "waits for us":
             send(StepBegun(id=request.id, what="preparing small", candidate=False))
@@ -89,7 +101,9 @@ def serve(
                 id=request.id, what="checking small", candidate=not behaviour.startswith("ours")
             )
         )
-        if not pair or behaviour.startswith("ours"):
+        if not request.job.cases:
+            report, healthy = timed(baselines, task_path), True
+        elif not pair or behaviour.startswith("ours"):
             report, healthy = behave(behaviour, task_path)
         else:
             report, healthy = ask(pair, request.job.cases, task_path)
@@ -103,6 +117,77 @@ def serve(
         send(Done(id=request.id, report=report, healthy=healthy))
         if not healthy and not pair:
             os._exit(0)
+
+
+def update(
+    pairs: dict[int, list[socket.socket]],
+    told: Runners,
+    runners: socket.socket | None,
+    waits: bool,
+) -> bool:
+    """Follows the parent: receives new runners, and forgets those that are gone; whether all new
+    ones have started, where it waits for them.
+    """
+    for number in told.gone:
+        for one in pairs.pop(number):
+            one.close()
+    for number in told.new:
+        _, descriptors, _, _ = socket.recv_fds(runners, 1, 2)
+        pairs[number] = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+    new = [one for number in told.new for one in pairs[number]]
+    return not waits or all([one.recv(1) for one in new])
+
+
+def race(
+    request: RunRace,
+    pairs: dict[int, list[socket.socket]],
+    task_path: str,
+    send: Callable[[StepBegun], None],
+) -> RaceReport:
+    """The report on a race, in which the newcomer behaves first, then the holder."""
+    sides = {NEWCOMER: request.newcomer, HOLDER: request.holder}
+    for (side, job), number in zip(sides.items(), request.runners.used, strict=True):
+        behaviour = job.cases[0].code_path
+        is_ours = behaviour.startswith("ours")
+        send(StepBegun(id=request.id, what=f"{RACING} {side} on small", candidate=not is_ours))
+        if is_ours:
+            behave(behaviour, task_path)
+            continue
+        report, _ = ask(pairs[number], job.cases, task_path)
+        if report.status is not Status.correct:
+            return RaceReport(status=report.status, reason=report.reason, at_fault=side)
+    timing = RaceTiming(
+        case="small",
+        baseline="torch",
+        newcomer_us=(10.0,),
+        holder_us=(20.0,),
+        baseline_us=(40.0,),
+        calls=(1,),
+        captures=(0,),
+    )
+    return RaceReport(status=Status.correct, timings=(timing,))
+
+
+def timed(baselines: Sequence[str], task_path: str) -> Report:
+    """Times of the case `small`, 1 us longer with each time that they are asked for; `broken` does
+    not work, and `greedy` finds no memory.
+    """
+    number = _count(f"{task_path}.timed")
+    problems = {"broken": "no kernel image", "greedy": "out of memory"}
+    return Report(
+        status=Status.correct,
+        baselines={
+            "small": BaselineTimes(
+                median_us={
+                    name: 10.0 * place + number
+                    for place, name in enumerate(baselines)
+                    if name not in problems
+                },
+                problems={name: problems[name] for name in baselines if name in problems},
+                may_work_later=tuple(name for name in baselines if name == "greedy"),
+            )
+        },
+    )
 
 
 def ask(
@@ -129,8 +214,12 @@ def serve_runner(connection: socket.socket, arguments: list[str]) -> None:
     """Runs candidates for one grader until it closes the connection.
 
     With the argument "late" its device starts late; with "unable", never; with "all but one unable",
-    that of one starts.
+    that of one starts; with "until", those that start while a file is not there, which they note.
     """
+    if "until" in arguments:
+        if Path(arguments[1]).exists():
+            raise SystemExit("no memory on the device")
+        Path(f"{arguments[1]}.{os.getpid()}").touch()
     if "unable" in arguments or ("all but one unable" in arguments and _count(arguments[1]) > 1):
         raise SystemExit("no memory on the device")
     if "late" in arguments:

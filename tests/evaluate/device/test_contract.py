@@ -19,14 +19,15 @@ from evoengine.candidate import kernel_file as candidates
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.binding import CasePlan, ScratchBuffer
 from evoengine.config import CHECKS
-from evoengine.errors import TaskError, WorkerError
+from evoengine.errors import DeviceError, TaskError, WorkerError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.cuda_driver import cuda_devices
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.grader_device import GraderDevice, cuda_device
 from evoengine.evaluate.device.worker_device import WorkerDevice, emulator_device
-from evoengine.protocols import CompiledCase, Device, Job
+from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER
+from evoengine.protocols import CompiledCase, Device, Job, RaceReport
 from evoengine.records import Status
 from evoengine.task.load import load_task
 from tests.evaluate.device.kernels import source
@@ -75,7 +76,9 @@ class Bench:
         if self.kind.startswith("scripted"):
             plan = CasePlan(case="small", hidden=False, macros={}, scratch={}, launches=())
             return Job(
-                cases=(CompiledCase(plan=plan, code_path=behaviour, functions={}),), tier="fp32"
+                cases=(CompiledCase(plan=plan, code_path=behaviour, functions={}),),
+                tier="fp32",
+                candidate=behaviour,
             )
         if self.pool is None:
             self.pool = CompilePool(1)
@@ -85,7 +88,12 @@ class Bench:
         build = await CandidateCompiler(self.task, self.pool, self.front).compile(
             candidate, DeviceLimits("sm_90", 232448, 132), lambda _: None
         )
-        return Job(cases=build.cases, tier="fp32", baselines={"small": "torch"})
+        return Job(
+            cases=build.cases,
+            tier="fp32",
+            baselines={"small": "torch"},
+            candidate=build.code_digest,
+        )
 
     def play(self, scene: Callable[[Device], Awaitable[Any]]) -> Any:
         """Runs `scene` with a started device, and closes everything."""
@@ -133,10 +141,20 @@ def candidates_process(device: WorkerDevice | GraderDevice) -> int:
     return worker.pid
 
 
+def verifying_process(device: WorkerDevice | GraderDevice, job: Job) -> int:
+    """The process that has verified a correct candidate."""
+    if not isinstance(device, GraderDevice):
+        return candidates_process(device)
+    pid = device._own._pairs[job.candidate].shown.pid
+    assert pid is not None
+    return pid
+
+
 async def processes(device: WorkerDevice | GraderDevice) -> list[int]:
     """All processes that judge or stand by."""
     if isinstance(device, GraderDevice):
-        found = [device._grader, device._pair.shown, device._spare.shown]
+        own = [pair.shown for pair in device._own._pairs.values()]
+        found = [device._grader, device._pair.shown, device._spare.shown, *own]
     else:
         found = [device._worker, (await device._spare)[0]]
     return [one.pid for one in found]
@@ -188,7 +206,7 @@ def test_a_fresh_process_has_run_no_other_candidate(backend):
         await device.run(job, lambda _: None)
         second = candidates_process(device)
         await device.run(job, lambda _: None, verify=True)
-        return first, second, candidates_process(device)
+        return first, second, verifying_process(device, job)
 
     first, second, verify = backend.play(scene)
     assert first == second != verify
@@ -209,6 +227,7 @@ def test_a_cancelled_job_leaves_a_healthy_device(backend):
 def test_closing_ends_every_process_and_may_be_repeated(backend):
     async def scene(device: Any) -> list[int]:
         await device.run(await backend.job("correct"), lambda _: None)
+        await device.run(await backend.job("correct"), lambda _: None, verify=True)
         pids = await processes(device)
         await device.close()
         await device.close()
@@ -217,6 +236,83 @@ def test_closing_ends_every_process_and_may_be_repeated(backend):
     for pid in backend.play(scene):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+# ------------------------------------------------- races
+
+
+@pytest.fixture(params=["scripted grader", pytest.param("cuda", marks=pytest.mark.gpu)])
+def measuring(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    """A device whose times are measured."""
+    return bench(request.param, tmp_path)
+
+
+@pytest.fixture(params=["scripted", "emulator"])
+def modelling(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    """A device whose times are modelled."""
+    return bench(request.param, tmp_path)
+
+
+async def raced(backend: Bench, device: Device, newcomer: str, holder: str) -> RaceReport:
+    """The report on a race of two candidates that behave so."""
+    jobs = [await backend.job(behaviour) for behaviour in (newcomer, holder)]
+    return await device.race(jobs[0], jobs[1], lambda _: None)
+
+
+def test_a_race_has_as_many_times_of_both_sides_as_of_the_baseline_beside_them(measuring):
+    report = measuring.play(lambda device: raced(measuring, device, "adds", "correct"))
+    assert report.status is Status.correct, report
+    (timing,) = report.timings
+    assert (timing.case, timing.baseline) == ("small", "torch")
+    samples = [timing.newcomer_us, timing.holder_us, timing.baseline_us]
+    assert {len(times) for times in samples} == {len(timing.calls)} == {len(timing.captures)}
+    assert min(map(min, samples)) > 0
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status"),
+    [
+        ("endless", Status.timeout),
+        ("illegal access", Status.crash),
+        ("wrong", Status.wrong_result),
+    ],
+)
+@pytest.mark.parametrize("side", [NEWCOMER, HOLDER])
+def test_a_race_names_the_side_that_fails_and_the_next_job_finds_a_healthy_device(
+    measuring, behaviour, status, side
+):
+    sides = [behaviour, "correct"] if side == NEWCOMER else ["correct", behaviour]
+
+    async def scene(device: Device) -> Any:
+        failed = await raced(measuring, device, *sides)
+        again = await raced(measuring, device, "adds", "correct")
+        verdict = await device.run(await measuring.job("correct"), lambda _: None)
+        return failed, again.status, verdict.status
+
+    failed, again, verdict = measuring.play(scene)
+    assert (failed.status, failed.at_fault) == (status, side), failed
+    assert failed.reason and failed.timings == ()
+    assert again is verdict is Status.correct
+
+
+def test_a_cancelled_race_leaves_a_device_that_races(measuring):
+    async def scene(device: Device) -> Any:
+        under_way = asyncio.create_task(raced(measuring, device, "endless", "correct"))
+        await asyncio.sleep(0.3)
+        under_way.cancel()
+        await asyncio.wait([under_way])
+        return await raced(measuring, device, "adds", "correct")
+
+    assert measuring.play(scene).status is Status.correct
+
+
+def test_where_times_are_modelled_there_is_nothing_to_race(modelling):
+    async def scene(device: Device) -> Any:
+        with pytest.raises(DeviceError, match=r"^this device does not race candidates"):
+            await raced(modelling, device, "adds", "correct")
+        return await device.run(await modelling.job("correct"), lambda _: None)
+
+    assert modelling.play(scene).status is Status.correct
 
 
 # ------------------------------------------------- what the task's own functions do

@@ -18,10 +18,16 @@ from evoengine.candidate.binding import CasePlan
 from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.grader_device import GraderDevice
+from evoengine.evaluate.device.worker_device import (
+    PROFILER_START_S,
+    gpu_limits,
+    profiling_limits,
+)
 from evoengine.evaluate.hidden_case import report_without_sizes
 from evoengine.protocols import CompiledCase, Job, Report
 from evoengine.records import Status
 from evoengine.task.load import load_task
+from evoengine.task.schema import Limits
 from tests.evaluate.device.test_contract import SCRIPTED, TASK
 
 HIDDEN = "hidden_cases: {odd: {N: 77}}\n"
@@ -169,7 +175,7 @@ def test_shown_and_hidden_cases_never_run_in_one_process(stage: Stage) -> None:
     crashed, again = noted.pop(6), noted.pop(6)
     jobs = [*zip(noted[::2], noted[1::2], strict=True)]
     shown, hidden = (set(processes) for processes in zip(*jobs, strict=True))
-    assert jobs[0] == jobs[1] and crashed == jobs[2][0] and again not in shown
+    assert jobs[0] == jobs[1] and jobs[2][0] != crashed == jobs[0][0] and again not in shown
     assert len(shown) == len(hidden) == 4, "after a verification and two crashes"
     assert not shown & hidden
 
@@ -207,32 +213,25 @@ def test_a_crash_in_a_hidden_case_is_named_without_figures(stage: Stage) -> None
     assert (told.reason, told.detail) == ("crashes in a hidden case", "")
 
 
-def test_a_verification_takes_the_spare_runner_and_the_same_grader(stage: Stage) -> None:
+def test_a_verification_takes_the_spare_runners_and_leaves_those_of_first_verdicts(
+    stage: Stage,
+) -> None:
     said: list[str] = []
 
     async def scene(device: GraderDevice) -> Any:
         await device.run(job("correct"), said.append)
         before = pids(device)
-        await device.run(job("correct"), said.append, verify=True)
+        notes = job("notes its process", "notes its process")
+        await device.run(notes, said.append, verify=True)
         return before, pids(device)
 
     before, after = stage.play(scene)
-    assert after[:2] == (before[0], before[2])
-    assert not {*after[1], *after[2]} & {*before[1]} and not {*after[1]} & {*after[2]}
+    assert after[:2] == before[:2]
+    noted = Path(f"{stage.path}.processes").read_text().split()
+    assert tuple(map(int, noted)) == before[2]
+    assert not {*before[1], *before[2]} & {*after[2]}
     assert said.count("changing to a new process") == 1
-
-
-def test_a_verification_by_a_runner_that_has_run_no_candidate_changes_nothing(
-    stage: Stage,
-) -> None:
-    async def scene(device: GraderDevice) -> Any:
-        await judged(device, "endless")
-        before = pids(device)
-        await judged(device, "correct", verify=True)
-        return before, pids(device)
-
-    before, after = stage.play(scene)
-    assert after[0] == before[0] and after[1] == before[2]
+    assert not any(map(alive, before[2])), "only those of a candidate with a digest are kept"
 
 
 def test_baselines_need_no_runner(stage: Stage) -> None:
@@ -374,3 +373,30 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_activity_is_measured_in_new_runners_and_nothing_is_judged_where_a_profiler_was(
+    stage: Stage,
+) -> None:
+    async def scene(device: GraderDevice) -> Any:
+        await judged(device, "correct")
+        found = [pids(device)]
+        for behaviour in ("notes its process", "notes its process"):
+            profiled = job(behaviour).model_copy(update={"activity": True})
+            assert (await device.run(profiled, lambda _: None)).status is Status.correct
+            found.append(pids(device))
+        await judged(device, "correct")
+        return [*found, pids(device)]
+
+    judging, first, second, after = stage.play(scene)
+    processes = Path(f"{stage.path}.processes").read_text().split()
+    assert len(set(processes)) == 2 and not {*map(int, processes)} & {*judging[1], *after[1]}
+    assert judging[0] == first[0] == second[0] != after[0]
+    assert first[1] == second[1] == judging[1], "they are used again where no profiler was"
+
+
+def test_a_profile_has_the_time_that_a_profiler_takes_to_start() -> None:
+    limits = Limits(launch_s=2.0, evaluate_s=20.0)
+    allowed, judging = profiling_limits(limits), gpu_limits(limits)
+    assert allowed.step_s == judging.step_s + PROFILER_START_S > 10 * judging.step_s
+    assert allowed.total_s > allowed.step_s

@@ -42,12 +42,14 @@ class RaisingBackend:
 
     def sanitize(self, job: Job, announce: Announce) -> None: ...
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
         if self.preparing:
             raise self.fault
 
     def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
         raise self.fault
+
+    def gpu_state(self) -> None: ...
 
 
 def judging(fault: Exception, preparing: bool = False) -> Judge:

@@ -7,11 +7,27 @@ from typing import Any
 
 from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.worker import judge
-from evoengine.evaluate.worker.backend import Announce, SanitizedCase, TimedCase, shown
+from evoengine.evaluate.worker.backend import (
+    Announce,
+    NoActivity,
+    SanitizedCase,
+    TimedCase,
+    shown,
+)
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
 from evoengine.protocols import CompiledCase, Job, Report
-from evoengine.records import CaseCheck, CaseModel, CheckedRun, InputSetCheck, Status
+from evoengine.records import (
+    CaseCheck,
+    CaseModel,
+    CheckedRun,
+    GpuState,
+    InputSetCheck,
+    KernelActivity,
+    Status,
+)
 from tests.small import small_task
+
+GPU = GpuState(temperature_c=41)
 
 
 def case_of(name: str) -> CompiledCase:
@@ -20,16 +36,22 @@ def case_of(name: str) -> CompiledCase:
 
 
 class ScriptedBackend:
-    """Returns what `sanitized` and `timed` hold, and raises the failures among them."""
+    """Returns what `sanitized`, `timed` and `profiled` hold, and raises the failures among them."""
 
     timing_phase = "scripted"
     errors = ()
 
-    def __init__(self, sanitized: list[Any] | None = None, timed: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        sanitized: list[Any] | None = None,
+        timed: Sequence[Any] = (),
+        profiled: tuple[KernelActivity, ...] | Exception = (),
+    ) -> None:
         self.sanitized = sanitized
         self.timed = timed
+        self.profiled = profiled
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None: ...
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None: ...
 
     def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
         plan = compiled.plan
@@ -42,6 +64,15 @@ class ScriptedBackend:
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
         return self._played(self.timed, job, announce)
 
+    def gpu_state(self) -> GpuState:
+        return GPU
+
+    def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:
+        announce("measuring", True)
+        if isinstance(self.profiled, Exception):
+            raise self.profiled
+        return self.profiled
+
     def _played(self, script: Sequence[Any], job: Job, announce: Announce) -> Iterator[Any]:
         for compiled, found in zip(job.cases, script, strict=False):
             announce(f"running {shown(compiled)}", True)
@@ -50,10 +81,10 @@ class ScriptedBackend:
             yield found(compiled)
 
 
-def report(backend: ScriptedBackend) -> Report:
+def report(backend: ScriptedBackend, activity: bool = False) -> Report:
     """The report of a judge on two cases that are right when checked."""
     made = judge.Judge(small_task(), backend, lambda *_: None)  # type: ignore[arg-type]  # it has no baselines
-    return made.run(Job(cases=(case_of("plain"), case_of("odd")), tier="fp32"))
+    return made.run(Job(cases=(case_of("plain"), case_of("odd")), tier="fp32", activity=activity))
 
 
 WRONG = InputSetCheck(
@@ -90,6 +121,7 @@ def test_a_job_without_faults_has_every_check_and_every_time() -> None:
     assert [check.checked for check in found.checks] == [CLEAN, CLEAN]
     assert found.modelled == (MODEL, MODEL)
     assert list(found.phases_s) == ["checked", "check", "scripted"]
+    assert found.gpu_state == GPU
 
 
 def test_the_first_findings_of_checked_mode_end_the_job_with_their_case_alone() -> None:
@@ -118,6 +150,7 @@ def test_a_failure_while_timing_leaves_the_checks_and_no_time() -> None:
         ("odd", None),
     ]
     assert found.modelled == () and list(found.phases_s) == ["check", "scripted"]
+    assert found.gpu_state == GPU
 
 
 def test_a_wrong_output_of_a_timed_launch_is_one_more_check_and_ends_the_job() -> None:
@@ -132,3 +165,27 @@ def test_a_wrong_output_of_a_timed_launch_is_one_more_check_and_ends_the_job() -
         ("plain", False),
     ]
     assert found.modelled == ()
+
+
+ACTIVITY = KernelActivity(
+    case="plain", baseline="torch", candidate_us=5.0, baseline_us=7.0, candidate_launches=()
+)
+
+
+def test_a_job_for_activity_is_neither_checked_nor_timed() -> None:
+    found = report(ScriptedBackend([clean, clean], [modelled, modelled], (ACTIVITY,)), True)
+    assert (found.status, found.activity, found.activity_problem) == (
+        Status.correct,
+        (ACTIVITY,),
+        "",
+    )
+    assert found.checks == found.modelled == () and list(found.phases_s) == ["activity"]
+    assert report(ScriptedBackend(None, (), (ACTIVITY,))).activity == ()
+
+
+def test_without_a_profiler_nobody_is_at_fault_and_a_candidate_that_fails_in_it_is() -> None:
+    found = report(ScriptedBackend(profiled=NoActivity("CUPTI is not permitted")), True)
+    assert (found.status, found.activity) == (Status.correct, ())
+    assert found.activity_problem == "CUPTI is not permitted"
+    failed = report(ScriptedBackend(profiled=CannotLaunch("refused")), True)
+    assert (failed.status, failed.reason) == (Status.launch_error, "refused (measuring)")

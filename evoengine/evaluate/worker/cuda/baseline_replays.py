@@ -1,25 +1,30 @@
 """Replays of one baseline on one case, set up as a candidate's: the same kind of slots, the same
 sets in the same number of calls, the same state of L2, the same marks.
 
-It runs in the grader: no candidate can reach its outputs.
+It runs in the grader: no candidate can reach its outputs. A time is measured in several captures:
+each has graphs of its own, and buffers in other places.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 
 from evoengine.evaluate.worker.cuda.dealing import deal_rows, slot_row
 from evoengine.evaluate.worker.cuda.examination import device_bytes
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.harness.device_records import recorded_calls
 from evoengine.evaluate.worker.cuda.harness.time_marks import Step, clock_gaps_us
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import PhysicalMemory
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.evaluate.worker.cuda.slots import Place, Slot, slot_size, somewhere
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.records import LaunchActivity
 
 EAGER_CALLS = 3  # before a capture: libraries choose their kernels in the first ones
 
@@ -40,21 +45,36 @@ class BaselineReplays:
         self._harness = harness
         self._functions = functions
         self._name, self._case = name, case
+        self._most_calls = most_calls
+        self._first = first
+        self._random = random.SystemRandom()
+        self._slots = {
+            name: [self._make_slot(name) for _ in range(most_calls)] for name in first.inputs
+        }
         self._places: list[dict[str, Place]] = []
         self._calls: list[Step] = []
         self.gaps_us: tuple[float, ...] = ()  # of the last replay, as Examined.gaps_us
-        for _ in range(most_calls):
-            self._add_call(first)
+        self._place()
         self._deal([first])
         with functions.running(name, case):
             for _ in range(EAGER_CALLS):
                 self._calls[0](0)
+        # One pool for the outputs of all captures: torch keeps the memory of each pool apart.
+        self._pool = torch.cuda.graph_pool_handle()
         self._graphs: dict[tuple[int, bool], CapturedGraph] = {}
+        # keeps the pool when the graphs of a capture are dropped
+        self._anchor = CapturedGraph([self._calls[0]], harness.stream.ptr, self._pool)
 
     @property
     def most_calls(self) -> int:
         """The most calls of a replay."""
-        return len(self._calls)
+        return self._most_calls
+
+    def begin_capture(self) -> None:
+        """Places the buffers anew; every graph is captured again when it is next replayed."""
+        self._graphs.clear()
+        torch.cuda.current_stream().synchronize()
+        self._place()
 
     def replay(self, sets: Sequence[PoolSet], cold: bool) -> tuple[float, ...]:
         """Times in microseconds, as Examined.times_us."""
@@ -63,14 +83,7 @@ class BaselineReplays:
         with self._functions.running(self._name, self._case):
             graph = self._graph(len(sets), cold)
             self._graph(1, False).replay()
-            harness.l2.prepare(
-                [
-                    (place.address, place.size)
-                    for call in self._places[: len(sets)]
-                    for place in call.values()
-                ],
-                cold,
-            )
+            harness.l2.prepare(self._spans(len(sets)), cold)
             torch.cuda.current_stream().synchronize()
             graph.replay()
             torch.cuda.current_stream().synchronize()
@@ -78,24 +91,53 @@ class BaselineReplays:
         self.gaps_us = clock_gaps_us(times.event_us, times.stamp_us)
         return times.event_us
 
+    def profile(self, sets: Sequence[PoolSet]) -> tuple[tuple[LaunchActivity, ...], ...]:
+        """What a call on each of `sets` runs on the device, launched as a candidate's under CUPTI;
+        raises NoActivity, and TaskError where the function does.
+        """
+        self._deal(sets)
+        return recorded_calls(
+            [partial(call, 0) for call in self._calls[: len(sets)]],
+            partial(self._harness.l2.prepare, self._spans(len(sets)), False),
+            self._harness.kernels.nothing,
+        )
+
+    def _spans(self, calls: int) -> list[tuple[int, int]]:
+        """Address and bytes of every input of the first `calls` calls."""
+        return [
+            (place.address, place.size) for call in self._places[:calls] for place in call.values()
+        ]
+
     def _graph(self, calls: int, cold: bool) -> CapturedGraph:
         if (calls, cold) not in self._graphs:
             flush = self._harness.l2.flush if cold else None
             steps = self._harness.marks.timed(self._calls[:calls], flush)
-            self._graphs[calls, cold] = CapturedGraph(steps, self._harness.stream.ptr)
+            self._graphs[calls, cold] = CapturedGraph(steps, self._harness.stream.ptr, self._pool)
         return self._graphs[calls, cold]
 
-    def _add_call(self, first: PoolSet) -> None:
-        places, tensors = {}, Tensors()
-        for name, value in first.inputs.items():
-            size = value.numel() * value.element_size()
-            memory = PhysicalMemory.create(self._harness.ordinal, slot_size(size))
-            slot = Slot(0, memory.size, self._harness.addresses.map(memory), memory)
-            places[name] = place = somewhere(slot, size, random.SystemRandom())
-            tensors[name] = device_bytes(place.address, size).view(value.dtype).view(value.shape)
-        call = self._functions.bind(self._name, tensors, self._case)
-        self._places.append(places)
-        self._calls.append(lambda _stream: call())
+    def _make_slot(self, name: str) -> Slot:
+        memory = PhysicalMemory.create(self._harness.ordinal, slot_size(self._bytes_of(name)))
+        return Slot(0, memory.size, self._harness.addresses.map(memory), memory)
+
+    def _bytes_of(self, name: str) -> int:
+        value = self._first.inputs[name]
+        return value.numel() * value.element_size()
+
+    def _place(self) -> None:
+        """Gives every buffer of every call a slot, and a place in it, at random."""
+        self._places.clear()
+        self._calls.clear()
+        for slots in self._slots.values():
+            self._random.shuffle(slots)
+        for number in range(self._most_calls):
+            places, tensors = {}, Tensors()
+            for name, value in self._first.inputs.items():
+                size = self._bytes_of(name)
+                places[name] = place = somewhere(self._slots[name][number], size, self._random)
+                view = device_bytes(place.address, size).view(value.dtype)
+                tensors[name] = view.view(value.shape)
+            self._places.append(places)
+            self._calls.append(_step(self._functions.bind(self._name, tensors, self._case)))
 
     def _deal(self, sets: Sequence[PoolSet]) -> None:
         assert len(sets) <= len(self._places)
@@ -110,11 +152,17 @@ class BaselineReplays:
         """Gives its buffers back."""
         self._graphs.clear()
         self._calls.clear()
-        torch.cuda.current_stream().synchronize()
-        for place in (place for call in self._places for place in call.values()):
-            self._harness.addresses.unmap(place.slot.address)
-            place.slot.memory.release()
         self._places.clear()
+        self._anchor.drop()
+        torch.cuda.current_stream().synchronize()
+        for slot in (slot for slots in self._slots.values() for slot in slots):
+            self._harness.addresses.unmap(slot.address)
+            slot.memory.release()
+        self._slots.clear()
+
+
+def _step(call: Callable[[], object]) -> Step:
+    return lambda _stream: call()
 
 
 class CapturedGraph:
@@ -124,11 +172,20 @@ class CapturedGraph:
     takes longer than all the measuring, so capture is begun and ended by hand.
     """
 
-    def __init__(self, steps: Sequence[Step], stream: int) -> None:
+    def __init__(self, steps: Sequence[Step], stream: int, pool: Any) -> None:
+        """`pool` is torch's handle, for the memory of what the steps return."""
         self._graph = torch.cuda.CUDAGraph()
-        self._graph.capture_begin(capture_error_mode="thread_local")
+        self._graph.capture_begin(pool=pool, capture_error_mode="thread_local")
         try:
             self._results = [step(stream) for step in steps]
         finally:
             self._graph.capture_end()
-        self.replay = self._graph.replay
+
+    def replay(self) -> None:
+        """Launches it on the current stream."""
+        self._graph.replay()
+
+    def drop(self) -> None:
+        """Gives graph and results back."""
+        self._results.clear()
+        self._graph.reset()

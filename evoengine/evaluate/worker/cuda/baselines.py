@@ -14,6 +14,7 @@ from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool, PoolSet, timed_sets
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS
+from evoengine.evaluate.worker.passing_faults import may_pass
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import BaselineTimes
 from evoengine.statistics import median
@@ -41,16 +42,20 @@ class Baselines:
         cold as the objective says.
         """
         sets = self._pool.sets(case)  # a fault of the reference is not one of every baseline
-        times, problems = {}, {}
+        times, problems, may_work_later = {}, {}, []
         for name in self._task.baselines:
             try:
                 self._refuse_wrong(name, case, sets[0])
                 times[name] = self._time(name, case)
             except (TaskError, VirtualMemoryError, *CUDA_ERRORS) as error:
                 problems[name] = str(error).strip().splitlines()[0][:200]
+                if may_pass(error):
+                    may_work_later.append(name)
         if times:
             self._close_slower(case, min(times, key=lambda name: times[name]))
-        return BaselineTimes(median_us=times, problems=problems)
+        return BaselineTimes(
+            median_us=times, problems=problems, may_work_later=tuple(may_work_later)
+        )
 
     def rough_us(self, case: str, name: str) -> float:
         """The time of one call, to choose the number of calls of a replay."""

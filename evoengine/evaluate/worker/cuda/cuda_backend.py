@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from evoengine.candidate.moved_bytes import tensor_bytes
@@ -12,6 +14,8 @@ from evoengine.errors import TaskError
 from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor
 from evoengine.evaluate.worker.backend import Announce, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
+from evoengine.evaluate.worker.check import worst_of_each
+from evoengine.evaluate.worker.cuda.activity_measurement import measure_activity
 from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.call_counts import (
     WARM_UP_CALLS,
@@ -20,9 +24,10 @@ from evoengine.evaluate.worker.cuda.call_counts import (
     draw_cold,
 )
 from evoengine.evaluate.worker.cuda.dealing import drawn
-from evoengine.evaluate.worker.cuda.examination import Examination
+from evoengine.evaluate.worker.cuda.examination import Examination, UnmapSlots
 from evoengine.evaluate.worker.cuda.first_sight import FirstSight, refuse_memory
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
+from evoengine.evaluate.worker.cuda.gpu_monitor import GpuMonitor
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import (
     InputPool,
@@ -32,14 +37,37 @@ from evoengine.evaluate.worker.cuda.input_pool import (
 )
 from evoengine.evaluate.worker.cuda.measured_peaks import measure_peaks
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
-from evoengine.evaluate.worker.cuda.paired_timing import BRIEF, SCORED, SHOWN, Effort, PairedTiming
+from evoengine.evaluate.worker.cuda.paired_timing import (
+    BRIEF,
+    FIRST_LOOK,
+    SCORED,
+    SHOWN,
+    Effort,
+    PairedTiming,
+)
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
+from evoengine.evaluate.worker.cuda.timed_pairs import TimedPairs
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseCheck, CaseTiming, InputSetCheck, Samples
+from evoengine.records import (
+    CaseCheck,
+    CaseTiming,
+    GpuState,
+    InputSetCheck,
+    KernelActivity,
+    Samples,
+)
 from evoengine.statistics import median
 from evoengine.task.schema import Task
 
 GROWTH_BYTES = 64 * 1024**2  # what the driver itself may keep
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """The beginning of a measurement: enough to see whether a candidate may take a place."""
+
+    case: TimedCase  # with the samples so far
+    pairs: TimedPairs
 
 
 class CudaBackend:
@@ -48,24 +76,35 @@ class CudaBackend:
     timing_phase = "timing"
 
     def __init__(
-        self, task: Task, harness: GpuHarness, pool: InputPool, baselines: Baselines
+        self,
+        task: Task,
+        harness: GpuHarness,
+        pool: InputPool,
+        baselines: Baselines,
+        monitor: GpuMonitor,
+        unmap_slots: UnmapSlots | None = None,
     ) -> None:
+        """`unmap_slots` as of Examination."""
         self.task = task
         self.runners: PairClient | None = None
-        self._harness = harness
-        self._pool = pool
-        self._baselines = baselines
+        self._unmap_slots = unmap_slots
+        self.harness = harness
+        self.pool = pool
+        self.all_baselines = baselines
+        self._monitor = monitor
         self._peaks: DevicePeaks | None = None
         self._first_sights: dict[str, FirstSight] = {}  # of this job, by case
-        self._scores_cold = task.objective.cache == "cold"
+        self.scores_cold = task.objective.cache == "cold"
         self.runner_is_new = True  # whether this is the first job of its runners
         # whether a candidate has left device memory in use, e.g. for a deep stack
         self.runner_has_grown = False
 
-    def begin_job(self, new_runners: bool) -> None:
-        """Forgets the job before; `new_runners` says whether this is the first of its runners."""
-        self.runner_is_new, self.runner_has_grown = new_runners, False
+    def begin_job(self, runners: PairClient | None, is_new: bool) -> None:
+        """Forgets the job before; `is_new` says whether this is the first one of `runners`."""
+        self.runners = runners
+        self.runner_is_new, self.runner_has_grown = is_new, False
         self._first_sights.clear()
+        self._monitor.clear()
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -78,10 +117,14 @@ class CudaBackend:
     def sanitize(self, job: Job, announce: Announce) -> None:
         """None: a GPU reports only faults that end the launch."""
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
-        with self._harness.token.held():
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
+        case = compiled.plan.case
+        with self.harness.token.held():
             self._device_peaks()  # before a candidate's buffers take memory
-            self._pool.sets(compiled.plan.case)
+            self.pool.sets(case)
+            if case in job.baselines:
+                # builds it, if its time was kept from an earlier run
+                self.all_baselines.rough_us(case, job.baselines[case])
 
     def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
         """Replays, hot and cold in a random order, until every set of the pool was given; of a case
@@ -89,7 +132,7 @@ class CudaBackend:
         that are never timed.
         """
         plan = compiled.plan
-        waiting = drawn(self._pool.sets(plan.case), len(self._pool.sets(plan.case)))
+        waiting = drawn(self.pool.sets(plan.case), len(self.pool.sets(plan.case)))
         baseline = job.baselines.get(plan.case)
         if baseline is not None:
             timed = timed_sets(waiting)
@@ -99,7 +142,7 @@ class CudaBackend:
             ]
         # the time that another process uses the GPU is not the candidate's
         announce(f"preparing {shown(compiled)}", False)
-        with self._harness.token.held():
+        with self.harness.token.shared():
             announce(f"checking {shown(compiled)}", True)
             with self._examination(compiled, job.tier) as examination:
                 wrong = self._check_sets(examination, compiled, waiting, baseline, announce)
@@ -107,17 +150,74 @@ class CudaBackend:
         return CaseCheck(case=plan.case, hidden=plan.hidden, ok=not wrong, sets=wrong or sets)
 
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
-        """Time each case that has a baseline in the job, paired with it; compare every replay."""
+        """Time each case that has a baseline in the job, paired with it; compare every replay.
+
+        With a limit, the objective's cases are looked at first; a candidate whose score is surely
+        above it is timed no further.
+        """
+        looks = dict[str, FirstLook]()
+        if job.limit is not None:
+            for compiled in self.scored_cases(job):
+                look = self._look(job, compiled, announce)
+                if look.case.wrong:
+                    yield look.case
+                    return
+                looks[compiled.plan.case] = look
+            if _surely_above([look.pairs for look in looks.values()], job.limit):
+                yield from (look.case for look in looks.values())
+                return
+        for compiled in job.cases:
+            if compiled.plan.case in job.baselines:
+                look_before = looks.get(compiled.plan.case)
+                with self._timing_turn(compiled, announce):
+                    timed = self._time(job, compiled, announce, look_before)
+                yield timed
+
+    def scored_cases(self, job: Job) -> list[CompiledCase]:
+        """The objective's cases of a job, in its order."""
+        wanted = self.task.objective.cases
+        return [it for it in job.cases if it.plan.case in wanted and it.plan.case in job.baselines]
+
+    @contextmanager
+    def _timing_turn(self, compiled: CompiledCase, announce: Announce) -> Iterator[None]:
+        announce(f"preparing to time {shown(compiled)}", False)
+        with self.harness.token.held(), self._monitor.reading():
+            yield
+
+    def baselines(self, case: str) -> BaselineTimes:
+        with self.harness.token.held():
+            return self.all_baselines.times(case)
+
+    def gpu_state(self) -> GpuState | None:
+        return self._monitor.state()
+
+    def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:
+        """Measure each case that has a baseline in the job. Waiting for the GPU is nobody's time,
+        but the start of the profiler, some seconds, is within the first step.
+        """
+        found = []
         for compiled in job.cases:
             baseline = job.baselines.get(compiled.plan.case)
             if baseline is not None:
-                announce(f"preparing to time {shown(compiled)}", False)
-                with self._harness.token.held():
-                    yield self._time(job, compiled, baseline, announce)
+                announce(f"preparing {shown(compiled)}", False)
+                with self.harness.token.held():
+                    found.append(self._activity(job, compiled, baseline, announce))
+        return tuple(found)
 
-    def baselines(self, case: str) -> BaselineTimes:
-        with self._harness.token.held():
-            return self._baselines.times(case)
+    def _activity(
+        self, job: Job, compiled: CompiledCase, baseline: str, announce: Announce
+    ) -> KernelActivity:
+        case = compiled.plan.case
+        sets = timed_sets(self.pool.sets(case))
+        alive = partial(announce, f"measuring kernel activity of {shown(compiled)}", True)
+        alive()
+        with self._examination(compiled, job.tier) as examination:
+            announce("preparing the baseline", False)
+            calls = self.calls(case, examination, baseline).most
+            replays = self.all_baselines.replays(case, baseline, calls)
+            measured = measure_activity(compiled, examination, sets, calls, alive)
+        announce(f"measuring kernel activity of {baseline}", False)
+        return measured.beside(baseline, replays, sets, calls)
 
     def _check_sets(
         self,
@@ -130,10 +230,10 @@ class CudaBackend:
         """Replays until all of `waiting` were given; the wrong sets of the first replay that has
         any, () if all are right.
         """
-        sets = self._pool.sets(compiled.plan.case)
-        calls = self._calls(compiled.plan.case, examination, baseline)
+        sets = self.pool.sets(compiled.plan.case)
+        calls = self.calls(compiled.plan.case, examination, baseline)
         # one replay of each kind at least; that of the score first, when no set was seen
-        kinds = [not self._scores_cold, self._scores_cold]
+        kinds = [not self.scores_cold, self.scores_cold]
         while waiting or kinds:
             announce(f"checking {shown(compiled)}", True)
             cold = kinds.pop() if kinds else secrets.randbelow(4) == 0
@@ -158,22 +258,64 @@ class CudaBackend:
             return draw_cold()
         return calls.draw_fewer() if case in self._first_sights else calls.draw()
 
-    def _time(
-        self, job: Job, compiled: CompiledCase, baseline: str, announce: Announce
-    ) -> TimedCase:
+    def _look(self, job: Job, compiled: CompiledCase, announce: Announce) -> FirstLook:
+        """The first samples of the kind that the score is made of; of a cold one, some hot ones
+        too.
+        """
         case = compiled.plan.case
-        sets = timed_sets(self._pool.sets(case))
+        alive = partial(announce, f"timing {shown(compiled)}", True)
+        with self._timing_turn(compiled, announce):
+            alive()
+            with self._examination(compiled, job.tier) as examination:
+                scored = self._paired(job, compiled, examination, announce, self.scores_cold)
+                samples = scored.run(0.0, FIRST_LOOK, alive)
+                hot, wrong = samples, scored.wrong
+                if self.scores_cold and not wrong:
+                    brief = self._paired(job, compiled, examination, announce, cold=False)
+                    hot, wrong = brief.run(0.0, BRIEF, alive), brief.wrong
+                checks = examination.checks
+        if wrong:
+            return FirstLook(TimedCase(compiled, wrong=wrong, sets=checks), scored.pairs)
+        timing = CaseTiming(
+            case=case,
+            baseline=job.baselines[case],
+            hot=hot,
+            cold=samples if self.scores_cold else None,
+            call_bytes=sum(tensor_bytes(self.task, case)),
+        )
+        found = TimedCase(compiled, timing=timing, sets=checks, is_coarse=True)
+        return FirstLook(found, scored.pairs)
+
+    def _paired(
+        self,
+        job: Job,
+        compiled: CompiledCase,
+        examination: Examination,
+        announce: Announce,
+        cold: bool,
+        pairs: TimedPairs | None = None,
+    ) -> PairedTiming:
+        """One measurement of a case, hot or cold; `pairs` as of PairedTiming."""
+        case = compiled.plan.case
+        announce("preparing the baseline", False)
+        calls = self.calls(case, examination, job.baselines[case])
+        replays = self.all_baselines.replays(case, job.baselines[case], calls.most)
+        sets = timed_sets(self.pool.sets(case))
+        return PairedTiming(examination, replays, sets, calls, cold, pairs)
+
+    def _time(
+        self, job: Job, compiled: CompiledCase, announce: Announce, look: FirstLook | None
+    ) -> TimedCase:
+        case, baseline = compiled.plan.case, job.baselines[compiled.plan.case]
         budget_s = self.task.limits.timing_ms / 1000
         alive = partial(announce, f"timing {shown(compiled)}", True)
         alive()
         with self._examination(compiled, job.tier) as examination:
-            announce("preparing the baseline", False)
-            calls = self._calls(case, examination, baseline)
-            replays = self._baselines.replays(case, baseline, calls.most)
             samples = []
-            for cold in (False, True):
-                pair = PairedTiming(examination, replays, sets, calls, cold)
-                samples.append(pair.run(budget_s, self._effort(case, cold), alive))
+            for cold in self._kinds(job):
+                seen = look.pairs if look and cold == self.scores_cold else None
+                pair = self._paired(job, compiled, examination, announce, cold, seen)
+                samples.append(pair.run(budget_s, self._effort(case, cold, job), alive))
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
             scored = case in self.task.objective.cases
@@ -187,21 +329,27 @@ class CudaBackend:
             sets_checked = examination.checks
         announce(f"comparing the times of {shown(compiled)} with what the device can do", False)
         floors = floors_of(self.task, case, job.tier, self._device_peaks())
-        for found, floor in zip(samples, floors, strict=True):
+        for found, floor in zip(samples, floors, strict=False):
             refuse_below_floor(median(found.candidate_us), floor)
         timing = CaseTiming(
             case=case,
             baseline=baseline,
             hot=samples[0],
-            cold=samples[1],
+            cold=samples[1] if len(samples) > 1 else None,
             call_bytes=sum(tensor_bytes(self.task, case)),
         )
-        return TimedCase(compiled, timing=timing, sets=sets_checked)
+        before = look.case.sets if look else ()
+        return TimedCase(compiled, timing=timing, sets=worst_of_each(before, sets_checked))
 
-    def _effort(self, case: str, cold: bool) -> Effort:
-        if case not in self.task.objective.cases:
+    def _kinds(self, job: Job) -> tuple[bool, ...]:
+        """Which kinds of times are taken, hot (false) and cold: a record always has hot ones."""
+        return (False,) if job.scored_only and not self.scores_cold else (False, True)
+
+    def _effort(self, case: str, cold: bool, job: Job) -> Effort:
+        other = cold != self.scores_cold
+        if case not in self.task.objective.cases or (other and job.scored_only):
             return BRIEF
-        return SCORED if cold == self._scores_cold else SHOWN
+        return SCORED if cold == self.scores_cold else SHOWN
 
     def _refuse_memory(
         self,
@@ -214,16 +362,30 @@ class CudaBackend:
         """Raises Cheated if the candidate keeps results; the wrong sets of replays on the way."""
         case = compiled.plan.case
         first = self._first_sights.get(case)
-        cold = self._scores_cold
+        cold = self.scores_cold
         timed = samples[cold]
         if not self.runner_is_new or first is None or not first.is_slow(timed):
             return ()
-        most = len(timed_sets(self._pool.sets(case)))
+        return self.refuse_memory(compiled, examination, timed, announce, alive)
+
+    def refuse_memory(
+        self,
+        compiled: CompiledCase,
+        examination: Examination,
+        timed: Samples,
+        announce: Announce,
+        alive: Callable[[], None],
+    ) -> tuple[InputSetCheck, ...]:
+        """Raises Cheated if the candidate is slower on new sets than in `timed`; the wrong sets of
+        replays on the way.
+        """
+        case, cold = compiled.plan.case, self.scores_cold
+        most = len(timed_sets(self.pool.sets(case)))
         count = most if cold else WARM_UP_CALLS + max(timed.calls)
 
         def renew() -> Sequence[PoolSet]:
             announce(f"computing expected outputs of {shown(compiled)}", False)
-            return drawn(timed_sets(self._pool.renew(case)), count)
+            return drawn(timed_sets(self.pool.renew(case)), count)
 
         return refuse_memory(examination, renew, timed, cold, alive)
 
@@ -231,22 +393,26 @@ class CudaBackend:
         if self._peaks is None:
             tiers = self.task.tiers.values()
             units = {tier.unit for tier in tiers} | {self.task.work and self.task.work.unit}
-            self._peaks = measure_peaks(self._harness, sorted(unit for unit in units if unit))
+            self._peaks = measure_peaks(self.harness, sorted(unit for unit in units if unit))
         return self._peaks
 
-    def _calls(self, case: str, examination: Examination, baseline: str | None) -> CallRange:
+    def calls(self, case: str, examination: Examination, baseline: str | None) -> CallRange:
         return call_range(
             sum(tensor_bytes(self.task, case)),
             examination.slot_bytes,
-            self._harness.l2_bytes,
-            self._baselines.rough_us(case, baseline) if baseline else None,
-            len(timed_sets(self._pool.sets(case))),
+            self.harness.l2_bytes,
+            self.all_baselines.rough_us(case, baseline) if baseline else None,
+            len(timed_sets(self.pool.sets(case))),
         )
+
+    def load(self, compiled: CompiledCase, tier: str, runners: PairClient) -> Examination:
+        """A candidate loaded by `runners`; raises CandidateFailure."""
+        return Examination(self.harness, runners, self.task, compiled, tier, self._unmap_slots)
 
     @contextmanager
     def _examination(self, compiled: CompiledCase, tier: str) -> Iterator[Examination]:
         assert self.runners is not None
-        examination = Examination(self._harness, self.runners, self.task, compiled, tier)
+        examination = self.load(compiled, tier, self.runners)
         try:
             yield examination
         except TaskError as error:
@@ -264,3 +430,8 @@ class CudaBackend:
     def _note_growth(self, examination: Examination) -> None:
         if examination.close() > GROWTH_BYTES:
             self.runner_has_grown = True
+
+
+def _surely_above(looks: Sequence[TimedPairs], limit: float) -> bool:
+    """Whether the geometric mean of the ratios is surely above `limit`."""
+    return sum(pairs.surely_above for pairs in looks) / len(looks) > math.log(limit)

@@ -7,7 +7,7 @@ and guards too. Checked and timed replays are the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +17,7 @@ from evoengine.evaluate.worker.check import checked_set, compare_outputs, layout
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
 from evoengine.evaluate.worker.cuda.dealing import Dealer, DealtCall
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
-from evoengine.evaluate.worker.cuda.harness.runner_messages import Replayed
+from evoengine.evaluate.worker.cuda.harness.runner_messages import Profiled, Replayed
 from evoengine.evaluate.worker.cuda.harness.time_marks import clock_gaps_us
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
@@ -30,6 +30,9 @@ from evoengine.task.schema import Task
 
 # Our stamps lie outside of the events; both clocks of an honest replay differ by less than this.
 CLOCK_SHARE, CLOCK_US = 0.1, 20.0
+
+
+UnmapSlots = Callable[[bool, Sequence[int]], None]
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,13 @@ class Examination:
         task: Task,
         compiled: CompiledCase,
         tier: str,
+        unmap_slots: UnmapSlots | None = None,
     ) -> None:
-        """Loads the candidate; raises CandidateFailure."""
+        """Loads the candidate; raises CandidateFailure.
+
+        `unmap_slots` has slots of hidden cases, or of shown ones, unmapped by all runners; by
+        default by these alone.
+        """
         self._harness = harness
         self._runner = runners.runner_of(compiled)
         self._task = task
@@ -67,9 +75,11 @@ class Examination:
         slots = harness.slots_of(compiled.plan.hidden)
         self._dealer = Dealer(harness, slots, self._layout)
         self._worst: dict[int, InputSetCheck] = {}
-        self._runner.drop(slots.shrink(self._dealer.sizes))
-        if (other := runners.other_than(self._runner)) is not None:
-            other.drop(harness.slots_of(not compiled.plan.hidden).shrink([]))
+        drop = unmap_slots or runners.drop
+        for hidden in (False, True):
+            needed = self._dealer.sizes if hidden == compiled.plan.hidden else []
+            drop(hidden, harness.slots_of(hidden).shrink(needed))
+        self._starts_before = harness.token.starts()
         self._free_before = self._runner.unload() + harness.own_bytes()
         self._runner.load(compiled, self._dealer.bytes_of, poisoned_for(task, compiled.plan))
 
@@ -84,17 +94,18 @@ class Examination:
         return tuple(self._worst[number] for number in sorted(self._worst))
 
     def close(self) -> int:
-        """Unloads the candidate; the device memory that it has left in use, in bytes."""
-        return self._free_before - self._runner.unload() - self._harness.own_bytes()
+        """Unloads the candidate; the device memory that it has left in use, in bytes: 0 where it
+        is not known, because another process has started meanwhile.
+        """
+        left = self._free_before - self._runner.unload() - self._harness.own_bytes()
+        starts = self._harness.token.starts()
+        return left if starts is not None and starts == self._starts_before else 0
 
     def replay(self, sets: Sequence[PoolSet], cold: bool) -> Examined:
         """One replay: WARM_UP_CALLS of `sets` for its first graph, the rest for the timed one;
         raises CandidateFailure.
         """
-        try:
-            dealt = self._dealer.deal(sets, WARM_UP_CALLS)
-        except VirtualMemoryError as error:
-            raise CannotLaunch(f"no device memory for its buffers: {error}") from None
+        dealt = self._deal(sets, WARM_UP_CALLS)
         warm_up, calls = dealt[:WARM_UP_CALLS], dealt[WARM_UP_CALLS:]
         replayed = self._runner.replay(
             [call.places for call in warm_up],
@@ -109,6 +120,27 @@ class Examination:
         host_gap_us = 0.0 if cold else replayed.host_us - sum(replayed.event_us)
         gaps_us = clock_gaps_us(replayed.event_us, replayed.stamp_us)
         return Examined(replayed.event_us, wrong, gaps_us, host_gap_us)
+
+    def profile(self, sets: Sequence[PoolSet]) -> tuple[Profiled, tuple[InputSetCheck, ...]]:
+        """What a call on each of `sets` but the first WARM_UP_CALLS runs on the device, and the
+        sets on which an output was wrong; raises CandidateFailure.
+        """
+        dealt = self._deal(sets, len(sets))
+        calls = dealt[WARM_UP_CALLS:]
+        profiled = self._runner.profile(
+            [call.places for call in dealt[:WARM_UP_CALLS]],
+            [call.places for call in calls],
+            [place for call in calls for place, _ in call.reads],
+        )
+        wrong = () if profiled.problem else self._compare(dealt)
+        self._runner.wait()
+        return profiled, wrong
+
+    def _deal(self, sets: Sequence[PoolSet], unmasked: int) -> list[DealtCall]:
+        try:
+            return self._dealer.deal(sets, unmasked)
+        except VirtualMemoryError as error:
+            raise CannotLaunch(f"no device memory for its buffers: {error}") from None
 
     def _compare(self, dealt: Sequence[DealtCall]) -> tuple[InputSetCheck, ...]:
         self._dealer.begin_audit()

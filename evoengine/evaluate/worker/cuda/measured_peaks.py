@@ -64,7 +64,8 @@ def _flops(harness: GpuHarness, unit: str) -> float:
 
 def _time_us(harness: GpuHarness, steps: list[Step], times: int) -> float:
     """The shortest of three times of `steps`, repeated in a graph, in microseconds for one."""
-    graph = CapturedGraph(harness.marks.around(0, steps * times), harness.stream.ptr)
+    marked = harness.marks.around(0, steps * times)
+    graph = CapturedGraph(marked, harness.stream.ptr, torch.cuda.graph_pool_handle())
     taken = []
     for _ in range(3):
         graph.replay()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
+from evoengine.evaluate.worker.candidate_failures import Crashed
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.protocols import CompiledCase
 
@@ -40,9 +42,12 @@ class PairClient:
         assert self.hidden is not None
         return self.hidden
 
-    def other_than(self, runner: RunnerClient) -> RunnerClient | None:
-        """The other one of the two, if there is one."""
-        return self.hidden if runner is self.shown else self.shown
+    def drop(self, hidden: bool, numbers: Sequence[int]) -> None:
+        """Has slots of hidden cases, or of shown ones, unmapped; one that has ended has none."""
+        runner = self.hidden if hidden else self.shown
+        if runner is not None:
+            with suppress(Crashed):
+                runner.drop(numbers)
 
     def close(self) -> None:
         """Closes the connections; the runners end."""

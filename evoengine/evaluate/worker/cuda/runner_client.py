@@ -11,13 +11,17 @@ from evoengine.evaluate.worker.candidate_failures import CandidateFailure, Canno
 from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     MAX_DESCRIPTORS,
     RUNNER_ANSWER,
+    AnyRequest,
     DropSlots,
     Fault,
     Load,
     MapSlots,
     PlacedCall,
+    Profile,
+    Profiled,
     Replay,
     Replayed,
+    Result,
     Served,
     Unload,
 )
@@ -92,6 +96,24 @@ class RunnerClient:
         self._reloads = True
         return answer
 
+    def profile(
+        self, warm_up: Sequence[Places], calls: Sequence[Places], reads: Iterable[Place]
+    ) -> Profiled:
+        """What `calls` run on the device, by CUPTI; `reads` are their inputs. Raises
+        CandidateFailure. As for `replay`, `wait` follows.
+        """
+        self._map(place.slot for call in (*warm_up, *calls) for place in call.values())
+        answer = self._ask(
+            Profile(
+                warm_up=tuple(_placed(call) for call in warm_up),
+                calls=tuple(_placed(call) for call in calls),
+                reads=tuple((place.slot.number, place.offset, place.size) for place in reads),
+            )
+        )
+        assert isinstance(answer, Profiled)
+        self._reloads = True
+        return answer
+
     def wait(self) -> None:
         """Waits until the runner uses the device no more; raises CandidateFailure."""
         if self._reloads:
@@ -126,11 +148,7 @@ class RunnerClient:
                     os.close(descriptor)
             self._known.update(slot.number for slot in some)
 
-    def _ask(
-        self,
-        message: MapSlots | DropSlots | Load | Replay | Unload,
-        descriptors: Sequence[int] = (),
-    ) -> Served | Replayed:
+    def _ask(self, message: AnyRequest, descriptors: Sequence[int] = ()) -> Result:
         self.wait()
         data = message.model_dump_json().encode() + b"\n"
         try:
@@ -142,7 +160,7 @@ class RunnerClient:
             raise RunnerGone(RUNNER_ENDED) from None
         return self._answer()
 
-    def _answer(self) -> Served | Replayed:
+    def _answer(self) -> Result:
         try:
             line = self._answers.readline()
         except OSError:

@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.emulator_errors import EmulatorError
-from evoengine.evaluate.worker.backend import Announce, SanitizedCase, TimedCase, shown
+from evoengine.evaluate.worker.backend import (
+    Announce,
+    NoActivity,
+    SanitizedCase,
+    TimedCase,
+    shown,
+)
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
 from evoengine.evaluate.worker.check import layout_of, written_by
 from evoengine.evaluate.worker.emulated.checked_mode import follow
@@ -26,7 +32,7 @@ from evoengine.evaluate.worker.emulated.modelled_time import model_case
 from evoengine.evaluate.worker.emulated.secret_sets import SecretSet, secret_sets
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
-from evoengine.records import CaseCheck, CaseModel, CheckedRun
+from evoengine.records import CaseCheck, CaseModel, CheckedRun, KernelActivity
 from evoengine.task.schema import Task
 
 # A launch in checked mode without any check.
@@ -74,7 +80,7 @@ class EmulatedBackend:
             return failure_of(error)
         return CannotLaunch(f"this machine has too little memory: {error}")
 
-    def prepare(self, compiled: CompiledCase, announce: Announce) -> None:
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
         for given in self._sets(compiled):
             announce(f"preparing {shown(compiled)}", False)
             self.expected_outputs.get(compiled.plan.case, given.distribution, given.seed)
@@ -191,6 +197,12 @@ class EmulatedBackend:
                 self.task.baselines, "times are modelled here: there is nothing to compare with"
             ),
         )
+
+    def gpu_state(self) -> None:
+        """None: there is no GPU."""
+
+    def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:
+        raise NoActivity("times are modelled here: no kernel runs on a GPU")
 
 
 def busiest(found: Sequence[ExaminedSet]) -> ExaminedSet:

@@ -15,11 +15,11 @@ from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.harness.runner_messages import (
-    DropSlots,
+    AnyRequest,
     Load,
-    MapSlots,
+    Profile,
     Replay,
-    Replayed,
+    Result,
     Served,
     Unload,
 )
@@ -83,11 +83,7 @@ class LocalRunner(RunnerClient):
                 self.replayer._slots[slot.number] = address, slot.memory
                 self._known.add(slot.number)
 
-    def _ask(
-        self,
-        message: MapSlots | DropSlots | Load | Replay | Unload,
-        descriptors: Sequence[int] = (),
-    ) -> Served | Replayed:
+    def _ask(self, message: AnyRequest, descriptors: Sequence[int] = ()) -> Result:
         match message:
             case Load():
                 self.replayer.load(message)
@@ -95,6 +91,10 @@ class LocalRunner(RunnerClient):
                 replayed = self.replayer.replay(message)
                 self.replayer.reload()
                 return replayed
+            case Profile():
+                profiled = self.replayer.profile(message)
+                self.replayer.reload()
+                return profiled
             case Unload():
                 return Served(free_bytes=self.replayer.unload())
         return Served()

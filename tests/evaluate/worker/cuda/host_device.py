@@ -30,6 +30,8 @@ from evoengine.evaluate.worker.cuda.harness.device_table import DeviceTable
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import DTYPES
 from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     Load,
+    Profile,
+    Profiled,
     Replay,
     Replayed,
 )
@@ -41,6 +43,7 @@ from evoengine.evaluate.worker.cuda.runner.replayer import Replayer
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.evaluate.worker.cuda.slots import SlotPool
 from evoengine.evaluate.worker.gate import Gate, errors_of
+from evoengine.records import LaunchActivity
 
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 ILLEGAL_ADDRESS = 700  # cudaErrorIllegalAddress
@@ -229,6 +232,7 @@ class HostToken:
 
     def __init__(self) -> None:
         self.is_held = False
+        self.started: int | None = 0  # what `starts` says
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -238,6 +242,14 @@ class HostToken:
             yield
         finally:
             self.is_held = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        with self.held():
+            yield
+
+    def starts(self) -> int | None:
+        return self.started
 
 
 class HostHarness(GpuHarness):
@@ -300,6 +312,20 @@ class HostReplayer(Replayer):
         HostReplayer.calls_of_replays.append(len(replay.calls))
         return HostReplayer.times(len(replay.calls) if replay.cold else 1)
 
+    # what a profile records of each call
+    recorded: tuple[LaunchActivity, ...] = ()
+    profile_problem = ""
+
+    def profile(self, request: Profile) -> Profiled:
+        assert self._loaded is not None
+        behaviour = HostReplayer.behaviours[self._loaded.code_path]
+        for number, call in enumerate((*request.warm_up, *request.calls)):
+            behaviour(self._pointers(call), number)
+        HostReplayer.calls_of_replays.append(len(request.calls))
+        if HostReplayer.profile_problem:
+            return Profiled(problem=HostReplayer.profile_problem)
+        return Profiled(calls=(HostReplayer.recorded,) * len(request.calls))
+
 
 def install(monkeypatch: pytest.MonkeyPatch, driver: HostDriver | None = None) -> HostDriver:
     """Puts the host in place of the device for one test."""
@@ -322,6 +348,8 @@ def install(monkeypatch: pytest.MonkeyPatch, driver: HostDriver | None = None) -
     monkeypatch.setattr(input_pool.torch.cuda, "get_device_properties", lambda _: properties)
     monkeypatch.setattr(HostReplayer, "behaviours", {})
     monkeypatch.setattr(HostReplayer, "calls_of_replays", [])
+    monkeypatch.setattr(HostReplayer, "recorded", ())
+    monkeypatch.setattr(HostReplayer, "profile_problem", "")
     return driver
 
 

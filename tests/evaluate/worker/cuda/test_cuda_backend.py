@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,19 +16,28 @@ import torch
 
 from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.floor import DevicePeaks
+from evoengine.evaluate.nvml import Nvml
+from evoengine.evaluate.worker.candidate_failures import VoidTiming
 from evoengine.evaluate.worker.cuda import cuda_backend
 from evoengine.evaluate.worker.cuda.cuda_backend import GROWTH_BYTES, CudaBackend
 from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.first_sight import FirstSight
+from evoengine.evaluate.worker.cuda.gpu_monitor import GpuMonitor
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Replay, Replayed
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
-from evoengine.evaluate.worker.cuda.paired_timing import BRIEF, SCORED
+from evoengine.evaluate.worker.cuda.paired_timing import (
+    BRIEF,
+    FIRST_LOOK,
+    SCORED,
+    Effort,
+)
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import CompiledCase, Job, Report
 from evoengine.records import Status
+from tests.evaluate.fake_pynvml import BUS_ID, FakePynvml
 from tests.evaluate.worker.cuda.host_device import (
     TOTAL_BYTES,
     Behaviour,
@@ -68,11 +78,13 @@ class Desk:
         baselines: Any = SimpleNamespace(
             rough_us=lambda _case, _name: 20.0,
             replays=lambda _case, _name, _most: SimpleNamespace(
-                replay=self.replay_baseline, gaps_us=(1.0,)
+                replay=self.replay_baseline, gaps_us=(1.0,), begin_capture=lambda: None
             ),
         )
-        self.backend = CudaBackend(self.task, self.harness, self.pool, baselines)
-        self.backend.runners = runners
+        self.pynvml = FakePynvml(processes=())
+        monitor = GpuMonitor(Nvml(self.pynvml).gpu(BUS_ID))
+        self.backend = CudaBackend(self.task, self.harness, self.pool, baselines, monitor)
+        self.backend.begin_job(runners, is_new=True)
         self.backend._peaks = PEAKS
         self.announced: list[tuple[str, bool]] = []
 
@@ -114,6 +126,23 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         yield Desk(tmp_path, runners)
 
 
+def test_a_baseline_is_built_in_a_step_that_no_candidate_is_charged_for(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time may come from an earlier run: then nothing has built it before the first candidate."""
+    asked: list[tuple[str, str, str, bool]] = []
+
+    def rough_us(case: str, name: str) -> float:
+        assert desk.harness.token.is_held  # type: ignore[attr-defined]
+        asked.append((case, name, *desk.announced[-1]))
+        return 20.0
+
+    monkeypatch.setattr(desk.backend.all_baselines, "rough_us", rough_us)
+    desk.judge(flipped="torch")
+    assert asked[0] == ("flipped", "torch", "preparing flipped", False)
+    assert {case for case, *_ in asked} == {"flipped"}
+
+
 def test_a_case_that_is_not_timed_is_checked_on_every_set_hot_and_cold(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +161,41 @@ def test_a_case_that_is_not_timed_is_checked_on_every_set_hot_and_cold(
         sets = [[check.seed for check in case.sets] for case in report.checks]
         assert sets == [list(range(len(desk.pool.sets(case)))) for case in ELEMENTS]
         assert {False, True} <= set(kinds)
+
+
+def test_the_gpu_is_read_before_and_after_each_timed_case_while_the_token_is_held(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments: list[str] = []
+    desk.pynvml.on_power = lambda: moments.append(
+        f"read, {'held' if desk.harness.token.is_held else 'not held'}"  # type: ignore[attr-defined]
+    )
+    run = cuda_backend.PairedTiming.run
+
+    def watched(self: Any, *arguments: Any) -> Any:
+        moments.append("samples")
+        return run(self, *arguments)
+
+    monkeypatch.setattr(cuda_backend.PairedTiming, "run", watched)
+    report = desk.judge(plain="torch", flipped="torch")
+    assert moments == ["read, held", "samples", "samples", "read, held"] * 2
+    assert report.gpu_state is not None and report.gpu_state.sm_clock_mhz == (1980, 1980)
+    moments.clear()
+    desk.backend.begin_job(desk.backend.runners, is_new=False)
+    assert desk.judge().gpu_state is None and not moments, "nothing was timed"
+
+
+def test_the_gpu_is_read_after_a_timing_that_fails(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise VoidTiming("the baseline takes another time")
+
+    monkeypatch.setattr(cuda_backend.PairedTiming, "run", fail)
+    desk.pynvml.reasons = [0x1, 0x4]  # idle before, held back by its power limit after
+    report = desk.judge(plain="torch")
+    assert report.status is Status.unstable and report.gpu_state is not None
+    assert report.gpu_state.throttled == ("power limit",)
 
 
 def test_waiting_for_the_gpu_is_not_the_candidates_time(
@@ -178,8 +242,8 @@ def test_large_inputs_are_all_checked_and_never_timed(
         return desk.replay_baseline(sets, cold)
 
     monkeypatch.setattr(Examination, "replay", watched)
-    replays = SimpleNamespace(replay=replay_baseline, gaps_us=(1.0,))
-    monkeypatch.setattr(desk.backend._baselines, "replays", lambda *_: replays)
+    replays = SimpleNamespace(replay=replay_baseline, gaps_us=(1.0,), begin_capture=lambda: None)
+    monkeypatch.setattr(desk.backend.all_baselines, "replays", lambda *_: replays)
     report = desk.judge(plain="torch.mul")
     assert report.status is Status.correct, report
     assert timed == {*desk.task.distributions} - {"extreme"}
@@ -339,3 +403,124 @@ def test_a_runner_that_has_grown_is_reported(desk: Desk, monkeypatch: pytest.Mon
     )
     assert desk.judge().status is Status.correct
     assert desk.backend.runner_has_grown
+
+
+class Limited:
+    """A job with a limit, whose candidate takes 10 us a call where the baseline takes 20."""
+
+    def __init__(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.desk = desk
+        self.efforts: list[Effort] = []
+        run = cuda_backend.PairedTiming.run
+
+        def watched(pair: Any, budget_s: float, effort: Effort, alive: Any) -> Any:
+            self.efforts.append(effort)
+            assert desk.harness.token.is_held  # type: ignore[attr-defined]  # a HostToken
+            return run(pair, budget_s, effort, alive)
+
+        replay = HostReplayer.replay
+
+        def timed(replayer: HostReplayer, request: Replay) -> Replayed:
+            replay(replayer, request)
+            us, samples = 10.0, len(request.calls)
+            if not request.cold:
+                us, samples = us * samples, 1
+            times_us = (us,) * samples
+            return Replayed(event_us=times_us, stamp_us=times_us, host_us=us * samples)
+
+        monkeypatch.setattr(cuda_backend.PairedTiming, "run", watched)
+        monkeypatch.setattr(HostReplayer, "replay", timed)
+
+    def judge(self, limit: float | None, **baselines: str) -> Report:
+        """The report on all cases."""
+        cases = []
+        for name, elements in ELEMENTS.items():
+            HostReplayer.behaviours[name] = partial(_doubles, elements)
+            plan = CasePlan(case=name, hidden=name == "odd", macros={}, scratch={}, launches=())
+            cases.append(CompiledCase(plan=plan, code_path=name, functions={}))
+        job = Job(cases=tuple(cases), tier="fp32", baselines=baselines, limit=limit)
+        return Judge(self.desk.task, self.desk.backend, lambda *_: None).run(job)
+
+
+def _doubles(elements: int, call: dict[str, int], _: int) -> None:
+    honest(call, elements)
+
+
+@pytest.fixture(params=["hot", "cold"])
+def limited(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Limited]:
+    install(monkeypatch)
+    with connected_pair(monkeypatch) as runners:
+        objective = {"cases": ["plain"], "cache": request.param}
+        yield Limited(Desk(tmp_path, runners, objective=objective), monkeypatch)
+
+
+def test_a_candidate_that_is_surely_too_slow_is_timed_no_further_than_its_first_look(
+    limited: Limited,
+) -> None:
+    report = limited.judge(0.4, plain="torch.mul", flipped="torch.mul")
+    assert report.status is Status.correct and report.is_coarse
+    cold = limited.desk.backend.scores_cold
+    assert limited.efforts == ([FIRST_LOOK, BRIEF] if cold else [FIRST_LOOK])
+    (timing,) = report.timings
+    assert timing.case == "plain", "the objective's alone"
+    scored = timing.cold if cold else timing.hot
+    assert scored is not None and len(set(scored.captures)) == FIRST_LOOK.captures
+    assert timing.hot.candidate_us and (timing.cold is None) is not cold
+    for check in report.checks:
+        assert {item.distribution for item in check.sets} == {*limited.desk.task.distributions}
+
+
+@pytest.mark.parametrize("limit", [None, 0.5, 0.6])
+def test_a_candidate_that_may_be_below_the_limit_is_timed_in_full(
+    limited: Limited, limit: float | None
+) -> None:
+    report = limited.judge(limit, plain="torch.mul", flipped="torch.mul")
+    assert report.status is Status.correct and not report.is_coarse
+    assert SCORED in limited.efforts
+    assert (FIRST_LOOK in limited.efforts) is (limit is not None)
+    assert [timing.case for timing in report.timings] == ["plain", "flipped"]
+    timing = report.timings[0]
+    scored = timing.cold if limited.desk.backend.scores_cold else timing.hot
+    # the first look's are among them
+    assert scored is not None and len(set(scored.captures)) == SCORED.captures
+
+
+def test_the_limit_is_that_of_the_geometric_mean_over_the_objectives_cases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    with connected_pair(monkeypatch) as runners:
+        desk = Desk(tmp_path, runners, objective={"cases": ["plain", "flipped"], "cache": "hot"})
+        limited, slow = Limited(desk, monkeypatch), HostReplayer.replay
+
+        def slower(replayer: HostReplayer, request: Replay) -> Replayed:
+            found = slow(replayer, request)
+            assert replayer._loaded is not None
+            factor = 4.0 if replayer._loaded.code_path == "flipped" else 1.0
+            times_us = tuple(factor * us for us in found.event_us)
+            return Replayed(event_us=times_us, stamp_us=times_us, host_us=sum(times_us))
+
+        monkeypatch.setattr(HostReplayer, "replay", slower)
+        # 0.5 and 2.0: 1.0 in the mean
+        baselines = {"plain": "torch.mul", "flipped": "torch.mul"}
+        assert limited.judge(0.9, **baselines).is_coarse
+        assert not limited.judge(1.1, **baselines).is_coarse
+
+
+def test_a_first_look_that_finds_a_wrong_output_is_a_wrong_result(limited: Limited) -> None:
+    looked = lambda: FIRST_LOOK in limited.efforts  # noqa: E731
+
+    def tires(call: dict[str, int], _: int) -> None:
+        if not looked():
+            honest(call, ELEMENTS["plain"])
+
+    HostReplayer.behaviours["plain"] = tires
+    plan = CasePlan(case="plain", hidden=False, macros={}, scratch={}, launches=())
+    compiled = CompiledCase(plan=plan, code_path="plain", functions={})
+    job = Job(cases=(compiled,), tier="fp32", baselines={"plain": "torch.mul"}, limit=0.4)
+    report = Judge(limited.desk.task, limited.desk.backend, lambda *_: None).run(job)
+    assert report.status is Status.wrong_result and not report.is_coarse
+    assert report.reason.startswith("right when checked, wrong when timed: case plain")
+    assert report.timings == () and limited.efforts == [FIRST_LOOK]

@@ -123,10 +123,34 @@ def test_who_waits_comes_before_who_has_just_given_it_back(here: None) -> None:
 
 def test_the_file_is_its_users_own_and_no_link_is_followed(here: None, tmp_path: Path) -> None:
     GpuToken(1)
-    path, turn = sorted(tmp_path.iterdir())
+    path, *others = sorted(tmp_path.iterdir())
     assert path.name == f"evoengine-gpu-{os.getuid()}-0000-01-00.0.lock"
-    assert {one.stat().st_mode & 0o777 for one in (path, turn)} == {0o600}
+    assert {one.stat().st_mode & 0o777 for one in (path, *others)} == {0o600}
     path.unlink()
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"):
         GpuToken(1)
+
+
+def test_work_that_is_not_timed_shares_the_gpu_and_waits_for_who_holds_it(here: None) -> None:
+    first, second, third, order = GpuToken(0), GpuToken(0), GpuToken(0), list[str]()
+
+    def use_it_alone() -> None:
+        with third.held():
+            order.append("alone")
+
+    waiting = threading.Thread(target=use_it_alone)
+    with first.shared(), second.shared():
+        waiting.start()
+        time.sleep(0.1)
+        order.append("shared")
+    waiting.join()
+    assert order == ["shared", "alone"]
+
+
+def test_starts_are_counted_and_not_known_while_one_is_under_way(here: None) -> None:
+    ours, theirs = GpuToken(0), GpuToken(0)
+    assert ours.starts() == 0
+    with theirs.starting():
+        assert ours.starts() is None
+    assert ours.starts() == theirs.starts() == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -21,9 +22,8 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
     ALONE_REPLAYS,
     ATTEMPTS,
     BRIEF,
-    MORE_AT_MOST,
+    FIRST_LOOK,
     MOST_DISAGREEMENTS,
-    MOST_REPLAYS,
     SCORED,
     SHOWN,
     Effort,
@@ -49,9 +49,15 @@ class FakeSides:
         self.confirmations = 0
         self.wrong_at = -1  # the examined replay that has a wrong output
         self.examination: Any = SimpleNamespace(replay=self.examine)
-        self.baseline: Any = SimpleNamespace(replay=self.replay, gaps_us=(1.5,))
+        self.baseline: Any = SimpleNamespace(
+            replay=self.replay, gaps_us=(1.5,), begin_capture=self.begin_capture
+        )
+        self.captures: list[int] = []  # the candidate's replays before each
         self.gap_us = 1.5  # between the candidate's two clocks
         self.host_gap_us: Callable[[], float] = lambda: 50.0
+
+    def begin_capture(self) -> None:
+        self.captures.append(self.examined)
 
     def examine(self, sets: Sequence[int], cold: bool) -> Examined:
         self.runs.append(("candidate", tuple(sets), cold))
@@ -152,7 +158,7 @@ def test_at_least_ten_replays_of_each_kind_are_examined_whatever_the_budget(
     sides: FakeSides, cold: bool, budget_s: float, effort: Effort
 ) -> None:
     sides.take(cold, budget_s, effort)
-    assert effort.least == 10 <= sides.examined
+    assert 10 <= effort.least <= sides.examined
 
 
 def test_a_case_that_is_not_scored_has_ten_examined_replays_as_well() -> None:
@@ -171,23 +177,19 @@ def test_the_last_replay_is_drawn_so_no_count_tells_it() -> None:
         sides.candidate_us = lambda: float(next(times))  # its interval never becomes narrow
         return len(sides.take(budget_s=budget_s, effort=effort).candidate_us)
 
-    ranges = (
-        ((0.0,), SCORED.least, SCORED.more),
-        ((600.0,), MOST_REPLAYS, MORE_AT_MOST),
-        ((600.0, SHOWN), SHOWN.least, SHOWN.more),
-        ((600.0, BRIEF), BRIEF.least, BRIEF.more),
-    )
-    for arguments, least, more in ranges:
-        found = [count(*arguments) for _ in range(60)]
-        assert least <= min(found) and max(found) <= least + more
-        assert len(set(found)) > more / 2
+    for effort in (SCORED, SHOWN, BRIEF, FIRST_LOOK):
+        for budget_s, captures in ((0.0, effort.captures), (600.0, effort.most_captures)):
+            found = [count(budget_s, effort) for _ in range(60)]
+            least, more = captures * effort.replays, captures * effort.more
+            assert least <= min(found) and max(found) <= least + more
+            assert len(set(found)) > more / 3
 
 
 def test_the_budget_is_drawn_so_no_clock_tells_the_last_replay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = itertools.count()
-    clock = SimpleNamespace(monotonic=lambda: next(now) / 10)  # read once a replay
+    clock = SimpleNamespace(monotonic=lambda: next(now) / 1)  # read once a capture
     monkeypatch.setattr(paired_timing, "time", clock)
 
     def count() -> int:
@@ -198,15 +200,43 @@ def test_the_budget_is_drawn_so_no_clock_tells_the_last_replay(
         return sides.examined
 
     found = [count() for _ in range(60)]
-    # it is first read when the least replays were taken
-    assert min(found) >= SCORED.least + 0.7 * 40 - 2
-    assert max(found) <= SCORED.least + SCORED.more + 1.3 * 40 + 20, "some are not timed"
+    # read once a capture: at 40, drawn from 28 to 52, of which 12 captures reach a part
     assert len(set(found)) > 10
 
 
 def test_sampling_ends_early_when_the_ratio_is_known(sides: FakeSides) -> None:
-    sides.take()
-    assert sides.examined < MOST_REPLAYS
+    assert len(set(sides.take().captures)) == SCORED.captures
+    times = itertools.cycle([10.0, 20.0, 30.0])
+    sides.candidate_us = lambda: next(times)
+    assert len(set(sides.take().captures)) == SCORED.most_captures
+
+
+def test_the_baseline_is_captured_anew_for_every_capture_and_samples_say_which(
+    sides: FakeSides,
+) -> None:
+    samples = sides.take()
+    assert sides.captures[0] == 0 and sides.captures == sorted(set(sides.captures))
+    assert len(sides.captures) == len(set(samples.captures)) == SCORED.captures
+    assert list(samples.captures) == sorted(samples.captures)
+
+
+def test_a_first_look_is_the_beginning_of_the_measurement(sides: FakeSides) -> None:
+    look = sides.pair(cold=False)
+    seen = look.run(0.0, FIRST_LOOK, lambda: None)
+    whole = WatchedTiming(sides, sides.examination, sides.baseline, POOL, CALLS, False, look.pairs)
+    samples = whole.run(60.0, SCORED, lambda: None)
+    assert samples.candidate_us[: len(seen.candidate_us)] == seen.candidate_us
+    assert len(set(samples.captures)) == SCORED.captures
+
+
+@pytest.mark.parametrize(("us", "limit", "above"), [(10.0, 0.4, True), (10.0, 0.49, False)])
+def test_a_ratio_is_surely_above_a_limit_that_it_exceeds_by_more_than_its_spread(
+    sides: FakeSides, us: float, limit: float, above: bool
+) -> None:
+    sides.candidate_us = lambda: us  # the baseline takes 20
+    look = sides.pair(cold=False)
+    look.run(0.0, FIRST_LOOK, lambda: None)
+    assert (math.exp(look.pairs.surely_above) > limit) is above
 
 
 @pytest.mark.parametrize("cold", [False, True])
@@ -286,7 +316,8 @@ def test_some_hot_replays_have_fewer_calls_and_no_time(sides: FakeSides) -> None
             for side, sets, _ in sides.runs
             if side == "candidate" and sets not in timed
         ]
-        assert len(counts) == sides.examined - len(found.candidate_us) >= SCORED.untimed
+        assert len(counts) == sides.examined - len(found.candidate_us)
+        assert len(counts) == len(set(found.captures)) == SCORED.captures, "one of each capture"
         shortest.append(min(counts))
         assert max(counts) < CALLS.least
     assert min(shortest) == 1

@@ -1,7 +1,7 @@
-"""The right to use a GPU: one process of ours at a time, of all runs on this machine.
+"""The right to use a GPU, among all processes of ours on this machine, of all runs.
 
 While a sample is taken, nothing else of ours may run on the GPU: no spare that starts, no
-reference, no other run.
+reference, no other run. What is not timed may run beside other work that is not timed.
 """
 
 from __future__ import annotations
@@ -17,21 +17,58 @@ import cupy
 
 
 class GpuToken:
-    """A lock on a file that is named after the GPU; the system frees it when its holder dies."""
+    """Locks on files that are named after the GPU; the system frees them when their holder dies."""
 
     def __init__(self, ordinal: int) -> None:
         bus = cupy.cuda.runtime.deviceGetPCIBusId(ordinal).replace(":", "-")
         path = Path(tempfile.gettempdir()) / f"evoengine-gpu-{os.getuid()}-{bus}.lock"
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         # Who waits for the token holds the turn, so that who gave the token back waits behind.
         self._turn = os.open(path.with_suffix(".turn"), flags, 0o600)
         self._file = os.open(path, flags, 0o600)
+        # as many bytes as processes have begun to start; locked by those that have not ended yet
+        self._starts = os.open(path.with_suffix(".starts"), flags, 0o600)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Waits for the token and holds it."""
+        """Waits until nobody else uses the GPU, and holds it alone."""
+        with self._locked(fcntl.LOCK_EX):
+            yield
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Waits until nobody holds the GPU alone, and uses it beside others."""
+        with self._locked(fcntl.LOCK_SH):
+            yield
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Shares the GPU while this process starts its context, and counts that as a start."""
+        with self.shared():
+            fcntl.flock(self._starts, fcntl.LOCK_SH)
+            os.write(self._starts, b".")
+            try:
+                yield
+            finally:
+                fcntl.flock(self._starts, fcntl.LOCK_UN)
+
+    def starts(self) -> int | None:
+        """How many processes have started so far; None while one is starting.
+
+        The memory of a new context is not what a candidate leaves behind: who compares the memory
+        that is free at two moments asks at both.
+        """
+        try:
+            fcntl.flock(self._starts, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        fcntl.flock(self._starts, fcntl.LOCK_UN)
+        return os.fstat(self._starts).st_size
+
+    @contextmanager
+    def _locked(self, kind: int) -> Iterator[None]:
         fcntl.flock(self._turn, fcntl.LOCK_EX)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        fcntl.flock(self._file, kind)
         fcntl.flock(self._turn, fcntl.LOCK_UN)
         try:
             yield

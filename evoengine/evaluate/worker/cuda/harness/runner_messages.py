@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from evoengine.candidate.binding import BoundLaunch, Fill
-from evoengine.records import Frozen
+from evoengine.records import Frozen, LaunchActivity
 
 MAX_DESCRIPTORS = 64  # in one message
 
@@ -64,6 +64,19 @@ class Replay(Frozen):
     cold: bool
 
 
+class Profile(Frozen):
+    """Grader to runner: launch the plan for each of `warm_up`, then, under CUPTI, for `calls`.
+
+    `reads` are the inputs of `calls` (slot, offset, bytes), which are brought into L2 before them.
+    Answered twice as a Replay is, first by Profiled.
+    """
+
+    kind: Literal["profile"] = "profile"
+    warm_up: tuple[PlacedCall, ...]
+    calls: tuple[PlacedCall, ...]
+    reads: tuple[tuple[int, int, int], ...]
+
+
 class Unload(Frozen):
     """Grader to runner: forget the loaded case."""
 
@@ -91,6 +104,14 @@ class Replayed(Frozen):
     host_us: float
 
 
+class Profiled(Frozen):
+    """Runner to grader: what each call ran on the device, in order; or why nothing was recorded."""
+
+    kind: Literal["profiled"] = "profiled"
+    calls: tuple[tuple[LaunchActivity, ...], ...] = ()
+    problem: str = ""
+
+
 class Fault(Frozen):
     """Runner to grader: the candidate failed. With `broken` the process must be replaced."""
 
@@ -99,12 +120,12 @@ class Fault(Frozen):
     broken: bool
 
 
-RunnerRequest = Annotated[
-    MapSlots | DropSlots | Load | Replay | Unload, Field(discriminator="kind")
-]
-RunnerAnswer = Annotated[Served | Replayed | Fault, Field(discriminator="kind")]
+AnyRequest = MapSlots | DropSlots | Load | Replay | Profile | Unload
+Result = Served | Replayed | Profiled  # of a request that did not fail
 
-RUNNER_REQUEST: TypeAdapter[MapSlots | DropSlots | Load | Replay | Unload] = TypeAdapter(
-    RunnerRequest
+RUNNER_REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(
+    Annotated[AnyRequest, Field(discriminator="kind")]
 )
-RUNNER_ANSWER: TypeAdapter[Served | Replayed | Fault] = TypeAdapter(RunnerAnswer)
+RUNNER_ANSWER: TypeAdapter[Result | Fault] = TypeAdapter(
+    Annotated[Result | Fault, Field(discriminator="kind")]
+)

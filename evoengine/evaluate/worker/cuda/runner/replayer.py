@@ -12,18 +12,24 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import cupy
 import numpy
+import torch
 from cupy.cuda import runtime
 
 from evoengine.evaluate.worker.arena import POISON
+from evoengine.evaluate.worker.backend import NoActivity
+from evoengine.evaluate.worker.cuda.harness.device_records import recorded_calls
 from evoengine.evaluate.worker.cuda.harness.device_table import SecretTable
 from evoengine.evaluate.worker.cuda.harness.harness_kernels import HarnessKernels
 from evoengine.evaluate.worker.cuda.harness.l2_state import L2State
 from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     Load,
     PlacedCall,
+    Profile,
+    Profiled,
     Replay,
     Replayed,
 )
@@ -41,6 +47,7 @@ class Replayer:
     """Slots and code of one candidate at a time on the current device."""
 
     def __init__(self, ordinal: int) -> None:
+        self._ordinal = ordinal
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._kernels = HarnessKernels(self._stream)
         self._range = AddressRange(ordinal)
@@ -116,6 +123,29 @@ class Replayer:
         runtime.graphExecDestroy(graph)
         times = self._marks.times(len(calls) if replay.cold else 1)
         return Replayed(event_us=times.event_us, stamp_us=times.stamp_us, host_us=host_us)
+
+    def profile(self, request: Profile) -> Profiled:
+        """What the calls run on the device, of code that has not run since it was loaded.
+
+        They are launched one by one, not as a graph: what lies between two kernels is not counted,
+        and graphs and CUPTI have ended processes in several versions of CUDA.
+        """
+        assert self._module is not None
+        module, stream = self._module, self._stream.ptr
+        torch.cuda.set_device(self._ordinal)  # the profiler waits for torch's current device
+        for call in request.warm_up:
+            module.bind(self._pointers(call))(stream)
+        self._stream.synchronize()
+        module.reset_variables(stream)
+        calls = [partial(module.bind(self._pointers(call)), stream) for call in request.calls]
+        reads = [(self._slots[slot][0] + offset, size) for slot, offset, size in request.reads]
+        try:
+            recorded = recorded_calls(
+                calls, partial(self._l2.prepare, reads, False), self._kernels.nothing
+            )
+        except NoActivity as problem:
+            return Profiled(problem=str(problem))
+        return Profiled(calls=recorded)
 
     def _capture(self, steps: Sequence[Step]) -> int:
         """The steps as one graph, in order; returns its executable handle."""

@@ -19,12 +19,16 @@ from evoengine.evaluate.worker.cuda.harness.gpu_token import GpuToken
 from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     MAX_DESCRIPTORS,
     RUNNER_REQUEST,
+    AnyRequest,
     DropSlots,
     Fault,
     Load,
     MapSlots,
+    Profile,
+    Profiled,
     Replay,
     Replayed,
+    Result,
     Served,
     Unload,
 )
@@ -48,8 +52,7 @@ class _Runner:
     def __init__(self, connection: socket.socket, ordinal: int) -> None:
         self._connection = connection
         self._silent = False
-        # under the token: the memory of a new context is not what a candidate leaves behind
-        with GpuToken(ordinal).held():
+        with GpuToken(ordinal).starting():
             cupy.cuda.Device(ordinal).use()
             self._limit_memory()
             self._replayer = Replayer(ordinal)
@@ -60,13 +63,13 @@ class _Runner:
         for line, descriptors in _lines(self._connection):
             request = RUNNER_REQUEST.validate_json(line)
             answer = self._answer(partial(self._handle, request, descriptors))
-            if isinstance(answer, Replayed):
+            if isinstance(answer, Replayed | Profiled):
                 # while the grader compares, which takes as long
                 self._answer(self._reload)
 
-    def _answer(self, serve: Callable[[], Served | Replayed]) -> Served | Replayed | Fault:
+    def _answer(self, serve: Callable[[], Result]) -> Result | Fault:
         """Sends what `serve` returns, or what failed; ends the process if it is broken."""
-        answer: Served | Replayed | Fault
+        answer: Result | Fault
         try:
             answer = serve()
         except CUDA_ERRORS as error:
@@ -84,11 +87,7 @@ class _Runner:
         self._replayer.reload()
         return Served()
 
-    def _handle(
-        self,
-        request: MapSlots | DropSlots | Load | Replay | Unload,
-        descriptors: list[int],
-    ) -> Served | Replayed:
+    def _handle(self, request: AnyRequest, descriptors: list[int]) -> Result:
         match request:
             case MapSlots():
                 self._replayer.map(request.numbers, request.sizes, descriptors)
@@ -102,6 +101,9 @@ class _Runner:
             case Replay():
                 with self._output():
                     return self._replayer.replay(request)
+            case Profile():
+                with self._output():
+                    return self._replayer.profile(request)
             case Unload():
                 return Served(free_bytes=self._replayer.unload())
         return Served()

@@ -1,0 +1,249 @@
+"""Times a newcomer, the holder of a place and the baseline in turn, each in a process of its own.
+
+All three take the same calls on the same input sets, in a random order; every replay of a candidate
+is examined. A newcomer that is about to win is tried on new sets: one that keeps results is slower
+there.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER, RACING
+from evoengine.evaluate.worker.backend import Announce
+from evoengine.evaluate.worker.candidate_failures import CandidateFailure, Cheated, WrongInRace
+from evoengine.evaluate.worker.check import explain
+from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
+from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS, CallRange, draw_cold
+from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
+from evoengine.evaluate.worker.cuda.dealing import drawn
+from evoengine.evaluate.worker.cuda.examination import Examination
+from evoengine.evaluate.worker.cuda.input_pool import PoolSet, timed_sets
+from evoengine.evaluate.worker.cuda.pair_client import PairClient
+from evoengine.evaluate.worker.race_judge import SideFailed
+from evoengine.protocols import CompiledCase, Job
+from evoengine.records import CaseCheck, RaceTiming, Samples
+from evoengine.statistics import geomean, race_is_decided, race_is_won, race_ratio
+
+# How many captures are taken before each look at the ratio; undecided after the last one, the
+# newcomer has not won.
+LOOKS = (2, 6, 12)
+# At the first look, which has too few captures for an interval, a difference decides that is far
+# beyond what captures differ by.
+PLAIN = 0.1
+ROUNDS, MORE_ROUNDS = 4, 2  # of a capture, and up to as many more, drawn
+# Replays of one side about whose times two clocks disagree.
+MOST_DISAGREEMENTS = 5
+BASELINE = "baseline"
+
+
+@dataclass(frozen=True)
+class Racer:
+    """One side on one case, and the runners that run no other candidate."""
+
+    side: str
+    compiled: CompiledCase
+    tier: str
+    runners: PairClient
+
+
+@dataclass(frozen=True)
+class CaseRace:
+    """One case of a race."""
+
+    case: str
+    baseline: str
+    newcomer: Racer
+    holder: Racer
+
+    @property
+    def sides(self) -> tuple[Racer, Racer]:
+        """Newcomer and holder."""
+        return self.newcomer, self.holder
+
+
+@dataclass
+class _Laps:
+    """The times of one case so far, in microseconds a call."""
+
+    newcomer_us: list[float] = field(default_factory=list)
+    holder_us: list[float] = field(default_factory=list)
+    baseline_us: list[float] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
+    captures: list[int] = field(default_factory=list)
+
+    def add(self, times: Mapping[str, Sequence[float]], calls: int, capture: int) -> None:
+        """Adds one replay of each side, whose samples have `calls` calls."""
+        self.newcomer_us += [time_us / calls for time_us in times[NEWCOMER]]
+        self.holder_us += [time_us / calls for time_us in times[HOLDER]]
+        self.baseline_us += [time_us / calls for time_us in times[BASELINE]]
+        samples = len(times[BASELINE])
+        self.calls += [calls] * samples
+        self.captures += [capture] * samples
+
+    def timing(self, race: CaseRace) -> RaceTiming:
+        return RaceTiming(
+            case=race.case,
+            baseline=race.baseline,
+            newcomer_us=tuple(self.newcomer_us),
+            holder_us=tuple(self.holder_us),
+            baseline_us=tuple(self.baseline_us),
+            calls=tuple(self.calls),
+            captures=tuple(self.captures),
+        )
+
+
+class RacedTiming:
+    """One race over the objective's cases."""
+
+    def __init__(
+        self,
+        backend: CudaBackend,
+        newcomer: Job,
+        ours: PairClient,
+        holder: Job,
+        theirs: PairClient,
+        announce: Announce,
+    ) -> None:
+        """`ours` run only the newcomer, `theirs` only the holder."""
+        self._backend = backend
+        self._cold = backend.scores_cold
+        self._announce = announce
+        self._cases = [
+            CaseRace(
+                case=one.plan.case,
+                baseline=newcomer.baselines[one.plan.case],
+                newcomer=Racer(NEWCOMER, one, newcomer.tier, ours),
+                holder=Racer(HOLDER, other, holder.tier, theirs),
+            )
+            for one, other in zip(
+                backend.scored_cases(newcomer), backend.scored_cases(holder), strict=True
+            )
+        ]
+        self._laps = {race.case: _Laps() for race in self._cases}
+        self._disagreements = Counter[str]()  # by side
+
+    def run(self) -> list[RaceTiming]:
+        """The times of each case; raises SideFailed."""
+        for look, captures in enumerate(LOOKS):
+            for race in self._cases:
+                self._run_captures(race, range(LOOKS[look - 1] if look else 0, captures))
+            timings = [self._laps[race.case].timing(race) for race in self._cases]
+            ratio = geomean(map(race_ratio, timings))
+            is_plain = look > 0 or abs(math.log(ratio.value)) > PLAIN
+            if is_plain and race_is_decided(ratio):
+                break
+        if race_is_won(ratio):
+            self._refuse_memory(self._cases[0])
+        return timings
+
+    def _run_captures(self, race: CaseRace, captures: Iterable[int]) -> None:
+        """Captures with these numbers."""
+        self._announce(f"preparing to race on {race.case}", False)
+        with self._backend.harness.token.held(), ExitStack() as loaded:
+            ours, theirs = (loaded.enter_context(self._loaded(racer)) for racer in race.sides)
+            calls = self._backend.calls(race.case, ours, race.baseline)
+            self._announce("preparing the baseline", False)
+            baseline = self._backend.all_baselines.replays(race.case, race.baseline, calls.most)
+            for capture in captures:
+                baseline.begin_capture()
+                rounds = ROUNDS + secrets.randbelow(MORE_ROUNDS + 1)
+                while rounds:
+                    if self._add_round(race, ours, theirs, baseline, calls, capture):
+                        rounds -= 1
+
+    def _add_round(
+        self,
+        race: CaseRace,
+        ours: Examination,
+        theirs: Examination,
+        baseline: BaselineReplays,
+        calls: CallRange,
+        capture: int,
+    ) -> bool:
+        """One replay of all three, in a random order; false if two clocks disagree about one."""
+        count = draw_cold() if self._cold else calls.draw()
+        sets = drawn(timed_sets(self._backend.pool.sets(race.case)), WARM_UP_CALLS + count)
+        times: dict[str, tuple[float, ...]] = {}
+        for side in drawn([NEWCOMER, HOLDER, BASELINE], 3):
+            if side == BASELINE:
+                times[side] = baseline.replay(sets[WARM_UP_CALLS:], self._cold)
+            else:
+                examination = ours if side == NEWCOMER else theirs
+                times[side] = self._replay(race, side, examination, sets)
+        doubtful = [side for side in times if not times[side]]
+        self._disagreements.update(doubtful)
+        for side in doubtful:
+            if self._disagreements[side] > MOST_DISAGREEMENTS:
+                raise SideFailed(side, Cheated("two clocks disagree about the time of its replays"))
+        if doubtful:
+            return False
+        self._laps[race.case].add(times, 1 if self._cold else count, capture)
+        return True
+
+    def _replay(
+        self, race: CaseRace, side: str, examination: Examination, sets: Sequence[PoolSet]
+    ) -> tuple[float, ...]:
+        """The times of one replay of a candidate; raises SideFailed if an output is wrong."""
+        self._announce(f"{RACING} {side} on {race.case}", True)
+        with _blamed(side):
+            examined = examination.replay(sets, self._cold)
+            if examined.wrong:
+                check = CaseCheck(case=race.case, hidden=False, ok=False, sets=examined.wrong)
+                raise WrongInRace(explain(check))
+        return examined.times_us
+
+    def _refuse_memory(self, race: CaseRace) -> None:
+        """Raises SideFailed if the newcomer, which is about to win, is slower on new sets."""
+        racer, laps = race.newcomer, self._laps[race.case]
+        timed = Samples(
+            candidate_calls=max(laps.calls),
+            baseline_calls=max(laps.calls),
+            candidate_us=tuple(laps.newcomer_us),
+            baseline_us=tuple(laps.baseline_us),
+            calls=tuple(laps.calls),
+        )
+        step = f"{RACING} {NEWCOMER} on {race.case}"
+        alive = partial(self._announce, step, True)
+        self._announce(f"preparing to race on {race.case}", False)
+        with self._backend.harness.token.held(), self._loaded(racer) as examination:
+            alive()
+            with _blamed(NEWCOMER):
+                wrong = self._backend.refuse_memory(
+                    racer.compiled, examination, timed, self._announce, alive
+                )
+                if wrong:
+                    check = CaseCheck(case=race.case, hidden=False, ok=False, sets=wrong)
+                    raise WrongInRace(explain(check))
+
+    @contextmanager
+    def _loaded(self, racer: Racer) -> Iterator[Examination]:
+        """A side while it is loaded."""
+        self._announce(f"{RACING} {racer.side} on {racer.compiled.plan.case}", True)
+        with _blamed(racer.side):
+            examination = self._backend.load(racer.compiled, racer.tier, racer.runners)
+        try:
+            yield examination
+        except SideFailed as failed:
+            if failed.side != racer.side:
+                # after a timeout both have ended, and the first one is to blame
+                with suppress(CandidateFailure):
+                    examination.close()
+            raise
+        with _blamed(racer.side):
+            examination.close()
+
+
+@contextmanager
+def _blamed(side: str) -> Iterator[None]:
+    """A failure inside is that of `side`."""
+    try:
+        yield
+    except CandidateFailure as failure:
+        raise SideFailed(side, failure) from failure

@@ -1,0 +1,98 @@
+"""The samples of a candidate and of the baseline beside it, capture by capture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from evoengine.evaluate.worker.candidate_failures import Cheated
+from evoengine.evaluate.worker.cuda.examination import Examined
+from evoengine.records import Samples
+from evoengine.statistics import ENOUGH_CAPTURES, median, samples_ratio
+
+NARROW = 0.008  # the ratio is known well when its interval is within +-0.8 %
+# Stamps lie a little outside of events; by how much more may they on the candidate's side, whose
+# kernels may leave multiprocessors divided differently between L1 and shared memory.
+GAP_US, GAP_SHARE = 3.0, 0.02
+# The host waits some 50 us longer than the events say; a busy host more, but not each time.
+HOST_GAP_US, HOST_GAP_SHARE = 200.0, 0.5
+# A ratio is surely above a limit if so many standard errors are between them. Few samples say
+# little about their spread, and nothing about the next captures: it is at least this share.
+SURE_ERRORS, LEAST_ERROR = 3.0, 0.007
+
+
+class TimedPairs:
+    """Samples in microseconds a call, each pair on the same inputs."""
+
+    def __init__(self) -> None:
+        self.captures = 0  # begun so far
+        self._ours: list[float] = []
+        self._theirs: list[float] = []
+        self._counts: list[int] = []
+        self._captures: list[int] = []
+        self._our_gaps: list[float] = []
+        self._their_gaps: list[float] = []
+        self._host_gaps: list[float] = []
+
+    def begin_capture(self) -> None:
+        """The samples that follow are of a new capture."""
+        self.captures += 1
+
+    def add(
+        self,
+        examined: Examined,
+        theirs: Sequence[float],
+        their_gaps: Sequence[float],
+        calls: int,
+    ) -> None:
+        """Adds one replay of each side, whose samples have `calls` calls."""
+        self._ours += [time_us / calls for time_us in examined.times_us]
+        self._theirs += [time_us / calls for time_us in theirs]
+        self._counts += [calls] * len(examined.times_us)
+        self._captures += [self.captures - 1] * len(examined.times_us)
+        self._our_gaps += examined.gaps_us
+        self._their_gaps += their_gaps
+        self._host_gaps.append(examined.host_gap_us)
+
+    @property
+    def are_narrow(self) -> bool:
+        """Whether the ratio is known well enough."""
+        if self.captures < ENOUGH_CAPTURES:
+            return False
+        interval = samples_ratio(self.samples())
+        return interval.high - interval.low <= 2 * NARROW * interval.value
+
+    @property
+    def surely_above(self) -> float:
+        """The logarithm of a ratio that the true one is surely above."""
+        logs = [math.log(a / b) for a, b in zip(self._ours, self._theirs, strict=True)]
+        mean = sum(logs) / len(logs)
+        variance = sum((log - mean) ** 2 for log in logs) / max(1, len(logs) - 1)
+        return mean - SURE_ERRORS * max(LEAST_ERROR, math.sqrt(variance / len(logs)))
+
+    def refuse_forged(self) -> None:
+        """Raises Cheated where the candidate's two clocks are further apart than the baseline's, or
+        where the host always waits longer than both say.
+        """
+        apart = abs(median(self._our_gaps) - median(self._their_gaps))
+        replay_us = median(self._ours) * median(self._counts)
+        if apart > max(GAP_US, GAP_SHARE * replay_us):
+            raise Cheated(
+                f"two clocks disagree about the time of its replays by {apart:.2g} us more than"
+                " about the baseline's"
+            )
+        if min(self._host_gaps) > HOST_GAP_US + HOST_GAP_SHARE * replay_us:
+            raise Cheated(
+                f"its replays take at least {min(self._host_gaps):.3g} us more on the host's clock"
+            )
+
+    def samples(self) -> Samples:
+        """All samples as a record."""
+        return Samples(
+            candidate_calls=max(self._counts, default=0),
+            baseline_calls=max(self._counts, default=0),
+            candidate_us=tuple(self._ours),
+            baseline_us=tuple(self._theirs),
+            calls=tuple(self._counts),
+            captures=tuple(self._captures),
+        )

@@ -1,0 +1,94 @@
+"""A run that is cut off after any of its commits goes on as the run that was not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from evoengine.protocols import FINAL, FIRST, VERIFY, RaceRow, Replies, Request, Row, VerdictRow
+from evoengine.records import Proposal
+from evoengine.store.memory_store import MemoryStore
+from tests.scale_task import kernel, load_scale_task
+from tests.search.scripted_generator import (
+    CLOSE,
+    ScriptedGenerator,
+    SometimesCopying,
+    content_of,
+    elites_of,
+    make_engine,
+    races_of,
+    run_engine,
+    verdicts_of,
+)
+from tests.search.watched_executor import Asked, WatchedExecutor
+
+TRIALS = 24
+
+
+def search(
+    folder: Path, store: MemoryStore, generator: ScriptedGenerator, trials: int = TRIALS
+) -> list[Asked]:
+    """Runs what is left of a run; returns what its executor was asked for."""
+    task = load_scale_task(folder)
+    executor = WatchedExecutor(task, CLOSE, delay_s=0.001)
+    engine = make_engine(task, store, generator, trials=trials, executor=executor)
+    engine.restore()
+    assert asyncio.run(run_engine(engine)).complete
+    return executor.asked
+
+
+def cut_off(rows: list[Row], commits: int) -> MemoryStore:
+    store = MemoryStore()
+    for row in rows[:commits]:
+        store.append(row)
+    return store
+
+
+def test_cut_off_after_any_commit_a_run_decides_the_same(tmp_path: Path) -> None:
+    whole = MemoryStore()
+    search(tmp_path, whole, SometimesCopying())
+    rows = list(whole._rows.values())
+    assert {type(row).__name__ for row in rows} >= {"RaceRow", "VerdictRow", "ProposalRow"}
+    for commits in range(0, len(rows), 2):
+        store = cut_off(rows, commits)
+        stored = sum(isinstance(row, RaceRow) for row in rows[:commits])
+        asked = search(tmp_path, store, SometimesCopying())
+        assert content_of(store) == content_of(whole), commits
+        assert verdicts_of(store) == verdicts_of(whole) and races_of(store) == races_of(whole)
+        assert elites_of(store) == elites_of(whole)
+        assert store.spent().usage == whole.spent().usage
+        raced = [item for item in asked if item.what == "race"]
+        assert len(raced) == len(races_of(whole)) - stored, "a stored race is not run again"
+
+
+class Copies(ScriptedGenerator):
+    """Gives all trials in flight together the same kernel, the last of them first."""
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        await asyncio.sleep(self.delay_s * (3 - (request.trial - 3) % 4))
+        return Proposal(operator="mutate", source=kernel(f"copy_{(request.trial - 3) // 4}"))
+
+
+def test_a_copy_takes_the_stored_verdicts_of_any_other_in_flight_after_a_resume_too(
+    tmp_path: Path,
+) -> None:
+    """Also those of a later one, which was proposed, and judged for all, before an earlier one."""
+    whole, trials = MemoryStore(), 15
+    search(tmp_path, whole, Copies(0.02), trials)
+    rows = list(whole._rows.values())
+    firsts = [row.trial for row in rows if isinstance(row, VerdictRow) and row.part == FIRST]
+    assert firsts != sorted(firsts), "a later one was judged first"
+    for commits in range(len(rows)):
+        store = cut_off(rows, commits)
+        judged = {
+            (f"copy_{(row.trial - 3) // 4}", {FIRST: "first", VERIFY: "verify"}[row.part])
+            for row in rows[:commits]
+            if isinstance(row, VerdictRow) and row.trial >= 3 and row.part != FINAL
+        }
+        asked = [item for item in search(tmp_path, store, Copies(), trials) if item.what != "race"]
+        finals = sum(row.part == FINAL for row in verdicts_of(store)) - sum(
+            isinstance(row, VerdictRow) and row.part == FINAL for row in rows[:commits]
+        )
+        again = {(item.name, item.what) for item in asked[: len(asked) - finals]} & judged
+        assert again == set(), f"judged again after {commits} commits"
+        assert content_of(store) == content_of(whole)
