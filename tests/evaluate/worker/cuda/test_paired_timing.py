@@ -52,12 +52,12 @@ class FakeSides:
         self.baseline: Any = SimpleNamespace(
             replay=self.replay, gaps_us=(1.5,), begin_capture=self.begin_capture
         )
-        self.captures: list[int] = []  # the candidate's replays before each
+        self.groups: list[int] = []  # the candidate's replays before each
         self.gap_us = 1.5  # between the candidate's two clocks
         self.host_gap_us: Callable[[], float] = lambda: 50.0
 
     def begin_capture(self) -> None:
-        self.captures.append(self.examined)
+        self.groups.append(self.examined)
 
     def examine(self, sets: Sequence[int], cold: bool) -> Examined:
         self.runs.append(("candidate", tuple(sets), cold))
@@ -178,9 +178,9 @@ def test_the_last_replay_is_drawn_so_no_count_tells_it() -> None:
         return len(sides.take(budget_s=budget_s, effort=effort).candidate_us)
 
     for effort in (SCORED, SHOWN, BRIEF, FIRST_LOOK):
-        for budget_s, captures in ((0.0, effort.captures), (600.0, effort.most_captures)):
+        for budget_s, groups in ((0.0, effort.groups), (600.0, effort.most_groups)):
             found = [count(budget_s, effort) for _ in range(60)]
-            least, more = captures * effort.replays, captures * effort.more
+            least, more = groups * effort.replays, groups * effort.more
             assert least <= min(found) and max(found) <= least + more
             assert len(set(found)) > more / 3
 
@@ -200,24 +200,24 @@ def test_the_budget_is_drawn_so_no_clock_tells_the_last_replay(
         return sides.examined
 
     found = [count() for _ in range(60)]
-    # read once a capture: at 40, drawn from 28 to 52, of which 12 captures reach a part
+    # read once a capture: at 40, drawn from 28 to 52, of which 12 groups reach a part
     assert len(set(found)) > 10
 
 
 def test_sampling_ends_early_when_the_ratio_is_known(sides: FakeSides) -> None:
-    assert len(set(sides.take().captures)) == SCORED.captures
+    assert len(set(sides.take().groups)) == SCORED.groups
     times = itertools.cycle([10.0, 20.0, 30.0])
     sides.candidate_us = lambda: next(times)
-    assert len(set(sides.take().captures)) == SCORED.most_captures
+    assert len(set(sides.take().groups)) == SCORED.most_groups
 
 
 def test_the_baseline_is_captured_anew_for_every_capture_and_samples_say_which(
     sides: FakeSides,
 ) -> None:
     samples = sides.take()
-    assert sides.captures[0] == 0 and sides.captures == sorted(set(sides.captures))
-    assert len(sides.captures) == len(set(samples.captures)) == SCORED.captures
-    assert list(samples.captures) == sorted(samples.captures)
+    assert sides.groups[0] == 0 and sides.groups == sorted(set(sides.groups))
+    assert len(sides.groups) == len(set(samples.groups)) == SCORED.groups
+    assert list(samples.groups) == sorted(samples.groups)
 
 
 def test_a_first_look_is_the_beginning_of_the_measurement(sides: FakeSides) -> None:
@@ -226,7 +226,7 @@ def test_a_first_look_is_the_beginning_of_the_measurement(sides: FakeSides) -> N
     whole = WatchedTiming(sides, sides.examination, sides.baseline, POOL, CALLS, False, look.pairs)
     samples = whole.run(60.0, SCORED, lambda: None)
     assert samples.candidate_us[: len(seen.candidate_us)] == seen.candidate_us
-    assert len(set(samples.captures)) == SCORED.captures
+    assert len(set(samples.groups)) == SCORED.groups
 
 
 @pytest.mark.parametrize(("us", "limit", "above"), [(10.0, 0.4, True), (10.0, 0.49, False)])
@@ -317,7 +317,7 @@ def test_some_hot_replays_have_fewer_calls_and_no_time(sides: FakeSides) -> None
             if side == "candidate" and sets not in timed
         ]
         assert len(counts) == sides.examined - len(found.candidate_us)
-        assert len(counts) == len(set(found.captures)) == SCORED.captures, "one of each capture"
+        assert len(counts) == len(set(found.groups)) == SCORED.groups, "one of each capture"
         shortest.append(min(counts))
         assert max(counts) < CALLS.least
     assert min(shortest) == 1

@@ -43,7 +43,7 @@ class Track:
         self.times_us = {NEWCOMER: 10.0, HOLDER: 10.0}
         self.agrees: Callable[[str], bool] = lambda _side: True
         self.on_replay: Callable[[str], None] = lambda _side: None
-        self.captures = 0  # begun so far
+        self.groups = 0  # begun so far
         # side, numbers of the sets of the timed calls, cold
         self.replays: list[tuple[str, tuple[int, ...], bool]] = []
         self.announced: list[tuple[str, bool]] = []
@@ -128,7 +128,7 @@ class Track:
         return (BASELINE_US,) * len(sets) if cold else (BASELINE_US * len(sets),)
 
     def _begin_capture(self) -> None:
-        self.captures += 1
+        self.groups += 1
 
 
 @pytest.fixture(params=["hot", "cold"])
@@ -176,16 +176,16 @@ def test_a_race_that_is_decided_ends_early_and_one_that_is_not_goes_on(
 ) -> None:
     track.times_us[NEWCOMER] = newcomer_us
     (timing,) = track.run().timings
-    assert track.captures == len(set(timing.captures)) <= 6
-    track.captures = 0
+    assert track.groups == len(set(timing.groups)) <= 6
+    track.groups = 0
 
     def alternates(side: str) -> None:
-        track.times_us[side] = 10.0 if side == HOLDER else (9.0, 10.9)[track.captures % 2]
+        track.times_us[side] = 10.0 if side == HOLDER else (9.0, 10.9)[track.groups % 2]
 
     track.on_replay = alternates
     (timing,) = track.run().timings
-    assert track.captures == len(set(timing.captures)) == 12
-    assert list(timing.captures) == sorted(timing.captures)
+    assert track.groups == len(set(timing.groups)) == 12
+    assert list(timing.groups) == sorted(timing.groups)
 
 
 def test_only_a_winner_is_tried_on_new_sets(track: Track) -> None:
