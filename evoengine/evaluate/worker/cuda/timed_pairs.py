@@ -1,4 +1,4 @@
-"""The samples of a candidate and of the baseline beside it, capture by capture."""
+"""The samples of a candidate and of the baseline beside it, group by group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from evoengine.evaluate.worker.candidate_failures import Cheated
 from evoengine.evaluate.worker.cuda.examination import Examined
 from evoengine.records import Samples
-from evoengine.statistics import ENOUGH_GROUPS, median, samples_ratio
+from evoengine.statistics import ENOUGH_GROUPS, group_interval, median
 
 NARROW = 0.008  # the ratio is known well when its interval is within +-0.8 %
 # Stamps lie a little outside of events; by how much more may they on the candidate's side, whose
@@ -35,7 +35,7 @@ class TimedPairs:
         self._host_gaps: list[float] = []
 
     def begin_group(self) -> None:
-        """The samples that follow are of a new capture."""
+        """The samples that follow are of a new group."""
         self.groups += 1
 
     def add(
@@ -59,7 +59,8 @@ class TimedPairs:
         """Whether the ratio is known well enough."""
         if self.groups < ENOUGH_GROUPS:
             return False
-        interval = samples_ratio(self.samples())
+        ratios = [ours / theirs for ours, theirs in zip(self._ours, self._theirs, strict=True)]
+        interval = group_interval(ratios, self._groups)  # more groups narrow nothing else
         return interval.high - interval.low <= 2 * NARROW * interval.value
 
     @property
