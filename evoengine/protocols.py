@@ -154,6 +154,7 @@ class Job(Frozen):
     # Timing may stop once the score is surely above it; the report is coarse then.
     limit: float | None = None
     scored_only: bool = False  # times of the other kind, hot or cold, are taken for elites alone
+    sittings: int = 1  # in which the objective's cases are timed, some time apart
     candidate: str = ""  # the digest of its machine code and plan
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
@@ -262,11 +263,13 @@ class Executor(Protocol):
         progress: Progress,
         verify: bool = False,
         search: SearchBar | None = None,
+        sittings: int = 1,
     ) -> Verdict:
         """The verdict on `candidate`; whatever is wrong with it becomes a status.
 
         With `verify`, the process that judges has run no other candidate. With `search`, only what
-        the search needs is timed.
+        the search needs is timed. With more `sittings`, times are taken as often, some time apart,
+        and are known better.
         """
         ...
 

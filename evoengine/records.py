@@ -161,9 +161,10 @@ class Samples(Frozen):
     baseline_us: tuple[float, ...]  # per call
     # Calls of each sample, drawn anew for each pair; () in rows that version 0.1.0 stored.
     calls: tuple[int, ...] = ()
-    # The number of the capture that each sample belongs to: in each, both sides have new buffers
-    # and are captured again. () in rows of timing versions 1 and 2.
-    captures: tuple[int, ...] = ()
+    # The number of the group of samples, taken one after the other, that each belongs to. For each
+    # sample both sides have new buffers and are captured again. () in rows of timing versions 1, 2.
+    groups: tuple[int, ...] = ()
+    sittings: int = 1  # in which the groups were taken, some time apart
 
 
 class CaseTiming(Frozen):
@@ -206,7 +207,7 @@ class RaceTiming(Frozen):
     holder_us: tuple[float, ...]
     baseline_us: tuple[float, ...]
     calls: tuple[int, ...]  # of each sample
-    captures: tuple[int, ...]  # as in Samples
+    groups: tuple[int, ...]  # as in Samples
 
 
 class RaceResult(StrEnum):

@@ -10,7 +10,12 @@ from evoengine.records import CaseTiming, Interval, RaceTiming, Samples
 
 OUTSIDE_PERMILLE = 25  # outside a 95 % interval, on each side
 # Captures from which an interval is taken; a measurement with fewer gives that of its samples.
-ENOUGH_CAPTURES = 4
+ENOUGH_GROUPS = 4
+# By how much the ratio of one kernel to its baseline differs from one sitting to the next, beyond
+# what the groups of each show: a standard deviation. Measured on an H200, where the time of cuDNN's
+# attention wanders by 0.7 % within a second or two.
+SITTING_SHARE = 0.007
+NORMAL_95 = 1.96
 # A newcomer wins no race by less than this; one that shows less than half of it is not going to.
 WINNING_RATIO, HOPELESS_RATIO = 0.993, 0.9965
 # Student's t, 97.5 % and 99.5 %, for 1, 2, ... degrees of freedom; the last for all more.
@@ -53,26 +58,32 @@ def _outside(count: int) -> int:
     return max(0, outside - 1)
 
 
-def capture_interval(
-    figures: Sequence[float], captures: Sequence[int], *, strict: bool = False
+def group_interval(
+    figures: Sequence[float],
+    groups: Sequence[int],
+    *,
+    sitting_share: float = 0.0,
+    strict: bool = False,
 ) -> Interval:
-    """The figure of several captures with its 95 % interval, or 99 % where `strict`.
+    """The figure of several groups of samples with its 95 % interval, or 99 % where `strict`.
 
-    Samples of one capture share what a capture draws (placement, code, clocks), and so are no
-    independent measurements; the medians of captures are. The interval is Student's t over their
-    logarithms. With fewer than ENOUGH_CAPTURES, or without `captures`, as in rows of timing
-    versions 1 and 2, it is that of the samples' median, which is too narrow.
+    Samples that follow one another are not independent: clocks and caches wander. The medians of
+    groups are nearly so, and the interval is Student's t over their logarithms. What stays the same
+    over all groups of a sitting, they cannot show: `sitting_share`, a standard deviation, is added
+    to it. With fewer than ENOUGH_GROUPS, or without `groups`, as in rows of timing versions 1 and
+    2, it is the interval of the samples' median, which is too narrow.
     """
-    by_capture: dict[int, list[float]] = {}
-    for figure, capture in zip(figures, captures, strict=False):
-        by_capture.setdefault(capture, []).append(figure)
-    if len(by_capture) < ENOUGH_CAPTURES:
+    by_group: dict[int, list[float]] = {}
+    for figure, group in zip(figures, groups, strict=False):
+        by_group.setdefault(group, []).append(figure)
+    if len(by_group) < ENOUGH_GROUPS:
         return median_interval(figures)
-    logs = [math.log(median(samples)) for samples in by_capture.values()]
+    logs = [math.log(median(samples)) for samples in by_group.values()]
     mean = sum(logs) / len(logs)
     variance = sum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
     table = _T_99 if strict else _T_95
-    half = table[min(len(logs) - 1, len(table)) - 1] * math.sqrt(variance / len(logs))
+    spread = table[min(len(logs) - 1, len(table)) - 1] * math.sqrt(variance / len(logs))
+    half = math.hypot(spread, NORMAL_95 * sitting_share)
     return Interval(value=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half))
 
 
@@ -83,7 +94,8 @@ def ratio_interval(timing: CaseTiming, cold: bool = False) -> Interval:
 
 def samples_ratio(samples: Samples) -> Interval:
     """Candidate time / baseline time of paired samples."""
-    return capture_interval(_ratios(samples.candidate_us, samples.baseline_us), samples.captures)
+    ratios = _ratios(samples.candidate_us, samples.baseline_us)
+    return group_interval(ratios, samples.groups, sitting_share=_sitting_share(samples))
 
 
 def race_ratio(timing: RaceTiming) -> Interval:
@@ -91,7 +103,7 @@ def race_ratio(timing: RaceTiming) -> Interval:
     more than once.
     """
     ratios = _ratios(timing.newcomer_us, timing.holder_us)
-    return capture_interval(ratios, timing.captures, strict=True)
+    return group_interval(ratios, timing.groups, strict=True)
 
 
 def race_is_won(ratio: Interval) -> bool:
@@ -102,14 +114,14 @@ def race_is_won(ratio: Interval) -> bool:
 
 
 def race_is_decided(ratio: Interval) -> bool:
-    """Whether more captures would hardly change the result."""
+    """Whether more groups would hardly change the result."""
     return race_is_won(ratio) or ratio.low > 1 or ratio.value > HOPELESS_RATIO
 
 
 def race_scores(timing: RaceTiming) -> tuple[Interval, Interval]:
     """The time of newcomer and holder, each over the baseline's beside them."""
     newcomer, holder = (
-        capture_interval(_ratios(us, timing.baseline_us), timing.captures)
+        group_interval(_ratios(us, timing.baseline_us), timing.groups, sitting_share=SITTING_SHARE)
         for us in (timing.newcomer_us, timing.holder_us)
     )
     return newcomer, holder
@@ -118,7 +130,14 @@ def race_scores(timing: RaceTiming) -> tuple[Interval, Interval]:
 def latency_interval(timing: CaseTiming, cold: bool = False) -> Interval:
     """The candidate's time per call in microseconds."""
     samples = _samples(timing, cold)
-    return capture_interval(samples.candidate_us, samples.captures)
+    return group_interval(
+        samples.candidate_us, samples.groups, sitting_share=_sitting_share(samples)
+    )
+
+
+def _sitting_share(samples: Samples) -> float:
+    """Of the mean of all sittings."""
+    return SITTING_SHARE / math.sqrt(samples.sittings)
 
 
 def _ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:

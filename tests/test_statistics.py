@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from evoengine.records import CaseTiming, Interval, Samples
 from evoengine.statistics import (
-    ENOUGH_CAPTURES,
-    capture_interval,
+    ENOUGH_GROUPS,
     geomean,
+    group_interval,
     latency_interval,
     median,
     median_interval,
@@ -148,29 +148,29 @@ def test_geomean_of_one_is_itself(item: Interval) -> None:
 
 
 def measured(
-    random: Random, truth: float, captures: int, samples: int = 5
+    random: Random, truth: float, groups: int, samples: int = 5
 ) -> tuple[list[float], list[int]]:
-    """Ratios around `truth`, whose captures differ by 1 % and samples of one capture by 2 %, with
-    the capture of each.
+    """Ratios around `truth`, whose groups differ by 1 % and samples of one group by 2 %, with
+    the group of each.
     """
     figures, numbers = [], []
-    for capture in range(captures):
-        of_capture = random.gauss(0.0, 0.01)
+    for group in range(groups):
+        of_group = random.gauss(0.0, 0.01)
         for _ in range(samples):
-            figures.append(truth * math.exp(of_capture + random.gauss(0.0, 0.02)))
-            numbers.append(capture)
+            figures.append(truth * math.exp(of_group + random.gauss(0.0, 0.02)))
+            numbers.append(group)
     return figures, numbers
 
 
-@pytest.mark.parametrize("captures", [ENOUGH_CAPTURES, 6, 12, 20])
+@pytest.mark.parametrize("groups", [ENOUGH_GROUPS, 6, 12, 20])
 @pytest.mark.parametrize(("strict", "least", "most"), [(False, 0.93, 0.97), (True, 0.983, 0.997)])
-def test_an_interval_of_captures_holds_the_truth_as_often_as_it_says(
-    captures: int, strict: bool, least: float, most: float
+def test_an_interval_of_groups_holds_the_truth_as_often_as_it_says(
+    groups: int, strict: bool, least: float, most: float
 ) -> None:
-    random = Random(captures)  # noqa: S311 - the same measurements each time
+    random = Random(groups)  # noqa: S311 - the same measurements each time
     held = 0
     for _ in range(2000):
-        interval = capture_interval(*measured(random, 0.8, captures), strict=strict)
+        interval = group_interval(*measured(random, 0.8, groups), strict=strict)
         held += interval.low <= 0.8 <= interval.high
     assert least <= held / 2000 <= most
 
@@ -185,29 +185,29 @@ def test_an_interval_that_takes_samples_of_a_capture_for_independent_is_too_narr
 
 def test_too_few_captures_or_none_give_the_interval_of_the_samples() -> None:
     random = Random(1)  # noqa: S311 - the same measurements each time
-    figures, numbers = measured(random, 0.8, ENOUGH_CAPTURES - 1)
-    assert capture_interval(figures, numbers) == median_interval(figures)
-    assert capture_interval(figures, ()) == median_interval(figures)
+    figures, numbers = measured(random, 0.8, ENOUGH_GROUPS - 1)
+    assert group_interval(figures, numbers) == median_interval(figures)
+    assert group_interval(figures, ()) == median_interval(figures)
 
 
 @given(st.lists(times, min_size=4, max_size=30), st.sampled_from([0.25, 2.0, 1024.0]))
-def test_an_interval_of_captures_holds_its_figure_and_scales_with_it(
+def test_an_interval_of_groups_holds_its_figure_and_scales_with_it(
     figures: list[float], factor: float
 ) -> None:
-    captures = [number % 4 for number in range(len(figures))]
-    interval = capture_interval(figures, captures)
+    groups = [number % 4 for number in range(len(figures))]
+    interval = group_interval(figures, groups)
     assert interval.low <= interval.value <= interval.high
-    scaled = capture_interval([one * factor for one in figures], captures)
+    scaled = group_interval([one * factor for one in figures], groups)
     assert (scaled.low, scaled.value, scaled.high) == (
         pytest.approx(interval.low * factor),
         pytest.approx(interval.value * factor),
         pytest.approx(interval.high * factor),
     )
-    strict = capture_interval(figures, captures, strict=True)
+    strict = group_interval(figures, groups, strict=True)
     assert strict.value == interval.value
     assert strict.low <= interval.low and interval.high <= strict.high
 
 
 def test_one_odd_sample_of_a_capture_moves_nothing() -> None:
-    figures, captures = [1.0] * 25, [number // 5 for number in range(25)]
-    assert capture_interval([*figures[:-1], 50.0], captures) == capture_interval(figures, captures)
+    figures, groups = [1.0] * 25, [number // 5 for number in range(25)]
+    assert group_interval([*figures[:-1], 50.0], groups) == group_interval(figures, groups)

@@ -157,6 +157,7 @@ class LocalExecutor:
         progress: Progress,
         verify: bool = False,
         search: SearchBar | None = None,
+        sittings: int = 1,
     ) -> Verdict:
         """The verdict on `candidate`; whatever is wrong with it becomes a status.
 
@@ -178,6 +179,7 @@ class LocalExecutor:
             baselines=self._scored_baselines if search else self._baselines,
             limit=search.score if search else None,
             scored_only=search is not None,
+            sittings=sittings,
             candidate=compiled.code_digest,
             checked=not verify,
         )

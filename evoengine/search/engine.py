@@ -59,6 +59,7 @@ from evoengine.task.schema import Task
 
 RECENT = 8  # settled trials in a request; a prompt has no room for more
 EVALUATED_IN_MEMORY = 64  # the rest is read from the store when it is needed
+FINAL_SITTINGS = 4  # of the measurement at a run's end
 INTERRUPTED = "interrupted"
 WAITING = "waiting for the verdict on trial {}, which has the same candidate"
 
@@ -436,6 +437,7 @@ class Engine:
             _candidate_of(trial, proposal),
             self._progress(trial, proposal.label, "final: "),
             verify=True,
+            sittings=FINAL_SITTINGS,
         )
         return VerdictRow(trial, FINAL, verdict, began, self.now())
 

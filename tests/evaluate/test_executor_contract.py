@@ -237,7 +237,7 @@ def test_a_race_has_a_result_and_says_in_one_line_why(measuring: Started) -> Non
         assert race.ratio.low <= race.ratio.value <= race.ratio.high
     for timing in race.timings:
         counts = (timing.newcomer_us, timing.holder_us, timing.baseline_us, timing.calls)
-        assert {len(samples) for samples in counts} == {len(timing.captures)} != {0}
+        assert {len(samples) for samples in counts} == {len(timing.groups)} != {0}
 
 
 def test_a_race_is_won_only_where_the_interval_of_the_ratio_is_below_one(

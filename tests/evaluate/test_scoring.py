@@ -45,7 +45,7 @@ NOISE = (0.997, 0.999, 1.0, 1.001, 1.003, 1.0)  # of a capture
 
 
 def raced(newcomer: float, holder: float, case: str = "plain", noise: float = 1.0) -> RaceTiming:
-    """Six captures of a race, in which both take so much of the baseline's 100 us."""
+    """Six groups of a race, in which both take so much of the baseline's 100 us."""
     factors = [1 + noise * (factor - 1) for factor in NOISE for _ in range(2)]
     return RaceTiming(
         case=case,
@@ -54,7 +54,7 @@ def raced(newcomer: float, holder: float, case: str = "plain", noise: float = 1.
         holder_us=(100 * holder,) * 12,
         baseline_us=(100.0,) * 12,
         calls=(1,) * 12,
-        captures=tuple(number // 2 for number in range(12)),
+        groups=tuple(number // 2 for number in range(12)),
     )
 
 

@@ -58,8 +58,9 @@ class LuckyExecutor(ScriptedExecutor):
         progress: Progress,
         verify: bool = False,
         search: SearchBar | None = None,
+        sittings: int = 1,
     ) -> Verdict:
-        verdict = await super().evaluate(candidate, progress, verify, search)
+        verdict = await super().evaluate(candidate, progress, verify, search, sittings)
         if not verify:
             return verdict
         if candidate.digest not in self.verified:

@@ -106,7 +106,7 @@ def race(
         holder_us=(100.5, 101.25),
         baseline_us=(99.0, 98.0),
         calls=(20, 7),
-        captures=(0, 1),
+        groups=(0, 1),
     )
     return RaceRow(
         trial,

@@ -104,6 +104,7 @@ class ScriptedExecutor:
         progress: Progress,
         verify: bool = False,
         search: SearchBar | None = None,
+        sittings: int = 1,
     ) -> Verdict:
         if not self._started:
             raise DeviceError("the executor was asked for a verdict before it was started")

@@ -163,7 +163,7 @@ def race(
         holder_us=(20.0,),
         baseline_us=(40.0,),
         calls=(1,),
-        captures=(0,),
+        groups=(0,),
     )
     return RaceReport(status=Status.correct, timings=(timing,))
 

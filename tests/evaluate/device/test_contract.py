@@ -265,7 +265,7 @@ def test_a_race_has_as_many_times_of_both_sides_as_of_the_baseline_beside_them(m
     (timing,) = report.timings
     assert (timing.case, timing.baseline) == ("small", "torch")
     samples = [timing.newcomer_us, timing.holder_us, timing.baseline_us]
-    assert {len(times) for times in samples} == {len(timing.calls)} == {len(timing.captures)}
+    assert {len(times) for times in samples} == {len(timing.calls)} == {len(timing.groups)}
     assert min(map(min, samples)) > 0
 
 

@@ -1,8 +1,8 @@
 """Replays of one baseline on one case, set up as a candidate's: the same kind of slots, the same
 sets in the same number of calls, the same state of L2, the same marks.
 
-It runs in the grader: no candidate can reach its outputs. A time is measured in several captures:
-each has graphs of its own, and buffers in other places.
+It runs in the grader: no candidate can reach its outputs. For each replay that is timed its buffers
+lie elsewhere and its graph is captured anew, as those of a candidate.
 """
 
 from __future__ import annotations

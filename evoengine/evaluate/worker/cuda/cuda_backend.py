@@ -42,6 +42,7 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
     FIRST_LOOK,
     SCORED,
     SHOWN,
+    SITTING,
     Effort,
     PairedTiming,
 )
@@ -315,7 +316,12 @@ class CudaBackend:
             for cold in self._kinds(job):
                 seen = look.pairs if look and cold == self.scores_cold else None
                 pair = self._paired(job, compiled, examination, announce, cold, seen)
-                samples.append(pair.run(budget_s, self._effort(case, cold, job), alive))
+                effort = self._effort(case, cold, job)
+                samples.append(
+                    pair.run_sittings(job.sittings, SITTING, alive)
+                    if effort is SCORED and job.sittings > 1
+                    else pair.run(budget_s, effort, alive)
+                )
                 if pair.wrong:
                     return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
             scored = case in self.task.objective.cases

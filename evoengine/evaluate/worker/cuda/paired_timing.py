@@ -1,9 +1,9 @@
 """Times a candidate paired with a baseline on one case, replay by replay.
 
 Both sides take the same number of calls on the same input sets, one after the other; every replay
-of the candidate is examined. Replays come in captures: for each replay the candidate's code is
-loaded again and its buffers lie elsewhere, for each capture the baseline's do. The number of
-replays is drawn, so no clock tells which is the last.
+of the candidate is examined. For each replay both sides have new buffers and are captured again,
+and the candidate's code is loaded anew. Replays come in groups, whose medians show how much the
+ratio wanders. Their number is drawn, so no clock tells which is the last.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evoengine.evaluate.worker.candidate_failures import Cheated, VoidTiming
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
@@ -28,6 +28,7 @@ ALONE_REPLAYS = 4
 # the verdicts of one run spread by 3 % (10th to 90th percentile, H200).
 SAME_TIME = 0.08
 ATTEMPTS = 3
+PAUSE_S = 0.4  # between two sittings
 # Replays about which two clocks disagree, because the GPU was given to another process in between;
 # more of them are no accident.
 MOST_DISAGREEMENTS = 5
@@ -37,26 +38,27 @@ MOST_DISAGREEMENTS = 5
 class Effort:
     """How many replays a measurement takes."""
 
-    captures: int  # at least
-    most_captures: int  # until the ratio is known well, or the budget is spent
-    replays: int  # of each side in a capture
-    more: int  # up to as many more, drawn for each capture
+    groups: int  # at least
+    most_groups: int  # until the ratio is known well, or the budget is spent
+    replays: int  # of each side in a group
+    more: int  # up to as many more, drawn for each group
     confirmed: bool = True  # the baseline's time is compared with its time alone
 
     @property
     def least(self) -> int:
         """The least number of replays of a measurement."""
-        return self.captures * self.replays
+        return self.groups * self.replays
 
 
-SCORED = Effort(captures=6, most_captures=12, replays=4, more=2)
+SCORED = Effort(groups=6, most_groups=12, replays=4, more=2)
+SITTING = Effort(groups=4, most_groups=4, replays=4, more=2)  # one of several
 # Whether a candidate may take a place at all; what it takes counts as the beginning of SCORED.
-FIRST_LOOK = Effort(captures=2, most_captures=2, replays=4, more=2, confirmed=False)
+FIRST_LOOK = Effort(groups=2, most_groups=2, replays=4, more=2, confirmed=False)
 # Cold times of a score that is hot, and the reverse.
-SHOWN = Effort(captures=2, most_captures=2, replays=5, more=2)
+SHOWN = Effort(groups=2, most_groups=2, replays=5, more=2)
 # Of a case that is not part of the objective. With the replays of its check, a call that idles now
 # and then is found as surely as in the others.
-BRIEF = Effort(captures=1, most_captures=1, replays=4, more=3, confirmed=False)
+BRIEF = Effort(groups=1, most_groups=1, replays=4, more=3, confirmed=False)
 
 
 class PairedTiming:
@@ -102,25 +104,35 @@ class PairedTiming:
             + ", ".join(f"{ratio:.2f}x" for ratio in ratios)
         )
 
+    def run_sittings(self, count: int, effort: Effort, alive: Callable[[], None]) -> Samples:
+        """As `run`, in `count` sittings of the least effort, with pauses between them."""
+        for sitting in range(1, count):
+            self.run(0.0, replace(effort, groups=sitting * effort.groups), alive)
+            if self.wrong:
+                return self.pairs.samples()
+            alive()
+            time.sleep(PAUSE_S)
+        samples = self.run(0.0, replace(effort, groups=count * effort.groups), alive)
+        return samples.model_copy(update={"sittings": count})
+
     def _take(self, budget_s: float, effort: Effort, alive: Callable[[], None]) -> None:
         deadline = time.monotonic() + budget_s * (0.7 + secrets.randbelow(600) / 1000)
         pairs = self.pairs
-        while pairs.captures < effort.captures or (
-            pairs.captures < effort.most_captures
+        while pairs.groups < effort.groups or (
+            pairs.groups < effort.most_groups
             and time.monotonic() < deadline
             and not pairs.are_narrow
         ):
-            self._take_capture(effort, alive)
+            self._take_group(effort, alive)
             if self.wrong:
                 return
         pairs.refuse_forged()
 
-    def _take_capture(self, effort: Effort, alive: Callable[[], None]) -> None:
-        """The replays of one capture; among those of a hot one, one with fewer calls, which is
+    def _take_group(self, effort: Effort, alive: Callable[[], None]) -> None:
+        """The replays of one group; among those of a hot one, one with fewer calls, which is
         compared and not timed.
         """
-        self._baseline.begin_capture()
-        self.pairs.begin_capture()
+        self.pairs.begin_group()
         timed = effort.replays + secrets.randbelow(effort.more + 1)
         untimed_at = None if self._cold else secrets.randbelow(timed)
         while timed:
@@ -143,6 +155,7 @@ class PairedTiming:
         """
         count = draw_cold() if self._cold else self._calls.draw()
         sets = drawn(self._sets, WARM_UP_CALLS + count)
+        self._baseline.begin_capture()
         theirs: tuple[float, ...] = ()
         first = secrets.randbelow(2)
         if first:

@@ -31,13 +31,14 @@ from evoengine.protocols import CompiledCase, Job
 from evoengine.records import CaseCheck, RaceTiming, Samples
 from evoengine.statistics import geomean, race_is_decided, race_is_won, race_ratio
 
-# How many captures are taken before each look at the ratio; undecided after the last one, the
+# How many groups are taken before each look at the ratio; undecided after the last one, the
 # newcomer has not won.
 LOOKS = (2, 6, 12)
-# At the first look, which has too few captures for an interval, a difference decides that is far
-# beyond what captures differ by.
+# At the first look, which has too few groups for an interval, a difference decides that is far
+# beyond what groups differ by.
 PLAIN = 0.1
-ROUNDS, MORE_ROUNDS = 4, 2  # of a capture, and up to as many more, drawn
+ROUNDS, MORE_ROUNDS = 4, 2  # of a group, and up to as many more, drawn
+WARM_UP_ROUNDS = 8
 # Replays of one side about whose times two clocks disagree.
 MOST_DISAGREEMENTS = 5
 BASELINE = "baseline"
@@ -76,16 +77,16 @@ class _Laps:
     holder_us: list[float] = field(default_factory=list)
     baseline_us: list[float] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
-    captures: list[int] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
 
-    def add(self, times: Mapping[str, Sequence[float]], calls: int, capture: int) -> None:
+    def add(self, times: Mapping[str, Sequence[float]], calls: int, group: int) -> None:
         """Adds one replay of each side, whose samples have `calls` calls."""
         self.newcomer_us += [time_us / calls for time_us in times[NEWCOMER]]
         self.holder_us += [time_us / calls for time_us in times[HOLDER]]
         self.baseline_us += [time_us / calls for time_us in times[BASELINE]]
         samples = len(times[BASELINE])
         self.calls += [calls] * samples
-        self.captures += [capture] * samples
+        self.groups += [group] * samples
 
     def timing(self, race: CaseRace) -> RaceTiming:
         return RaceTiming(
@@ -95,7 +96,7 @@ class _Laps:
             holder_us=tuple(self.holder_us),
             baseline_us=tuple(self.baseline_us),
             calls=tuple(self.calls),
-            captures=tuple(self.captures),
+            groups=tuple(self.groups),
         )
 
 
@@ -131,9 +132,9 @@ class RacedTiming:
 
     def run(self) -> list[RaceTiming]:
         """The times of each case; raises SideFailed."""
-        for look, captures in enumerate(LOOKS):
+        for look, groups in enumerate(LOOKS):
             for race in self._cases:
-                self._run_captures(race, range(LOOKS[look - 1] if look else 0, captures))
+                self._run_groups(race, range(LOOKS[look - 1] if look else 0, groups))
             timings = [self._laps[race.case].timing(race) for race in self._cases]
             ratio = geomean(map(race_ratio, timings))
             is_plain = look > 0 or abs(math.log(ratio.value)) > PLAIN
@@ -143,7 +144,7 @@ class RacedTiming:
             self._refuse_memory(self._cases[0])
         return timings
 
-    def _run_captures(self, race: CaseRace, captures: Iterable[int]) -> None:
+    def _run_groups(self, race: CaseRace, groups: Iterable[int]) -> None:
         """Captures with these numbers."""
         self._announce(f"preparing to race on {race.case}", False)
         with self._backend.harness.token.held(), ExitStack() as loaded:
@@ -151,12 +152,27 @@ class RacedTiming:
             calls = self._backend.calls(race.case, ours, race.baseline)
             self._announce("preparing the baseline", False)
             baseline = self._backend.all_baselines.replays(race.case, race.baseline, calls.most)
-            for capture in captures:
-                baseline.begin_capture()
+            if 0 in groups:
+                self._warm_up(race, ours, theirs, baseline)
+            for group in groups:
                 rounds = ROUNDS + secrets.randbelow(MORE_ROUNDS + 1)
                 while rounds:
-                    if self._add_round(race, ours, theirs, baseline, calls, capture):
+                    if self._add_round(race, ours, theirs, baseline, calls, group):
                         rounds -= 1
+
+    def _warm_up(
+        self,
+        race: CaseRace,
+        ours: Examination,
+        theirs: Examination,
+        baseline: BaselineReplays,
+    ) -> None:
+        """Untimed replays of all three: a process is slower in its first ones."""
+        for _ in range(WARM_UP_ROUNDS):
+            sets = drawn(timed_sets(self._backend.pool.sets(race.case)), WARM_UP_CALLS + 1)
+            self._replay(race, NEWCOMER, ours, sets)
+            self._replay(race, HOLDER, theirs, sets)
+            baseline.replay(sets[WARM_UP_CALLS:], self._cold)
 
     def _add_round(
         self,
@@ -165,12 +181,13 @@ class RacedTiming:
         theirs: Examination,
         baseline: BaselineReplays,
         calls: CallRange,
-        capture: int,
+        group: int,
     ) -> bool:
         """One replay of all three, in a random order; false if two clocks disagree about one."""
         count = draw_cold() if self._cold else calls.draw()
         sets = drawn(timed_sets(self._backend.pool.sets(race.case)), WARM_UP_CALLS + count)
         times: dict[str, tuple[float, ...]] = {}
+        baseline.begin_capture()
         for side in drawn([NEWCOMER, HOLDER, BASELINE], 3):
             if side == BASELINE:
                 times[side] = baseline.replay(sets[WARM_UP_CALLS:], self._cold)
@@ -184,7 +201,7 @@ class RacedTiming:
                 raise SideFailed(side, Cheated("two clocks disagree about the time of its replays"))
         if doubtful:
             return False
-        self._laps[race.case].add(times, 1 if self._cold else count, capture)
+        self._laps[race.case].add(times, 1 if self._cold else count, group)
         return True
 
     def _replay(

@@ -1,4 +1,4 @@
-"""The samples of a candidate and of the baseline beside it, capture by capture."""
+"""The samples of a candidate and of the baseline beside it, group by group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from evoengine.evaluate.worker.candidate_failures import Cheated
 from evoengine.evaluate.worker.cuda.examination import Examined
 from evoengine.records import Samples
-from evoengine.statistics import ENOUGH_CAPTURES, median, samples_ratio
+from evoengine.statistics import ENOUGH_GROUPS, group_interval, median
 
 NARROW = 0.008  # the ratio is known well when its interval is within +-0.8 %
 # Stamps lie a little outside of events; by how much more may they on the candidate's side, whose
@@ -17,7 +17,7 @@ GAP_US, GAP_SHARE = 3.0, 0.02
 # The host waits some 50 us longer than the events say; a busy host more, but not each time.
 HOST_GAP_US, HOST_GAP_SHARE = 200.0, 0.5
 # A ratio is surely above a limit if so many standard errors are between them. Few samples say
-# little about their spread, and nothing about the next captures: it is at least this share.
+# little about their spread, and nothing about the next groups: it is at least this share.
 SURE_ERRORS, LEAST_ERROR = 3.0, 0.007
 
 
@@ -25,18 +25,18 @@ class TimedPairs:
     """Samples in microseconds a call, each pair on the same inputs."""
 
     def __init__(self) -> None:
-        self.captures = 0  # begun so far
+        self.groups = 0  # begun so far
         self._ours: list[float] = []
         self._theirs: list[float] = []
         self._counts: list[int] = []
-        self._captures: list[int] = []
+        self._groups: list[int] = []
         self._our_gaps: list[float] = []
         self._their_gaps: list[float] = []
         self._host_gaps: list[float] = []
 
-    def begin_capture(self) -> None:
-        """The samples that follow are of a new capture."""
-        self.captures += 1
+    def begin_group(self) -> None:
+        """The samples that follow are of a new group."""
+        self.groups += 1
 
     def add(
         self,
@@ -49,7 +49,7 @@ class TimedPairs:
         self._ours += [time_us / calls for time_us in examined.times_us]
         self._theirs += [time_us / calls for time_us in theirs]
         self._counts += [calls] * len(examined.times_us)
-        self._captures += [self.captures - 1] * len(examined.times_us)
+        self._groups += [self.groups - 1] * len(examined.times_us)
         self._our_gaps += examined.gaps_us
         self._their_gaps += their_gaps
         self._host_gaps.append(examined.host_gap_us)
@@ -57,9 +57,10 @@ class TimedPairs:
     @property
     def are_narrow(self) -> bool:
         """Whether the ratio is known well enough."""
-        if self.captures < ENOUGH_CAPTURES:
+        if self.groups < ENOUGH_GROUPS:
             return False
-        interval = samples_ratio(self.samples())
+        ratios = [ours / theirs for ours, theirs in zip(self._ours, self._theirs, strict=True)]
+        interval = group_interval(ratios, self._groups)  # more groups narrow nothing else
         return interval.high - interval.low <= 2 * NARROW * interval.value
 
     @property
@@ -94,5 +95,5 @@ class TimedPairs:
             candidate_us=tuple(self._ours),
             baseline_us=tuple(self._theirs),
             calls=tuple(self._counts),
-            captures=tuple(self._captures),
+            groups=tuple(self._groups),
         )

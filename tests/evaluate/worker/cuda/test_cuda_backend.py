@@ -466,7 +466,7 @@ def test_a_candidate_that_is_surely_too_slow_is_timed_no_further_than_its_first_
     (timing,) = report.timings
     assert timing.case == "plain", "the objective's alone"
     scored = timing.cold if cold else timing.hot
-    assert scored is not None and len(set(scored.captures)) == FIRST_LOOK.captures
+    assert scored is not None and len(set(scored.groups)) == FIRST_LOOK.groups
     assert timing.hot.candidate_us and (timing.cold is None) is not cold
     for check in report.checks:
         assert {item.distribution for item in check.sets} == {*limited.desk.task.distributions}
@@ -484,7 +484,7 @@ def test_a_candidate_that_may_be_below_the_limit_is_timed_in_full(
     timing = report.timings[0]
     scored = timing.cold if limited.desk.backend.scores_cold else timing.hot
     # the first look's are among them
-    assert scored is not None and len(set(scored.captures)) == SCORED.captures
+    assert scored is not None and len(set(scored.groups)) == SCORED.groups
 
 
 def test_the_limit_is_that_of_the_geometric_mean_over_the_objectives_cases(

@@ -24,8 +24,10 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
     BRIEF,
     FIRST_LOOK,
     MOST_DISAGREEMENTS,
+    PAUSE_S,
     SCORED,
     SHOWN,
+    SITTING,
     Effort,
     PairedTiming,
 )
@@ -52,7 +54,7 @@ class FakeSides:
         self.baseline: Any = SimpleNamespace(
             replay=self.replay, gaps_us=(1.5,), begin_capture=self.begin_capture
         )
-        self.captures: list[int] = []  # the candidate's replays before each
+        self.captures: list[int] = []  # the candidate's replays before each of the baseline
         self.gap_us = 1.5  # between the candidate's two clocks
         self.host_gap_us: Callable[[], float] = lambda: 50.0
 
@@ -178,9 +180,9 @@ def test_the_last_replay_is_drawn_so_no_count_tells_it() -> None:
         return len(sides.take(budget_s=budget_s, effort=effort).candidate_us)
 
     for effort in (SCORED, SHOWN, BRIEF, FIRST_LOOK):
-        for budget_s, captures in ((0.0, effort.captures), (600.0, effort.most_captures)):
+        for budget_s, groups in ((0.0, effort.groups), (600.0, effort.most_groups)):
             found = [count(budget_s, effort) for _ in range(60)]
-            least, more = captures * effort.replays, captures * effort.more
+            least, more = groups * effort.replays, groups * effort.more
             assert least <= min(found) and max(found) <= least + more
             assert len(set(found)) > more / 3
 
@@ -189,7 +191,7 @@ def test_the_budget_is_drawn_so_no_clock_tells_the_last_replay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = itertools.count()
-    clock = SimpleNamespace(monotonic=lambda: next(now) / 1)  # read once a capture
+    clock = SimpleNamespace(monotonic=lambda: next(now) / 1)  # read once a group
     monkeypatch.setattr(paired_timing, "time", clock)
 
     def count() -> int:
@@ -200,24 +202,23 @@ def test_the_budget_is_drawn_so_no_clock_tells_the_last_replay(
         return sides.examined
 
     found = [count() for _ in range(60)]
-    # read once a capture: at 40, drawn from 28 to 52, of which 12 captures reach a part
+    # read once a group: at 40, drawn from 28 to 52, of which 12 groups reach a part
     assert len(set(found)) > 10
 
 
 def test_sampling_ends_early_when_the_ratio_is_known(sides: FakeSides) -> None:
-    assert len(set(sides.take().captures)) == SCORED.captures
-    times = itertools.cycle([10.0, 20.0, 30.0])
-    sides.candidate_us = lambda: next(times)
-    assert len(set(sides.take().captures)) == SCORED.most_captures
+    assert len(set(sides.take().groups)) == SCORED.groups
+    sides.candidate_us = lambda: (10.0, 20.0)[len(sides.captures) // 5 % 2]
+    assert len(set(sides.take().groups)) == SCORED.most_groups
 
 
-def test_the_baseline_is_captured_anew_for_every_capture_and_samples_say_which(
+def test_the_baseline_is_captured_anew_for_every_sample_and_samples_say_their_group(
     sides: FakeSides,
 ) -> None:
     samples = sides.take()
-    assert sides.captures[0] == 0 and sides.captures == sorted(set(sides.captures))
-    assert len(sides.captures) == len(set(samples.captures)) == SCORED.captures
-    assert list(samples.captures) == sorted(samples.captures)
+    assert len(sides.captures) == len(set(sides.captures)) == len(samples.candidate_us)
+    assert len(set(samples.groups)) == SCORED.groups
+    assert list(samples.groups) == sorted(samples.groups)
 
 
 def test_a_first_look_is_the_beginning_of_the_measurement(sides: FakeSides) -> None:
@@ -226,7 +227,24 @@ def test_a_first_look_is_the_beginning_of_the_measurement(sides: FakeSides) -> N
     whole = WatchedTiming(sides, sides.examination, sides.baseline, POOL, CALLS, False, look.pairs)
     samples = whole.run(60.0, SCORED, lambda: None)
     assert samples.candidate_us[: len(seen.candidate_us)] == seen.candidate_us
-    assert len(set(samples.captures)) == SCORED.captures
+    assert len(set(samples.groups)) == SCORED.groups
+
+
+def test_sittings_take_groups_of_their_own_and_the_record_says_how_many(
+    sides: FakeSides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(paired_timing.time, "sleep", pauses.append)
+    samples = sides.pair(cold=False).run_sittings(3, SITTING, lambda: None)
+    assert samples.sittings == 3 and pauses == [PAUSE_S] * 2
+    assert len(set(samples.groups)) == 3 * SITTING.groups
+
+
+def test_a_wrong_output_ends_all_sittings(sides: FakeSides) -> None:
+    sides.wrong_at = 2
+    pair = sides.pair(cold=False)
+    pair.run_sittings(3, SITTING, lambda: None)
+    assert pair.wrong and sides.examined == 3
 
 
 @pytest.mark.parametrize(("us", "limit", "above"), [(10.0, 0.4, True), (10.0, 0.49, False)])
@@ -317,7 +335,7 @@ def test_some_hot_replays_have_fewer_calls_and_no_time(sides: FakeSides) -> None
             if side == "candidate" and sets not in timed
         ]
         assert len(counts) == sides.examined - len(found.candidate_us)
-        assert len(counts) == len(set(found.captures)) == SCORED.captures, "one of each capture"
+        assert len(counts) == len(set(found.groups)) == SCORED.groups, "one of each capture"
         shortest.append(min(counts))
         assert max(counts) < CALLS.least
     assert min(shortest) == 1
