@@ -54,10 +54,11 @@ class WatchedExecutor(ScriptedExecutor):
         progress: Progress,
         verify: bool = False,
         search: SearchBar | None = None,
+        sittings: int = 1,
     ) -> Verdict:
         bar = search.score if search else None
         async with self._noted(candidate, "verify" if verify else "first", bar):
-            return await super().evaluate(candidate, progress, verify, search)
+            return await super().evaluate(candidate, progress, verify, search, sittings)
 
     async def race(
         self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress
