@@ -54,6 +54,7 @@ class WatchedExecutor(ScriptedExecutor):
         progress: Progress,
         verify: bool = False,
         search: SearchBar | None = None,
+        sittings: int = 1,
     ) -> Verdict:
         bar = search.score if search else None
         async with self._noted(candidate, "verify" if verify else "first", bar):
