@@ -183,7 +183,7 @@ def test_a_candidate_is_not_likely_to_take_a_place_that_earlier_ones_promise_to_
     assert population.likely_takes_place(outcome(4, 1.08), [outcome(3, 1.15)])
     both = [outcome(3, 1.02), outcome(5, 1.03)]
     assert not population.likely_takes_place(outcome(4, 1.08), both)
-    wrong = outcome(3, None, status=Status.wrong_result)
+    wrong = outcome(3, 1.0).model_copy(update={"status": Status.wrong_result, "score": None})
     assert population.likely_takes_place(outcome(4, 1.08), [wrong])
     assert not population.likely_takes_place(wrong, [])
 
