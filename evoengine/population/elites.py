@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evoengine.digest import digest_json
@@ -90,6 +90,21 @@ class Population:
         races decide, whether it may take one.
         """
         return self._candidate(outcome) is not None
+
+    def likely_takes_place(self, outcome: Outcome, earlier: Iterable[Outcome]) -> bool:
+        """Whether `outcome` would take a place if all of `earlier`, the first outcomes of trials
+        that are not settled yet, held the places that their scores promise.
+        """
+        if outcome.score is None or not self.would_take_place(outcome):
+            return False
+        scores = [holder.score.value for holder in self._tiers.get(outcome.tier, ())]
+        scores += [
+            other.score.value
+            for other in earlier
+            if other.score and other.tier == outcome.tier and self.would_take_place(other)
+        ]
+        best = sorted(scores)[: self._places]
+        return len(best) < self._places or outcome.score.value < best[-1]
 
     def bar(self, tier: str) -> float | None:
         """The score of the last elite of a tier, which a newcomer must beat; None while a place is

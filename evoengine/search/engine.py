@@ -113,6 +113,8 @@ class Engine:
         # of the trials in flight
         self._proposals: dict[int, asyncio.Future[Proposal]] = {}
         self._in_flight: dict[int, asyncio.Task[JudgedTrial]] = {}
+        # of the trials in flight, and of those settled since the earliest of their horizons
+        self._first_outcomes: dict[int, asyncio.Future[Outcome]] = {}
         self._shared_verdicts = SharedVerdicts()
         self._shared_verifications = SharedVerdicts()
         self._replies = StoredReplies(
@@ -229,10 +231,15 @@ class Engine:
         return False
 
     async def _settle(self, trial: int) -> None:
-        """Waits for a trial's verdicts, runs the races for its place, and adds it."""
+        """Waits for a trial's verdicts, runs the races for its place, and adds it.
+
+        A trial that became promising only because earlier ones failed is verified here.
+        """
         judged = await asyncio.shield(self._in_flight[trial])
         proposal, verification = judged.proposal, judged.verification
         first = outcome_of(trial, proposal, judged.first)
+        if verification is None and self.population.would_take_place(first):
+            verification = await self._verify(trial, proposal)
         verified = outcome_of(trial, proposal, verification) if verification else None
         races = await self._race(trial, proposal, first.after(verified)) if verified else ()
         self._add(
@@ -255,6 +262,7 @@ class Engine:
             self._first_verified_of.setdefault(key, first.trial)
         self._recent.append(first.trial)
         self._settled = first.trial + 1
+        self._first_outcomes.pop(self._settled - 2 * self.config.in_flight, None)
         self._elites_so_far.add(self.population)
         self.generator.tell(final)
         self.observe(TrialSettled(final, place, self.population.elites))
@@ -300,7 +308,9 @@ class Engine:
 
     def _start_trial(self, trial: int) -> None:
         request = self._request(trial)
-        self._proposals[trial] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._proposals[trial] = loop.create_future()
+        self._first_outcomes[trial] = loop.create_future()
         self._in_flight[trial] = asyncio.create_task(
             self._run_trial(trial, request, self._proposals[trial])
         )
@@ -314,18 +324,39 @@ class Engine:
             proposal = await self._propose(trial, request)
         except BaseException:
             proposed.cancel()
+            self._first_outcomes[trial].cancel()
             raise
         proposed.set_result(proposal)
         first = self.store.get(VerdictRow, trial, FIRST)
-        elites = self._elites_so_far.after(self.horizon(trial))
         if first is None:
+            elites = self._elites_so_far.after(self.horizon(trial))
             verdict = await self._evaluate(trial, proposal, elites)
-            promising = elites.would_take_place(outcome_of(trial, proposal, verdict))
+            outcome = outcome_of(trial, proposal, verdict)
+            self._first_outcomes[trial].set_result(outcome)
+            promising = elites.likely_takes_place(outcome, await self._outcomes_before(trial))
             first = VerdictRow(trial, FIRST, verdict, began, self.now(), promising)
             self.store.append(first)
+        else:
+            outcome = outcome_of(trial, proposal, first.verdict)
+            self._first_outcomes[trial].set_result(outcome)
         assert first.promising is not None  # runs of earlier timing versions are not resumed
         verification = await self._verify(trial, proposal) if first.promising else None
         return JudgedTrial(proposal, first.verdict, verification)
+
+    async def _outcomes_before(self, trial: int) -> list[Outcome]:
+        """The first outcomes of the trials between the horizon of `trial` and `trial`; waits."""
+        numbers = range(max(self.horizon(trial) + 1, 0), trial)
+        return [
+            await asyncio.shield(self._first_outcomes[number])
+            if number in self._first_outcomes
+            else self._stored_first_outcome(number)
+            for number in numbers
+        ]
+
+    def _stored_first_outcome(self, trial: int) -> Outcome:
+        """Of a trial that was settled before this process began."""
+        first = _stored_first_verdict(self.store, trial)
+        return outcome_of(trial, self._proposal_of(trial), first)
 
     async def _propose(self, trial: int, request: Request) -> Proposal:
         stored = self.store.get(ProposalRow, trial)

@@ -37,11 +37,7 @@ def settled_trials(
     for number, (trial, summary) in enumerate(trials):
         if trial != number or summary.outcome is None:
             return
-        promising = (
-            population.would_take_place(summary.outcome)
-            if summary.promising is None
-            else summary.promising
-        )
+        promising = summary.promising or population.would_take_place(summary.outcome)
         if promising and summary.verified is None:
             return
         settled = SettledTrial(summary.outcome, summary.verified, summary.races)

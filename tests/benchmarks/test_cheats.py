@@ -31,7 +31,7 @@ class ScriptedExecutor:
     async def start(self) -> None:
         pass
 
-    async def evaluate(self, candidate, progress, verify=False) -> Verdict:
+    async def evaluate(self, candidate, progress, verify=False, **_) -> Verdict:
         if isinstance(self.first, Exception):
             raise self.first
         return self.verified if verify else self.first

@@ -163,9 +163,29 @@ def test_a_candidate_is_promising_if_it_may_take_a_place_whatever_the_noise() ->
     population = Population(by_races=True)
     for trial, value in enumerate([1.0, 1.1, 1.2]):
         settle(population, outcome(trial, value), lambda *_: LOST)
-    assert population.would_take_place(outcome(3, 1.199, half=0.5))
-    assert not population.would_take_place(outcome(3, 1.2, half=0.5))
+    assert population.would_take_place(outcome(3, 1.195, half=0.5))
+    assert not population.would_take_place(outcome(3, 1.196, half=0.5)), (
+        "no race is won by so little"
+    )
     assert population.bar("fp16") == 1.2 and population.bar("fp32") is None
+
+
+def test_a_candidate_is_not_likely_to_take_a_place_that_earlier_ones_promise_to_take() -> None:
+    population = Population(by_races=True)
+    for trial, value in enumerate([1.0, 1.1]):
+        settle(population, outcome(trial, value), lambda *_: LOST)
+    earlier = [outcome(2, 1.05), outcome(3, 2.0).model_copy(update={"tier": "fp32"})]
+    assert population.likely_takes_place(outcome(4, 1.08), [])
+    assert population.likely_takes_place(outcome(4, 1.2), []), "a place is free"
+    assert population.likely_takes_place(outcome(4, 1.08), earlier)
+    assert not population.likely_takes_place(outcome(4, 1.2), earlier)
+    settle(population, outcome(2, 1.2), lambda *_: LOST)
+    assert population.likely_takes_place(outcome(4, 1.08), [outcome(3, 1.15)])
+    both = [outcome(3, 1.02), outcome(5, 1.03)]
+    assert not population.likely_takes_place(outcome(4, 1.08), both)
+    wrong = outcome(3, 1.0).model_copy(update={"status": Status.wrong_result, "score": None})
+    assert population.likely_takes_place(outcome(4, 1.08), [wrong])
+    assert not population.likely_takes_place(wrong, [])
 
 
 @pytest.mark.parametrize(("kind", "version", "expected"), [
