@@ -193,6 +193,10 @@ class LocalExecutor:
         self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress
     ) -> Race:
         """`newcomer` against `holder`, which holds its place by `score`; raises EvoError."""
+        if self._environment is None:
+            raise DeviceError(NOT_STARTED.replace("verdict", "race"))
+        if self._environment.is_modelled:
+            raise DeviceError("modelled times are not raced")
         jobs = []
         for candidate in (newcomer, holder):
             job = await self._racing_job(candidate, progress)
@@ -204,8 +208,7 @@ class LocalExecutor:
 
     async def _racing_job(self, candidate: Candidate, progress: Progress) -> Job | Verdict:
         """The objective's cases of a candidate, or why it does not compile."""
-        if self._environment is None:
-            raise DeviceError(NOT_STARTED)
+        assert self._environment is not None
         compiled = await self.compiler.compile(candidate, limits_of(self._environment), progress)
         if compiled.refusal is not None:
             return compiled.refusal

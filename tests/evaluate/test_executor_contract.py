@@ -31,7 +31,8 @@ from tests.evaluate.device.test_contract import TASK
 SCRIPTED = {"scripted": SCRIPTED_GPU, "scripted emulator": SCRIPTED_EMULATOR}
 KINDS = [*SCRIPTED, "emulator", pytest.param("cuda", marks=pytest.mark.gpu)]
 # Those that measure race; the others refuse to.
-MEASURING, MODELLING = ["scripted"], ["scripted emulator"]
+MEASURING = ["scripted", pytest.param("cuda", marks=pytest.mark.gpu)]
+MODELLING = ["scripted emulator", "emulator"]
 ALWAYS_CORRECT = VerdictRule(correct_share=1.0, unstable_share=0.0)
 
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 from evoengine.evaluate.device.runner_pair import RunnerPair
 
-MOST_KEPT = 4  # a newcomer and three holders; each pair takes about 1 GB of the device
+MOST_KEPT = 7  # a newcomer, and the holders of two tiers; each takes about 1 GB of the device
 
 
 class OwnRunners:

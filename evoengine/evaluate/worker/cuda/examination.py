@@ -74,6 +74,8 @@ class Examination:
         self._layout = layout_of(task, compiled.plan)
         slots = harness.slots_of(compiled.plan.hidden)
         self._dealer = Dealer(harness, slots, self._layout)
+        stack = max((one.local_bytes for one in compiled.resources), default=0)
+        self._stack_bytes = stack * harness.resident_threads
         self._worst: dict[int, InputSetCheck] = {}
         drop = unmap_slots or runners.drop
         for hidden in (False, True):
@@ -94,12 +96,16 @@ class Examination:
         return tuple(self._worst[number] for number in sorted(self._worst))
 
     def close(self) -> int:
-        """Unloads the candidate; the device memory that it has left in use, in bytes: 0 where it
-        is not known, because another process has started meanwhile.
+        """Unloads the candidate; the device memory that it has left in use, in bytes.
+
+        Where another process has started meanwhile, that cannot be told from the memory of its
+        context: then it is the most that the driver keeps for the candidate's stack.
         """
         left = self._free_before - self._runner.unload() - self._harness.own_bytes()
         starts = self._harness.token.starts()
-        return left if starts is not None and starts == self._starts_before else 0
+        if starts is not None and starts == self._starts_before:
+            return left
+        return self._stack_bytes
 
     def replay(self, sets: Sequence[PoolSet], cold: bool) -> Examined:
         """One replay: WARM_UP_CALLS of `sets` for its first graph, the rest for the timed one;

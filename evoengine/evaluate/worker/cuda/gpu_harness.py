@@ -29,6 +29,10 @@ class GpuHarness:
         self.stream = as_cupy(stream)
         properties = torch.cuda.get_device_properties(ordinal)
         self.l2_bytes = int(properties.L2_cache_size)
+        # the threads that can run at once, each of which has a stack of its own
+        self.resident_threads = (
+            properties.multi_processor_count * properties.max_threads_per_multi_processor
+        )
         self.kernels = HarnessKernels(self.stream)
         self.addresses = AddressRange(ordinal)
         shares = [int(properties.total_memory * it) for it in (SLOT_SHARE, HIDDEN_SLOT_SHARE)]

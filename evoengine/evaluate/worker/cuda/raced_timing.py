@@ -33,7 +33,7 @@ from evoengine.statistics import geomean, race_is_decided, race_is_won, race_rat
 
 # How many groups are taken before each look at the ratio; undecided after the last one, the
 # newcomer has not won.
-LOOKS = (2, 6, 12)
+LOOKS = (2, 4, 8)
 # At the first look, which has too few groups for an interval, a difference decides that is far
 # beyond what groups differ by.
 PLAIN = 0.1

@@ -260,6 +260,7 @@ class HostHarness(GpuHarness):
         self.token = HostToken()  # type: ignore[assignment]  # it is held in the same way
         self.stream = SimpleNamespace(ptr=0)  # type: ignore[assignment]  # no stream is needed
         self.l2_bytes = 50 * 1024**2
+        self.resident_threads = 132 * 2048
         self.kernels = HostKernels()  # type: ignore[assignment]  # the same calls
         self.addresses = AddressRange(0)
         self.slots = SlotPool(0, self.addresses, slots_bytes)
