@@ -12,19 +12,16 @@ import asyncio
 import itertools
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evoengine.candidate import kernel_file
-from evoengine.candidate.kernel_file import Candidate
 from evoengine.config import RunConfig
 from evoengine.digest import derived_seed, digest, digest_json
 from evoengine.errors import CandidateError
 from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
 from evoengine.population.elites import Population
 from evoengine.protocols import (
-    FINAL,
     FIRST,
     VERIFY,
     Evaluated,
@@ -52,14 +49,15 @@ from evoengine.records import (
 )
 from evoengine.search.clock import utc_now
 from evoengine.search.elites_so_far import ElitesSoFar
+from evoengine.search.final_verdicts import FinalVerdicts
 from evoengine.search.settled_trials import SettledTrial, add_to, settled_trials
 from evoengine.search.shared_verdicts import SharedVerdicts
 from evoengine.search.stored_replies import StoredReplies
+from evoengine.search.trial_candidate import candidate_of
 from evoengine.task.schema import Task
 
 RECENT = 8  # settled trials in a request; a prompt has no room for more
 EVALUATED_IN_MEMORY = 64  # the rest is read from the store when it is needed
-FINAL_SITTINGS = 4  # of the measurement at a run's end
 INTERRUPTED = "interrupted"
 WAITING = "waiting for the verdict on trial {}, which has the same candidate"
 
@@ -280,11 +278,10 @@ class Engine:
 
     async def _run_race(self, trial: int, number: int, proposal: Proposal, holder: int) -> RaceRow:
         began, holding = self.now(), self._evaluated_trial(holder)
-        stored = self.store.get(ProposalRow, holder)
-        assert stored is not None and holding.outcome.score is not None
+        assert holding.outcome.score is not None
         race: Race = await self.executor.race(
-            _candidate_of(trial, proposal),
-            _candidate_of(holder, stored.proposal),
+            candidate_of(trial, proposal),
+            candidate_of(holder, _stored_proposal(self.store, holder)),
             holding.outcome.score,
             self._progress(trial, proposal.label, f"race against trial {holder}: "),
         )
@@ -356,7 +353,7 @@ class Engine:
     def _stored_first_outcome(self, trial: int) -> Outcome:
         """Of a trial that was settled before this process began."""
         first = _stored_first_verdict(self.store, trial)
-        return outcome_of(trial, self._proposal_of(trial), first)
+        return outcome_of(trial, _stored_proposal(self.store, trial), first)
 
     async def _propose(self, trial: int, request: Request) -> Proposal:
         stored = self.store.get(ProposalRow, trial)
@@ -379,7 +376,7 @@ class Engine:
             reason, _, detail = (proposal.problem or "no candidate").partition("\n")
             return Verdict(status=Status.rejected, reason=reason, detail=detail)
         try:
-            candidate = _candidate_of(trial, proposal)
+            candidate = candidate_of(trial, proposal)
         except CandidateError as error:
             return Verdict(status=Status.rejected, reason=str(error))
         key = _candidate_key(candidate.source_digest, proposal.tunables)
@@ -419,7 +416,7 @@ class Engine:
         verdict = await self._shared_verifications.get_or_evaluate(
             key,
             trial,
-            partial(self.executor.evaluate, _candidate_of(trial, proposal), progress, verify=True),
+            partial(self.executor.evaluate, candidate_of(trial, proposal), progress, verify=True),
             on_wait=lambda first: progress(WAITING.format(first)),
         )
         self.store.append(VerdictRow(trial, VERIFY, verdict, began, self.now()))
@@ -439,56 +436,20 @@ class Engine:
         """
         if self.environment.is_modelled:
             return True
-        waiting = [
-            elite.outcome.trial
-            for elite in self.population.elites
-            if self.store.get(VerdictRow, elite.outcome.trial, FINAL) is None
-        ]
+        finals = FinalVerdicts(self.store, self.executor, self.now, self._progress)
         rows = list[VerdictRow]()
 
         async def measure(trial: int) -> None:
-            rows.append(await self._measure(trial))
-
-        async def store(row: VerdictRow) -> None:
-            self.store.append(await self._with_activity(row))
+            rows.append(await finals.measure(trial))
 
         # all before the first profile: a device replaces the process that a profiler was in
-        for trial in waiting:
+        for trial in finals.missing(self.population.elites):
             if stopping.done() or not await self._unless_stopped(measure(trial), stopping):
                 return False
         for row in rows:
-            if stopping.done() or not await self._unless_stopped(store(row), stopping):
+            if stopping.done() or not await self._unless_stopped(finals.store(row), stopping):
                 return False
         return True
-
-    async def _measure(self, trial: int) -> VerdictRow:
-        """A verdict for the row FINAL, which is not stored yet."""
-        began, proposal = self.now(), self._proposal_of(trial)
-        verdict = await self.executor.evaluate(
-            _candidate_of(trial, proposal),
-            self._progress(trial, proposal.label, "final: "),
-            verify=True,
-            sittings=FINAL_SITTINGS,
-        )
-        return VerdictRow(trial, FINAL, verdict, began, self.now())
-
-    async def _with_activity(self, row: VerdictRow) -> VerdictRow:
-        """`row` with the kernel activity of its candidate, if that is correct."""
-        if row.verdict.status is not Status.correct:
-            return row
-        proposal = self._proposal_of(row.trial)
-        found = await self.executor.activity(
-            _candidate_of(row.trial, proposal),
-            self._progress(row.trial, proposal.label, "kernel activity: "),
-        )
-        activity = {"activity": found.cases, "activity_problem": found.problem}
-        return replace(row, verdict=row.verdict.model_copy(update=activity))
-
-    def _proposal_of(self, trial: int) -> Proposal:
-        """The proposal of a settled trial."""
-        row = self.store.get(ProposalRow, trial)
-        assert row is not None
-        return row.proposal
 
     def _progress(self, trial: int, label: str, prefix: str = "") -> Callable[[str], None]:
         return lambda step: self.observe(TrialMoved(trial, f"{prefix}{step}", label))
@@ -554,10 +515,10 @@ def _key_of(proposal: Proposal) -> str:
     return _candidate_key(digest(proposal.source or ""), proposal.tunables)
 
 
-def _candidate_of(trial: int, proposal: Proposal) -> Candidate:
-    """The candidate of a proposal that has one; raises CandidateError."""
-    assert proposal.source is not None
-    return kernel_file.parse(proposal.source, f"trial {trial}").tuned(proposal.tunables)
+def _stored_proposal(store: Store, trial: int) -> Proposal:
+    row = store.get(ProposalRow, trial)
+    assert row is not None  # callers pass trials that have one
+    return row.proposal
 
 
 def _stored_first_verdict(store: Store, trial: int) -> Verdict:

@@ -141,11 +141,11 @@ class RacedTiming:
             if is_plain and race_is_decided(ratio):
                 break
         if race_is_won(ratio):
-            self._refuse_memory(self._cases[0])
+            self._refuse_memory(secrets.choice(self._cases))
         return timings
 
     def _run_groups(self, race: CaseRace, groups: Iterable[int]) -> None:
-        """Captures with these numbers."""
+        """Groups with these numbers."""
         self._announce(f"preparing to race on {race.case}", False)
         with self._backend.harness.token.held(), ExitStack() as loaded:
             ours, theirs = (loaded.enter_context(self._loaded(racer)) for racer in race.sides)

@@ -1,0 +1,67 @@
+"""Elites measured once more at the end of a run: figures that had no part in choosing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from evoengine.protocols import FINAL, Executor, Progress, ProposalRow, Store, VerdictRow
+from evoengine.records import Elite, Proposal, Status
+from evoengine.search.trial_candidate import candidate_of
+
+SITTINGS = 4
+
+
+class FinalVerdicts:
+    """The rows FINAL of a run's elites."""
+
+    def __init__(
+        self,
+        store: Store,
+        executor: Executor,
+        now: Callable[[], str],
+        progress: Callable[[int, str, str], Progress],
+    ) -> None:
+        """`progress` makes what is called with the steps of a trial, from its number, its label and
+        what the steps begin with.
+        """
+        self._store = store
+        self._executor = executor
+        self._now = now
+        self._progress = progress
+
+    def missing(self, elites: Iterable[Elite]) -> list[int]:
+        """The trials of `elites` that have no such row yet."""
+        trials = [elite.outcome.trial for elite in elites]
+        return [it for it in trials if self._store.get(VerdictRow, it, FINAL) is None]
+
+    async def measure(self, trial: int) -> VerdictRow:
+        """The row of a trial, not stored yet."""
+        began, proposal = self._now(), self._proposal_of(trial)
+        verdict = await self._executor.evaluate(
+            candidate_of(trial, proposal),
+            self._progress(trial, proposal.label, "final: "),
+            verify=True,
+            sittings=SITTINGS,
+        )
+        return VerdictRow(trial, FINAL, verdict, began, self._now())
+
+    async def store(self, row: VerdictRow) -> None:
+        """Stores `row` with the kernel activity of its candidate, if that is correct."""
+        if row.verdict.status is Status.correct:
+            row = await self._with_activity(row)
+        self._store.append(row)
+
+    async def _with_activity(self, row: VerdictRow) -> VerdictRow:
+        proposal = self._proposal_of(row.trial)
+        found = await self._executor.activity(
+            candidate_of(row.trial, proposal),
+            self._progress(row.trial, proposal.label, "kernel activity: "),
+        )
+        activity = {"activity": found.cases, "activity_problem": found.problem}
+        return replace(row, verdict=row.verdict.model_copy(update=activity))
+
+    def _proposal_of(self, trial: int) -> Proposal:
+        row = self._store.get(ProposalRow, trial)
+        assert row is not None  # it is settled
+        return row.proposal
