@@ -320,9 +320,8 @@ class VerdictRow:
     the measurement of an elite at a run's end, which decides nothing.
 
     `began` is when the trial began or, for a later verdict, when that began. `promising`, of a
-    first verdict, says whether the trial is verified before the ones before it are settled: because
-    it would take a place if all of them held what their first verdicts promise. None in runs of
-    timing versions 1 and 2.
+    first verdict, says whether the trial would take a place among the elites up to its horizon.
+    None in runs of timing versions 1 and 2.
     """
 
     trial: int

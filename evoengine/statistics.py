@@ -71,13 +71,14 @@ def group_interval(
     groups are nearly so, and the interval is Student's t over their logarithms. What stays the same
     over all groups of a sitting, they cannot show: `sitting_share`, a standard deviation, is added
     to it. With fewer than ENOUGH_GROUPS, or without `groups`, as in rows of timing versions 1 and
-    2, it is the interval of the samples' median, which is too narrow.
+    2, the groups' part is the interval of the samples' median, which is too narrow.
     """
     by_group: dict[int, list[float]] = {}
     for figure, group in zip(figures, groups, strict=False):
         by_group.setdefault(group, []).append(figure)
     if len(by_group) < ENOUGH_GROUPS:
-        return median_interval(figures)
+        found, wider = median_interval(figures), math.exp(NORMAL_95 * sitting_share)
+        return Interval(value=found.value, low=found.low / wider, high=found.high * wider)
     logs = [math.log(median(samples)) for samples in by_group.values()]
     mean = sum(logs) / len(logs)
     variance = sum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
@@ -99,8 +100,8 @@ def samples_ratio(samples: Samples) -> Interval:
 
 
 def race_ratio(timing: RaceTiming) -> Interval:
-    """The newcomer's time / the holder's on one case, with its 99 % interval: a race is looked at
-    more than once.
+    """The newcomer's time / the holder's on one case, with its 99 % interval, because a race is
+    looked at more than once; with fewer than ENOUGH_GROUPS, with that of the samples' median.
     """
     ratios = _ratios(timing.newcomer_us, timing.holder_us)
     return group_interval(ratios, timing.groups, strict=True)
@@ -136,8 +137,8 @@ def latency_interval(timing: CaseTiming, cold: bool = False) -> Interval:
 
 
 def _sitting_share(samples: Samples) -> float:
-    """Of the mean of all sittings."""
-    return SITTING_SHARE / math.sqrt(samples.sittings)
+    """Of the mean of all sittings; none where an earlier version stored no groups."""
+    return SITTING_SHARE / math.sqrt(samples.sittings) if samples.groups else 0.0
 
 
 def _ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:

@@ -49,7 +49,8 @@ def race_of(report: RaceReport, score: Interval) -> Race:
     """The race that follows from a device's report, against a holder with that `score`.
 
     A holder that fails has lost. One whose time lies wholly outside of the interval that it holds
-    its place by makes the race void: one of the two figures is wrong.
+    its place by makes the race void, because one of the two figures is wrong; but a holder that is
+    slower than its score keeps nothing from a newcomer that beats the score as well.
     """
     if report.status is not Status.correct:
         result = {NEWCOMER: RaceResult.lost, HOLDER: RaceResult.won}.get(
@@ -60,7 +61,8 @@ def race_of(report: RaceReport, score: Interval) -> Race:
     ratio = geomean(map(race_ratio, report.timings))
     both = [race_scores(timing) for timing in report.timings]
     newcomer, holder = geomean(one for one, _ in both), geomean(other for _, other in both)
-    if holder.low > score.high or holder.high < score.low:
+    beats_the_record = race_is_won(ratio) and newcomer.high < score.low
+    if (holder.low > score.high and not beats_the_record) or holder.high < score.low:
         result = RaceResult.void
         reason = f"the holder took {holder.value:.3f} of the baseline's time, not {score.value:.3f}"
     elif race_is_won(ratio):

@@ -57,7 +57,8 @@ class Population:
     (lower is better), the older trial first among equals.
 
     A candidate with the same machine code and plan as an elite of its tier is the same candidate:
-    it takes no second place.
+    it takes no second place. Nor does one that lost its races, however often it is proposed again:
+    one race in a hundred between equals is won by chance.
     """
 
     def __init__(self, places: int = 3, resolution: float = 0.0, *, by_races: bool = False) -> None:
@@ -70,6 +71,8 @@ class Population:
         self._resolution = resolution
         self._by_races = by_races
         self._tiers: dict[str, tuple[_Holder, ...]] = {}
+        # where races decide, candidates that had their races in a tier and hold no place
+        self._beaten: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def of_run(
@@ -82,7 +85,7 @@ class Population:
     def copy(self) -> Population:
         """A population with the same elites, which changes on its own."""
         same = Population(self._places, self._resolution, by_races=self._by_races)
-        same._tiers = dict(self._tiers)
+        same._tiers, same._beaten = dict(self._tiers), self._beaten
         return same
 
     def would_take_place(self, outcome: Outcome) -> bool:
@@ -141,9 +144,11 @@ class Population:
                 holders[: self._places - 1], newcomer.order, key=lambda holder: holder.order
             )
         )
+        kept = holders[: self._places - 1]
+        out = [newcomer] if at is None else holders[self._places - 1 :]
+        self._beaten |= {(it.outcome.tier, _identity(it.outcome)) for it in out if self._by_races}
         if at is None:
             return None
-        kept = holders[: self._places - 1]
         self._tiers[newcomer.outcome.tier] = (*kept[:at], newcomer, *kept[at:])
         return at + 1
 
@@ -172,10 +177,10 @@ class Population:
             or not all(map(math.isfinite, (score.value, score.low, score.high)))
         ):
             return None
-        holders = self._tiers.get(outcome.tier, ())
-        if any(_identity(holder.outcome) == _identity(outcome) for holder in holders):
+        holders, identity = self._tiers.get(outcome.tier, ()), _identity(outcome)
+        if any(_identity(holder.outcome) == identity for holder in holders):
             return None
-        return _Holder(score, outcome)
+        return None if (outcome.tier, identity) in self._beaten else _Holder(score, outcome)
 
     def _climb(self, newcomer: _Holder, races: Sequence[PastRace]) -> tuple[int | None, int | None]:
         """The index that it has reached after `races`, and the trial that it races next."""

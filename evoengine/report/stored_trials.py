@@ -79,10 +79,11 @@ class StoredTrials:
         return first is not None and first.is_coarse
 
     def marks_of(self, trial: int) -> SearchMarks:
-        """What the search did with a trial; one that was raced is not coarse."""
+        """What the search did with a trial; the figures of a verified one are not coarse."""
         races = [PastRace(row.holder, row.race.result) for row in self.races_of(trial)]
         return SearchMarks(
-            is_coarse=not races and self.is_coarse(trial), lost_to=last_unbeaten(races)
+            is_coarse=self._store.get(VerdictRow, trial, VERIFY) is None and self.is_coarse(trial),
+            lost_to=last_unbeaten(races),
         )
 
     def times_of(self, trial: int) -> tuple[str, str]:

@@ -50,7 +50,7 @@ from evoengine.records import (
 from evoengine.search.clock import utc_now
 from evoengine.search.elites_so_far import ElitesSoFar
 from evoengine.search.final_verdicts import FinalVerdicts
-from evoengine.search.settled_trials import SettledTrial, add_to, settled_trials
+from evoengine.search.settled_trials import SettledTrial, add_to, is_verified, settled_trials
 from evoengine.search.shared_verdicts import SharedVerdicts
 from evoengine.search.stored_replies import StoredReplies
 from evoengine.search.trial_candidate import candidate_of
@@ -67,8 +67,8 @@ class JudgedTrial:
     """A trial with all its verdicts, ready to settle."""
 
     proposal: Proposal
-    first: Verdict
-    verification: Verdict | None  # None if it was not promising
+    first: VerdictRow
+    verification: Verdict | None  # None if it was not verified early
 
 
 class Engine:
@@ -103,6 +103,7 @@ class Engine:
         self.population = Population.of_run(config.places, environment, timing_version)
         self._elites_so_far = ElitesSoFar(self.population)
         self._settled = 0
+        self._verified: set[int] = set()  # settled trials whose verification counts
         self._recent: deque[int] = deque(maxlen=RECENT)
         # by candidate key: the first settled trial, and the first one that was verified
         self._first_trial_of: dict[str, int] = {}
@@ -231,18 +232,21 @@ class Engine:
     async def _settle(self, trial: int) -> None:
         """Waits for a trial's verdicts, runs the races for its place, and adds it.
 
-        A trial that became promising only because earlier ones failed is verified here.
+        A trial that was not verified early is verified here, if it would take a place now; an early
+        verification counts only if it would.
         """
         judged = await asyncio.shield(self._in_flight[trial])
         proposal, verification = judged.proposal, judged.verification
-        first = outcome_of(trial, proposal, judged.first)
-        if verification is None and self.population.would_take_place(first):
+        first = outcome_of(trial, proposal, judged.first.verdict)
+        if not is_verified(first, judged.first.promising, self.population):
+            verification = None
+        elif verification is None:
             verification = await self._verify(trial, proposal)
         verified = outcome_of(trial, proposal, verification) if verification else None
         races = await self._race(trial, proposal, first.after(verified)) if verified else ()
         self._add(
             SettledTrial(first, verified, races),
-            Evaluated(first, proposal.source or "", verification or judged.first),
+            Evaluated(first, proposal.source or "", verification or judged.first.verdict),
         )
         del self._in_flight[trial], self._proposals[trial]
         self._shared_verdicts.forget(trial)
@@ -257,6 +261,7 @@ class Engine:
         key = _candidate_key(first.source_digest, first.tunables)
         self._first_trial_of.setdefault(key, first.trial)
         if settled.verified is not None:
+            self._verified.add(first.trial)
             self._first_verified_of.setdefault(key, first.trial)
         self._recent.append(first.trial)
         self._settled = first.trial + 1
@@ -325,20 +330,19 @@ class Engine:
             raise
         proposed.set_result(proposal)
         first = self.store.get(VerdictRow, trial, FIRST)
+        elites = self._elites_so_far.after(self.horizon(trial))
         if first is None:
-            elites = self._elites_so_far.after(self.horizon(trial))
             verdict = await self._evaluate(trial, proposal, elites)
-            outcome = outcome_of(trial, proposal, verdict)
-            self._first_outcomes[trial].set_result(outcome)
-            promising = elites.likely_takes_place(outcome, await self._outcomes_before(trial))
+            promising = elites.would_take_place(outcome_of(trial, proposal, verdict))
             first = VerdictRow(trial, FIRST, verdict, began, self.now(), promising)
             self.store.append(first)
-        else:
-            outcome = outcome_of(trial, proposal, first.verdict)
-            self._first_outcomes[trial].set_result(outcome)
-        assert first.promising is not None  # runs of earlier timing versions are not resumed
-        verification = await self._verify(trial, proposal) if first.promising else None
-        return JudgedTrial(proposal, first.verdict, verification)
+        outcome = outcome_of(trial, proposal, first.verdict)
+        self._first_outcomes[trial].set_result(outcome)
+        early = first.promising and elites.likely_takes_place(
+            outcome, await self._outcomes_before(trial)
+        )
+        verification = await self._verify(trial, proposal) if early else None
+        return JudgedTrial(proposal, first, verification)
 
     async def _outcomes_before(self, trial: int) -> list[Outcome]:
         """The first outcomes of the trials between the horizon of `trial` and `trial`; waits."""
@@ -496,7 +500,8 @@ class Engine:
 
     def _evaluated_trial(self, trial: int) -> Evaluated:
         if trial not in self._evaluated_cache:
-            self._keep(trial, _load_evaluated(self.store, trial))
+            counts = trial in self._verified
+            self._keep(trial, _load_evaluated(self.store, trial, verification_counts=counts))
         self._evaluated_cache.move_to_end(trial)
         return self._evaluated_cache[trial]
 
@@ -527,9 +532,9 @@ def _stored_first_verdict(store: Store, trial: int) -> Verdict:
     return row.verdict
 
 
-def _load_evaluated(store: Store, trial: int) -> Evaluated:
+def _load_evaluated(store: Store, trial: int, *, verification_counts: bool) -> Evaluated:
     row, first = store.get(ProposalRow, trial), _stored_first_verdict(store, trial)
-    verification = store.get(VerdictRow, trial, VERIFY)
+    verification = store.get(VerdictRow, trial, VERIFY) if verification_counts else None
     assert row is not None  # `trial` has a verdict
     verified = outcome_of(trial, row.proposal, verification.verdict) if verification else None
     outcome = outcome_of(trial, row.proposal, first).after(verified)

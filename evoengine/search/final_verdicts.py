@@ -10,6 +10,7 @@ from evoengine.records import Elite, Proposal, Status
 from evoengine.search.trial_candidate import candidate_of
 
 SITTINGS = 4
+ATTEMPTS = 3  # of one that is disturbed from outside each time
 
 
 class FinalVerdicts:
@@ -38,12 +39,15 @@ class FinalVerdicts:
     async def measure(self, trial: int) -> VerdictRow:
         """The row of a trial, not stored yet."""
         began, proposal = self._now(), self._proposal_of(trial)
-        verdict = await self._executor.evaluate(
-            candidate_of(trial, proposal),
-            self._progress(trial, proposal.label, "final: "),
-            verify=True,
-            sittings=SITTINGS,
-        )
+        for _ in range(ATTEMPTS):
+            verdict = await self._executor.evaluate(
+                candidate_of(trial, proposal),
+                self._progress(trial, proposal.label, "final: "),
+                verify=True,
+                sittings=SITTINGS,
+            )
+            if verdict.status is not Status.unstable:
+                break
         return VerdictRow(trial, FINAL, verdict, began, self._now())
 
     async def store(self, row: VerdictRow) -> None:

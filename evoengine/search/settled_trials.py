@@ -13,7 +13,7 @@ from evoengine.records import TIMING_VERSION, Environment, Outcome
 
 @dataclass(frozen=True)
 class SettledTrial:
-    """A settled trial: its first outcome, the verified one if it was promising, and its races."""
+    """A settled trial: its first outcome, the verified one if that counts, and its races."""
 
     first: Outcome
     verified: Outcome | None
@@ -30,20 +30,29 @@ def settled_trials(
 ) -> Iterator[SettledTrial]:
     """The settled ones of the stored `trials`, from trial 0 on, in order.
 
-    They end before the first open trial: one without a verdict, one that is promising and not
-    verified yet, or one that has a race to run. The caller must add each trial to `population`
-    before it takes the next.
+    They end before the first open trial: one without a verdict, one whose verification would count
+    and is not there yet, or one that has a race to run. The caller must add each trial to
+    `population` before it takes the next.
     """
     for number, (trial, summary) in enumerate(trials):
         if trial != number or summary.outcome is None:
             return
-        promising = summary.promising or population.would_take_place(summary.outcome)
-        if promising and summary.verified is None:
+        if not is_verified(summary.outcome, summary.promising, population):
+            yield SettledTrial(summary.outcome, None)
+            continue
+        if summary.verified is None:
             return
         settled = SettledTrial(summary.outcome, summary.verified, summary.races)
-        if promising and population.rival_of(settled.outcome, settled.races) is not None:
+        if population.rival_of(settled.outcome, settled.races) is not None:
             return
         yield settled
+
+
+def is_verified(first: Outcome, promising: bool | None, population: Population) -> bool:
+    """Whether a trial's verification counts: it would take a place in `population`, which holds the
+    trials before it, and would have in the one of its horizon (`promising`; None: not stored).
+    """
+    return promising is not False and population.would_take_place(first)
 
 
 def fold_into_population(

@@ -36,7 +36,7 @@ from evoengine.records import (
     Usage,
 )
 from evoengine.search.engine import Engine
-from evoengine.search.settled_trials import fold_into_population
+from evoengine.search.settled_trials import SettledTrial, fold_into_population
 from evoengine.task.schema import Task
 from tests.scale_task import kernel
 
@@ -142,8 +142,16 @@ async def run_engine(engine: Engine, stop: asyncio.Event | None = None, **option
 
 
 def content_of(store: Store) -> list[object]:
-    """Everything that a run decided, in a form that can be compared."""
-    return [(number, summary) for number, summary in store.trials()]
+    """Everything that a run decided, in a form that can be compared: which trials were proposed,
+    and those that settled. An early verification that does not count may be there or not.
+    """
+    proposed = [number for number, summary in store.trials() if summary.proposed]
+    return [proposed, *_settled(store)]
+
+
+def _settled(store: Store) -> list[SettledTrial]:
+    population = Population.of_run(3, SCRIPTED_GPU, TIMING_VERSION)
+    return list(fold_into_population(store.trials(), population))
 
 
 def elites_of(store: Store) -> tuple[Elite, ...]:
@@ -165,15 +173,17 @@ def races_of(store: Store) -> list[RaceRow]:
 
 
 def verdicts_of(store: Store) -> list[VerdictRow]:
-    """All verdicts, by trial. Those of copies without `is_coarse`: which of several in flight is
+    """All verdicts that count, by trial. Those of copies without `is_coarse`: which of several in flight is
     judged for all is chance, and so is the bar that it was timed for.
     """
+    counted = {settled.first.trial for settled in _settled(store) if settled.verified}
     proposals = [row for trial, _ in store.trials() if (row := store.get(ProposalRow, trial))]
     times = Counter(row.proposal.source for row in proposals)
     rows = [
         (verdict, times[row.proposal.source])
         for row in proposals
         for part in (FIRST, VERIFY, FINAL)
+        if part != VERIFY or row.trial in counted
         if (verdict := store.get(VerdictRow, row.trial, part))
     ]
     return [

@@ -334,7 +334,7 @@ class ProfilingExecutor(ScriptedExecutor):
         assert not self.profiled, "a process that a profiler was in judges nothing"
         self.judged.append(candidate.digest)
         verdict = await super().evaluate(candidate, *arguments, **options)
-        if candidate.digest == self.wrong and self.judged.count(self.wrong) == 3:
+        if candidate.digest == self.wrong and self.judged.count(self.wrong) >= 3:
             return Verdict(status=Status.unstable, reason="another output each time")
         return verdict
 

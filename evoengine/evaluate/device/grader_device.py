@@ -262,7 +262,7 @@ class GraderDevice:
                 lambda number: Run(id=number, job=job, runners=runners),
                 progress,
                 allowed.step_s,
-                allowed.total_s,
+                allowed.total_s * job.sittings,
                 self._task.limits.reference_s,
                 self._kill_pair,
             )

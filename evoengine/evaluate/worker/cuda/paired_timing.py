@@ -106,14 +106,18 @@ class PairedTiming:
 
     def run_sittings(self, count: int, effort: Effort, alive: Callable[[], None]) -> Samples:
         """As `run`, in `count` sittings of the least effort, with pauses between them."""
-        for sitting in range(1, count):
-            self.run(0.0, replace(effort, groups=sitting * effort.groups), alive)
+        sittings = 0
+        for sitting in range(1, count + 1):
+            before = self.pairs
+            samples = self.run(0.0, replace(effort, groups=sitting * effort.groups), alive)
+            # a void measurement is made again at once: all its groups are of one sitting
+            sittings = sittings + 1 if self.pairs is before else 1
             if self.wrong:
-                return self.pairs.samples()
-            alive()
-            time.sleep(PAUSE_S)
-        samples = self.run(0.0, replace(effort, groups=count * effort.groups), alive)
-        return samples.model_copy(update={"sittings": count})
+                break
+            if sitting < count:
+                alive()
+                time.sleep(PAUSE_S)
+        return samples.model_copy(update={"sittings": sittings})
 
     def _take(self, budget_s: float, effort: Effort, alive: Callable[[], None]) -> None:
         deadline = time.monotonic() + budget_s * (0.7 + secrets.randbelow(600) / 1000)

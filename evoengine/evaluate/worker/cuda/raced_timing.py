@@ -17,19 +17,25 @@ from functools import partial
 
 from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER, RACING
 from evoengine.evaluate.worker.backend import Announce
-from evoengine.evaluate.worker.candidate_failures import CandidateFailure, Cheated, WrongInRace
+from evoengine.evaluate.worker.candidate_failures import (
+    CandidateFailure,
+    Cheated,
+    VoidTiming,
+    WrongInRace,
+)
 from evoengine.evaluate.worker.check import explain
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS, CallRange, draw_cold
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
 from evoengine.evaluate.worker.cuda.dealing import drawn
-from evoengine.evaluate.worker.cuda.examination import Examination
+from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet, timed_sets
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
+from evoengine.evaluate.worker.cuda.timed_pairs import ClockGaps
 from evoengine.evaluate.worker.race_judge import SideFailed
 from evoengine.protocols import CompiledCase, Job
 from evoengine.records import CaseCheck, RaceTiming, Samples
-from evoengine.statistics import geomean, race_is_decided, race_is_won, race_ratio
+from evoengine.statistics import geomean, median, race_is_decided, race_is_won, race_ratio
 
 # How many groups are taken before each look at the ratio; undecided after the last one, the
 # newcomer has not won.
@@ -78,6 +84,7 @@ class _Laps:
     baseline_us: list[float] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)
+    gaps: ClockGaps = field(default_factory=ClockGaps)  # of the newcomer
 
     def add(self, times: Mapping[str, Sequence[float]], calls: int, group: int) -> None:
         """Adds one replay of each side, whose samples have `calls` calls."""
@@ -141,7 +148,7 @@ class RacedTiming:
             if is_plain and race_is_decided(ratio):
                 break
         if race_is_won(ratio):
-            self._refuse_memory(secrets.choice(self._cases))
+            self._refuse_tricks(secrets.choice(self._cases))
         return timings
 
     def _run_groups(self, race: CaseRace, groups: Iterable[int]) -> None:
@@ -149,7 +156,9 @@ class RacedTiming:
         self._announce(f"preparing to race on {race.case}", False)
         with self._backend.harness.token.held(), ExitStack() as loaded:
             ours, theirs = (loaded.enter_context(self._loaded(racer)) for racer in race.sides)
-            calls = self._backend.calls(race.case, ours, race.baseline)
+            # of the one with more room for its buffers: neither replays more calls than it may
+            larger = max(ours, theirs, key=lambda side: side.slot_bytes)
+            calls = self._backend.calls(race.case, larger, race.baseline)
             self._announce("preparing the baseline", False)
             baseline = self._backend.all_baselines.replays(race.case, race.baseline, calls.most)
             if 0 in groups:
@@ -187,37 +196,44 @@ class RacedTiming:
         count = draw_cold() if self._cold else calls.draw()
         sets = drawn(timed_sets(self._backend.pool.sets(race.case)), WARM_UP_CALLS + count)
         times: dict[str, tuple[float, ...]] = {}
+        laps = self._laps[race.case]
         baseline.begin_capture()
         for side in drawn([NEWCOMER, HOLDER, BASELINE], 3):
             if side == BASELINE:
                 times[side] = baseline.replay(sets[WARM_UP_CALLS:], self._cold)
+                baseline_gaps_us = baseline.gaps_us
             else:
-                examination = ours if side == NEWCOMER else theirs
-                times[side] = self._replay(race, side, examination, sets)
+                examined = self._replay(race, side, ours if side == NEWCOMER else theirs, sets)
+                times[side] = examined.times_us
+                if side == NEWCOMER:
+                    newcomer = examined
         doubtful = [side for side in times if not times[side]]
         self._disagreements.update(doubtful)
         for side in doubtful:
             if self._disagreements[side] > MOST_DISAGREEMENTS:
-                raise SideFailed(side, Cheated("two clocks disagree about the time of its replays"))
+                raise _disagreement(side)
         if doubtful:
             return False
-        self._laps[race.case].add(times, 1 if self._cold else count, group)
+        laps.add(times, 1 if self._cold else count, group)
+        laps.gaps.add(newcomer.gaps_us, baseline_gaps_us, newcomer.host_gap_us)
         return True
 
     def _replay(
         self, race: CaseRace, side: str, examination: Examination, sets: Sequence[PoolSet]
-    ) -> tuple[float, ...]:
-        """The times of one replay of a candidate; raises SideFailed if an output is wrong."""
+    ) -> Examined:
+        """One replay of a candidate; raises SideFailed if an output is wrong."""
         self._announce(f"{RACING} {side} on {race.case}", True)
         with _blamed(side):
             examined = examination.replay(sets, self._cold)
             if examined.wrong:
                 check = CaseCheck(case=race.case, hidden=False, ok=False, sets=examined.wrong)
                 raise WrongInRace(explain(check))
-        return examined.times_us
+        return examined
 
-    def _refuse_memory(self, race: CaseRace) -> None:
-        """Raises SideFailed if the newcomer, which is about to win, is slower on new sets."""
+    def _refuse_tricks(self, race: CaseRace) -> None:
+        """Raises SideFailed if the clocks of the newcomer, which is about to win, disagree on the
+        whole, or if it is slower on new sets.
+        """
         racer, laps = race.newcomer, self._laps[race.case]
         timed = Samples(
             candidate_calls=max(laps.calls),
@@ -226,6 +242,8 @@ class RacedTiming:
             baseline_us=tuple(laps.baseline_us),
             calls=tuple(laps.calls),
         )
+        with _blamed(NEWCOMER):
+            laps.gaps.refuse_forged(median(laps.newcomer_us) * median(laps.calls))
         step = f"{RACING} {NEWCOMER} on {race.case}"
         alive = partial(self._announce, step, True)
         self._announce(f"preparing to race on {race.case}", False)
@@ -255,6 +273,13 @@ class RacedTiming:
             raise
         with _blamed(racer.side):
             examination.close()
+
+
+def _disagreement(side: str) -> SideFailed:
+    """The newcomer has lost; what disturbs a holder or a baseline may be neither's fault."""
+    if side == NEWCOMER:
+        return SideFailed(side, Cheated("two clocks disagree about the time of its replays"))
+    return SideFailed("", VoidTiming(f"two clocks disagree about the time of the {side}'s replays"))
 
 
 @contextmanager

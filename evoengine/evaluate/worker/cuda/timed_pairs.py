@@ -21,6 +21,36 @@ HOST_GAP_US, HOST_GAP_SHARE = 200.0, 0.5
 SURE_ERRORS, LEAST_ERROR = 3.0, 0.007
 
 
+class ClockGaps:
+    """By how much the clocks of a candidate's replays are apart, and those of the baseline's."""
+
+    def __init__(self) -> None:
+        self._ours: list[float] = []
+        self._theirs: list[float] = []
+        self._of_host: list[float] = []
+
+    def add(self, ours: Sequence[float], theirs: Sequence[float], host_us: float) -> None:
+        """Adds one replay of each side, as Examined has them."""
+        self._ours += ours
+        self._theirs += theirs
+        self._of_host.append(host_us)
+
+    def refuse_forged(self, replay_us: float) -> None:
+        """Raises Cheated where the candidate's two clocks are further apart than the baseline's, or
+        where the host always waits longer than both say. `replay_us` is the time of a replay.
+        """
+        apart = abs(median(self._ours) - median(self._theirs))
+        if apart > max(GAP_US, GAP_SHARE * replay_us):
+            raise Cheated(
+                f"two clocks disagree about the time of its replays by {apart:.2g} us more than"
+                " about the baseline's"
+            )
+        if min(self._of_host) > HOST_GAP_US + HOST_GAP_SHARE * replay_us:
+            raise Cheated(
+                f"its replays take at least {min(self._of_host):.3g} us more on the host's clock"
+            )
+
+
 class TimedPairs:
     """Samples in microseconds a call, each pair on the same inputs."""
 
@@ -30,9 +60,7 @@ class TimedPairs:
         self._theirs: list[float] = []
         self._counts: list[int] = []
         self._groups: list[int] = []
-        self._our_gaps: list[float] = []
-        self._their_gaps: list[float] = []
-        self._host_gaps: list[float] = []
+        self._gaps = ClockGaps()
 
     def begin_group(self) -> None:
         """The samples that follow are of a new group."""
@@ -50,9 +78,7 @@ class TimedPairs:
         self._theirs += [time_us / calls for time_us in theirs]
         self._counts += [calls] * len(examined.times_us)
         self._groups += [self.groups - 1] * len(examined.times_us)
-        self._our_gaps += examined.gaps_us
-        self._their_gaps += their_gaps
-        self._host_gaps.append(examined.host_gap_us)
+        self._gaps.add(examined.gaps_us, their_gaps, examined.host_gap_us)
 
     @property
     def are_narrow(self) -> bool:
@@ -72,20 +98,8 @@ class TimedPairs:
         return mean - SURE_ERRORS * max(LEAST_ERROR, math.sqrt(variance / len(logs)))
 
     def refuse_forged(self) -> None:
-        """Raises Cheated where the candidate's two clocks are further apart than the baseline's, or
-        where the host always waits longer than both say.
-        """
-        apart = abs(median(self._our_gaps) - median(self._their_gaps))
-        replay_us = median(self._ours) * median(self._counts)
-        if apart > max(GAP_US, GAP_SHARE * replay_us):
-            raise Cheated(
-                f"two clocks disagree about the time of its replays by {apart:.2g} us more than"
-                " about the baseline's"
-            )
-        if min(self._host_gaps) > HOST_GAP_US + HOST_GAP_SHARE * replay_us:
-            raise Cheated(
-                f"its replays take at least {min(self._host_gaps):.3g} us more on the host's clock"
-            )
+        """As ClockGaps.refuse_forged."""
+        self._gaps.refuse_forged(median(self._ours) * median(self._counts))
 
     def samples(self) -> Samples:
         """All samples as a record."""
