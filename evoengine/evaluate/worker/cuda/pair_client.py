@@ -27,13 +27,17 @@ class PairClient:
         """
         _, descriptors, _, _ = socket.recv_fds(runners, 1, 2)
         with ExitStack() as to_close:  # unless both are ready
-            shown, *hidden = [
+            connections = [
                 to_close.enter_context(socket.socket(fileno=descriptor))
                 for descriptor in descriptors
             ]
-            pair = cls(RunnerClient(shown), next(map(RunnerClient, hidden), None))
+            clients = list[RunnerClient]()
+            for connection in connections:
+                clients.append(RunnerClient(connection))
+                to_close.callback(clients[-1].close)
             to_close.pop_all()
-        return pair
+        shown, *hidden = clients
+        return cls(shown, next(iter(hidden), None))
 
     def runner_of(self, compiled: CompiledCase) -> RunnerClient:
         """The one that runs this case."""

@@ -44,7 +44,11 @@ class RunnerClient:
         self._answers = connection.makefile("rb")
         self._known: set[int] = set()
         self._reloads = False  # whether its second answer to a replay is to come
-        self._answer()
+        try:
+            self._answer()
+        except BaseException:
+            self._answers.close()
+            raise
 
     def load(
         self, compiled: CompiledCase, buffers: Mapping[str, int], written: Iterable[str]
