@@ -53,7 +53,7 @@ from evoengine.search.final_verdicts import FinalVerdicts
 from evoengine.search.settled_trials import SettledTrial, add_to, is_verified, settled_trials
 from evoengine.search.shared_verdicts import SharedVerdicts
 from evoengine.search.stored_replies import StoredReplies
-from evoengine.search.trial_candidate import candidate_of
+from evoengine.search.trial_candidate import candidate_of, stored_proposal
 from evoengine.task.schema import Task
 
 RECENT = 8  # settled trials in a request; a prompt has no room for more
@@ -286,7 +286,7 @@ class Engine:
         assert holding.outcome.score is not None
         race: Race = await self.executor.race(
             candidate_of(trial, proposal),
-            candidate_of(holder, _stored_proposal(self.store, holder)),
+            candidate_of(holder, stored_proposal(self.store, holder)),
             holding.outcome.score,
             self._progress(trial, proposal.label, f"race against trial {holder}: "),
         )
@@ -357,7 +357,7 @@ class Engine:
     def _stored_first_outcome(self, trial: int) -> Outcome:
         """Of a trial that was settled before this process began."""
         first = _stored_first_verdict(self.store, trial)
-        return outcome_of(trial, _stored_proposal(self.store, trial), first)
+        return outcome_of(trial, stored_proposal(self.store, trial), first)
 
     async def _propose(self, trial: int, request: Request) -> Proposal:
         stored = self.store.get(ProposalRow, trial)
@@ -518,12 +518,6 @@ def _candidate_key(source_digest: str, tunables: dict[str, int]) -> str:
 
 def _key_of(proposal: Proposal) -> str:
     return _candidate_key(digest(proposal.source or ""), proposal.tunables)
-
-
-def _stored_proposal(store: Store, trial: int) -> Proposal:
-    row = store.get(ProposalRow, trial)
-    assert row is not None  # callers pass trials that have one
-    return row.proposal
 
 
 def _stored_first_verdict(store: Store, trial: int) -> Verdict:

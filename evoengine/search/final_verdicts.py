@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from evoengine.protocols import FINAL, Executor, Progress, ProposalRow, Store, VerdictRow
-from evoengine.records import Elite, Proposal, Status
-from evoengine.search.trial_candidate import candidate_of
+from evoengine.protocols import FINAL, Executor, Progress, Store, VerdictRow
+from evoengine.records import Elite, Status
+from evoengine.search.trial_candidate import candidate_of, stored_proposal
 
 SITTINGS = 4
 ATTEMPTS = 3  # of one that is disturbed from outside each time
@@ -38,7 +38,7 @@ class FinalVerdicts:
 
     async def measure(self, trial: int) -> VerdictRow:
         """The row of a trial, not stored yet."""
-        began, proposal = self._now(), self._proposal_of(trial)
+        began, proposal = self._now(), stored_proposal(self._store, trial)
         for _ in range(ATTEMPTS):
             verdict = await self._executor.evaluate(
                 candidate_of(trial, proposal),
@@ -57,15 +57,10 @@ class FinalVerdicts:
         self._store.append(row)
 
     async def _with_activity(self, row: VerdictRow) -> VerdictRow:
-        proposal = self._proposal_of(row.trial)
+        proposal = stored_proposal(self._store, row.trial)
         found = await self._executor.activity(
             candidate_of(row.trial, proposal),
             self._progress(row.trial, proposal.label, "kernel activity: "),
         )
         activity = {"activity": found.cases, "activity_problem": found.problem}
         return replace(row, verdict=row.verdict.model_copy(update=activity))
-
-    def _proposal_of(self, trial: int) -> Proposal:
-        row = self._store.get(ProposalRow, trial)
-        assert row is not None  # it is settled
-        return row.proposal

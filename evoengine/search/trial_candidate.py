@@ -1,10 +1,18 @@
-"""The candidate of a trial's proposal."""
+"""The proposal of a stored trial, and the candidate of a proposal."""
 
 from __future__ import annotations
 
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.protocols import ProposalRow, Store
 from evoengine.records import Proposal
+
+
+def stored_proposal(store: Store, trial: int) -> Proposal:
+    """The proposal of a trial that has one."""
+    row = store.get(ProposalRow, trial)
+    assert row is not None
+    return row.proposal
 
 
 def candidate_of(trial: int, proposal: Proposal) -> Candidate:
