@@ -10,7 +10,7 @@ from evoengine.candidate.arch import DEFAULT_ARCH
 from evoengine.emulator import targets
 from evoengine.errors import DeviceError, UsageError
 from evoengine.evaluate.cuda_driver import CudaDevices, cuda_devices
-from evoengine.evaluate.device.grader_device import cuda_device
+from evoengine.evaluate.device.two_graders import cuda_search_device
 from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.paths import cache_dir
 from evoengine.protocols import Device
@@ -50,7 +50,7 @@ class DeviceChoice:
         assert not self.is_scripted
         if self.ordinal is None:
             return emulator_device(self.target, checks, cache_dir() / "answers")
-        return cuda_device(self.ordinal, cache_dir() / "baseline-code")
+        return cuda_search_device(self.ordinal, cache_dir() / "baseline-code")
 
 
 def missing_for_emulator() -> list[str]:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from evoengine.evaluate.cuda_driver import cuda_devices
+
 PACKAGE = "nvidia-ml-py"
 _IDLE = 0x1  # nvmlClocksEventReasonGpuIdle
 # nvmlClocksEventReason... of nvml.h, the last two as nvmlClocksThrottleReason...
@@ -138,6 +140,11 @@ class NvmlGpu:
         """One look at it, in a few milliseconds."""
         return self.nvml.read(self.handle)
 
+    def memory_share(self) -> float | None:
+        """How much of its memory is in use; None where NVML does not say."""
+        memory = self.nvml.figure(self.handle, "nvmlDeviceGetMemoryInfo")
+        return None if memory is None else float(memory.used / memory.total)
+
 
 def start_nvml() -> Nvml:
     """NVML through NVIDIA's Python package; raises NvmlError."""
@@ -146,3 +153,12 @@ def start_nvml() -> Nvml:
     except ImportError:
         raise NvmlError(f"the Python package {PACKAGE} is not installed") from None
     return Nvml(module)
+
+
+def memory_share(ordinal: int) -> float | None:
+    """How much of the memory of this CUDA device is in use; None where nobody can tell."""
+    found = cuda_devices()
+    try:
+        return start_nvml().gpu(found.bus_ids[ordinal]).memory_share()
+    except (NvmlError, IndexError):
+        return None

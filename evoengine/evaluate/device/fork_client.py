@@ -66,6 +66,7 @@ class ForkServer:
 
     async def wait(self, pid: int) -> int:
         """The exit code or negative signal of a worker, once it has ended."""
+        await _until_ended(pid)  # others may fork meanwhile: a driver takes a while to clean up
         async with self._turn:
             if self._connection is None:
                 return 0
@@ -171,3 +172,18 @@ class ForkServer:
             os.killpg(self._process.pid, signal.SIGKILL)
         text = (await self._process.stderr.read()).decode(errors="replace").strip()
         return text.splitlines()[-1] if text else "it printed nothing"
+
+
+async def _until_ended(pid: int) -> None:
+    """Waits until a process has ended; returns at once where the system cannot watch processes."""
+    try:
+        watched = os.pidfd_open(pid)
+    except OSError:  # it has ended, or the system has no such call: then WAIT waits
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(watched, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(watched)
+        os.close(watched)

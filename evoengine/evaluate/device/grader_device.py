@@ -4,7 +4,7 @@ one in shown cases, one in hidden ones.
 The grader lives as long as the device, unless a profiler was in it; a pair is replaced when one of
 the two was killed or broke its context. First verdicts share a pair; a verification gets a new one,
 which is kept for the races of its candidate, and a measurement of kernel activity one that runs
-nothing else. A spare pair stands by.
+nothing else. Spare pairs stand by.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from evoengine.errors import TaskError, WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.own_runners import OwnRunners
 from evoengine.evaluate.device.runner_pair import RunnerPair, first_ended
+from evoengine.evaluate.device.spare_pairs import SparePairs
 from evoengine.evaluate.device.step_failures import (
     KILLED,
     function_ended_process,
@@ -56,16 +57,22 @@ _DOUBTFUL = (Status.crash, Status.launch_error)  # where other candidates have r
 
 def cuda_device(ordinal: int, code_folder: Path | None = None) -> GraderDevice:
     """The CUDA device of this number; `code_folder` as for GraderDevice."""
-    fork_server = ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)])
-    return GraderDevice(fork_server, code_folder)
+    return GraderDevice(cuda_fork_server(ordinal), code_folder)
+
+
+def cuda_fork_server(ordinal: int) -> ForkServer:
+    """What graders and runners of a CUDA device are forked from."""
+    return ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)])
 
 
 class GraderDevice:
     """Implements protocols.Device."""
 
-    def __init__(self, fork_server: ForkServer, code_folder: Path | None = None) -> None:
+    def __init__(
+        self, fork_server: ForkServer, code_folder: Path | None = None, spares: int = 1
+    ) -> None:
         """In `code_folder` the grader keeps the code that torch compiles for baselines; runners are
-        not given its name.
+        not given its name. `spares` pairs stand by.
         """
         self._fork_server = fork_server
         self._code_folder = code_folder
@@ -74,8 +81,9 @@ class GraderDevice:
         self._grader: WorkerProcess | None = None
         self._runners: socket.socket | None = None  # where the grader gets runners from
         self._pair: RunnerPair | None = None  # of the job under way, or of first verdicts
-        self._spare: RunnerPair | None = None
+        self._spares = SparePairs(self._spawn_pair, spares)
         self._own = OwnRunners()
+        self._ending = set[asyncio.Task[None]]()  # of pairs that nobody waits for
         self._last_number = 0  # of a pair that was handed over
         self._gone: list[int] = []  # pairs that ended since the grader was last told
         self._killed_twice = False  # whether the last candidate's process was
@@ -128,9 +136,8 @@ class GraderDevice:
     async def close(self) -> None:
         """Kills every process."""
         await self._kill_all()
-        spare, self._spare = self._spare, None
-        if spare is not None:
-            await spare.kill()
+        await self._end(self._spares.clear())
+        await asyncio.gather(*self._ending)
         await self._fork_server.close()
 
     async def _judge_in_own_runners(self, job: Job, progress: Progress) -> Report:
@@ -141,7 +148,7 @@ class GraderDevice:
             report = await self._judge_again_if_killed(job, progress)
             own, self._pair = self._pair, None
             if own is not None and report.status is Status.correct:
-                await self._end(self._own.keep(job.candidate, own))
+                self._end_later(self._own.keep(job.candidate, own))
             elif own is not None:
                 await self._end([own])
             return report
@@ -157,19 +164,16 @@ class GraderDevice:
         racing = dict[str, RunnerPair]()
         try:
             for side, job in jobs.items():
-                racing[side] = self._own.take(job.candidate) or await self._take_spare()
+                racing[side] = self._own.take(job.candidate) or await self._spares.take()
             report = await self._ask_race(newcomer, holder, racing, progress)
         except BaseException:
             await self._end(list(racing.values()))
             raise
-        surplus = list(racing.values())
-        if report.status is Status.correct:
-            surplus = [
-                pair
-                for side, job in jobs.items()
-                for pair in self._own.keep(job.candidate, racing[side])
-            ]
-        await self._end(surplus)
+        if report.status is not Status.correct:
+            await self._end(list(racing.values()))
+            return report
+        for side, job in jobs.items():
+            self._end_later(self._own.keep(job.candidate, racing[side]))
         return report
 
     async def _ask_race(
@@ -297,23 +301,13 @@ class GraderDevice:
     async def _provide_pair(self) -> Runners:
         """Sees to it that there is a pair for a job, which the grader has."""
         if self._pair is None:
-            self._pair = await self._take_spare()
-        elif self._spare is None:
-            self._spare = await self._spawn_pair()
+            self._pair = await self._spares.take()
+        else:
+            await self._spares.refill()
         if self._pair.jobs:
             self._pair.clear_log()  # of earlier candidates; what its start said is kept
         self._pair.jobs += 1
         return self._runners_of([self._pair])
-
-    async def _take_spare(self) -> RunnerPair:
-        """A pair that has run nothing; the next spare one begins to start."""
-        taken, self._spare = self._spare or await self._spawn_pair(), None
-        try:
-            self._spare = await self._spawn_pair()
-        except BaseException:
-            await self._end([taken])  # nobody else has it
-            raise
-        return taken
 
     def _runners_of(self, pairs: Sequence[RunnerPair]) -> Runners:
         """Hands over those that the grader does not have yet."""
@@ -386,6 +380,13 @@ class GraderDevice:
             pair.send_kill()  # to all before the first wait, which may be cancelled
         for pair in pairs:
             await pair.kill()
+
+    def _end_later(self, pairs: Sequence[RunnerPair]) -> None:
+        """Kills pairs; nobody waits until the driver has cleaned up after them."""
+        if pairs:
+            ending = asyncio.create_task(self._end(pairs))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
     async def _kill_all(self) -> None:
         """Kills the grader and all runners that it has."""

@@ -25,6 +25,7 @@ from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.cuda_driver import cuda_devices
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.grader_device import GraderDevice, cuda_device
+from evoengine.evaluate.device.two_graders import TwoGraders, cuda_search_device
 from evoengine.evaluate.device.worker_device import WorkerDevice, emulator_device
 from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER
 from evoengine.protocols import CompiledCase, Device, Job, RaceReport
@@ -62,7 +63,7 @@ class Bench:
         self.task = load_task(self.path)
         self.pool: CompilePool | None = None
 
-    def device(self) -> WorkerDevice | GraderDevice:
+    def device(self) -> WorkerDevice | GraderDevice | TwoGraders:
         match self.kind:
             case "emulator":
                 return emulator_device("h200", CHECKS, self.folder / "answers", threads=1)
@@ -70,6 +71,10 @@ class Bench:
                 return cuda_device(0)
             case "scripted grader":
                 return GraderDevice(ForkServer(SCRIPTED))
+            case "two scripted graders":
+                return two_scripted_graders()
+            case "two graders on cuda":
+                return cuda_search_device(0)
         return WorkerDevice(ForkServer(SCRIPTED))
 
     async def job(self, behaviour: str) -> Job:
@@ -112,16 +117,24 @@ class Bench:
         return asyncio.run(run())
 
 
+def two_scripted_graders(used_memory: float | None = 0.0) -> TwoGraders:
+    """A device with two graders of the scripted module."""
+    server = ForkServer(SCRIPTED)
+    return TwoGraders(GraderDevice(server), GraderDevice(server), lambda: used_memory)
+
+
 KINDS = [
     "scripted",
     "scripted grader",
+    "two scripted graders",
     "emulator",
     pytest.param("cuda", marks=pytest.mark.gpu),
+    pytest.param("two graders on cuda", marks=pytest.mark.gpu),
 ]
 
 
 def bench(kind: str, folder: Path) -> Bench:
-    if kind == "cuda" and not HAS_GPU:
+    if "cuda" in kind and not HAS_GPU:
         pytest.skip("needs a CUDA device")
     return Bench(kind, folder)
 
@@ -132,8 +145,10 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     return bench(request.param, tmp_path)
 
 
-def candidates_process(device: WorkerDevice | GraderDevice) -> int:
+def candidates_process(device: WorkerDevice | GraderDevice | TwoGraders) -> int:
     """The process that runs candidates."""
+    if isinstance(device, TwoGraders):
+        return candidates_process(device._first)
     worker = (
         device._pair and device._pair.shown if isinstance(device, GraderDevice) else device._worker
     )
@@ -141,8 +156,10 @@ def candidates_process(device: WorkerDevice | GraderDevice) -> int:
     return worker.pid
 
 
-def verifying_process(device: WorkerDevice | GraderDevice, job: Job) -> int:
+def verifying_process(device: WorkerDevice | GraderDevice | TwoGraders, job: Job) -> int:
     """The process that has verified a correct candidate."""
+    if isinstance(device, TwoGraders):
+        return verifying_process(device._second, job)
     if not isinstance(device, GraderDevice):
         return candidates_process(device)
     pid = device._own._pairs[job.candidate].shown.pid
@@ -150,11 +167,14 @@ def verifying_process(device: WorkerDevice | GraderDevice, job: Job) -> int:
     return pid
 
 
-async def processes(device: WorkerDevice | GraderDevice) -> list[int]:
+async def processes(device: WorkerDevice | GraderDevice | TwoGraders) -> list[int]:
     """All processes that judge or stand by."""
+    if isinstance(device, TwoGraders):
+        started = [one for one in (device._first, device._second) if one._grader is not None]
+        return [pid for one in started for pid in await processes(one)]
     if isinstance(device, GraderDevice):
         own = [pair.shown for pair in device._own._pairs.values()]
-        found = [device._grader, device._pair.shown, device._spare.shown, *own]
+        found = [device._grader, device._pair.shown, device._spares.pairs[0].shown, *own]
     else:
         found = [device._worker, (await device._spare)[0]]
     return [one.pid for one in found]
@@ -241,7 +261,7 @@ def test_closing_ends_every_process_and_may_be_repeated(backend):
 # ------------------------------------------------- races
 
 
-@pytest.fixture(params=["scripted grader", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(params=[kind for kind in KINDS if kind not in ("scripted", "emulator")])
 def measuring(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     """A device whose times are measured."""
     return bench(request.param, tmp_path)

@@ -81,7 +81,7 @@ def pids(device: GraderDevice) -> tuple[Any, Any, Any]:
     """Grader, and the runners for shown and for hidden cases, those at work and the spare ones;
     None for what is not there.
     """
-    pair, spare = (one and one.pids for one in (device._pair, device._spare))
+    pair, spare = (one and one.pids for one in (device._pair, (device._spares.pairs or (None,))[0]))
     return device._grader and device._grader.pid, pair, spare
 
 

@@ -75,6 +75,11 @@ def has_started(device: GraderDevice, file: Path) -> bool:
     return all(Path(f"{file}.{pid}").exists() for pid in pids(device)[2])
 
 
+async def no_more_ends(device: GraderDevice) -> None:
+    """Waits for the ends of pairs that the device does not wait for."""
+    await asyncio.gather(*device._ending)
+
+
 async def until(holds: Callable[[], bool]) -> None:
     """Waits until something holds, for some seconds."""
     for _ in range(500):
@@ -142,6 +147,7 @@ def test_a_candidate_without_a_digest_races_in_new_runners_each_time(stage: Stag
 def test_a_candidate_that_races_itself_has_two_pairs_and_keeps_one(stage: Stage) -> None:
     async def scene(device: GraderDevice) -> Any:
         await raced(device, racer("a"), racer("a"))
+        await no_more_ends(device)
         return kept(device), set(all_processes(device)) == children_of(device)
 
     own, all_known = stage.play(scene)
@@ -159,6 +165,7 @@ def test_so_many_pairs_are_kept_and_the_one_used_longest_ago_ends_first(stage: S
         await raced(device, racer(names[0]), racer(names[1]))
         for name in names[MOST_KEPT:]:
             await verified(device, name)
+        await no_more_ends(device)
         return full, kept(device), children_of(device) == set(all_processes(device))
 
     full, after, none_is_lost = stage.play(scene)

@@ -8,6 +8,7 @@ lie elsewhere and its graph is captured anew, as those of a candidate.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -53,7 +54,9 @@ class BaselineReplays:
         }
         self._places: list[dict[str, Place]] = []
         self._calls: list[Step] = []
-        self.gaps_us: tuple[float, ...] = ()  # of the last replay, as Examined.gaps_us
+        # of the last replay, as Examined.gaps_us and Examined.host_gap_us
+        self.gaps_us: tuple[float, ...] = ()
+        self.host_gap_us = 0.0
         self._place()
         self._deal([first])
         with functions.running(name, case):
@@ -87,9 +90,12 @@ class BaselineReplays:
             graph.replay()
             harness.l2.prepare(self._spans(len(sets)), cold)
             torch.cuda.current_stream().synchronize()
+            began = time.perf_counter()
             graph.replay()
             torch.cuda.current_stream().synchronize()
+            host_us = (time.perf_counter() - began) * 1e6
         times = harness.marks.times(len(sets) if cold else 1)
+        self.host_gap_us = 0.0 if cold else host_us - sum(times.event_us)
         self.gaps_us = clock_gaps_us(times.event_us, times.stamp_us)
         return times.event_us
 

@@ -120,9 +120,10 @@ class CudaBackend:
 
     def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
         case = compiled.plan.case
+        with self.harness.token.shared():
+            self.pool.sets(case)
         with self.harness.token.held():
             self._device_peaks()  # before a candidate's buffers take memory
-            self.pool.sets(case)
             if case in job.baselines:
                 # builds it, if its time was kept from an earlier run
                 self.all_baselines.rough_us(case, job.baselines[case])
@@ -141,9 +142,11 @@ class CudaBackend:
                 *one_of_each_distribution(timed),
                 *(item for item in waiting if item not in timed),
             ]
-        # the time that another process uses the GPU is not the candidate's
+        # the time that another process uses the GPU is not the candidate's; the first replay in a
+        # new runner is compared with timed ones, and has the GPU to itself as they have
         announce(f"preparing {shown(compiled)}", False)
-        with self.harness.token.shared():
+        token = self.harness.token
+        with token.held() if self.runner_is_new else token.shared():
             announce(f"checking {shown(compiled)}", True)
             with self._examination(compiled, job.tier) as examination:
                 wrong = self._check_sets(examination, compiled, waiting, baseline, announce)

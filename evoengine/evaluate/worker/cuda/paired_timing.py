@@ -170,7 +170,9 @@ class PairedTiming:
             return bool(self.wrong)
         if not first:
             theirs = self._baseline.replay(sets[WARM_UP_CALLS:], self._cold)
-        self.pairs.add(examined, theirs, self._baseline.gaps_us, 1 if self._cold else count)
+        calls = 1 if self._cold else count
+        beside = self._baseline
+        self.pairs.add(examined, theirs, beside.gaps_us, beside.host_gap_us, calls)
         return True
 
     def _examine(self, count: int) -> None:

@@ -201,7 +201,7 @@ class RacedTiming:
         for side in drawn([NEWCOMER, HOLDER, BASELINE], 3):
             if side == BASELINE:
                 times[side] = baseline.replay(sets[WARM_UP_CALLS:], self._cold)
-                baseline_gaps_us = baseline.gaps_us
+                baseline_gaps = (baseline.gaps_us, baseline.host_gap_us)
             else:
                 examined = self._replay(race, side, ours if side == NEWCOMER else theirs, sets)
                 times[side] = examined.times_us
@@ -215,7 +215,8 @@ class RacedTiming:
         if doubtful:
             return False
         laps.add(times, 1 if self._cold else count, group)
-        laps.gaps.add(newcomer.gaps_us, baseline_gaps_us, newcomer.host_gap_us)
+        gaps_us, host_gap_us = baseline_gaps
+        laps.gaps.add(newcomer.gaps_us, gaps_us, newcomer.host_gap_us, host_gap_us)
         return True
 
     def _replay(

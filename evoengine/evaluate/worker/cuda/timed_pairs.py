@@ -14,7 +14,8 @@ NARROW = 0.008  # the ratio is known well when its interval is within +-0.8 %
 # Stamps lie a little outside of events; by how much more may they on the candidate's side, whose
 # kernels may leave multiprocessors divided differently between L1 and shared memory.
 GAP_US, GAP_SHARE = 3.0, 0.02
-# The host waits some 50 us longer than the events say; a busy host more, but not each time.
+# The host waits some 50 us longer than the events say; a busy host more, but not each time, and one
+# whose GPU others use as well waits longer for the baseline, too.
 HOST_GAP_US, HOST_GAP_SHARE = 200.0, 0.5
 # A ratio is surely above a limit if so many standard errors are between them. Few samples say
 # little about their spread, and nothing about the next groups: it is at least this share.
@@ -27,17 +28,22 @@ class ClockGaps:
     def __init__(self) -> None:
         self._ours: list[float] = []
         self._theirs: list[float] = []
-        self._of_host: list[float] = []
+        self._our_host: list[float] = []
+        self._their_host: list[float] = []
 
-    def add(self, ours: Sequence[float], theirs: Sequence[float], host_us: float) -> None:
+    def add(
+        self, ours: Sequence[float], theirs: Sequence[float], our_host: float, their_host: float
+    ) -> None:
         """Adds one replay of each side, as Examined has them."""
         self._ours += ours
         self._theirs += theirs
-        self._of_host.append(host_us)
+        self._our_host.append(our_host)
+        self._their_host.append(their_host)
 
     def refuse_forged(self, replay_us: float) -> None:
         """Raises Cheated where the candidate's two clocks are further apart than the baseline's, or
-        where the host always waits longer than both say. `replay_us` is the time of a replay.
+        where the host always waits longer for it than both say, and than for the baseline.
+        `replay_us` is the time of a replay.
         """
         apart = abs(median(self._ours) - median(self._theirs))
         if apart > max(GAP_US, GAP_SHARE * replay_us):
@@ -45,9 +51,11 @@ class ClockGaps:
                 f"two clocks disagree about the time of its replays by {apart:.2g} us more than"
                 " about the baseline's"
             )
-        if min(self._of_host) > HOST_GAP_US + HOST_GAP_SHARE * replay_us:
+        longer = min(self._our_host) - min(self._their_host)
+        if longer > HOST_GAP_US + HOST_GAP_SHARE * replay_us:
             raise Cheated(
-                f"its replays take at least {min(self._of_host):.3g} us more on the host's clock"
+                f"its replays take at least {longer:.3g} us more on the host's clock than the"
+                " baseline's"
             )
 
 
@@ -71,6 +79,7 @@ class TimedPairs:
         examined: Examined,
         theirs: Sequence[float],
         their_gaps: Sequence[float],
+        their_host_gap: float,
         calls: int,
     ) -> None:
         """Adds one replay of each side, whose samples have `calls` calls."""
@@ -78,7 +87,7 @@ class TimedPairs:
         self._theirs += [time_us / calls for time_us in theirs]
         self._counts += [calls] * len(examined.times_us)
         self._groups += [self.groups - 1] * len(examined.times_us)
-        self._gaps.add(examined.gaps_us, their_gaps, examined.host_gap_us)
+        self._gaps.add(examined.gaps_us, their_gaps, examined.host_gap_us, their_host_gap)
 
     @property
     def are_narrow(self) -> bool:

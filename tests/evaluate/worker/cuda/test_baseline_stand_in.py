@@ -24,6 +24,7 @@ class GivenReplays:
         self.luck = Random(seed)  # noqa: S311 - not secret
         self.given: list[tuple[int, ...]] = []
         self.gaps_us: tuple[float, ...] = ()
+        self.host_gap_us = 50.0
 
     def begin_capture(self) -> None:
         """Has no buffers to place anew."""

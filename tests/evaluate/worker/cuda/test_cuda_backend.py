@@ -78,7 +78,10 @@ class Desk:
         baselines: Any = SimpleNamespace(
             rough_us=lambda _case, _name: 20.0,
             replays=lambda _case, _name, _most: SimpleNamespace(
-                replay=self.replay_baseline, gaps_us=(1.0,), begin_capture=lambda: None
+                replay=self.replay_baseline,
+                gaps_us=(1.0,),
+                host_gap_us=50.0,
+                begin_capture=lambda: None,
             ),
         )
         self.pynvml = FakePynvml(processes=())
@@ -242,7 +245,9 @@ def test_large_inputs_are_all_checked_and_never_timed(
         return desk.replay_baseline(sets, cold)
 
     monkeypatch.setattr(Examination, "replay", watched)
-    replays = SimpleNamespace(replay=replay_baseline, gaps_us=(1.0,), begin_capture=lambda: None)
+    replays = SimpleNamespace(
+        replay=replay_baseline, gaps_us=(1.0,), host_gap_us=50.0, begin_capture=lambda: None
+    )
     monkeypatch.setattr(desk.backend.all_baselines, "replays", lambda *_: replays)
     report = desk.judge(plain="torch.mul")
     assert report.status is Status.correct, report

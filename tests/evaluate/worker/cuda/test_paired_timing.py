@@ -52,7 +52,7 @@ class FakeSides:
         self.wrong_at = -1  # the examined replay that has a wrong output
         self.examination: Any = SimpleNamespace(replay=self.examine)
         self.baseline: Any = SimpleNamespace(
-            replay=self.replay, gaps_us=(1.5,), begin_capture=self.begin_capture
+            replay=self.replay, gaps_us=(1.5,), host_gap_us=50.0, begin_capture=self.begin_capture
         )
         self.captures: list[int] = []  # the candidate's replays before each of the baseline
         self.gap_us = 1.5  # between the candidate's two clocks
@@ -355,10 +355,16 @@ def test_a_time_that_the_host_never_sees_is_a_cheat_and_a_busy_host_is_none(
     sides: FakeSides,
 ) -> None:
     sides.host_gap_us = lambda: 900.0
-    with pytest.raises(Cheated, match="at least 900 us more on the host's clock"):
+    with pytest.raises(Cheated, match="at least 850 us more on the host's clock"):
         sides.take()
     waits = itertools.cycle([5000.0, 900.0, 60.0])
     sides.host_gap_us = lambda: next(waits)
+    assert sides.take().candidate_us
+
+
+def test_a_gpu_that_others_use_makes_the_host_wait_for_both_sides(sides: FakeSides) -> None:
+    sides.host_gap_us = lambda: 900.0
+    sides.baseline.host_gap_us = 800.0
     assert sides.take().candidate_us
 
 

@@ -54,7 +54,10 @@ class Track:
         monkeypatch.setattr(HostReplayer, "replay", self._timed(HostReplayer.replay))
         monkeypatch.setattr(Examination, "replay", self._noted(Examination.replay))
         baseline = SimpleNamespace(
-            replay=self._replay_baseline, gaps_us=(1.0,), begin_capture=self._begin_capture
+            replay=self._replay_baseline,
+            gaps_us=(1.0,),
+            host_gap_us=50.0,
+            begin_capture=self._begin_capture,
         )
         monkeypatch.setattr(desk.backend.all_baselines, "replays", lambda *_: baseline)
         refuse_memory = desk.backend.refuse_memory

@@ -1,7 +1,8 @@
 """The right to use a GPU, among all processes of ours on this machine, of all runs.
 
-While a sample is taken, nothing else of ours may run on the GPU: no spare that starts, no
-reference, no other run. What is not timed may run beside other work that is not timed.
+While a sample is taken, nothing else of ours may run on the GPU: no reference, no other run. What
+is not timed may run beside other work that is not timed. A process may start its context any time:
+that is the driver's work, not the device's (`python -m benchmarks.process_starts`).
 """
 
 from __future__ import annotations
@@ -43,14 +44,13 @@ class GpuToken:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Shares the GPU while this process starts its context, and counts that as a start."""
-        with self.shared():
-            fcntl.flock(self._starts, fcntl.LOCK_SH)
-            os.write(self._starts, b".")
-            try:
-                yield
-            finally:
-                fcntl.flock(self._starts, fcntl.LOCK_UN)
+        """Counts the start of this process's context while it lasts."""
+        fcntl.flock(self._starts, fcntl.LOCK_SH)
+        os.write(self._starts, b".")
+        try:
+            yield
+        finally:
+            fcntl.flock(self._starts, fcntl.LOCK_UN)
 
     def starts(self) -> int | None:
         """How many processes have started so far; None while one is starting.

@@ -1,0 +1,44 @@
+"""Pairs of runners that have run nothing: a process takes half a second to start its device."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from evoengine.evaluate.device.runner_pair import RunnerPair
+
+
+class SparePairs:
+    """Pairs that stand by; the one that began to start first is taken first."""
+
+    def __init__(self, spawn: Callable[[], Awaitable[RunnerPair]], count: int) -> None:
+        """`spawn` returns a pair that begins to start; `count` stand by."""
+        self._spawn = spawn
+        self._count = count
+        self._pairs = deque[RunnerPair]()
+
+    @property
+    def pairs(self) -> tuple[RunnerPair, ...]:
+        """Those that stand by, the next one to be taken first."""
+        return tuple(self._pairs)
+
+    async def refill(self) -> None:
+        """Lets as many pairs start as are missing."""
+        while len(self._pairs) < self._count:
+            self._pairs.append(await self._spawn())
+
+    async def take(self) -> RunnerPair:
+        """A pair that has run nothing; the next one begins to start."""
+        taken = self._pairs.popleft() if self._pairs else await self._spawn()
+        try:
+            await self.refill()
+        except BaseException:
+            await taken.kill()  # nobody else has it
+            raise
+        return taken
+
+    def clear(self) -> list[RunnerPair]:
+        """Keeps none; all that stood by, to be killed."""
+        pairs = list(self._pairs)
+        self._pairs.clear()
+        return pairs

@@ -1,0 +1,115 @@
+"""What two graders do beside each other, and what happens where the second one cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evoengine.errors import DeviceError
+from evoengine.evaluate.device.grader_device import GraderDevice
+from evoengine.evaluate.device.two_graders import MOST_MEMORY, TwoGraders
+from evoengine.evaluate.nvml import memory_share
+from evoengine.protocols import Job
+from evoengine.records import Status
+from tests.evaluate.device.test_contract import Bench, two_scripted_graders
+
+Play = Callable[..., Any]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """Plays a scene on a started device; `used_memory` as of TwoGraders."""
+
+    def run(scene: Callable[[TwoGraders], Awaitable[Any]], used_memory: float | None = 0.0) -> Any:
+        bench = Bench("two scripted graders", tmp_path)
+
+        async def on_device() -> Any:
+            device = two_scripted_graders(used_memory)
+            try:
+                await device.start(bench.task, str(bench.path))
+                return await scene(device)
+            finally:
+                await device.close()
+
+        return asyncio.run(on_device())
+
+    return run
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Callable[[str], Job]:
+    return lambda behaviour: asyncio.run(Bench("scripted", tmp_path).job(behaviour))
+
+
+def silent(_: str) -> None: ...
+
+
+def test_a_verification_and_a_race_end_while_a_first_verdict_is_under_way(
+    play: Play, job: Callable[[str], Job]
+) -> None:
+    endless, correct = job("endless"), job("correct")
+
+    async def scene(device: TwoGraders) -> Any:
+        first = asyncio.create_task(device.run(endless, silent))
+        verified = await device.run(correct, silent, verify=True)
+        raced = await device.race(correct, correct.model_copy(update={"candidate": "b"}), silent)
+        return verified.status, raced.status, first.done(), (await first).status
+
+    assert play(scene) == (Status.correct, Status.correct, False, Status.timeout)
+
+
+@pytest.mark.parametrize(("used_memory", "graders"), [(0.0, 2), (MOST_MEMORY + 0.01, 1), (None, 1)])
+def test_a_device_without_room_for_two_graders_has_one_that_does_everything(
+    play: Play, job: Callable[[str], Job], used_memory: float | None, graders: int
+) -> None:
+    correct = job("correct")
+
+    async def scene(device: TwoGraders) -> Any:
+        reports = [await device.run(correct, silent, verify) for verify in (False, True)]
+        started: list[GraderDevice] = [
+            one for one in (device._first, device._second) if one._grader is not None
+        ]
+        return [report.status for report in reports], len(started)
+
+    assert play(scene, used_memory) == ([Status.correct, Status.correct], graders)
+
+
+def test_the_second_grader_starts_with_the_first_verdict_of_a_search_and_not_for_one_verdict(
+    play: Play, job: Callable[[str], Job]
+) -> None:
+    once = job("correct")
+    search = once.model_copy(update={"scored_only": True})
+
+    async def scene(device: TwoGraders) -> Any:
+        await device.run(once, silent)
+        before = device._verifier
+        await device.run(search, silent)
+        return before, device._verifier is not None
+
+    assert play(scene) == (None, True)
+
+
+def test_a_second_grader_that_does_not_start_is_an_error_of_the_first_verification(
+    play: Play, job: Callable[[str], Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = job("correct").model_copy(update={"scored_only": True})
+
+    async def fails(*_: object) -> None:
+        raise DeviceError("no such device")
+
+    async def scene(device: TwoGraders) -> Any:
+        monkeypatch.setattr(device._second, "start", fails)
+        first = await device.run(search, silent)
+        with pytest.raises(DeviceError, match="no such device"):
+            await device.run(search, silent, verify=True)
+        return first.status
+
+    assert play(scene) is Status.correct
+
+
+def test_memory_in_use_is_not_known_of_a_device_that_is_not_there() -> None:
+    assert memory_share(99) is None
