@@ -230,10 +230,10 @@ class ExecutorStart(Frozen):
 
 @dataclass(frozen=True)
 class SearchBar:
-    """What a first verdict of a search is for: to find out whether a candidate may take a place.
+    """What a verdict of a search is for: to find out whether a candidate takes a place.
 
-    `score` is that of the last elite of a tier all of whose places are held; without it every
-    correct candidate takes a place.
+    `score` is that of the last elite of a tier all of whose places are held; without it the verdict
+    is never coarse.
     """
 
     score: float | None = None

@@ -420,7 +420,13 @@ class Engine:
         verdict = await self._shared_verifications.get_or_evaluate(
             key,
             trial,
-            partial(self.executor.evaluate, candidate_of(trial, proposal), progress, verify=True),
+            partial(
+                self.executor.evaluate,
+                candidate_of(trial, proposal),
+                progress,
+                verify=True,
+                search=SearchBar(),
+            ),
             on_wait=lambda first: progress(WAITING.format(first)),
         )
         self.store.append(VerdictRow(trial, VERIFY, verdict, began, self.now()))

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from evoengine.errors import TaskError, WorkerError
@@ -89,6 +90,7 @@ class GraderDevice:
         self._killed_twice = False  # whether the last candidate's process was
         self._has_profiler = False  # whether the grader has measured kernel activity
         self._turn = asyncio.Lock()
+        self._asked = 0  # jobs and races that wait or are under way
 
     async def start(self, task: Task, task_path: str) -> Environment:
         """Starts the grader; raises DeviceError, TaskError or WorkerError."""
@@ -97,16 +99,20 @@ class GraderDevice:
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
         """Runs one job at a time; a broken process is replaced before the next one."""
-        async with self._turn:
+        async with self._in_turn():
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
             try:
                 await self._provide_grader(progress, may_have_profiler=job.activity)
                 if job.activity:
-                    return await self._profile(job, progress)
-                if verify:
-                    return await self._judge_in_own_runners(job, progress)
-                return await self._judge_again_if_doubtful(job, progress)
+                    report = await self._profile(job, progress)
+                elif verify:
+                    report = await self._judge_in_own_runners(job, progress)
+                else:
+                    report = await self._judge_again_if_doubtful(job, progress)
+                if job.cases:
+                    await self._refill_if_idle()
+                return report
             except BaseException:
                 # processes in the middle of a job cannot take the next one
                 await self._kill_all()
@@ -114,7 +120,7 @@ class GraderDevice:
 
     async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
         """Races two candidates, each in runners that run no other."""
-        async with self._turn:
+        async with self._in_turn():
             if self._task is None:
                 raise WorkerError("the device was asked to race before it was started")
             try:
@@ -128,6 +134,7 @@ class GraderDevice:
                     report = await self._race(newcomer, holder, progress)
                 if report.reason.startswith(RUNNER_NOT_STARTED):
                     raise WorkerError(f"in two races in a row: {report.reason}")
+                await self._refill_if_idle()
                 return report
             except BaseException:
                 await self._kill_all()
@@ -139,6 +146,21 @@ class GraderDevice:
         await self._end(self._spares.clear())
         await asyncio.gather(*self._ending)
         await self._fork_server.close()
+
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncIterator[None]:
+        """One job or race at a time."""
+        self._asked += 1
+        try:
+            async with self._turn:
+                yield
+        finally:
+            self._asked -= 1
+
+    async def _refill_if_idle(self) -> None:
+        """Lets spare pairs start, if nobody waits for the device."""
+        if self._asked == 1:
+            await self._spares.refill()
 
     async def _judge_in_own_runners(self, job: Job, progress: Progress) -> Report:
         """Judges a candidate in a pair that has run no other, and keeps the pair for its races."""
@@ -302,8 +324,6 @@ class GraderDevice:
         """Sees to it that there is a pair for a job, which the grader has."""
         if self._pair is None:
             self._pair = await self._spares.take()
-        else:
-            await self._spares.refill()
         if self._pair.jobs:
             self._pair.clear_log()  # of earlier candidates; what its start said is kept
         self._pair.jobs += 1

@@ -1,4 +1,8 @@
-"""Pairs of runners that have run nothing: a process takes half a second to start its device."""
+"""Pairs of runners that have run nothing: a process takes a third of a second to start its device.
+
+Meanwhile the driver makes others wait, above all one that maps memory, as every new runner does. So
+they are started when nobody needs the device.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +32,8 @@ class SparePairs:
             self._pairs.append(await self._spawn())
 
     async def take(self) -> RunnerPair:
-        """A pair that has run nothing; the next one begins to start."""
-        taken = self._pairs.popleft() if self._pairs else await self._spawn()
-        try:
-            await self.refill()
-        except BaseException:
-            await taken.kill()  # nobody else has it
-            raise
-        return taken
+        """A pair that has run nothing."""
+        return self._pairs.popleft() if self._pairs else await self._spawn()
 
     def clear(self) -> list[RunnerPair]:
         """Keeps none; all that stood by, to be killed."""

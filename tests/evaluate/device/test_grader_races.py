@@ -281,7 +281,7 @@ def test_a_cancelled_race_leaves_a_healthy_device_and_no_process(stage: Stage, s
 
     started, racing, left, report = stage.play(scene)
     assert racing > started - racing and racing - left
-    assert len(left) == 2, "the spare ones, which have run nothing"
+    assert left == set(), "the spare ones raced"
     assert report.status is Status.correct
 
 
@@ -386,3 +386,18 @@ def test_closing_ends_the_runners_that_are_kept(stage: Stage) -> None:
     started = stage.play(scene)
     assert len(started) == 7, "a grader, two pairs that are kept, one that stands by"
     assert not [pid for pid in started if alive(pid)]
+
+
+def test_spare_runners_start_when_nobody_waits_for_the_device(stage: Stage) -> None:
+    async def scene(device: GraderDevice) -> Any:
+        await judged(device, "correct")
+        standing_by = []
+
+        async def verify(candidate: str) -> None:
+            await verified(device, candidate)
+            standing_by.append(len(device._spares.pairs))
+
+        await asyncio.gather(*(verify(name) for name in "abc"))
+        return standing_by
+
+    assert stage.play(scene) == [0, 0, 1]

@@ -142,11 +142,9 @@ class CudaBackend:
                 *one_of_each_distribution(timed),
                 *(item for item in waiting if item not in timed),
             ]
-        # the time that another process uses the GPU is not the candidate's; the first replay in a
-        # new runner is compared with timed ones, and has the GPU to itself as they have
+        # the time that another process uses the GPU is not the candidate's
         announce(f"preparing {shown(compiled)}", False)
-        token = self.harness.token
-        with token.held() if self.runner_is_new else token.shared():
+        with self.harness.token.shared():
             announce(f"checking {shown(compiled)}", True)
             with self._examination(compiled, job.tier) as examination:
                 wrong = self._check_sets(examination, compiled, waiting, baseline, announce)

@@ -10,6 +10,7 @@ clock, which our own kernels write to an address that a candidate does not know.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -61,6 +62,20 @@ class Replayer:
         self._written: frozenset[str] = frozenset()
         # the largest frame of any candidate: what one left there, no later one may find
         self._local_bytes = 0
+
+    def warm_up(self) -> None:
+        """Does once what takes long the first time: the import of memory, our own kernels."""
+        memory = PhysicalMemory.create(self._ordinal, PAGE_BYTES)
+        descriptor = memory.export()
+        imported = PhysicalMemory.imported(descriptor, PAGE_BYTES)
+        os.close(descriptor)
+        address = self._range.map(imported)
+        self._l2.prepare([(address, PAGE_BYTES)], cold=False)
+        self._kernels.scrub(0)
+        self._stream.synchronize()
+        self._range.unmap(address)
+        imported.release()
+        memory.release()
 
     def map(self, numbers: Sequence[int], sizes: Sequence[int], descriptors: list[int]) -> None:
         """Maps imported slots at random addresses."""

@@ -52,10 +52,13 @@ class _Runner:
     def __init__(self, connection: socket.socket, ordinal: int) -> None:
         self._connection = connection
         self._silent = False
-        with GpuToken(ordinal).starting():
+        token = GpuToken(ordinal)
+        with token.starting():
             cupy.cuda.Device(ordinal).use()
             self._limit_memory()
             self._replayer = Replayer(ordinal)
+            with token.shared():
+                self._replayer.warm_up()
             cupy.cuda.Device().synchronize()
         self._answer(Served)
 

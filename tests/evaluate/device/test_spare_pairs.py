@@ -1,0 +1,34 @@
+"""When pairs of runners that stand by are started, taken and given up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from evoengine.evaluate.device.spare_pairs import SparePairs
+
+
+class Spawned:
+    """Counts pairs."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def __call__(self) -> Any:
+        self.count += 1
+        return self.count
+
+
+def test_pairs_are_taken_in_the_order_of_their_starts_and_none_starts_before_a_refill() -> None:
+    async def scene() -> None:
+        spawned = Spawned()
+        spares = SparePairs(spawned, count=2)
+        await spares.refill()
+        assert spares.pairs == (1, 2)
+        assert [await spares.take() for _ in range(3)] == [1, 2, 3], "the third had to be started"
+        assert (spawned.count, spares.pairs) == (3, ())
+        await spares.refill()
+        await spares.refill()
+        assert spares.clear() == [4, 5] and spares.pairs == ()
+
+    asyncio.run(scene())
