@@ -47,9 +47,11 @@ types: setup
 	@echo "== types: mypy"
 	@$(PY) -m mypy
 
+# Side by side on all cores, but what needs a GPU alone, because it times. TESTS=--whole: no samples.
 unit: setup
-	@echo "== behaviour: pytest"
-	@$(PY) -m pytest
+	@echo "== behaviour: pytest, samples of large corpora (make test TESTS=--whole tests all of them)"
+	@$(PY) -m pytest -n auto --maxprocesses 8 --dist worksteal $(if $(GPU),-m "not gpu") $(TESTS)
+	@$(if $(GPU),$(PY) -m pytest -m gpu $(TESTS))
 
 gpu: setup
 	@$(PY) -m pytest -m gpu
