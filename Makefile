@@ -10,6 +10,7 @@ STAMP  := $(VENV)/.installed-$(basename $(notdir $(LOCK)))
 # The attention task that is meant for this GPU: Hopper's, or the one for smaller cards and for none.
 CAP    := $(if $(GPU),$(firstword $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))
 TASK   ?= $(if $(filter 9.0,$(CAP)),sdpa_h200,sdpa_l4)
+TESTS  ?=
 LINTED := evoengine tests benchmarks setup.py scripts/lock
 
 .PHONY: help setup run test check lint types unit gpu clean
@@ -47,9 +48,11 @@ types: setup
 	@echo "== types: mypy"
 	@$(PY) -m mypy
 
+# Side by side on all cores, but what needs a GPU alone, because it times. TESTS: options of pytest.
 unit: setup
-	@echo "== behaviour: pytest"
-	@$(PY) -m pytest
+	@echo "== behaviour: pytest, samples of large corpora (make test TESTS=--whole tests all of them)"
+	@$(PY) -m pytest -n auto --maxprocesses 8 --dist worksteal $(if $(GPU),-m "not gpu") $(TESTS)
+	@$(if $(GPU),$(PY) -m pytest -m gpu $(TESTS))
 
 gpu: setup
 	@$(PY) -m pytest -m gpu

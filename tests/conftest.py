@@ -1,9 +1,44 @@
 """Settings of the whole suite."""
 
+import os
+
+import pytest
 from hypothesis import settings
+
+# Hooks and a fixture of pytest, which it finds here by their names.
+from tests.sampling import (
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_configure_node,
+    pytest_report_header,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+    sampling,
+)
+
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_configure_node",
+    "pytest_report_header",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+    "pytest_testnodedown",
+    "sampling",
+]
 
 # The same examples on every run, and no limit on their time: the machine may be busy. Look for new
 # ones with `pytest --hypothesis-profile=explore`.
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=150, database=None)
 settings.register_profile("explore", deadline=None, max_examples=5000)
 settings.load_profile("same")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_terminal() -> None:
+    """Processes of pytest-xdist are given the width of a terminal, which tables would fit."""
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)

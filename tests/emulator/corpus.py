@@ -18,6 +18,14 @@ from tests.emulator.float_formats import distance, values
 KERNELS = Path(__file__).resolve().parent / "kernels"
 PACKAGE = "tests.emulator.kernels"
 
+# What kernels use, the rarest first: a sample has one of each.
+FEATURES = (
+    *("ldmatrix", "mma.sync", "wmma", "cp.async", "memcpy_async", "<mma.h>", "cooperative_groups"),
+    *("asm", "__nv_fp8", "__nv_bfloat", "printf", "double", "switch", "volatile", "__constant__"),
+    *("__half", "half", "__match", "__ballot", "__shfl", "atomic", "extern __shared__"),
+    *("template", "__shared__", "long long", "while", "for", "if"),
+)
+
 # Formats that numpy has not: name -> what their bits are kept in.
 STORED_AS = {"bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8"}
 
@@ -115,14 +123,24 @@ def load_corpus() -> tuple[Kernel, ...]:
     """All kernels, ordered by name; raises FileNotFoundError for a .cu without .py or the
     reverse.
     """
-    names = sorted(
-        {
-            path.stem
-            for path in KERNELS.iterdir()
-            if path.suffix in (".cu", ".py") and path.stem != "__init__"
-        }
-    )
-    return tuple(load_kernel(name) for name in names)
+    return tuple(load_kernel(name) for name in kernel_names())
+
+
+def kernel_names() -> tuple[str, ...]:
+    """The names of all kernels, in order."""
+    paths = [path for path in KERNELS.iterdir() if path.suffix in (".cu", ".py")]
+    return tuple(sorted({path.stem for path in paths} - {"__init__"}))
+
+
+def files_of(name: str) -> tuple[Path, Path]:
+    """The files of the kernel `name`."""
+    return KERNELS / f"{name}.cu", KERNELS / f"{name}.py"
+
+
+def feature_of(name: str) -> str:
+    """The rarest of FEATURES that the kernel `name` uses; empty if it uses none."""
+    text = (KERNELS / f"{name}.cu").read_text(encoding="utf-8")
+    return next((feature for feature in FEATURES if feature in text), "")
 
 
 def load_kernel(name: str) -> Kernel:

@@ -1,4 +1,4 @@
-"""Every kernel of the corpus on the emulator, against float64 results of numpy and torch."""
+"""Kernels of the corpus on the emulator, against float64 results of numpy and torch."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from evoengine.emulator.device import Checks, Emulator
-from tests.emulator.corpus import load_corpus, load_kernel, results, wrong, wrong_lines
+from tests.emulator.corpus import (
+    feature_of,
+    files_of,
+    kernel_names,
+    load_kernel,
+    results,
+    wrong,
+    wrong_lines,
+)
 from tests.emulator.corpus_launch import launch
 
-NAMES = [kernel.name for kernel in load_corpus()]
+NAMES = kernel_names()
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +28,10 @@ def emulator() -> Iterator[Emulator]:
     made.close()  # each reserves 512 GiB of addresses
 
 
+of_a_sample = pytest.mark.sampled("name", one_in=4, kind=feature_of, files=files_of)
+
+
+@of_a_sample
 @pytest.mark.parametrize("name", NAMES)
 def test_kernel_computes_what_is_expected(emulator: Emulator, name: str) -> None:
     kernel, problems = load_kernel(name), []
@@ -31,6 +43,7 @@ def test_kernel_computes_what_is_expected(emulator: Emulator, name: str) -> None
     assert not problems, "\n".join(problems)
 
 
+@of_a_sample
 @pytest.mark.parametrize("name", NAMES)
 def test_checked_mode_finds_nothing_wrong_with_a_kernel_and_changes_no_result(
     emulator: Emulator, name: str

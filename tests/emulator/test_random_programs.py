@@ -125,6 +125,7 @@ def agree(emulator: Emulator, program: Program) -> None:
         assert not report.findings, [report.describe(item) for item in report.findings]
 
 
+@pytest.mark.sampled("seed", one_in=4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_program_gives_the_results_of_the_interpreter(
     emulator: Emulator, seed: int

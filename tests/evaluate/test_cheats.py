@@ -1,15 +1,7 @@
-"""The corpus of cheats: what its manifest promises, and a sample of it judged on the emulator.
-
-CORPUS_SEED draws the sample of an earlier run again; CORPUS_SAMPLE is the number of cheats of each
-task (0: all of them, which takes a minute or two).
-"""
+"""The corpus of cheats: what its manifest promises, and a sample of it judged on the emulator."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import random
-import secrets
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,40 +21,41 @@ from benchmarks.corpora import (
     task_path,
     why_accepted,
 )
-from evoengine.config import CHECKS
 from evoengine.errors import CandidateError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
-from evoengine.evaluate.worker.emulated.secret_sets import SEEDS_FILE
 from evoengine.records import Interval, Status, Verdict
 from evoengine.statistics import exact
 from evoengine.task.load import load_task
+from tests.evaluate.kept_fork_server import kept
+from tests.sampling import Entry, Sampling
 
 CORPUS = cheats()
-SEED = int(os.environ.get("CORPUS_SEED") or secrets.randbelow(10**6))
-SAMPLE = int(os.environ.get("CORPUS_SAMPLE") or 10)
+SAMPLE = 40
 TASKS = sorted({cheat.task for cheat in CORPUS.values()})
 # inputs that do not change, in which some heads and rows are quiet
 FIXED_SEEDS = "cheats on small cases"
 CHEAT = Cheat(task="t", family="f", what="w", twin="x.cu", expect=(Status.wrong_result,))
 
 
-def sample(task: str) -> list[str]:
-    """The names to judge here: some of those that the emulator can notice, by the seed."""
-    names = [name for name, cheat in CORPUS.items() if cheat.task == task]
-    names = [name for name in names if not CORPUS[name].emulator_accepts]
-    count = min(SAMPLE or len(names), len(names))
-    return random.Random(f"{SEED} {task}").sample(names, count)  # noqa: S311 - repeatable
+def sample(sampling: Sampling, task: str) -> list[str]:
+    """The names to judge here: of those that the emulator can notice, one of each family and of
+    each task.
+    """
+    entries = [
+        Entry(name, (cheat.family, cheat.task), (CHEATS / name,))
+        for name, cheat in CORPUS.items()
+        if not cheat.emulator_accepts
+    ]
+    names = [entry.name for entry in sampling.draw("cheats", entries, SAMPLE)]
+    return [name for name in names if CORPUS[name].task == task]
 
 
-def judged(task: str, paths: Sequence[Path], folder: Path) -> list[Verdict]:
+def judged(task: str, paths: Sequence[Path]) -> list[Verdict]:
     """The verdicts on files of one task, with its small cases."""
 
-    folder.joinpath(SEEDS_FILE).write_text(FIXED_SEEDS)
-
     async def run() -> list[Verdict]:
-        device = emulator_device("h200", CHECKS, folder)
+        device = kept().device("h200", FIXED_SEEDS)
         nvrtc, clang = CompilePool(1), CompilePool(1, module=CLANG)
         executor = LocalExecutor(small_task(task), str(task_path(task)), nvrtc, device, clang=clang)
         try:
@@ -71,7 +64,7 @@ def judged(task: str, paths: Sequence[Path], folder: Path) -> list[Verdict]:
         finally:
             await executor.close()
 
-    return asyncio.run(run())
+    return kept().run(run())
 
 
 async def verdict(executor: LocalExecutor, path: Path) -> Verdict:
@@ -82,14 +75,13 @@ async def verdict(executor: LocalExecutor, path: Path) -> Verdict:
     return await executor.evaluate(candidate, lambda _: None)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("task", TASKS)
-def test_no_cheat_of_a_sample_is_accepted_on_the_emulator(task: str, tmp_path: Path) -> None:
-    names = sample(task)
-    print(f"CORPUS_SEED={SEED}: {', '.join(names)}")
+def test_no_cheat_of_a_sample_is_accepted_on_the_emulator(task: str, sampling: Sampling) -> None:
+    names = sample(sampling, task)
     twins = list(dict.fromkeys(CORPUS[name].twin for name in names))
     paths = [*(path_of(twin, CHEATS) for twin in twins), *(CHEATS / name for name in names)]
-    verdicts = judged(task, paths, tmp_path)
+    verdicts = judged(task, paths)
     twin_verdicts = dict(zip(twins, verdicts, strict=False))
     assert {item.status for item in twin_verdicts.values()} <= {Status.correct}
     accepted = {}
@@ -100,7 +92,7 @@ def test_no_cheat_of_a_sample_is_accepted_on_the_emulator(task: str, tmp_path: P
             problem = f"the manifest does not list {found.status}: {found.reason}"
         if problem:
             accepted[name] = problem
-    assert not accepted, f"CORPUS_SEED={SEED}"
+    assert not accepted, sampling.described
 
 
 def test_the_manifest_lists_every_file_and_every_twin_is_there() -> None:

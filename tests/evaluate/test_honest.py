@@ -1,17 +1,10 @@
 """No honest kernel is refused: the whole corpus fits its tasks, and a sample is judged on the
 emulator.
-
-CORPUS_SEED draws the sample of an earlier run again; CORPUS_SAMPLE is the number of kernels of each
-task (0: all of them).
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import random
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -27,15 +20,14 @@ from benchmarks.corpora import (
 )
 from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.binding import bind
-from evoengine.config import CHECKS
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.records import Verdict
 from evoengine.task.load import load_task
+from tests.evaluate.kept_fork_server import kept
+from tests.sampling import Entry, Sampling
 
-SEED = int(os.environ.get("CORPUS_SEED") or random.SystemRandom().randrange(10**6))
-SAMPLE = int(os.environ.get("CORPUS_SAMPLE") or 3)
+SAMPLE = 14
 CORPUS = honest()
 # without the packaged seeds, which have slashes in their names
 OWN = {name: entry for name, entry in CORPUS.items() if path_of(name, HONEST).parent == HONEST}
@@ -72,15 +64,16 @@ def test_an_honest_kernel_is_named_after_its_file_and_binds_for_every_case(
         assert bind(candidate, task, case, limits_of_arch("sm_90")).launches
 
 
-def sample_of(task: str) -> list[str]:
-    """The names of kernels of `task`, drawn with the seed."""
-    names = [name for name, entry in OWN.items() if entry.task == task]
-    if SAMPLE and len(names) > SAMPLE:
-        names = random.Random(f"{SEED} {task}").sample(names, SAMPLE)  # noqa: S311
-    return names
+def sample_of(sampling: Sampling, task: str) -> list[str]:
+    """The names of kernels of `task`: one of each task and of each verdict is drawn."""
+    entries = [
+        Entry(name, (entry.task, entry.emulator), (HONEST / name,)) for name, entry in OWN.items()
+    ]
+    names = [entry.name for entry in sampling.draw("honest kernels", entries, SAMPLE)]
+    return [name for name in names if OWN[name].task == task]
 
 
-def judge(task: str, names: list[str], cache: Path) -> list[Verdict]:
+def judge(task: str, names: list[str]) -> list[Verdict]:
     """The verdicts of one executor on the emulator, with all its checks, on small cases."""
 
     async def run() -> list[Verdict]:
@@ -88,7 +81,7 @@ def judge(task: str, names: list[str], cache: Path) -> list[Verdict]:
             small_task(task, MORE_SMALL_CASES),
             str(task_path(task)),
             CompilePool(1),
-            emulator_device("h200", CHECKS, cache),
+            kept().device("h200"),
             clang=CompilePool(1, module=CLANG),
         )
         try:
@@ -98,17 +91,16 @@ def judge(task: str, names: list[str], cache: Path) -> list[Verdict]:
         finally:
             await executor.close()
 
-    return asyncio.run(run())
+    return kept().run(run())
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("task", TASKS)
-def test_the_emulator_refuses_no_honest_kernel_of_a_sample(task: str, tmp_path: Path) -> None:
-    names = sample_of(task)
-    print(f"CORPUS_SEED={SEED}: {', '.join(names)}")
+def test_the_emulator_refuses_no_honest_kernel_of_a_sample(task: str, sampling: Sampling) -> None:
+    names = sample_of(sampling, task)
     surprises = {
         name: f"{verdict.status}: {verdict.reason}\n{verdict.detail}"
-        for name, verdict in zip(names, judge(task, names, tmp_path), strict=True)
+        for name, verdict in zip(names, judge(task, names), strict=True)
         if verdict.status is not OWN[name].emulator
     }
-    assert not surprises, f"CORPUS_SEED={SEED}"
+    assert not surprises, sampling.described

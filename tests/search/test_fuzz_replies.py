@@ -1,18 +1,20 @@
 """Mutated replies and headers from proposal to verdict: no exception ends a run of them. Reader,
 engine, executor and store are real.
 
-EVOENGINE_FUZZ_REPLIES says how many replies there are in all; a hundredth of them goes through the
-real compilers.
+EVOENGINE_FUZZ_REPLIES says how many replies there are in all, 20,000 or in a sample 4,000. The real
+compilers get a hundredth, and a few in a sample too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from evoengine.config import RunConfig
@@ -29,6 +31,7 @@ from evoengine.store.memory_store import MemoryStore
 from evoengine.store.sqlite_store import SqliteStore
 from evoengine.task.schema import Task
 from tests.report.stored_run import run_info
+from tests.sampling import Sampling
 from tests.scale_task import kernel, load_scale_task, write_task
 from tests.search.hostile import CODE, KERNEL, Change, fenced, mutated
 from tests.search.scripted_compilers import ScriptedDevice, ScriptedPool
@@ -37,6 +40,7 @@ REPLIES = int(os.environ.get("EVOENGINE_FUZZ_REPLIES", "20000"))
 PARTS = 4
 BATCH = 20  # replies of one run
 BOTH = (NVRTC, CLANG)
+Test = Callable[..., Any]
 
 changes = st.lists(
     st.tuples(st.integers(0, 255), st.integers(0, 65535), st.integers(0, 255), st.integers(0, 255)),
@@ -46,16 +50,16 @@ changes = st.lists(
 # be.
 
 
-def bounded(replies: int) -> settings:
-    """So many replies, and no limit on their time. A base is large and so are twenty of them,
-    though little is drawn for each.
+def drawn_by(sampling: Sampling, replies: int, few: int) -> Callable[[Test], Test]:
+    """So many replies, or `few` in a sample, and no limit on their time. A base is large and so are
+    twenty of them, though little is drawn for each.
     """
-    examples = max(1, replies // BATCH)
-    return settings(
-        max_examples=examples,
+    limits = settings(
+        max_examples=max(1, sampling.count(replies, few) // BATCH),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
+    return lambda test: seed(sampling.seed)(limits(test))
 
 
 class Recorded(ReplayGenerator):
@@ -157,13 +161,13 @@ class Scene:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_mutated_replies_become_verdicts(part: int, tmp_path: Path) -> None:
+def test_mutated_replies_become_verdicts(part: int, tmp_path: Path, sampling: Sampling) -> None:
     scene = Scene(
         tmp_path, ScriptedPool(tmp_path / "nvrtc", NVRTC), ScriptedPool(tmp_path / "clang", CLANG)
     )
     seen: set[Status] = set()
 
-    @bounded(REPLIES // PARTS)
+    @drawn_by(sampling, REPLIES // PARTS, few=1000)
     @given(st.lists(st.tuples(st.integers(0, 255), changes), min_size=BATCH, max_size=BATCH))
     def replies(drawn: list[tuple[int, list[Change]]]) -> None:
         seen.update(scene.judge([mutated(base + part * 67, list(made)) for base, made in drawn]))
@@ -176,7 +180,9 @@ def test_mutated_replies_become_verdicts(part: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("module", [NVRTC, CLANG], ids=["nvrtc", "clang"])
-def test_mutated_sources_become_verdicts_of_the_real_compilers(module: str, tmp_path: Path) -> None:
+def test_mutated_sources_become_verdicts_of_the_real_compilers(
+    module: str, tmp_path: Path, sampling: Sampling
+) -> None:
     problem = asyncio.run(toolchain(module)).problem
     if problem:
         pytest.skip(problem)
@@ -190,7 +196,7 @@ def test_mutated_sources_become_verdicts_of_the_real_compilers(module: str, tmp_
     bases = [fenced(KERNEL)]
     seen: set[Status] = set()
 
-    @bounded(REPLIES // 200)
+    @drawn_by(sampling, REPLIES // 200, few=80)
     @given(st.lists(changes, min_size=BATCH, max_size=BATCH))
     def replies(drawn: list[list[Change]]) -> None:
         seen.update(scene.judge([mutated(0, made, CODE, bases, begin="*/\n") for made in drawn]))

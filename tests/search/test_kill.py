@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from evoengine.protocols import ProposalRow, VerdictRow
 from evoengine.records import RaceResult
 from evoengine.store.memory_store import MemoryStore
 from evoengine.store.run_folder import open_run
+from tests.sampling import Sampling
 from tests.scale_task import load_scale_task
 from tests.search.scripted_generator import (
     CLOSE,
@@ -32,6 +32,7 @@ from tests.search.scripted_generator import (
 
 ROOT = Path(__file__).parents[2]
 KILLS = 50
+FEW_KILLS = 12
 MOST_STARTS = 400
 LONGEST_LIFE_S = 0.12  # a run takes several times as long
 
@@ -51,8 +52,10 @@ def killed_child(commands: IO[str], says: IO[str], folder: Path, life_s: float |
     return "complete\n" in said
 
 
-def test_fifty_kills_at_random_instants_change_nothing(tmp_path: Path) -> None:
-    kills, runs, rng = 0, 0, random.Random(2510_03760)  # noqa: S311 - must repeat
+def test_kills_at_random_instants_change_nothing(tmp_path: Path, sampling: Sampling) -> None:
+    """Fifty of them, or twelve in a sample."""
+    most = sampling.count(KILLS, FEW_KILLS)
+    kills, runs, rng = 0, 0, sampling.rng("kills")
     expected = MemoryStore()
     engine = make_engine(load_scale_task(tmp_path), expected, SometimesCopying(), rule=CLOSE)
     asyncio.run(run_engine(engine))
@@ -65,16 +68,16 @@ def test_fifty_kills_at_random_instants_change_nothing(tmp_path: Path) -> None:
         for _ in range(MOST_STARTS):
             folder = tmp_path / str(runs)
             folder.mkdir(exist_ok=True)
-            life_s = rng.uniform(0.0, LONGEST_LIFE_S) if kills < KILLS else None
+            life_s = rng.uniform(0.0, LONGEST_LIFE_S) if kills < most else None
             if killed_child(zygote.stdin, zygote.stdout, folder, life_s):
                 _compare(folder, expected)
                 runs += 1
-                if kills >= KILLS:
+                if kills >= most:
                     break
             else:
                 kills += 1
         zygote.stdin.close()
-    assert kills >= KILLS and runs
+    assert kills >= most and runs
 
 
 def _is_worth_comparing(expected: MemoryStore) -> None:

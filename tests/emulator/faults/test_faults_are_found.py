@@ -1,4 +1,4 @@
-"""Every planted fault is found at its line, and nothing is found in its repaired twin."""
+"""Each planted fault is found at its line, and nothing is found in its repaired twin."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ import pytest
 
 from evoengine.emulator.device import Emulator
 from tests.emulator.faults.checked_launches import at_the_fault, checked
-from tests.emulator.faults.fault_table import FAULTS, PlantedFault
+from tests.emulator.faults.fault_table import FAULTS, FOLDER, PlantedFault
 
 every_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+of_a_sample = pytest.mark.sampled(
+    "fault",
+    one_in=3,
+    kind=lambda fault: (fault.kinds, fault.space),
+    files=lambda fault: (FOLDER / f"{fault.name}.cu",),
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,12 +26,14 @@ def emulator() -> Iterator[Emulator]:
     made.close()
 
 
+@of_a_sample
 @every_fault
 def test_the_fault_is_found_at_its_line(emulator: Emulator, fault: PlantedFault) -> None:
     report = checked(emulator, fault, fault.case)
     assert at_the_fault(report, fault), [report.describe(found) for found in report.findings]
 
 
+@of_a_sample
 @every_fault
 def test_nothing_is_found_in_the_repaired_twin(emulator: Emulator, fault: PlantedFault) -> None:
     report = checked(emulator, fault, fault.fixed)

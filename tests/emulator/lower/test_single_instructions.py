@@ -1,4 +1,4 @@
-"""Every single instruction, on special and random operands, against a model in Python's integers
+"""Single instructions, on special and random operands, against a model in Python's integers
 and fractions.
 """
 
@@ -13,7 +13,7 @@ from evoengine.emulator.device import Emulator
 from tests.emulator.instruction_launch import launched
 from tests.emulator.instructions import CASES, Case, disagreements, expected, inputs_of, shown
 
-SAMPLE = 5  # of the table, where the way to the same code is the same for whole families
+EVERY = 5  # of the table, where the way to the same code is the same for whole families
 FEW = 23
 
 
@@ -27,6 +27,14 @@ def name_of(case: Case) -> str:
     return case.name
 
 
+def operation_of(case: Case) -> str:
+    return case.name.partition(".")[0]
+
+
+# conversions, comparisons, ... each of them in every sample
+of_a_sample = pytest.mark.sampled("case", one_in=6, kind=operation_of)
+
+
 def agrees(case: Case, got: np.ndarray) -> None:
     want = expected(case)
     wrong = disagreements(case, got, want)
@@ -36,16 +44,19 @@ def agrees(case: Case, got: np.ndarray) -> None:
     )
 
 
+@of_a_sample
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_an_instruction_gives_what_its_model_says(case: Case) -> None:
     agrees(case, launched(emulator(), case))
 
 
-@pytest.mark.parametrize("case", CASES[::SAMPLE], ids=name_of)
+@of_a_sample
+@pytest.mark.parametrize("case", CASES[::EVERY], ids=name_of)
 def test_uniform_operands_give_the_same_results(case: Case) -> None:
     agrees(case, launched(emulator(), case, uniform=True))
 
 
+@pytest.mark.sampled("case", one_in=3)
 @pytest.mark.parametrize("case", CASES[::FEW], ids=name_of)
 def test_a_host_without_avx512_gives_the_same_results(case: Case) -> None:
     agrees(case, launched(emulator("avx512"), case))

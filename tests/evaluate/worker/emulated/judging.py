@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from evoengine.candidate import kernel_file as candidates
-from evoengine.config import CHECKS
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.records import Verdict
 from evoengine.task.load import load_task
+from tests.evaluate.kept_fork_server import kept
 
 TASK = """
 name: NAME
@@ -59,7 +57,7 @@ def verdicts(path: Path, *sources: str, verify: bool = False) -> list[Verdict]:
     """The verdicts on `sources` of one executor for the task in the file at `path`."""
 
     async def run() -> list[Verdict]:
-        device = emulator_device("l4", CHECKS, path.parent / "answers")
+        device = kept().device("l4")
         executor = LocalExecutor(
             load_task(path), str(path), CompilePool(1), device, clang=CompilePool(1, module=CLANG)
         )
@@ -72,4 +70,4 @@ def verdicts(path: Path, *sources: str, verify: bool = False) -> list[Verdict]:
         finally:
             await executor.close()
 
-    return asyncio.run(run())
+    return kept().run(run())
