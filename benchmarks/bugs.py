@@ -23,7 +23,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.corpora import task_path
 from benchmarks.planted_bugs import (
     BUGS,
     NAMED_WITHIN,
@@ -31,6 +30,7 @@ from benchmarks.planted_bugs import (
     PlantedBug,
     bug_manifest,
     bug_task,
+    bug_task_path,
 )
 from benchmarks.table import Row, machine, table
 from evoengine import atomic_files
@@ -47,13 +47,15 @@ ENDED_WITHIN_S = 60.0  # an executor that broke
 SENTENCE_CHARACTERS = 90
 ENGINE_BROKE = "the engine broke"  # in place of a status
 
+Entry = PlantedBug | HonestNumbers
+
 
 @dataclass(frozen=True)
 class Judgement:
     """What became of one kernel of the corpus."""
 
     name: str
-    entry: PlantedBug | HonestNumbers
+    entry: Entry
     status: str
     reason: str
     sentences: tuple[str, ...]  # of the findings, in their order
@@ -116,7 +118,7 @@ class BugWalk:
         self.choice = find_device(DEVICES[device], bug_task(task_name))
         self._executor: Executor | None = None
 
-    async def judge(self, name: str, entry: PlantedBug | HonestNumbers) -> Judgement:
+    async def judge(self, name: str, entry: Entry) -> Judgement:
         """What becomes of one kernel; an exception of the engine is a problem of that one, and ends
         its executor.
         """
@@ -144,13 +146,13 @@ class BugWalk:
         if self._executor is None:
             task = bug_task(self.task_name, on_small_cases=self.choice.is_emulator)
             checks = parse_checks(None, self.choice)
-            path = task_path(self.task_name)
+            path = bug_task_path(self.task_name)
             self._executor = make_executor(task, path, self.choice, checks)
             await self._executor.start()
         return self._executor
 
 
-def expected_status(entry: PlantedBug | HonestNumbers, choice: DeviceChoice) -> Status | None:
+def expected_status(entry: Entry, choice: DeviceChoice) -> Status | None:
     """The status that the manifest lists; None for a bug on a GPU, which shows it in several."""
     if isinstance(entry, HonestNumbers):
         return Status.correct
@@ -158,7 +160,7 @@ def expected_status(entry: PlantedBug | HonestNumbers, choice: DeviceChoice) -> 
 
 
 async def judgements(
-    entries: Sequence[tuple[str, PlantedBug | HonestNumbers]], device: str, folder: Path
+    entries: Sequence[tuple[str, Entry]], device: str, folder: Path
 ) -> AsyncIterator[Judgement]:
     """What becomes of each kernel, task by task."""
     for task_name in dict.fromkeys(entry.task for _, entry in entries):
@@ -171,17 +173,19 @@ async def judgements(
             await walk.close()
 
 
-def chosen(folder: Path, only: Iterable[str] | None) -> list[tuple[str, PlantedBug | HonestNumbers]]:
+def chosen(folder: Path, only: Iterable[str] | None) -> list[tuple[str, Entry]]:
     """The entries of the manifest in `folder`, all or those named, bugs first."""
     manifest = bug_manifest(folder)
-    entries = [*manifest.bugs.items(), *manifest.honest.items()]
+    entries: list[tuple[str, Entry]] = [*manifest.bugs.items(), *manifest.honest.items()]
     names = None if only is None else set(only)
     return [(name, entry) for name, entry in entries if names is None or name in names]
 
 
 def shown_row(judgement: Judgement) -> Row:
     """The row as the table has it: short sentences, and neither reason nor cause."""
-    row = {name: value for name, value in judgement.row().items() if name not in ("reason", "cause")}
+    row = {
+        name: value for name, value in judgement.row().items() if name not in ("reason", "cause")
+    }
     return {
         name: value[:SENTENCE_CHARACTERS] if isinstance(value, str) else value
         for name, value in row.items()

@@ -43,6 +43,10 @@ BUG_CASES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         },
         "hidden_cases": {"odd": {"M": 77, "N": 130, "K": 33}},
     },
+    "linear_gelu": {
+        "cases": {"layer": {"M": 128, "N": 192, "K": 96}, "ragged": {"M": 70, "N": 65, "K": 72}},
+        "hidden_cases": {"odd": {"M": 77, "N": 130, "K": 33}},
+    },
     "layernorm": {
         "cases": {"rows": {"N": 33, "C": 1024}, "ragged": {"N": 5, "C": 1003}},
         "hidden_cases": {"odd": {"N": 7, "C": 333}},
@@ -128,9 +132,15 @@ def bug_manifest(folder: Path = BUGS) -> BugManifest:
         raise ValueError(f"{path}: {place}: {first['msg']}") from None
 
 
+def bug_task_path(name: str) -> Path:
+    """The file of a task of the corpus: one in its folder, a packaged one, or `starter`."""
+    own = BUGS / f"{name}.yaml"
+    return own if own.is_file() else task_path(name)
+
+
 def bug_task(name: str, on_small_cases: bool = True) -> Task:
     """The task `name`, on sizes that the emulator runs in a second unless asked otherwise."""
-    task = load_task(task_path(name))
+    task = load_task(bug_task_path(name))
     if not on_small_cases:
         return task
     whole, small = task.model_dump(), BUG_CASES[name]
