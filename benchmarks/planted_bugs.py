@@ -27,7 +27,7 @@ NAMED_WITHIN = 2  # a cause counts as named if one of so many first findings nam
 _ATTENTION: Mapping[str, Mapping[str, Any]] = {
     "cases": {
         "full": {"B": 2, "H": 3, "S": 192, "D": 64, "causal": False},
-        "causal": {"B": 1, "H": 2, "S": 160, "D": 64, "causal": True},
+        "causal": {"B": 2, "H": 4, "S": 96, "D": 64, "causal": True},
         "wide_head": {"B": 1, "H": 2, "S": 77, "D": 128, "causal": False},
     },
     "hidden_cases": {"odd": {"B": 2, "H": 1, "S": 45, "D": 64, "causal": True}},
