@@ -142,13 +142,15 @@ class CudaBackend:
                 *one_of_each_distribution(timed),
                 *(item for item in waiting if item not in timed),
             ]
-        # the time that another process uses the GPU is not the candidate's
-        announce(f"preparing {shown(compiled)}", False)
-        with self.harness.token.shared():
-            announce(f"checking {shown(compiled)}", True)
-            with self._examination(compiled, job.tier) as examination:
-                wrong = self._check_sets(examination, compiled, waiting, baseline, announce)
-                sets = examination.checks
+        announce(f"loading {shown(compiled)}", True)
+        with self._examination(compiled, job.tier) as examination:
+            # the time that another process uses the driver or the GPU is not the candidate's
+            announce(f"preparing {shown(compiled)}", False)
+            calls = self.calls(plan.case, examination, baseline)
+            examination.map_slots(WARM_UP_CALLS + calls.most)
+            with self.harness.token.shared():
+                wrong = self._check_sets(examination, compiled, waiting, calls, announce)
+            sets = examination.checks
         return CaseCheck(case=plan.case, hidden=plan.hidden, ok=not wrong, sets=wrong or sets)
 
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
@@ -226,14 +228,13 @@ class CudaBackend:
         examination: Examination,
         compiled: CompiledCase,
         waiting: Sequence[PoolSet],
-        baseline: str | None,
+        calls: CallRange,
         announce: Announce,
     ) -> tuple[InputSetCheck, ...]:
         """Replays until all of `waiting` were given; the wrong sets of the first replay that has
         any, () if all are right.
         """
         sets = self.pool.sets(compiled.plan.case)
-        calls = self.calls(compiled.plan.case, examination, baseline)
         # one replay of each kind at least; that of the score first, when no set was seen
         kinds = [not self.scores_cold, self.scores_cold]
         while waiting or kinds:

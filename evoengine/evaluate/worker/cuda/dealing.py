@@ -61,6 +61,10 @@ class Dealer:
         """The bytes of the slots of one call."""
         return sum(slot_size(size) for size in self._sizes.values())
 
+    def slots_for(self, calls: int) -> list[Slot]:
+        """All slots that the buffers of so many calls are drawn from; raises VirtualMemoryError."""
+        return self._slots.reserve([*self._sizes.values()] * calls)
+
     def deal(self, sets: Sequence[PoolSet], unmasked: int) -> list[DealtCall]:
         """A call for each of `sets`; its inputs are copied, all other buffers poisoned. Waits.
 

@@ -23,6 +23,7 @@ from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryE
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.evaluate.worker.cuda.output_comparison import begin_comparison
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
+from evoengine.evaluate.worker.cuda.slots import Slot
 from evoengine.evaluate.worker.gate import all_pass, largest_share
 from evoengine.protocols import CompiledCase
 from evoengine.records import InputSetCheck
@@ -90,6 +91,18 @@ class Examination:
         """The bytes of the slots of one call."""
         return self._dealer.slot_bytes
 
+    def map_slots(self, calls: int) -> None:
+        """Maps all that replays of so many calls may use, which takes a new runner a while: the
+        driver's work, not the device's. Raises CandidateFailure.
+        """
+        self._runner.map(self._slots_for(calls))
+
+    def _slots_for(self, calls: int) -> list[Slot]:
+        try:
+            return self._dealer.slots_for(calls)
+        except VirtualMemoryError as error:
+            raise _no_memory(error) from None
+
     @property
     def checks(self) -> tuple[InputSetCheck, ...]:
         """The worst comparison of each set that was given to it so far."""
@@ -146,7 +159,7 @@ class Examination:
         try:
             return self._dealer.deal(sets, unmasked)
         except VirtualMemoryError as error:
-            raise CannotLaunch(f"no device memory for its buffers: {error}") from None
+            raise _no_memory(error) from None
 
     def _compare(self, dealt: Sequence[DealtCall]) -> tuple[InputSetCheck, ...]:
         self._dealer.begin_audit()
@@ -190,6 +203,10 @@ class Examination:
         return compare_outputs(
             outputs, given.expected, self._tier, given.distribution, given.number
         )
+
+
+def _no_memory(error: VirtualMemoryError) -> CannotLaunch:
+    return CannotLaunch(f"no device memory for its buffers: {error}")
 
 
 def device_bytes(address: int, size: int) -> torch.Tensor:

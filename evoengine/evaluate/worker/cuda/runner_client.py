@@ -85,7 +85,7 @@ class RunnerClient:
 
         The runner loads the code anew afterwards, until `wait` returns.
         """
-        self._map(place.slot for call in (*warm_up, *calls) for place in call.values())
+        self.map(place.slot for call in (*warm_up, *calls) for place in call.values())
         answer = self._ask(
             Replay(
                 warm_up=tuple(_placed(call) for call in warm_up),
@@ -106,7 +106,7 @@ class RunnerClient:
         """What `calls` run on the device, by CUPTI; `reads` are their inputs. Raises
         CandidateFailure. As for `replay`, `wait` follows.
         """
-        self._map(place.slot for call in (*warm_up, *calls) for place in call.values())
+        self.map(place.slot for call in (*warm_up, *calls) for place in call.values())
         answer = self._ask(
             Profile(
                 warm_up=tuple(_placed(call) for call in warm_up),
@@ -136,7 +136,8 @@ class RunnerClient:
         self._answers.close()
         self._connection.close()
 
-    def _map(self, slots: Iterable[Slot]) -> None:
+    def map(self, slots: Iterable[Slot]) -> None:
+        """Maps slots that it does not know yet."""
         new = list({slot.number: slot for slot in slots if slot.number not in self._known}.values())
         for start in range(0, len(new), MAX_DESCRIPTORS):
             some = new[start : start + MAX_DESCRIPTORS]

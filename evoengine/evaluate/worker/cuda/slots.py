@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -71,20 +72,28 @@ class SlotPool:
     def place(self, sizes: Sequence[int]) -> list[Place]:
         """A slot for each buffer, of `sizes` bytes, drawn at random, and a random place in it."""
         wanted = [slot_size(size) for size in sizes]
-        found: dict[int, list[Slot]] = {}
-        for size in set(wanted):
-            have = self._slots.setdefault(size, [])
-            # a quarter more than are needed: an address of one replay is often not one of the next
-            count = wanted.count(size)
-            while len(have) < count + max(1, count // 4):
-                have.append(self._make(size))
-            found[size] = self._random.sample(have, count)
+        self.reserve(sizes)
+        found = {
+            size: self._random.sample(self._slots[size], count)
+            for size, count in Counter(wanted).items()
+        }
         places = [
             somewhere(found[whole].pop(), size, self._random)
             for whole, size in zip(wanted, sizes, strict=True)
         ]
         self._note_idle({place.slot for place in places}, set(wanted))
         return places
+
+    def reserve(self, sizes: Sequence[int]) -> list[Slot]:
+        """All slots that buffers of `sizes` bytes are drawn from."""
+        reserved = list[Slot]()
+        for size, count in Counter(map(slot_size, sizes)).items():
+            have = self._slots.setdefault(size, [])
+            # a quarter more than are needed: an address of one replay is often not one of the next
+            while len(have) < count + max(1, count // 4):
+                have.append(self._make(size))
+            reserved += have
+        return reserved
 
     def shrink(self, sizes: Sequence[int]) -> list[int]:
         """Frees slots of other sizes than buffers of `sizes` need, if the limit is exceeded; the

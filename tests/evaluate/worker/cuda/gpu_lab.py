@@ -76,7 +76,7 @@ class LocalRunner(RunnerClient):
                 self.replayer._range.unmap(address)
         self._known.difference_update(numbers)
 
-    def _map(self, slots: Iterable[Slot]) -> None:
+    def map(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
             if slot.number not in self._known:
                 address = self.replayer._range.map(slot.memory)

@@ -292,6 +292,9 @@ class HostReplayer(Replayer):
         self._slots = {}
         self._loaded: Load | None = None
 
+    def warm_up(self) -> None:
+        """Nothing: a function takes as long the first time."""
+
     def load(self, load: Load) -> None:
         self._loaded, self._buffers = load, load.buffers
 

@@ -95,7 +95,7 @@ def test_slots_are_unmapped_by_every_runner_that_knows_them_also_where_one_has_e
         if (runner := table.pair(number).hidden if hidden else table.pair(number).shown)
     ]
     for runner in runners:
-        runner._map(known)
+        runner.map(known)
         assert runner._known == {known[0].number}
     runners[0]._connection.shutdown(2)  # as one that was killed while nothing ran
     gone = slots.shrink([])
