@@ -77,8 +77,8 @@ def _hints(code: MachineCode) -> Iterator[str]:
     if local := _count(code.accesses, "local load", "local store"):
         looped = _count(code.loop_accesses, "local load", "local store")
         yield (
-            f"{local} accesses to local memory ({looped} in loops): spilled registers, or arrays"
-            " with indices that are not constant"
+            f"{_some(local, 'access', 'accesses')} to local memory ({looped} in loops): spilled"
+            " registers, or arrays with indices that are not constant"
         )
     loads = _count(code.loop_accesses, "global load")
     narrow = sum(
@@ -87,18 +87,18 @@ def _hints(code: MachineCode) -> Iterator[str]:
         if kind == "global load" and size <= NARROW_BYTES
     )
     if narrow and 2 * narrow >= loads:
-        yield (
-            f"{narrow} of {loads} global loads in loops take {NARROW_BYTES} bytes a thread or fewer"
-        )
-    if code.loop_integer_divisions:
-        yield (
-            f"{code.loop_integer_divisions} divisions or remainders of integers by a variable in"
-            " loops"
-        )
-    if code.loop_float_divisions:
-        yield f"{code.loop_float_divisions} exact divisions of floats in loops"
-    if code.loop_barriers:
-        yield f"{code.loop_barriers} block barriers in loops"
+        yield f"{narrow} of {loads} global loads in loops: {NARROW_BYTES} bytes a thread or fewer"
+    for count, one, more in (
+        (code.loop_integer_divisions, "integer division", "integer divisions"),
+        (code.loop_float_divisions, "exact float division", "exact float divisions"),
+        (code.loop_barriers, "block barrier", "block barriers"),
+    ):
+        if count:
+            yield f"{_some(count, one, more)} in loops"
+
+
+def _some(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
 
 
 def _count(counts: Iterable[tuple[str, int, int]], *names: str) -> int:

@@ -19,6 +19,12 @@ def profile(
         str | None,
         typer.Option(metavar="NAME", help="One case; by default those that the task times."),
     ] = None,
+    chosen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set a tunable to any whole number; repeatable."
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The figures as JSON on stdout.")] = False,
 ) -> None:
     """Profile one kernel with Nsight Compute (ncu): time, pipes, memory, occupancy, and why warps
@@ -26,11 +32,11 @@ def profile(
 
     Exits with 6 without ncu, with 11 if the driver refuses its counters to this user.
     """
-    from evoengine.candidate import kernel_file
     from evoengine.cli import output
+    from evoengine.cli.evaluate import read_tuned
     from evoengine.evaluate.cuda_tool import NCU
     from evoengine.evaluate.tool_runs import chosen_cases
-    from evoengine.paths import find_kernel, find_task
+    from evoengine.paths import find_task
     from evoengine.records import KernelProfile, Verdict
     from evoengine.report import as_json
     from evoengine.report.tool_reports import profile_report
@@ -40,7 +46,7 @@ def profile(
     path = find_task(task).resolve()
     loaded = load_task(path)
     cases = chosen_cases(loaded, case, loaded.objective.cases)
-    candidate = kernel_file.read(find_kernel(kernel, path.parent))
+    _, candidate = read_tuned(kernel, path, chosen or [])
     progress = output.progress()
     session = tool_session(loaded, path, candidate, NCU, progress)
     if isinstance(session, Verdict):

@@ -29,6 +29,12 @@ def sanitize(
         str | None,
         typer.Option(metavar="NAME", help="One case; by default all that are not hidden."),
     ] = None,
+    chosen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set a tunable to any whole number; repeatable."
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The findings as JSON on stdout.")] = False,
 ) -> None:
     """Check one kernel's memory accesses with compute-sanitizer, with the lines of the kernel.
@@ -36,13 +42,13 @@ def sanitize(
 
     Exits with 0 if nothing is found, with 1 if something is, with 6 without compute-sanitizer.
     """
-    from evoengine.candidate import kernel_file
     from evoengine.cli import output
+    from evoengine.cli.evaluate import read_tuned
     from evoengine.errors import UsageError, hint
     from evoengine.evaluate.cuda_tool import SANITIZER
     from evoengine.evaluate.sanitizer_output import TOOLS
     from evoengine.evaluate.tool_runs import chosen_cases
-    from evoengine.paths import find_kernel, find_task
+    from evoengine.paths import find_task
     from evoengine.records import SanitizerFinding, Verdict
     from evoengine.report import as_json
     from evoengine.report.tool_reports import sanitizer_report
@@ -54,7 +60,7 @@ def sanitize(
     path = find_task(task).resolve()
     loaded = load_task(path)
     cases = chosen_cases(loaded, case, tuple(loaded.cases))
-    candidate = kernel_file.read(find_kernel(kernel, path.parent))
+    _, candidate = read_tuned(kernel, path, chosen or [])
     progress = output.progress()
     session = tool_session(loaded, path, candidate, SANITIZER, progress)
     if isinstance(session, Verdict):

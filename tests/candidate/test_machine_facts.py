@@ -74,9 +74,9 @@ def test_the_words_name_occupancy_mix_widths_and_what_may_be_slow() -> None:
         "accesses in loops, bytes a thread: global load 6x2 + 2x16",
         "3 accesses to local memory (1 in loops): spilled registers, or arrays with indices that"
         " are not constant",
-        "6 of 8 global loads in loops take 4 bytes a thread or fewer",
-        "2 divisions or remainders of integers by a variable in loops",
-        "1 exact divisions of floats in loops",
+        "6 of 8 global loads in loops: 4 bytes a thread or fewer",
+        "2 integer divisions in loops",
+        "1 exact float division in loops",
         "3 block barriers in loops",
     )
 

@@ -142,7 +142,7 @@ def test_a_parent_carries_what_its_machine_code_says_and_elites_do_not(task_path
         "\nCounted in its machine code, not measured:\n- row_sums (sm_89): 6 blocks of 256 threads fit"
         " on an SM: 48 of 48 warps (100%), limited by registers and warps. 120 instructions, 60 in"
         " loops: 32 fma, 20 alu, 8 global. accesses in loops, bytes a thread: global load 8x4. 8 of 8"
-        " global loads in loops take 4 bytes a thread or fewer. 1 block barriers in loops.\n\nIts"
+        " global loads in loops: 4 bytes a thread or fewer. 1 block barrier in loops.\n\nIts"
         " source,"
     )
     assert text.count(paragraph) == text.count("Counted in its machine code") == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,9 @@ from evoengine.candidate import kernel_file
 from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.binding import bind
 from evoengine.cli.main import answer
+from evoengine.errors import ToolchainError
 from evoengine.evaluate.case_launch import CaseLaunch
+from evoengine.evaluate.cuda_tool import SANITIZER, find_tool
 from evoengine.protocols import CompiledCase
 from evoengine.task.load import load_task
 from tests.scale_task import kernel, write_task
@@ -66,8 +67,10 @@ def test_a_plan_whose_machine_code_is_gone_fails_with_a_line(
 def test_a_write_beyond_a_buffer_is_found_with_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not shutil.which("compute-sanitizer"):
-        pytest.skip("no compute-sanitizer on PATH")
+    try:
+        find_tool(SANITIZER)
+    except ToolchainError as error:
+        pytest.skip(str(error))
     task = write_task(tmp_path)
     for name, text in (("right", RIGHT), ("beyond", BEYOND)):
         (tmp_path / f"{name}.cu").write_text(text)
