@@ -65,7 +65,7 @@ class MachineCode(Frozen):
     kinds: tuple[tuple[str, int], ...]  # (tensor, fma, fp64, alu, ..., count)
     # the same of those in a loop
     loop_kinds: tuple[tuple[str, int], ...] = ()
-    # whether loops are known: not where a branch takes its target from a register
+    # not where a branch takes its target from a register, and not in very long kernels
     loops_known: bool = True
     # (global load, global store, asynchronous copy, shared load, ..., bytes a thread, count)
     accesses: tuple[tuple[str, int, int], ...] = ()

@@ -13,7 +13,7 @@ from evoengine.records import MachineCode
 
 _INSTRUCTION = struct.Struct("<QQ")
 _TEXT = ".text."
-# Finding loops takes about 10 us an instruction; kernels with more are unrolled as a whole.
+# Finding loops takes some 30 us an instruction; kernels with more have loops that are not known.
 MOST_FOR_LOOPS = 100_000
 
 _ACCESSES = {
