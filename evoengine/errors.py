@@ -12,6 +12,7 @@
     |- GeneratorError    8   the model endpoint cannot be used
     |- WorkerError       9   a worker process does not start or does not answer
     |- OutputError      10   the result cannot be written to stdout
+    |- CountersRefused  11   the driver does not let this user read the GPU's counters
 
 A bad kernel is never an exception: it gets a verdict.
 """
@@ -88,6 +89,12 @@ class OutputError(EvoError):
     """The result cannot be written to stdout: it is closed, or its disk is full."""
 
     exit_code = 10
+
+
+class CountersRefused(EvoError):  # noqa: N818 - named like what the driver did
+    """The driver does not let this user read the GPU's performance counters."""
+
+    exit_code = 11
 
 
 def hint(name: str, known: Iterable[str], title: str = "known", most: int | None = None) -> str:

@@ -56,6 +56,27 @@ def best_first(counts: Mapping[Status, int]) -> dict[Status, int]:
     return {status: counts[status] for status in reversed(Status) if counts.get(status)}
 
 
+class MachineCode(Frozen):
+    """The instructions in a kernel's machine code, each counted once however often it runs;
+    functions that were not inlined and what only fills up are left out.
+    """
+
+    instructions: int
+    kinds: tuple[tuple[str, int], ...]  # (tensor, fma, fp64, alu, ..., count)
+    # the same of those in a loop
+    loop_kinds: tuple[tuple[str, int], ...] = ()
+    # not where a branch takes its target from a register, and not in very long kernels
+    loops_known: bool = True
+    # (global load, global store, asynchronous copy, shared load, ..., bytes a thread, count)
+    accesses: tuple[tuple[str, int, int], ...] = ()
+    loop_accesses: tuple[tuple[str, int, int], ...] = ()  # those in a loop
+    tensor_shapes: tuple[tuple[str, int], ...] = ()  # e.g. (mma m16n8k16, 64)
+    # in a loop: divisions and remainders of integers by a variable, and exact float divisions
+    loop_integer_divisions: int = 0
+    loop_float_divisions: int = 0
+    loop_barriers: int = 0  # of the whole block or a part of it, in a loop
+
+
 class KernelResources(Frozen):
     """The resources of one compiled kernel, from the cubin; spills from ptxas's report."""
 
@@ -71,6 +92,40 @@ class KernelResources(Frozen):
     cubin_bytes: int = 0
     # number formats of its tensor instructions, and 8-bit ones that it converts: e.g. f16, e4m3
     formats: tuple[str, ...] = ()
+    # the largest block that the plan launches it with, hidden cases aside; 0: not stored
+    block_threads: int = 0
+    machine_code: MachineCode | None = None  # None: made by an earlier version
+
+
+class KernelProfile(Frozen):
+    """One launch as Nsight Compute measured it; None: it gave no such figure. Shares are in percent
+    of what the device can sustain.
+    """
+
+    case: str
+    kernel: str  # as the profiler names it
+    us: float | None
+    compute_percent: float | None
+    memory_percent: float | None  # of the busiest part of the memory system
+    dram_percent: float | None
+    dram_bytes_per_s: float | None
+    l1_hit_percent: float | None
+    l2_hit_percent: float | None
+    occupancy_percent: float | None  # warps that were active, of those that an SM can hold
+    pipes: tuple[tuple[str, float], ...]  # (pipe, percent of the time it was in use), busiest first
+    # (why warps could not issue, how many warps waited for it a cycle with an instruction issued),
+    # most first
+    stalls: tuple[tuple[str, float], ...]
+
+
+class SanitizerFinding(Frozen):
+    """One kind of error at one place, as compute-sanitizer reports it."""
+
+    case: str
+    error: str  # e.g. Invalid __global__ write of size 4 bytes
+    places: tuple[str, ...]  # e.g. kernel.cu:12; of a race: of both accesses
+    details: tuple[str, ...]  # what else it says of the first time
+    times: int
 
 
 class InputSetCheck(Frozen):

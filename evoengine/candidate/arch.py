@@ -53,7 +53,12 @@ class DeviceLimits:
     @property
     def resident_threads(self) -> int:
         """The most threads that run on the device at once."""
-        return self.sm_count * _THREADS_PER_SM.get(self.arch.rstrip("af"), 2048)
+        return self.sm_count * self.threads_per_sm
+
+    @property
+    def threads_per_sm(self) -> int:
+        """The most threads that run on an SM at once."""
+        return _THREADS_PER_SM.get(self.arch.rstrip("af"), 2048)
 
     def scope(self) -> dict[str, int]:
         """The names of the limits in expressions, with their values."""

@@ -50,7 +50,7 @@ def evaluate(
 
     path = find_task(task).resolve()
     loaded = load_task(path)
-    file, candidate = _read(kernel, path, chosen or [])
+    file, candidate = read_tuned(kernel, path, chosen or [])
     used = find_device(device, loaded)
     checks = parse_checks(check, used)
     if used.brief:
@@ -61,7 +61,10 @@ def evaluate(
     raise typer.Exit(0 if verdict.status is Status.correct else NOT_CORRECT)
 
 
-def _read(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candidate]:
+def read_tuned(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candidate]:
+    """The file and the candidate that KERNEL and `--set` name, with a warning for values that are
+    not declared; raises CandidateError and UsageError.
+    """
     from evoengine.candidate import kernel_file
     from evoengine.cli import output
     from evoengine.paths import find_kernel

@@ -1,8 +1,10 @@
 """The console script `evoengine`: runs a command and turns errors into one line and an exit code.
 
-    0    done; for `evaluate`: the kernel is correct; for `audit`: all is refused
-    1    an internal error; for `evaluate`: the kernel is not correct
-    2-10 a known error, see evoengine/errors.py
+    0    done; for `evaluate`: the kernel is correct; for `audit`: all is refused; for `sanitize`:
+         nothing was found
+    1    an internal error; for `evaluate`: the kernel is not correct; for `sanitize`: something was
+         found; for `profile` and `sanitize`: the kernel was refused before it ran
+    2-11 a known error, see evoengine/errors.py
     130  interrupted; the command that resumes the run was printed
 
 Nothing heavy is imported here, so that `evoengine --help` answers at once; commands import what
@@ -28,11 +30,13 @@ from evoengine.cli.evaluate import evaluate
 from evoengine.cli.export import export
 from evoengine.cli.init import init
 from evoengine.cli.own_environment import take_environment
+from evoengine.cli.profile import profile
 from evoengine.cli.prompt import prompt
 from evoengine.cli.resume import resume
 from evoengine.cli.rm import rm
 from evoengine.cli.run import run
 from evoengine.cli.runs import runs
+from evoengine.cli.sanitize import sanitize
 from evoengine.cli.show import show
 from evoengine.cli.tasks import tasks
 from evoengine.errors import EvoError, OutputError, UsageError
@@ -54,7 +58,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help is the same everywhere and takes 50 ms less
 )
 for command in (
-    *(run, resume, runs, show, evaluate, audit),
+    *(run, resume, runs, show, evaluate, audit, profile, sanitize),
     *(prompt, init, export, rm, cache, tasks, doctor),
 ):
     app.command()(command)
@@ -70,7 +74,7 @@ def _print_version(wanted: bool) -> None:
     epilog=(
         "Exit codes: 0 done, 1 internal error or incorrect kernel, 2 usage, 3 task, 4 kernel file,"
         " 5 device, 6 compiler, 7 run folder, 8 model endpoint, 9 worker process, 10 output that"
-        " cannot be written, 130 interrupted."
+        " cannot be written, 11 performance counters refused, 130 interrupted."
     )
 )
 def _everywhere(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from evoengine.candidate.binding import CasePlan
@@ -13,20 +14,23 @@ from evoengine.task.schema import Target
 def resources_of(
     plans: list[CasePlan], results: dict[str, CompileResult]
 ) -> tuple[KernelResources, ...]:
-    """What each kernel needs, with the largest dynamic shared memory of its launches; equal ones
-    are listed once.
+    """What each kernel needs, with the largest dynamic shared memory and the largest block of its
+    launches; equal ones are listed once.
     """
-    found: dict[KernelResources, int] = {}
+    found: dict[KernelResources, tuple[int, int]] = {}
     for plan in plans:
         for resources in results[plan.specialisation].resources:
-            dynamic = [
-                launch.shared_bytes for launch in plan.launches if launch.kernel == resources.kernel
-            ]
+            launches = [launch for launch in plan.launches if launch.kernel == resources.kernel]
             # the size of the whole cubin says nothing about one kernel
             same = resources.model_copy(update={"cubin_bytes": 0})
-            found[same] = max([found.get(same, 0), *dynamic])
+            shared, threads = found.get(same, (0, 0))
+            found[same] = (
+                max([shared, *(launch.shared_bytes for launch in launches)]),
+                max([threads, *(math.prod(launch.block) for launch in launches)]),
+            )
     return tuple(
-        item.model_copy(update={"dynamic_shared_bytes": dynamic}) for item, dynamic in found.items()
+        item.model_copy(update={"dynamic_shared_bytes": shared, "block_threads": threads})
+        for item, (shared, threads) in found.items()
     )
 
 

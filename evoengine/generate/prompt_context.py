@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evoengine import statistics
-from evoengine.candidate import binding, kernel_file
+from evoengine.candidate import binding, kernel_file, machine_facts
 from evoengine.candidate.arch import limits_of
 from evoengine.candidate.binding import CasePlan
 from evoengine.candidate.kernel_file import Candidate
@@ -31,6 +32,7 @@ from evoengine.task.schema import Task
 MAX_REASON = 300  # characters
 MAX_DETAIL = 900  # characters: a compiler's first few errors
 MAX_BOUNDS = 4  # of a modelled time
+MAX_KERNELS = 3  # whose machine code is described
 MAX_LESSONS = 8  # trials in a prompt
 
 _WITH_DIGIT = re.compile(r"[^\s,;:()\[\]{}'\"]*\d[^\s,;:()\[\]{}'\"]*")
@@ -52,6 +54,7 @@ class PromptContext:
     speedup: str  # e.g. "1.234x", or "about 0.52x" where timing stopped early
     times: tuple[str, ...]
     resources: tuple[str, ...]
+    machine_code: tuple[str, ...]  # what the compiled kernels say without a run
     launches: tuple[str, ...]
     accuracy: str
     exceeds: tuple[str, ...]
@@ -79,6 +82,7 @@ def prompt_context(
         speedup=_speedup(verdict),
         times=tuple(_times(verdict)),
         resources=tuple(_resources(item) for item in verdict.resources),
+        machine_code=tuple(_machine_code(verdict.resources)),
         launches=tuple(_launches(parsed, request)) if parsed else (),
         accuracy=_accuracy(verdict),
         exceeds=verdict.target_exceeds,
@@ -231,6 +235,14 @@ def _resources(item: KernelResources) -> str:
     )
     words = spills if item.spill_store_bytes or item.spill_load_bytes else "no spills"
     return f"{item.kernel} ({item.arch}): {item.registers} registers, {shared} B shared, {words}"
+
+
+def _machine_code(resources: Sequence[KernelResources]) -> Iterator[str]:
+    """One paragraph for each of the first kernels, as compiled for the device."""
+    here = [item for item in resources if item.arch == resources[0].arch]
+    for item in here[:MAX_KERNELS]:
+        if found := machine_facts.facts(item):
+            yield f"{item.kernel} ({item.arch}): {'. '.join(found)}."
 
 
 def _launches(parsed: Candidate, request: Request) -> list[str]:

@@ -32,6 +32,17 @@ def resources_table(rows: Iterable[ResourceRow]) -> FittedTable:
     return table
 
 
+def machine_code_lines(rows: Iterable[ResourceRow]) -> list[Text]:
+    """What each kernel's machine code says without running it, one line for each fact."""
+    lines = [
+        Text(format.printable(line))
+        for row in rows
+        if row.facts
+        for line in (f"{row.kernel} ({row.arch})", *(f"  {fact}" for fact in row.facts))
+    ]
+    return [Text("machine code (counted, not measured)", style="bold"), *lines] if lines else []
+
+
 def over_target(rows: Iterable[ResourceRow], exceeds: Iterable[str]) -> list[Text]:
     """The target's limits that are exceeded, if no row of the table shows it."""
     if any(row.over for row in rows):

@@ -13,6 +13,7 @@ from evoengine.records import (
     GpuState,
     Interval,
     LaunchActivity,
+    MachineCode,
     RaceResult,
     Status,
     Unanswered,
@@ -134,6 +135,9 @@ class ResourceRow(Frozen):
     spill_load_bytes: int
     cubin_bytes: int
     formats: tuple[str, ...]  # number formats of its instructions
+    block_threads: int = 0  # of its largest block; 0: not stored
+    machine_code: MachineCode | None = None  # counts of its instructions; None: not stored
+    facts: tuple[str, ...] = ()  # the same in words, with the occupancy
     target_registers: int | None
     target_shared_bytes: int | None
 

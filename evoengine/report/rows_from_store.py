@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from evoengine.candidate import machine_facts
 from evoengine.protocols import RaceRow
 from evoengine.records import (
     CaseCheck,
@@ -310,7 +311,8 @@ def resource_rows(
     for item in found:
         limits = target if target and target.arch == item.arch else None
         row = ResourceRow(
-            **item.model_dump(),
+            **dict(item),
+            facts=machine_facts.facts(item),
             target_registers=limits.registers if limits else None,
             target_shared_bytes=limits.shared if limits else None,
         )

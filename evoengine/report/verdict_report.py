@@ -16,7 +16,7 @@ from evoengine.report.case_tables import (
     timings_table,
 )
 from evoengine.report.facts_grid import facts_grid, section
-from evoengine.report.resource_tables import over_target, resources_table
+from evoengine.report.resource_tables import machine_code_lines, over_target, resources_table
 from evoengine.report.rows import VerdictFigures
 from evoengine.report.search_remark import STOPPED_EARLY
 from evoengine.report.table_notes import MODELLED
@@ -37,6 +37,8 @@ def verdict_report(row: VerdictFigures) -> RenderableType:
         parts.append(section(modelled_table(row.cases)))
     if row.resources:
         parts.append(section(resources_table(row.resources)))
+    if lines := machine_code_lines(row.resources):
+        parts.append(section(Group(*lines)))
     parts += over_target(row.resources, row.target_exceeds)
     if row.detail:
         parts.append(

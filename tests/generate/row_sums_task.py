@@ -13,6 +13,7 @@ from evoengine.records import (
     InputSetCheck,
     Interval,
     KernelResources,
+    MachineCode,
     Outcome,
     Proposal,
     Status,
@@ -144,6 +145,15 @@ def evaluated(
                 local_bytes=0,
                 spill_store_bytes=0,
                 spill_load_bytes=0,
+                block_threads=256,
+                machine_code=MachineCode(
+                    instructions=120,
+                    kinds=(("fma", 40), ("alu", 70), ("global", 10)),
+                    loop_kinds=(("fma", 32), ("alu", 20), ("global", 8)),
+                    accesses=(("global load", 4, 9), ("global store", 4, 1)),
+                    loop_accesses=(("global load", 4, 8),),
+                    loop_barriers=1,
+                ),
             ),
         ),
         checks=(

@@ -136,6 +136,18 @@ def test_solutions_carry_their_figures_and_parents_their_source(task_path: Path)
         assert word in text, word
 
 
+def test_a_parent_carries_what_its_machine_code_says_and_elites_do_not(task_path: Path) -> None:
+    text = every_prompt(task_path, full_request(task_path))["crossover"]
+    paragraph = (
+        "\nCounted in its machine code, not measured:\n- row_sums (sm_89): 6 blocks of 256 threads fit"
+        " on an SM: 48 of 48 warps (100%), limited by registers and warps. 120 instructions, 60 in"
+        " loops: 32 fma, 20 alu, 8 global. accesses in loops, bytes a thread: global load 8x4. 8 of 8"
+        " global loads in loops: 4 bytes a thread or fewer. 1 block barrier in loops.\n\nIts"
+        " source,"
+    )
+    assert text.count(paragraph) == text.count("Counted in its machine code") == 2
+
+
 def test_a_coarse_verdict_claims_no_precision(task_path: Path) -> None:
     slow = evaluated(9)
     samples = Samples(

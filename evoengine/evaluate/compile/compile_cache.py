@@ -16,7 +16,7 @@ from evoengine.digest import digest, digest_json
 from evoengine.evaluate.compile.compile_unit import Built, CompileResult, CompileUnit
 from evoengine.records import Frozen
 
-FORMAT = 4  # a new one when the meaning of an entry changes
+FORMAT = 5  # a new one when the meaning of an entry changes
 _KEPT = ("ok", "refused", "compile_error", "unsupported")
 
 

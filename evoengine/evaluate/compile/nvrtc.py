@@ -7,7 +7,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from evoengine.evaluate.compile import compiler_log, cubin, machine_code, ptxas_log
+from evoengine.evaluate.compile import (
+    compiler_log,
+    cubin,
+    instruction_counts,
+    machine_code,
+    ptxas_log,
+)
 from evoengine.evaluate.compile.compile_unit import Built, CompileUnit
 from evoengine.evaluate.compile.elf_sections import FOREIGN
 from evoengine.evaluate.compile.includes import PRELUDE, SHIM
@@ -144,6 +150,7 @@ class NvrtcCompiler:
     def _built(self, unit: CompileUnit, functions: dict[str, str], code: bytes, log: str) -> Built:
         facts, spills = cubin.kernels(code), ptxas_log.reports(log)
         formats = machine_code.formats(code, functions.values())
+        counts = instruction_counts.counted(code, functions.values(), unit.arch)
         resources, params = [], {}
         for kernel, function in functions.items():
             if function not in facts:
@@ -170,6 +177,7 @@ class NvrtcCompiler:
                     spill_load_bytes=report.spill_load_bytes if report else 0,
                     cubin_bytes=len(code),
                     formats=formats[function],
+                    machine_code=counts.get(function),
                 )
             )
         return Built(
