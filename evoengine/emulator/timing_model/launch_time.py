@@ -222,14 +222,27 @@ class _Launch:
         if they fit L1.
         """
         block = self.block
-        room = self.target.l1_bytes - self.resident_blocks * (
-            self.shared_bytes + self.target.shared_reserved
-        )
-        kept = block.common_sectors if block.common_sectors * SECTOR_BYTES <= room else 0.0
+        fits = block.common_sectors * SECTOR_BYTES <= self._l1_room
+        kept = block.common_sectors if fits else 0.0
         return (
             max(0.0, block.l2_sectors - kept * (1 - 1 / self.most_blocks))
             + (STORE_COST - 1) * block.store_sectors
+            + self._frame_misses * block.local_sectors
         )
+
+    @property
+    def _l1_room(self) -> float:
+        """Bytes of an SM that are not shared memory."""
+        return self.target.l1_bytes - self.resident_blocks * (
+            self.shared_bytes + self.target.shared_reserved
+        )
+
+    @property
+    def _frame_misses(self) -> float:
+        """The share of local memory that does not fit L1 beside shared memory."""
+        threads = WARP * self.block.warps * self.resident_blocks
+        frames = threads * self.block.frame_bytes
+        return max(0.0, 1.0 - max(0.0, self._l1_room) / frames) if frames else 0.0
 
     def _l2(self) -> float:
         nanoseconds = self.blocks * self._from_l2() * SECTOR_BYTES / self.target.l2_gb_s
@@ -325,6 +338,7 @@ class _Launch:
             name: getattr(latencies, name)
             for name in ("fixed", "mufu", "fp64", "shuffle", "shared", "tensor")
         }
+        of["local"] = latencies.l1 + self._frame_misses * (self._memory_latency - latencies.l1)
         of["barrier"] = latencies.barrier + latencies.barrier_warp * warps
         of["global"] = self._global_latency()
         return of
