@@ -47,7 +47,14 @@ def counts_from_reports(
             counts, checked.accesses, checked.blocks_run, worth=_blocks_worth(checked, work)
         ),
         frame_bytes=float(fast.lowered.layout.frame_bytes),
+        warp_skew=_warp_skew(fast),
     )
+
+
+def _warp_skew(report: LaunchReport) -> float:
+    """The work of the warp with the most of its block, relative to the mean of its warps."""
+    work = report.warp_work.astype(float)
+    return float(work.max(axis=1).sum() / work.mean(axis=1).sum()) if work.any() else 0.0
 
 
 def _blocks_worth(checked: LaunchReport, work: Sequence[float]) -> float:
