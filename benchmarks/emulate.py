@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 
 import numpy
 import torch
@@ -12,6 +14,7 @@ from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.binding import BoundLaunch, BufferArgument, CasePlan, ScalarArgument, bind
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, Emulator
+from evoengine.emulator.emulator_errors import OutOfFuel
 from evoengine.emulator.front.clang import compile_cuda
 from evoengine.emulator.targets import find
 from evoengine.emulator.timing_model.counts import Counts
@@ -22,6 +25,7 @@ from evoengine.paths import find_kernel, find_task
 from evoengine.task import schema as tasks
 from evoengine.task.load import load_task
 
+SAMPLE_FUEL = 1 << 26  # rounds of loops of a sample; a block that waits for another has no end
 SAMPLED_BLOCKS = 8  # in checked mode, which counts memory traffic
 
 
@@ -35,8 +39,8 @@ class Bench:
     def counts(
         self, seed: str, task_name: str, case: str, tunables: Mapping[str, int]
     ) -> list[Counts]:
-        """The counts of each launch of the configuration on normally distributed inputs; raises
-        EmulatorError.
+        """The counts of each launch of the configuration on normally distributed inputs; `seed` is
+        a packaged one or the path of a kernel. Raises EmulatorError.
         """
         task = load_task(find_task(task_name))
         candidate = candidates.parse(find_kernel(seed).read_text(encoding="utf-8")).tuned(
@@ -54,7 +58,11 @@ class Bench:
         # the emulator has nothing that only sm_90 has
         arch = "sm_89" if self._target.arch == "sm_90" else self._target.arch
         compiled = compile_cuda(
-            candidate.code, name=f"{seed}.cu", macros=plan.macros, arch=arch, kernels=kernels
+            candidate.code,
+            name=f"{Path(seed).stem}.cu",
+            macros=plan.macros,
+            arch=arch,
+            kernels=kernels,
         )
         try:
             return [
@@ -78,6 +86,15 @@ class Bench:
                 emulator.memory.view(addresses[name], size)[:] = (
                     inputs[name].contiguous().view(torch.uint8).flatten().numpy()
                 )
+        for fill in plan.fills:
+            value = (
+                emulator.memory.view(addresses[fill.source], fill.bytes)
+                if fill.source
+                else numpy.resize(
+                    numpy.frombuffer(bytes.fromhex(fill.element), numpy.uint8), fill.bytes
+                )
+            )
+            emulator.memory.view(addresses[fill.buffer], fill.bytes)[:] = value
         return addresses
 
     @staticmethod
@@ -104,20 +121,20 @@ class Bench:
                 )
             }
         )
-        counted = Checks(Check(0))  # accesses only: nothing is looked for
-        checked = program.launch(
+        counting = partial(
+            program.launch,
             symbol,
             grid=grid,
             block=block,
             args=args,
             shared_bytes=launch.shared_bytes,
-            checks=counted,
-            blocks=sample,
+            checks=Checks(Check(0)),  # accesses only: nothing is looked for
         )
+        try:
+            checked = counting(blocks=sample, fuel=SAMPLE_FUEL)
+        except OutOfFuel:  # blocks that wait for blocks outside of the sample
+            checked = counting()
         program.close()
-        touched = {
-            argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)
-        }
         unique_bytes = sum(emulator.memory.buffers[addresses[name]].bytes for name in touched)
         return counts_from_reports(whole, checked, unique_bytes=unique_bytes)
 

@@ -14,7 +14,7 @@ from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.compile.pool import CompileResult
 from evoengine.evaluate.worker.arena import Arena
-from evoengine.evaluate.worker.check import layout_of
+from evoengine.evaluate.worker.check import layout_of, poisoned_for
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Load
 from evoengine.evaluate.worker.cuda.runner.candidate_module import CandidateModule
 from evoengine.evaluate.worker.inputs import make_inputs
@@ -101,6 +101,8 @@ class Bench:
         """The time of all launches of a plan on normally distributed inputs, in microseconds."""
         task = load_task(find_task(task_name))
         arena = Arena(layout_of(task, plan), self._device)
+        written = poisoned_for(task, plan)
+        arena.poison(written)
         arena.fill(make_inputs(task, plan.case, "normal", 0, self._device))
         pointers = {name: arena.pointer(name) for name in arena.tensors}
         module = CandidateModule(
@@ -108,6 +110,9 @@ class Bench:
                 code_path=compiled.code_path,
                 functions=compiled.functions,
                 launches=plan.launches,
+                fills=plan.fills,
+                buffers={name: tensor.nbytes for name, tensor in arena.tensors.items()},
+                written=frozenset(written),
                 silent=True,
             )
         )

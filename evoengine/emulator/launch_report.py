@@ -43,6 +43,8 @@ class LaunchReport:
     lowered: LoweredKernel = field(repr=False)
     # uint64 [thread blocks run, 2^16 at most]: PTX warp instructions that each executed
     block_work: numpy.ndarray = field(repr=False)
+    # uint64 [first thread blocks run, warps]: the same for each warp
+    warp_work: numpy.ndarray = field(repr=False)
     buffers: tuple[str, ...] = ()  # names, by the index in findings
 
     def describe(self, finding: Finding) -> str:

@@ -214,6 +214,7 @@ class Program:
             counters=outcome.counters,
             lowered=lowered,
             block_work=outcome.block_work,
+            warp_work=outcome.warp_work,
             buffers=tuple(item.name for item in buffers),
         )
 

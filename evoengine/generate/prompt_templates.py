@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from evoengine import paths
 from evoengine.candidate.arch import limits_of
 from evoengine.candidate.moved_bytes import bytes_of
+from evoengine.emulator.timing_model import combination
 from evoengine.errors import TaskError
 from evoengine.generate import prompt_context
 from evoengine.generate.operators import OperatorChoice
@@ -88,6 +89,7 @@ class Prompts:
             "sm": _compute_capability(request.environment.arch),
             "limits": limits_of(request.environment).scope(),
             "functions": list(FUNCTIONS),
+            "combination": combination.IN_SHORT,
             "baseline_times": prompt_context.baseline_times(request),
             "max_thoughts": MAX_THOUGHTS,
         }

@@ -1,6 +1,9 @@
 """What is printed below tables to explain them."""
 
+from evoengine.emulator.timing_model.combination import IN_FULL
+
 MODELLED = "times are modelled, not measured: they give no speed-up against a library"
+COMBINATION = f"from bounds to modelled us: {IN_FULL}"
 CHANGED = "tunables: only values that differ from the kernel's defaults"
 SPEEDUP = (
     "speed-up: time of the fastest baseline / time of the kernel, with its 95 % interval; below 1"

@@ -19,7 +19,7 @@ from evoengine.report.facts_grid import facts_grid, section
 from evoengine.report.resource_tables import machine_code_lines, over_target, resources_table
 from evoengine.report.rows import VerdictFigures
 from evoengine.report.search_remark import STOPPED_EARLY
-from evoengine.report.table_notes import MODELLED
+from evoengine.report.table_notes import COMBINATION, MODELLED
 
 
 def verdict_report(row: VerdictFigures) -> RenderableType:
@@ -35,6 +35,7 @@ def verdict_report(row: VerdictFigures) -> RenderableType:
         parts.append(section(Group(*found)))
     if any(case.modelled_us for case in row.cases):
         parts.append(section(modelled_table(row.cases)))
+        parts.append(Text(COMBINATION, style="dim"))
     if row.resources:
         parts.append(section(resources_table(row.resources)))
     if lines := machine_code_lines(row.resources):

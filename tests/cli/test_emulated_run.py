@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from evoengine.config import CHECKS, RunConfig
+from evoengine.emulator.timing_model.combination import IN_FULL
 from evoengine.errors import DeviceError, UsageError
 from evoengine.evaluate.device_choice import DeviceChoice
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR, SCRIPTED_GPU
@@ -78,6 +79,7 @@ def test_one_trial_shows_bounds_and_what_checked_mode_followed(run: Call) -> Non
         and "checked mode: every memory access is followed" in shown
         and "8 of 32" in shown
     )
+    assert IN_FULL in " ".join(shown.split())
     assert (
         "bounds, us" in shown
         and "tensor" in shown

@@ -12,6 +12,7 @@ from jinja2 import UndefinedError
 from evoengine import paths
 from evoengine.candidate import binding, kernel_file
 from evoengine.candidate.arch import limits_of_arch
+from evoengine.emulator.timing_model import combination
 from evoengine.errors import TaskError
 from evoengine.generate import prompt_context
 from evoengine.generate.operators import OperatorChoice
@@ -120,6 +121,16 @@ def test_a_prompt_describes_the_task_and_the_device(task_path: Path) -> None:
         "ceil_div, round_up",
     ):
         assert word in text, word
+
+
+def test_a_prompt_of_modelled_times_says_how_bounds_become_a_time(task_path: Path) -> None:
+    asked = full_request(task_path)
+    for kind, told in (("emulator", True), ("cuda", False)):
+        environment = asked.environment.model_copy(update={"kind": kind})
+        text = Prompts(task_path).render(
+            OperatorChoice("first", "fp16"), replace(asked, environment=environment)
+        )
+        assert (combination.IN_SHORT in text) is told
 
 
 def test_solutions_carry_their_figures_and_parents_their_source(task_path: Path) -> None:

@@ -89,6 +89,8 @@ class LaunchRecord(ctypes.Structure):
         ("nodes", ctypes.c_uint64),
         ("block_work", ctypes.c_void_p),
         ("block_work_end", ctypes.c_uint64),
+        ("warp_work", ctypes.c_void_p),
+        ("warp_work_end", ctypes.c_uint64),
     ]
 
 

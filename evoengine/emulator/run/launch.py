@@ -17,6 +17,8 @@ from evoengine.emulator.run.launch_checker import LaunchChecker
 from evoengine.emulator.run.memory import DeviceMemory
 
 MAX_BLOCK_WORK = 1 << 16  # blocks whose work is recorded individually: half a megabyte
+# blocks whose warps are told apart: summing work takes as long as a basic block or two
+MAX_WARP_WORK = 32
 
 # (mask of lanes, address of formats, address of arguments, kind) -> whether more may be printed
 PrintCallback = Callable[[int, int, int, int], bool]
@@ -46,6 +48,8 @@ class LaunchOutcome:
     accesses: AccessCounts | None
     # uint64 [blocks run, MAX_BLOCK_WORK at most]: sum of the weights that each block executed
     block_work: numpy.ndarray
+    # uint64 [blocks run, MAX_WARP_WORK at most, warps of a block]: the same for each warp
+    warp_work: numpy.ndarray
 
 
 def run_blocks(
@@ -68,10 +72,13 @@ def run_blocks(
     callback = _callback(on_print, code.print_nothing)
     weights = numpy.array(code.weights, dtype=numpy.uint32)
     block_work = numpy.zeros(min(count, MAX_BLOCK_WORK), dtype=numpy.uint64)
+    warp_work = numpy.zeros((min(count, MAX_WARP_WORK), geometry.warps), dtype=numpy.uint64)
     host_threads: list[HostThread] = []
     try:
         for _ in range(max(1, min(threads, count))):
-            launch = _launch(code, geometry, turn, count, order, stop, weights, block_work)
+            launch = _launch(
+                code, geometry, turn, count, order, stop, weights, block_work, warp_work
+            )
             host_threads.append(
                 HostThread(
                     memory, geometry, launch, _block(code, geometry, fuel, callback), launch_checker
@@ -92,6 +99,7 @@ def run_blocks(
             if launch_checker
             else None,
             block_work=block_work,
+            warp_work=warp_work,
         )
     finally:
         for host_thread in host_threads:
@@ -121,6 +129,7 @@ def _launch(
     stop: ctypes.c_uint32,
     weights: numpy.ndarray,
     block_work: numpy.ndarray,
+    warp_work: numpy.ndarray,
 ) -> LaunchRecord:
     """The launch record for the driver; the caller owns what it points to."""
     return LaunchRecord(
@@ -140,6 +149,8 @@ def _launch(
         nodes=len(weights),
         block_work=block_work.ctypes.data,
         block_work_end=len(block_work),
+        warp_work=warp_work.ctypes.data,
+        warp_work_end=len(warp_work),
     )
 
 

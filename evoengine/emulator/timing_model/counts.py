@@ -55,10 +55,13 @@ class Counts:
     block_sectors: float = 0.0
     common_sectors: float = 0.0  # how many of a block's sectors are the same for all blocks
     local_sectors: float = 0.0  # of local memory: stacks and spills
+    frame_bytes: float = 0.0  # of local memory that one thread has
     atomics: float = 0.0  # lanes with an atomic operation on global memory
     unique_bytes: float = 0.0  # of global memory that the whole launch accesses
     # warp instructions of the block with the most; 0 if unknown
     most_issued: float = 0.0
+    # instructions of the warp with the most of its block, relative to their mean; 0 if unknown
+    warp_skew: float = 0.0
     pieces: tuple[
         CodePiece, ...
     ] = ()  # the code by basic block; instructions, flops and delays are their sums
@@ -72,7 +75,7 @@ class Counts:
         }
         most = {
             name: max(getattr(self, name), getattr(other, name))
-            for name in ("most_issued", "common_sectors")
+            for name in ("most_issued", "common_sectors", "frame_bytes", "warp_skew")
         }
         return Counts(**(sums | most), pieces=self.pieces + other.pieces)
 
@@ -131,7 +134,14 @@ class Counts:
 
 
 _NAMES = tuple(item.name for item in fields(Counts))
-_OF_LAUNCH = ("unique_bytes", "most_issued", "common_sectors", "pieces")
+_OF_LAUNCH = (
+    "unique_bytes",
+    "most_issued",
+    "common_sectors",
+    "frame_bytes",
+    "warp_skew",
+    "pieces",
+)
 
 
 @dataclass

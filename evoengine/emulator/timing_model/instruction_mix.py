@@ -31,6 +31,7 @@ _CLOCKS = {
     "fp64": 16,
     "shuffle": 23,
     "shared": 29,
+    "local": 38,
     "global": 300,
     "tensor": 30,
     "barrier": 22,
@@ -55,7 +56,7 @@ _NO_RESULT = frozenset(
     )
 )
 UNROLLED = 4  # iterations of a loop without a known trip count: the usual factor of LLVM and nvcc
-_LOADS = ("global", "shared")
+_LOADS = ("global", "local", "shared")
 _ORDERS = frozenset(("bar", "barrier", "membar", "fence"))  # later instructions wait for these
 
 

@@ -12,6 +12,7 @@ from evoengine.emulator.check.findings import AccessCounts
 from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
 from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
+from evoengine.emulator.timing_model.work_queues import takes_work
 
 if TYPE_CHECKING:
     from evoengine.emulator.device import LaunchReport
@@ -38,9 +39,32 @@ def counts_from_reports(
     counts = counts_from_mixes(
         code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes
     )
-    return with_accesses(
-        with_block_work(counts, fast.block_work.tolist()), checked.accesses, checked.blocks_run
+    cfg, work = fast.lowered.cfg, fast.block_work.tolist()
+    if not takes_work(cfg):
+        counts = with_block_work(counts, work)
+    return replace(
+        with_accesses(
+            counts, checked.accesses, checked.blocks_run, worth=_blocks_worth(checked, work)
+        ),
+        frame_bytes=float(fast.lowered.layout.frame_bytes),
+        warp_skew=_warp_skew(fast),
     )
+
+
+def _warp_skew(report: LaunchReport) -> float:
+    """The work of the warp with the most of its block, relative to the mean of its warps."""
+    work = report.warp_work.astype(float)
+    return float(work.max(axis=1).sum() / work.mean(axis=1).sum()) if work.any() else 0.0
+
+
+def _blocks_worth(checked: LaunchReport, work: Sequence[float]) -> float:
+    """As how many blocks of the mean `work` the checked ones count: a few blocks that take their
+    work from a queue do all of it, and those of a triangle differ.
+    """
+    executed = float(checked.block_work.sum())
+    if not executed or len(checked.block_work) < checked.blocks_run:
+        return checked.blocks_run
+    return executed / (sum(work) / len(work))
 
 
 def counts_from_code(
@@ -103,11 +127,13 @@ def with_block_work(counts: Counts, block_work: Sequence[float]) -> Counts:
     )
 
 
-def with_accesses(counts: Counts, accesses: AccessCounts, blocks: float) -> Counts:
+def with_accesses(
+    counts: Counts, accesses: AccessCounts, blocks: float, worth: float | None = None
+) -> Counts:
     """`counts` with the memory traffic of `blocks` blocks that ran in checked mode, scaled to the
-    counted blocks.
+    counted blocks; `worth`: as how many mean blocks they count, if they are not all alike.
     """
-    factor = counts.blocks / blocks
+    factor = counts.blocks / (worth or blocks)
     shared = (
         accesses.shared_load_wavefronts
         + accesses.shared_store_wavefronts

@@ -222,14 +222,40 @@ class _Launch:
         if they fit L1.
         """
         block = self.block
-        room = self.target.l1_bytes - self.resident_blocks * (
+        fits = block.common_sectors * SECTOR_BYTES <= self._l1_room
+        kept = block.common_sectors if fits else 0.0
+        return (
+            max(0.0, self._missed_loads - kept * (1 - 1 / self.most_blocks))
+            + block.store_sectors
+            + block.copy_sectors
+            + (STORE_COST - 1) * block.store_sectors
+            + self._frame_misses * block.local_sectors
+        )
+
+    @property
+    def _missed_loads(self) -> float:
+        """Sectors that a block's loads find in L2 only: each once, and those that L1 has no room
+        for again and again, as if loads came in no order.
+        """
+        loads, distinct = self.block.load_sectors, self.block.block_sectors
+        if not 0 < distinct < loads:
+            return loads
+        held = min(1.0, max(0.0, self._l1_room) / (distinct * SECTOR_BYTES))
+        return distinct + (loads - distinct) * (1.0 - held)
+
+    @property
+    def _l1_room(self) -> float:
+        """Bytes of an SM that are not shared memory."""
+        return self.target.l1_bytes - self.resident_blocks * (
             self.shared_bytes + self.target.shared_reserved
         )
-        kept = block.common_sectors if block.common_sectors * SECTOR_BYTES <= room else 0.0
-        return (
-            max(0.0, block.l2_sectors - kept * (1 - 1 / self.most_blocks))
-            + (STORE_COST - 1) * block.store_sectors
-        )
+
+    @property
+    def _frame_misses(self) -> float:
+        """The share of local memory that does not fit L1 beside shared memory."""
+        threads = WARP * self.block.warps * self.resident_blocks
+        frames = threads * self.block.frame_bytes
+        return max(0.0, 1.0 - max(0.0, self._l1_room) / frames) if frames else 0.0
 
     def _l2(self) -> float:
         nanoseconds = self.blocks * self._from_l2() * SECTOR_BYTES / self.target.l2_gb_s
@@ -302,9 +328,9 @@ class _Launch:
         clocks.append(warps * piece.sectors * of["sector"])
         chain = sum(count * of.get(name, 0.0) for name, count in piece.delays.items())
         own = sum(piece.instructions.values())
-        return _smooth(
-            (_smooth(clocks, self.calibration.pipes), chain + own), self.calibration.pieces
-        )
+        # warps that have ended, or wait for others, do not shorten the chain of the busiest one
+        busiest = max(1.0, self.block.warp_skew) * (chain + own)
+        return _smooth((_smooth(clocks, self.calibration.pipes), busiest), self.calibration.pieces)
 
     def _memory_clocks(self) -> float:
         """The time of a block's global memory traffic, when all SMs with blocks share L2 and
@@ -325,6 +351,7 @@ class _Launch:
             name: getattr(latencies, name)
             for name in ("fixed", "mufu", "fp64", "shuffle", "shared", "tensor")
         }
+        of["local"] = latencies.l1 + self._frame_misses * (self._memory_latency - latencies.l1)
         of["barrier"] = latencies.barrier + latencies.barrier_warp * warps
         of["global"] = self._global_latency()
         return of
@@ -333,7 +360,7 @@ class _Launch:
         latencies, block = self.target.latencies, self.block
         if not block.load_sectors or not block.block_sectors:
             return self._memory_latency
-        missed = min(1.0, block.block_sectors / block.load_sectors)
+        missed = self._missed_loads / block.load_sectors
         return latencies.l1 + missed * (self._memory_latency - latencies.l1)
 
 

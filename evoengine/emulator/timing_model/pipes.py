@@ -30,7 +30,18 @@ PIPES = (
     "barrier",
 )
 # Kinds of latency before a dependent instruction; `wait` is a wait for asynchronous copies.
-DELAYS = ("fixed", "mufu", "fp64", "shuffle", "shared", "global", "tensor", "barrier", "wait")
+DELAYS = (
+    "fixed",
+    "mufu",
+    "fp64",
+    "shuffle",
+    "shared",
+    "local",
+    "global",
+    "tensor",
+    "barrier",
+    "wait",
+)
 
 HMMA_FLOPS = 16 * 8 * 16 * 2  # of the m16n8k16 whose latency is in the targets
 
@@ -139,11 +150,12 @@ def _memory(op: str, modifiers: tuple[str, ...]) -> Cost:
     if "param" in modifiers or ("const" in modifiers and op == "ld"):
         return _FREE  # a constant is an operand of the instruction that uses it
     shared = any(space.startswith("shared") for space in modifiers)
-    cost = _cost("lsu", delay=None if op in ("st", "red") else "shared" if shared else "global")
+    space = "shared" if shared else "local" if "local" in modifiers else "global"
+    cost = _cost("lsu", delay=None if op in ("st", "red") else space)
     if shared:
         return replace(cost, wavefronts=max(1.0, _bytes(modifiers) / 4))
     # 32 lanes, 32 bytes per sector
-    return cost if "local" in modifiers else replace(cost, sectors=float(_bytes(modifiers)))
+    return cost if space == "local" else replace(cost, sectors=float(_bytes(modifiers)))
 
 
 def _bytes(modifiers: tuple[str, ...]) -> int:

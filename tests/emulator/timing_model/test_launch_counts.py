@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evoengine.emulator.check.findings import AccessCounts, Check
-from evoengine.emulator.device import Checks, Emulator
+from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.emulator.ptx.syntax import Instruction, Register
 from evoengine.emulator.timing_model.launch_counts import (
     counts_from_code,
@@ -13,6 +13,7 @@ from evoengine.emulator.timing_model.launch_counts import (
     with_accesses,
     with_block_work,
 )
+from evoengine.emulator.timing_model.work_queues import takes_work
 
 A = Register("%a")
 LOOP = [
@@ -61,6 +62,13 @@ def test_a_checked_sample_stands_for_all_blocks() -> None:
     assert (found.local_sectors, found.atomics) == (8, 28)
     assert (found.block_sectors, found.common_sectors) == (40, 3)
     assert found.l2_sectors == pytest.approx(40 + 24 + 32)
+
+
+def test_checked_blocks_count_for_the_work_that_they_did() -> None:
+    sample = AccessCounts(global_store_sectors=40, block_sectors=10, launch_sectors=7)
+    counts = counts_from_code([(END, 32.0)], blocks=8, warps=32)
+    found = with_accesses(counts, sample, blocks=2, worth=8)  # two emptied the queue of eight
+    assert (found.store_sectors, found.block_sectors, found.common_sectors) == (40, 10, 3)
 
 
 def test_the_longest_block_is_measured_in_instructions() -> None:
@@ -129,3 +137,66 @@ def test_a_launch_is_counted_from_a_fast_run_and_a_checked_one() -> None:
     )
     with pytest.raises(ValueError, match="checked mode"):
         counts_from_reports(fast, fast)
+
+
+QUEUE = """
+.version 8.3
+.target sm_80
+.address_size 64
+.visible .entry queue(.param .u64 ticket, .param .u64 out)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [ticket];
+    ld.param.u64 %rd2, [out];
+$L:
+    atom.global.add.u32 %r1, [%rd1], 1;
+    setp.ge.u32 %p1, %r1, 4096;
+    @%p1 bra $END;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd4, %rd2, %rd3;
+    st.global.u32 [%rd4], %r1;
+    bra $L;
+$END:
+    ret;
+}
+"""
+
+
+def test_blocks_that_take_work_from_a_queue_share_it_evenly() -> None:
+    emulator = Emulator(target="l4", threads=1)
+    try:
+        ticket, out = emulator.memory.allocate(4, "ticket"), emulator.memory.allocate(16384, "out")
+        args = [address.to_bytes(8, "little") for address in (ticket, out)]
+        program = emulator.load(QUEUE)
+
+        def run(checks: Checks | None = None, blocks: list[int] | None = None) -> LaunchReport:
+            emulator.memory.view(ticket, 4)[:] = 0
+            return program.launch(
+                "queue", grid=(16, 1, 1), block=(32, 1, 1), args=args, checks=checks, blocks=blocks
+            )
+
+        fast, followed, sampled = run(), run(Checks(Check(0))), run(Checks(Check(0)), [0, 15])
+    finally:
+        emulator.close()
+    whole, sample = (counts_from_reports(fast, report) for report in (followed, sampled))
+    assert max(fast.block_work) > 10 * min(fast.block_work)  # the first block does it all here
+    assert whole.most_issued == sample.most_issued == 0  # unknown: no block counts as the longest
+    assert whole.store_sectors > 4096 / 8
+    assert sample.store_sectors == pytest.approx(whole.store_sectors, rel=0.15)
+
+
+def test_an_atomic_at_the_end_of_a_block_is_no_queue() -> None:
+    emulator = Emulator(target="l4", threads=1)
+    try:
+        total = emulator.memory.allocate(4, "total")
+        emulator.memory.view(total, 4)[:] = 0
+        once = QUEUE.replace("bra $L;", "bra $END;")  # one ticket a thread
+        out = emulator.memory.allocate(16384, "out")
+        args = [address.to_bytes(8, "little") for address in (total, out)]
+        program = emulator.load(once)
+        report = program.launch("queue", grid=(4, 1, 1), block=(32, 1, 1), args=args)
+    finally:
+        emulator.close()
+    assert not takes_work(report.lowered.cfg)

@@ -168,3 +168,12 @@ def test_counts_of_nothing_are_refused() -> None:
 def test_a_launch_that_does_not_fit_is_refused() -> None:
     with pytest.raises(LaunchRefused, match="NVIDIA L4: shared"):
         _model(target="l4", shared=200 * 1024)
+
+
+def test_local_memory_that_fits_l1_is_as_near_as_l1_and_the_rest_is_in_l2() -> None:
+    loads = replace(WORK, delays={"local": 1e5}, local_sectors=1e5)
+    none = _model(replace(loads, delays={})).us
+    small, large = (_model(replace(loads, frame_bytes=size)) for size in (64.0, 4096.0))
+    far = _model(replace(loads, delays={"global": 1e5}, load_sectors=0.0, block_sectors=0.0))
+    assert none < small.us < large.us < far.us
+    assert large.bounds_us["l2_port"] > small.bounds_us["l2_port"]

@@ -102,6 +102,12 @@ def test_a_fragment_of_no_named_space_comes_from_shared_memory(space: str, delay
     assert classify(*_split(f"wmma.load.a.sync.aligned.row.m16n16k16{space}.f16")).delay == delay
 
 
+@pytest.mark.parametrize("space", ["local", "global", "shared"])
+def test_a_load_waits_as_long_as_its_space_takes_and_a_store_for_nothing(space: str) -> None:
+    assert classify("ld", (space, "f32")).delay == space
+    assert classify("st", (space, "f32")).delay is None
+
+
 def test_exactness_costs_instructions() -> None:
     fast, scaled = classify("ex2", ("approx", "ftz", "f32")), classify("ex2", ("approx", "f32"))
     division, approximate = classify("div", ("rn", "f32")), classify("div", ("approx", "f32"))

@@ -76,8 +76,14 @@ static int release_complete(u8 *warps, const Launch *launch, Block *block, u32 w
     return any;
 }
 
-/* Runs every warp that can run, once. */
-static int run_round(u8 *warps, const Launch *launch, Block *block, u32 *running, u32 *moved) {
+static u64 work_so_far(const Launch *launch, const Block *block) {
+    u64 sum = 0;
+    for (u64 node = 0; node < launch->nodes; node++) sum += launch->weights[node] * block->counters[2 * node];
+    return sum;
+}
+
+/* Runs every warp that can run, once. `warp_work`: what the work of each is added to, or 0. */
+static int run_round(u8 *warps, const Launch *launch, Block *block, u64 *warp_work, u32 *running, u32 *moved) {
     *running = *moved = 0;
     for (u32 index = 0; index < launch->warps; index++) {
         Warp *warp = warp_at(warps, launch, index);
@@ -85,7 +91,9 @@ static int run_round(u8 *warps, const Launch *launch, Block *block, u32 *running
         *running += 1;
         if (warp->resume && !warp->released) continue;
         *moved += 1;
+        u64 before = warp_work ? work_so_far(launch, block) : 0;
         int end = launch->run(warp, block);
+        if (warp_work) warp_work[index] += work_so_far(launch, block) - before;
         warp->released = warp->yielded;
         warp->yielded = 0;
         if (end == DONE) {
@@ -117,22 +125,16 @@ static int is_out_of_fuel(const Launch *launch, Block *block) {
     return block->fuel < 0;
 }
 
-static int run_block(u8 *warps, const Launch *launch, Block *block) {
+static int run_block(u8 *warps, const Launch *launch, Block *block, u64 *warp_work) {
     if (is_out_of_fuel(launch, block)) return FAULT_FUEL;
     begin_warps(warps, launch);
     for (;;) {
         u32 running, moved;
-        int fault = run_round(warps, launch, block, &running, &moved);
+        int fault = run_round(warps, launch, block, warp_work, &running, &moved);
         if (fault) return fault;
         if (!running) return FINISHED;
         if (!release_complete(warps, launch, block, barriers_waited_at(warps, launch)) && !moved) return FAULT_DEADLOCK;
     }
-}
-
-static u64 work_so_far(const Launch *launch, const Block *block) {
-    u64 sum = 0;
-    for (u64 node = 0; node < launch->nodes; node++) sum += launch->weights[node] * block->counters[2 * node];
-    return sum;
 }
 
 /* printf after the launch's output limit: prints nothing, so that a flood of output costs no more than its loops. */
@@ -153,7 +155,8 @@ int ev_run(const Launch *launch, Block *block, u8 *warps) {
         block->index[2] = number / launch->grid[0] / launch->grid[1];
         memset((void *)block->shared, (int)launch->poison, launch->shared_bytes); /* so that reads of unwritten memory show */
         if (block->checker) ev_check_block(block->checker, number);
-        int fault = run_block(warps, launch, block);
+        u64 *warp_work = turn < launch->warp_work_end ? launch->warp_work + turn * launch->warps : 0;
+        int fault = run_block(warps, launch, block, warp_work);
         if (fault) {
             *(volatile u32 *)launch->stop = 1;
             return fault;

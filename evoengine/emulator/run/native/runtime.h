@@ -71,6 +71,8 @@ typedef struct Launch {
     u64 nodes;           /* number of basic blocks */
     u64 *block_work;          /* work of each thread block, in the order of `next`, of the first `block_work_end` of them */
     u64 block_work_end;
+    u64 *warp_work;           /* work of each warp of the first `warp_work_end` blocks: `warps` for each block */
+    u64 warp_work_end;
 } Launch;
 
 /* Runs blocks until none are left or one fails; returns the StopReason of run/abi.py. `warps`: memory for the warp records of

@@ -42,7 +42,7 @@ def model_case(
     """
     pointers = arena.pointers
     launches = []
-    filled = [_model_fill(fill, target) for fill in program.compiled.plan.fills]
+    filled = [model_fill(fill, target) for fill in program.compiled.plan.fills]
     for launch, whole in zip(program.compiled.plan.launches, executions, strict=True):
         before = PlanState(program, arena, written)
         sampled = _sampled(program, launch, pointers, before)
@@ -58,7 +58,7 @@ def model_case(
     )
 
 
-def _model_fill(fill: Fill, target: TargetGpu) -> LaunchModel:
+def model_fill(fill: Fill, target: TargetGpu) -> LaunchModel:
     """A memset or a copy at the bandwidth of L2, where what it writes stays."""
     moved = fill.bytes * (2 if fill.source else 1)
     us = target.launch_us + moved / (target.l2_gb_s * 1e3)

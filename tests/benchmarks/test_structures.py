@@ -1,0 +1,185 @@
+"""The structures that judge the model of time: their groups, their files, what is said of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.corpora import MORE_SMALL_CASES, ROOT, parsed, path_of, small_task
+from benchmarks.measured import Measured, MeasuredLaunch, write
+from benchmarks.structures import (
+    STRUCTURES,
+    StructureTime,
+    agreement,
+    bound,
+    counted,
+    drawn,
+    manifest,
+    measured_times,
+    model_plan,
+    rows,
+)
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.config import CHECKS
+from evoengine.emulator.emulator_errors import Unsupported
+from evoengine.emulator.targets import find
+from evoengine.emulator.timing_model.counts import Counts
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.device.worker_device import emulator_device
+from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.paths import find_task
+from evoengine.records import Status, Verdict
+
+LISTED = manifest()
+ITEMS = bound(limits_of_arch("sm_90"))
+OWN = sorted(path for path in STRUCTURES.glob("*.cu"))
+SEED = int(os.environ.get("CORPUS_SEED") or random.SystemRandom().randrange(10**6))
+COUNTS = Counts(blocks=1, warps=4, instructions={"fma": 4e5}, delays={"fixed": 1e5})
+
+
+def test_the_groups_are_those_that_the_seed_draws() -> None:
+    names = defaultdict(list)
+    for name, entry in LISTED.structures.items():
+        if entry.group != "seen":
+            names[entry.task].append(name)
+    fit = {name for task, own in names.items() for name in drawn(own, task, LISTED.draw_seed)}
+    for name, entry in LISTED.structures.items():
+        if entry.group != "seen":
+            assert (entry.group == "fit") == (name in fit), name
+    assert {entry.group for entry in LISTED.structures.values()} == {"fit", "measure", "seen"}
+
+
+def test_there_are_enough_structures_of_every_task_to_measure_with() -> None:
+    count = Counter(entry.task for entry in LISTED.structures.values() if entry.group == "measure")
+    assert sum(count.values()) >= 20 and min(count.values()) >= 3 and len(count) == 5
+
+
+def test_every_file_is_listed_and_binds_for_its_cases() -> None:
+    assert {path.name for path in OWN} <= set(LISTED.structures)
+    assert all(path_of(name, STRUCTURES).is_file() for name in LISTED.structures)
+    assert all(parsed(path).plan.name == path.stem for path in OWN)
+    assert len(ITEMS) == sum(len(entry.cases) for entry in LISTED.structures.values())
+    assert len({item.key for item in ITEMS}) == len(ITEMS)
+
+
+@pytest.mark.timeout(600)
+def test_a_structure_is_correct_on_the_emulator(tmp_path: Path) -> None:
+    path = random.Random(SEED).choice(OWN)  # noqa: S311
+    print(f"CORPUS_SEED={SEED}: {path.name}")
+    task = LISTED.structures[path.name].task
+
+    async def judge() -> Verdict:
+        executor = LocalExecutor(
+            small_task(task, MORE_SMALL_CASES),
+            str(find_task(task)),
+            CompilePool(1),
+            emulator_device("h200", CHECKS, tmp_path),
+            clang=CompilePool(1, module=CLANG),
+        )
+        try:
+            await executor.start()
+            return await executor.evaluate(parsed(path), lambda _: None)
+        finally:
+            await executor.close()
+
+    verdict = asyncio.run(judge())
+    assert verdict.status is Status.correct, f"CORPUS_SEED={SEED}: {verdict.reason}"
+
+
+def test_times_are_compared_with_those_of_the_file(tmp_path: Path) -> None:
+    item = ITEMS[0]
+    file = tmp_path / "h200-structures.json"
+    assert measured_times(file) == {}
+    launch = MeasuredLaunch((64,), (128,), 32, 0)
+    task, case = item.structure.task, item.plan.case
+    write(file, {}, [Measured(item.name, task, case, {}, 12.5, (launch,))])
+    found = measured_times(file)
+    assert found == {(item.name, case): 12.5}
+    times = [StructureTime(item, 25.0, "latency", found.get((item.name, case)))]
+    (row,) = rows(times)
+    assert (row["modelled us"], row["measured us"], row["factor"]) == (25.0, 12.5, 2.0)
+    (unmeasured,) = rows([replace(times[0], measured_us=None)])
+    assert (unmeasured["measured us"], unmeasured["factor"]) == (None, None)
+
+
+def test_agreement_is_given_for_each_group_and_for_all() -> None:
+    of = {group: [i for i in ITEMS if i.structure.group == group] for group in ("fit", "measure")}
+    rising = [StructureTime(item, 2.0 * n, "fma", 1.0 * n) for n, item in enumerate(of["fit"], 1)]
+    falling = [
+        StructureTime(item, 1.0 / n, "fma", 1.0 * n) for n, item in enumerate(of["measure"], 1)
+    ]
+    found = {str(row["group"]): row for row in agreement([*rising, *falling])}
+    assert list(found) == ["fit", "measure", "seen", "all"]
+    assert found["fit"]["Spearman"] == pytest.approx(1)
+    assert found["fit"]["median factor off"] == pytest.approx(2)
+    assert found["measure"]["Spearman"] == pytest.approx(-1)
+    assert found["measure"]["worst factor off"] == pytest.approx(len(falling) ** 2)
+    assert found["all"]["measured"] == len(rising) + len(falling)
+    assert (found["seen"]["measured"], found["seen"]["Spearman"]) == (0, None)
+
+
+def test_counts_are_kept_and_what_cannot_be_counted_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept, asked = tmp_path / "counts.json", []
+
+    def count(path: Path, task: str, case: str) -> list[Counts]:
+        asked.append(path.stem)
+        if path.stem == ITEMS[1].name:
+            raise Unsupported("frobnicate")
+        return [COUNTS]
+
+    for _ in range(2):
+        assert counted(ITEMS[:2], count, kept) == {ITEMS[0].key: (COUNTS,)}
+    assert asked == [ITEMS[0].name, ITEMS[1].name, ITEMS[1].name]
+    assert f"left out: {ITEMS[1].key}: Unsupported: " in capsys.readouterr().err
+
+
+def test_a_plan_takes_the_sum_of_its_launches_and_fills() -> None:
+    filled = next(item.plan for item in ITEMS if item.plan.fills)
+    launch = MeasuredLaunch((1,), (128,), 32, 0)
+    plain = filled.model_copy(update={"fills": ()})
+    one, limiter = model_plan(plain, [COUNTS], [launch], find("h200"))
+    two, _ = model_plan(plain, [COUNTS, COUNTS], [launch, launch], find("h200"))
+    with_fill, _ = model_plan(filled, [COUNTS], [launch], find("h200"))
+    assert two == pytest.approx(2 * one) and limiter == "latency"
+    assert with_fill > one + find("h200").launch_us * len(filled.fills)
+
+
+@pytest.mark.timeout(300)
+def test_without_a_gpu_the_command_prints_modelled_times(tmp_path: Path) -> None:
+    command = ["-m", "benchmarks.structures", str(tmp_path / "none.json")]
+    found = subprocess.run(
+        [sys.executable, *command, "--only", "layernorm_warp_rows", "--json", tmp_path / "t.json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )
+    assert "nothing was measured yet" in found.stderr
+    (row,) = json.loads((tmp_path / "t.json").read_text())["rows"]
+    assert row["structure"] == "layernorm_warp_rows" and 1 < row["modelled us"] < 1000
+    assert row["measured us"] is None
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+def test_on_a_gpu_the_command_writes_measured_times(tmp_path: Path) -> None:
+    file = tmp_path / "measured.json"
+    command = ["-m", "benchmarks.structures", str(file)]
+    subprocess.run(
+        [sys.executable, *command, "--only", *(path.stem for path in OWN)], check=True, cwd=ROOT
+    )
+    found = measured_times(file)
+    assert {name for name, _ in found} == {path.stem for path in OWN}
+    assert all(us > 0 for us in found.values())
