@@ -65,7 +65,7 @@ class ForkServer:
             return ForkedWorker(pid, ours, log)
 
     async def wait(self, pid: int) -> int:
-        """The exit code or negative signal of a worker, once it has ended."""
+        """The exit code or negative signal of a worker, once it has ended; raises WorkerError."""
         await _until_ended(pid)  # others may fork meanwhile: a driver takes a while to clean up
         async with self._turn:
             if self._connection is None:
@@ -164,7 +164,8 @@ class ForkServer:
 
     async def _error_line(self) -> str:
         """The last line that the fork server wrote to its standard error."""
-        assert self._process is not None and self._process.stderr is not None
+        if self._process is None or self._process.stderr is None:
+            return "it was closed"
         # its connection closes a moment before it has written the reason
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), ENDING_S)
@@ -175,15 +176,22 @@ class ForkServer:
 
 
 async def _until_ended(pid: int) -> None:
-    """Waits until a process has ended; returns at once where the system cannot watch processes."""
+    """Waits until a process has ended, raises WorkerError if it does not; returns at once where the
+    system cannot watch processes.
+    """
     try:
         watched = os.pidfd_open(pid)
-    except OSError:  # it has ended, or the system has no such call: then WAIT waits
+    except (AttributeError, OSError):  # it has ended, or there is no such call: then WAIT waits
         return
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(watched, ended.set)
     try:
-        await ended.wait()
+        async with asyncio.timeout(ANSWER_S):
+            await ended.wait()
+    except TimeoutError:
+        raise WorkerError(
+            f"process {pid} was killed {ANSWER_S:.0f} s ago and has not ended: the driver is stuck"
+        ) from None
     finally:
         loop.remove_reader(watched)
         os.close(watched)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from evoengine.errors import TaskError, WorkerError
@@ -142,10 +142,14 @@ class GraderDevice:
 
     async def close(self) -> None:
         """Kills every process."""
+        await self.end_processes()
+        await self._fork_server.close()
+
+    async def end_processes(self) -> None:
+        """Kills all but the fork server, which may be that of another device as well."""
         await self._kill_all()
         await self._end(self._spares.clear())
-        await asyncio.gather(*self._ending)
-        await self._fork_server.close()
+        await asyncio.gather(*self._ending, return_exceptions=True)
 
     @asynccontextmanager
     async def _in_turn(self) -> AsyncIterator[None]:
@@ -158,9 +162,10 @@ class GraderDevice:
             self._asked -= 1
 
     async def _refill_if_idle(self) -> None:
-        """Lets spare pairs start, if nobody waits for the device."""
+        """Lets spare pairs start, if nobody waits for this device."""
         if self._asked == 1:
-            await self._spares.refill()
+            with suppress(WorkerError):  # who needs a pair later finds out whether it lasts
+                await self._spares.refill()
 
     async def _judge_in_own_runners(self, job: Job, progress: Progress) -> Report:
         """Judges a candidate in a pair that has run no other, and keeps the pair for its races."""
@@ -393,18 +398,22 @@ class GraderDevice:
 
     async def _end(self, pairs: Sequence[RunnerPair]) -> None:
         """Kills pairs; the grader is told with its next request."""
+        self._send_kill(pairs)  # to all before the first wait, which may be cancelled
+        for pair in pairs:
+            await pair.kill()
+
+    def _send_kill(self, pairs: Sequence[RunnerPair]) -> None:
         # a pair may be ended twice: when it is too slow, and when its race has ended
         ended = [pair.number for pair in pairs if pair.handed_over]
         self._gone += [number for number in ended if number not in self._gone]
         for pair in pairs:
-            pair.send_kill()  # to all before the first wait, which may be cancelled
-        for pair in pairs:
-            await pair.kill()
+            pair.send_kill()
 
     def _end_later(self, pairs: Sequence[RunnerPair]) -> None:
         """Kills pairs; nobody waits until the driver has cleaned up after them."""
-        if pairs:
-            ending = asyncio.create_task(self._end(pairs))
+        self._send_kill(pairs)
+        for pair in pairs:
+            ending = asyncio.create_task(pair.kill())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
 

@@ -1,7 +1,8 @@
 """A CUDA device behind two graders: one for first verdicts, one for verifications and races.
 
-While one times, which needs the GPU alone, the other one loads, deals and compares; a verification
-keeps no trial waiting for its first verdict.
+One of them at a time may time a kernel, which needs the GPU alone. Beside that runners start, and
+kernels are compiled; checks run beside checks. A verification keeps no trial waiting for its first
+verdict.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from evoengine.errors import DeviceError, WorkerError
 from evoengine.evaluate.device.grader_device import GraderDevice, cuda_fork_server
-from evoengine.evaluate.nvml import memory_share
+from evoengine.evaluate.nvml import PACKAGE, memory_share
 from evoengine.protocols import Job, Progress, RaceReport, Report
-from evoengine.records import Environment
+from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
 
 SPARES = 3  # pairs for verifications: trials are verified in bursts
-# Each grader has input sets and expected outputs of its own.
-MOST_MEMORY = 0.4  # of the device that may be in use when the second one starts
+# Each grader has input sets and expected outputs of its own, and the second one more runners.
+MOST_MEMORY = 0.25  # of the device that may be in use when the second one starts
 
 
 def cuda_search_device(ordinal: int, code_folder: Path | None = None) -> TwoGraders:
@@ -48,7 +50,7 @@ class TwoGraders:
         self._used_memory = used_memory
         self._task: Task | None = None
         self._task_path = ""
-        self._verifier: asyncio.Task[GraderDevice] | None = None  # once a trial may need it
+        self._starting: asyncio.Task[str] | None = None  # of the second one; why it cannot be used
 
     async def start(self, task: Task, task_path: str) -> Environment:
         """Starts the first grader; raises DeviceError, TaskError or WorkerError."""
@@ -58,33 +60,47 @@ class TwoGraders:
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
         """Runs a job beside one of the other kind."""
         if verify:
-            return await (await self._verifying()).run(job, progress, verify=True)
+            return await (await self._verifier(progress)).run(job, progress, verify=True)
         report = await self._first.run(job, progress)
-        if job.scored_only and self._verifier is None:  # a search: verifications follow
-            self._verifier = asyncio.create_task(self._start_second())
+        # a search: verifications follow; and all that the first grader keeps of the task is there
+        is_known = job.scored_only and report.status is Status.correct
+        if is_known and self._starting is None:
+            self._starting = asyncio.create_task(self._start_second())
         return report
 
     async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
         """Races two candidates beside first verdicts."""
-        return await (await self._verifying()).race(newcomer, holder, progress)
+        return await (await self._verifier(progress)).race(newcomer, holder, progress)
 
     async def close(self) -> None:
         """Kills every process."""
-        if self._verifier is not None:
-            self._verifier.cancel()
-            await asyncio.gather(self._verifier, return_exceptions=True)
-        await self._second.close()
-        await self._first.close()
+        try:
+            if self._starting is not None:
+                self._starting.cancel()
+                await asyncio.gather(self._starting, return_exceptions=True)
+            await self._second.end_processes()
+        finally:
+            await self._first.close()
 
-    async def _verifying(self) -> GraderDevice:
-        if self._verifier is None or self._verifier.cancelled():
-            self._verifier = asyncio.create_task(self._start_second())
-        return await asyncio.shield(self._verifier)
+    async def _verifier(self, progress: Progress) -> GraderDevice:
+        """The device for verifications and races."""
+        if self._starting is None:
+            return self._first
+        problem = await asyncio.shield(self._starting)
+        if problem:
+            progress(f"one grader does everything: {problem}")
+        return self._first if problem else self._second
 
-    async def _start_second(self) -> GraderDevice:
-        """The device for verifications and races, started."""
+    async def _start_second(self) -> str:
+        """Starts the second grader, or returns why there is none."""
+        assert self._task is not None  # the first one was started
         used = self._used_memory()
-        if self._task is None or used is None or used > MOST_MEMORY:
-            return self._first  # which says that it was not started
-        await self._second.start(self._task, self._task_path)
-        return self._second
+        if used is None:
+            return f"how much device memory is free is not known (NVML, {PACKAGE})"
+        if used > MOST_MEMORY:
+            return f"{used:.0%} of the device memory are in use"
+        try:
+            await self._second.start(self._task, self._task_path)
+        except (DeviceError, WorkerError) as error:
+            return f"a second one did not start: {error}"
+        return ""

@@ -84,6 +84,7 @@ class Bench:
                 cases=(CompiledCase(plan=plan, code_path=behaviour, functions={}),),
                 tier="fp32",
                 candidate=behaviour,
+                scored_only=self.kind == "two scripted graders",
             )
         if self.pool is None:
             self.pool = CompilePool(1)
@@ -98,6 +99,7 @@ class Bench:
             tier="fp32",
             baselines={"small": "torch"},
             candidate=build.code_digest,
+            scored_only=self.kind == "two graders on cuda",
         )
 
     def play(self, scene: Callable[[Device], Awaitable[Any]]) -> Any:
@@ -159,7 +161,8 @@ def candidates_process(device: WorkerDevice | GraderDevice | TwoGraders) -> int:
 def verifying_process(device: WorkerDevice | GraderDevice | TwoGraders, job: Job) -> int:
     """The process that has verified a correct candidate."""
     if isinstance(device, TwoGraders):
-        return verifying_process(device._second, job)
+        both = (device._first, device._second)
+        return verifying_process(next(it for it in both if job.candidate in it._own._pairs), job)
     if not isinstance(device, GraderDevice):
         return candidates_process(device)
     pid = device._own._pairs[job.candidate].shown.pid

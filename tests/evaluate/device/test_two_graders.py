@@ -48,12 +48,18 @@ def job(tmp_path: Path) -> Callable[[str], Job]:
 def silent(_: str) -> None: ...
 
 
+def searched(job: Job) -> Job:
+    """As a search asks for it."""
+    return job.model_copy(update={"scored_only": True})
+
+
 def test_a_verification_and_a_race_end_while_a_first_verdict_is_under_way(
     play: Play, job: Callable[[str], Job]
 ) -> None:
     endless, correct = job("endless"), job("correct")
 
     async def scene(device: TwoGraders) -> Any:
+        await device.run(searched(correct), silent)
         first = asyncio.create_task(device.run(endless, silent))
         verified = await device.run(correct, silent, verify=True)
         raced = await device.race(correct, correct.model_copy(update={"candidate": "b"}), silent)
@@ -66,49 +72,55 @@ def test_a_verification_and_a_race_end_while_a_first_verdict_is_under_way(
 def test_a_device_without_room_for_two_graders_has_one_that_does_everything(
     play: Play, job: Callable[[str], Job], used_memory: float | None, graders: int
 ) -> None:
-    correct = job("correct")
+    correct, said = searched(job("correct")), list[str]()
 
     async def scene(device: TwoGraders) -> Any:
-        reports = [await device.run(correct, silent, verify) for verify in (False, True)]
+        reports = [await device.run(correct, said.append, verify) for verify in (False, True)]
         started: list[GraderDevice] = [
             one for one in (device._first, device._second) if one._grader is not None
         ]
         return [report.status for report in reports], len(started)
 
     assert play(scene, used_memory) == ([Status.correct, Status.correct], graders)
+    assert any("one grader does everything" in line for line in said) == (graders == 1)
 
 
-def test_the_second_grader_starts_with_the_first_verdict_of_a_search_and_not_for_one_verdict(
+def test_the_second_grader_starts_after_the_first_correct_verdict_of_a_search(
     play: Play, job: Callable[[str], Job]
 ) -> None:
-    once = job("correct")
-    search = once.model_copy(update={"scored_only": True})
+    """Then it is known how much memory the task takes; a single verdict needs no second one."""
+    asked = [
+        (job("correct"), False),
+        (job("correct"), True),
+        (searched(job("wrong")), False),
+        (searched(job("correct")), False),
+    ]
 
     async def scene(device: TwoGraders) -> Any:
-        await device.run(once, silent)
-        before = device._verifier
-        await device.run(search, silent)
-        return before, device._verifier is not None
+        begun = []
+        for one, verify in asked:
+            await device.run(one, silent, verify)
+            begun.append(device._starting is not None)
+        return begun
 
-    assert play(scene) == (None, True)
+    assert play(scene) == [False, False, False, True]
 
 
-def test_a_second_grader_that_does_not_start_is_an_error_of_the_first_verification(
+def test_where_the_second_grader_does_not_start_the_first_one_does_its_work_and_says_so(
     play: Play, job: Callable[[str], Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    search = job("correct").model_copy(update={"scored_only": True})
+    search, said = searched(job("correct")), list[str]()
 
     async def fails(*_: object) -> None:
         raise DeviceError("no such device")
 
     async def scene(device: TwoGraders) -> Any:
         monkeypatch.setattr(device._second, "start", fails)
-        first = await device.run(search, silent)
-        with pytest.raises(DeviceError, match="no such device"):
-            await device.run(search, silent, verify=True)
-        return first.status
+        await device.run(search, silent)
+        return (await device.run(search, said.append, verify=True)).status
 
     assert play(scene) is Status.correct
+    assert "one grader does everything: a second one did not start: no such device" in said
 
 
 def test_memory_in_use_is_not_known_of_a_device_that_is_not_there() -> None:

@@ -120,10 +120,12 @@ class CudaBackend:
 
     def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
         case = compiled.plan.case
-        with self.harness.token.shared():
-            self.pool.sets(case)
         with self.harness.token.held():
             self._device_peaks()  # before a candidate's buffers take memory
+            if not self.pool.holds(case):
+                # what the sets take is no candidate's of another grader
+                with self.harness.token.starting():
+                    self.pool.sets(case)
             if case in job.baselines:
                 # builds it, if its time was kept from an earlier run
                 self.all_baselines.rough_us(case, job.baselines[case])

@@ -54,6 +54,10 @@ class InputPool:
         total = torch.cuda.get_device_properties(expected_outputs.device).total_memory
         self._limit = int(total * MEMORY_SHARE)
 
+    def holds(self, case: str) -> bool:
+        """Whether the sets of a case are there."""
+        return case in self._cases
+
     def sets(self, case: str) -> tuple[PoolSet, ...]:
         """The sets of a case, at least LEAST_SETS, each distribution among them; raises TaskError
         as ExpectedOutputs does.

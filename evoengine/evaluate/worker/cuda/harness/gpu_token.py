@@ -44,7 +44,9 @@ class GpuToken:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Counts the start of this process's context while it lasts."""
+        """Counts what changes this process's memory, above all the start of its context, while it
+        lasts.
+        """
         fcntl.flock(self._starts, fcntl.LOCK_SH)
         os.write(self._starts, b".")
         try:
