@@ -1,0 +1,112 @@
+"""One wrong output beside its reference, element by element."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+
+from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
+from evoengine.evaluate.worker.gate import Gate
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedOutput:
+    """One output of a wrong call, all tensors of one shape.
+
+    `value` and `reference` are float64; `wrong` says which elements are beyond the gate, those
+    apart that were never written (`unwritten`).
+    """
+
+    name: str
+    axes: tuple[str, ...]  # the formula of each extent, as in the task file: ("B", "H", "S", "D")
+    dtype: torch.dtype
+    value: torch.Tensor
+    reference: torch.Tensor
+    wrong: torch.Tensor
+    unwritten: torch.Tensor
+    gate: Gate
+
+    @property
+    def bad(self) -> torch.Tensor:
+        """Every element that is wrong or was never written."""
+        return self.wrong | self.unwritten
+
+    def matches(self, other: torch.Tensor) -> torch.Tensor:
+        """Which elements equal `other`, float64 of the same shape, as well as the gate asks.
+
+        The gate is meant for values of the reference's size: where `other` is larger, so is the
+        tolerance. The same infinity matches, and so does NaN where `other` has NaN.
+        """
+        return matching(self.value, other, self.gate, self.dtype, self._rms)
+
+    def at(self, places: torch.Tensor) -> ComparedOutput:
+        """Some of its elements, by flat index, as an output of one dimension."""
+        return replace(
+            self,
+            axes=("element",),
+            value=self.value.flatten()[places],
+            reference=self.reference.flatten()[places],
+            wrong=self.wrong.flatten()[places],
+            unwritten=self.unwritten.flatten()[places],
+        )
+
+    @property
+    def _rms(self) -> float:
+        finite = self.reference[self.reference.isfinite()]
+        return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+
+
+def matching(
+    value: torch.Tensor, other: torch.Tensor, gate: Gate, dtype: torch.dtype, usual: float
+) -> torch.Tensor:
+    """Which elements of `value` equal `other`; `usual` is the RMS of what was expected."""
+    finite = other[other.isfinite()]
+    rms = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+    growth = max(1.0, rms / usual) if usual > 0 and math.isfinite(rms) else 1.0
+    eps = torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+    limit = gate.atol * growth + (gate.rtol + eps) * other.abs()
+    near = (value - other).abs() <= limit
+    return near | (value == other) | (value.isnan() & other.isnan())
+
+
+def compared_output(call: WrongCall, name: str, axes: tuple[str, ...]) -> ComparedOutput:
+    """Output `name` of a wrong call beside its reference."""
+    output, reference, gate = call.outputs[name], call.reference[name], call.gates[name]
+    in_place = name in call.inputs
+    before = call.inputs[name] if in_place else None
+    value = output.double()
+    limit = gate.atol + gate.rtol * reference.abs()
+    right = ((value - reference).abs() <= limit) | (value == reference)
+    if bool(right.all()):  # only the sum of its errors is too large: the larger ones count
+        finite = reference.masked_fill(reference.isinf(), 0)
+        rms = float(finite.square().mean().sqrt())
+        right = (value - reference).abs() <= gate.rel_rmse * rms
+        gate = replace(gate, atol=gate.rel_rmse * rms, rtol=0.0)
+    unwritten = ~right & (_same_bits(output, before) if in_place else _poisoned(output, call.poison))
+    return ComparedOutput(
+        name=name,
+        axes=axes,
+        dtype=output.dtype,
+        value=value,
+        reference=reference,
+        wrong=~right & ~unwritten,
+        unwritten=unwritten,
+        gate=gate,
+    )
+
+
+def _poisoned(output: torch.Tensor, byte: int) -> torch.Tensor:
+    """Which elements still hold the poison, bit by bit."""
+    size = output.element_size()
+    pattern = torch.tensor([byte] * size, dtype=torch.uint8).view(_BITS[size])
+    return output.contiguous().view(_BITS[size]) == pattern
+
+
+def _same_bits(output: torch.Tensor, before: torch.Tensor | None) -> torch.Tensor:
+    assert before is not None
+    kind = _BITS[output.element_size()]
+    return output.contiguous().view(kind) == before.contiguous().view(kind)
