@@ -209,6 +209,7 @@ def verdict_row(
         phases_s=verdict.phases_s,
         environment=verdict.environment,
         gpu_state=verdict.gpu_state,
+        forensics=verdict.forensics,
     )
 
 

@@ -45,7 +45,9 @@ def changed_scalars(task: Task, case: str) -> Iterator[ChangedInputs]:
     for name, value in scope.items():
         if isinstance(value, bool):
             words = f"{name} = {str(not value).lower()}"
-            yield ChangedInputs(DiagnosisKind.changed_flag, words, scalars={name: not value}, weight=1.08)
+            yield ChangedInputs(
+                DiagnosisKind.changed_flag, words, scalars={name: not value}, weight=1.08
+            )
     for name, spec in task.inputs.items():
         if spec.value is None:
             continue
@@ -54,27 +56,47 @@ def changed_scalars(task: Task, case: str) -> Iterator[ChangedInputs]:
             continue
         yield from _other_values(name, float(value))
     yield from _other_dims(task, case)
+    yield from _pairs_left_out(task, case)
+
+
+def _pairs_left_out(task: Task, case: str) -> Iterator[ChangedInputs]:
+    """Two scalars that are left out together, as both corrections of a bias."""
+    known = scalar_inputs(task, case)
+    names = [name for name, spec in task.inputs.items() if spec.value is not None]
+    names = [name for name in names if isinstance(known[name], float)]
+    for place, first in enumerate(names):
+        for second in names[place + 1 :]:
+            words = f"{first} and {second} left out (as if 1)"
+            yield ChangedInputs(
+                DiagnosisKind.changed_scalar, words, scalars={first: 1.0, second: 1.0}
+            )
 
 
 def _other_values(name: str, value: float) -> Iterator[ChangedInputs]:
     named: dict[str, float] = {
         f"{name} left out (as if 1)": 1.0,
-        f"{name} applied twice ({name} squared)": value * value,
         f"{name} left out (as if 0)": 0.0,
+        f"{name} applied twice ({name} squared)": value * value,
         f"-{name}": -value,
         f"2 {name}": 2 * value,
         f"{name}/2": value / 2,
         f"1 - {name}": 1 - value,
     }
     if value > 0:
-        named |= {f"sqrt({name})": value**0.5, f"1/{name}": 1 / value, f"log2(e) {name}": 1.4426950408889634 * value, f"ln(2) {name}": 0.6931471805599453 * value}
+        named |= {
+            f"sqrt({name})": value**0.5,
+            f"1/{name}": 1 / value,
+            f"log2(e) {name}": 1.4426950408889634 * value,
+            f"ln(2) {name}": 0.6931471805599453 * value,
+        }
     for words, other in named.items():
+        plain = words.startswith(f"{name} ")
         if other != value:
             yield ChangedInputs(
                 DiagnosisKind.changed_scalar,
-                words if words.startswith(name) and "left" in words or "twice" in words else f"{words} in place of {name}",
+                words if plain else f"{words} in place of {name}",
                 scalars={name: other},
-                weight=1.05,
+                weight=1.05 if plain or words.startswith("-") else 0.985,
             )
 
 
@@ -102,13 +124,18 @@ def _other_dims(task: Task, case: str) -> Iterator[ChangedInputs]:
             )
 
 
+def exchanged_inputs(task: Task, inputs: Tensors) -> Iterator[ChangedInputs]:
+    """Inputs taken for one another, and other layouts of one."""
+    yield from _exchanged(inputs)
+    for name, value in inputs.items():
+        yield from _layouts(task, name, value)
+
+
 def changed_inputs(task: Task, inputs: Tensors, tiles: Sequence[int]) -> Iterator[ChangedInputs]:
     """One input read wrongly, the likelier mistakes first; `tiles` are sizes of the plan."""
     for name in inputs:
         yield from _missing_ends(task, inputs, name, tiles)
-    for name, value in inputs.items():
-        yield from _layouts(task, name, value)
-    yield from _exchanged(inputs)
+    yield from _shared_indices(task, inputs)
     yield from _shortened(task, inputs, tiles)
     for name, value in inputs.items():
         yield from _indexed(task, name, value, tiles)
@@ -147,7 +174,11 @@ def to_tf32(value: torch.Tensor) -> torch.Tensor:
 
 
 def _scaled_e4m3(value: torch.Tensor) -> torch.Tensor:
-    largest = value.float().abs().amax(dim=tuple(range(max(0, value.dim() - 2), value.dim())), keepdim=True)
+    largest = (
+        value.float()
+        .abs()
+        .amax(dim=tuple(range(max(0, value.dim() - 2), value.dim())), keepdim=True)
+    )
     scale = torch.where(largest > 0, largest / 448.0, torch.ones_like(largest))
     return (value.float() / scale).to(torch.float8_e4m3fn).float() * scale
 
@@ -266,6 +297,49 @@ def _exchanged(inputs: Tensors) -> Iterator[ChangedInputs]:
                 )
 
 
+def _shared_indices(task: Task, inputs: Tensors) -> Iterator[ChangedInputs]:
+    """Two inputs read at the same wrong index of a dimension, as keys and values of a head."""
+    dims = dict.fromkeys(dim for name in inputs for dim in _axes(task, name))
+    for dim in dims:
+        axis = {
+            name: _axes(task, name).index(dim)
+            for name in inputs
+            if _axes(task, name).count(dim) == 1
+        }
+        holders = list(axis)
+        pairs = [(a, b) for place, a in enumerate(holders) for b in holders[place + 1 :]]
+        for pair in reversed(pairs):
+            extent = inputs[pair[0]].shape[axis[pair[0]]]
+            at = torch.arange(extent)
+            named = {
+                f"{dim} = 0": 0 * at,
+                f"{dim} i + 1": (at + 1) % extent,
+                f"{dim} i - 1": (at - 1) % extent,
+            }
+            for small in (2, 3, 4, 8) if extent <= 128 else ():
+                if small < extent:
+                    named |= {f"{dim} i // {small}": at // small, f"{dim} i % {small}": at % small}
+                    named[f"{dim} i % {extent // small}"] = at % (extent // small)
+            for words, places in named.items():
+                if torch.equal(places, at):
+                    continue
+
+                def change(
+                    given: Tensors,
+                    pair: tuple[str, str] = pair,
+                    places: torch.Tensor = places,
+                    axis: Mapping[str, int] = axis,
+                ) -> Tensors:
+                    moved = {name: given[name].index_select(axis[name], places) for name in pair}
+                    return {**given, **moved}
+
+                yield ChangedInputs(
+                    DiagnosisKind.changed_input,
+                    f"{' and '.join(pair)} read at {words} where {dim} i is meant",
+                    change,
+                )
+
+
 def _shortened(task: Task, inputs: Tensors, tiles: Sequence[int]) -> Iterator[ChangedInputs]:
     """A part of a dimension left out in several inputs at once, as of keys and values."""
     dims = dict.fromkeys(dim for name in inputs for dim in _axes(task, name))
@@ -283,24 +357,23 @@ def _shortened(task: Task, inputs: Tensors, tiles: Sequence[int]) -> Iterator[Ch
         for pair in reversed(pairs):
             for count in _ends(extent, tiles)[:8]:
                 what = f"the last {count}" if count > 1 else "the last one"
-                yield _short(pair, axis, f"{what} along {dim}", lambda n, count=count: (0, n - count))  # type: ignore[misc]
+                yield _short(pair, axis, f"{what} along {dim}", 0, count)
             for count in _ends(extent, tiles)[:3]:
                 what = f"the first {count}" if count > 1 else "the first one"
-                yield _short(pair, axis, f"{what} along {dim}", lambda n, count=count: (count, n))  # type: ignore[misc]
+                yield _short(pair, axis, f"{what} along {dim}", count, 0)
 
 
 def _short(
-    pair: tuple[str, str],
-    axis: Mapping[str, int],
-    what: str,
-    span: Callable[[int], tuple[int, int]],
+    pair: tuple[str, str], axis: Mapping[str, int], what: str, before: int, behind: int
 ) -> ChangedInputs:
+    """Both inputs without so many indices at the beginning and at the end."""
+
     def change(given: Tensors) -> Tensors:
         found = dict(given)
         for name in pair:
-            start, stop = span(given[name].shape[axis[name]])
-            if stop > start:
-                found[name] = given[name].narrow(axis[name], start, stop - start)
+            kept = given[name].shape[axis[name]] - before - behind
+            if kept > 0:
+                found[name] = given[name].narrow(axis[name], before, kept)
         return found
 
     words = f"{what} of {' and '.join(pair)} left out"
@@ -319,7 +392,6 @@ def _indexed(
             if abs(shift) < extent:
                 words = f"{name} shifted by {shift} along {dim}"
                 yield _one(name, words, lambda x, a=axis, s=shift: x.roll(-s, a))  # type: ignore[misc]
-        pick = lambda x, places, a=axis: x.index_select(a, places)  # type: ignore[misc]  # noqa: E731
         at = torch.arange(extent)
         named = {
             f"{name} reversed along {dim}": extent - 1 - at,
@@ -332,13 +404,19 @@ def _indexed(
                 if small < extent:
                     named[f"{dim} i // {small} of {name} at {dim} i"] = at // small
                     named[f"{dim} i % {small} of {name} at {dim} i"] = at % small
-                    named[f"{dim} i % {extent // small} of {name} at {dim} i"] = at % (extent // small)
+                    named[f"{dim} i % {extent // small} of {name} at {dim} i"] = at % (
+                        extent // small
+                    )
         for tile in tiles[:MOST_TILES]:
             if tile < extent:
                 named[f"the first {tile} along {dim} of {name} for every tile"] = at % tile
         for words, places in named.items():
             if not torch.equal(places, at):
-                yield _one(name, words, lambda x, p=places, pick=pick: pick(x, p), 0.99)  # type: ignore[misc]
+                yield _one(name, words, _picked(axis, places), 0.99)
+
+
+def _picked(axis: int, places: torch.Tensor) -> Change:
+    return lambda value: value.index_select(axis, places)
 
 
 def _valued(name: str, value: torch.Tensor) -> Iterator[ChangedInputs]:
@@ -347,7 +425,9 @@ def _valued(name: str, value: torch.Tensor) -> Iterator[ChangedInputs]:
         yield ChangedInputs(DiagnosisKind.mask, words, _each((name,), torch.logical_not))
         words = f"{name} left out"
         yield ChangedInputs(DiagnosisKind.mask, words, _each((name,), torch.ones_like))
-        yield ChangedInputs(DiagnosisKind.mask, f"nothing of {name}", _each((name,), torch.zeros_like))
+        yield ChangedInputs(
+            DiagnosisKind.mask, f"nothing of {name}", _each((name,), torch.zeros_like)
+        )
         return
     if not value.is_floating_point():
         most, least = int(value.max()), int(value.min())

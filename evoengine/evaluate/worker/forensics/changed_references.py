@@ -9,6 +9,7 @@ from evoengine.evaluate.worker.forensics.changed_inputs import (
     ChangedInputs,
     changed_inputs,
     changed_scalars,
+    exchanged_inputs,
     rounded_inputs,
 )
 from evoengine.evaluate.worker.forensics.changed_steps import (
@@ -19,7 +20,7 @@ from evoengine.evaluate.worker.forensics.changed_steps import (
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.explained_share import Explained, ExplainedShare
 from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
-from evoengine.evaluate.worker.forensics.recomputed_reference import RecomputedReference, TimeUp
+from evoengine.evaluate.worker.forensics.recomputed_reference import RecomputedReference
 from evoengine.evaluate.worker.forensics.reference_steps import (
     StepChange,
     StepRecorder,
@@ -62,7 +63,7 @@ class ChangedReferences:
         """Every change that explains enough; ends after one that explains all. Raises TimeUp."""
         if not self._explained.bad:
             return
-        groups = (self._of_scalars, self._of_steps, self._of_inputs)
+        groups = (self._of_scalars, self._of_exchanges, self._of_steps, self._of_inputs)
         for group in groups:
             whole = False
             for lead in group():
@@ -102,6 +103,9 @@ class ChangedReferences:
     def _of_scalars(self) -> Iterator[Lead]:
         yield from self._try_all(changed_scalars(self._recompute.task, self._call.case))
 
+    def _of_exchanges(self) -> Iterator[Lead]:
+        yield from self._try_all(exchanged_inputs(self._recompute.task, self._call.inputs))
+
     def _of_inputs(self) -> Iterator[Lead]:
         task, inputs = self._recompute.task, self._call.inputs
         yield from self._try_all(changed_inputs(task, inputs, self._tiles))
@@ -126,7 +130,8 @@ class ChangedReferences:
             lead = self._lead(change, found) if found is not None else None
             if lead is not None:
                 yield lead
-                if lead.is_whole and found is not None and found.spoiled < SPOILED:
+                settled = lead.is_whole and lead.weight >= 1
+                if settled and found is not None and found.spoiled < SPOILED:
                     return
 
     def _outcome(self, change: ChangedInputs | ChangedStep) -> Explained | None:
@@ -176,4 +181,3 @@ class ChangedReferences:
 
 def _with(change: ChangedInputs | ChangedStep) -> str:
     return f"with {change.words}" if isinstance(change, ChangedInputs) else change.words
-

@@ -91,9 +91,7 @@ def _precision(step: ReferenceStep, words: str, instead: Instead, rough: bool) -
     return ChangedStep(DiagnosisKind.low_precision, words, {step.place: instead}, 1.0, rough)
 
 
-def _change(
-    step: ReferenceStep, words: str, instead: Instead, weight: float = 1.0
-) -> ChangedStep:
+def _change(step: ReferenceStep, words: str, instead: Instead, weight: float = 1.0) -> ChangedStep:
     return ChangedStep(DiagnosisKind.changed_step, words, {step.place: instead}, weight)
 
 
@@ -104,9 +102,11 @@ def _first(_func: Any, args: tuple[Any, ...], _kwargs: Any) -> Any:
 def _second(_func: Any, args: tuple[Any, ...], _kwargs: Any) -> Any:
     """The second operand, as large as the result."""
     first, second = args[0], args[1]
-    return torch.as_tensor(second, dtype=torch.float64).expand_as(first) if isinstance(
-        first, torch.Tensor
-    ) and not isinstance(second, torch.Tensor) else second
+    return (
+        torch.as_tensor(second, dtype=torch.float64).expand_as(first)
+        if isinstance(first, torch.Tensor) and not isinstance(second, torch.Tensor)
+        else second
+    )
 
 
 def _left_out(step: ReferenceStep) -> Iterator[ChangedStep]:
@@ -116,7 +116,11 @@ def _left_out(step: ReferenceStep) -> Iterator[ChangedStep]:
         yield _change(
             step, f"with the condition always true in {step.words}", lambda f, a, k: a[1] + 0 * a[2]
         )
-        yield _change(step, f"with the condition inverted in {step.words}", lambda f, a, k: f(~a[0], *a[1:], **k))
+        yield _change(
+            step,
+            f"with the condition inverted in {step.words}",
+            lambda f, a, k: f(~a[0], *a[1:], **k),
+        )
     if step.name in BINARY:
         words = {"mul": "multiplying", "div": "dividing", "add": "adding", "sub": "subtracting"}
         doing = words.get(step.name, step.name)
@@ -124,20 +128,29 @@ def _left_out(step: ReferenceStep) -> Iterator[ChangedStep]:
         if step.name in ("rsub", "rdiv"):
             yield _change(step, f"with {step.words} left out", _first, weight)
             return
-        yield _change(
-            step, f"without {doing} the second operand of {step.words}", _first, weight
-        )
+        yield _change(step, f"without {doing} the second operand of {step.words}", _first, weight)
         yield _change(step, f"with the second operand alone in {step.words}", _second, 0.99)
     if step.name in ("sub", "rsub"):
         yield _change(step, f"with + in place of - in {step.words}", _plus)
-        yield _change(step, f"with the operands of {step.words} exchanged", lambda f, a, k: -f(*a, **k))
+        yield _change(
+            step, f"with the operands of {step.words} exchanged", lambda f, a, k: -f(*a, **k)
+        )
     if step.name == "add":
         yield _change(step, f"with - in place of + in {step.words}", lambda f, a, k: a[0] - a[1])
-        yield _change(step, f"with the second operand minus the first in {step.words}", lambda f, a, k: a[1] - a[0], 0.98)
+        yield _change(
+            step,
+            f"with the second operand minus the first in {step.words}",
+            lambda f, a, k: a[1] - a[0],
+            0.98,
+        )
     if step.name == "mul":
-        yield _change(step, f"with / in place of * in {step.words}", lambda f, a, k: a[0] / a[1], 0.98)
+        yield _change(
+            step, f"with / in place of * in {step.words}", lambda f, a, k: a[0] / a[1], 0.98
+        )
     if step.name == "div":
-        yield _change(step, f"with * in place of / in {step.words}", lambda f, a, k: a[0] * a[1], 0.98)
+        yield _change(
+            step, f"with * in place of / in {step.words}", lambda f, a, k: a[0] * a[1], 0.98
+        )
     if step.name in ("mean", "sum", "amax", "logsumexp", "norm"):
         neutral = 0.0
         yield _change(
@@ -154,7 +167,9 @@ def _plus(_func: Any, args: tuple[Any, ...], _kwargs: Any) -> Any:
 def _twice(step: ReferenceStep) -> Iterator[ChangedStep]:
     if step.name in UNARY - {"neg", "abs", "relu", "transpose", "permute", "where"}:
         yield _change(
-            step, f"with {step.name} applied twice ({step.words})", lambda f, a, k: f(f(*a, **k), *a[1:], **k)
+            step,
+            f"with {step.name} applied twice ({step.words})",
+            lambda f, a, k: f(f(*a, **k), *a[1:], **k),
         )
     if step.name in ("mul", "div", "add", "sub"):
         doing = {"mul": "multiplied", "div": "divided", "add": "added", "sub": "subtracted"}
@@ -196,8 +211,7 @@ def _masks(step: ReferenceStep) -> Iterator[ChangedStep]:
         for shift in (1, -1):
             hidden = "more" if (shift < 0) == (step.name == "triu") else "fewer"
             yield mask(
-                f"with the mask off by one, {hidden} elements kept by {step.name}"
-                f" ({step.words})",
+                f"with the mask off by one, {hidden} elements kept by {step.name} ({step.words})",
                 lambda f, a, k, s=shift: f(a[0], _diagonal(a, k) + s),
             )
         other = torch.tril if step.name == "triu" else torch.triu
@@ -270,7 +284,10 @@ def _reductions(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedSt
 
     if step.name == "mean":
         yield _change(
-            step, f"without dividing by the count in {step.words}", lambda f, a, k: f(*a, **k) * count(a, k), 1.03
+            step,
+            f"without dividing by the count in {step.words}",
+            lambda f, a, k: f(*a, **k) * count(a, k),
+            1.03,
         )
     if step.name in ("mean", "var"):
         yield _change(
@@ -283,8 +300,10 @@ def _reductions(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedSt
         yield _change(
             step,
             f"dividing by the count in {step.words}",
-            lambda f, a, k: f(*a, **k)
-            * ((max(1, count(a, k) - 1) / count(a, k)) ** (1.0 if step.name == "var" else 0.5)),
+            lambda f, a, k: (
+                f(*a, **k)
+                * ((max(1, count(a, k) - 1) / count(a, k)) ** (1.0 if step.name == "var" else 0.5))
+            ),
             1.03,
         )
     if step.name == "sum":
@@ -297,9 +316,7 @@ def _reductions(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedSt
     sizes += [("the second half", 0)]
     for words, size in sizes:
         yield _change(step, f"with {words} left out of {step.words}", _partial(size), 0.99)
-    yield _change(
-        step, f"over the whole in place of one row in {step.words}", _over_all, 0.97
-    )
+    yield _change(step, f"over the whole in place of one row in {step.words}", _over_all, 0.97)
 
 
 def _partial(size: int) -> Instead:
@@ -345,7 +362,9 @@ def _softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]
         return (a[0] - a[0].amax(axis(a, k), keepdim=True)).exp()
 
     yield _change(step, f"without dividing by the sum in {step.words}", unnormalised, 1.04)
-    yield _change(step, f"without subtracting the maximum in {step.words}", _narrow_softmax(axis), 1.02)
+    yield _change(
+        step, f"without subtracting the maximum in {step.words}", _narrow_softmax(axis), 1.02
+    )
     yield _change(
         step,
         f"with exp2 in place of exp in {step.words}",
@@ -360,8 +379,14 @@ def _softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]
     for tile in dict.fromkeys((*tiles[:MOST_TILES], 16, 32, 64, 128)):
         for words, instead in (
             ("the sum not rescaled when the maximum grows", _online(axis, tile, True, False)),
-            ("the accumulator not rescaled when the maximum grows", _online(axis, tile, False, True)),
-            ("neither sum nor accumulator rescaled when the maximum grows", _online(axis, tile, False, False)),
+            (
+                "the accumulator not rescaled when the maximum grows",
+                _online(axis, tile, False, True),
+            ),
+            (
+                "neither sum nor accumulator rescaled when the maximum grows",
+                _online(axis, tile, False, False),
+            ),
         ):
             yield _change(step, f"in tiles of {tile} with {words} ({step.words})", instead, 1.02)
         yield _change(
@@ -369,12 +394,28 @@ def _softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]
             f"with the last tile of {tile} left out of the sum of {step.words}",
             _short_sum(axis, tile),
         )
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], 8, 16, 32, 64, 128)):
+        yield _change(
+            step,
+            f"without the last tile of {tile} (or its rest) in {step.words}",
+            _cut_end(axis, tile),
+        )
+        yield _change(
+            step,
+            f"with the last tile of {tile} filled up with zeros that count in {step.words}",
+            _filled_up(axis, tile),
+        )
+        yield _change(
+            step, f"without the first {tile} in {step.words}", _cut_start(axis, tile), 0.99
+        )
+    yield _change(step, f"without the last one in {step.words}", _cut_end(axis, 1))
+    yield _change(step, f"without the first one in {step.words}", _cut_start(axis, 1), 0.99)
     for parts in (2, 4, 8):
         for mean in (False, True):
             how = "averaged" if mean else "added"
             yield _change(
                 step,
-                f"in {parts} parts, each with a maximum and sum of its own, and {how} ({step.words})",
+                f"in {parts} parts, each with its own maximum and sum, and {how} ({step.words})",
                 _split(axis, parts, mean),
             )
 
@@ -412,6 +453,47 @@ def _online(axis: Any, tile: int, scales_accumulator: bool, scales_sum: bool) ->
     return change
 
 
+def _along_rows(axis: Any, a: tuple[Any, ...], k: Any, least: int) -> bool:
+    return axis(a, k) in (-1, a[0].dim() - 1) and a[0].shape[-1] > least
+
+
+def _cut_end(axis: Any, tile: int) -> Instead:
+    """Without the columns beyond whole tiles; where there are none, without the last tile."""
+
+    def change(func: Any, a: tuple[Any, ...], k: Any) -> Any:
+        if not _along_rows(axis, a, k, tile):
+            return func(*a, **k)
+        scores = a[0].clone()
+        scores[..., -(scores.shape[-1] % tile or tile) :] = -math.inf
+        return scores.softmax(-1)
+
+    return change
+
+
+def _cut_start(axis: Any, count: int) -> Instead:
+    def change(func: Any, a: tuple[Any, ...], k: Any) -> Any:
+        if not _along_rows(axis, a, k, count):
+            return func(*a, **k)
+        scores = a[0].clone()
+        scores[..., :count] = -math.inf
+        return scores.softmax(-1)
+
+    return change
+
+
+def _filled_up(axis: Any, tile: int) -> Instead:
+    """Columns of zeros up to a whole tile count in the sum."""
+
+    def change(func: Any, a: tuple[Any, ...], k: Any) -> Any:
+        extent = a[0].shape[-1]
+        if not _along_rows(axis, a, k, 0) or extent % tile == 0:
+            return func(*a, **k)
+        more = a[0].new_zeros(*a[0].shape[:-1], tile - extent % tile)
+        return torch.cat([a[0], more], -1).softmax(-1)[..., :extent]
+
+    return change
+
+
 def _short_sum(axis: Any, tile: int) -> Instead:
     def change(func: Any, a: tuple[Any, ...], k: Any) -> Any:
         if axis(a, k) not in (-1, a[0].dim() - 1) or a[0].shape[-1] <= tile:
@@ -441,21 +523,33 @@ def _variants(step: ReferenceStep) -> Iterator[ChangedStep]:
             return torch.nn.functional.gelu(a[0], approximate=kind)
 
         yield _change(step, f"with the other form of gelu, tanh or erf ({step.words})", other, 1.03)
-        yield _change(step, f"with silu in place of gelu ({step.words})", lambda f, a, k: torch.nn.functional.silu(a[0]))
+        yield _change(
+            step,
+            f"with silu in place of gelu ({step.words})",
+            lambda f, a, k: torch.nn.functional.silu(a[0]),
+        )
         yield _change(
             step,
             f"with x * sigmoid(1.702 x) in place of gelu ({step.words})",
             lambda f, a, k: a[0] * torch.sigmoid(1.702 * a[0]),
         )
     if step.name == "exp":
-        yield _change(step, f"with exp2 in place of exp ({step.words})", lambda f, a, k: torch.exp2(a[0]))
+        yield _change(
+            step, f"with exp2 in place of exp ({step.words})", lambda f, a, k: torch.exp2(a[0])
+        )
     if step.name == "rsqrt":
-        yield _change(step, f"with sqrt in place of rsqrt ({step.words})", lambda f, a, k: a[0].sqrt())
+        yield _change(
+            step, f"with sqrt in place of rsqrt ({step.words})", lambda f, a, k: a[0].sqrt()
+        )
         yield _change(step, f"without the root in {step.words}", lambda f, a, k: 1 / a[0], 1.02)
     if step.name == "sqrt":
-        yield _change(step, f"with 1/sqrt in place of sqrt ({step.words})", lambda f, a, k: a[0].rsqrt(), 0.98)
+        yield _change(
+            step, f"with 1/sqrt in place of sqrt ({step.words})", lambda f, a, k: a[0].rsqrt(), 0.98
+        )
     if step.name in ("cumsum", "cumprod"):
-        yield _change(step, f"without the element itself in {step.words}", lambda f, a, k: f(*a, **k) - a[0])
+        yield _change(
+            step, f"without the element itself in {step.words}", lambda f, a, k: f(*a, **k) - a[0]
+        )
         yield _change(
             step,
             f"from the other end in {step.words}",
@@ -482,13 +576,17 @@ def _contractions(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Changed
     yield _change(
         step,
         f"with the second operand transposed in {step.words}",
-        lambda f, a, k: a[0] @ a[1].mT if a[1].shape[-1] == a[1].shape[-2] else a[0] @ _reread(a[1]),
+        lambda f, a, k: (
+            a[0] @ a[1].mT if a[1].shape[-1] == a[1].shape[-2] else a[0] @ _reread(a[1])
+        ),
         1.02,
     )
     yield _change(
         step,
         f"with the first operand transposed in {step.words}",
-        lambda f, a, k: a[0].mT @ a[1] if a[0].shape[-1] == a[0].shape[-2] else _reread(a[0]) @ a[1],
+        lambda f, a, k: (
+            a[0].mT @ a[1] if a[0].shape[-1] == a[0].shape[-2] else _reread(a[0]) @ a[1]
+        ),
         1.01,
     )
     yield _change(
@@ -496,10 +594,15 @@ def _contractions(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Changed
     )
     for tile in dict.fromkeys((*tiles[:MOST_TILES], 8, 16, 32, 64)):
         yield _change(
-            step, f"without the last {tile} products of each sum in {step.words}", _short_product(-tile)
+            step,
+            f"without the last {tile} products of each sum in {step.words}",
+            _short_product(-tile),
         )
         yield _change(
-            step, f"without the first {tile} products of each sum in {step.words}", _short_product(tile), 0.99
+            step,
+            f"without the first {tile} products of each sum in {step.words}",
+            _short_product(tile),
+            0.99,
         )
     yield _change(
         step,

@@ -11,6 +11,7 @@ HIT_SHARE = 0.05  # of the most hit index's share of wrong elements: less counts
 PERIODS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
 FRAGMENTS = ((8, 8), (16, 8), (8, 16), (16, 16), (32, 32), (64, 64))
 SPARSE = 0.02
+REGULAR = 0.4  # of all tiles have an error at a place that is part of a pattern
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class AxisPart:
     hit: int = 0
 
     @property
+    def is_scattered(self) -> bool:
+        """Whether the indices follow no rule and are many."""
+        return self.kind == "some" and self.hit > 4
+
+    @property
     def words(self) -> str:
         """The indices in words; "" for all."""
         count = self.stop - self.start
@@ -46,7 +52,7 @@ class AxisPart:
         if self.kind == "range":
             return f"only {self.axis} {span} of {self.extent}"
         if self.kind == "period":
-            return f"along {self.axis} {span} of every {self.period}"
+            return f"at {span} of every {self.period} along {self.axis}"
         return f"{self.hit} of {self.extent} along {self.axis}, scattered"
 
 
@@ -68,11 +74,13 @@ class ErrorRegion:
     @property
     def words(self) -> str:
         """One phrase: `only the last 13 of 77 along S (64..76)`, or `everywhere`."""
-        said = [part.words for part in self.parts if part.words]
+        said = [part.words for part in self.parts if part.words and not part.is_scattered]
         if self.pattern:
             said.append(self.pattern)
         if not said:
-            return "everywhere" if self.share > 0.9 else f"all over, {self.share:.3g} of elements"
+            if self.share > 0.9:
+                return "everywhere"
+            return f"at {self.share:.2g} of all elements, scattered over the whole output"
         return ", ".join(said)
 
     @property
@@ -131,9 +139,7 @@ def axis_part(name: str, hit: torch.Tensor, hints: Sequence[int] = ()) -> AxisPa
     return AxisPart(name, extent, "some", start, stop, hit=count)
 
 
-def _pattern(
-    wrong: torch.Tensor, axes: Sequence[str]
-) -> tuple[str, tuple[int, int] | None]:
+def _pattern(wrong: torch.Tensor, axes: Sequence[str]) -> tuple[str, tuple[int, int] | None]:
     """A pattern over the last two axes: a triangle, the same places of each tile, whole tiles."""
     rows, columns = wrong.shape[-2:]
     planes = wrong.reshape(-1, rows, columns).double().mean(0)
@@ -145,27 +151,8 @@ def _pattern(
             ("below the diagonal", column < row),
             ("on the diagonal", column == row),
         ):
-            if (
-                float(planes[inside].mean()) > 0.5
-                and float(planes[~inside].mean()) < SPARSE
-            ):
+            if float(planes[inside].mean()) > 0.5 and float(planes[~inside].mean()) < SPARSE:
                 return f"only {words} of {axes[-2]} and {axes[-1]}", None
-    for height, width in FRAGMENTS:
-        down, across = rows // height, columns // width
-        if down * across < 4:
-            continue
-        tiles = planes[: down * height, : across * width].reshape(down, height, across, width)
-        folded = tiles.mean((0, 2))
-        strong = folded > 0.5 * float(folded.max())
-        if 0 < int(strong.sum()) < strong.numel() and (
-            float(folded[~strong].max()) < 0.1 * float(folded.max())
-        ):
-            places = int(strong.sum())
-            return (
-                f"the same {places} places of every {height}x{width} tile of {axes[-2]} and"
-                f" {axes[-1]}",
-                (height, width),
-            )
     for height, width in reversed(FRAGMENTS):
         down, across = rows // height, columns // width
         if down * across < 4:
@@ -174,10 +161,44 @@ def _pattern(
         per_tile = tiles.mean((1, 3))
         hit = per_tile > HIT_SHARE * float(per_tile.max())
         share = float(hit.double().mean())
-        if share <= 0.75 and float(per_tile[hit].mean()) > 0.6:
+        if share <= 0.75 and float(per_tile[hit].mean()) > 0.8:
             return (
                 f"whole {height}x{width} tiles of {axes[-2]} and {axes[-1]}, {int(hit.sum())} of"
-                f" {hit.numel()}",
+                f" {hit.numel()}{_arrangement(hit)}",
+                (height, width),
+            )
+    for height, width in FRAGMENTS:
+        down, across = rows // height, columns // width
+        if down * across < 4:
+            continue
+        tiles = planes[: down * height, : across * width].reshape(down, height, across, width)
+        folded = tiles.mean((0, 2))
+        strong = folded > 0.5 * float(folded.max())
+        if (
+            0 < int(strong.sum()) < strong.numel()
+            and float(folded[strong].mean()) > REGULAR
+            and float(folded[~strong].max()) < 0.1 * float(folded.max())
+        ):
+            places = int(strong.sum())
+            return (
+                f"the same {places} places of every {height}x{width} tile of {axes[-2]} and"
+                f" {axes[-1]}",
                 (height, width),
             )
     return "", None
+
+
+def _arrangement(hit: torch.Tensor) -> str:
+    """How tiles lie, where that is simple."""
+    down, across = hit.shape
+    row, column = torch.arange(down).view(-1, 1), torch.arange(across).view(1, -1)
+    for words, inside in (
+        (", those on the diagonal", row == column),
+        (", every other one", (row + column) % 2 == 1),
+        (", every other one", (row + column) % 2 == 0),
+        (", those above the diagonal", column > row),
+        (", those below the diagonal", column < row),
+    ):
+        if torch.equal(hit, inside):
+            return words
+    return ""

@@ -43,6 +43,13 @@ class ExplainedShare:
             name: _rms(reference[reference.isfinite()])
             for name, reference in self._references.items()
         }
+        # what equals the reference by the wider limit of `matching` proves nothing
+        for one in outputs:
+            name = one.name
+            near = matching(
+                self._values[name], self._references[name], one.gate, one.dtype, self._usual[name]
+            )
+            self._wrong[name] &= ~near
         self.bad = sum(int(bad.sum()) for bad in self._bad.values())
 
     def of(self, found: Tensors) -> Explained:
@@ -58,7 +65,7 @@ class ExplainedShare:
             spoiled += int((~near & ~bad).sum())
             scale = self._usual[one.name] or 1.0
             reference = self._references[one.name]
-            usable = wrong & value.isfinite() & other.isfinite() & reference.isfinite()
+            usable = bad & value.isfinite() & other.isfinite() & reference.isfinite()
             left += _squares((value - other)[usable], scale)
             error += _squares((value - reference)[usable], scale)
             own += _squares((other - reference)[usable], scale)
@@ -78,7 +85,9 @@ class ExplainedShare:
         for one in self._outputs:
             other = found[one.name].flatten()
             mixed = other.roll(other.numel() // 3 + 1).view(found[one.name].shape)
-            near = matching(self._values[one.name], mixed, one.gate, one.dtype, self._usual[one.name])
+            near = matching(
+                self._values[one.name], mixed, one.gate, one.dtype, self._usual[one.name]
+            )
             explained += int((near & self._wrong[one.name]).sum())
         return explained / max(1, self.bad)
 

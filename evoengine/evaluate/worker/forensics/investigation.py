@@ -170,7 +170,10 @@ def _chosen(ranked: Sequence[Lead]) -> Iterator[Lead]:
     """The first of each kind, up to MOST; explanations of less beside a whole one are left out."""
     kinds = set[DiagnosisKind]()
     whole = False
+    changing = any(lead.kind in OF_LAUNCHES for lead in ranked)
     for lead in ranked:
+        if changing and lead.kind in OF_SETS:
+            continue  # which sets fail is then chance
         partial = lead.kind in EXPLANATIONS and not lead.is_whole
         if lead.kind in kinds or len(kinds) == MOST or (whole and partial):
             continue
@@ -181,6 +184,8 @@ def _chosen(ranked: Sequence[Lead]) -> Iterator[Lead]:
         yield lead
 
 
+OF_LAUNCHES = {DiagnosisKind.race, DiagnosisKind.state, DiagnosisKind.reads_old_values}
+OF_SETS = {DiagnosisKind.inputs, DiagnosisKind.overflow, DiagnosisKind.sizes}
 EXPLANATIONS = {
     DiagnosisKind.sign,
     DiagnosisKind.ratio,
@@ -205,9 +210,7 @@ def tiles_of(plan: CasePlan) -> tuple[int, ...]:
     found = [int(text) for text in plan.macros.values() if text.isdigit()]
     for launch in plan.launches:
         found += [math.prod(launch.block) // WARP, *launch.block]
-    return tuple(
-        dict.fromkeys(one for one in found if SMALLEST_TILE <= one <= LARGEST_TILE)
-    )
+    return tuple(dict.fromkeys(one for one in found if SMALLEST_TILE <= one <= LARGEST_TILE))
 
 
 def numbers_of(task: Task, case: str, plan: CasePlan) -> Mapping[str, float]:

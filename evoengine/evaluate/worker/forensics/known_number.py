@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 MOST_NAMES = 3
+LARGEST_PLAIN = 4
 CONSTANTS = {
     "log2(e)": math.log2(math.e),
     "ln(2)": math.log(2),
@@ -23,9 +24,11 @@ def names_of(value: float, numbers: Mapping[str, float], tolerance: float) -> tu
     `numbers` are the quantities of a case by name: its dimensions, scalars, tunables, extents of
     launches. `tolerance` is relative. The sign is not looked at.
     """
+    if not value or not math.isfinite(value):
+        return ()
     found: dict[str, None] = {}
     rank_found = None
-    for rank, name, known in _candidates(numbers):
+    for rank, name, known in _candidates(abs(value), numbers):
         if rank_found is not None and rank > rank_found:
             break
         if known and math.isfinite(known) and abs(abs(value) / abs(known) - 1) <= tolerance:
@@ -34,7 +37,7 @@ def names_of(value: float, numbers: Mapping[str, float], tolerance: float) -> tu
     return tuple(found)[:MOST_NAMES]
 
 
-def _candidates(numbers: Mapping[str, float]) -> Iterator[tuple[int, str, float]]:
+def _candidates(value: float, numbers: Mapping[str, float]) -> Iterator[tuple[int, str, float]]:
     """Rank, name and value of every quantity that is tried, in the order of ranks."""
     plain = {name: abs(number) for name, number in numbers.items() if number and abs(number) != 1}
     yield 0, WARP, 32.0
@@ -53,9 +56,14 @@ def _candidates(numbers: Mapping[str, float]) -> Iterator[tuple[int, str, float]
         if number > 1 and number == int(number):
             yield 2, f"{name}/({name} - 1)", number / (number - 1)
             yield 2, f"({name} - 1)/{name}", (number - 1) / number
+    if any(
+        abs(one - round(one)) < 1e-3 and round(one) <= LARGEST_PLAIN for one in (value, 1 / value)
+    ):
+        return  # a small whole number needs no name
     for name, number in plain.items():
         for other, divisor in plain.items():
             if name != other:
                 yield 3, f"{name}/{other}", number / divisor
                 if name < other:
                     yield 3, f"{name}*{other}", number * divisor
+                    yield 4, f"2*{name}*{other}", 2 * number * divisor

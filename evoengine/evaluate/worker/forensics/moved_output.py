@@ -51,9 +51,12 @@ def moved_leads(compared: ComparedOutput, hints: Sequence[int]) -> list[Lead]:
         known = source >= 0
         moved = source != places
         held = value.matches(flat[source.clamp_min(0)]) & known & moved
-        share = float(held.double().mean()) * scale
-        if share > max(LEAST_SHARE, best.share if best else 0.0) and _is_no_chance(
-            value, flat[source.clamp_min(0)], share
+        own = float(held.double().mean())
+        share = own * scale
+        if (
+            own > LEAST_SHARE
+            and share > (best.share if best else 0.0)
+            and _is_no_chance(value, flat[source.clamp_min(0)], own)
         ):
             best = Lead(
                 DiagnosisKind.moved,
@@ -119,7 +122,9 @@ def _swaps(shape: tuple[int, ...], axes: Sequence[str]) -> Iterator[MoveRule]:
             order[first], order[second] = second, first
             swapped = [shape[axis] for axis in order]
 
-            def layout(at: Places, order: list[int] = order, swapped: list[int] = swapped) -> torch.Tensor:
+            def layout(
+                at: Places, order: list[int] = order, swapped: list[int] = swapped
+            ) -> torch.Tensor:
                 inner = _coordinates(_flat(at, shape), swapped)
                 return _flat([inner[axis] for axis in order], shape)
 
@@ -132,8 +137,7 @@ def _swaps(shape: tuple[int, ...], axes: Sequence[str]) -> Iterator[MoveRule]:
             def inverse(
                 at: Places, order: list[int] = order, swapped: list[int] = swapped
             ) -> torch.Tensor:
-                place = _flat([at[axis] for axis in order], swapped)
-                return place
+                return _flat([at[axis] for axis in order], swapped)
 
             yield MoveRule(f"{words}, read in the other layout", inverse)
 
@@ -260,9 +264,7 @@ def _found_rows(compared: ComparedOutput) -> Lead | None:
     )
 
 
-def _row_matches(
-    compared: ComparedOutput, rows: torch.Tensor, other: torch.Tensor
-) -> torch.Tensor:
+def _row_matches(compared: ComparedOutput, rows: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     columns = other.shape[-1]
     places = (rows.view(-1, 1) * columns + torch.arange(columns)).flatten()
     matched = compared.at(places).matches(other.flatten()).view(-1, columns)

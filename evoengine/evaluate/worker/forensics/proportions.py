@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import torch
 
@@ -62,8 +63,10 @@ def _ratio(
     compared: ComparedOutput, wrong: torch.Tensor, numbers: Mapping[str, float]
 ) -> Iterator[Lead]:
     value, reference = compared.value[wrong], compared.reference[wrong]
-    large = reference.abs() >= reference.abs().quantile(0.5) if reference.numel() < 1 << 24 else (
-        reference.abs() >= reference.abs().median()
+    large = (
+        reference.abs() >= reference.abs().quantile(0.5)
+        if reference.numel() < 1 << 24
+        else (reference.abs() >= reference.abs().median())
     )
     large &= reference != 0
     if not bool(large.any()):
@@ -137,20 +140,17 @@ def _inputs(
             names = names_of(factor, numbers, 0.01)
             times = "" if abs(abs(factor) - 1) < 0.01 else f"{figure(abs(factor))} times "
             named = f" ({' = '.join(names)})" if names and times else ""
-            few = "lacks" if factor < 0 else "has too much"
             yield Lead(
                 DiagnosisKind.input_multiple,
-                f"{compared.name} {few}: its error is {'-' if factor < 0 else ''}{times}{name}"
+                f"The error of {compared.name} is {'-' if factor < 0 else ''}{times}{name}"
                 f"{along}{named}.",
                 share,
-                1.05,
+                0.98,
                 {"input": name, "factor": factor, "names": list(names)},
             )
 
 
-def _placed(
-    given: torch.Tensor, shape: torch.Size
-) -> Iterator[tuple[str, torch.Tensor]]:
+def _placed(given: torch.Tensor, shape: torch.Size) -> Iterator[tuple[str, torch.Tensor]]:
     """An input as it may be broadcast to an output's shape: as it is, or along another axis."""
     ends = shape[len(shape) - given.dim() :] if given.dim() <= len(shape) else ()
     if given.dim() == len(ends) and all(
@@ -200,6 +200,8 @@ def _grouped(compared: ComparedOutput, wrong: torch.Tensor) -> Iterator[Lead]:
         factor = (value * reference).sum(others, keepdim=True) / power.clamp_min(1e-300)
         counts = usable.double().sum(others, keepdim=True).clamp_min(1)
         offset = (value - reference).sum(others, keepdim=True) / counts
+        if not bool(factor.any()):
+            continue
         for kind, other, own in (
             (DiagnosisKind.group_ratio, factor * reference, factor),
             (DiagnosisKind.group_offset, reference + offset, offset),
@@ -207,13 +209,31 @@ def _grouped(compared: ComparedOutput, wrong: torch.Tensor) -> Iterator[Lead]:
             share = _explained(compared, other)
             if share < 0.9 or (best and share <= best.share + 0.02):
                 continue
-            hit = wrong.any(dim=others[0], keepdim=True) if len(others) == 1 else (
-                wrong.double().sum(others, keepdim=True) > 0
+            hit = (
+                wrong.any(dim=others[0], keepdim=True)
+                if len(others) == 1
+                else (wrong.double().sum(others, keepdim=True) > 0)
             )
             low, high = float(own[hit].min()), float(own[hit].max())
             best = _group_lead(compared.name, kind, what, (low, high), share)
+            if kind is DiagnosisKind.group_ratio and (words := _counts(own[hit])):
+                best = replace(best, sentence=f"{best.sentence[:-1]}; {words}.")
     if best is not None:
         yield best
+
+
+def _counts(factors: torch.Tensor) -> str:
+    """Whether all factors are whole numbers, or one divided by them: a count."""
+    if int((factors > 0).sum()) < factors.numel():
+        return ""
+    for values, words in (
+        (1 / factors, "all are 1/n: divided by a count"),
+        (factors, "all are whole: not divided by a count"),
+    ):
+        whole = (values - values.round()).abs() <= 2e-3 * values
+        if bool(whole.all()) and float(values.max()) > 1.5:
+            return words
+    return ""
 
 
 def _group_lead(
@@ -230,7 +250,9 @@ def _group_lead(
             f"Each {what} of {name} is off by an amount of its own, {low} to {high}: a wrong mean"
             " or bias."
         )
-    return Lead(kind, sentence, share, 0.9 if share >= WHOLE else 0.8, {"low": ends[0], "high": ends[1]})
+    return Lead(
+        kind, sentence, share, 0.9 if share >= WHOLE else 0.8, {"low": ends[0], "high": ends[1]}
+    )
 
 
 def _tolerance(compared: ComparedOutput, elements: int) -> float:

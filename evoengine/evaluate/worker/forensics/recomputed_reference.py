@@ -61,9 +61,7 @@ class Deadline(TorchFunctionMode):
 class RecomputedReference:
     """The reference of one task on one case, on the CPU, up to a deadline."""
 
-    def __init__(
-        self, task: Task, functions: TaskFunctions, case: str, seconds: float
-    ) -> None:
+    def __init__(self, task: Task, functions: TaskFunctions, case: str, seconds: float) -> None:
         self.task = task
         self.functions = functions
         self.case = case

@@ -24,10 +24,10 @@ from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.task.expression import Value
 from evoengine.task.schema import Task
 
-# indices kept of the last two axes of an output, of those before, and of an output of one axis
-KEPT, KEPT_BEFORE, KEPT_ALONE = 48, 2, 8192
+# indices kept of the last two axes of an output, of the one before, and of an output of one axis;
+# of those further ahead one is kept
+KEPT, KEPT_BEFORE, KEPT_ALONE = 40, 3, 8192
 LEAST_PREFIX = 64
-QUICK_S = 0.012  # of one call: a second leading index is worth it
 LEADING_SHARE = 0.3
 
 
@@ -140,7 +140,11 @@ class ReferenceWindow:
 
     def _kept(self, axis: int) -> int:
         dims = len(self._worst.axes)
-        return KEPT_ALONE if dims == 1 else KEPT if axis >= dims - 2 else KEPT_BEFORE
+        if dims == 1:
+            return KEPT_ALONE
+        if axis >= dims - 2:
+            return KEPT
+        return 1 if axis < dims - 3 else KEPT_BEFORE
 
     def _options(self, dim: str) -> Iterator[Cut]:
         outputs = tuple(
@@ -166,9 +170,10 @@ class ReferenceWindow:
         """The indices that are hit most, and some in between."""
         shares = self._shares(axis)
         extent, kept = shares.numel(), self._kept(axis)
-        most = shares.argsort(descending=True, stable=True)[: kept // 2]
-        between = torch.linspace(0, extent - 1, kept - kept // 2).long()
-        return torch.cat([most, between]).unique()
+        most = shares.argsort(descending=True, stable=True)[: max(1, kept // 2)]
+        between = torch.linspace(0, extent - 1, kept - len(most)).long()
+        places: torch.Tensor = torch.cat([most, between]).unique()
+        return places
 
     def _prefixes(self, axis: int) -> Iterator[torch.Tensor]:
         shares = self._shares(axis)
@@ -184,4 +189,5 @@ class ReferenceWindow:
     def _shares(self, axis: int) -> torch.Tensor:
         bad = self._worst.bad.double()
         others = [other for other in range(bad.dim()) if other != axis]
-        return bad.mean(dim=others) if others else bad
+        shares: torch.Tensor = bad.mean(dim=others) if others else bad
+        return shares

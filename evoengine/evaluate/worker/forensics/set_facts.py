@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pydantic import JsonValue
+
 from evoengine.evaluate.worker.forensics.lead import Lead
 from evoengine.records import CaseCheck, DiagnosisKind
 from evoengine.task.schema import Task
@@ -41,11 +43,15 @@ def inputs_leads(check: CaseCheck, distribution: str) -> Iterator[Lead]:
     if not failing or not passing:
         return
     named = ", ".join(sorted(failing))
+    kind, words = DiagnosisKind.inputs, f"Only some inputs fail: {named}."
     if failing <= LARGE:
-        kind, words = DiagnosisKind.overflow, (
-            f"Only inputs with large values fail ({named}): overflow, a sum that loses accuracy, or"
-            " an exponential without its maximum."
+        kind = DiagnosisKind.overflow
+        words = (
+            f"Only inputs with large values fail ({named}): overflow, a sum that loses accuracy,"
+            " or an exponential without its maximum."
         )
-    else:
-        kind, words = DiagnosisKind.inputs, f"Only some inputs fail: {named}."
-    yield Lead(kind, words, 1.0, 0.8, {"failing": sorted(failing), "passing": sorted(passing)})
+    evidence: dict[str, JsonValue] = {
+        "failing": [*sorted(failing)],
+        "passing": [*sorted(passing)],
+    }
+    yield Lead(kind, words, 1.0, 0.8, evidence)

@@ -1,4 +1,4 @@
-"""What can be seen in the values of an output alone: never written, constant, not finite, rounded."""
+"""What the values of an output alone show: never written, constant, not finite, rounded."""
 
 from __future__ import annotations
 
