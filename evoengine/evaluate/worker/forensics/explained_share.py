@@ -19,8 +19,8 @@ class Explained:
     """What follows from one changed reference.
 
     `share` of the wrong elements equals it within the gate; `spoiled` of the right ones does not.
-    `reduction` is the share of the squared error that it takes away, `size` the RMS of its own
-    error over that of the output.
+    `reduction` is the share of the squared error of wrong elements that it takes away, `size` the
+    RMS of its own error over that of the output, everywhere.
     """
 
     share: float
@@ -55,7 +55,7 @@ class ExplainedShare:
     def of(self, found: Tensors) -> Explained:
         """What `found`, cut outputs by name, explains."""
         explained = right = spoiled = 0
-        left = error = own = 0.0
+        left = error = own = whole = 0.0
         for one in self._outputs:
             value, other = self._values[one.name], found[one.name]
             near = matching(value, other, one.gate, one.dtype, self._usual[one.name])
@@ -65,10 +65,11 @@ class ExplainedShare:
             spoiled += int((~near & ~bad).sum())
             scale = self._usual[one.name] or 1.0
             reference = self._references[one.name]
-            usable = bad & value.isfinite() & other.isfinite() & reference.isfinite()
-            left += _squares((value - other)[usable], scale)
-            error += _squares((value - reference)[usable], scale)
+            usable = value.isfinite() & other.isfinite() & reference.isfinite()
+            whole += _squares((value - reference)[usable], scale)
             own += _squares((other - reference)[usable], scale)
+            left += _squares((value - other)[usable & bad], scale)
+            error += _squares((value - reference)[usable & bad], scale)
         share = explained / max(1, self.bad)
         if share > LEAST_OVER_CHANCE and share - self._chance(found) < LEAST_OVER_CHANCE:
             share = 0.0
@@ -76,7 +77,7 @@ class ExplainedShare:
             share,
             spoiled / max(1, right),
             1 - left / error if error else 0.0,
-            (own / error) ** 0.5 if error else 0.0,
+            (own / whole) ** 0.5 if whole else 0.0,
         )
 
     def _chance(self, found: Tensors) -> float:

@@ -21,7 +21,7 @@ LEAST_SHARE = 0.6
 SHIFTS = (1, -1, 2, -2, 4, -4, 8, -8, 16, -16, 32, -32, 64, -64)
 MOST_ROWS = 4096  # among which the source of a row is looked for
 SAMPLED_ROWS = 128
-TILES = ((16, 16), (16, 8), (8, 8), (8, 16))
+TILES = ((8, 8), (16, 8), (8, 16), (16, 16))
 
 Places = list[torch.Tensor]  # one index an axis, each of shape (elements,)
 Move = Callable[[Places], torch.Tensor]  # the flat index of the source, -1 where there is none

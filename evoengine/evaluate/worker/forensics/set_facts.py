@@ -19,21 +19,25 @@ def size_leads(
 ) -> Iterator[Lead]:
     """A dimension that is a multiple of a tile in every case that is right, and not in this one."""
     here = task.scope(case)
+    best: tuple[int, str, int] | None = None  # the largest multiple, its dimension and extent
     for name, extent in here.items():
         if isinstance(extent, bool) or not isinstance(extent, int) or not passed:
             continue
         others = [task.scope(other)[name] for other in passed]
-        for multiple in sorted({*MULTIPLES, *tiles}, reverse=True):
-            if multiple > 1 and extent % multiple and all(it % multiple == 0 for it in others):
-                yield Lead(
-                    DiagnosisKind.sizes,
-                    f"Only this case fails so far, and only here {name} = {extent} is no multiple"
-                    f" of {multiple}: look at the tail.",
-                    1.0,
-                    0.75,
-                    {"dimension": name, "extent": extent, "multiple": multiple},
-                )
-                return
+        for multiple in {*MULTIPLES, *tiles}:
+            odd = multiple > 1 and extent % multiple and all(it % multiple == 0 for it in others)
+            if odd and (best is None or multiple > best[0]):
+                best = (multiple, name, extent)
+    if best is not None:
+        multiple, name, extent = best
+        yield Lead(
+            DiagnosisKind.sizes,
+            f"The cases before it are right, and only here {name} = {extent} is no multiple of"
+            f" {multiple}: look at the tail.",
+            1.0,
+            0.75,
+            {"dimension": name, "extent": extent, "multiple": multiple},
+        )
 
 
 def inputs_leads(check: CaseCheck, distribution: str) -> Iterator[Lead]:
