@@ -37,7 +37,7 @@ FOUND = Forensics(
 
 def test_the_svg_is_xml_with_the_axes_and_a_colour_for_each_cell() -> None:
     text = svg_of(FOUND, "trial <7>")
-    root = ElementTree.fromstring(text)
+    root = ElementTree.fromstring(text)  # noqa: S314 - our own text
     said = " ".join(root.itertext())
     assert "trial <7>: error of out in case plain, normal inputs" in said
     assert "columns: D, 0 to 63; rows: B x S, 0 to 95" in said
@@ -69,7 +69,3 @@ def test_people_see_every_diagnosis_with_its_evidence() -> None:
     assert "98% ratio out is 1/32 times what it should be (1/the warp size)." in said
     assert "ratio 0.03125" in said
     assert "the search for its cause ended after 4 s" in said
-
-
-def test_cells_of_an_error_are_the_worst_of_what_they_cover() -> None:
-    assert colour_of("5") == COLOURS[5]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -90,9 +91,7 @@ def fragments_mixed_up(tensors: Tensors, scalars: Scalars) -> torch.Tensor:
 def bags(tensors: Tensors, _scalars: Scalars, step: int = 0, mean: bool = False) -> torch.Tensor:
     table, offsets = tensors["table"], tensors["offsets"].long()
     rows = (tensors["indices"].long() + step).clamp(0, len(table) - 1)
-    sums = torch.stack(
-        [table[rows[a:b]].sum(0) for a, b in zip(offsets, offsets[1:], strict=False)]
-    )
+    sums = torch.stack([table[rows[a:b]].sum(0) for a, b in itertools.pairwise(offsets)])
     counts = (offsets[1:] - offsets[:-1]).clamp_min(1).view(-1, 1)
     return sums / counts if mean else sums
 
