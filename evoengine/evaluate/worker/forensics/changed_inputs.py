@@ -125,10 +125,15 @@ def _other_dims(task: Task, case: str) -> Iterator[ChangedInputs]:
 
 
 def exchanged_inputs(task: Task, inputs: Tensors) -> Iterator[ChangedInputs]:
-    """Inputs taken for one another, and other layouts of one."""
+    """Inputs taken for one another, other layouts of one, and one that is off by one index."""
     yield from _exchanged(inputs)
     for name, value in inputs.items():
         yield from _layouts(task, name, value)
+    for name, value in inputs.items():
+        for axis, dim in enumerate(_axes(task, name)):
+            for shift in (1, -1) if value.shape[axis] > 2 else ():
+                words = f"{name} shifted by {shift} along {dim}"
+                yield _one(name, words, lambda x, a=axis, s=shift: x.roll(-s, a))  # type: ignore[misc]
 
 
 def changed_inputs(task: Task, inputs: Tensors, tiles: Sequence[int]) -> Iterator[ChangedInputs]:
@@ -388,7 +393,7 @@ def _indexed(
         extent = value.shape[axis]
         if extent < 2:
             continue
-        for shift in dict.fromkeys((1, -1, *tiles[:MOST_TILES], *(-tile for tile in tiles[:2]))):
+        for shift in dict.fromkeys((*tiles[:MOST_TILES], *(-tile for tile in tiles[:2]))):
             if abs(shift) < extent:
                 words = f"{name} shifted by {shift} along {dim}"
                 yield _one(name, words, lambda x, a=axis, s=shift: x.roll(-s, a))  # type: ignore[misc]

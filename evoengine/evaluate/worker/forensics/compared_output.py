@@ -14,6 +14,11 @@ UNCHANGED_SHARE = 0.05  # of the wrong elements of an output that is changed in 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
+MOST_ELEMENTS = 1 << 18  # of an output that is looked at many times
+# The indices that are kept of an axis.
+Selection = list[tuple[int, torch.Tensor]]
+
+
 @dataclass(frozen=True, eq=False)
 class ComparedOutput:
     """One output of a wrong call, all tensors of one shape.
@@ -44,6 +49,29 @@ class ComparedOutput:
         """
         return matching(self.value, other, self.gate, self.dtype, self._rms)
 
+    def thinned(self) -> tuple[ComparedOutput, Selection]:
+        """Some of its rows, those that are hit most among them, so that no more than about
+        MOST_ELEMENTS are left; of one dimension some of its elements. And which ones.
+        """
+        kept: Selection = []
+        thin = self
+        axes = range(max(1, self.value.dim() - 1)) if self.value.dim() else ()
+        for axis in axes:
+            more = thin.value.numel() / MOST_ELEMENTS
+            extent = thin.value.shape[axis]
+            if more <= 1 or extent < 2:
+                continue
+            places = _most_hit(thin.bad, axis, max(2, int(extent / more)))
+            kept.append((axis, places))
+            thin = replace(
+                thin,
+                value=thin.value.index_select(axis, places),
+                reference=thin.reference.index_select(axis, places),
+                wrong=thin.wrong.index_select(axis, places),
+                unwritten=thin.unwritten.index_select(axis, places),
+            )
+        return thin, kept
+
     def at(self, places: torch.Tensor) -> ComparedOutput:
         """Some of its elements, by flat index, as an output of one dimension."""
         return replace(
@@ -72,6 +100,23 @@ def matching(
     limit = gate.atol * growth + (gate.rtol + eps) * other.abs()
     near = (value - other).abs() <= limit
     return near | (value == other) | (value.isnan() & other.isnan())
+
+
+def selected(value: torch.Tensor, kept: Selection) -> torch.Tensor:
+    """The part of a tensor of an output's shape that a thinned output has."""
+    for axis, places in kept:
+        value = value.index_select(axis, places)
+    return value
+
+
+def _most_hit(bad: torch.Tensor, axis: int, count: int) -> torch.Tensor:
+    """So many indices of an axis in order, half of them those that are hit most."""
+    others = [other for other in range(bad.dim()) if other != axis]
+    shares = bad.double().mean(dim=others) if others else bad.double()
+    most = shares.topk(max(1, count // 2)).indices
+    between = torch.linspace(0, shares.numel() - 1, max(1, count - len(most))).long()
+    places: torch.Tensor = torch.cat([most, between]).unique()
+    return places
 
 
 def compared_output(call: WrongCall, name: str, axes: tuple[str, ...]) -> ComparedOutput:

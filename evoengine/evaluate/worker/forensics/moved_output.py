@@ -21,6 +21,7 @@ LEAST_SHARE = 0.6
 SHIFTS = (1, -1, 2, -2, 4, -4, 8, -8, 16, -16, 32, -32, 64, -64)
 MOST_ROWS = 4096  # among which the source of a row is looked for
 SAMPLED_ROWS = 128
+MOST_PLACED = 1 << 22  # elements of an output whose tiles are looked at
 TILES = ((8, 8), (16, 8), (8, 16), (16, 16))
 
 Places = list[torch.Tensor]  # one index an axis, each of shape (elements,)
@@ -273,7 +274,7 @@ def _row_matches(compared: ComparedOutput, rows: torch.Tensor, other: torch.Tens
 
 def _found_places(compared: ComparedOutput) -> Lead | None:
     """The same mixing of places in every tile: a fragment's layout."""
-    if compared.value.dim() < 2:
+    if compared.value.dim() < 2 or compared.value.numel() > MOST_PLACED:
         return None
     rows, columns = compared.value.shape[-2:]
     for height, width in TILES:

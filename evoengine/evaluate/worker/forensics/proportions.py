@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 
-from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
+from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, selected
 from evoengine.evaluate.worker.forensics.known_number import names_of
 from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead, figure
 from evoengine.evaluate.worker.inputs import Tensors
@@ -29,6 +29,8 @@ def proportion_leads(
 
     `numbers` names the quantities of the case; `others` are the references of other outputs.
     """
+    shape = compared.value.shape
+    compared, kept = compared.thinned()
     wrong = compared.wrong & compared.value.isfinite() & compared.reference.isfinite()
     if int(wrong.sum()) < 2:
         return []
@@ -39,8 +41,15 @@ def proportion_leads(
     ]
     if any(lead.is_whole for lead in found):
         return found
-    found += _inputs(compared, wrong, numbers, inputs)
-    found += _others(compared, others)
+    placed = [
+        (name, along, selected(one.expand(shape), kept).double(), given.shape == shape)
+        for name, given in inputs.items()
+        if given.is_floating_point()
+        for along, one in _placed(given, shape)
+    ]
+    found += _inputs(compared, wrong, numbers, placed)
+    same = {name: selected(one, kept) for name, one in others.items() if one.shape == shape}
+    found += _others(compared, same)
     if any(lead.is_whole for lead in found):
         return found
     return [*found, *_grouped(compared, wrong)]
@@ -114,40 +123,40 @@ def _offset(
 
 
 def _inputs(
-    compared: ComparedOutput, wrong: torch.Tensor, numbers: Mapping[str, float], inputs: Tensors
+    compared: ComparedOutput,
+    wrong: torch.Tensor,
+    numbers: Mapping[str, float],
+    placed: Sequence[tuple[str, str, torch.Tensor, bool]],
 ) -> Iterator[Lead]:
-    """Copies of an input, and errors that are a multiple of one."""
-    shape = compared.value.shape
-    for name, given in inputs.items():
-        if not given.is_floating_point():
+    """Copies of an input, and errors that are a multiple of one. `placed` are their names, how they
+    lie, their values in the output's shape, and whether they have that shape themselves.
+    """
+    for name, along, values, is_whole in placed:
+        copied = _explained(compared, values) if is_whole else 0.0
+        if copied > LEAST_SHARE:
+            words = f"{compared.name} is a copy of {name}."
+            yield Lead(DiagnosisKind.copied, words, copied, 1.1, {"input": name})
             continue
-        for along, placed in _placed(given, shape):
-            values = placed.double().expand(shape)
-            kept = _explained(compared, values)
-            if kept > LEAST_SHARE and values.shape == given.shape:
-                words = f"{compared.name} is a copy of {name}."
-                yield Lead(DiagnosisKind.copied, words, kept, 1.1, {"input": name})
-                continue
-            error = (compared.value - compared.reference)[wrong]
-            chosen = values[wrong]
-            power = float(chosen.square().sum())
-            if power == 0:
-                continue
-            factor = float((error * chosen).sum()) / power
-            share = _explained(compared, compared.reference + factor * values)
-            if share < 0.9 or factor == 0:
-                continue
-            names = names_of(factor, numbers, 0.01)
-            times = "" if abs(abs(factor) - 1) < 0.01 else f"{figure(abs(factor))} times "
-            named = f" ({' = '.join(names)})" if names and times else ""
-            yield Lead(
-                DiagnosisKind.input_multiple,
-                f"The error of {compared.name} is {'-' if factor < 0 else ''}{times}{name}"
-                f"{along}{named}.",
-                share,
-                0.98,
-                {"input": name, "factor": factor, "names": list(names)},
-            )
+        error = (compared.value - compared.reference)[wrong]
+        chosen = values[wrong]
+        power = float(chosen.square().sum())
+        if power == 0:
+            continue
+        factor = float((error * chosen).sum()) / power
+        share = _explained(compared, compared.reference + factor * values)
+        if share < 0.9 or factor == 0:
+            continue
+        names = names_of(factor, numbers, 0.01)
+        times = "" if abs(abs(factor) - 1) < 0.01 else f"{figure(abs(factor))} times "
+        named = f" ({' = '.join(names)})" if names and times else ""
+        yield Lead(
+            DiagnosisKind.input_multiple,
+            f"The error of {compared.name} is {'-' if factor < 0 else ''}{times}{name}"
+            f"{along}{named}.",
+            share,
+            0.98,
+            {"input": name, "factor": factor, "names": list(names)},
+        )
 
 
 def _placed(given: torch.Tensor, shape: torch.Size) -> Iterator[tuple[str, torch.Tensor]]:

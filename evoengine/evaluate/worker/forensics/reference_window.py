@@ -170,7 +170,7 @@ class ReferenceWindow:
         """The indices that are hit most, and some in between."""
         shares = self._shares(axis)
         extent, kept = shares.numel(), self._kept(axis)
-        most = shares.argsort(descending=True, stable=True)[: max(1, kept // 2)]
+        most = shares.topk(max(1, kept // 2)).indices
         between = torch.linspace(0, extent - 1, kept - len(most)).long()
         places: torch.Tensor = torch.cat([most, between]).unique()
         return places

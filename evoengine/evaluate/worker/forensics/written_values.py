@@ -104,6 +104,9 @@ def infinite_leads(compared: ComparedOutput, hints: Sequence[int]) -> list[Lead]
 
 def rounded_leads(compared: ComparedOutput) -> list[Lead]:
     """All values are numbers of a narrower type than the output's."""
+    if compared.dtype not in NARROWER:
+        return []
+    compared, _ = compared.thinned()
     finite = compared.value[compared.value.isfinite() & (compared.value != 0)]
     if finite.numel() < LEAST_ELEMENTS or finite.unique().numel() < LEAST_ELEMENTS // 2:
         return []
