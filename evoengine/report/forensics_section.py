@@ -12,6 +12,7 @@ from evoengine.records import Diagnosis, Forensics
 from evoengine.report import format
 from evoengine.report.error_map import terminal_map
 
+SAID = {"change", "move"}  # evidence that is in the sentence
 LEGEND = (
     "worst error in each cell: . within the gate, 0 to 9 up to 2 to 1024 times it, ! not finite,"
     " x never written"
@@ -44,7 +45,11 @@ def _head(found: Forensics) -> str:
 
 
 def _words(item: Diagnosis) -> str:
-    evidence = ", ".join(f"{name} {_value(value)}" for name, value in item.evidence.items())
+    evidence = ", ".join(
+        f"{name.replace('_', ' ')} {_value(value)}"
+        for name, value in item.evidence.items()
+        if name not in SAID
+    )
     return f"{item.sentence} [{evidence}]" if evidence else item.sentence
 
 
